@@ -1,0 +1,1 @@
+"""The compiler behind the tile language: IR, operators, passes, plugin host."""

@@ -1,0 +1,416 @@
+"""Errors raised on purpose: each has a code, a place, a reason and a way out."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where something was written: lines count from 1, columns from 0, end excluded."""
+
+    file: str
+    line: int
+    col: int
+    end_col: int
+
+    @classmethod
+    def of(cls, node: ast.expr | ast.stmt, *, file: str, first_line: int = 1) -> Span:
+        """Convert an `ast` position, whose columns count UTF-8 bytes, to characters."""
+        line = first_line + node.lineno - 1
+        raw = linecache.getline(file, line).encode()
+        one_line = node.end_lineno == node.lineno and node.end_col_offset is not None
+        end = node.end_col_offset if one_line else len(raw.rstrip())
+        start_chars = len(raw[: node.col_offset].decode(errors="ignore"))
+        end_chars = len(raw[:end].decode(errors="ignore"))
+        return cls(file, line, start_chars, end_chars)
+
+    def render(self, label: str = "") -> str:
+        """Show the line with carets under it; `linecache` also knows notebook cells."""
+        text = linecache.getline(self.file, self.line).rstrip("\n")
+        number = str(self.line)
+        blank = " " * len(number)
+        carets = " " * self.col + "^" * max(1, self.end_col - self.col)
+        return "\n".join(
+            [
+                f"{blank}--> {self.file}:{self.line}:{self.col + 1}",
+                f"{blank} |",
+                f"{number} | {text}",
+                f"{blank} | {carets} {label}".rstrip(),
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence that belongs to an error, with its own place where it has one."""
+
+    text: str
+    span: Span | None = None
+
+
+class TileError(Exception):
+    """Root of every error raised on purpose. Subclasses fix `code`; instances fill the rest.
+
+    Parameters
+    ----------
+    message
+        What is wrong, in one sentence, naming the offending things.
+    span
+        The user's line that is wrong.
+    notes
+        Further places and reasons: declarations, first decisions, rejected rules.
+    hint
+        Something the user can type.
+    """
+
+    code: ClassVar[str] = "TL0000"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        span: Span | None = None,
+        notes: tuple[Note, ...] = (),
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message, self.span, self.notes, self.hint = message, span, notes, hint
+
+    def __str__(self) -> str:
+        parts = [f"[{self.code}] {self.message}"]
+        if self.span is not None:
+            parts.append(self.span.render())
+        for note in self.notes:
+            parts.append(f"note: {note.text}")
+            if note.span is not None:
+                parts.append(note.span.render())
+        if self.hint is not None:
+            parts.append(f"hint: {self.hint}")
+        return "\n".join(parts)
+
+    def at(self, span: Span | None) -> TileError:
+        """Return this error with `span` filled in, if it had none yet."""
+        if self.span is None:
+            self.span = span
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by parts: errors cross process borders while kernels are tuned."""
+        return _rebuild, (type(self), self.message, self.span, self.notes, self.hint)
+
+
+def _rebuild(
+    cls: type[TileError],
+    message: str,
+    span: Span | None,
+    notes: tuple[Note, ...],
+    hint: str | None,
+) -> TileError:
+    return cls(message, span=span, notes=notes, hint=hint)
+
+
+# TL1xxx: the Python inside the kernel ------------------------------------------------------
+
+
+class FrontendError(TileError):
+    """A Python construct that has no meaning inside a kernel."""
+
+    code = "TL1001"
+
+
+class FrontendValueError(FrontendError, ValueError):
+    """An argument of a language function has a value it does not accept."""
+
+    code = "TL1002"
+
+
+class FrontendTypeError(FrontendError, TypeError):
+    """An argument of a language function has a type it does not accept."""
+
+    code = "TL1003"
+
+
+class ScopeError(FrontendError, RuntimeError):
+    """A name is used outside the block that bound it, or outside a kernel."""
+
+    code = "TL1004"
+
+
+class MutationError(FrontendError, RuntimeError):
+    """An immutable value or a whole buffer is assigned to."""
+
+    code = "TL1005"
+
+
+class ControlFlowError(FrontendError, RuntimeError):
+    """A loop or branch that cannot be traced: endless, or in the wrong place."""
+
+    code = "TL1006"
+
+
+class SignatureError(FrontendError, ValueError):
+    """The parameters of a kernel function are not what the language asks for."""
+
+    code = "TL1007"
+
+
+class ConstBindingError(FrontendError, RuntimeError):
+    """A `T.const` symbol is misplaced, or no tensor dimension determines it."""
+
+    code = "TL1008"
+
+
+class OutputError(FrontendError, ValueError):
+    """`out_idx`, `T.empty` and `return` contradict each other."""
+
+    code = "TL1009"
+
+
+class TraceAssertionError(FrontendError, AssertionError):
+    """An `assert` on a compile-time value inside a kernel is false."""
+
+    code = "TL1010"
+
+
+class ParseError(TileError, ValueError):
+    """The text of a printed kernel is not well-formed."""
+
+    code = "TL1101"
+
+
+class VerifyError(TileError):
+    """A kernel breaks an invariant of tile IR; the verifier names it."""
+
+    code = "TL1102"
+
+
+# TL2xxx: operands --------------------------------------------------------------------------
+
+
+class ShapeMismatch(TileError, ValueError):
+    """Operand shapes do not fit together."""
+
+    code = "TL2001"
+
+
+class DtypeMismatch(TileError, TypeError):
+    """Operand element types do not fit together."""
+
+    code = "TL2002"
+
+
+class IndexMismatch(TileError, ValueError):
+    """A buffer is indexed with the wrong rank, kind or order of indices."""
+
+    code = "TL2003"
+
+
+class GemmShapeMismatch(ShapeMismatch, AssertionError):
+    """The M, N or K extents of a matrix product disagree."""
+
+    code = "TL2004"
+
+
+class ScopeMismatch(TileError, ValueError):
+    """An operand lives in a memory scope the operator cannot use."""
+
+    code = "TL2005"
+
+
+class ViewMismatch(TileError, AssertionError):
+    """A view or reshape does not cover the same bits as its buffer."""
+
+    code = "TL2006"
+
+
+class ParallelBodyError(TileError, ValueError):
+    """A data-parallel loop contains something that is not element-wise."""
+
+    code = "TL2007"
+
+
+class ReducerMisuse(TileError, ValueError):
+    """The init, update, finalize protocol of a reducer is broken."""
+
+    code = "TL2008"
+
+
+# TL3xxx: layouts ---------------------------------------------------------------------------
+
+
+class LayoutError(TileError, ValueError):
+    """An operation of the layout algebra has no exact answer."""
+
+    code = "TL3001"
+
+
+class LayoutConflict(TileError):
+    """Two operators demand different layouts for one buffer."""
+
+    code = "TL3002"
+
+
+class LayoutUnknown(TileError):
+    """Nothing determines the layout of a buffer."""
+
+    code = "TL3003"
+
+
+# TL4xxx: the target ------------------------------------------------------------------------
+
+
+class UnsupportedOnTarget(TileError):
+    """The target has no way to run an operator or intrinsic; notes say why."""
+
+    code = "TL4001"
+
+
+class AmbiguousRule(TileError):
+    """Two rules of equal priority accept one operator."""
+
+    code = "TL4002"
+
+
+class TargetError(TileError, ValueError):
+    """A target string that names no machine."""
+
+    code = "TL4003"
+
+
+class MissingFeature(TileError, RuntimeError):
+    """A kernel was compiled for instructions this machine does not have."""
+
+    code = "TL4004"
+
+
+class OutOfScratch(TileError):
+    """The tiles of one block do not fit the memory the machine offers them."""
+
+    code = "TL4005"
+
+
+# TL5xxx: toolchains ------------------------------------------------------------------------
+
+
+class ToolchainError(TileError):
+    """A compiler was missing or failed; its output is attached."""
+
+    code = "TL5001"
+
+
+# TL6xxx: the launch ------------------------------------------------------------------------
+
+
+class LaunchError(TileError, ValueError):
+    """An argument at call time is not what the kernel was compiled for."""
+
+    code = "TL6001"
+
+
+class ArgumentCountError(LaunchError, TypeError):
+    """A kernel was called with too few or too many arguments."""
+
+    code = "TL6002"
+
+
+class ArgumentTypeError(LaunchError, TypeError):
+    """An argument is of the wrong kind: a number for a tensor, or the reverse."""
+
+    code = "TL6003"
+
+
+class ArgumentShapeError(LaunchError, RuntimeError):
+    """The rank or a dimension of an argument is wrong."""
+
+    code = "TL6004"
+
+
+class ArgumentDtypeError(LaunchError, RuntimeError):
+    """The element type of an argument is wrong."""
+
+    code = "TL6005"
+
+
+class ArgumentLayoutError(LaunchError, RuntimeError):
+    """Strides, offset, device or address of an argument are wrong."""
+
+    code = "TL6006"
+
+
+class EmptyGridError(LaunchError):
+    """A launch dimension is zero or negative."""
+
+    code = "TL6007"
+
+
+class AssumptionError(LaunchError, RuntimeError):
+    """A condition stated with `T.assume` or `assert` is false for these arguments."""
+
+    code = "TL6008"
+
+
+class DeviceAssertError(TileError, RuntimeError):
+    """A `T.device_assert` inside a kernel failed."""
+
+    code = "TL6009"
+
+
+# TL65xx: what the reference interpreter finds ----------------------------------------------
+
+
+class OutOfBounds(TileError, IndexError):
+    """A tile access left its buffer."""
+
+    code = "TL6501"
+
+
+class UninitialisedRead(TileError):
+    """A kernel read an element that nothing had written."""
+
+    code = "TL6502"
+
+
+class DataRace(TileError):
+    """Two threads touched one element without synchronisation in between."""
+
+    code = "TL6503"
+
+
+class Deadlock(TileError):
+    """Threads wait for each other, or did not all reach one barrier."""
+
+    code = "TL6504"
+
+
+# TL7xxx: the installation ------------------------------------------------------------------
+
+
+class BackendNotFound(TileError):
+    """No installed plugin understands a target."""
+
+    code = "TL7001"
+
+
+class PluginConflict(TileError):
+    """Two plugins claim the same name, target or operator."""
+
+    code = "TL7002"
+
+
+class PluginError(TileError):
+    """A plugin is installed but cannot be used; its own error is attached."""
+
+    code = "TL7003"
+
+
+# TL9xxx: us --------------------------------------------------------------------------------
+
+
+class InternalError(TileError):
+    """A defect of the compiler itself: please report it."""
+
+    code = "TL9001"

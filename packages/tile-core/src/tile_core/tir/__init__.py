@@ -1,0 +1,1 @@
+"""The one door to TVM: every class and pass of `tvm` the project uses comes through here."""
