@@ -1,0 +1,1 @@
+"""A third-party backend of the tile language, complete and small."""
