@@ -1,0 +1,100 @@
+"""What a newcomer runs and what continuous integration runs: the same sessions."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+PACKAGES = ("packages/tile-core", "packages/tile-cpu", "packages/tile-api")
+DEV = ("-r", "requirements-dev.txt")
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["tests"]
+
+
+def install(session: nox.Session, *requirements: str) -> None:
+    """Install once: a session whose requirements have not changed starts at once."""
+    described_by = (ROOT / "requirements-dev.txt", *sorted(ROOT.glob("packages/*/pyproject.toml")))
+    digest = hashlib.sha256(repr(requirements).encode())
+    for path in described_by:
+        digest.update(path.read_bytes())
+    stamp = Path(session.virtualenv.location) / "installed"
+    if stamp.exists() and stamp.read_text() == digest.hexdigest():
+        return
+    session.install("--quiet", *requirements)
+    stamp.write_text(digest.hexdigest())
+
+
+def editable(*paths: str) -> list[str]:
+    """Return pip's arguments that install `paths` in place."""
+    return [argument for path in paths for argument in ("--editable", path)]
+
+
+def run_lint(session: nox.Session) -> None:
+    """Check formatting and style."""
+    session.run("ruff", "format", "--check", "--quiet", ".")
+    session.run("ruff", "check", "--quiet", ".")
+
+
+@nox.session
+def quickstart(session: nox.Session) -> None:
+    """Compile a GEMM and flash attention for this CPU, check them, print how fast they are."""
+    install(session, *editable(*PACKAGES))
+    session.run("python", "examples/quickstart.py", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run every check of the project: style, types, then all tests.
+
+    With arguments, run only pytest with them: ``nox -s tests -- tests/unit -x``.
+    """
+    install(session, *DEV)
+    if not session.posargs:
+        run_lint(session)
+        session.run("mypy")
+    session.run("pytest", "--quiet", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check formatting and style; ``nox -s lint -- --fix`` mends what can be mended."""
+    install(session, "ruff>=0.12")
+    if "--fix" in session.posargs:
+        session.run("ruff", "check", "--fix", ".")
+        session.run("ruff", "format", ".")
+        return
+    run_lint(session)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types, strictly."""
+    install(session, *editable(*PACKAGES, "tests/plugins/tile-toy"), "mypy>=1.14")
+    session.run("mypy", *session.posargs)
+
+
+@nox.session
+def imports(session: nox.Session) -> None:
+    """Check that packages and rooms import in one direction only."""
+    install(session, *editable(*PACKAGES), "import-linter>=2.4")
+    session.run("lint-imports", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Run every doctest and every Python block of the documentation."""
+    install(session, *DEV)
+    session.run("pytest", "--quiet", "tests/docs", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure against NumPy and torch at equal thread counts and print the tables."""
+    install(session, *DEV)
+    session.run("python", "benchmarks/run.py", *session.posargs)
