@@ -1,0 +1,1 @@
+"""Tile IR: immutable nodes for kernels, statements and scalar expressions. No TVM here."""

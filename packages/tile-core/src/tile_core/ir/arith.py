@@ -1,0 +1,335 @@
+"""Build scalar expressions: promote element types, fold constants, refuse nonsense."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tile_core.dtypes import DType, dtype_of, promote
+from tile_core.errors import DtypeMismatch, FrontendTypeError, FrontendValueError
+from tile_core.ir.expr import (
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Ramp,
+    Select,
+    Unary,
+    UnaryOp,
+)
+from tile_core.ir.intrinsics import INTRINSICS
+
+INT32, FLOAT32, BOOL = dtype_of("int32"), dtype_of("float32"), dtype_of("bool")
+
+
+def const(value: int | float, dtype: DType | None = None) -> Const:
+    """Return `value` as a constant; without `dtype` int32 (or int64), float32 or bool."""
+    if dtype is None:
+        if isinstance(value, bool):
+            dtype = BOOL
+        elif isinstance(value, int):
+            dtype = INT32 if -(2**31) <= value < 2**31 else dtype_of("int64")
+        else:
+            dtype = FLOAT32
+    if dtype.is_bool:
+        value = bool(value)
+    elif dtype.is_int:
+        value = int(value)
+    elif dtype.is_float:
+        value = float(value)
+    return Const(value, dtype)
+
+
+def as_expr(value: Any, like: DType | None = None) -> Expr:
+    """Return `value` as an expression; a plain number takes the dtype `like` if it fits.
+
+    A float next to an integer type stays a float32, so that ``i * 0.5`` means what it says.
+
+    Raises
+    ------
+    FrontendTypeError
+        If `value` is neither a number nor an expression.
+    """
+    if isinstance(value, Expr):
+        return value
+    if hasattr(value, "__tile_expr__"):
+        converted: Expr = value.__tile_expr__()
+        return converted
+    if isinstance(value, bool):
+        return const(value)
+    if isinstance(value, int) or (hasattr(value, "__index__") and not hasattr(value, "shape")):
+        value = int(value)
+        fits = like is not None and (like.is_float or like.is_int)
+        return const(value, like.scalar if fits and like is not None else None)
+    if isinstance(value, float) or hasattr(value, "__float__"):
+        is_float = like is not None and like.is_float
+        return const(float(value), like.scalar if is_float and like is not None else None)
+    raise FrontendTypeError(
+        f"{type(value).__name__} {value!r} is not a scalar value",
+        hint="index the buffer, as in A[i, j], or use a tile operator such as T.copy",
+    )
+
+
+def binary(op: BinaryOp, left: Any, right: Any) -> Expr:
+    """Return ``left op right`` with promoted dtypes; constants are folded.
+
+    Raises
+    ------
+    DtypeMismatch
+        True division of integers, bit operations on floats, logic on numbers.
+    """
+    a = as_expr(left, right.dtype if isinstance(right, Expr) else None)
+    b = as_expr(right, a.dtype if isinstance(a, Expr) else None)
+    if op.is_logical:
+        return _logical(op, a, b)
+    common = promote(a.dtype, b.dtype)
+    if common.is_bool and not op.is_comparison and op not in _BOOL_SAFE:
+        common = INT32.with_lanes(common.lanes)
+    _refuse(op, common)
+    result = BOOL.with_lanes(common.lanes) if op.is_comparison else common
+    a, b = cast(a, common), cast(b, common)
+    if isinstance(a, Const) and isinstance(b, Const):
+        folded = _fold(op, a.value, b.value, common)
+        if folded is not None:
+            return const(folded, result)
+    if common.is_int and common.lanes == 1:
+        simpler = _identity(op, a, b)
+        if simpler is not None:
+            return simpler
+    return Binary(op, a, b, result)
+
+
+_BOOL_SAFE = frozenset(
+    {BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR, BinaryOp.MIN, BinaryOp.MAX}
+)
+_BITWISE = frozenset(
+    {BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR, BinaryOp.SHL, BinaryOp.SHR}
+)
+
+
+def _refuse(op: BinaryOp, dtype: DType) -> None:
+    if op is BinaryOp.DIV and not dtype.is_float:
+        raise DtypeMismatch(
+            f"true division of integers ({dtype}) has no meaning in a kernel",
+            hint="use // for floor division, or convert an operand: T.float32(a) / b",
+        )
+    if op in _BITWISE and dtype.is_float:
+        raise DtypeMismatch(
+            f"{op.value!r} works on integers, got {dtype}",
+            hint="use T.reinterpret(x, 'int32') to reach the bits of a float",
+        )
+    if dtype.is_handle:
+        raise DtypeMismatch(
+            f"{op.value!r} does not work on addresses", hint="index a tensor made by T.make_tensor"
+        )
+
+
+def _logical(op: BinaryOp, a: Expr, b: Expr) -> Expr:
+    a, b = truth(a), truth(b)
+    for side, other in ((a, b), (b, a)):
+        if isinstance(side, Const):
+            decides = bool(side.value) is (op is BinaryOp.OR)
+            return side if decides else other
+    return Binary(op, a, b, BOOL.with_lanes(max(a.dtype.lanes, b.dtype.lanes)))
+
+
+def truth(value: Any) -> Expr:
+    """Return `value` as a bool: numbers compare with zero."""
+    expr = as_expr(value)
+    if expr.dtype.is_bool:
+        return expr
+    return binary(BinaryOp.NE, expr, const(0, expr.dtype.scalar))
+
+
+_FOLDS: dict[BinaryOp, Callable[[Any, Any], Any]] = {
+    BinaryOp.ADD: lambda a, b: a + b,
+    BinaryOp.SUB: lambda a, b: a - b,
+    BinaryOp.MUL: lambda a, b: a * b,
+    BinaryOp.MIN: min,
+    BinaryOp.MAX: max,
+    BinaryOp.EQ: lambda a, b: a == b,
+    BinaryOp.NE: lambda a, b: a != b,
+    BinaryOp.LT: lambda a, b: a < b,
+    BinaryOp.LE: lambda a, b: a <= b,
+    BinaryOp.GT: lambda a, b: a > b,
+    BinaryOp.GE: lambda a, b: a >= b,
+    BinaryOp.BITAND: lambda a, b: a & b,
+    BinaryOp.BITOR: lambda a, b: a | b,
+    BinaryOp.BITXOR: lambda a, b: a ^ b,
+}
+_INT_FOLDS: dict[BinaryOp, Callable[[Any, Any], Any]] = {
+    BinaryOp.FLOORDIV: lambda a, b: a // b,
+    BinaryOp.FLOORMOD: lambda a, b: a % b,
+    BinaryOp.TRUNCDIV: lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
+    BinaryOp.TRUNCMOD: lambda a, b: math.copysign(1, a) * (abs(a) % abs(b)),
+}
+
+
+def _fold(op: BinaryOp, a: int | float, b: int | float, dtype: DType) -> int | float | None:
+    """Evaluate on Python numbers where that is exact in `dtype`, else return None.
+
+    Floats fold only in comparisons, min and max of float32/64: elsewhere the rounding of
+    `dtype` would be lost.
+    """
+    if dtype.is_float:
+        if op is BinaryOp.MIN or op is BinaryOp.MAX or op.is_comparison:
+            return _FOLDS[op](a, b) if not (math.isnan(a) or math.isnan(b)) else None
+        return None
+    if op in _INT_FOLDS:
+        if b == 0:
+            raise FrontendValueError("division by zero in a compile-time expression")
+        return _in_range(int(_INT_FOLDS[op](a, b)), dtype)
+    if op in (BinaryOp.SHL, BinaryOp.SHR):
+        if not 0 <= b < dtype.bits:
+            raise FrontendValueError(f"shift of {dtype} by {b} is outside 0..{dtype.bits - 1}")
+        return _in_range(int(a) << int(b) if op is BinaryOp.SHL else int(a) >> int(b), dtype)
+    result = _FOLDS[op](a, b)
+    return result if op.is_comparison else _in_range(result, dtype)
+
+
+def _in_range(value: int, dtype: DType) -> int | None:
+    if dtype.is_bool:
+        return value
+    low, high = integer_bounds(dtype)
+    return value if low <= value <= high else None
+
+
+def integer_bounds(dtype: DType) -> tuple[int, int]:
+    """Return the smallest and largest value of an integer dtype."""
+    if dtype.kind.value == "uint":
+        return 0, 2**dtype.bits - 1
+    return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
+
+
+def _identity(op: BinaryOp, a: Expr, b: Expr) -> Expr | None:
+    """Return the operand that ``a op b`` equals for every value, if it is one."""
+    left = a.value if isinstance(a, Const) else None
+    right = b.value if isinstance(b, Const) else None
+    match op:
+        case BinaryOp.ADD if left == 0:
+            return b
+        case BinaryOp.ADD | BinaryOp.SUB if right == 0:
+            return a
+        case BinaryOp.MUL if left == 1:
+            return b
+        case BinaryOp.MUL | BinaryOp.FLOORDIV if right == 1:
+            return a
+        case BinaryOp.MUL if left == 0 or right == 0:
+            return const(0, a.dtype)
+        case BinaryOp.FLOORMOD if right == 1:
+            return const(0, a.dtype)
+        case BinaryOp.SUB | BinaryOp.BITXOR if a is b:
+            return const(0, a.dtype)
+        case BinaryOp.MIN | BinaryOp.MAX if a is b:
+            return a
+    return None
+
+
+def unary(op: UnaryOp, value: Any) -> Expr:
+    """Return ``op value``; constants are folded."""
+    a = truth(value) if op is UnaryOp.NOT else as_expr(value)
+    if op is UnaryOp.BITNOT and a.dtype.is_float:
+        raise DtypeMismatch(f"'~' works on integers, got {a.dtype}")
+    if op is UnaryOp.BITNOT and a.dtype.is_bool:
+        return unary(UnaryOp.NOT, a)
+    if isinstance(a, Const):
+        if op is UnaryOp.NOT:
+            return const(not a.value)
+        if op is UnaryOp.NEG and a.dtype.kind.value != "uint":
+            return const(-a.value, a.dtype)
+    if op is UnaryOp.NEG and a.dtype.is_bool:
+        a = cast(a, INT32)
+    return Unary(op, a, a.dtype)
+
+
+def cast(value: Any, dtype: str, *, saturate: bool = True) -> Expr:
+    """Return `value` converted to `dtype`; the value itself if it already is that.
+
+    Integer constants, and constants that a wide float holds exactly, convert at once.
+    """
+    target = dtype if isinstance(dtype, DType) else dtype_of(dtype)
+    expr = as_expr(value, target)
+    if target.lanes == 1 and expr.dtype.lanes > 1:
+        target = target.with_lanes(expr.dtype.lanes)
+    if expr.dtype == target:
+        return expr
+    if isinstance(expr, Const) and target.lanes == 1 and _converts_exactly(expr.value, target):
+        return const(expr.value, target)
+    if target.lanes > 1 and expr.dtype.lanes == 1:
+        from tile_core.ir.expr import Broadcast
+
+        return Broadcast(cast(expr, target.scalar), target.lanes)
+    return Cast(target, expr, saturate)
+
+
+def _converts_exactly(value: int | float, dtype: DType) -> bool:
+    if dtype.is_int:
+        low, high = integer_bounds(dtype)
+        return math.isfinite(value) and value == int(value) and low <= value <= high
+    if dtype.is_bool:
+        return value in (0, 1)
+    if dtype.base == "float64":
+        return True
+    if dtype.base == "float32":
+        return not math.isfinite(value) or abs(value) <= 2**24 and value == int(value)
+    return dtype.is_float and dtype.bits == 16 and abs(value) <= 256 and value == int(value)
+
+
+def select(cond: Any, then: Any, otherwise: Any, *, lazy: bool = True) -> Expr:
+    """Return ``then if cond else otherwise`` in the promoted dtype of both sides."""
+    condition = truth(cond)
+    a = as_expr(then, otherwise.dtype if isinstance(otherwise, Expr) else None)
+    b = as_expr(otherwise, a.dtype)
+    common = promote(a.dtype, b.dtype)
+    if isinstance(condition, Const):
+        return cast(a if condition.value else b, common)
+    return Select(condition, cast(a, common), cast(b, common), lazy)
+
+
+def call(function: str, *args: Any) -> Expr:
+    """Return a call of the intrinsic `function`; its table entry gives the result dtype.
+
+    Raises
+    ------
+    FrontendTypeError
+        Unknown intrinsic, wrong number of arguments, or an argument of the wrong kind.
+    """
+    intrinsic = INTRINSICS.get(function)
+    if intrinsic is None:
+        raise FrontendTypeError(f"there is no intrinsic {function!r}")
+    exprs = tuple(as_expr(a) for a in args)
+    return Call(function, *intrinsic.resolve(function, exprs))
+
+
+def ramp(base: Any, stride: Any, lanes: int) -> Expr:
+    """Return the vector ``base, base + stride, …``."""
+    start = as_expr(base)
+    return Ramp(start, cast(stride, start.dtype), lanes)
+
+
+def minimum(a: Any, b: Any) -> Expr:
+    """Return the smaller of two values; NaN handling is `BinaryOp.MIN`'s."""
+    return binary(BinaryOp.MIN, a, b)
+
+
+def maximum(a: Any, b: Any) -> Expr:
+    """Return the larger of two values; NaN handling is `BinaryOp.MAX`'s."""
+    return binary(BinaryOp.MAX, a, b)
+
+
+def ceildiv(a: Any, b: Any) -> Any:
+    """Return ``a / b`` rounded up, for Python ints and expressions alike."""
+    if isinstance(a, int) and isinstance(b, int):
+        return -(-a // b)
+    return binary(BinaryOp.FLOORDIV, as_expr(a) + b - 1, b)
+
+
+def all_of(conditions: list[Expr]) -> Expr | None:
+    """Return the conjunction of `conditions`, or None if there are none."""
+    result: Expr | None = None
+    for condition in conditions:
+        result = condition if result is None else binary(BinaryOp.AND, result, condition)
+    return result

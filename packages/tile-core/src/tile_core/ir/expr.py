@@ -1,0 +1,383 @@
+"""Scalar expressions: a closed union with Python operators.
+
+Build them with the operators, or with the functions of `tile_core.ir.arith`, which promote
+element types and fold constants. The constructors here do neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from typing_extensions import Never
+
+from tile_core.dtypes import DType
+from tile_core.errors import ControlFlowError
+from tile_core.ir.node import Node
+
+if TYPE_CHECKING:
+    from tile_core.ir.buffer import Buffer
+
+
+class BinaryOp(Enum):
+    """Operations of two scalars. Division and remainder of integers: floor and trunc forms."""
+
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"
+    FLOORDIV = "//"
+    FLOORMOD = "%"
+    TRUNCDIV = "truncdiv"
+    TRUNCMOD = "truncmod"
+    MIN = "min"
+    MAX = "max"
+    AND = "and"
+    OR = "or"
+    BITAND = "&"
+    BITOR = "|"
+    BITXOR = "^"
+    SHL = "<<"
+    SHR = ">>"
+    EQ = "=="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+    @property
+    def is_comparison(self) -> bool:
+        """Whether the result is a truth value about two numbers."""
+        return self in _COMPARISONS
+
+    @property
+    def is_logical(self) -> bool:
+        """Whether operands and result are truth values; the right side runs only if needed."""
+        return self in (BinaryOp.AND, BinaryOp.OR)
+
+
+_COMPARISONS = frozenset(
+    {BinaryOp.EQ, BinaryOp.NE, BinaryOp.LT, BinaryOp.LE, BinaryOp.GT, BinaryOp.GE}
+)
+
+
+class UnaryOp(Enum):
+    """Operations of one scalar."""
+
+    NEG = "-"
+    NOT = "not"
+    BITNOT = "~"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expr(Node):
+    """A scalar (or vector) value. Operators build new expressions; `==` does too.
+
+    Because ``a == b`` is an expression, never use `in` on tuples of expressions and never
+    compare expressions with `==` in the compiler: use `is`, or
+    `tile_core.ir.equal.structurally_equal`.
+    """
+
+    if TYPE_CHECKING:  # a property here would look like a field default to dataclasses
+
+        @property
+        def dtype(self) -> DType:
+            """Element type of the value, with its lanes."""
+
+    def __bool__(self) -> Never:
+        """Refuse: the value is known only when the kernel runs."""
+        raise ControlFlowError(
+            "the truth of a run-time expression is not known while the kernel is traced",
+            hint="use T.if_then_else(cond, a, b), T.And/T.Or, or `if` directly in the kernel body",
+        )
+
+    def __iter__(self) -> Any:
+        """Yield the expression itself, so ``as (bx,)`` unpacks a single block index."""
+        yield self
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+    def __add__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.ADD, self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.ADD, other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.SUB, self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.SUB, other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.MUL, self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.MUL, other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.DIV, self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.DIV, other, self)
+
+    def __floordiv__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.FLOORDIV, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.FLOORDIV, other, self)
+
+    def __mod__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.FLOORMOD, self, other)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.FLOORMOD, other, self)
+
+    def __and__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.BITAND, self, other)
+
+    def __rand__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.BITAND, other, self)
+
+    def __or__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.BITOR, self, other)
+
+    def __ror__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.BITOR, other, self)
+
+    def __xor__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.BITXOR, self, other)
+
+    def __rxor__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.BITXOR, other, self)
+
+    def __lshift__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.SHL, self, other)
+
+    def __rlshift__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.SHL, other, self)
+
+    def __rshift__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.SHR, self, other)
+
+    def __rrshift__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.SHR, other, self)
+
+    def __lt__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.LT, self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.LE, self, other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.GT, self, other)
+
+    def __ge__(self, other: Any) -> Expr:
+        return _arith().binary(BinaryOp.GE, self, other)
+
+    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
+        return _arith().binary(BinaryOp.EQ, self, other)
+
+    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
+        return _arith().binary(BinaryOp.NE, self, other)
+
+    def __neg__(self) -> Expr:
+        return _arith().unary(UnaryOp.NEG, self)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __invert__(self) -> Expr:
+        return _arith().unary(UnaryOp.BITNOT, self)
+
+    def __abs__(self) -> Expr:
+        return _arith().call("abs", self)
+
+    def astype(self, dtype: str) -> Expr:
+        """Return this value converted to `dtype`, narrow floats saturating."""
+        return _arith().cast(self, dtype)
+
+
+def _arith() -> Any:
+    from tile_core.ir import arith
+
+    return arith
+
+
+Extent: TypeAlias = "int | Expr"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const(Expr):
+    """A number known at compile time; `value` is a Python bool, int or float."""
+
+    value: int | float
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StringConst(Expr):
+    """Text, as an argument of an intrinsic such as `printf`."""
+
+    value: str
+
+    @property
+    def dtype(self) -> DType:
+        """An address."""
+        return DType("handle")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Var(Expr):
+    """A named scalar: a loop, block or thread index, a parameter, a symbolic dimension."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binary(Expr):
+    """``a op b``; both sides have one dtype (shifts too). Comparisons give bool."""
+
+    op: BinaryOp
+    a: Expr
+    b: Expr
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unary(Expr):
+    """``op a``."""
+
+    op: UnaryOp
+    a: Expr
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Select(Expr):
+    """``then if cond else otherwise``; the side not taken is not evaluated if `lazy`."""
+
+    cond: Expr
+    then: Expr
+    otherwise: Expr
+    lazy: bool = True
+
+    @property
+    def dtype(self) -> DType:
+        """The common dtype of both sides."""
+        return self.then.dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cast(Expr):
+    """`value` converted to `dtype`.
+
+    Float to int truncates toward zero; narrow floats (8 bits and fewer) saturate unless
+    `saturate` is false; every other rounding is to nearest even.
+    """
+
+    dtype: DType
+    value: Expr
+    saturate: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bitcast(Expr):
+    """The bits of `value` read as `dtype`; total widths are equal."""
+
+    dtype: DType
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load(Expr):
+    """``buffer[indices]``, one index per dimension.
+
+    Global buffers: an index outside gives the safe value (0, or the annotated one). The last
+    index may be a `Ramp`, which makes the result a vector.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        """The buffer's element type, with the lanes of the last index."""
+        lanes = self.indices[-1].dtype.lanes if self.indices else 1
+        return self.buffer.dtype if lanes == 1 else self.buffer.dtype.with_lanes(lanes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AddressOf(Expr):
+    """The address of ``buffer[indices]``; `access` is "r", "w" or "rw", for effects."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    access: str = "rw"
+
+    @property
+    def dtype(self) -> DType:
+        """An address."""
+        return DType("handle")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call(Expr):
+    """A function of `tile_core.ir.intrinsics.INTRINSICS`, or an extern C function.
+
+    Extern functions are spelt ``function="extern:name"``.
+    """
+
+    function: str
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ramp(Expr):
+    """The vector ``base, base + stride, …`` of `lanes` elements."""
+
+    base: Expr
+    stride: Expr
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of `base`, with lanes."""
+        return self.base.dtype.with_lanes(self.lanes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Broadcast(Expr):
+    """A vector of `lanes` copies of `value`."""
+
+    value: Expr
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of `value`, with lanes."""
+        return self.value.dtype.with_lanes(self.lanes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shuffle(Expr):
+    """The lanes `picks` of the concatenation of `vectors`; one pick gives a scalar."""
+
+    vectors: tuple[Expr, ...]
+    picks: tuple[int, ...]
+
+    @property
+    def dtype(self) -> DType:
+        """The element type of the vectors, with one lane per pick."""
+        return self.vectors[0].dtype.with_lanes(len(self.picks))
+
+
+AnyExpr: TypeAlias = (
+    "Const | StringConst | Var | Binary | Unary | Select | Cast | Bitcast | Load | AddressOf"
+    " | Call | Ramp | Broadcast | Shuffle"
+)

@@ -1,0 +1,196 @@
+"""The table of scalar intrinsics: what each returns and what else it does.
+
+Operators and passes read effects here and nowhere else; an intrinsic that is not in the
+table cannot be called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Flag, auto
+from typing import TYPE_CHECKING
+
+from tile_core.dtypes import DType, dtype_of, promote
+from tile_core.errors import DtypeMismatch, FrontendTypeError
+
+if TYPE_CHECKING:
+    from tile_core.ir.expr import Expr
+
+
+class Effect(Flag):
+    """What an intrinsic does besides returning a value."""
+
+    NONE = 0
+    READS = auto()  # through an AddressOf argument
+    WRITES = auto()  # through an AddressOf argument
+    ATOMIC = auto()  # reads and writes one element indivisibly
+    WARP = auto()  # exchanges values between the threads of a warp
+    BLOCK = auto()  # waits for all threads of the block
+    OUTPUT = auto()  # prints, traps
+    STATE = auto()  # reads or advances hidden per-thread state
+
+
+ResultRule = Callable[[str, "tuple[Expr, ...]"], "tuple[tuple[Expr, ...], DType]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Intrinsic:
+    """One row: number of arguments (None = any), how the result dtype follows, effects."""
+
+    arity: int | None
+    rule: ResultRule
+    effect: Effect = Effect.NONE
+
+    def resolve(self, name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+        """Return the converted arguments and the result dtype.
+
+        Raises
+        ------
+        FrontendTypeError
+            If the number of arguments is wrong.
+        DtypeMismatch
+            If an argument has a dtype the intrinsic does not take.
+        """
+        if self.arity is not None and len(args) != self.arity:
+            raise FrontendTypeError(f"T.{name} takes {self.arity} arguments, got {len(args)}")
+        return self.rule(name, args)
+
+
+def _converted(args: tuple[Expr, ...], dtype: DType) -> tuple[Expr, ...]:
+    from tile_core.ir.arith import cast
+
+    return tuple(cast(a, dtype) for a in args)
+
+
+def _common(args: tuple[Expr, ...]) -> DType:
+    common = args[0].dtype
+    for arg in args[1:]:
+        common = promote(common, arg.dtype)
+    return common
+
+
+def _float(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+    """Float functions: integers are computed in float32."""
+    common = _common(args)
+    if not common.is_float:
+        common = dtype_of("float32").with_lanes(common.lanes)
+    return _converted(args, common), common
+
+
+def _float_only(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+    common = _common(args)
+    if not common.is_float:
+        raise FrontendTypeError(
+            f"T.{name} takes floating-point values, got {common}", hint="convert: T.float32(x)"
+        )
+    return _converted(args, common), common
+
+
+def _same(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+    common = _common(args)
+    return _converted(args, common), common
+
+
+def _float_test(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+    args, common = _float(name, args)
+    return args, dtype_of("bool").with_lanes(common.lanes)
+
+
+def _integer(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+    common = _common(args)
+    if not common.is_int:
+        raise DtypeMismatch(f"T.{name} takes integers, got {common}")
+    return _converted(args, common), common
+
+
+def _count(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+    args, common = _integer(name, args)
+    return args, dtype_of("int32").with_lanes(common.lanes)
+
+
+def _ldexp(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+    (x,), dtype = _float(name, args[:1])
+    (n,) = _converted(args[1:], dtype_of("int32").with_lanes(dtype.lanes))
+    return (x, n), dtype
+
+
+def _first(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+    """Return the dtype of the first argument: shuffles, votes on values."""
+    return args, args[0].dtype
+
+
+def _element(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+    """Address and value: the result is the element's previous value."""
+    from tile_core.ir.expr import AddressOf, StringConst
+
+    address = args[0]
+    if not isinstance(address, AddressOf):
+        raise FrontendTypeError(f"T.{name} needs an element such as A[i, j] as destination")
+    dtype = address.buffer.dtype
+    rest = tuple(a if isinstance(a, StringConst) else _converted((a,), dtype)[0] for a in args[1:])
+    return (address, *rest), dtype
+
+
+def _returns(dtype: str) -> ResultRule:
+    def rule(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+        return args, dtype_of(dtype)
+
+    return rule
+
+
+_UNARY_FLOAT = (
+    "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt sigmoid tanh sin cos tan asin acos atan"
+    " sinh cosh asinh acosh atanh erf floor ceil round trunc nearbyint"
+).split()
+_FAST = "__exp __exp10 __log __log2 __log10 __tan __cos __sin fast_rcp".split()
+_BINARY_FLOAT = "pow fmod hypot copysign atan2 nextafter".split()
+_ROUNDED = {"add": 2, "sub": 2, "mul": 2, "fmaf": 3, "frcp": 1, "fsqrt": 1, "frsqrt": 1, "fdiv": 2}
+_SHUFFLES = "shfl_xor shfl_down shfl_up shfl_sync".split()
+_WARP_REDUCTIONS = [f"warp_reduce_{k}" for k in ("sum", "max", "min", "bitand", "bitor")]
+_ATOMICS = "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_exchange"
+
+INTRINSICS: dict[str, Intrinsic] = {
+    **{name: Intrinsic(1, _float) for name in _UNARY_FLOAT},
+    **{name: Intrinsic(1, _float_only) for name in _FAST},
+    **{name: Intrinsic(2, _float) for name in _BINARY_FLOAT},
+    **{
+        f"ieee_{name}_{mode}": Intrinsic(arity, _float_only)
+        for name, arity in _ROUNDED.items()
+        for mode in ("rn", "rz", "ru", "rd")
+    },
+    "fma": Intrinsic(3, _float),
+    "ldexp": Intrinsic(2, _ldexp),
+    "abs": Intrinsic(1, _same),
+    **{name: Intrinsic(1, _float_test) for name in ("isnan", "isinf", "isfinite")},
+    "popcount": Intrinsic(1, _count),
+    "clz": Intrinsic(1, _count),
+    "ffs": Intrinsic(1, _count),
+    "dp4a": Intrinsic(3, _returns("int32")),
+    **{name: Intrinsic(3, _first, Effect.WARP) for name in _SHUFFLES},
+    **{name: Intrinsic(1, _first, Effect.WARP) for name in _WARP_REDUCTIONS},
+    "any_sync": Intrinsic(1, _returns("int32"), Effect.WARP),
+    "all_sync": Intrinsic(1, _returns("int32"), Effect.WARP),
+    "ballot_sync": Intrinsic(1, _returns("uint32"), Effect.WARP),
+    "activemask": Intrinsic(0, _returns("uint32"), Effect.WARP),
+    "match_any_sync": Intrinsic(1, _returns("uint32"), Effect.WARP),
+    "match_all_sync": Intrinsic(1, _returns("uint32"), Effect.WARP),
+    "syncthreads_count": Intrinsic(1, _returns("int32"), Effect.BLOCK),
+    "syncthreads_and": Intrinsic(1, _returns("int32"), Effect.BLOCK),
+    "syncthreads_or": Intrinsic(1, _returns("int32"), Effect.BLOCK),
+    **{name: Intrinsic(3, _element, Effect.ATOMIC) for name in _ATOMICS.split()},
+    "atomic_load": Intrinsic(2, _element, Effect.ATOMIC),
+    "atomic_store": Intrinsic(3, _element, Effect.ATOMIC),
+    "rng_init": Intrinsic(3, _returns("int32"), Effect.STATE),
+    "rng_rand": Intrinsic(0, _returns("uint32"), Effect.STATE),
+    "rng_rand_float": Intrinsic(0, _returns("float32"), Effect.STATE),
+    "rng_rand_normal": Intrinsic(0, _returns("float32"), Effect.STATE),
+    "printf": Intrinsic(None, _returns("int32"), Effect.OUTPUT),
+}
+
+
+def effect_of(function: str) -> Effect:
+    """Return the effects of calling `function`; extern functions go by their addresses."""
+    if function.startswith("extern:"):
+        return Effect.READS | Effect.WRITES
+    return INTRINSICS[function].effect

@@ -1,0 +1,253 @@
+"""Statements: a closed union; tile operators are its one open leaf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Expr, Extent, Var
+from tile_core.ir.node import Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf(Node):
+    """A statement the closed union does not know: a tile operator (`tile_core.ops`)."""
+
+
+Stmt: TypeAlias = (
+    "Seq | Let | Alloc | Store | Evaluate | For | Parallel | Pipelined | While | If | Break"
+    " | Continue | Check | Launch | AnnotateLayout | AnnotateSafeValue | Hint | Leaf"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seq(Node):
+    """Run `body` in order. `Let`, `Alloc` and annotations in it reach to its end."""
+
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Let(Node):
+    """Name the value that `value` has now; `var` is visible in the rest of the `Seq`."""
+
+    var: Var
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alloc(Node):
+    """Make `buffer` available, with undefined contents, in the rest of the `Seq`."""
+
+    buffer: Buffer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store(Node):
+    """``buffer[indices] = value``, one index per dimension.
+
+    `value` has the buffer's dtype. In a global buffer an index outside is skipped. A `Ramp`
+    as last index stores a vector.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluate(Node):
+    """Evaluate for its effect: atomics, extern calls, barriers among threads."""
+
+    value: Expr
+
+
+class LoopKind(Enum):
+    """How a sequential loop may be compiled; all kinds mean the same."""
+
+    SERIAL = "serial"
+    UNROLL = "unroll"
+    VECTORIZED = "vectorized"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class For(Node):
+    """``for var in range(start, stop, step): body``; `step` is not zero."""
+
+    var: Var
+    start: Expr
+    stop: Expr
+    step: Expr
+    body: Stmt
+    kind: LoopKind = LoopKind.SERIAL
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parallel(Node):
+    """Run `body` once for each point of a box, in any order, spread over the block's threads.
+
+    Parameters
+    ----------
+    vars, extents
+        One index per dimension, from 0, and how far it counts.
+    coalesced_width
+        Elements per vector access that the user asks for, or None.
+    loop_layout
+        A `tile_core.layout.Fragment` that fixes the distribution, or None.
+    """
+
+    vars: tuple[Var, ...]
+    extents: tuple[Expr, ...]
+    body: Stmt
+    coalesced_width: int | None = None
+    loop_layout: object | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pipelined(Node):
+    """``for var in range(start, stop): body``, overlapping copies with work.
+
+    The meaning is always that of the sequential loop.
+
+    Parameters
+    ----------
+    num_stages
+        How many versions of a copied tile may be in flight; 0 or 1 ask for no overlap.
+    order, stage
+        A schedule given by the user, one entry per statement of `body`, or empty.
+    """
+
+    var: Var
+    start: Expr
+    stop: Expr
+    body: Stmt
+    num_stages: int = 0
+    order: tuple[int, ...] = ()
+    stage: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class While(Node):
+    """Run `body` as long as `cond` holds, testing it before each round."""
+
+    cond: Expr
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If(Node):
+    """Run `then` if `cond` holds, else `otherwise` if there is one."""
+
+    cond: Expr
+    then: Stmt
+    otherwise: Stmt | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Break(Node):
+    """Leave the innermost sequential or `While` loop."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Continue(Node):
+    """Start the next round of the innermost sequential or `While` loop."""
+
+
+class CheckKind(Enum):
+    """Who relies on a checked condition."""
+
+    ASSERT = "assert"  # `assert` or T.device_assert: stop the kernel if false
+    ASSUME = "assume"  # T.assume: the compiler may rely on it; the host checks it if it can
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Check(Node):
+    """State that `cond` holds here."""
+
+    cond: Expr
+    message: str
+    kind: CheckKind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Launch(Node):
+    """Run `body` once per block of a grid, with `threads` threads each; blocks in any order.
+
+    Parameters
+    ----------
+    block_vars, grid
+        Up to three indices and extents, x (fastest) first.
+    thread_vars, threads
+        Always three indices (x, y, z) and three extents, padded with 1.
+    """
+
+    block_vars: tuple[Var, ...]
+    grid: tuple[Expr, ...]
+    thread_vars: tuple[Var, Var, Var]
+    threads: tuple[int, int, int]
+    body: Stmt
+    cluster: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnnotateLayout(Node):
+    """Fix the physical layout of `buffer` (a `tile_core.layout` Layout or Fragment)."""
+
+    buffer: Buffer
+    layout: object
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnnotateSafeValue(Node):
+    """Loads of `buffer` outside its box give `value`, in the rest of the `Seq`."""
+
+    buffer: Buffer
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hint(Node):
+    """A performance hint without effect on results, such as a rasterisation of the grid."""
+
+    name: str
+    values: tuple[int | str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelOptions:
+    """Wishes recorded in a kernel's body: pass configurations and compile flags."""
+
+    pass_configs: tuple[tuple[str, object], ...] = ()
+    compile_flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel(Node):
+    """A function on tensors.
+
+    Parameters
+    ----------
+    name
+        The symbol it is compiled to.
+    params
+        Buffers (scope global) for tensors, `Var`s for scalars, in call order.
+    body
+        One or more `Launch`es, run in order, with host-side statements between them.
+    outputs
+        Positions in `params` that the runtime allocates and returns.
+    sources
+        C texts to compile along with the kernel.
+    """
+
+    name: str
+    params: tuple[Buffer | Var, ...]
+    body: Stmt
+    outputs: tuple[int, ...] = ()
+    sources: tuple[str, ...] = ()
+    options: KernelOptions = KernelOptions()
+
+
+LoopVar: TypeAlias = Var
+Bound: TypeAlias = Extent

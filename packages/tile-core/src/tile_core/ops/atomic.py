@@ -1,0 +1,67 @@
+"""Atomic updates of whole tiles. (Atomics on one element are intrinsics.)"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from tile_core.errors import DtypeMismatch
+from tile_core.ir.buffer import Region
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.pairing import pair
+
+ATOMIC_DTYPES = frozenset(
+    {"float32", "float64", "float16", "bfloat16", "int32", "uint32", "int64", "uint64"}
+)
+
+
+class AtomicKind(Enum):
+    """Which indivisible update."""
+
+    ADD = "add"
+    MAX = "max"
+    MIN = "min"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AtomicTile(TileOperator):
+    """Combine every element of `src` into the matching element of `dst`, each indivisibly.
+
+    Parameters
+    ----------
+    src, dst
+        Matched as in a copy; `src` is converted to the dtype of `dst`.
+    memory_order
+        ``relaxed``, ``acquire``, ``release``, ``acq_rel`` or ``seq_cst``.
+
+    Notes
+    -----
+    Elements outside a global destination are skipped. Elements are independent: the tile
+    as a whole is not one transaction.
+    """
+
+    mnemonic: ClassVar[str] = "atomic"
+    kind: AtomicKind
+    src: Region
+    dst: Region
+    memory_order: str = "relaxed"
+    use_tma: bool = False
+
+    def reads(self) -> tuple[Region, ...]:
+        """Return both sides."""
+        return (self.src, self.dst)
+
+    def writes(self) -> tuple[Region, ...]:
+        """Return the destination."""
+        return (self.dst,)
+
+    def verify(self) -> None:
+        """Check shapes and that the dtype has atomics."""
+        pair(self.src, self.dst, self.span)
+        if self.dst.buffer.dtype not in ATOMIC_DTYPES:
+            raise DtypeMismatch(
+                f"there is no atomic {self.kind.value} on {self.dst.buffer.dtype}",
+                span=self.span,
+                hint="use float32, float64, float16, bfloat16, or a 32- or 64-bit integer",
+            )

@@ -1,0 +1,59 @@
+"""Operators without data flow: barriers of a block, and printing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tile_core.ir.buffer import Region
+from tile_core.ir.expr import Expr
+from tile_core.ops.operator import TileOperator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Barrier(TileOperator):
+    """Wait until all threads of the block (or `count` of them, on barrier `number`) arrive.
+
+    Memory written before is visible to those threads after. `scope` is "block", "warp" or
+    "grid".
+    """
+
+    mnemonic: ClassVar[str] = "barrier"
+    scope: str = "block"
+    number: Expr | None = None
+    count: Expr | None = None
+    arrives_only: bool = False
+
+    def reads(self) -> tuple[Region, ...]:
+        """Nothing by itself; it orders what others read."""
+        return ()
+
+    def writes(self) -> tuple[Region, ...]:
+        """Nothing."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Print(TileOperator):
+    """Print a message with a tile's elements (once per block) or values (once per thread).
+
+    Parameters
+    ----------
+    source
+        The tile to print, or None.
+    values
+        Scalars to print, each by every thread that gets here.
+    """
+
+    mnemonic: ClassVar[str] = "print"
+    message: str
+    source: Region | None = None
+    values: tuple[Expr, ...] = ()
+
+    def reads(self) -> tuple[Region, ...]:
+        """Return the printed tile."""
+        return () if self.source is None else (self.source,)
+
+    def writes(self) -> tuple[Region, ...]:
+        """Nothing."""
+        return ()

@@ -1,0 +1,123 @@
+"""Matrix multiplication of tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar
+
+from tile_core.errors import DtypeMismatch, GemmShapeMismatch, Note, ShapeMismatch
+from tile_core.ir.buffer import Region
+from tile_core.ir.expr import Const, Expr
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.pairing import describe
+
+
+class GemmWarpPolicy(IntEnum):
+    """How warps divide the tile of C; no effect on results."""
+
+    Square = 0
+    FullRow = 1
+    FullCol = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gemm(TileOperator):
+    """``c += op(a) @ op(b)``, or ``c = op(a) @ op(b)`` where `clear` holds.
+
+    Parameters
+    ----------
+    a : Region[..., M, K], or [..., K, M] if `transpose_a`
+    b : Region[..., K, N], or [..., N, K] if `transpose_b`
+    c : Region[..., M, N]
+        The accumulator; its dtype is the one the products are added up in. Leading extents
+        of all three are 1; M, N and K are compile-time integers.
+    clear : Expr, bool
+        Whether previous contents of `c` are dropped; may depend on a loop index.
+
+    Raises
+    ------
+    GemmShapeMismatch
+        If M, N or K disagree between operands.
+    DtypeMismatch
+        If integers meet floats, or floats are accumulated in integers.
+
+    Notes
+    -----
+    Products of integers are exact (modulo the accumulator's width). Products of floats are
+    exact in float32 for inputs of 16 bits and fewer; the order of addition is free.
+    """
+
+    mnemonic: ClassVar[str] = "gemm"
+    a: Region
+    b: Region
+    c: Region
+    transpose_a: bool
+    transpose_b: bool
+    clear: Expr
+    policy: GemmWarpPolicy = GemmWarpPolicy.Square
+    k_pack: int = 1
+
+    def reads(self) -> tuple[Region, ...]:
+        """Return both factors, and the accumulator unless it is always cleared."""
+        if isinstance(self.clear, Const) and self.clear.value:
+            return (self.a, self.b)
+        return (self.a, self.b, self.c)
+
+    def writes(self) -> tuple[Region, ...]:
+        """Return the accumulator."""
+        return (self.c,)
+
+    @property
+    def mnk(self) -> tuple[int, int, int]:
+        """The extents M, N, K; valid once `verify` has passed."""
+        c, a = self.c.static_extents, self.a.static_extents
+        assert c is not None and a is not None, "verify() checks that extents are static"
+        return c[-2], c[-1], a[-2] if self.transpose_a else a[-1]
+
+    def verify(self) -> None:
+        """Check ranks, static extents, M, N, K and element types."""
+        for region in (self.a, self.b, self.c):
+            self._verify_matrix(region)
+        a, b, c = self.a.static_extents, self.b.static_extents, self.c.static_extents
+        assert a is not None and b is not None and c is not None
+        m, k = (a[-1], a[-2]) if self.transpose_a else (a[-2], a[-1])
+        k_b, n = (b[-1], b[-2]) if self.transpose_b else (b[-2], b[-1])
+        for name, left, right in (("M", m, c[-2]), ("K", k, k_b), ("N", n, c[-1])):
+            if left != right:
+                raise GemmShapeMismatch(
+                    f"T.gemm {name} shape check failed: {left} against {right} in "
+                    f"{describe(self.a)}{' transposed' * self.transpose_a} @ "
+                    f"{describe(self.b)}{' transposed' * self.transpose_b} -> {describe(self.c)}",
+                    span=self.span,
+                    notes=self._declarations(),
+                    hint="set transpose_A or transpose_B, or change the shape of a tile",
+                )
+        self._verify_dtypes()
+
+    def _verify_matrix(self, region: Region) -> None:
+        extents = region.static_extents
+        if extents is None or len(extents) < 2 or any(e != 1 for e in extents[:-2]):
+            raise ShapeMismatch(
+                f"T.gemm needs a matrix of compile-time extents, got {describe(region)}",
+                span=self.span,
+                notes=(Note(f"{region.buffer.name} is declared here", region.buffer.span),),
+                hint="slice leading dimensions to one element, as in A[k, :, :]",
+            )
+
+    def _verify_dtypes(self) -> None:
+        a, b, c = (r.buffer.dtype for r in (self.a, self.b, self.c))
+        if a.is_float != b.is_float or (a.is_float and not c.is_float):
+            raise DtypeMismatch(
+                f"T.gemm cannot accumulate {a} x {b} in {c}",
+                span=self.span,
+                notes=self._declarations(),
+                hint="copy one operand into a tile of the other's element type first",
+            )
+
+    def _declarations(self) -> tuple[Note, ...]:
+        return tuple(
+            Note(f"{r.buffer.name} is declared here", r.buffer.span)
+            for r in (self.a, self.b, self.c)
+            if r.buffer.span is not None
+        )

@@ -1,0 +1,87 @@
+"""The protocol of tile operators: facts on the operator, mapping to threads in its rule."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+
+from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.stmt import Leaf, Stmt
+from tile_core.target import Target
+
+if TYPE_CHECKING:
+    from tile_core.layout import Layout
+    from tile_core.ops.rule import Rule
+
+LayoutMap: TypeAlias = "Mapping[Buffer, Layout]"
+
+
+class InferLevel(IntEnum):
+    """How sure an operator must be before it fixes a layout. Tried from STRICT to FREE."""
+
+    STRICT = 2  # the hardware, or the kernel that runs the operator, allows exactly this layout
+    COMMON = 1  # follows from a neighbour whose layout is known
+    FREE = 0  # anything legal will do
+
+
+class InferContext(Protocol):
+    """What `infer_layout` may look at. Read only."""
+
+    @property
+    def target(self) -> Target:
+        """The machine compiled for."""
+
+    def layout_of(self, buffer: Buffer) -> Layout | None:
+        """Return the layout already fixed for the storage of `buffer`, if any."""
+
+    def rule_of(self, op: TileOperator) -> Rule[Any]:
+        """Return the one rule chosen for `op`."""
+
+
+class LowerContext(Protocol):
+    """What `lower` may look at. `layout_of` is total here: inference has finished."""
+
+    @property
+    def target(self) -> Target:
+        """The machine compiled for."""
+
+    def layout_of(self, buffer: Buffer) -> Layout:
+        """Return the layout of the storage of `buffer`."""
+
+    def rule_of(self, op: TileOperator) -> Rule[Any]:
+        """Return the one rule chosen for `op`."""
+
+    def lower_stmt(self, stmt: Stmt) -> Any:
+        """Return the lowered form of any tile IR statement, such as an expansion to loops."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TileOperator(Leaf):
+    """A statement on whole tiles.
+
+    A subclass states facts true on every machine: its operands, what it reads and writes,
+    what makes it ill-formed. How it maps to threads is a `Rule`, owned by a backend. One
+    rule is selected per operator, once, and serves inference and lowering, so the code that
+    chose a layout is always the code that relies on it.
+    """
+
+    mnemonic: ClassVar[str]
+
+    @abstractmethod
+    def reads(self) -> tuple[Region, ...]:
+        """Regions whose previous contents matter."""
+
+    @abstractmethod
+    def writes(self) -> tuple[Region, ...]:
+        """Regions changed."""
+
+    def verify(self) -> None:
+        """Raise a `TileError` with this operator's span if it is ill-formed."""
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Return every buffer touched, once each, in the order written then read."""
+        regions = (*self.writes(), *self.reads())
+        return tuple(dict.fromkeys(region.buffer for region in regions))

@@ -1,0 +1,119 @@
+"""How two regions of different shape correspond: the rules of copies and tile atomics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_core.errors import Note, ShapeMismatch, Span
+from tile_core.ir.buffer import Region, Scope, static_value
+from tile_core.ir.expr import Extent
+
+_DEPTH = {Scope.GLOBAL: 0, Scope.SHARED: 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The iteration space of a tile transfer and what each side does with it.
+
+    Parameters
+    ----------
+    extents
+        Extents of the iteration space, outermost first.
+    src_axes, dst_axes
+        For each dimension of the region: the iteration axis that moves along it, or None
+        where it stays at the region's start.
+    """
+
+    extents: tuple[Extent, ...]
+    src_axes: tuple[int | None, ...]
+    dst_axes: tuple[int | None, ...]
+
+
+def _is_one(extent: Extent) -> bool:
+    return static_value(extent) == 1
+
+
+def pair(src: Region, dst: Region, span: Span | None = None) -> Pairing:
+    """Match the dimensions of two regions.
+
+    A region written as one element takes its extents from the other side, right-aligned; two
+    elements make a scalar copy. With equally many extents other than 1, those are matched in
+    order; otherwise dimensions are right-aligned and an extent of 1 is broadcast. The
+    iteration space is that of the side deepest in memory (fragment, then shared, then
+    global; the source on a tie).
+
+    Raises
+    ------
+    ShapeMismatch
+        If two whole buffers differ in shape, or the chosen side is provably smaller than
+        the source.
+    """
+    if src.is_element and dst.is_element:
+        return Pairing((), (None,) * src.buffer.rank, (None,) * dst.buffer.rank)
+    if src.is_element:
+        axes = _right_aligned(src.buffer.rank, len(dst.extents))
+        return Pairing(dst.extents, axes, tuple(range(len(dst.extents))))
+    if dst.is_element:
+        axes = _right_aligned(dst.buffer.rank, len(src.extents))
+        return Pairing(src.extents, tuple(range(len(src.extents))), axes)
+    return _pair_boxes(src, dst, span)
+
+
+def _right_aligned(rank: int, count: int) -> tuple[int | None, ...]:
+    return tuple(k if k >= 0 else None for k in range(count - rank, count))
+
+
+def _pair_boxes(src: Region, dst: Region, span: Span | None) -> Pairing:
+    src_dims = [k for k, e in enumerate(src.extents) if not _is_one(e)]
+    dst_dims = [k for k, e in enumerate(dst.extents) if not _is_one(e)]
+    if len(src_dims) != len(dst_dims):
+        rank = max(len(src.extents), len(dst.extents))
+        src_dims = [k - rank + len(src.extents) for k in range(rank)]
+        dst_dims = [k - rank + len(dst.extents) for k in range(rank)]
+    src_axes: list[int | None] = [None] * len(src.extents)
+    dst_axes: list[int | None] = [None] * len(dst.extents)
+    extents: list[Extent] = []
+    for i, j in zip(src_dims, dst_dims, strict=True):
+        here = src.extents[i] if i >= 0 else 1
+        there = dst.extents[j] if j >= 0 else 1
+        if i >= 0 and not _is_one(here):
+            src_axes[i] = len(extents)
+        if j >= 0 and not _is_one(there):
+            dst_axes[j] = len(extents)
+        extents.append(_common(here, there, src, dst, span))
+    return Pairing(tuple(extents), tuple(src_axes), tuple(dst_axes))
+
+
+def _common(here: Extent, there: Extent, src: Region, dst: Region, span: Span | None) -> Extent:
+    a, b = static_value(here), static_value(there)
+    if a is not None and a == b:
+        return here
+    if a == 1:
+        return there
+    if b == 1 or (src.is_whole and dst.is_whole and a is not None and b is not None):
+        raise _mismatch(src, dst, span)
+    dst_is_deeper = _DEPTH.get(dst.buffer.scope, 2) > _DEPTH.get(src.buffer.scope, 2)
+    if a is not None and b is not None:
+        if dst_is_deeper and b < a:
+            raise _mismatch(src, dst, span)
+        return min(a, b)
+    return there if dst_is_deeper else here
+
+
+def _mismatch(src: Region, dst: Region, span: Span | None) -> ShapeMismatch:
+    return ShapeMismatch(
+        f"cannot copy {describe(src)} to {describe(dst)}: the shapes do not match",
+        span=span,
+        notes=(
+            Note(f"{src.buffer.name} is declared here", src.buffer.span),
+            Note(f"{dst.buffer.name} is declared here", dst.buffer.span),
+        ),
+        hint="slice the larger side, as in A[0:16, :], or change the shape of the smaller one",
+    )
+
+
+def describe(region: Region) -> str:
+    """Return ``name[e0, e1]``: a region by its extents, for messages."""
+    extents = ", ".join(str(static_value(e)) if static_value(e) is not None else "?"
+                        for e in region.extents)  # fmt: skip
+    return f"{region.buffer.name}[{extents}]"

@@ -1,0 +1,63 @@
+"""Rules: the ways a backend can run an operator, and how one of them is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from tile_core.errors import AmbiguousRule, Note, UnsupportedOnTarget
+from tile_core.ops.operator import InferContext, InferLevel, LayoutMap, LowerContext, TileOperator
+from tile_core.target import Target
+
+Op = TypeVar("Op", bound=TileOperator)
+
+
+def always(op: TileOperator, target: Target) -> str | None:
+    """Accept every operator on every target."""
+    return None
+
+
+def no_demands(op: TileOperator, ctx: InferContext, level: InferLevel) -> LayoutMap:
+    """Demand no layout: the operator works on whatever it is given."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule(Generic[Op]):
+    """One way to run operators of type `op`.
+
+    `rejects` returns None to accept, or the reason in words ("needs sm_90"): the sentence
+    the user reads when no rule is left. Among rules that accept, `priority` decides.
+    """
+
+    name: str
+    op: type[Op]
+    lower: Callable[[Op, LowerContext], Any]
+    infer_layout: Callable[[Op, InferContext, InferLevel], LayoutMap] = no_demands
+    rejects: Callable[[Op, Target], str | None] = always
+    priority: int = 0
+
+
+def select(op: TileOperator, target: Target, rules: Sequence[Rule[Any]]) -> Rule[Any]:
+    """Return the accepting rule of highest priority.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If every rule rejects; the notes say why, one rule each.
+    AmbiguousRule
+        If two accepting rules share the highest priority.
+    """
+    verdicts = [(rule, rule.rejects(op, target)) for rule in rules if rule.op is type(op)]
+    accepted = sorted((r for r, why in verdicts if why is None), key=lambda r: -r.priority)
+    if not accepted:
+        raise UnsupportedOnTarget(
+            f"no rule lowers {op.mnemonic!r} on {target}",
+            span=op.span,
+            notes=tuple(Note(f"{rule.name}: {why}") for rule, why in verdicts),
+        )
+    tied = [r.name for r in accepted if r.priority == accepted[0].priority]
+    if len(tied) > 1:
+        raise AmbiguousRule(f"{' and '.join(tied)} both claim {op.mnemonic!r}", span=op.span)
+    return accepted[0]
