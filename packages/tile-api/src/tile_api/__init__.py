@@ -1,0 +1,1 @@
+"""What users of the tile language import."""

@@ -1,0 +1,1 @@
+"""Plugins: how backends, rules and observers are found and asked."""

@@ -1,0 +1,346 @@
+"""The plugin host: finds plugins, survives sick ones, and answers who serves a target."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.metadata
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import pluggy
+
+from tile_core.errors import BackendNotFound, Note, PluginConflict, PluginError, TileError
+from tile_core.plugins import hookspecs
+from tile_core.plugins.backend import API_VERSION, Backend
+from tile_core.target import AUTO, Target, parse_target_spec
+
+if TYPE_CHECKING:
+    from tile_core.ops.rule import Rule
+    from tile_core.passes.insertion import Insertion
+
+DISABLE_VARIABLE = "TILE_DISABLE_PLUGINS"
+EXTRAS = ("cuda", "hip", "sim")
+"""Kinds and executors that come with ``pip install 'tile-api[...]'``."""
+
+Named = TypeVar("Named", "Rule[Any]", "Insertion")
+
+
+class PluginHost:
+    """A set of plugins and the questions that can be put to it.
+
+    A bare ``PluginHost()`` knows no plugin: tests build their own. `discover` adds what is
+    installed. Nothing here imports TVM or a toolchain.
+
+    Parameters
+    ----------
+    disabled
+        Names of plugins that are never registered.
+
+    Attributes
+    ----------
+    broken
+        Plugins that are installed but could not be used, each with its own error. They
+        matter only to who asks for the target they would have served.
+    """
+
+    def __init__(self, disabled: Collection[str] = ()) -> None:
+        self.disabled = frozenset(disabled)
+        self.broken: dict[str, Exception] = {}
+        self.manager = pluggy.PluginManager(hookspecs.NAME)
+        self.manager.add_hookspecs(hookspecs)
+        self._backends: dict[str, Backend] | None = None
+        self._rules: dict[Target, tuple[Rule[Any], ...]] = {}
+        self._passes: dict[Target, tuple[Insertion, ...]] = {}
+
+    # Who is there --------------------------------------------------------------------------
+
+    def discover(self) -> PluginHost:
+        """Register every installed plugin; remember, rather than raise, what is wrong with one."""
+        seen: dict[str, str] = {}
+        for entry in importlib.metadata.entry_points(group=hookspecs.NAME):
+            name = entry.name
+            if name in self.disabled or seen.get(name) == entry.value:
+                continue
+            try:
+                if name in seen:
+                    raise PluginConflict(f"{seen[name]} and {entry.value} are both called {name!r}")
+                seen[name] = entry.value
+                self.add(name, entry.load())
+            except Exception as error:  # one sick plugin must not take the others down
+                self.broken[name] = error
+        return self
+
+    def add(self, name: str, plugin: object) -> None:
+        """Register `plugin` under `name`; every earlier answer is asked for again.
+
+        Raises
+        ------
+        PluginConflict
+            If a plugin of that name is registered already.
+        PluginError
+            If it implements a hook that does not exist, or with unknown arguments.
+        """
+        if self.manager.has_plugin(name):
+            raise PluginConflict(f"two plugins are called {name!r}", hint=_disable(name))
+        try:
+            self.manager.register(plugin, name=name)
+            self.manager.check_pending()
+        except (pluggy.PluginValidationError, ValueError) as error:
+            if self.manager.has_plugin(name):
+                self.manager.unregister(name=name)
+            raise PluginError(f"plugin {name!r} does not fit the hooks: {error}") from error
+        self._backends = None
+        self._rules.clear()
+        self._passes.clear()
+
+    def plugins(self) -> tuple[str, ...]:
+        """Return the names of all registered plugins, sorted."""
+        return tuple(sorted(name for name, plugin in self._registered()))
+
+    def backends(self) -> Mapping[str, Backend]:
+        """Return every backend by name, in the order of their names.
+
+        Raises
+        ------
+        PluginConflict
+            If two plugins provide backends of one name.
+        """
+        if self._backends is None:
+            self._backends = self._collect_backends()
+        return self._backends
+
+    # Who serves a target -------------------------------------------------------------------
+
+    def resolve(self, spec: object = None) -> tuple[Backend, Target]:
+        """Return the backend and the exact target meant by any spelling of a target.
+
+        Parameters
+        ----------
+        spec
+            Whatever `tile_core.target.parse_target_spec` accepts.
+
+        Raises
+        ------
+        TargetError
+            If `spec` is not a target, or names a machine its backend does not know.
+        BackendNotFound
+            If no installed backend serves it.
+        PluginError
+            If the plugin that would serve it is installed but broken.
+        PluginConflict
+            If two backends claim it.
+        """
+        target = parse_target_spec(spec)
+        if target.kind == AUTO:
+            target = self.default_target()
+        match self._claims(target):
+            case [(backend, exact)]:
+                return backend, exact
+            case [(one, _), (other, _), *_]:
+                raise PluginConflict(
+                    f"backends {one.name!r} and {other.name!r} both claim target '{target}'",
+                    hint=_disable(other.name),
+                )
+        raise self._nobody_serves(target)
+
+    def default_target(self) -> Target:
+        """Return the target meant by ``"auto"``: the first answer of the plugins.
+
+        Raises
+        ------
+        BackendNotFound
+            If no plugin answers.
+        """
+        # The order of pluggy's firstresult, but a failing probe passes to the next plugin.
+        for implementation in reversed(self.manager.hook.tile_default_target.get_hookimpls()):
+            try:
+                answer = cast("Target | None", implementation.function())
+            except Exception as error:
+                self.broken[implementation.plugin_name] = error
+                continue
+            if answer is not None:
+                return answer
+        raise BackendNotFound(
+            "no installed plugin offers a default target",
+            notes=self._ailments(),
+            hint="pip install tile-cpu",
+        )
+
+    def rules(self, target: Target) -> tuple[Rule[Any], ...]:
+        """Return all rules for `target`: its backend's, then those that plugins add.
+
+        Raises
+        ------
+        PluginConflict
+            If two rules share a name.
+        PluginError
+            If a plugin fails while it is asked.
+        """
+        if target not in self._rules:
+            backend, _ = self.resolve(target)
+            rules = (*backend.rules(target), *self._collect("tile_rules", target=target))
+            self._rules[target] = _unique(rules, "rules")
+        return self._rules[target]
+
+    def passes(self, target: Target) -> tuple[Insertion, ...]:
+        """Return all insertions for `target`: its backend's and those of plugins, by name.
+
+        Raises
+        ------
+        PluginConflict
+            If two insertions share a name.
+        PluginError
+            If a plugin fails while it is asked.
+        """
+        if target not in self._passes:
+            backend, _ = self.resolve(target)
+            found = (*backend.passes(target), *self._collect("tile_passes", target=target))
+            unique = _unique(found, "passes")
+            self._passes[target] = tuple(sorted(unique, key=lambda insertion: insertion.name))
+        return self._passes[target]
+
+    # Who listens ---------------------------------------------------------------------------
+
+    def before_pass(self, name: str, text: Callable[[], str]) -> None:
+        """Tell listeners that a pass begins; `text` prints the program, if anyone listens."""
+        hook = self.manager.hook.tile_before_pass
+        if hook.get_hookimpls():
+            hook(name=name, text=text())
+
+    def after_pass(self, name: str, before: Callable[[], str], after: Callable[[], str]) -> None:
+        """Tell listeners what a pass did; both texts are printed only if anyone listens."""
+        hook = self.manager.hook.tile_after_pass
+        if hook.get_hookimpls():
+            hook(name=name, before=before(), after=after())
+
+    def kernel_built(self, report: Mapping[str, Any]) -> None:
+        """Tell listeners that a kernel was compiled."""
+        self.manager.hook.tile_kernel_built(report=report)
+
+    # Inside --------------------------------------------------------------------------------
+
+    def _registered(self) -> list[tuple[str, object]]:
+        return [(n, p) for n, p in self.manager.list_name_plugin() if p is not None]
+
+    def _ask(self, name: str, hook: str, **arguments: object) -> list[Any]:
+        """Call `hook` of the plugin `name` alone, and return what it gives, flattened."""
+        others = [plugin for other, plugin in self._registered() if other != name]
+        caller = self.manager.subset_hook_caller(hook, others)
+        return [item for items in caller(**arguments) for item in items]
+
+    def _collect(self, hook: str, **arguments: object) -> Iterable[Any]:
+        for name in self.plugins():
+            try:
+                yield from self._ask(name, hook, **arguments)
+            except Exception as error:
+                raise PluginError(
+                    f"plugin {name!r} failed in {hook}: {_told(error)}", hint=_disable(name)
+                ) from error
+
+    def _collect_backends(self) -> dict[str, Backend]:
+        found: dict[str, Backend] = {}
+        for name in self.plugins():
+            try:
+                backends = self._ask(name, "tile_backends")
+                for backend in backends:
+                    _check_backend(backend)
+            except Exception as error:  # remembered for who asks for this plugin's target
+                self.broken[name] = error
+                continue
+            for backend in backends:
+                if backend.name in found:
+                    raise PluginConflict(
+                        f"two plugins provide a backend called {backend.name!r}",
+                        hint=_disable(name),
+                    )
+                found[backend.name] = backend
+        return dict(sorted(found.items()))
+
+    def _claims(self, target: Target) -> list[tuple[Backend, Target]]:
+        claims = []
+        for backend in tuple(self.backends().values()):
+            try:
+                exact = backend.parse_target(str(target))
+            except TileError:
+                raise
+            except Exception as error:  # a defect of one backend; the others still serve
+                self.broken[backend.name] = error
+                self._backends = {n: b for n, b in self.backends().items() if b is not backend}
+                continue
+            if exact is not None:
+                claims.append((backend, exact))
+        return claims
+
+    def _ailments(self) -> tuple[Note, ...]:
+        broken = [Note(f"plugin {n!r} is broken: {_told(e)}") for n, e in self.broken.items()]
+        disabled = [Note(f"plugin {name!r} is disabled") for name in sorted(self.disabled)]
+        return (*broken, *disabled)
+
+    def _nobody_serves(self, target: Target) -> BackendNotFound | PluginError:
+        """Return the error for a target nobody claims, with the most likely way out."""
+        wanted = [name for name in (target.executor, target.kind) if name]
+        installed = list(self.backends())
+        missing = [name for name in wanted if name not in installed]
+        for name in missing:
+            if name in self.broken:
+                error = PluginError(
+                    f"the plugin for target '{target}' is installed but broken: "
+                    f"{_told(self.broken[name])}",
+                    hint=f"python -m pip install --force-reinstall tile-{name}",
+                )
+                error.__cause__ = self.broken[name]
+                return error
+        near = difflib.get_close_matches(target.kind, [*installed, *EXTRAS], n=1)
+        if any(name in self.disabled for name in wanted):
+            hint = f"remove it from {DISABLE_VARIABLE}"
+        elif extras := [name for name in missing if name in EXTRAS]:
+            hint = f"pip install 'tile-api[{','.join(sorted(extras))}]'"
+        elif near and near != [target.kind]:
+            hint = f"did you mean {near[0]!r}?"
+        else:
+            hint = "name one of the installed backends"
+        return BackendNotFound(
+            f"no backend serves target '{target}'; installed: {', '.join(installed) or 'none'}",
+            notes=self._ailments(),
+            hint=hint,
+        )
+
+
+def installed_plugins() -> PluginHost:
+    """Return a host with every installed plugin but those ``TILE_DISABLE_PLUGINS`` names.
+
+    The variable holds names of entry points, separated by commas, and is read here, once.
+    """
+    disabled = os.environ.get(DISABLE_VARIABLE, "").replace(",", " ").split()
+    return PluginHost(disabled).discover()
+
+
+def _check_backend(backend: object) -> None:
+    if not isinstance(backend, Backend):
+        raise PluginError(f"tile_backends gave {backend!r}, which is not a Backend")
+    if backend.api_version != API_VERSION:
+        raise PluginError(
+            f"backend {backend.name!r} was written for plugin API {backend.api_version}; "
+            f"this is {API_VERSION}",
+            hint="install versions of tile-core and of the plugin that belong together",
+        )
+
+
+def _unique(items: tuple[Named, ...], what: str) -> tuple[Named, ...]:
+    seen: set[str] = set()
+    for item in items:
+        if item.name in seen:
+            raise PluginConflict(f"two {what} are called {item.name!r}")
+        seen.add(item.name)
+    return items
+
+
+def _disable(name: str) -> str:
+    return f"set {DISABLE_VARIABLE}={name} to leave one out"
+
+
+def _told(error: Exception) -> str:
+    """Return an error on one line, with its class unless its text carries a code."""
+    text = str(error).partition("\n")[0]
+    return text if text.startswith("[TL") else f"{type(error).__name__}: {text}"

@@ -1,0 +1,1 @@
+"""The x86 CPU backend of the tile language."""
