@@ -23,8 +23,9 @@ def backend(name="abacus", arches=("wood", "bone"), executor="", **fields):
             raise TargetError(f"{name} knows no {target.arch!r}", hint=f"one of {arches}")
         return Target(name, target.arch or arches[0], executor)
 
-    functions = {"lower": str, "compile": str, "load": str, "rules": lambda target: ()}
-    return Backend(name=name, parse_target=parse_target, **(functions | fields))
+    functions = {"parse_target": parse_target, "rules": lambda target: ()}
+    functions |= dict.fromkeys(("lower", "source", "compile", "load"), str)
+    return Backend(name=name, **(functions | fields))
 
 
 def plugin(**hooks):
@@ -82,12 +83,8 @@ def test_the_backend_completes_the_target():
 
 
 def test_the_executor_may_be_another_plugins():
-    machine, simulator = backend("abacus"), backend("abacus", executor="sim", rules=tuple)
-    simulator = Backend(
-        name="sim",
-        parse_target=simulator.parse_target,
-        **{f: str for f in ("rules", "lower", "compile", "load")},
-    )
+    machine = backend("abacus")
+    simulator = backend("sim", parse_target=backend("abacus", executor="sim").parse_target)
     host = host_of(abacus=provides(machine), sim=provides(simulator))
     assert host.resolve("abacus:bone")[0] is machine
     assert host.resolve("abacus:bone@sim") == (simulator, Target("abacus", "bone", "sim"))
@@ -118,8 +115,7 @@ def test_a_missing_backend_comes_with_a_way_out(spec, hint):
 
 def test_a_target_claimed_twice_is_a_conflict():
     twin = backend("abacus")
-    greedy = Backend(name="greedy", parse_target=twin.parse_target, rules=str, lower=str,
-                     compile=str, load=str)  # fmt: skip
+    greedy = backend("greedy", parse_target=twin.parse_target)
     host = host_of(abacus=provides(backend()), greedy=provides(greedy))
     with pytest.raises(PluginConflict, match="'abacus' and 'greedy' both claim target 'abacus'"):
         host.resolve("abacus")
@@ -229,8 +225,7 @@ def test_a_backend_that_cannot_be_described_harms_only_itself(sick, complaint):
 
 
 def test_a_backend_that_cannot_parse_harms_only_itself():
-    sick = Backend(name="gpu", parse_target=lambda spec: 1 // 0, rules=str, lower=str,
-                   compile=str, load=str)  # fmt: skip
+    sick = backend("gpu", parse_target=lambda spec: 1 // 0)
     host = host_of(abacus=provides(backend()), gpu=provides(sick))
     assert host.resolve("abacus")[1].kind == "abacus"
     with pytest.raises(PluginError, match="ZeroDivisionError"):
@@ -283,14 +278,14 @@ def test_a_plugin_that_fails_to_give_rules_is_named():
 
 
 def test_passes_are_ordered_by_name_whoever_loads_first():
-    abacus = provides(backend(passes=lambda target: [insertion("b")]))
+    abacus = provides(backend(insertions=lambda target: [insertion("b")]))
     first, second = (plugin(passes=lambda target, n=n: [insertion(n)]) for n in "ca")
     for extras in ({"x": first, "y": second}, {"x": second, "y": first}):
         host = host_of(abacus=abacus, **extras)
-        assert [i.name for i in host.passes(Target("abacus"))] == ["a", "b", "c"]
+        assert [i.name for i in host.insertions(Target("abacus"))] == ["a", "b", "c"]
     host.add("z", plugin(passes=lambda target: [insertion("a")]))
-    with pytest.raises(PluginConflict, match="two passes are called 'a'"):
-        host.passes(Target("abacus"))
+    with pytest.raises(PluginConflict, match="two insertions are called 'a'"):
+        host.insertions(Target("abacus"))
 
 
 def test_programs_are_printed_only_for_listeners():

@@ -15,8 +15,8 @@ API_VERSION = 1
 """Raised whenever a field of `Backend` changes its meaning; appended fields do not raise it."""
 
 
-def no_passes(target: Target) -> Sequence[Insertion]:
-    """Add no passes: the pipeline as it stands suits the backend."""
+def no_insertions(target: Target) -> Sequence[Insertion]:
+    """Insert nothing: the pipeline as it stands suits the backend."""
     return ()
 
 
@@ -40,20 +40,23 @@ class Backend:
         ``rules(target)`` returns the ways to run each operator. One rule is selected for
         an operator, once, and serves layout inference and lowering.
     lower
-        ``lower(program, target, options)`` turns thread-level TIR into the form that is
-        compiled, whose ``str`` people can read: source text, or TIR ready for LLVM.
+        ``lower(kernel, target, options) -> module``: the kernel, its operators still whole,
+        becomes thread-level code in a form of the backend's choice.
+    source
+        ``source(module, target) -> str``: the module as text that people can read.
     compile
-        ``compile(lowered, target, options)`` runs the toolchain and returns the artifact:
-        bytes with everything that `load` needs, fit for a cache on disk.
+        ``compile(module, target, options) -> artifact`` runs the toolchain. The artifact
+        holds everything that `load` needs.
 
         Raises `ToolchainError` with the compiler's output.
     load
-        ``load(artifact, target, options)`` returns the callable that launches the kernel on
-        checked arguments. It may touch the device.
+        ``load(artifact, kernel) -> executable``: a callable that launches the kernel on
+        arguments that were checked, one per parameter, outputs among them, and returns
+        None. It may touch the device.
 
         Raises `MissingFeature` if this machine lacks instructions that the artifact uses.
-    passes
-        ``passes(target)`` returns insertions at named points of the pipeline.
+    insertions
+        ``insertions(target)`` returns extra passes at named points of the pipeline.
     api_version
         The `API_VERSION` the backend was written against. The host refuses others.
     """
@@ -62,7 +65,8 @@ class Backend:
     parse_target: Callable[[str], Target | None]
     rules: Callable[[Target], Sequence[Rule[Any]]]
     lower: Callable[..., Any]
+    source: Callable[..., str]
     compile: Callable[..., Any]
-    load: Callable[..., Any]
-    passes: Callable[[Target], Sequence[Insertion]] = no_passes
+    load: Callable[..., Callable[..., None]]
+    insertions: Callable[[Target], Sequence[Insertion]] = no_insertions
     api_version: int = API_VERSION

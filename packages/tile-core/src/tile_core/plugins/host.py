@@ -51,7 +51,7 @@ class PluginHost:
         self.manager.add_hookspecs(hookspecs)
         self._backends: dict[str, Backend] | None = None
         self._rules: dict[Target, tuple[Rule[Any], ...]] = {}
-        self._passes: dict[Target, tuple[Insertion, ...]] = {}
+        self._insertions: dict[Target, tuple[Insertion, ...]] = {}
 
     # Who is there --------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ class PluginHost:
             raise PluginError(f"plugin {name!r} does not fit the hooks: {error}") from error
         self._backends = None
         self._rules.clear()
-        self._passes.clear()
+        self._insertions.clear()
 
     def plugins(self) -> tuple[str, ...]:
         """Return the names of all registered plugins, sorted."""
@@ -183,7 +183,7 @@ class PluginHost:
             self._rules[target] = _unique(rules, "rules")
         return self._rules[target]
 
-    def passes(self, target: Target) -> tuple[Insertion, ...]:
+    def insertions(self, target: Target) -> tuple[Insertion, ...]:
         """Return all insertions for `target`: its backend's and those of plugins, by name.
 
         Raises
@@ -193,12 +193,12 @@ class PluginHost:
         PluginError
             If a plugin fails while it is asked.
         """
-        if target not in self._passes:
+        if target not in self._insertions:
             backend, _ = self.resolve(target)
-            found = (*backend.passes(target), *self._collect("tile_passes", target=target))
-            unique = _unique(found, "passes")
-            self._passes[target] = tuple(sorted(unique, key=lambda insertion: insertion.name))
-        return self._passes[target]
+            found = (*backend.insertions(target), *self._collect("tile_passes", target=target))
+            unique = _unique(found, "insertions")
+            self._insertions[target] = tuple(sorted(unique, key=lambda insertion: insertion.name))
+        return self._insertions[target]
 
     # Who listens ---------------------------------------------------------------------------
 
