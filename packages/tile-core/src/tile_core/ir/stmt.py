@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.expr import Expr, Extent, Var
+from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import Node
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf(Node):
-    """A statement the closed union does not know: a tile operator (`tile_core.ops`)."""
+    """A statement the closed union does not know: a tile operator (`tile_core.ops`).
+
+    `mnemonic` names the class in printed IR; its dataclass fields are its operands.
+    """
+
+    mnemonic: ClassVar[str] = ""
 
 
 Stmt: TypeAlias = (
@@ -39,7 +44,10 @@ class Let(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alloc(Node):
-    """Make `buffer` available, with undefined contents, in the rest of the `Seq`."""
+    """Make `buffer` available, with undefined contents, in the rest of the `Seq`.
+
+    Views (buffers with an `origin`) have no storage of their own and need no `Alloc`.
+    """
 
     buffer: Buffer
 
@@ -247,7 +255,3 @@ class Kernel(Node):
     outputs: tuple[int, ...] = ()
     sources: tuple[str, ...] = ()
     options: KernelOptions = KernelOptions()
-
-
-LoopVar: TypeAlias = Var
-Bound: TypeAlias = Extent

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.stmt import Leaf, Stmt
@@ -67,8 +67,6 @@ class TileOperator(Leaf):
     rule is selected per operator, once, and serves inference and lowering, so the code that
     chose a layout is always the code that relies on it.
     """
-
-    mnemonic: ClassVar[str]
 
     @abstractmethod
     def reads(self) -> tuple[Region, ...]:

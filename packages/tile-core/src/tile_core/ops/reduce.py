@@ -217,6 +217,7 @@ class ReducerInit(TileOperator):
 class ReducerUpdate(Leaf):
     """Combine `value` into ``reducer[indices]``, once per logical iteration. Element-wise."""
 
+    mnemonic: ClassVar[str] = "reducer_update"
     reducer: Buffer
     kind: ReduceKind
     indices: tuple[Expr, ...]

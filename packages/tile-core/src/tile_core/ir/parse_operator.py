@@ -1,0 +1,101 @@
+"""Read back a printed tile operator from the types of its dataclass fields."""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from enum import Enum
+from functools import lru_cache
+from typing import Any
+
+from tile_core.dtypes import DType, dtype_of
+from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.expr import Expr
+from tile_core.ir.lexer import Cursor
+from tile_core.ir.parse_expr import Scope, parse_expr, parse_region
+from tile_core.ir.stmt import Leaf
+
+
+def parse_operator(
+    cursor: Cursor,
+    scope: Scope,
+    operators: Mapping[str, type[Leaf]],
+    parse_layout: Callable[[str], object],
+) -> Leaf:
+    """Consume ``mnemonic(field=value, …)`` and return the operator."""
+    mnemonic = cursor.name()
+    if mnemonic not in operators:
+        raise cursor.error(f"there is no operator {mnemonic!r}")
+    cls = operators[mnemonic]
+    hints = _field_types(cls)
+    values: dict[str, Any] = {}
+    cursor.expect("(")
+    while not cursor.accept(")"):
+        if values:
+            cursor.expect(",")
+        name = cursor.name()
+        if name not in hints:
+            raise cursor.error(f"{mnemonic!r} has no field {name!r}")
+        cursor.expect("=")
+        values[name] = _value(cursor, scope, hints[name], parse_layout)
+    return cls(**values)
+
+
+@lru_cache(maxsize=None)
+def _field_types(cls: type[Leaf]) -> dict[str, Any]:
+    hints = typing.get_type_hints(cls)
+    return {f.name: hints[f.name] for f in fields(cls) if f.name != "span"}
+
+
+def _value(cursor: Cursor, scope: Scope, hint: Any, parse_layout: Callable[[str], object]) -> Any:
+    if cursor.accept("none"):
+        return None
+    choices = typing.get_args(hint) if _is_union(hint) else (hint,)
+    choices = tuple(c for c in choices if c is not type(None))
+    token = cursor.here
+    if token.kind == "layout":
+        return parse_layout(cursor.next().text[1:-1])
+    for choice in choices:
+        if typing.get_origin(choice) is tuple:
+            return _tuple(cursor, scope, typing.get_args(choice)[0], parse_layout)
+        if isinstance(choice, type) and issubclass(choice, Enum):
+            return choice[cursor.name()]
+        if choice is DType:
+            return dtype_of(json.loads(cursor.next().text))
+        if choice is str and token.kind == "string":
+            return json.loads(cursor.next().text)
+        if choice is bool:
+            return cursor.next().text == "true"
+        if choice is Region:
+            return parse_region(cursor, scope)
+        if choice is Buffer:
+            return scope.buffer(cursor)
+        if choice is Expr or (choice is int and _is_expression(cursor)):
+            return parse_expr(cursor, scope)
+        if choice is int:
+            return cursor.integer()
+    raise cursor.error(f"cannot read a value of type {hint}")
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+
+
+def _is_expression(cursor: Cursor) -> bool:
+    token = cursor.peek() if cursor.here.text == "-" else cursor.here
+    return token.kind != "number"
+
+
+def _tuple(
+    cursor: Cursor, scope: Scope, item: Any, parse_layout: Callable[[str], object]
+) -> tuple[Any, ...]:
+    cursor.expect("[")
+    items: list[Any] = []
+    while not cursor.accept("]"):
+        if items:
+            cursor.expect(",")
+        items.append(_value(cursor, scope, item, parse_layout))
+    return tuple(items)

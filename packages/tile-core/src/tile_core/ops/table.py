@@ -1,0 +1,28 @@
+"""Every operator class of the core, by mnemonic: what the parser knows."""
+
+from __future__ import annotations
+
+from tile_core.ir.stmt import Leaf
+from tile_core.ops.atomic import AtomicTile
+from tile_core.ops.control import Barrier, Print
+from tile_core.ops.copy import Copy, Im2col, Transpose
+from tile_core.ops.fill import Fill
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
+
+_CLASSES: tuple[type[Leaf], ...] = (
+    AtomicTile,
+    Barrier,
+    Copy,
+    Fill,
+    Gemm,
+    Im2col,
+    Print,
+    Reduce,
+    ReducerFinalize,
+    ReducerInit,
+    ReducerUpdate,
+    Scan,
+    Transpose,
+)
+OPERATORS: dict[str, type[Leaf]] = {cls.mnemonic: cls for cls in _CLASSES}
