@@ -1,0 +1,69 @@
+"""The import contracts hold, and each of them would notice being broken."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LINT = "from importlinter.cli import lint_imports_command as main; main(['--no-cache'])"
+PLANTED = {
+    "packages point one way": ("tile_core/dtypes.py", "import tile_api"),
+    "rooms of tile_core": ("tile_core/errors.py", "import tile_core.plugins.host"),
+    "the compiler and the language never name a backend": (
+        "tile_api/planted.py",
+        "import tile_cpu.plugin",
+    ),
+    "one door to TVM": ("tile_cpu/plugin.py", "def sneak():\n    import tvm"),
+    "torch stays at the border": ("tile_core/planted.py", "import torch"),
+}
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Check the contracts against the packages that lie directly in `folder`."""
+    return subprocess.run(
+        [sys.executable, "-c", LINT],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """Copy the packages and their contracts, so that a test may break them."""
+    for source in (ROOT / "packages").glob("*/src/*"):
+        if source.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source, tmp_path / source.name, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_contracts_hold(workspace: Path) -> None:
+    result = lint(workspace)
+    assert result.returncode == 0, result.stdout
+    assert f"Contracts: {len(PLANTED)} kept, 0 broken" in result.stdout
+
+
+@pytest.mark.parametrize("contract", PLANTED)
+def test_a_violation_is_noticed(workspace: Path, contract: str) -> None:
+    file, line = PLANTED[contract]
+    with (workspace / file).open("a") as module:
+        module.write(f"\n\n{line}\n")
+    result = lint(workspace)
+    assert result.returncode != 0
+    assert f"{contract} BROKEN" in " ".join(result.stdout.split())
+
+
+def test_a_new_module_must_be_given_a_room(workspace: Path) -> None:
+    (workspace / "tile_core" / "attic.py").write_text('"""Things."""\n')
+    result = lint(workspace)
+    assert result.returncode != 0
+    assert "attic" in result.stdout

@@ -1,0 +1,43 @@
+"""Files and functions stay small enough to read. Nothing is exempt."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("packages", "tests", "examples", "benchmarks", "docs")
+FILE_LINES, FUNCTION_LINES = 500, 60
+
+
+def sources() -> list[Path]:
+    found = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    return sorted([ROOT / "noxfile.py", *found])
+
+
+def too_long(text: str) -> list[str]:
+    """Name what in a module's text is longer than it may be."""
+    complaints = []
+    if (lines := len(text.splitlines())) > FILE_LINES:
+        complaints.append(f"file: {lines} lines")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            if (lines := node.end_lineno - node.lineno + 1) > FUNCTION_LINES:
+                complaints.append(f"{node.name}: {lines} lines")
+    return complaints
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_size(path: Path) -> None:
+    assert too_long(path.read_text()) == []
+
+
+def test_the_measure_itself() -> None:
+    body = "    x = 1\n" * FUNCTION_LINES
+    assert too_long(f"def long():\n{body}") == [f"long: {FUNCTION_LINES + 1} lines"]
+    assert too_long("x = 1\n" * (FILE_LINES + 1)) == [f"file: {FILE_LINES + 1} lines"]
+    fitting = "    x = 1\n" * (FUNCTION_LINES - 1)
+    assert too_long(f"def fits():\n{fitting}") == []

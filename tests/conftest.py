@@ -1,0 +1,61 @@
+"""Fixtures and options for all tests."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from tile_core.plugins.host import PluginHost, installed_plugins
+
+hypothesis.settings.register_profile("dev", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True)
+hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=5000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+Golden = Callable[..., None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the golden files that differ instead of failing",
+    )
+
+
+@pytest.fixture(scope="session")
+def host() -> PluginHost:
+    """Every plugin that is installed."""
+    return installed_plugins()
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Compare a text with the one that was reviewed.
+
+    ``golden(text)`` compares with ``expected/<module>/<test>.txt`` beside the test;
+    ``golden(text, "asm")`` with ``….asm.txt``, for tests that pin more than one text.
+    """
+    module = Path(request.path)
+    folder = module.parent / "expected" / module.stem.removeprefix("test_")
+    test = re.sub(r"\W+", "_", request.node.name.removeprefix("test_")).strip("_")
+
+    def check(text: str, part: str = "") -> None:
+        path = folder / f"{test}{'.' if part else ''}{part}.txt"
+        text = text.rstrip("\n") + "\n"
+        known = path.read_text() if path.exists() else None
+        if known == text:
+            return
+        if request.config.getoption("--update-golden"):
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            return
+        assert known is not None, f"{path} is missing; write it with --update-golden"
+        assert text.splitlines() == known.splitlines()
+
+    return check
