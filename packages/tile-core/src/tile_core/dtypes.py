@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tile_core.errors import FrontendTypeError
@@ -187,7 +187,7 @@ class DType(str):
         return _numpy_dtype(self.format.storage)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _numpy_dtype(storage: str) -> np.dtype[Any]:
     import ml_dtypes
     import numpy as np
@@ -195,7 +195,7 @@ def _numpy_dtype(storage: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, storage, None) or storage)
 
 
-@lru_cache(maxsize=None)
+@cache
 def dtype_of(name: str) -> DType:
     """Return the `DType` spelt `name`, remembered: building one parses its name."""
     return DType(name)

@@ -82,7 +82,7 @@ def binary(op: BinaryOp, left: Any, right: Any) -> Expr:
         True division of integers, bit operations on floats, logic on numbers.
     """
     a = as_expr(left, right.dtype if isinstance(right, Expr) else None)
-    b = as_expr(right, a.dtype if isinstance(a, Expr) else None)
+    b = as_expr(right, a.dtype)
     if op.is_logical:
         return _logical(op, a, b)
     common = promote(a.dtype, b.dtype)
@@ -105,9 +105,7 @@ def binary(op: BinaryOp, left: Any, right: Any) -> Expr:
 _BOOL_SAFE = frozenset(
     {BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR, BinaryOp.MIN, BinaryOp.MAX}
 )
-_BITWISE = frozenset(
-    {BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR, BinaryOp.SHL, BinaryOp.SHR}
-)
+_BITWISE = frozenset({BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR, BinaryOp.SHL, BinaryOp.SHR})
 
 
 def _refuse(op: BinaryOp, dtype: DType) -> None:
@@ -274,7 +272,7 @@ def _converts_exactly(value: int | float, dtype: DType) -> bool:
     if dtype.base == "float64":
         return True
     if dtype.base == "float32":
-        return not math.isfinite(value) or abs(value) <= 2**24 and value == int(value)
+        return not math.isfinite(value) or (abs(value) <= 2**24 and value == int(value))
     return dtype.is_float and dtype.bits == 16 and abs(value) <= 256 and value == int(value)
 
 

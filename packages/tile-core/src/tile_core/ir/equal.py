@@ -23,7 +23,7 @@ def structurally_equal(left: Any, right: Any) -> bool:
 
 class _Matcher:
     def __init__(self) -> None:
-        self._partner: dict[Node, Node] = {}
+        self._partner: dict[Node | None, Node] = {}
 
     def same(self, a: Any, b: Any) -> bool:
         a, b = _unwrap(a), _unwrap(b)
@@ -43,7 +43,7 @@ class _Matcher:
             return len(a) == len(b) and all(self.same(x, y) for x, y in zip(a, b, strict=True))
         return bool(a == b)
 
-    def _matched(self, a: Var | Buffer, b: Any) -> bool:
+    def _matched(self, a: Node, b: Any) -> bool:
         if a in self._partner or b in self._partner:
             return self._partner.get(a) is b and self._partner.get(b) is a
         self._partner[a], self._partner[b] = b, a

@@ -101,110 +101,131 @@ class Expr(Node):
         return object.__hash__(self)
 
     def __add__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.ADD, self, other)
+        return _binary(BinaryOp.ADD, self, other)
 
     def __radd__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.ADD, other, self)
+        return _binary(BinaryOp.ADD, other, self)
 
     def __sub__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.SUB, self, other)
+        return _binary(BinaryOp.SUB, self, other)
 
     def __rsub__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.SUB, other, self)
+        return _binary(BinaryOp.SUB, other, self)
 
     def __mul__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.MUL, self, other)
+        return _binary(BinaryOp.MUL, self, other)
 
     def __rmul__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.MUL, other, self)
+        return _binary(BinaryOp.MUL, other, self)
 
     def __truediv__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.DIV, self, other)
+        return _binary(BinaryOp.DIV, self, other)
 
     def __rtruediv__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.DIV, other, self)
+        return _binary(BinaryOp.DIV, other, self)
 
     def __floordiv__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.FLOORDIV, self, other)
+        return _binary(BinaryOp.FLOORDIV, self, other)
 
     def __rfloordiv__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.FLOORDIV, other, self)
+        return _binary(BinaryOp.FLOORDIV, other, self)
 
     def __mod__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.FLOORMOD, self, other)
+        return _binary(BinaryOp.FLOORMOD, self, other)
 
     def __rmod__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.FLOORMOD, other, self)
+        return _binary(BinaryOp.FLOORMOD, other, self)
 
     def __and__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.BITAND, self, other)
+        return _binary(BinaryOp.BITAND, self, other)
 
     def __rand__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.BITAND, other, self)
+        return _binary(BinaryOp.BITAND, other, self)
 
     def __or__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.BITOR, self, other)
+        return _binary(BinaryOp.BITOR, self, other)
 
     def __ror__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.BITOR, other, self)
+        return _binary(BinaryOp.BITOR, other, self)
 
     def __xor__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.BITXOR, self, other)
+        return _binary(BinaryOp.BITXOR, self, other)
 
     def __rxor__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.BITXOR, other, self)
+        return _binary(BinaryOp.BITXOR, other, self)
 
     def __lshift__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.SHL, self, other)
+        return _binary(BinaryOp.SHL, self, other)
 
     def __rlshift__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.SHL, other, self)
+        return _binary(BinaryOp.SHL, other, self)
 
     def __rshift__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.SHR, self, other)
+        return _binary(BinaryOp.SHR, self, other)
 
     def __rrshift__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.SHR, other, self)
+        return _binary(BinaryOp.SHR, other, self)
 
     def __lt__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.LT, self, other)
+        return _binary(BinaryOp.LT, self, other)
 
     def __le__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.LE, self, other)
+        return _binary(BinaryOp.LE, self, other)
 
     def __gt__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.GT, self, other)
+        return _binary(BinaryOp.GT, self, other)
 
     def __ge__(self, other: Any) -> Expr:
-        return _arith().binary(BinaryOp.GE, self, other)
+        return _binary(BinaryOp.GE, self, other)
 
     def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
-        return _arith().binary(BinaryOp.EQ, self, other)
+        return _binary(BinaryOp.EQ, self, other)
 
     def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
-        return _arith().binary(BinaryOp.NE, self, other)
+        return _binary(BinaryOp.NE, self, other)
 
     def __neg__(self) -> Expr:
-        return _arith().unary(UnaryOp.NEG, self)
+        return _unary(UnaryOp.NEG, self)
 
     def __pos__(self) -> Expr:
         return self
 
     def __invert__(self) -> Expr:
-        return _arith().unary(UnaryOp.BITNOT, self)
+        return _unary(UnaryOp.BITNOT, self)
 
     def __abs__(self) -> Expr:
-        return _arith().call("abs", self)
+        return _call("abs", self)
 
     def astype(self, dtype: str) -> Expr:
         """Return this value converted to `dtype`, narrow floats saturating."""
-        return _arith().cast(self, dtype)
+        return _cast(self, dtype)
 
 
-def _arith() -> Any:
-    from tile_core.ir import arith
+# `arith` builds on the classes below, so the operators reach it when they run.
 
-    return arith
+
+def _binary(op: BinaryOp, a: Any, b: Any) -> Expr:
+    from tile_core.ir.arith import binary
+
+    return binary(op, a, b)
+
+
+def _unary(op: UnaryOp, a: Any) -> Expr:
+    from tile_core.ir.arith import unary
+
+    return unary(op, a)
+
+
+def _call(function: str, *args: Any) -> Expr:
+    from tile_core.ir.arith import call
+
+    return call(function, *args)
+
+
+def _cast(value: Expr, dtype: str) -> Expr:
+    from tile_core.ir.arith import cast
+
+    return cast(value, dtype)
 
 
 Extent: TypeAlias = "int | Expr"

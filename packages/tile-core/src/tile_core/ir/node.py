@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from typing_extensions import Self
@@ -28,7 +28,7 @@ class Node:
 
     def children(self) -> Iterator[Node]:
         """Yield the nodes held in fields and in tuples of fields, in declaration order."""
-        for name in _field_names(type(self)):
+        for name in _field_names(type(self)):  # type: ignore[arg-type]
             value = getattr(self, name)
             if isinstance(value, Node):
                 yield value
@@ -38,7 +38,7 @@ class Node:
     def map_children(self, fn: Callable[[Node], Node]) -> Self:
         """Return this node with `fn` applied to each child; the same object if none changed."""
         changed: dict[str, Any] = {}
-        for name in _field_names(type(self)):
+        for name in _field_names(type(self)):  # type: ignore[arg-type]
             old = getattr(self, name)
             if isinstance(old, Node):
                 new: object = fn(old)
@@ -52,7 +52,7 @@ class Node:
         return replace(self, **changed) if changed else self
 
 
-@lru_cache(maxsize=None)
+@cache
 def _field_names(cls: type[Node]) -> tuple[str, ...]:
     return tuple(f.name for f in fields(cls) if f.name != "span")
 

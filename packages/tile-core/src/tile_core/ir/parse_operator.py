@@ -8,7 +8,6 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import Enum
-from functools import lru_cache
 from typing import Any
 
 from tile_core.dtypes import DType, dtype_of
@@ -44,7 +43,6 @@ def parse_operator(
     return cls(**values)
 
 
-@lru_cache(maxsize=None)
 def _field_types(cls: type[Leaf]) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)
     return {f.name: hints[f.name] for f in fields(cls) if f.name != "span"}
@@ -81,7 +79,7 @@ def _value(cursor: Cursor, scope: Scope, hint: Any, parse_layout: Callable[[str]
 
 
 def _is_union(hint: Any) -> bool:
-    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_origin(hint) is types.UnionType
 
 
 def _is_expression(cursor: Cursor) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, TypeAlias
 
-from tile_core.ir.buffer import Buffer
+from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import Node
 
@@ -19,6 +19,17 @@ class Leaf(Node):
     """
 
     mnemonic: ClassVar[str] = ""
+
+    def reads(self) -> tuple[Region, ...]:
+        """Regions whose previous contents matter."""
+        return ()
+
+    def writes(self) -> tuple[Region, ...]:
+        """Regions changed."""
+        return ()
+
+    def verify(self) -> None:
+        """Raise a `TileError` with this statement's span if it is ill-formed."""
 
 
 Stmt: TypeAlias = (

@@ -1,4 +1,4 @@
-"""Atomic updates of whole tiles. (Atomics on one element are intrinsics.)"""
+"""Atomic updates of whole tiles; atomics on one element are intrinsics."""
 
 from __future__ import annotations
 

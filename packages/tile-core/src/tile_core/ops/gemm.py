@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
 
-from tile_core.errors import DtypeMismatch, GemmShapeMismatch, Note, ShapeMismatch
+from tile_core.errors import DtypeMismatch, GemmShapeMismatch, InternalError, Note, ShapeMismatch
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Const, Expr
 from tile_core.ops.operator import TileOperator
@@ -72,15 +72,13 @@ class Gemm(TileOperator):
     def mnk(self) -> tuple[int, int, int]:
         """The extents M, N, K; valid once `verify` has passed."""
         c, a = self.c.static_extents, self.a.static_extents
-        assert c is not None and a is not None, "verify() checks that extents are static"
+        if a is None or c is None:
+            raise InternalError("T.gemm extents were not verified", span=self.span)
         return c[-2], c[-1], a[-2] if self.transpose_a else a[-1]
 
     def verify(self) -> None:
         """Check ranks, static extents, M, N, K and element types."""
-        for region in (self.a, self.b, self.c):
-            self._verify_matrix(region)
-        a, b, c = self.a.static_extents, self.b.static_extents, self.c.static_extents
-        assert a is not None and b is not None and c is not None
+        a, b, c = (self._matrix_extents(region) for region in (self.a, self.b, self.c))
         m, k = (a[-1], a[-2]) if self.transpose_a else (a[-2], a[-1])
         k_b, n = (b[-1], b[-2]) if self.transpose_b else (b[-2], b[-1])
         for name, left, right in (("M", m, c[-2]), ("K", k, k_b), ("N", n, c[-1])):
@@ -95,7 +93,7 @@ class Gemm(TileOperator):
                 )
         self._verify_dtypes()
 
-    def _verify_matrix(self, region: Region) -> None:
+    def _matrix_extents(self, region: Region) -> tuple[int, ...]:
         extents = region.static_extents
         if extents is None or len(extents) < 2 or any(e != 1 for e in extents[:-2]):
             raise ShapeMismatch(
@@ -104,6 +102,7 @@ class Gemm(TileOperator):
                 notes=(Note(f"{region.buffer.name} is declared here", region.buffer.span),),
                 hint="slice leading dimensions to one element, as in A[k, :, :]",
             )
+        return extents
 
     def _verify_dtypes(self) -> None:
         a, b, c = (r.buffer.dtype for r in (self.a, self.b, self.c))

@@ -76,9 +76,6 @@ class TileOperator(Leaf):
     def writes(self) -> tuple[Region, ...]:
         """Regions changed."""
 
-    def verify(self) -> None:
-        """Raise a `TileError` with this operator's span if it is ill-formed."""
-
     def buffers(self) -> tuple[Buffer, ...]:
         """Return every buffer touched, once each, in the order written then read."""
         regions = (*self.writes(), *self.reads())

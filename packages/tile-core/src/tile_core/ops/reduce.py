@@ -133,9 +133,7 @@ class Reduce(TileOperator):
                 span=self.span,
                 hint="drop the reduced dimension from the destination, or give it extent 1",
             )
-        if self.kind.is_bitwise and any(
-            r.buffer.dtype.is_float for r in (self.src, self.dst)
-        ):
+        if self.kind.is_bitwise and any(r.buffer.dtype.is_float for r in (self.src, self.dst)):
             raise DtypeMismatch(
                 f"T.reduce_{self.kind.value} works on integers and bools, got "
                 f"{self.src.buffer.dtype} to {self.dst.buffer.dtype}",
@@ -222,6 +220,15 @@ class ReducerUpdate(Leaf):
     kind: ReduceKind
     indices: tuple[Expr, ...]
     value: Expr
+
+    def reads(self) -> tuple[Region, ...]:
+        """Return the element updated."""
+        return self.writes()
+
+    def writes(self) -> tuple[Region, ...]:
+        """Return the element updated."""
+        ones = (1,) * len(self.indices)
+        return (Region(self.reducer, self.indices, ones, is_element=True),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

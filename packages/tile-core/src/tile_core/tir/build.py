@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from tile_core.tir.nodes import (
@@ -147,7 +147,7 @@ def dtype_of_expr(expr: PrimExpr) -> str:
     return str(expr.ty.dtype)
 
 
-@lru_cache(maxsize=None)
+@cache
 def llvm_intrinsic_id(name: str) -> int:
     """Return LLVM's number for an intrinsic; looking it up by name costs 9 µs a node."""
     number = int(tvm.target.codegen.llvm_lookup_intrinsic_id(name))

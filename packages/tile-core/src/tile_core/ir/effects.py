@@ -1,0 +1,84 @@
+"""What a statement reads, writes and waits for: the one table of effects.
+
+Synchronisation, pipelining and the checks ask here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.expr import AddressOf, Call, Load
+from tile_core.ir.intrinsics import Effect, effect_of
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import Leaf, Stmt, Store
+
+
+class Mode(Enum):
+    """How a buffer is touched."""
+
+    READ = "read"
+    WRITE = "write"
+    ATOMIC = "atomic"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One touch of a buffer, with the node that does it.
+
+    `region` is None where a single element is addressed by the node's own indices.
+    """
+
+    buffer: Buffer
+    mode: Mode
+    node: Node
+    region: Region | None = None
+
+
+def accesses(root: Stmt | Node) -> Iterator[Access]:
+    """Yield every access below `root`, in program order within each statement."""
+    atomic: set[Node] = set()
+    for node in walk(root):
+        match node:
+            case Store(buffer=buffer):
+                yield Access(buffer, Mode.WRITE, node)
+            case Load(buffer=buffer):
+                yield Access(buffer, Mode.READ, node)
+            case Call(function=function, args=args) if effect_of(function) & Effect.ATOMIC:
+                atomic |= {a for a in args if isinstance(a, AddressOf)}
+            case AddressOf(buffer=buffer):
+                yield from _addressed(node, buffer, node in atomic)
+            case Leaf():
+                yield from (Access(r.buffer, Mode.READ, node, r) for r in node.reads())
+                yield from (Access(r.buffer, Mode.WRITE, node, r) for r in node.writes())
+
+
+def _addressed(node: AddressOf, buffer: Buffer, is_atomic: bool) -> Iterator[Access]:
+    if is_atomic:
+        yield Access(buffer, Mode.ATOMIC, node)
+        return
+    if "r" in node.access:
+        yield Access(buffer, Mode.READ, node)
+    if "w" in node.access:
+        yield Access(buffer, Mode.WRITE, node)
+
+
+def storages_read(root: Stmt | Node) -> dict[Buffer, None]:
+    """Return the storages `root` may read, as an ordered set; views count as their base."""
+    return {a.buffer.storage: None for a in accesses(root) if a.mode is not Mode.WRITE}
+
+
+def storages_written(root: Stmt | Node) -> dict[Buffer, None]:
+    """Return the storages `root` may change, as an ordered set; views count as their base."""
+    return {a.buffer.storage: None for a in accesses(root) if a.mode is not Mode.READ}
+
+
+def effects_of(root: Stmt | Node) -> Effect:
+    """Return the union of the effects of all intrinsics called below `root`."""
+    total = Effect.NONE
+    for node in walk(root):
+        if isinstance(node, Call):
+            total |= effect_of(node.function)
+    return total

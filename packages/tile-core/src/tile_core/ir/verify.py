@@ -1,0 +1,286 @@
+"""Invariants of tile IR: what every pass may rely on and must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tile_core.errors import (
+    ControlFlowError,
+    FrontendValueError,
+    IndexMismatch,
+    Note,
+    ParallelBodyError,
+    Span,
+    VerifyError,
+)
+from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.expr import AddressOf, Const, Expr, Load, Var
+from tile_core.ir.node import Node
+from tile_core.ir.printer import symbols_of
+from tile_core.ir.stmt import (
+    Alloc,
+    Break,
+    Continue,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Leaf,
+    Let,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
+from tile_core.ir.verify_expr import verify_expr
+
+
+def verify(kernel: Kernel) -> None:
+    """Raise a `TileError` if `kernel` is ill-formed.
+
+    * a statement occurs once; a variable is bound once and used where it is visible;
+    * a buffer is allocated once (or is a parameter, or a view of such) before it is used;
+    * ranks of accesses agree with their buffers, and element types with each other;
+    * `break` and `continue` stand in a sequential loop; launches do not nest;
+    * a `Parallel` holds element-wise statements only;
+    * every operator is well-formed by its own rules.
+    """
+    _Verifier(kernel).run()
+
+
+class _Verifier:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.visible: set[Node] = set(kernel.params) | set(symbols_of(kernel))
+        self.bound: set[Node] = set(self.visible)
+        self.trail: list[Node] = []  # what became visible, in order, to undo at a scope's end
+        self.seen: set[Node] = set()
+        self.loops = 0
+        self.parallel: Parallel | None = None
+        self.launch: Launch | None = None
+
+    def run(self) -> None:
+        for position in self.kernel.outputs:
+            if not 0 <= position < len(self.kernel.params):
+                raise VerifyError(f"output {position} is not a parameter of {self.kernel.name!r}")
+        with self.scope():
+            self.stmt(self.kernel.body)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        mark = len(self.trail)
+        yield
+        self.visible.difference_update(self.trail[mark:])
+        del self.trail[mark:]
+
+    def bind(self, thing: Var | Buffer, span: Span | None) -> None:
+        if thing in self.bound:
+            raise VerifyError(f"{thing.name!r} is bound twice", span=span)
+        self.bound.add(thing)
+        self.visible.add(thing)
+        self.trail.append(thing)
+
+    def stmt(self, stmt: Stmt) -> None:
+        if stmt in self.seen:
+            raise VerifyError("one statement object occurs twice in a kernel", span=stmt.span)
+        self.seen.add(stmt)
+        self.check_parallel(stmt)
+        match stmt:
+            case Seq(body=body):
+                with self.scope():
+                    for item in body:
+                        self.stmt(item)
+            case Let(var=var, value=value):
+                self.expr(value, stmt.span)
+                if value.dtype != var.dtype:
+                    raise VerifyError(f"{var.name!r} is {var.dtype}, not {value.dtype}")
+                self.bind(var, stmt.span)
+            case Alloc(buffer=buffer):
+                self.extents(buffer, stmt.span)
+                self.bind(buffer, stmt.span)
+            case Break() | Continue():
+                self.check_leaves_loop(stmt)
+            case Launch():
+                self.launch_stmt(stmt)
+            case For() | Pipelined() | While() | Parallel() | If():
+                self.control(stmt)
+            case _:
+                self.simple(stmt)
+
+    def simple(self, stmt: Node) -> None:
+        for child in stmt.children():
+            match child:
+                case Expr():
+                    self.expr(child, stmt.span)
+                case Buffer():
+                    self.buffer(child, stmt.span)
+                case Region():
+                    self.region(child, stmt.span)
+        if isinstance(stmt, Store):
+            self.access(stmt.buffer, stmt.indices, stmt.span)
+            lanes = stmt.indices[-1].dtype.lanes if stmt.indices else 1
+            if stmt.value.dtype != stmt.buffer.dtype.with_lanes(lanes):
+                raise VerifyError(
+                    f"store of {stmt.value.dtype} into {stmt.buffer.name!r} of "
+                    f"{stmt.buffer.dtype.with_lanes(lanes)}",
+                    span=stmt.span,
+                )
+        if isinstance(stmt, Leaf):
+            stmt.verify()
+
+    def control(self, stmt: For | Pipelined | While | Parallel | If) -> None:
+        match stmt:
+            case If(cond=cond, then=then, otherwise=otherwise):
+                self.expr(cond, stmt.span)
+                for branch in (then, otherwise):
+                    if branch is not None:
+                        with self.scope():
+                            self.stmt(branch)
+                return
+            case While(cond=cond):
+                self.expr(cond, stmt.span)
+                variables: tuple[Var, ...] = ()
+            case Parallel():
+                variables = stmt.vars
+                for extent in stmt.extents:
+                    self.expr(extent, stmt.span)
+            case For():
+                variables = (stmt.var,)
+                for bound in (stmt.start, stmt.stop, stmt.step):
+                    self.expr(bound, stmt.span)
+                if static_value(stmt.step) == 0:
+                    raise FrontendValueError("a loop's step must not be zero", span=stmt.span)
+            case Pipelined():
+                variables = (stmt.var,)
+                for bound in (stmt.start, stmt.stop):
+                    self.expr(bound, stmt.span)
+        is_parallel, outer = isinstance(stmt, Parallel), self.parallel
+        loops = self.loops
+        self.loops = 0 if is_parallel else loops + 1
+        self.parallel = stmt if isinstance(stmt, Parallel) else outer
+        with self.scope():
+            for var in variables:
+                self.bind(var, stmt.span)
+            self.stmt(stmt.body)
+        self.parallel, self.loops = outer, loops
+
+    def launch_stmt(self, launch: Launch) -> None:
+        if self.launch is not None:
+            raise ControlFlowError(
+                "a kernel launch cannot stand inside another",
+                span=launch.span,
+                notes=(Note("the outer launch is here", self.launch.span),),
+                hint="put the two `with T.Kernel` blocks one after the other",
+            )
+        if len(launch.block_vars) != len(launch.grid):
+            raise VerifyError("a launch has as many block indices as grid extents")
+        for extent in launch.grid:
+            self.expr(extent, launch.span)
+        self.launch = launch
+        with self.scope():
+            for var in (*launch.block_vars, *launch.thread_vars):
+                self.bind(var, launch.span)
+            self.stmt(launch.body)
+        self.launch = None
+
+    def check_leaves_loop(self, stmt: Break | Continue) -> None:
+        if self.loops == 0:
+            word = "break" if isinstance(stmt, Break) else "continue"
+            where = "a data-parallel loop" if self.parallel is not None else "no loop"
+            raise ControlFlowError(
+                f"`{word}` stands in {where}",
+                span=stmt.span,
+                hint="use it inside T.serial, range or while",
+            )
+
+    def check_parallel(self, stmt: Stmt) -> None:
+        if self.parallel is None:
+            return
+        what = {
+            Parallel: "another data-parallel loop",
+            Pipelined: "a pipelined loop",
+            Launch: "a kernel launch",
+        }.get(type(stmt))
+        if what is None and isinstance(stmt, Leaf) and stmt.mnemonic != "reducer_update":
+            what = f"the tile operator {stmt.mnemonic!r}"
+        if what is not None:
+            raise ParallelBodyError(
+                f"[Tilelang Semantic Check] a data-parallel loop contains {what}",
+                span=stmt.span,
+                notes=(Note("the loop starts here", self.parallel.span),),
+                hint="its body must be element-wise: loads, stores, scalar arithmetic",
+            )
+
+    def region(self, region: Region, span: Span | None) -> None:
+        self.buffer(region.buffer, span)
+        for extent in (*region.starts, *region.extents):
+            if isinstance(extent, Expr):
+                self.expr(extent, span)
+        if len(region.starts) != region.buffer.rank or len(region.extents) != region.buffer.rank:
+            raise IndexMismatch(
+                f"a region of {region.buffer.name!r} needs {region.buffer.rank} dimensions, "
+                f"got {len(region.starts)}",
+                span=span,
+            )
+        self.check_static_box(region, span)
+
+    def check_static_box(self, region: Region, span: Span | None) -> None:
+        if region.buffer.scope.is_global or region.is_element:
+            return
+        bounds = zip(region.starts, region.extents, region.buffer.shape, strict=True)
+        for axis, (start, extent, size) in enumerate(bounds):
+            a, n, s = static_value(start), static_value(extent), static_value(size)
+            if a is not None and n is not None and s is not None and not 0 <= a <= a + n <= s:
+                raise IndexMismatch(
+                    f"[{a}:{a + n}] leaves dimension {axis} of {region.buffer.name!r}, "
+                    f"which has {s} elements",
+                    span=span,
+                    notes=(Note("declared here", region.buffer.span),),
+                    hint="only global tensors may be sliced beyond their bounds",
+                )
+
+    def buffer(self, buffer: Buffer, span: Span | None) -> None:
+        root = buffer.storage
+        if isinstance(root.origin, Expr):
+            self.expr(root.origin, span)
+        elif root not in self.visible:
+            raise VerifyError(f"buffer {root.name!r} is used before it is allocated", span=span)
+        self.extents(buffer, span)
+
+    def extents(self, buffer: Buffer, span: Span | None) -> None:
+        for extent in (*buffer.shape, *(buffer.strides or ())):
+            if isinstance(extent, Expr):
+                self.expr(extent, span)
+
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...], span: Span | None) -> None:
+        if len(indices) != buffer.rank:
+            raise IndexMismatch(
+                f"{buffer.name!r} has {buffer.rank} dimensions, indexed with {len(indices)}",
+                span=span,
+                notes=(Note("declared here", buffer.span),),
+            )
+        for axis, (index, size) in enumerate(zip(indices, buffer.shape, strict=True)):
+            if not (index.dtype.is_int or index.dtype.is_bool):
+                raise IndexMismatch(f"an index must be an integer, got {index.dtype}", span=span)
+            i, s = static_value(index), static_value(size)
+            constant = isinstance(index, Const) and not buffer.scope.is_global
+            if constant and i is not None and s is not None and not 0 <= i < s:
+                raise IndexMismatch(
+                    f"index {i} leaves dimension {axis} of {buffer.name!r}, which has {s} elements",
+                    span=span,
+                    notes=(Note("declared here", buffer.span),),
+                )
+
+    def expr(self, expr: Expr, span: Span | None) -> None:
+        for node in verify_expr(expr, span):
+            where = node.span or span
+            if isinstance(node, Var) and node not in self.visible:
+                raise VerifyError(
+                    f"variable {node.name!r} is used where it is not bound", span=span
+                )
+            if isinstance(node, (Load, AddressOf)):
+                self.buffer(node.buffer, where)
+                self.access(node.buffer, node.indices, where)
