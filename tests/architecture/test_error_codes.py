@@ -1,0 +1,57 @@
+"""Every error has a code of its own, a page that explains it, and a test of its text."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from tile_core import errors
+from tile_core.errors import TileError
+
+ROOT = Path(__file__).parents[2]
+CLASSES = [
+    cls
+    for cls in vars(errors).values()
+    if inspect.isclass(cls) and issubclass(cls, TileError) and cls is not TileError
+]
+CODES = {cls.code for cls in CLASSES}
+PAGES = {path.stem: path for path in (ROOT / "docs" / "errors").glob("TL*.md")}
+
+
+def test_codes_are_unique_and_well_formed() -> None:
+    assert len(CODES) == len(CLASSES)
+    assert all(re.fullmatch(r"TL[1-9]\d{3}", code) for code in CODES)
+    assert all("code" in vars(cls) for cls in CLASSES)
+
+
+def test_codes_are_given_in_one_place() -> None:
+    names = {cls.__name__ for cls in CLASSES} | {TileError.__name__}
+    elsewhere = [
+        f"{path.name}: {node.name}"
+        for path in (ROOT / "packages").rglob("*.py")
+        if path != Path(errors.__file__)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+        and names & {base.id for base in node.bases if isinstance(base, ast.Name)}
+    ]
+    assert elsewhere == []
+
+
+def test_every_code_has_a_page_and_every_page_a_code() -> None:
+    assert set(PAGES) == CODES
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.code)
+def test_a_page_tells_cause_example_and_fix(cls: type[TileError]) -> None:
+    text = PAGES[cls.code].read_text()
+    assert text.startswith(f"# {cls.code}: {cls.__name__}\n")
+    assert re.findall(r"^## (.*)$", text, re.M) == ["Cause", "Example", "Fix"]
+
+
+def test_every_code_has_a_test_and_every_test_a_code() -> None:
+    files = (ROOT / "tests" / "errors").glob("test_tl*.py")
+    assert {path.name[5:11].upper() for path in files} == CODES

@@ -1,0 +1,32 @@
+"""Every example in a docstring runs and gives what it says."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import tile_api
+import tile_core
+import tile_cpu
+
+
+def modules() -> list[str]:
+    """Return the names of all modules of our packages."""
+    names = []
+    for package in (tile_core, tile_cpu, tile_api):
+        found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        names += [package.__name__, *(module.name for module in found)]
+    return names
+
+
+@pytest.mark.parametrize("name", modules())
+def test_docstrings(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
+
+
+def test_there_are_examples() -> None:
+    assert doctest.testmod(importlib.import_module("tile_core.target")).attempted > 0
