@@ -62,6 +62,11 @@ def print_stmt(stmt: Stmt, names: Names | None = None) -> str:
     return "\n".join(_block(stmt, 0, names or Names()))
 
 
+def print_expr_text(expr: Expr) -> str:
+    """Return the text of one expression, for messages."""
+    return print_expr(expr, Names())
+
+
 def symbols_of(kernel: Kernel) -> tuple[Var, ...]:
     """Return the symbolic dimensions and strides of the parameters, in order of appearance.
 
@@ -243,4 +248,11 @@ def _print_field(value: object, names: Names) -> str:
             return f"<{value}>"
 
 
-__all__ = ["print_const", "print_kernel", "print_operator", "print_stmt", "symbols_of"]
+__all__ = [
+    "print_const",
+    "print_expr_text",
+    "print_kernel",
+    "print_operator",
+    "print_stmt",
+    "symbols_of",
+]

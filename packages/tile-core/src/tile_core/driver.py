@@ -1,0 +1,158 @@
+"""Walk a kernel through the house: the only module that names all rooms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from tile_core.errors import UnsupportedOnTarget
+from tile_core.ir.printer import print_kernel
+from tile_core.ir.stmt import Kernel
+from tile_core.ir.verify import verify
+from tile_core.ops.rule import Rule
+from tile_core.plugins.backend import Backend
+from tile_core.plugins.host import PluginHost
+from tile_core.target import Target
+
+TILE_PASSES = "tile-ir"
+"""The named point at which insertions see whole tile IR, before rules are selected."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """What the user asks of one compilation, beside the kernel and the target.
+
+    Parameters
+    ----------
+    pass_configs
+        Pairs of key and value, sorted by key.
+    compile_flags
+        Extra flags for the toolchain.
+    verify_each
+        Verify the IR after every pass.
+    threads
+        Threads of a CPU kernel; 0 follows the process.
+    rules
+        Every rule that may be selected; `build` fills in those of the target.
+    """
+
+    pass_configs: tuple[tuple[str, object], ...] = ()
+    compile_flags: tuple[str, ...] = ()
+    verify_each: bool = False
+    threads: int = 0
+    rules: tuple[Rule[Any], ...] = ()
+
+    def config(self, key: str, default: object = None) -> object:
+        """Return the value of a pass configuration."""
+        return dict(self.pass_configs).get(key, default)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A kernel after its way through the house, with what each room handed over.
+
+    Parameters
+    ----------
+    kernel, planned
+        As traced, and after the passes on tile IR.
+    module, artifact, executable
+        What the backend's `lower`, `compile` and `load` returned.
+    phases_ms
+        Milliseconds by phase.
+    """
+
+    kernel: Kernel
+    planned: Kernel
+    target: Target
+    backend: Backend
+    module: Any
+    artifact: Any
+    executable: Callable[..., None]
+    phases_ms: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def runs_on_host(self) -> bool:
+        """Whether the kernel works on tensors in host memory: the CPU, and every emulator."""
+        return self.target.executor != "" or self.target.kind not in ("cuda", "hip")
+
+    def text(self, stage: str) -> str:
+        """Return the program as text: stage "tile", "planned", "lowered" or "source"."""
+        if stage in ("tile", "planned"):
+            return print_kernel(self.kernel if stage == "tile" else self.planned)
+        if stage == "lowered":
+            return str(self.module)
+        return self.backend.source(self.module, self.target)
+
+    def asm(self) -> str:
+        """Return the machine's assembly.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If the backend's artifact cannot show it.
+        """
+        show = getattr(self.artifact, "asm", None)
+        if show is None:
+            raise UnsupportedOnTarget(f"{self.backend.name} kernels have no assembly to show")
+        return str(show())
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.phases: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.phases[name] = self.phases.get(name, 0.0) + (time.perf_counter() - start) * 1e3
+
+
+def build(
+    kernel: Kernel, spec: object, host: PluginHost, options: BuildOptions | None = None
+) -> Built:
+    """Compile `kernel` for the target `spec` and load it.
+
+    Raises
+    ------
+    TileError
+        Whatever is wrong with the kernel, the target or the toolchain.
+    """
+    clock = _Clock()
+    backend, target = host.resolve(spec)
+    options = replace(options or BuildOptions(), rules=host.rules(target))
+    with clock.phase("verify"):
+        verify(kernel)
+    planned = _run_passes(kernel, target, host, options, clock)
+    with clock.phase("lower"):
+        module = backend.lower(planned, target, options)
+    with clock.phase("compile"):
+        artifact = backend.compile(module, target, options)
+    with clock.phase("load"):
+        executable = backend.load(artifact, planned)
+    built = Built(kernel, planned, target, backend, module, artifact, executable, clock.phases)
+    host.kernel_built({"name": kernel.name, "target": str(target), "phases_ms": clock.phases})
+    return built
+
+
+def _run_passes(
+    kernel: Kernel, target: Target, host: PluginHost, options: BuildOptions, clock: _Clock
+) -> Kernel:
+    """Run the insertions at `TILE_PASSES` in the order of their names."""
+    for insertion in host.insertions(target):
+        if insertion.point != TILE_PASSES:
+            continue
+        before = kernel
+        host.before_pass(insertion.name, partial(print_kernel, before))
+        with clock.phase(insertion.name):
+            kernel = insertion.run(before, target)
+        host.after_pass(
+            insertion.name, partial(print_kernel, before), partial(print_kernel, kernel)
+        )
+        if options.verify_each:
+            verify(kernel)
+    return kernel

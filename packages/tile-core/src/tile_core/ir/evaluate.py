@@ -1,0 +1,92 @@
+"""Integer expressions of symbols, evaluated on Python ints: shapes, grids, host checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tile_core.errors import InternalError
+from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Extent, Select, Unary, UnaryOp
+from tile_core.ir.expr import Var as Variable
+from tile_core.ir.node import walk
+
+
+def _truncdiv(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+_BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
+    BinaryOp.ADD: lambda a, b: a + b,
+    BinaryOp.SUB: lambda a, b: a - b,
+    BinaryOp.MUL: lambda a, b: a * b,
+    BinaryOp.DIV: lambda a, b: a / b,
+    BinaryOp.FLOORDIV: lambda a, b: a // b,
+    BinaryOp.FLOORMOD: lambda a, b: a % b,
+    BinaryOp.TRUNCDIV: _truncdiv,
+    BinaryOp.TRUNCMOD: lambda a, b: a - _truncdiv(a, b) * b,
+    BinaryOp.MIN: min,
+    BinaryOp.MAX: max,
+    BinaryOp.AND: lambda a, b: bool(a and b),
+    BinaryOp.OR: lambda a, b: bool(a or b),
+    BinaryOp.BITAND: lambda a, b: a & b,
+    BinaryOp.BITOR: lambda a, b: a | b,
+    BinaryOp.BITXOR: lambda a, b: a ^ b,
+    BinaryOp.SHL: lambda a, b: a << b,
+    BinaryOp.SHR: lambda a, b: a >> b,
+    BinaryOp.EQ: lambda a, b: a == b,
+    BinaryOp.NE: lambda a, b: a != b,
+    BinaryOp.LT: lambda a, b: a < b,
+    BinaryOp.LE: lambda a, b: a <= b,
+    BinaryOp.GT: lambda a, b: a > b,
+    BinaryOp.GE: lambda a, b: a >= b,
+}
+_UNARY: dict[UnaryOp, Callable[[Any], Any]] = {
+    UnaryOp.NEG: lambda a: -a,
+    UnaryOp.NOT: lambda a: not a,
+    UnaryOp.BITNOT: lambda a: ~a,
+}
+
+
+def free_variables(root: Extent) -> dict[Variable, None]:
+    """Return the variables `root` mentions, as an ordered set."""
+    if isinstance(root, int):
+        return {}
+    return {node: None for node in walk(root) if isinstance(node, Variable)}
+
+
+def is_host_evaluable(root: Expr, known: Mapping[Variable, Any]) -> bool:
+    """Tell whether `evaluate` can give `root` a value from `known` alone."""
+    allowed = (Const, Binary, Unary, Select, Cast)
+    return all(
+        node in known if isinstance(node, Variable) else isinstance(node, allowed)
+        for node in walk(root)
+        if isinstance(node, Expr)
+    )
+
+
+def evaluate(root: Extent, values: Mapping[Variable, Any]) -> Any:
+    """Return the value of `root` in exact Python arithmetic, without wrapping.
+
+    Raises
+    ------
+    InternalError
+        If `root` holds anything but constants, variables of `values`, and arithmetic.
+    """
+    match root:
+        case int():
+            return root
+        case Const(value=value):
+            return value
+        case Variable():
+            return values[root]
+        case Binary(op=op, a=a, b=b):
+            return _BINARY[op](evaluate(a, values), evaluate(b, values))
+        case Unary(op=unary, a=a):
+            return _UNARY[unary](evaluate(a, values))
+        case Select(cond=cond, then=then, otherwise=otherwise):
+            return evaluate(then if evaluate(cond, values) else otherwise, values)
+        case Cast(dtype=dtype, value=value):
+            inner = evaluate(value, values)
+            return float(inner) if dtype.is_float else int(inner)
+        case _:
+            raise InternalError(f"{type(root).__name__} cannot be evaluated on the host")
