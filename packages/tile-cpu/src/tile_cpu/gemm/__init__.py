@@ -1,0 +1,1 @@
+"""Register-tiled matrix products as TIR statements."""

@@ -1,0 +1,201 @@
+"""One register tile: accumulators that live in registers over the whole k loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tile_core.tir.build import allocate, i32, loop, scratch, seq, splat, vload, vstore
+from tile_core.tir.nodes import Bind, IfThenElse, PrimExpr, Stmt, TirBuffer, Var
+from tile_cpu.gemm.kernel import MicroKernel
+from tile_cpu.gemm.operands import Choice, Finish, OperandA, OperandB, PackedB, Start
+from tile_cpu.vectors import as_expr, ceil_div, minimum, zero
+
+
+class _Accumulators:
+    """`mr` x `nv` vectors on the stack, every index a constant, so LLVM keeps registers."""
+
+    def __init__(self, kernel: MicroKernel, mr: int, nv: int) -> None:
+        self.kernel, self.mr, self.nv = kernel, mr, nv
+        self.buffer = scratch([mr * nv * kernel.lanes], kernel.accumulator, "acc")
+
+    def cells(self) -> Iterator[tuple[int, int]]:
+        return ((i, v) for i in range(self.mr) for v in range(self.nv))
+
+    def load(self, i: int, v: int) -> PrimExpr:
+        lanes = self.kernel.lanes
+        return vload(self.buffer, [i32((i * self.nv + v) * lanes)], lanes)
+
+    def store(self, i: int, v: int, value: PrimExpr) -> Stmt:
+        lanes = self.kernel.lanes
+        return vstore(self.buffer, [i32((i * self.nv + v) * lanes)], value, lanes)
+
+
+def emit_tile(
+    kernel: MicroKernel,
+    a: OperandA,
+    b: OperandB,
+    *,
+    rows: tuple[Any, int],
+    vectors: tuple[Any, int],
+    groups: Any,
+    start: Start,
+    finish: Finish,
+    tail: int | None = None,
+) -> Stmt:
+    """Multiply a whole register tile: nothing in it is guarded.
+
+    Parameters
+    ----------
+    rows, vectors
+        First row and their number; first vector of columns and their number.
+    groups
+        Trip count of the k loop: groups of `MicroKernel.group` elements.
+    tail
+        Lanes of the last vector that exist, known now; None means all.
+    """
+    (row, mr), (vector, nv) = rows, vectors
+    acc = _Accumulators(kernel, mr, nv)
+    counts = [tail if v == nv - 1 else None for v in range(nv)]
+    column = [(vector + v) * kernel.lanes for v in range(nv)]
+
+    def begin(how: Start) -> Stmt:
+        if isinstance(how, Choice):
+            return IfThenElse(how.condition, begin(how.then), begin(how.otherwise))  # type: ignore[arg-type]
+        cells = []
+        for i, v in acc.cells():
+            if how is None:
+                value = zero(kernel.accumulator, kernel.lanes)
+            else:
+                value = how(row + i, column[v], kernel.lanes, counts[v])
+            cells.append(acc.store(i, v, value))
+        return seq(cells)
+
+    def end(how: Finish) -> Stmt:
+        if isinstance(how, Choice):
+            return IfThenElse(how.condition, end(how.then), end(how.otherwise))  # type: ignore[arg-type]
+        return seq(
+            [
+                how(row + i, column[v], acc.load(i, v), kernel.lanes, counts[v])
+                for i, v in acc.cells()
+            ]
+        )
+
+    def multiply(q: Any) -> list[Stmt]:
+        names, binds = [], []
+        for v in range(nv):
+            name, bound = _name("b", b.load(kernel, q, vector + v, counts[v]))
+            names.append(name)
+            binds.append(bound)
+        return [*binds, *_products(kernel, acc, a, q, [row + i for i in range(mr)], names)]
+
+    return seq(
+        allocate(acc.buffer, on_stack=True),
+        begin(start),
+        _compensate(kernel, acc, b, vector),
+        loop(groups, multiply, name="k"),
+        end(finish),
+    )
+
+
+def emit_edge_tile(
+    kernel: MicroKernel,
+    a: OperandA,
+    b: OperandB,
+    *,
+    row: Any,
+    mr: int,
+    row_limit: Any,
+    vector: Any,
+    column_limit: Any,
+    groups: Any,
+    start: Start,
+    finish: Finish,
+) -> Stmt:
+    """Multiply a register tile, one vector wide, that may stick out of the block.
+
+    Rows that do not exist read the last row that does and are not stored. Loads and stores
+    of C go through a small buffer row by row, so this is little code; the k loop runs at
+    the speed of a whole tile of one vector.
+    """
+    lanes = kernel.lanes
+    acc = _Accumulators(kernel, mr, 1)
+    edge = scratch([mr, lanes], kernel.accumulator, "edge")
+    column = vector * lanes
+    count = minimum(column_limit - column, lanes)
+    present = minimum(row_limit - row, mr)
+    last = as_expr(row_limit) - i32(1)
+    row_names, row_binds = [], []
+    for i in range(mr):
+        name, bound = _name("r", minimum(row + i, last))
+        row_names.append(name)
+        row_binds.append(bound)
+
+    def begin(how: Start) -> Stmt:
+        if isinstance(how, Choice):
+            return IfThenElse(how.condition, begin(how.then), begin(how.otherwise))  # type: ignore[arg-type]
+        if how is None:
+            return seq([acc.store(i, v, zero(kernel.accumulator, lanes)) for i, v in acc.cells()])
+        fill = loop(
+            present,
+            lambda i: vstore(edge, [i, i32(0)], how(row + i, column, lanes, count), lanes),
+        )
+        return seq(fill, [acc.store(i, 0, vload(edge, [i32(i), i32(0)], lanes)) for i in range(mr)])
+
+    def end(how: Finish) -> Stmt:
+        if isinstance(how, Choice):
+            return IfThenElse(how.condition, end(how.then), end(how.otherwise))  # type: ignore[arg-type]
+        return loop(
+            present,
+            lambda i: how(row + i, column, vload(edge, [i, i32(0)], lanes), lanes, count),
+        )
+
+    def multiply(q: Any) -> list[Stmt]:
+        name, bound = _name("b", b.load(kernel, q, vector, count))
+        return [bound, *_products(kernel, acc, a, q, row_names, [name])]
+
+    return seq(
+        row_binds,
+        allocate(acc.buffer, on_stack=True),
+        allocate(edge, on_stack=True),
+        begin(start),
+        _compensate(kernel, acc, b, vector),
+        loop(groups, multiply, name="k"),
+        [vstore(edge, [i32(i), i32(0)], acc.load(i, 0), lanes) for i in range(mr)],
+        end(finish),
+    )
+
+
+def group_count(kernel: MicroKernel, k: Any) -> Any:
+    """Return how many groups cover `k` elements."""
+    return ceil_div(k, kernel.group)
+
+
+def _name(name: str, value: PrimExpr) -> tuple[Any, Stmt]:
+    # One level of `Bind` only: TVM substitutes bound values into each other.
+    var = Var(name, value.ty)
+    return var, Bind(var, value)
+
+
+def _products(
+    kernel: MicroKernel, acc: _Accumulators, a: OperandA, q: Any, rows: list[Any], b: list[Any]
+) -> list[Stmt]:
+    statements: list[Stmt] = []
+    for i, row in enumerate(rows):
+        name, bound = _name("a", splat(a.group(kernel, row, q), kernel.lanes))
+        statements.append(bound)
+        for v, vector in enumerate(b):
+            total = kernel.accumulate(acc.load(i, v), name, vector)
+            statements.append(acc.store(i, v, total))
+    return statements
+
+
+def _compensate(kernel: MicroKernel, acc: _Accumulators, b: OperandB, vector: Any) -> list[Stmt]:
+    if not isinstance(b, PackedB) or b.compensation is None:
+        return []
+    sums: TirBuffer = b.compensation
+    statements: list[Stmt] = []
+    for i, v in acc.cells():
+        correction = vload(sums, [as_expr((vector + v) * kernel.lanes)], kernel.lanes)
+        statements.append(acc.store(i, v, acc.load(i, v) - correction))
+    return statements

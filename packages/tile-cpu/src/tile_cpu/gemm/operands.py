@@ -1,0 +1,215 @@
+"""Operands of a register-tiled product in the forms the kernel reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tile_core.dtypes import dtype_of
+from tile_core.tir.build import allocate, i32, scratch, splat, vload, vstore
+from tile_core.tir.nodes import BufferLoad, PrimExpr, Stmt, TirBuffer
+from tile_cpu.gemm.kernel import MicroKernel
+from tile_cpu.gemm.shape import Form, RegisterTile
+from tile_cpu.machine import Machine
+from tile_cpu.vectors import Matrix, as_expr, convert, floor_div, floor_mod, reinterpret
+
+# Rows of A in scratch are this many bytes longer than needed: rows a power of two apart
+# would compete for the same cache sets.
+ROW_PADDING_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class GemmSpec:
+    """What is multiplied how: the machine, the inner step, the register tile, the loops."""
+
+    machine: Machine
+    kernel: MicroKernel
+    tile: RegisterTile
+    form: Form = Form.PANELS
+
+    @property
+    def panel_width(self) -> int:
+        """Columns of B per packed panel: NR."""
+        return self.tile.nv * self.kernel.lanes
+
+
+@dataclass(frozen=True, slots=True)
+class OperandA:
+    """The row operand: one group of k of one row is broadcast to all lanes.
+
+    Parameters
+    ----------
+    matrix
+        ``(i, k)`` elements of `MicroKernel.a_dtype`, or, if `k_major`, ``(k group, i)``
+        elements of the kernel's group type. Another element type is converted while
+        reading, one scalar at a time; only for kernels whose group is 1.
+    """
+
+    matrix: Matrix
+    k_major: bool = False
+
+    def group(self, kernel: MicroKernel, row: Any, q: Any) -> PrimExpr:
+        """Return group `q` of `row` as one scalar."""
+        if self.k_major:
+            value = BufferLoad(self.matrix.buffer, [as_expr(x) for x in self.matrix.at(q, row)])
+            return value if kernel.group > 1 else convert(value, kernel.a_dtype, 1)
+        value = self.matrix.load(row, q * kernel.group, kernel.group)
+        if kernel.group > 1:
+            return reinterpret("int32", 1, value)
+        return convert(value, kernel.a_dtype, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedB:
+    """B in panels: ``[n / NR][k / group][NR]`` groups.
+
+    Parameters
+    ----------
+    buffer
+        Scratch of the kernel's group type; see `packed_b`.
+    nv
+        Vectors per panel row, ``NR / lanes``.
+    compensation
+        ``int32[n]`` to subtract from the product, if A's signs were flipped.
+    """
+
+    buffer: TirBuffer
+    nv: int
+    compensation: TirBuffer | None = None
+
+    def load(self, kernel: MicroKernel, q: Any, vector: Any, count: Any = None) -> PrimExpr:
+        """Return group row `q` of the `vector`-th vector of columns."""
+        del count  # panels are padded
+        return vload(self.buffer, self._indices(kernel, q, vector), kernel.lanes)
+
+    def store(self, kernel: MicroKernel, q: Any, vector: Any, value: PrimExpr) -> Stmt:
+        """Set group row `q` of the `vector`-th vector of columns."""
+        bits = reinterpret(kernel.group_dtype, kernel.lanes, value)
+        return vstore(self.buffer, self._indices(kernel, q, vector), bits, kernel.lanes)
+
+    def _indices(self, kernel: MicroKernel, q: Any, vector: Any) -> list[PrimExpr]:
+        panel, within = floor_div(vector, self.nv), floor_mod(vector, self.nv)
+        return [as_expr(panel), as_expr(q), as_expr(within * kernel.lanes)]
+
+
+@dataclass(frozen=True, slots=True)
+class DirectB:
+    """B where it lies, ``(k, j)``, for kernels whose group is 1; converted while reading."""
+
+    matrix: Matrix
+
+    def load(self, kernel: MicroKernel, q: Any, vector: Any, count: Any = None) -> PrimExpr:
+        """Return row `q` of the `vector`-th vector of columns, zero from lane `count` on."""
+        value = self.matrix.load(q, vector * kernel.lanes, kernel.lanes, count)
+        return convert(value, kernel.b_dtype, kernel.lanes)
+
+
+OperandB: TypeAlias = "PackedB | DirectB"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Size of a block: known capacity, and how much of it exists when that varies.
+
+    Parameters
+    ----------
+    m, n, k
+        Elements; Python ints.
+    m_valid, n_valid, k_valid
+        int32 expressions, 0 <= valid <= capacity; None means all. What does not exist is
+        neither read nor written.
+    """
+
+    m: int
+    n: int
+    k: int
+    m_valid: Any = None
+    n_valid: Any = None
+    k_valid: Any = None
+
+    @property
+    def depth(self) -> Any:
+        """How much of k exists."""
+        return self.k if self.k_valid is None else self.k_valid
+
+
+# (row, column, lanes, count) -> the vector that starts there; row and column are of the
+# block; lanes from `count` on (if not None) lie outside it and must not be touched.
+ValueAt: TypeAlias = Callable[[Any, Any, int, Any], PrimExpr]
+# (row, column, value, lanes, count) -> the statement that puts it there.
+StoreAt: TypeAlias = Callable[[Any, Any, PrimExpr, int, Any], Stmt]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of two starts, or of two finishes, decided when a register tile runs."""
+
+    condition: PrimExpr
+    then: Start | Finish
+    otherwise: Start | Finish
+
+
+Start: TypeAlias = "ValueAt | Choice | None"
+Finish: TypeAlias = "StoreAt | Choice"
+
+
+def start_from(matrix: Matrix, kernel: MicroKernel, scale: Matrix | None = None) -> ValueAt:
+    """Start accumulators from `matrix`, times the element of row i of the column `scale`."""
+
+    def value(row: Any, column: Any, lanes: int, count: Any) -> PrimExpr:
+        vector = convert(matrix.load(row, column, lanes, count), kernel.accumulator, lanes)
+        if scale is None:
+            return vector
+        factor = BufferLoad(scale.buffer, [as_expr(x) for x in scale.at(row, i32(0))])
+        return vector * splat(convert(factor, kernel.accumulator, 1), lanes)
+
+    return value
+
+
+def store_to(matrix: Matrix) -> StoreAt:
+    """Finish by storing to `matrix`, converted to its element type."""
+    return lambda row, column, value, lanes, count: matrix.store(row, column, value, lanes, count)
+
+
+def round_up(value: int, unit: int) -> int:
+    """Return the least multiple of `unit` that is at least `value`."""
+    return -(-value // unit) * unit
+
+
+def packed_b(spec: GemmSpec, k: int, n: int, name: str = "b_panels") -> tuple[PackedB, list[Stmt]]:
+    """Return room for `k` x `n` elements of B in panels, and its allocation.
+
+    k is rounded up so that a transposing pack can write whole squares, and n so that an
+    interleaving pack can write whole vectors.
+    """
+    kernel = spec.kernel
+    groups = round_up(-(-k // kernel.group), kernel.lanes)
+    columns = round_up(max(n, 1), spec.panel_width)
+    while columns % kernel.chunk:
+        columns += spec.panel_width
+    panels = columns // spec.panel_width
+    buffer = scratch([panels, groups, spec.panel_width], kernel.group_dtype, name)
+    if not kernel.flip_a:
+        return PackedB(buffer, spec.tile.nv), [allocate(buffer)]
+    sums = scratch([columns], "int32", f"{name}_sums")
+    return PackedB(buffer, spec.tile.nv, sums), [allocate(buffer), allocate(sums)]
+
+
+def copied_a(
+    spec: GemmSpec, m: int, k: int, *, k_major: bool = False, name: str = "a_rows"
+) -> tuple[OperandA, list[Stmt]]:
+    """Return room for `m` x `k` elements of A in the form the kernel reads, and its allocation."""
+    kernel = spec.kernel
+    if k_major:
+        rows, columns = -(-k // kernel.group), round_up(m, kernel.chunk)
+        dtype = kernel.a_dtype if kernel.group == 1 else "int32"
+    else:
+        rows, columns, dtype = m, round_up(k, kernel.chunk), kernel.a_dtype
+    buffer = scratch([max(rows, 1), padded_row(columns, dtype)], dtype, name)
+    return OperandA(Matrix.of(buffer), k_major), [allocate(buffer)]
+
+
+def padded_row(columns: int, dtype: str) -> int:
+    """Return a row length for scratch tiles: `columns` and a little, against cache conflicts."""
+    return columns + ROW_PADDING_BYTES // max(1, dtype_of(dtype).bits // 8)

@@ -1,0 +1,280 @@
+"""Copies into the forms the kernel reads: panels of B, rows or columns of A."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tile_core.tir.build import Temporaries, i32, loop, seq, shuffle, splat, vload, vstore
+from tile_core.tir.nodes import IfThenElse, PrimExpr, Select, Stmt, TirBuffer, tirx
+from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel, Step
+from tile_cpu.gemm.operands import GemmSpec, OperandA, PackedB
+from tile_cpu.gemm.transpose import transpose
+from tile_cpu.vectors import Matrix, as_expr, ceil_div, convert, reinterpret, zero
+
+Put = Callable[[Any, Any, PrimExpr], Stmt]  # (group row q, vector of columns, value)
+
+
+def emit_pack_b(
+    spec: GemmSpec,
+    source: Matrix,
+    packed: PackedB,
+    k: int,
+    n: int,
+    *,
+    transposed: bool = False,
+    k_valid: Any = None,
+    n_valid: Any = None,
+) -> Stmt:
+    """Copy a region of B into panels, converting to the kernel's element type.
+
+    Parameters
+    ----------
+    source
+        ``(k, n)`` elements, or ``(n, k)`` if `transposed`.
+    packed
+        Room for `k` x `n`, from `packed_b`.
+    k, n
+        Extent of the region; compile-time.
+    k_valid, n_valid
+        How much of it exists, 0 <= valid <= extent; None means all. What does not exist is
+        not touched, and is zero along k up to a whole group. Columns that do not exist are
+        zero up to a whole vector.
+    """
+    kernel = spec.kernel
+    sums = packed.compensation
+    statements = []
+
+    def put(q: Any, vector: Any, value: PrimExpr) -> Stmt:
+        return packed.store(kernel, q, vector, value)
+
+    if sums is not None:
+        statements.append(_clear(kernel, sums))
+    place = put if sums is None else _with_compensation(kernel, packed, put)
+    body = _pack_columns if transposed else _pack_rows
+    statements.append(
+        body(kernel, source, place, k, n, kernel.b_dtype, k_valid=k_valid, n_valid=n_valid)
+    )
+    return seq(statements)
+
+
+def emit_copy_rows(
+    spec: GemmSpec,
+    source: Matrix,
+    target: OperandA,
+    m: int,
+    k: int,
+    *,
+    transposed: bool = False,
+    m_valid: Any = None,
+    k_valid: Any = None,
+) -> Stmt:
+    """Copy a region of A into the form the kernel reads.
+
+    Parameters
+    ----------
+    source
+        ``(i, k)`` elements, or ``(k, i)`` if `transposed`.
+    target
+        Room from `copied_a`; `k_major` must equal `transposed`.
+    m, k, m_valid, k_valid
+        As in `emit_pack_b`. Rows that do not exist are left alone; along k there are zeros
+        up to a whole vector.
+    """
+    kernel = spec.kernel
+    if transposed:
+        matrix, lanes = target.matrix, kernel.lanes
+        dtype = kernel.group_dtype if kernel.group > 1 else kernel.a_dtype
+
+        def put(q: Any, vector: Any, value: PrimExpr) -> Stmt:
+            value = _flipped(kernel, value) if kernel.flip_a else value
+            return matrix.store(q, vector * lanes, reinterpret(dtype, lanes, value), lanes)
+
+        return _pack_rows(
+            kernel, source, put, k, m, kernel.a_dtype, k_valid=k_valid, n_valid=m_valid
+        )
+    return _copy_rows(kernel, source, target.matrix, m, k, m_valid, k_valid)
+
+
+def _copy_rows(
+    kernel: MicroKernel,
+    source: Matrix,
+    target: Matrix,
+    m: int,
+    k: int,
+    m_valid: Any,
+    k_valid: Any,
+) -> Stmt:
+    chunk = kernel.chunk
+
+    def copy(rows: Any, columns: Any, edge: Any) -> Stmt:
+        def one(i: Any, c: Any) -> Stmt:
+            count = None if edge is None else edge - c * chunk
+            value = convert(source.load(i, c * chunk, chunk, count), kernel.a_dtype, chunk)
+            if kernel.flip_a:
+                words = reinterpret("int32", chunk // 4, value)
+                value = reinterpret(kernel.a_dtype, chunk, _flipped(kernel, words))
+            return target.store(i, c * chunk, value, chunk)
+
+        return loop(rows, lambda i: loop(ceil_div(columns, chunk), lambda c: one(i, c), name="c"))
+
+    whole = copy(m, k, None) if k % chunk == 0 else copy(m, k, k)
+    if m_valid is None and k_valid is None:
+        return whole
+    rows, columns = m if m_valid is None else m_valid, k if k_valid is None else k_valid
+    edge = copy(rows, columns, columns)
+    if k % chunk:
+        return edge
+    return IfThenElse(_all_valid((m_valid, m), (k_valid, k)), whole, edge)
+
+
+def _pack_rows(
+    kernel: MicroKernel,
+    source: Matrix,
+    put: Put,
+    k: int,
+    n: int,
+    dtype: str,
+    *,
+    k_valid: Any,
+    n_valid: Any,
+) -> Stmt:
+    """Interleave `group` rows of a ``(k, n)`` source."""
+    group, chunk = kernel.group, kernel.chunk
+
+    def pack(depth: Any, width: Any, edge: bool) -> Stmt:
+        def one(q: Any, c: Any) -> Stmt:
+            keep = Temporaries()
+            rows = []
+            for x in range(group):
+                count = width - c * chunk if edge else None
+                if edge and group > 1:
+                    present = as_expr(q * group + x) < as_expr(depth)
+                    count = Select(present, as_expr(count), i32(0))
+                value = convert(source.load(q * group + x, c * chunk, chunk, count), dtype, chunk)
+                rows.append(keep(value))
+            vectors = _interleave(keep, kernel, rows)
+            puts = [put(q, c * group + w, value) for w, value in enumerate(vectors)]
+            return seq(keep.statements, puts)
+
+        return loop(
+            ceil_div(depth, group),
+            lambda q: loop(ceil_div(width, chunk), lambda c: one(q, c), name="c"),
+            name="q",
+        )
+
+    static_edge = bool(k % group or n % chunk)
+    return _guarded(pack, (k, k_valid), (n, n_valid), static_edge)
+
+
+def _pack_columns(
+    kernel: MicroKernel,
+    source: Matrix,
+    put: Put,
+    k: int,
+    n: int,
+    dtype: str,
+    *,
+    k_valid: Any,
+    n_valid: Any,
+) -> Stmt:
+    """Transpose squares of a ``(n, k)`` source in registers."""
+    lanes, chunk = kernel.lanes, kernel.chunk
+    bits = 64 if kernel.accumulator in ("float64", "int64", "uint64") else 32
+
+    def pack(depth: Any, width: Any, edge: bool) -> Stmt:
+        def one(j: Any, c: Any) -> Stmt:
+            keep = Temporaries()
+            rows = []
+            for r in range(lanes):
+                count = None
+                if edge:
+                    present = as_expr(j * lanes + r) < as_expr(width)
+                    count = Select(present, as_expr(depth - c * chunk), i32(0))
+                value = convert(source.load(j * lanes + r, c * chunk, chunk, count), dtype, chunk)
+                rows.append(keep(reinterpret(kernel.group_dtype, lanes, value)))
+            turned = transpose(keep, rows, bits)
+            puts = [put(c * lanes + r, j, value) for r, value in enumerate(turned)]
+            return seq(keep.statements, puts)
+
+        return loop(
+            ceil_div(width, lanes),
+            lambda j: loop(ceil_div(depth, chunk), lambda c: one(j, c), name="c"),
+            name="j",
+        )
+
+    static_edge = bool(k % chunk or n % lanes)
+    return _guarded(pack, (k, k_valid), (n, n_valid), static_edge)
+
+
+def _guarded(
+    pack: Callable[[Any, Any, bool], Stmt],
+    depth: tuple[int, Any],
+    width: tuple[int, Any],
+    static_edge: bool,
+) -> Stmt:
+    """Return the unguarded copy, the masked one, or a choice between them at run time."""
+    (k, k_valid), (n, n_valid) = depth, width
+    if k_valid is None and n_valid is None:
+        return pack(k, n, static_edge)
+    edge = pack(k if k_valid is None else k_valid, n if n_valid is None else n_valid, True)
+    if static_edge:
+        return edge
+    return IfThenElse(_all_valid((k_valid, k), (n_valid, n)), pack(k, n, False), edge)
+
+
+def _all_valid(*pairs: tuple[Any, int]) -> PrimExpr:
+    tests = [tirx.EQ(as_expr(valid), i32(extent)) for valid, extent in pairs if valid is not None]
+    return tests[0] if len(tests) == 1 else tirx.And(tests[0], tests[1])
+
+
+def _interleave(keep: Temporaries, kernel: MicroKernel, rows: list[PrimExpr]) -> list[PrimExpr]:
+    """Return `group` vectors of groups made of `group` rows of ``lanes * group`` elements."""
+    if kernel.group == 1:
+        return rows
+    bits, vectors = 32 // kernel.group, [[row] for row in rows]
+    count = kernel.chunk
+    while len(vectors) > 1:  # zip neighbours: pairs, then pairs of pairs
+        merged = []
+        for left, right in zip(vectors[::2], vectors[1::2], strict=True):
+            halves = []
+            for a, b in zip(left, right, strict=True):
+                a, b = (reinterpret(f"uint{bits}", count, v) for v in (a, b))
+                for h in (0, 1):
+                    lanes = range(h * count // 2, (h + 1) * count // 2)
+                    picked = shuffle([a, b], [x for lane in lanes for x in (lane, count + lane)])
+                    halves.append(keep(reinterpret(f"uint{2 * bits}", count // 2, picked)))
+            merged.append(halves)
+        vectors, bits, count = merged, 2 * bits, count // 2
+    return [reinterpret("int32", kernel.lanes, v) for v in vectors[0]]
+
+
+def _flipped(kernel: MicroKernel, words: PrimExpr) -> PrimExpr:
+    del kernel
+    return tirx.bitwise_xor(words, splat(SIGN_BITS, _lanes_of(words)))
+
+
+def _lanes_of(value: PrimExpr) -> int:
+    return int(str(value.ty.dtype).rpartition("x")[2])
+
+
+def _clear(kernel: MicroKernel, sums: TirBuffer) -> Stmt:
+    lanes = kernel.lanes
+
+    def one(j: Any) -> Stmt:
+        return vstore(sums, [j * lanes], zero("int32", lanes), lanes)
+
+    return loop(int(sums.shape[0]) // lanes, one, name="j")
+
+
+def _with_compensation(kernel: MicroKernel, packed: PackedB, put: Put) -> Put:
+    """Also add each packed vector, times the flipped zero of A, to the column sums."""
+    assert kernel.step is Step.DOT_INT8
+    sums, lanes = packed.compensation, kernel.lanes
+
+    def both(q: Any, vector: Any, value: PrimExpr) -> Stmt:
+        at = [as_expr(vector * lanes)]
+        total = kernel.accumulate(vload(sums, at, lanes), splat(SIGN_BITS, lanes), value)
+        return seq(put(q, vector, value), vstore(sums, at, total, lanes))
+
+    return both

@@ -1,0 +1,45 @@
+"""Software prefetch of the next step's tiles, spread over the register tiles of this one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.dtypes import dtype_of
+from tile_core.tir.build import i32, llvm_effect
+from tile_core.tir.nodes import Stmt
+from tile_cpu.vectors import Matrix, floor_div, floor_mod
+
+LINE_BYTES = 64
+# LLVM's locality 2 is prefetcht1: into the second-level cache. The first level is full of
+# the panels in use.
+_READ, _LEVEL, _DATA = 0, 2, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """`rows` x `columns` elements of `matrix`, from its origin, about to be read."""
+
+    matrix: Matrix
+    rows: int
+    columns: int
+
+
+def emit_prefetch(regions: tuple[Region, ...], index: Any, tiles: int) -> list[Stmt]:
+    """Prefetch the share of `regions` of register tile `index` out of `tiles`.
+
+    Addresses may lie outside the tensors: a prefetch never faults.
+    """
+    statements: list[Stmt] = []
+    for region in regions:
+        per_line = LINE_BYTES * 8 // dtype_of(region.matrix.dtype).bits
+        row_lines = max(1, region.columns // per_line)
+        share = -(-region.rows * row_lines // max(tiles, 1))
+        for x in range(share):
+            line = index * share + x
+            at = (floor_div(line, row_lines), floor_mod(line, row_lines) * per_line)
+            address = region.matrix.address(*at)
+            statements.append(
+                llvm_effect("llvm.prefetch", address, i32(_READ), i32(_LEVEL), i32(_DATA))
+            )
+    return statements

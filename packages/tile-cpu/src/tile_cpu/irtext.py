@@ -1,0 +1,171 @@
+"""LLVM functions TVM's code generator cannot express, as IR text linked into a kernel.
+
+A kernel calls them by name with ``call_extern``; `definitions` writes exactly the ones that are
+called. TVM marks imported functions always-inline, so each becomes one or two instructions.
+
+========================  =======================================================
+name                      meaning
+========================  =======================================================
+``tile_mload_i32x16``     ``(ptr, i32 n)``: load lanes below n, others are zero
+``tile_mstore_i32x16``    ``(ptr, i32 n, vector)``: store lanes below n
+``tile_dot_bf16_x16``     ``(f32 acc, i32 a, i32 b)``: acc + sum of two bf16 products
+``tile_narrow_bf16_x16``  ``(f32)``: round to nearest even bf16, as i16
+``tile_work_hint``        ``(i64 ns)``: tell the thread pool how long a loop will take
+========================  =======================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from tile_core.errors import InternalError
+from tile_cpu.machine import Machine
+
+PREFIX = "tile_"
+WORK_HINT_SYMBOL = "__tile_work_hint"
+
+
+def _lane_mask(lanes: int) -> str:
+    numbers = ", ".join(f"i32 {i}" for i in range(lanes))
+    return f"""\
+  %i = insertelement <{lanes} x i32> poison, i32 %n, i32 0
+  %b = shufflevector <{lanes} x i32> %i, <{lanes} x i32> poison, <{lanes} x i32> zeroinitializer
+  %m = icmp sgt <{lanes} x i32> %b, <{numbers}>
+"""
+
+
+def _masked_load(match: re.Match[str], machine: Machine) -> str:
+    del machine
+    bits, lanes = int(match[1]), int(match[2])
+    vec, name = f"<{lanes} x i{bits}>", f"llvm.masked.load.v{lanes}i{bits}.p0"
+    return f"""\
+declare {vec} @{name}(ptr, i32, <{lanes} x i1>, {vec})
+define {vec} @{match[0]}(ptr %p, i32 %n) #0 {{
+{_lane_mask(lanes)}\
+  %r = call {vec} @{name}(ptr %p, i32 {bits // 8}, <{lanes} x i1> %m, {vec} zeroinitializer)
+  ret {vec} %r
+}}
+"""
+
+
+def _masked_store(match: re.Match[str], machine: Machine) -> str:
+    del machine
+    bits, lanes = int(match[1]), int(match[2])
+    vec, name = f"<{lanes} x i{bits}>", f"llvm.masked.store.v{lanes}i{bits}.p0"
+    return f"""\
+declare void @{name}({vec}, ptr, i32, <{lanes} x i1>)
+define i32 @{match[0]}(ptr %p, i32 %n, {vec} %v) #0 {{
+{_lane_mask(lanes)}\
+  call void @{name}({vec} %v, ptr %p, i32 {bits // 8}, <{lanes} x i1> %m)
+  ret i32 0
+}}
+"""
+
+
+def _dot_bf16(match: re.Match[str], machine: Machine) -> str:
+    del machine
+    n = int(match[1])
+    intrinsic = f"llvm.x86.avx512bf16.dpbf16ps.{n * 32}"
+    acc, raw, pairs = f"<{n} x float>", f"<{n} x i32>", f"<{2 * n} x bfloat>"
+    return f"""\
+declare {acc} @{intrinsic}({acc}, {pairs}, {pairs})
+define {acc} @{match[0]}({acc} %c, {raw} %a, {raw} %b) #0 {{
+  %x = bitcast {raw} %a to {pairs}
+  %y = bitcast {raw} %b to {pairs}
+  %r = call {acc} @{intrinsic}({acc} %c, {pairs} %x, {pairs} %y)
+  ret {acc} %r
+}}
+"""
+
+
+def _splat(value: int, lanes: int) -> str:
+    return "<" + ", ".join([f"i32 {value}"] * lanes) + ">"
+
+
+def _narrow_bf16(match: re.Match[str], machine: Machine) -> str:
+    n = int(match[1])
+    head = f"define <{n} x i16> @{match[0]}(<{n} x float> %x) #0 {{\n"
+    if machine.has("avx512bf16") and n in (8, 16):
+        return (
+            head
+            + f"  %r = fptrunc <{n} x float> %x to <{n} x bfloat>\n"
+            + f"  %s = bitcast <{n} x bfloat> %r to <{n} x i16>\n  ret <{n} x i16> %s\n}}\n"
+        )
+    vec = f"<{n} x i32>"
+    # Integers throughout: a comparison of floats with themselves may be folded away.
+    return (
+        head
+        + f"""\
+  %b = bitcast <{n} x float> %x to {vec}
+  %h = lshr {vec} %b, {_splat(16, n)}
+  %o = and {vec} %h, {_splat(1, n)}
+  %r = add {vec} %b, {_splat(32767, n)}
+  %s = add {vec} %r, %o
+  %t = lshr {vec} %s, {_splat(16, n)}
+  %a = and {vec} %b, {_splat(0x7FFFFFFF, n)}
+  %nan = icmp ugt {vec} %a, {_splat(0x7F800000, n)}
+  %q = or {vec} %h, {_splat(64, n)}
+  %u = select <{n} x i1> %nan, {vec} %q, {vec} %t
+  %v = trunc {vec} %u to <{n} x i16>
+  ret <{n} x i16> %v
+}}
+"""
+    )
+
+
+def _work_hint(match: re.Match[str], machine: Machine) -> str:
+    # The runtime fills the global when it loads the module; see `tile_cpu.threads`.
+    del machine
+    return f"""\
+@{WORK_HINT_SYMBOL} = dllexport global ptr null, align 8
+define i32 @{match[0]}(i64 %w) #0 {{
+  %p = load volatile ptr, ptr @{WORK_HINT_SYMBOL}, align 8
+  %none = icmp eq ptr %p, null
+  br i1 %none, label %done, label %tell
+tell:
+  store volatile i64 %w, ptr %p, align 8
+  br label %done
+done:
+  ret i32 0
+}}
+"""
+
+
+_WRITERS: tuple[tuple[str, Callable[[re.Match[str], Machine], str]], ...] = (
+    (r"tile_mload_i(8|16|32|64)x(\d+)", _masked_load),
+    (r"tile_mstore_i(8|16|32|64)x(\d+)", _masked_store),
+    (r"tile_dot_bf16_x(\d+)", _dot_bf16),
+    (r"tile_narrow_bf16_x(\d+)", _narrow_bf16),
+    (r"tile_work_hint", _work_hint),
+)
+
+
+def definitions(names: Iterable[str], machine: Machine) -> str:
+    """Return IR text that defines `names` for `machine`; empty if there are none.
+
+    Raises
+    ------
+    InternalError
+        If a name starts with ``tile_`` and means nothing.
+    """
+    wanted = sorted({name for name in names if name.startswith(PREFIX)})
+    if not wanted:
+        return ""
+    return "\n".join([*(_define(name, machine) for name in wanted), _attributes(machine)])
+
+
+def _define(name: str, machine: Machine) -> str:
+    for pattern, writer in _WRITERS:
+        match = re.fullmatch(pattern, name)
+        if match:
+            return writer(match, machine)
+    raise InternalError(f"no LLVM text defines {name!r}")
+
+
+def _attributes(machine: Machine) -> str:
+    # Without the same features LLVM would refuse to inline into the kernel.
+    features = machine.llvm_target().get("mattr", ())
+    assert isinstance(features, (list, tuple))
+    listed = f' "target-features"="{",".join(features)}"' if features else ""
+    return f'attributes #0 = {{ nounwind alwaysinline "target-cpu"="{machine.cpu}"{listed} }}\n'

@@ -1,0 +1,186 @@
+"""From thread-level TIR to machine code: our pass list, then LLVM inside TVM."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tvm_ffi import structural_walk
+
+from tile_core.errors import ToolchainError
+from tile_core.tir.build import i32
+from tile_core.tir.nodes import AttrStmt, PrimFunc, StringImm, tirx, tvm
+from tile_cpu.irtext import definitions
+from tile_cpu.machine import Machine, host_machine, require_runnable
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledModule:
+    """Machine code for one machine, linked when its entry is first asked for.
+
+    Parameters
+    ----------
+    machine
+        What it was compiled for; it can be read anywhere and run where the features exist.
+    library
+        TVM's module.
+    seconds
+        Time spent per phase: ``passes``, ``llvm``, and ``link`` once linked.
+    """
+
+    machine: Machine
+    library: Any
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def entry(self, name: str = "main") -> Any:
+        """Return the callable function `name`; it takes DLPack tensors and numbers.
+
+        Raises
+        ------
+        MissingFeature
+            If this process's machine lacks instructions the code may use.
+        """
+        require_runnable(self.machine)
+        from tile_cpu.threads import install
+
+        install()
+        start = time.perf_counter()
+        function = self.library[name]
+        self.seconds.setdefault("link", time.perf_counter() - start)
+        return function
+
+    def source(self, kind: str = "ll") -> str:
+        """Return the code as text: ``ll`` (optimised LLVM IR) or ``s`` (assembly)."""
+        return str(self.library.inspect_source("asm" if kind in ("s", "asm") else kind))
+
+    def asm(self) -> str:
+        """Return the assembly."""
+        return self.source("asm")
+
+    def to_bytes(self) -> bytes:
+        """Return the code in a form `load_module` reads back without compiling again."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "kernel.ll")
+            self.library.write_to_file(str(path), "ll")
+            return path.read_bytes()
+
+
+def load_module(code: bytes, machine: Machine) -> CompiledModule:
+    """Return the module saved by `CompiledModule.to_bytes`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "kernel.ll")
+        path.write_bytes(code)
+        start = time.perf_counter()
+        library = tvm.runtime.load_module(str(path))
+    return CompiledModule(machine, library, {"load": time.perf_counter() - start})
+
+
+def compile_module(
+    source: Any, machine: Machine | None = None, *, reassociate: bool = False
+) -> CompiledModule:
+    """Compile TIR functions for `machine`.
+
+    Before   PrimFuncs on multi-dimensional buffers with explicit vectors and PARALLEL loops
+    After    a TVM module of packed functions
+
+    Parameters
+    ----------
+    source
+        A PrimFunc (it becomes ``main``), a dict of them by name, or an IRModule.
+    machine
+        Default: the machine of this process.
+    reassociate
+        Let LLVM reorder float additions everywhere.
+
+    Raises
+    ------
+    ToolchainError
+        If TVM or LLVM refuses; the message carries its last line.
+    """
+    machine = machine or host_machine()
+    functions = _functions(source)
+    start = time.perf_counter()
+    try:
+        target = _tvm_target(machine, reassociate)
+        names, has_fp8 = _scan(functions)
+        _link_helpers(functions, definitions(names, machine))
+        module = tirx.transform.BindTarget(target.with_host(target))(tvm.IRModule(functions))
+        for step in _passes(has_fp8):
+            module = step(module)
+        middle = time.perf_counter()
+        library = tvm.get_global_func("target.build.llvm")(module, target)
+    except (tvm.error.TVMError, ValueError, TypeError) as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        raise ToolchainError(
+            f"TVM could not compile for {machine.name}: {lines[-1] if lines else error}"
+        ) from error
+    done = time.perf_counter()
+    return CompiledModule(machine, library, {"passes": middle - start, "llvm": done - middle})
+
+
+def _functions(source: Any) -> dict[str, Any]:
+    if isinstance(source, PrimFunc):
+        named: Mapping[str, Any] = {"main": source}
+    elif isinstance(source, tvm.IRModule):
+        named = {var.name_hint: function for var, function in source.functions.items()}
+    else:
+        named = source
+    return {name: f.with_attr({"global_symbol": name}) for name, f in named.items()}
+
+
+def _tvm_target(machine: Machine, reassociate: bool) -> Any:
+    spec = machine.llvm_target()
+    if reassociate:
+        spec["fast-math-reassoc"] = True
+    return tvm.target.Target(spec)
+
+
+def _scan(functions: Mapping[str, Any]) -> tuple[set[str], bool]:
+    """Return the external functions called, and whether an 8-bit float occurs."""
+    names: set[str] = set()
+    types: set[str] = set()
+
+    def call(node: Any) -> None:
+        if node.args and isinstance(node.args[0], StringImm):
+            names.add(str(node.args[0].value))
+
+    for function in functions.values():
+        structural_walk(
+            function,
+            ((tvm.ir.Call, call), (tvm.ir.PrimType, lambda node: types.add(str(node.dtype)))),
+        )
+    return names, any("float8" in name for name in types)
+
+
+def _link_helpers(functions: dict[str, Any], text: str) -> None:
+    if not text:
+        return
+    name, function = next(iter(functions.items()))  # one import serves the whole module
+    body = AttrStmt(i32(0), "pragma_import_llvm", StringImm(text), function.body)
+    functions[name] = function.with_body(body)
+
+
+def _passes(has_fp8: bool) -> list[Any]:
+    t = tirx.transform
+    return [
+        t.FlattenBuffer(),
+        *([t.FP8ComputeLegalize()] if has_fp8 else []),
+        t.BF16ComputeLegalize(),
+        t.NarrowDataType(32),
+        t.VectorizeLoop(True),
+        t.UnrollLoop(),
+        t.StmtSimplify(),
+        t.RemoveNoOp(),
+        t.VerifyMemory(),
+        t.AnnotateEntryFunc(),
+        t.SplitHostDevice(),
+        t.MakePackedAPI(),
+        *([t.FP8StorageLegalize()] if has_fp8 else []),
+        t.BF16StorageLegalize(),
+        t.LowerTVMBuiltin(),
+        t.LowerIntrin(),
+    ]
