@@ -1,0 +1,227 @@
+"""Compile traced functions: options, the in-memory cache, and who does the work."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from tile_api.kernel import CompiledKernel
+from tile_api.pass_configs import normalise_pass_configs
+from tile_api.settings import Settings
+from tile_core.driver import BuildOptions, build
+from tile_core.errors import FrontendTypeError, OutputError
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.printer import print_kernel
+from tile_core.ir.stmt import Kernel
+from tile_core.plugins.host import PluginHost, installed_plugins
+
+CACHE_SIZE = 1024
+"""Kernels kept in memory; the least recently used one goes first."""
+
+
+@lru_cache(maxsize=1)
+def default_host() -> PluginHost:
+    """Return the host of installed plugins, made on first use."""
+    return installed_plugins()
+
+
+class KernelCache:
+    """Compiled kernels by everything that changes the output; safe among threads."""
+
+    def __init__(self, size: int = CACHE_SIZE) -> None:
+        self._size = size
+        self._kernels: OrderedDict[str, CompiledKernel] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: str) -> CompiledKernel | None:
+        """Return the kernel stored under `key`, or None."""
+        with self._lock:
+            if key in self._kernels:
+                self._kernels.move_to_end(key)
+                return self._kernels[key]
+        return None
+
+    def put(self, key: str, kernel: CompiledKernel) -> None:
+        """Remember `kernel`, dropping the least recently used one if there are too many."""
+        with self._lock:
+            self._kernels[key] = kernel
+            while len(self._kernels) > self._size:
+                self._kernels.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._kernels.clear()
+
+
+@lru_cache(maxsize=1)
+def default_cache() -> KernelCache:
+    """Return the process's cache, made on first use."""
+    return KernelCache()
+
+
+def compile(
+    func: Any,
+    out_idx: int | Sequence[int] | None = None,
+    execution_backend: str | None = None,
+    target: object = None,
+    target_host: object = None,
+    verbose: bool | None = None,
+    pass_configs: Mapping[Any, object] | None = None,
+    compile_flags: str | Sequence[str] | None = None,
+    *,
+    host: PluginHost | None = None,
+) -> CompiledKernel:
+    """Compile a ``@T.prim_func`` (or a `tile_core` kernel) and return a callable kernel.
+
+    Parameters
+    ----------
+    func
+        The traced function.
+    out_idx
+        Positions of parameters that are allocated and returned; negative ones count from
+        the end.
+    target
+        Any spelling of a target; None means ``TILE_TARGET``, else ``"auto"``.
+    pass_configs, compile_flags
+        Override, and extend, what the function's own body states.
+    execution_backend, target_host
+        Accepted for compatibility: there is one runtime.
+    host
+        The plugins to use; None means all that are installed.
+
+    Raises
+    ------
+    TileError
+        Whatever is wrong with the function, the target or the toolchain.
+    """
+    settings = Settings.from_environment()
+    kernel = with_outputs(kernel_of(func), out_idx)
+    options = _options(kernel, pass_configs, compile_flags, settings)
+    spec = "interpret" if settings.interpret else target
+    spec = settings.target if spec is None else spec
+    plugins = host or default_host()
+    _, exact = plugins.resolve(spec)
+    key = _cache_key(kernel, str(exact), options) if host is None else ""
+    cached = default_cache().get(key) if key else None
+    if cached is not None:
+        return cached
+    built = build(kernel, exact, plugins, options)
+    compiled = CompiledKernel(built, func)
+    if verbose or (verbose is None and settings.verbose):
+        times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in built.phases_ms.items())
+        os.write(2, f"compiled {kernel.name} for {exact}: {times}\n".encode())
+    if key:
+        default_cache().put(key, compiled)
+    return compiled
+
+
+def kernel_of(func: Any) -> Kernel:
+    """Return the tile IR of a traced function.
+
+    Raises
+    ------
+    FrontendTypeError
+        If `func` is not one.
+    """
+    kernel = getattr(func, "kernel", func)
+    if not isinstance(kernel, Kernel):
+        raise FrontendTypeError(
+            f"cannot compile {type(func).__name__} {getattr(func, '__name__', '')!r}",
+            hint="decorate the function with @T.prim_func, or the function that returns it "
+            "with @tile.jit and call it",
+        )
+    return kernel
+
+
+def with_outputs(kernel: Kernel, out_idx: int | Sequence[int] | None) -> Kernel:
+    """Return `kernel` with the parameters at `out_idx` turned into outputs.
+
+    Raises
+    ------
+    OutputError
+        If the function already states its outputs, or an index is not a tensor parameter.
+    """
+    if out_idx is None:
+        return kernel
+    wanted = [out_idx] if isinstance(out_idx, int) else list(out_idx)
+    if kernel.outputs:
+        raise OutputError(
+            f"{kernel.name} returns tensors made by T.empty, and out_idx={out_idx!r} was given too",
+            hint="use one of the two",
+        )
+    count = len(kernel.params)
+    positions = []
+    for index in wanted:
+        position = index + count if index < 0 else index
+        if not 0 <= position < count or not isinstance(kernel.params[position], Buffer):
+            raise OutputError(
+                f"out_idx {index} is not a tensor parameter of {kernel.name}, which has {count}",
+                hint=f"use an index between {-count} and {count - 1}",
+            )
+        if position in positions:
+            raise OutputError(f"out_idx names parameter {position} of {kernel.name} twice")
+        positions.append(position)
+    return replace(kernel, outputs=tuple(positions))
+
+
+def par_compile(
+    funcs: Iterable[Any],
+    *args: Any,
+    num_workers: int | None = None,
+    ignore_error: bool = False,
+    **kwargs: Any,
+) -> list[CompiledKernel | None]:
+    """Compile many functions on several threads, in order.
+
+    Parameters
+    ----------
+    ignore_error
+        Warn and return None in place of a kernel that does not compile.
+    """
+
+    def one(func: Any) -> CompiledKernel | None:
+        try:
+            return compile(func, *args, **kwargs)
+        except Exception as error:
+            if not ignore_error:
+                raise
+            warnings.warn(f"a kernel was left out: {error}", stacklevel=2)
+            return None
+
+    with ThreadPoolExecutor(num_workers or len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(one, funcs))
+
+
+def _options(
+    kernel: Kernel,
+    pass_configs: Mapping[Any, object] | None,
+    compile_flags: str | Sequence[str] | None,
+    settings: Settings,
+) -> BuildOptions:
+    flags = compile_flags.split() if isinstance(compile_flags, str) else list(compile_flags or ())
+    configs = dict(kernel.options.pass_configs) | normalise_pass_configs(pass_configs)
+    return BuildOptions(
+        tuple(sorted(configs.items())),
+        (*kernel.options.compile_flags, *flags),
+        settings.verify,
+        settings.threads,
+    )
+
+
+def _cache_key(kernel: Kernel, target: str, options: BuildOptions) -> str:
+    """Return a text equal for two compilations only if their results are interchangeable.
+
+    Source positions are part of it: they appear in error messages.
+    """
+    where = str(kernel.span)
+    wishes = json.dumps([options.pass_configs, options.compile_flags, options.threads], default=str)
+    return "\n".join([target, where, wishes, print_kernel(kernel)])
