@@ -1,0 +1,313 @@
+"""Mixed-radix digits of coordinates: how a formula takes a box apart, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tile_core.errors import LayoutError
+from tile_core.layout.index import (
+    AnyIndex,
+    Binary,
+    Const,
+    IndexExpr,
+    IndexOp,
+    Input,
+    build,
+    evaluate,
+    same_expr,
+)
+from tile_core.layout.reach import reach
+from tile_core.layout.simplify import Linear, linear_form, simplify
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Digit:
+    """``(source // unit) % extent``: a range of places of a coordinate, or of a sum of some."""
+
+    source: AnyIndex
+    unit: int
+    extent: int
+
+    @property
+    def end(self) -> int:
+        """The unit of the next higher digit."""
+        return self.unit * self.extent
+
+
+def digit_of(term: AnyIndex, extents: Sequence[int]) -> Digit | None:
+    """Return `term`, a simplified one, as a digit; None if it is none."""
+    outer: int | None = None
+    unit = 1
+    source = term
+    match source:
+        case Binary(op=IndexOp.FLOORMOD, a=inner, b=Const(value=m)):
+            source, outer = inner, m
+    match source:
+        case Binary(op=IndexOp.FLOORDIV, a=inner, b=Const(value=d)):
+            source, unit = inner, d
+    if not isinstance(source, Input) and not _is_numeral(source, extents):
+        return None
+    r = reach(source, extents)
+    extent = -(-(r.hi + 1) // unit) if outer is None else outer
+    return Digit(source, unit, extent)
+
+
+def _is_numeral(expr: AnyIndex, extents: Sequence[int]) -> bool:
+    """Whether `expr` is a sum that coordinates write together, such as ``4*i + j``."""
+    if not (isinstance(expr, Binary) and expr.op is IndexOp.ADD):
+        return False
+    return places(linear_form(expr, extents), extents) is not None
+
+
+def places(value: Linear, extents: Sequence[int]) -> list[tuple[AnyIndex, int, int]] | None:
+    """Return ``(term, unit, extent)`` of each place, lowest first, if the sum is a numeral.
+
+    In a numeral each term can be read off by itself: it runs over ``0 <= t < extent``, the
+    lowest unit is 1, and each next one is the product of the extents below.
+    """
+    if value.const != 0:
+        return None
+    found: list[tuple[AnyIndex, int, int]] = []
+    unit = 1
+    for term, coef in sorted(value.terms, key=lambda item: item[1]):
+        r = reach(term, extents)
+        if coef != unit or r.lo != 0:
+            return None
+        found.append((term, unit, r.hi + 1))
+        unit *= r.hi + 1
+    return found
+
+
+@dataclass(slots=True)
+class _Solver:
+    """Solves ``term == value`` for digits until every coordinate is known."""
+
+    extents: tuple[int, ...]
+    known: list[tuple[Digit, AnyIndex]] = field(default_factory=list)
+    pending: list[tuple[AnyIndex, AnyIndex, int]] = field(default_factory=list)
+    opened: list[AnyIndex] = field(default_factory=list)
+
+    def demand(self, value: Linear, equals: AnyIndex) -> bool:
+        """Add the equation ``value == equals``; False if `value` is no numeral."""
+        split = places(value, self.extents)
+        if split is None:
+            return False
+        for term, unit, extent in split:
+            self.pending.append((term, equals // unit % extent, extent))
+        return True
+
+    def solve(self) -> None:
+        """Work through the equations as long as one of them tells something new."""
+        progress = True
+        while progress:
+            progress = False
+            waiting = []
+            for equation in self.pending:
+                if self.use(*equation):
+                    progress = True
+                else:
+                    waiting.append(equation)
+            self.pending = waiting
+            progress = self.open_sources() or progress
+
+    def use(self, term: AnyIndex, value: AnyIndex, extent: int) -> bool:
+        """Learn a digit from ``term == value``, if the equation has just one unknown."""
+        digit = digit_of(term, self.extents)
+        if digit is not None:
+            self.known.append((digit, value))
+            return True
+        match term:
+            case Binary(op=IndexOp.XOR, a=a, b=b):
+                for mine, other in ((a, b), (b, a)):
+                    digit, rest = digit_of(mine, self.extents), self.value_of(other)
+                    if digit is not None and rest is not None:
+                        self.known.append((digit, value ^ rest))
+                        return True
+            case Binary(op=IndexOp.FLOORMOD, a=a, b=Const(value=m)) if m == extent:
+                return self.use_rotation(linear_form(a, self.extents), value, m)
+        return False
+
+    def use_rotation(self, total: Linear, value: AnyIndex, modulus: int) -> bool:
+        """Learn digit `d` from ``(d + rest) % modulus == value``."""
+        for k, (term, coef) in enumerate(total.terms):
+            digit = digit_of(term, self.extents)
+            rest = Linear(total.terms[:k] + total.terms[k + 1 :], total.const)
+            shift = self.value_of(rest.expr())
+            if digit is None or shift is None or abs(coef) != 1 or digit.extent != modulus:
+                continue
+            self.known.append((digit, (value - shift) * coef % modulus))
+            return True
+        return False
+
+    def open_sources(self) -> bool:
+        """Take a known sum of coordinates apart into its places."""
+        for digit, _ in self.known:
+            source = digit.source
+            if isinstance(source, Input) or any(same_expr(source, s) for s in self.opened):
+                continue
+            value = self.read(source, 1, reach(source, self.extents).hi + 1)
+            if value is not None:
+                self.opened.append(source)
+                return self.demand(linear_form(source, self.extents), value)
+        return False
+
+    def read(self, source: AnyIndex, start: int, end: int) -> AnyIndex | None:
+        """Return ``source // start % (end // start)`` from the digits known so far."""
+        total: AnyIndex = Const(0)
+        at = start
+        while at < end:
+            for digit, value in self.known:
+                covers = digit.unit <= at < digit.end and at % digit.unit == 0
+                if not (covers and same_expr(digit.source, source)):
+                    continue
+                stop = min(end, digit.end)
+                if stop % at or digit.end % at:
+                    continue
+                piece = value // (at // digit.unit) % (stop // at)
+                total, at = total + piece * (at // start), stop
+                break
+            else:
+                return None
+        return total
+
+    def value_of(self, expr: AnyIndex) -> AnyIndex | None:
+        """Return `expr` in terms of what the digits are equal to; None if some are missing."""
+        digit = digit_of(expr, self.extents)
+        if digit is not None:
+            found = self.read(digit.source, digit.unit, digit.end)
+            if found is not None:
+                return found
+        match expr:
+            case Const():
+                return expr
+            case Binary(op=op, a=a, b=b):
+                left, right = self.value_of(a), self.value_of(b)
+                return None if left is None or right is None else build(op, left, right)
+        return None
+
+
+def invert(
+    outputs: Sequence[IndexExpr], extents: Sequence[int], box: Sequence[int]
+) -> tuple[AnyIndex, ...]:
+    """Return the coordinates as formulas over ``outputs``, which are given to be a bijection.
+
+    Parameters
+    ----------
+    outputs
+        One formula per dimension of `box`, over coordinates of extents `extents`.
+    extents, box
+        Extents of both sides; their products are equal.
+
+    Raises
+    ------
+    LayoutError
+        If the formulas are not digits of the coordinates, shifted or exchanged by exclusive
+        or and rotation: then there is no formula here, only a table.
+    """
+    solver = _Solver(tuple(extents))
+    for axis, output in enumerate(outputs):
+        if not solver.demand(linear_form(output, extents), Input(axis)):
+            raise LayoutError(
+                f"coordinate {axis}, {output}, is not a numeral made of digits of the inputs",
+                hint="inverse_table gives the inverse as numbers",
+            )
+    solver.solve()
+    result = []
+    for axis, extent in enumerate(extents):
+        value = solver.read(Input(axis), 1, extent)
+        if value is None:
+            raise LayoutError(
+                f"no formula gives input {Input(axis)} back from {_listing(outputs)}",
+                hint="inverse_table gives the inverse as numbers",
+            )
+        result.append(simplify(value, box))
+    return tuple(result)
+
+
+def _listing(outputs: Sequence[IndexExpr]) -> str:
+    return "(" + ", ".join(map(str, outputs)) + ")"
+
+
+def digits_in(expr: IndexExpr, extents: Sequence[int]) -> list[Digit]:
+    """Return the digits `expr` is made of, each once.
+
+    Raises
+    ------
+    LayoutError
+        If a coordinate occurs otherwise than in a digit.
+    """
+    found: list[Digit] = []
+
+    def visit(node: AnyIndex) -> None:
+        digit = digit_of(node, extents) if not _is_sum(node) else None
+        if digit is not None:
+            found.append(digit)
+        elif isinstance(node, Binary):
+            visit(node.a)
+            visit(node.b)
+
+    visit(simplify(expr, extents))
+    return found
+
+
+def _is_sum(node: AnyIndex) -> bool:
+    return isinstance(node, Binary) and node.op in (IndexOp.ADD, IndexOp.SUB)
+
+
+def leftover(used: Sequence[Digit], source: AnyIndex, extent: int) -> list[Digit]:
+    """Return the digits of `source` that `used` does not contain, lowest first.
+
+    Raises
+    ------
+    LayoutError
+        If the digits overlap, or do not divide the range of `source` evenly.
+    """
+    mine = sorted((d for d in used if same_expr(d.source, source)), key=lambda d: (d.unit, d.end))
+    result: list[Digit] = []
+    at = 1
+    for digit in mine:
+        if digit.end <= at:
+            continue
+        if digit.unit < at or digit.unit % at:
+            raise LayoutError(f"the digits used of {source} overlap: {_digit_text(digit)}")
+        if digit.unit > at:
+            result.append(Digit(source, at, digit.unit // at))
+        at = digit.end
+    if extent % at and at < extent:
+        raise LayoutError(f"digits of {source} up to {at} do not divide its {extent} values")
+    if at < extent:
+        result.append(Digit(source, at, extent // at))
+    return result
+
+
+def _digit_text(digit: Digit) -> str:
+    return str(Binary(IndexOp.FLOORMOD, digit.source // digit.unit, Const(digit.extent)))
+
+
+def digit_expr(digit: Digit) -> AnyIndex:
+    """Return the formula of a digit."""
+    return digit.source // digit.unit % digit.extent
+
+
+def flatten_row_major(coords: Sequence[AnyIndex], shape: Sequence[int]) -> AnyIndex:
+    """Return the row-major position of `coords` in a box of `shape`."""
+    flat: AnyIndex = Const(0)
+    for coord, extent in zip(coords, shape, strict=True):
+        flat = flat * extent + coord
+    return flat
+
+
+def unflatten_row_major(flat: AnyIndex, shape: Sequence[int]) -> tuple[AnyIndex, ...]:
+    """Return the coordinates in a box of `shape` of the row-major position `flat`."""
+    result: list[AnyIndex] = []
+    for extent in reversed(shape):
+        result.append(flat % extent)
+        flat = flat // extent
+    return tuple(reversed(result))
+
+
+def substitute(expr: IndexExpr, coords: Sequence[AnyIndex], extents: Sequence[int]) -> AnyIndex:
+    """Return `expr` at `coords`, simplified over a box of `extents`."""
+    result: AnyIndex = evaluate(expr, coords)
+    return simplify(result, extents)
