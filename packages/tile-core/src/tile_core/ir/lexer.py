@@ -40,6 +40,7 @@ def tokenize(line: str, number: int) -> list[Token]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None or match.lastgroup is None:
+            at += len(text[at:]) - len(text[at:].lstrip())
             raise ParseError(f"line {number}, column {at + 1}: unexpected {text[at]!r}")
         tokens.append(Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
         at = match.end()

@@ -25,9 +25,10 @@ def parse_operator(
     parse_layout: Callable[[str], object],
 ) -> Leaf:
     """Consume ``mnemonic(field=value, …)`` and return the operator."""
-    mnemonic = cursor.name()
+    mnemonic = cursor.here.text
     if mnemonic not in operators:
         raise cursor.error(f"there is no operator {mnemonic!r}")
+    cursor.next()
     cls = operators[mnemonic]
     hints = _field_types(cls)
     values: dict[str, Any] = {}
