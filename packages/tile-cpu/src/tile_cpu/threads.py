@@ -1,8 +1,176 @@
-"""Parallel loops on the threads the process already has."""
+"""Parallel loops on the OpenMP threads the process already has.
+
+TVM's own pool would pin the caller, spin after every launch and fight torch's threads for the
+cores. Sharing torch's runtime costs nothing: a kernel between two torch operators finds the
+same threads awake, and `torch.set_num_threads` holds for both.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-def install() -> bool:
-    """Return whether parallel loops run on the process's OpenMP threads."""
-    return False
+from tile_core.errors import LaunchError
+from tile_cpu.irtext import WORK_HINT_SYMBOL
+from tile_cpu.launcher import ENTRY, Addresses, launcher_text
+from tile_cpu.openmp import find_openmp
+
+# Waking a thread takes longer than this.
+INLINE_BELOW_NS = 20_000
+_LAUNCH_SYMBOL = "__TVMBackendParallelLaunch"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What parallel loops run on, installed once per process and never removed.
+
+    Parameters
+    ----------
+    openmp
+        The OpenMP library, or None: loops then use TVM's pool.
+    thread_count
+        Threads to use, 0 for OpenMP's own choice.
+    work
+        Nanoseconds the next loop will take, 0 if unknown.
+    code
+        Keeps the launcher's machine code alive.
+    """
+
+    openmp: ctypes.CDLL | None
+    thread_count: ctypes.c_int32
+    work: ctypes.c_int64
+    code: Any = None
+
+
+class _Once:
+    """The process has one runtime; the first thread to need it makes it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.runtime: Runtime | None = None
+
+    def get(self) -> Runtime:
+        if self.runtime is None:
+            with self.lock:
+                if self.runtime is None:
+                    self.runtime = _make()
+        return self.runtime
+
+
+_once = _Once()
+
+
+def install() -> Runtime:
+    """Make parallel loops of modules linked from now on use the process's OpenMP threads.
+
+    Does nothing after the first call. Safe from several threads.
+    """
+    return _once.get()
+
+
+def set_num_threads(count: int | None) -> None:
+    """Use `count` threads for parallel loops of this process; None follows OpenMP and torch.
+
+    Raises
+    ------
+    LaunchError
+        If `count` is not positive.
+    """
+    if count is not None and count < 1:
+        raise LaunchError(f"a parallel loop cannot run on {count} threads", hint="use 1 or more")
+    runtime = install()
+    runtime.thread_count.value = count or 0
+    if runtime.openmp is None:
+        _configure_tvm_pool(count or _affinity())
+
+
+def num_threads() -> int:
+    """Return how many threads a parallel loop launched by this thread will use."""
+    runtime = install()
+    if runtime.thread_count.value:
+        return runtime.thread_count.value
+    if runtime.openmp is None:
+        return _affinity()
+    return int(runtime.openmp.omp_get_max_threads())
+
+
+def work_hint(nanoseconds: Any) -> Any:
+    """Return a statement that tells how long the next PARALLEL loop takes on one thread.
+
+    A loop shorter than it takes to wake a thread then runs on the calling thread. Put it
+    right before the loop; `nanoseconds` is an int or an integer expression.
+    """
+    from tile_core.tir.build import extern, i64
+    from tile_core.tir.nodes import Cast, Evaluate, PrimType
+
+    if isinstance(nanoseconds, int):
+        value = i64(max(1, nanoseconds))
+    else:
+        value = Cast(PrimType("int64"), nanoseconds)
+    return Evaluate(extern("int32", "tile_work_hint", value))
+
+
+def _affinity() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def _make() -> Runtime:
+    count, work = ctypes.c_int32(0), ctypes.c_int64(0)
+    openmp = find_openmp()
+    if openmp is None:
+        # Read by TVM when its pool starts.
+        os.environ.setdefault("TVM_NUM_THREADS", str(_affinity()))
+        os.environ.setdefault("TVM_BIND_THREADS", "0")
+        os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "0")
+        return Runtime(None, count, work)
+    ffi = _ffi()
+    addresses = Addresses(
+        parallel=_address(openmp.GOMP_parallel),
+        max_threads=_address(openmp.omp_get_max_threads),
+        in_parallel=_address(openmp.omp_in_parallel),
+        take_error=_address(ffi.TVMFFIErrorMoveFromRaised),
+        set_error=_address(ffi.TVMFFIErrorSetRaised),
+        describe_error=_address(ffi.TVMFFIErrorSetRaisedFromCStr),
+        release=_address(ffi.TVMFFIObjectDecRef),
+        thread_count=ctypes.addressof(count),
+        work=ctypes.addressof(work),
+    )
+    code, launch = _build(launcher_text(addresses, INLINE_BELOW_NS))
+    register = ffi.TVMFFIEnvModRegisterContextSymbol
+    register.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
+    register(_LAUNCH_SYMBOL.encode(), launch)
+    register(WORK_HINT_SYMBOL.encode(), addresses.work)
+    return Runtime(openmp, count, work, code)
+
+
+def _ffi() -> ctypes.CDLL:
+    from tvm_ffi.libinfo import find_libtvm_ffi
+
+    return ctypes.CDLL(find_libtvm_ffi())
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _build(text: str) -> tuple[Any, int]:
+    """Load the launcher; return its module and its address."""
+    from tile_core.tir.nodes import tvm
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "launcher.ll")
+        path.write_text(text)
+        code = tvm.runtime.load_module(str(path))
+    return code, int(code[ENTRY]())
+
+
+def _configure_tvm_pool(count: int) -> None:
+    from tile_core.tir.nodes import tvm
+
+    os.environ["TVM_NUM_THREADS"] = str(count)
+    tvm.get_global_func("runtime.config_threadpool")(1, count)
