@@ -1,35 +1,69 @@
 """Layouts and fragments: which element is where, in memory and in registers."""
 
 from tile_core.layout.constructors import packed_panels, padded, row_major, strided
+from tile_core.layout.fragment import Fragment, fully_replicated
 from tile_core.layout.function import Layout
 from tile_core.layout.index import (
     AnyIndex,
+    Binary,
+    Const,
     IndexExpr,
     IndexOp,
+    Input,
     evaluate,
     fold,
     maximum,
     minimum,
     same_expr,
 )
+from tile_core.layout.picture import draw, svg
 from tile_core.layout.reach import Reach, reach
 from tile_core.layout.simplify import simplify
+from tile_core.layout.strided import Strided, compact, nested
+from tile_core.layout.swizzle import (
+    BankCost,
+    Swizzle,
+    bank_cost,
+    byte_addresses,
+    sectors,
+    shared_operand,
+    swizzled,
+    widest_swizzle,
+)
 
 __all__ = [
     "AnyIndex",
+    "BankCost",
+    "Binary",
+    "Const",
+    "Fragment",
     "IndexExpr",
     "IndexOp",
+    "Input",
     "Layout",
     "Reach",
+    "Strided",
+    "Swizzle",
+    "bank_cost",
+    "byte_addresses",
+    "compact",
+    "draw",
     "evaluate",
     "fold",
+    "fully_replicated",
     "maximum",
     "minimum",
+    "nested",
     "packed_panels",
     "padded",
     "reach",
     "row_major",
     "same_expr",
+    "sectors",
+    "shared_operand",
     "simplify",
     "strided",
+    "svg",
+    "swizzled",
+    "widest_swizzle",
 ]

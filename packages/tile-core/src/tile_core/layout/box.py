@@ -28,15 +28,20 @@ def extents_of(shape: Sequence[int] | int) -> tuple[int, ...]:
     return box
 
 
+def call_forward(forward: Callable[..., Any], coords: Sequence[AnyIndex]) -> Any:
+    """Return what the user's function gives for `coords`; its own failure is a `LayoutError`."""
+    try:
+        return forward(*coords)
+    except TypeError as error:
+        raise LayoutError(
+            f"the layout function fails on {len(coords)} coordinates: {error}"
+        ) from error
+
+
 def apply_forward(forward: Forward, coords: Sequence[AnyIndex]) -> tuple[AnyIndex, ...]:
     """Return the expressions that `forward`, a function or a sequence, gives for `coords`."""
     if callable(forward):
-        try:
-            forward = forward(*coords)
-        except TypeError as error:
-            raise LayoutError(
-                f"the layout function fails on {len(coords)} coordinates: {error}"
-            ) from error
+        forward = call_forward(forward, coords)
     if isinstance(forward, (list, tuple)):
         return tuple(as_index(e) for e in forward)
     return (as_index(forward),)

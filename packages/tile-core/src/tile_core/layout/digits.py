@@ -258,10 +258,12 @@ def _is_sum(node: AnyIndex) -> bool:
 def leftover(used: Sequence[Digit], source: AnyIndex, extent: int) -> list[Digit]:
     """Return the digits of `source` that `used` does not contain, lowest first.
 
+    The highest one may have a larger extent than the values of `source` fill.
+
     Raises
     ------
     LayoutError
-        If the digits overlap, or do not divide the range of `source` evenly.
+        If the digits overlap.
     """
     mine = sorted((d for d in used if same_expr(d.source, source)), key=lambda d: (d.unit, d.end))
     result: list[Digit] = []
@@ -274,10 +276,8 @@ def leftover(used: Sequence[Digit], source: AnyIndex, extent: int) -> list[Digit
         if digit.unit > at:
             result.append(Digit(source, at, digit.unit // at))
         at = digit.end
-    if extent % at and at < extent:
-        raise LayoutError(f"digits of {source} up to {at} do not divide its {extent} values")
     if at < extent:
-        result.append(Digit(source, at, extent // at))
+        result.append(Digit(source, at, -(-extent // at)))
     return result
 
 

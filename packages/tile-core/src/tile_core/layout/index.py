@@ -186,7 +186,7 @@ def build(op: IndexOp, left: Any, right: Any) -> AnyIndex:
     """
     a, b = as_index(left), as_index(right)
     if op in (IndexOp.FLOORDIV, IndexOp.FLOORMOD) and not (isinstance(b, Const) and b.value > 0):
-        raise LayoutError(f"the divisor in {a} {op.value} {b} is not a positive constant")
+        raise LayoutError(f"the divisor in ({a}) {op.value} ({b}) is not a positive constant")
     if isinstance(a, Const) and isinstance(b, Const):
         return Const(apply_op(op, a.value, b.value))
     if isinstance(b, Const):
