@@ -79,7 +79,7 @@ def test_structural_equality_sees_what_differs() -> None:
         ("  A[0] = q", "line 2, column 10: 'q' is not declared"),
         ("  A[0] = 1.0 1.0", "line 2, column 14: unexpected '1.0'"),
         ("  A[0] = $", "line 2, column 10: unexpected '$'"),
-        ("  @warp()", "line 2, column 5: there is no operator 'warp'"),
+        ("  @warp()", "line 2, column 4: there is no operator 'warp'"),
         ("  @fill(size=1)", "line 2, column 13: 'fill' has no field 'size'"),
         (
             "  for i: int32 in range(0, 1, 1) serial",

@@ -1,0 +1,1 @@
+"""Operators that CPU passes introduce; users never write them."""

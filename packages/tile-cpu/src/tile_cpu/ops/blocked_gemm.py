@@ -1,0 +1,69 @@
+"""A block of a matrix product, with its loop over K inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tile_core.dtypes import DType
+from tile_core.errors import InternalError
+from tile_core.ir.buffer import Buffer, Region, static_value, whole
+from tile_core.ir.expr import Expr
+from tile_core.ops.operator import TileOperator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockedGemm(TileOperator):
+    """``dst = op(a) @ op(b)``, plus `start` if there is one, over the first `k` columns of `a`.
+
+    Parameters
+    ----------
+    a : Region[M, K] of a global tensor, or [K, M] if `transpose_a`
+    b : Region[K, N] of a global tensor, or [N, K] if `transpose_b`
+        The K extent written there is one step's; `k` is how far to go. Elements outside
+        the tensors count as zero.
+    dst : Region[M, N]
+        Where the result is stored, converted from the accumulator's dtype. Elements outside
+        a global tensor are skipped; the valid rows are those of `a`, the columns those of `b`.
+    a_rows, b_rows, dst_rows : int
+        Which dimension of each region the matrix rows run along; columns run along the
+        last one, every other dimension has extent 1.
+    start : Buffer[M, N], or None
+        The tile the products are added to.
+    accumulator : DType
+        What the products are added up in.
+    k : Expr, int32
+        Columns of `a` to multiply.
+    """
+
+    mnemonic: ClassVar[str] = "cpu.blocked_gemm"
+    a: Region
+    b: Region
+    dst: Region
+    accumulator: DType
+    k: Expr
+    a_rows: int
+    b_rows: int
+    dst_rows: int
+    transpose_a: bool
+    transpose_b: bool
+    start: Buffer | None = None
+
+    def reads(self) -> tuple[Region, ...]:
+        """Return both factors and the start tile."""
+        start = () if self.start is None else (whole(self.start),)
+        return (self.a, self.b, *start)
+
+    def writes(self) -> tuple[Region, ...]:
+        """Return the destination."""
+        return (self.dst,)
+
+    @property
+    def mn(self) -> tuple[int, int]:
+        """The block's extents M and N."""
+        m = self.a.extents[-1 if self.transpose_a else self.a_rows]
+        n = self.b.extents[self.b_rows if self.transpose_b else -1]
+        rows, columns = static_value(m), static_value(n)
+        if rows is None or columns is None:
+            raise InternalError("a blocked product has static tiles", span=self.span)
+        return rows, columns

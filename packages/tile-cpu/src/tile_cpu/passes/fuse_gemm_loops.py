@@ -1,0 +1,248 @@
+"""Turn the loop ``copy A; copy B; gemm`` into one blocked product without staging tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tile_core.ir.arith import binary, cast, const, maximum, minimum
+from tile_core.ir.buffer import Buffer, Region, static_value, whole
+from tile_core.ir.effects import accesses
+from tile_core.ir.equal import structurally_equal
+from tile_core.ir.expr import BinaryOp, Const, Expr, Extent, Var
+from tile_core.ir.linear import linear_in
+from tile_core.ir.node import Node, rewrite
+from tile_core.ir.stmt import For, Kernel, Pipelined, Seq, Stmt
+from tile_core.ops.copy import Copy
+from tile_core.ops.fill import Fill
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.pairing import pair
+from tile_core.target import Target
+from tile_cpu.ops.blocked_gemm import BlockedGemm
+from tile_cpu.passes.matrices import axis_of, has_contiguous_rows, is_plain_source
+from tile_cpu.passes.uses import Facts
+
+
+def fuse_gemm_loops(kernel: Kernel, target: Target) -> Kernel:
+    """Return `kernel` with staged matrix products computed straight from global memory.
+
+    Before   fill C = 0;  for k: copy A[m, k] -> As; copy B[k, n] -> Bs; gemm As, Bs, C;
+             copy C -> D[m, n]
+    After    blocked_gemm A, B -> D
+
+    The fill and the last copy are absorbed only if they stand next to the loop and nobody
+    else looks at C; otherwise the sums start from, and end in, the tile C. Conservative: a
+    loop that does anything else, a staged tile used elsewhere, a source written by the
+    kernel, or differing bounds leave the loop as it is. Returns the same object when
+    nothing fits.
+    """
+    facts = Facts(kernel)
+
+    def rule(node: Node) -> Node:
+        return _fuse_in_sequence(node, facts) if isinstance(node, Seq) else node
+
+    return rewrite(kernel, rule)
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """A global matrix: its region at the first step, and the dimension its rows run along."""
+
+    region: Region
+    rows: int
+
+    @property
+    def columns(self) -> int:
+        """The dimension the columns run along: always the last."""
+        return self.region.buffer.rank - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """A loop that fits: its gemm and what feeds it."""
+
+    gemm: Gemm
+    a: _Operand
+    b: _Operand
+    k: Expr
+
+    @property
+    def m_dimension(self) -> int:
+        """The dimension of A that counts rows of the product."""
+        return self.a.columns if self.gemm.transpose_a else self.a.rows
+
+    @property
+    def n_dimension(self) -> int:
+        """The dimension of B that counts columns of the product."""
+        return self.b.rows if self.gemm.transpose_b else self.b.columns
+
+
+def _fuse_in_sequence(seq: Seq, facts: Facts) -> Seq:
+    body = list(seq.body)
+    for at, stmt in enumerate(body):
+        if isinstance(stmt, (For, Pipelined)):
+            match = _match_loop(stmt, facts)
+            if match is not None:
+                _replace_loop(body, at, match, facts)
+                return _fuse_in_sequence(replace(seq, body=tuple(body)), facts)
+    return seq
+
+
+def _replace_loop(body: list[Stmt], at: int, match: _Match, facts: Facts) -> None:
+    """Put a `BlockedGemm` in place of the loop, absorbing a fill before and a copy after."""
+    gemm, c = match.gemm, match.gemm.c.buffer
+    fill = _fill_before(body, at, c)
+    dst, dst_rows, absorbed = whole(c), 0, None
+    store = body[at + 1] if at + 1 < len(body) else None
+    if isinstance(store, Copy):
+        rows = _final_store_rows(store, match, fill is not None, facts)
+        if rows is not None:
+            dst, dst_rows, absorbed = store.dst, rows, at + 1
+    body[at] = BlockedGemm(
+        match.a.region,
+        match.b.region,
+        dst,
+        c.dtype,
+        match.k,
+        match.a.rows,
+        match.b.rows,
+        dst_rows,
+        gemm.transpose_a,
+        gemm.transpose_b,
+        c if fill is None else None,
+        span=gemm.span,
+    )
+    for position in sorted((p for p in (fill, absorbed) if p is not None), reverse=True):
+        del body[position]
+
+
+def _fill_before(body: list[Stmt], at: int, c: Buffer) -> int | None:
+    """Return the position of ``fill C = 0`` that nothing separates from the loop in effect."""
+    for position in range(at - 1, -1, -1):
+        stmt = body[position]
+        if isinstance(stmt, Fill) and stmt.dst.buffer is c and stmt.dst.is_whole:
+            is_zero = isinstance(stmt.value, Const) and stmt.value.value == 0
+            return position if is_zero else None
+        if any(access.buffer.storage is c for access in accesses(stmt)):
+            return None
+    return None
+
+
+def _final_store_rows(store: Copy, match: _Match, is_filled: bool, facts: Facts) -> int | None:
+    """Return the dimension of the destination that rows of C run along.
+
+    None if `store` does not move all of C to global memory, or C is needed otherwise.
+    """
+    c, dst = match.gemm.c.buffer, store.dst
+    if store.src.buffer is not c or not store.src.is_whole or not dst.buffer.scope.is_global:
+        return None
+    others = [n for n in facts.touching[c] if n is not match.gemm and n is not store]
+    if c in facts.viewed or len(others) > 1 or not all(isinstance(n, Fill) for n in others):
+        return None
+    pairing = pair(store.src, dst, store.span)
+    rows, columns = (axis_of(pairing.dst_axes, axis) for axis in (0, 1))
+    is_matrix = pairing.src_axes == (0, 1) and columns == dst.buffer.rank - 1
+    if not (is_matrix and is_filled and rows is not None and has_contiguous_rows(dst.buffer)):
+        return None
+    if dst.buffer.dtype.packing > 1 or isinstance(dst.buffer.origin, Buffer):
+        return None
+    same_rows = _same_bound(match.a.region, match.m_dimension, dst, rows)
+    same_columns = _same_bound(match.b.region, match.n_dimension, dst, dst.buffer.rank - 1)
+    return rows if same_rows and same_columns else None
+
+
+def _same_bound(one: Region, i: int, other: Region, j: int) -> bool:
+    """Whether the tile's valid part along dimension i of one and j of the other agrees."""
+    same_start = structurally_equal(_expr(one.starts[i]), _expr(other.starts[j]))
+    return same_start and structurally_equal(
+        _expr(one.buffer.shape[i]), _expr(other.buffer.shape[j])
+    )
+
+
+def _expr(extent: Extent) -> Expr:
+    return const(extent) if isinstance(extent, int) else extent
+
+
+def _match_loop(loop: For | Pipelined, facts: Facts) -> _Match | None:
+    """Return what the loop multiplies, or None if it is not a plain staged product."""
+    if isinstance(loop, For) and static_value(loop.step) != 1:
+        return None
+    if static_value(loop.start) != 0:
+        return None
+    copies, gemm = _loop_parts(loop.body)
+    if gemm is None or len(copies) != 2 or not gemm.c.is_whole or gemm.c.buffer.rank != 2:
+        return None
+    if not isinstance(gemm.clear, Const) or gemm.clear.value:
+        return None
+    staged = {copy.dst.buffer: copy for copy in copies}
+    first, second = staged.get(gemm.a.buffer), staged.get(gemm.b.buffer)
+    if first is None or second is None or first is second:
+        return None
+    a = _streamed(first, gemm.a, loop.var, gemm, 0 if gemm.transpose_a else 1, facts)
+    b = _streamed(second, gemm.b, loop.var, gemm, 1 if gemm.transpose_b else 0, facts)
+    if a is None or b is None:
+        return None
+    k = _depth(a, b, gemm, loop.stop)
+    return None if k is None else _Match(gemm, a, b, k)
+
+
+def _loop_parts(body: Stmt) -> tuple[list[Copy], Gemm | None]:
+    copies: list[Copy] = []
+    gemm: Gemm | None = None
+    for stmt in _statements(body):
+        if isinstance(stmt, Copy) and gemm is None:
+            copies.append(stmt)
+        elif isinstance(stmt, Gemm) and gemm is None:
+            gemm = stmt
+        else:
+            return [], None
+    return copies, gemm
+
+
+def _statements(body: Stmt) -> Iterator[Stmt]:
+    if not isinstance(body, Seq):
+        yield body
+        return
+    for item in body.body:
+        yield from _statements(item)
+
+
+def _streamed(
+    copy: Copy, operand: Region, k: Var, gemm: Gemm, k_axis: int, facts: Facts
+) -> _Operand | None:
+    """Return the global matrix that feeds `operand`, if k steps along it tile by tile."""
+    tile, source = copy.dst.buffer, copy.src
+    shape = tile.static_shape
+    if shape is None or len(shape) != 2 or not (copy.dst.is_whole and operand.is_whole):
+        return None
+    if not is_plain_source(source.buffer, tile) or not facts.is_read_only(source.buffer):
+        return None
+    if not facts.is_private(tile, {copy, gemm}):
+        return None
+    pairing = pair(source, copy.dst, copy.span)
+    rows, columns = (axis_of(pairing.src_axes, axis) for axis in (0, 1))
+    if pairing.dst_axes != (0, 1) or rows is None or columns != source.buffer.rank - 1:
+        return None
+    starts: list[Extent] = []
+    for dimension, start in enumerate(source.starts):
+        found = linear_in(start, k)
+        moves = dimension == (rows if k_axis == 0 else columns)
+        if found is None or found[0] != (shape[k_axis] if moves else 0):
+            return None
+        starts.append(found[1])
+    extents = [1] * source.buffer.rank
+    extents[rows], extents[columns] = shape
+    region = Region(source.buffer, tuple(starts), tuple(extents), span=source.span)
+    return _Operand(region, rows)
+
+
+def _depth(a: _Operand, b: _Operand, gemm: Gemm, stop: Expr) -> Expr | None:
+    """Return how many columns of A there are to multiply: the loop's, inside the tensors."""
+    i = a.rows if gemm.transpose_a else a.columns
+    j = b.columns if gemm.transpose_b else b.rows
+    if not _same_bound(a.region, i, b.region, j):
+        return None
+    reach = binary(BinaryOp.MUL, stop, gemm.mnk[2])
+    room = binary(BinaryOp.SUB, _expr(a.region.buffer.shape[i]), a.region.starts[i])
+    depth = maximum(minimum(reach, room), 0)
+    return cast(depth, "int32")

@@ -1,0 +1,98 @@
+"""Let tile products read their second factor where it is, instead of from a staged copy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.stmt import Kernel, Seq
+from tile_core.ops.copy import Copy
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.pairing import pair
+from tile_core.target import Target
+from tile_cpu.ops.streamed_gemm import StreamedGemm
+from tile_cpu.passes.matrices import axis_of, is_plain_source
+from tile_cpu.passes.uses import Facts
+
+
+def stream_gemm_operands(kernel: Kernel, target: Target) -> Kernel:
+    """Return `kernel` without copies that only feed the second factor of products.
+
+    Before   copy K[n, d] -> Ks;  gemm Q, Ks, S
+    After    streamed_gemm Q, K[n, d], S
+
+    The product packs its second factor anyway, so the copy would be a second pass over the
+    data. Conservative: the tile must be used by products after the copy in the same
+    sequence only, and the source never written. Returns the same object when nothing fits.
+    """
+    facts = Facts(kernel)
+
+    def rule(node: Node) -> Node:
+        return _stream_in_sequence(node, facts) if isinstance(node, Seq) else node
+
+    return rewrite(kernel, rule)
+
+
+def _stream_in_sequence(seq: Seq, facts: Facts) -> Seq:
+    for at, stmt in enumerate(seq.body):
+        if isinstance(stmt, Copy):
+            source = _source_matrix(stmt, facts)
+            users = _users(stmt, seq, at, facts) if source is not None else None
+            if source is not None and users is not None:
+                region, rows = source
+                replacements: dict[Node, Node] = {
+                    gemm: _streamed(gemm, region, rows) for gemm in users
+                }
+                rest = tuple(substitute(later, replacements) for later in seq.body[at + 1 :])
+                return _stream_in_sequence(replace(seq, body=(*seq.body[:at], *rest)), facts)
+    return seq
+
+
+def _streamed(gemm: Gemm, region: Region, rows: int) -> StreamedGemm:
+    return StreamedGemm(
+        gemm.a,
+        region,
+        gemm.c,
+        rows,
+        gemm.transpose_a,
+        gemm.transpose_b,
+        gemm.clear,
+        span=gemm.span,
+    )
+
+
+def _users(copy: Copy, seq: Seq, at: int, facts: Facts) -> list[Gemm] | None:
+    """Return the products that read the copied tile, if nobody else does."""
+    tile = copy.dst.buffer
+    later: set[Node] = set()
+    for stmt in seq.body[at + 1 :]:
+        later |= {node for node in walk(stmt) if isinstance(node, Gemm)}
+    users = [node for node in facts.touching[tile] if node is not copy]
+    if tile in facts.viewed or not users:
+        return None
+    gemms = [node for node in users if isinstance(node, Gemm) and node in later]
+    is_only_factor = all(_reads_only_as_b(gemm, tile) for gemm in gemms)
+    return gemms if len(gemms) == len(users) and is_only_factor else None
+
+
+def _reads_only_as_b(gemm: Gemm, tile: Buffer) -> bool:
+    others = (gemm.a.buffer.storage, gemm.c.buffer.storage)
+    return gemm.b.buffer is tile and gemm.b.is_whole and all(o is not tile for o in others)
+
+
+def _source_matrix(copy: Copy, facts: Facts) -> tuple[Region, int] | None:
+    """Return the global region a copy reads and the dimension of its rows, if it is plain."""
+    tile, source = copy.dst.buffer, copy.src
+    shape = tile.static_shape
+    if shape is None or len(shape) != 2 or not copy.dst.is_whole or copy.is_async:
+        return None
+    if not is_plain_source(source.buffer, tile) or not facts.is_read_only(source.buffer):
+        return None
+    pairing = pair(source, copy.dst, copy.span)
+    rows, columns = (axis_of(pairing.src_axes, axis) for axis in (0, 1))
+    if pairing.dst_axes != (0, 1) or rows is None or columns != source.buffer.rank - 1:
+        return None
+    extents = [1] * source.buffer.rank
+    extents[rows], extents[columns] = shape
+    return Region(source.buffer, source.starts, tuple(extents), span=source.span), rows
