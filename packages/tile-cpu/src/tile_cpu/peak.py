@@ -1,0 +1,89 @@
+"""What this machine can do at most: measured, not looked up."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tile_core.tir.build import (
+    allocate,
+    f32,
+    i32,
+    loop,
+    parameter,
+    scratch,
+    seq,
+    splat,
+    vload,
+    vstore,
+)
+from tile_core.tir.nodes import PrimFunc
+from tile_cpu.machine import Machine, host_machine
+from tile_cpu.toolchain import compile_module
+
+ROUNDS = 20_000
+ACCUMULATORS = 12
+"""Independent sums: enough to hide a fused multiply-add's latency on every x86 core."""
+
+
+def measure_fma_gflops(machine: Machine | None = None, seconds: float = 0.2) -> float:
+    """Return the most float32 GFLOP/s one core reaches: fused multiply-adds on registers.
+
+    Parameters
+    ----------
+    machine
+        Which instructions to use; None means all this machine has.
+    seconds
+        How long to look for the best run. Time is the thread's own, so that other
+        processes do not lower the result.
+    """
+    target = machine or host_machine()
+    lanes = target.lanes(32)
+    run = compile_module(_chain(lanes), target).entry()
+    import numpy as np
+
+    values = np.full(lanes, 1.0, "float32")
+    sums = np.zeros(ACCUMULATORS * lanes, "float32")
+    best, deadline = float("inf"), time.perf_counter() + seconds
+    while time.perf_counter() < deadline:
+        start = time.thread_time()
+        run(values, sums)
+        best = min(best, time.thread_time() - start)
+    return 2 * ACCUMULATORS * lanes * ROUNDS / best / 1e9
+
+
+def _chain(lanes: int) -> Any:
+    """Return ``for _ in ROUNDS: sums[j] = x * x + sums[j]`` for each accumulator j."""
+    values = parameter([lanes], "float32", "values")
+    sums = parameter([ACCUMULATORS * lanes], "float32", "sums")
+    cells = scratch([ACCUMULATORS * lanes], "float32", "cells")
+
+    def step(_: Any) -> Any:
+        x = vload(values, [i32(0)], lanes)
+        return [
+            vstore(cells, [i32(j * lanes)], x * x + vload(cells, [i32(j * lanes)], lanes), lanes)
+            for j in range(ACCUMULATORS)
+        ]
+
+    starts = range(0, ACCUMULATORS * lanes, lanes)
+    body = seq(
+        allocate(cells, on_stack=True),
+        [vstore(cells, [i32(s)], splat(f32(0.0), lanes), lanes) for s in starts],
+        loop(ROUNDS, step),
+        [vstore(sums, [i32(s)], vload(cells, [i32(s)], lanes), lanes) for s in starts],
+    )
+    return PrimFunc([values, sums], body).with_attr("global_symbol", "main")
+
+
+def measure_copy_gbps(nbytes: int = 1 << 28, seconds: float = 0.3) -> float:
+    """Return the GB/s one thread moves when it copies `nbytes` (read plus written)."""
+    import numpy as np
+
+    source = np.zeros(nbytes // 4, "float32")
+    target = np.empty_like(source)
+    best, deadline = float("inf"), time.perf_counter() + seconds
+    while time.perf_counter() < deadline:
+        start = time.perf_counter()
+        np.copyto(target, source)
+        best = min(best, time.perf_counter() - start)
+    return 2 * nbytes / best / 1e9
