@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("packages", "tests", "examples", "benchmarks", "docs")
 FILE_LINES, FUNCTION_LINES = 500, 60
+TOY_LINES = 120
 
 
 def sources() -> list[Path]:
@@ -35,9 +36,29 @@ def test_size(path: Path) -> None:
     assert too_long(path.read_text()) == []
 
 
+def code_lines(text: str) -> int:
+    """Count the lines that hold code: neither blank, nor comment, nor docstring."""
+    docstrings = sum(
+        node.body[0].end_lineno - node.body[0].lineno + 1
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node)
+    )
+    lines = [line.strip() for line in text.splitlines()]
+    return sum(bool(line) and not line.startswith("#") for line in lines) - docstrings
+
+
+def test_a_complete_backend_is_small() -> None:
+    """Writing a backend must stay easy: the example's code is counted."""
+    sources = (ROOT / "tests/plugins/tile-toy/src/tile_toy").glob("*.py")
+    assert sum(code_lines(path.read_text()) for path in sources) <= TOY_LINES
+
+
 def test_the_measure_itself() -> None:
     body = "    x = 1\n" * FUNCTION_LINES
     assert too_long(f"def long():\n{body}") == [f"long: {FUNCTION_LINES + 1} lines"]
     assert too_long("x = 1\n" * (FILE_LINES + 1)) == [f"file: {FILE_LINES + 1} lines"]
+    assert (
+        code_lines('"""Doc\n\nstring."""\n\n# Why\nx = 1\ndef f():\n    """Doc."""\n    y\n') == 4
+    )
     fitting = "    x = 1\n" * (FUNCTION_LINES - 1)
     assert too_long(f"def fits():\n{fitting}") == []
