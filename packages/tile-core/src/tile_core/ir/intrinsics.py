@@ -8,27 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Flag, auto
 from typing import TYPE_CHECKING
 
 from tile_core.dtypes import DType, dtype_of, promote
 from tile_core.errors import DtypeMismatch, FrontendTypeError
+from tile_core.ir.effect import Effect as Effect
+from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
 
 if TYPE_CHECKING:
     from tile_core.ir.expr import Expr
-
-
-class Effect(Flag):
-    """What an intrinsic does besides returning a value."""
-
-    NONE = 0
-    READS = auto()  # through an AddressOf argument
-    WRITES = auto()  # through an AddressOf argument
-    ATOMIC = auto()  # reads and writes one element indivisibly
-    WARP = auto()  # exchanges values between the threads of a warp
-    BLOCK = auto()  # waits for all threads of the block
-    OUTPUT = auto()  # prints, traps
-    STATE = auto()  # reads or advances hidden per-thread state
 
 
 ResultRule = Callable[[str, "tuple[Expr, ...]"], "tuple[tuple[Expr, ...], DType]"]
@@ -213,6 +201,10 @@ INTRINSICS: dict[str, Intrinsic] = {
     "rng_rand_float": Intrinsic(0, _returns("float32"), Effect.STATE),
     "rng_rand_normal": Intrinsic(0, _returns("float32"), Effect.STATE),
     "printf": Intrinsic(None, _returns("int32"), Effect.OUTPUT),
+    **{
+        name: Intrinsic(None, _returns(dtype), effect)
+        for name, (dtype, effect) in GPU_INTRINSICS.items()
+    },
 }
 
 

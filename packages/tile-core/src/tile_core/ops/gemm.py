@@ -20,6 +20,13 @@ class GemmWarpPolicy(IntEnum):
     FullRow = 1
     FullCol = 2
 
+    @classmethod
+    def from_warp_partition(cls, m_warp: int, n_warp: int) -> GemmWarpPolicy:
+        """Return the policy that puts `m_warp` warps along M and `n_warp` along N."""
+        if n_warp == 1 and m_warp > 1:
+            return cls.FullRow
+        return cls.FullCol if m_warp == 1 and n_warp > 1 else cls.Square
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gemm(TileOperator):

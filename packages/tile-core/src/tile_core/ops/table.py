@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from tile_core.ir.stmt import Leaf
+from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.control import Barrier, Print
 from tile_core.ops.copy import Copy, Im2col, Transpose
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
+from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
 
 _CLASSES: tuple[type[Leaf], ...] = (
     AtomicTile,
     Barrier,
     Copy,
+    CopyCommit,
+    CopyWait,
     Fill,
     Gemm,
+    GpuOperator,
     Im2col,
     Print,
     Reduce,

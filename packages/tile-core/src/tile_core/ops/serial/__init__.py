@@ -9,6 +9,7 @@ from typing import Any
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Evaluate, For, If, Leaf, Seq, Stmt, Store
+from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.control import Barrier, Print
 from tile_core.ops.copy import Copy, Im2col, Transpose
@@ -22,6 +23,8 @@ _EXPANSIONS: dict[type[Leaf], Callable[[Any], Stmt]] = {
     AtomicTile: transfer.expand_atomic,
     Barrier: lambda op: seq(),
     Copy: transfer.expand_copy,
+    CopyCommit: lambda op: seq(),
+    CopyWait: lambda op: seq(),
     Fill: transfer.expand_fill,
     Gemm: gemm.expand_gemm,
     Im2col: transfer.expand_im2col,
@@ -43,7 +46,7 @@ def expand(op: Leaf) -> Stmt:
 
     The result holds no operators, only loops, branches, scalar variables, loads and stores.
     No bounds are checked in it: accesses to global buffers are guarded by their definition.
-    A barrier becomes nothing: whoever expands runs the block as one thread.
+    Barriers and waits become nothing: whoever expands runs the block as one thread.
 
     Raises
     ------

@@ -1,0 +1,55 @@
+"""Explicit control of copies in flight: grouping them, and waiting for a group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tile_core.errors import FrontendValueError
+from tile_core.ir.buffer import Region
+from tile_core.ops.operator import TileOperator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopyCommit(TileOperator):
+    """Close a group: it holds the asynchronous copies issued since the last one.
+
+    Machines whose copies are synchronous do nothing.
+    """
+
+    mnemonic: ClassVar[str] = "copy_commit"
+
+    def reads(self) -> tuple[Region, ...]:
+        """Nothing by itself."""
+        return ()
+
+    def writes(self) -> tuple[Region, ...]:
+        """Nothing by itself."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopyWait(TileOperator):
+    """Wait until at most `pending` groups of asynchronous copies are in flight.
+
+    The data of the others is visible to every thread of the block afterwards. Machines whose
+    copies are synchronous do nothing.
+    """
+
+    mnemonic: ClassVar[str] = "copy_wait"
+    pending: int = 0
+
+    def reads(self) -> tuple[Region, ...]:
+        """Nothing by itself; it orders what others read."""
+        return ()
+
+    def writes(self) -> tuple[Region, ...]:
+        """Nothing by itself."""
+        return ()
+
+    def verify(self) -> None:
+        """Check that the number of groups is not negative."""
+        if self.pending < 0:
+            raise FrontendValueError(
+                f"cannot wait until {self.pending} groups are in flight", span=self.span
+            )

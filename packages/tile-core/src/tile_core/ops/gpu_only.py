@@ -1,0 +1,68 @@
+"""Tile operators that name an instruction of one family of GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tile_core.errors import VerifyError
+from tile_core.ir.buffer import Region
+from tile_core.ir.expr import Expr
+from tile_core.ops.operator import TileOperator
+
+GPU_OPERATORS = frozenset(
+    [
+        "copy_cluster",
+        "tma_copy",
+        "tma_gather4",
+        "tma_scatter4",
+        "gemm_sp",
+        "gemm_blockscaled",
+        "mma_gemm_blockscaled",
+        "wgmma_gemm",
+        "wgmma_gemm_sp",
+        "wgmma_mma",
+        "tcgen05_gemm",
+        "tcgen05_gemm_blockscaled",
+        "tcgen05_gemm_sp",
+        "tcgen05_mma",
+        "tcgen05_mma_blockscaled",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GpuOperator(TileOperator):
+    """The tile operator `name`, which only GPUs with that instruction can run.
+
+    Parameters
+    ----------
+    name
+        One of `GPU_OPERATORS`.
+    regions
+        The tiles among the arguments, in order. All count as read and written: what the
+        instruction does to them is its backend's knowledge.
+    values
+        The scalars among the arguments, in order.
+    settings
+        Arguments given by keyword, as ``name=text``.
+    """
+
+    mnemonic: ClassVar[str] = "gpu"
+    name: str
+    regions: tuple[Region, ...] = ()
+    values: tuple[Expr, ...] = ()
+    settings: tuple[str, ...] = ()
+
+    def reads(self) -> tuple[Region, ...]:
+        """Return every tile."""
+        return self.regions
+
+    def writes(self) -> tuple[Region, ...]:
+        """Return every tile."""
+        return self.regions
+
+    def verify(self) -> None:
+        """Check the name."""
+        if self.name not in GPU_OPERATORS:
+            raise VerifyError(f"there is no GPU operator {self.name!r}", span=self.span)
