@@ -1,1 +1,63 @@
-"""What users of the tile language import."""
+"""What users of the tile language import.
+
+Names are resolved on first use: ``import tile_api`` loads neither TVM nor torch nor NumPy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tile_api import language
+    from tile_api.compiling import compile, par_compile
+    from tile_api.jitting import jit
+    from tile_api.kernel import CompiledKernel
+    from tile_api.kernel import CompiledKernel as JITKernel
+    from tile_api.pass_configs import PassConfigKey
+    from tile_api.profiler import Profiler, TensorSupplyType, do_bench
+
+_HOMES = {
+    "CompiledKernel": "tile_api.kernel:CompiledKernel",
+    "JITKernel": "tile_api.kernel:CompiledKernel",
+    "PassConfigKey": "tile_api.pass_configs:PassConfigKey",
+    "Profiler": "tile_api.profiler:Profiler",
+    "TensorSupplyType": "tile_api.profiler:TensorSupplyType",
+    "cdiv": "tile_api.numbers:cdiv",
+    "compile": "tile_api.compiling:compile",
+    "do_bench": "tile_api.profiler:do_bench",
+    "jit": "tile_api.jitting:jit",
+    "language": "tile_api.language:",
+    "next_power_of_2": "tile_api.numbers:next_power_of_2",
+    "par_compile": "tile_api.compiling:par_compile",
+}
+
+__version__ = "0.1.0"
+__all__ = [
+    "CompiledKernel",
+    "JITKernel",
+    "PassConfigKey",
+    "Profiler",
+    "TensorSupplyType",
+    "compile",
+    "do_bench",
+    "jit",
+    "language",
+    "par_compile",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'tile_api' has no attribute {name!r}")
+    module, _, attribute = home.partition(":")
+    loaded = importlib.import_module(module)
+    value = getattr(loaded, attribute) if attribute else loaded
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

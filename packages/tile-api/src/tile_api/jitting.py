@@ -1,0 +1,222 @@
+"""`tile.jit`: functions that make kernels, compiled once per set of compile-time values."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tile_api.compiling import compile, kernel_of
+from tile_api.kernel import CompiledKernel
+from tile_core.errors import FrontendTypeError, OutputError
+
+
+class JITKernelFactory:
+    """What ``@tile.jit`` makes of a function.
+
+    *Lazy*: the function returns a ``@T.prim_func``; all its arguments are compile-time
+    values; calling it returns a compiled kernel. *Eager*: the function's own body holds the
+    kernel; calling it with tensors compiles, runs, and returns the `T.empty` outputs.
+    Which of the two it is, is decided on the first call.
+
+    Attributes
+    ----------
+    func
+        The decorated function.
+    signature
+        Its Python signature.
+    """
+
+    def __init__(self, func: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        functools.update_wrapper(self, func)
+        self.func = func
+        self.signature = inspect.signature(func)
+        self._options = dict(options)
+        self._lock = threading.RLock()
+        self._kernels: dict[Any, CompiledKernel] = {}
+        self._mode: str | None = None
+        self._eager: Any = None
+
+    @property
+    def mode(self) -> str:
+        """``"lazy"``, ``"eager"``, or ``"auto"`` before the first call."""
+        return self._mode or "auto"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return a compiled kernel (lazy), or run and return the outputs (eager)."""
+        if self._decide() == "eager":
+            return self._eager_function().run(args, kwargs)
+        return self._lazy(args, kwargs)
+
+    def compile(self, *args: Any, **kwargs: Any) -> CompiledKernel:
+        """Return the compiled kernel without running it.
+
+        In eager style the sizes named by `T.const` are given as keywords and tensors may be
+        left out.
+        """
+        if self._decide() == "eager":
+            kernel: CompiledKernel = self._eager_function().compile(args, kwargs)
+            return kernel
+        return self._lazy(args, kwargs)
+
+    def get_tir(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the traced function, not compiled."""
+        if self._decide() == "eager":
+            return self._eager_function().trace(args, kwargs)
+        return self.func(*args, **kwargs)
+
+    def get_kernel_source(self, *args: Any, kernel_only: bool = True, **kwargs: Any) -> str:
+        """Return the generated source for these arguments."""
+        return self.compile(*args, **kwargs).get_kernel_source(kernel_only)
+
+    def par_compile(
+        self,
+        configs: Iterable[Any],
+        num_workers: int | None = None,
+        ignore_error: bool = False,
+    ) -> list[CompiledKernel | None]:
+        """Compile for many argument sets (tuples, or dicts of keywords) on several threads."""
+        from tile_api.compiling import par_compile
+
+        traced = [
+            self.get_tir(**c) if isinstance(c, Mapping) else self.get_tir(*c) for c in configs
+        ]
+        return par_compile(
+            traced, num_workers=num_workers, ignore_error=ignore_error, **self._options
+        )
+
+    # Inside --------------------------------------------------------------------------------
+
+    def _decide(self) -> str:
+        if self._mode is None:
+            from tile_api.frontend.eager import is_eager
+
+            with self._lock:
+                mode = "eager" if is_eager(self.func) else "lazy"
+                if mode == "eager" and self._options.get("out_idx") is not None:
+                    raise OutputError(
+                        f"{self.func.__name__} is in eager style, where out_idx has no meaning",
+                        hint="declare outputs with T.empty and return them",
+                    )
+                self._mode = mode
+        return self._mode
+
+    def _lazy(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledKernel:
+        key = self._key(args, kwargs)
+        with self._lock:
+            known = self._kernels.get(key)
+        if known is not None:
+            return known
+        made = self.func(*args, **kwargs)
+        kernel_of(made)
+        kernel = compile(made, **self._options)
+        with self._lock:
+            self._kernels[key] = kernel
+        return kernel
+
+    def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        from tile_api.settings import Settings
+
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        settings = Settings.from_environment()
+        return (frozen(bound.arguments), settings)
+
+    def _eager_function(self) -> Any:
+        from tile_api.eager import EagerFunction
+
+        with self._lock:
+            if self._eager is None:
+                self._eager = EagerFunction(self.func, self._options)
+            return self._eager
+
+    def __repr__(self) -> str:
+        return f"<tile.jit {self.func.__name__}, {self.mode}>"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """Bind to an instance, so that methods can be decorated."""
+        return self if instance is None else functools.partial(self, instance)
+
+
+def frozen(value: Any) -> Any:
+    """Return a hashable stand-in for a compile-time value.
+
+    Raises
+    ------
+    FrontendTypeError
+        If it is neither hashable nor a list, dict or set.
+    """
+    if isinstance(value, Mapping):
+        return ("dict", tuple((k, frozen(v)) for k, v in value.items()))
+    if isinstance(value, (list, tuple)):
+        return (type(value).__name__, tuple(frozen(v) for v in value))
+    if isinstance(value, (set, frozenset)):
+        return ("set", frozenset(frozen(v) for v in value))
+    try:
+        hash(value)
+    except TypeError:
+        raise FrontendTypeError(
+            f"a compile-time argument of type {type(value).__name__} cannot be part of a cache key",
+            hint="pass numbers, strings, dtypes, or lists, dicts and sets of them",
+        ) from None
+    return (type(value), value)
+
+
+def jit(
+    func: Callable[..., Any] | None = None,
+    *,
+    out_idx: int | Sequence[int] | None = None,
+    target: object = None,
+    target_host: object = None,
+    execution_backend: str | None = None,
+    verbose: bool | None = None,
+    pass_configs: Mapping[Any, object] | None = None,
+    debug_root_path: str | None = None,
+    compile_flags: str | Sequence[str] | None = None,
+) -> Any:
+    """Decorate a function that makes a kernel; use it bare or with keywords.
+
+    Parameters
+    ----------
+    out_idx
+        Positions of parameters that are allocated and returned (lazy style only).
+    target, pass_configs, compile_flags, verbose
+        As for `tile_api.compile`.
+    target_host, execution_backend, debug_root_path
+        Accepted for compatibility: there is one runtime.
+
+    Examples
+    --------
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> @tile.jit(out_idx=[-1])
+    ... def double(n):
+    ...     @T.prim_func
+    ...     def main(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
+    ...         with T.Kernel(1, threads=32):
+    ...             for i in T.Parallel(n):
+    ...                 B[i] = A[i] * 2
+    ...     return main
+    >>> import numpy as np
+    >>> double(4)(np.arange(4, dtype="float32"))
+    array([0., 2., 4., 6.], dtype=float32)
+    """
+    options = {
+        "out_idx": out_idx,
+        "target": target,
+        "target_host": target_host,
+        "execution_backend": execution_backend,
+        "verbose": verbose,
+        "pass_configs": pass_configs,
+        "compile_flags": compile_flags,
+    }
+    if func is None:
+        return lambda decorated: JITKernelFactory(decorated, options)
+    if not callable(func):
+        raise FrontendTypeError(
+            f"tile.jit decorates functions, got {type(func).__name__}",
+            hint="options are keywords: @tile.jit(out_idx=[-1])",
+        )
+    return JITKernelFactory(func, options)
