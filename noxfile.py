@@ -64,7 +64,7 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check formatting and style; ``nox -s lint -- --fix`` mends what can be mended."""
-    install(session, "ruff>=0.12")
+    install(session, "ruff==0.17.*")
     if "--fix" in session.posargs:
         session.run("ruff", "check", "--fix", ".")
         session.run("ruff", "format", ".")
@@ -75,7 +75,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types, strictly."""
-    install(session, *editable(*PACKAGES, "tests/plugins/tile-toy"), "mypy>=1.14")
+    install(session, *editable(*PACKAGES, "tests/plugins/tile-toy"), "mypy==2.4.*")
     session.run("mypy", *session.posargs)
 
 
