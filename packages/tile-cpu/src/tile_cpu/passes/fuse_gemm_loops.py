@@ -141,6 +141,8 @@ def _final_store_rows(store: Copy, match: _Match, is_filled: bool, facts: Facts)
         return None
     pairing = pair(store.src, dst, store.span)
     rows, columns = (axis_of(pairing.dst_axes, axis) for axis in (0, 1))
+    if not all(facts.is_nonnegative(start) for start in dst.starts):
+        return None
     is_matrix = pairing.src_axes == (0, 1) and columns == dst.buffer.rank - 1
     if not (is_matrix and is_filled and rows is not None and has_contiguous_rows(dst.buffer)):
         return None
@@ -225,7 +227,7 @@ def _streamed(
         return None
     starts: list[Extent] = []
     for dimension, start in enumerate(source.starts):
-        found = linear_in(start, k)
+        found = linear_in(start, k) if facts.is_nonnegative(start) else None
         moves = dimension == (rows if k_axis == 0 else columns)
         if found is None or found[0] != (shape[k_axis] if moves else 0):
             return None

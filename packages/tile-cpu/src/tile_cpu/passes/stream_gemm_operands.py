@@ -89,6 +89,8 @@ def _source_matrix(copy: Copy, facts: Facts) -> tuple[Region, int] | None:
         return None
     if not is_plain_source(source.buffer, tile) or not facts.is_read_only(source.buffer):
         return None
+    if not all(facts.is_nonnegative(start) for start in source.starts):
+        return None
     pairing = pair(source, copy.dst, copy.span)
     rows, columns = (axis_of(pairing.src_axes, axis) for axis in (0, 1))
     if pairing.dst_axes != (0, 1) or rows is None or columns != source.buffer.rank - 1:

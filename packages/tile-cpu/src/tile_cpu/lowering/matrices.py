@@ -1,0 +1,57 @@
+"""Regions of tile buffers as matrices that the product kernels read and write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.errors import InternalError
+from tile_core.ir.arith import as_expr, binary, cast, maximum, minimum
+from tile_core.ir.buffer import Region, static_value
+from tile_core.ir.expr import BinaryOp
+from tile_core.tir.build import bind
+from tile_core.tir.nodes import PrimExpr
+from tile_cpu.lowering.context import Context
+from tile_cpu.vectors import Matrix
+
+
+def matrix_of(ctx: Context, region: Region, rows: int) -> Matrix:
+    """Return `region` as a matrix; rows run along dimension `rows`, columns along the last.
+
+    The start of the region is computed once, before the statement being emitted.
+    """
+    place = ctx.place(region.buffer)
+    if place.base is not None or place.packing > 1 or place.strides[-1] != 1:
+        raise InternalError(f"{region.buffer.name!r} cannot be read as a matrix")
+    start = place.offset([ctx.index(s, place.index) for s in region.starts])
+    origin, statement = bind("origin", start)
+    ctx.run(statement)
+    step = place.strides[rows]
+
+    def at(row: Any, column: Any) -> list[Any]:
+        return [origin + row * step + column]
+
+    return Matrix(place.flat, at, element_name(region))
+
+
+def element_name(region: Region) -> str:
+    """Return the element type under the name that the product kernels use."""
+    dtype = region.buffer.dtype
+    return "float32" if dtype.base == "tfloat32" else str(dtype.base)
+
+
+def valid_extent(ctx: Context, region: Region, dimension: int) -> PrimExpr | None:
+    """Return how much of `region` exists along `dimension`, or None if certainly all."""
+    buffer = region.buffer
+    extent = static_value(region.extents[dimension])
+    if extent is None:
+        raise InternalError(f"a tile of {buffer.name!r} has a run-time extent")
+    if not buffer.scope.is_global:
+        return None
+    start, size = as_expr(region.starts[dimension]), as_expr(buffer.shape[dimension])
+    end = binary(BinaryOp.ADD, start, extent)
+    if ctx.env.proves(binary(BinaryOp.LE, end, size)):
+        return None
+    room = maximum(minimum(binary(BinaryOp.SUB, size, start), extent), 0)
+    value, statement = bind("valid", ctx.index(cast(room, "int32")))
+    ctx.run(statement)
+    return value

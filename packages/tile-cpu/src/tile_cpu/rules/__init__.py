@@ -1,0 +1,1 @@
+"""How the CPU runs each tile operator: one file per family."""
