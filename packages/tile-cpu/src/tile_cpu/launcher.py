@@ -45,9 +45,10 @@ class Addresses:
 
 
 def launcher_text(at: Addresses, inline_below_ns: int) -> str:
-    """Return IR that defines the launcher, its worker, and a packed function that tells its address.
+    """Return IR that defines the launcher, its worker, and a function `ENTRY`.
 
-    This is a whole LLVM module as `tvm.runtime.load_module` reads it.
+    The function takes nothing and returns the launcher's address. The text is a module as
+     `tvm.runtime.load_module` reads it.
     """
     known = {
         "PARALLEL": at.parallel,

@@ -113,7 +113,7 @@ def compile_module(
             module = step(module)
         middle = time.perf_counter()
         library = tvm.get_global_func("target.build.llvm")(module, target)
-    except (tvm.error.TVMError, ValueError, TypeError) as error:
+    except (RuntimeError, ValueError, TypeError) as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise ToolchainError(
             f"TVM could not compile for {machine.name}: {lines[-1] if lines else error}"

@@ -7,13 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.dtypes import dtype_of
-from tile_core.tir.build import dtype_of_expr, extern, i32, splat, vector_type, vload, vstore
+from tile_core.tir.build import (
+    Temporaries,
+    dtype_of_expr,
+    extern,
+    i32,
+    seq,
+    splat,
+    vector_type,
+)
 from tile_core.tir.nodes import (
     BufferLoad,
+    BufferStore,
     Cast,
     Evaluate,
     IntImm,
     PrimExpr,
+    Ramp,
     Stmt,
     TirBuffer,
     tirx,
@@ -34,65 +44,90 @@ class Matrix:
     at
         ``(row, column) -> indices of buffer``. Neighbouring columns are neighbours in
         memory, along the buffer's last index; rows may be any distance apart.
+    element
+        Element type, where the buffer only holds its bits; empty means the buffer's own.
+        Scratch of bfloat16 must be declared uint16: TVM widens bfloat16 scratch to float32
+        and then loses track of it. 8-bit floats are always held as uint8.
     """
 
     buffer: TirBuffer
     at: IndexMap
+    element: str = ""
 
     @classmethod
-    def of(cls, buffer: TirBuffer, row: Any = 0, column: Any = 0, *, batch: Any = ()) -> Matrix:
+    def of(
+        cls,
+        buffer: TirBuffer,
+        row: Any = 0,
+        column: Any = 0,
+        *,
+        batch: Sequence[Any] = (),
+        element: str = "",
+    ) -> Matrix:
         """Return the matrix of the last two axes of `buffer` from (`row`, `column`) on."""
         lead = list(batch)
-        return cls(buffer, lambda i, j: [*lead, row + i, column + j])
+        return cls(buffer, lambda i, j: [*lead, row + i, column + j], element)
 
     @property
     def dtype(self) -> str:
         """Element type."""
-        return str(self.buffer.dtype)
+        return self.element or str(self.buffer.dtype)
 
     def moved(self, row: Any, column: Any) -> Matrix:
         """Return the matrix that starts at (`row`, `column`) of this one."""
-        return Matrix(self.buffer, lambda i, j: self.at(row + i, column + j))
+        return Matrix(self.buffer, lambda i, j: self.at(row + i, column + j), self.element)
 
     def address(self, row: Any, column: Any) -> PrimExpr:
         """Return the address of one element."""
         return tirx.address_of(BufferLoad(self.buffer, _exprs(self.at(row, column))))
 
     def load(self, row: Any, column: Any, lanes: int, count: Any = None) -> PrimExpr:
-        """Load `lanes` columns from (`row`, `column`); from lane `count` on they are zero.
+        """Load `lanes` columns from (`row`, `column`) as stored; from lane `count` on zeros.
 
         Lanes at and beyond `count` are not touched in memory. None means all are there.
         """
+        held = str(self.buffer.dtype)
         if count is None:
-            return vload(self.buffer, _exprs(self.at(row, column)), lanes)
-        bits = dtype_of(self.dtype).bits
-        raw = extern(
-            f"int{bits}x{lanes}",
-            f"tile_mload_i{bits}x{lanes}",
-            self.address(row, column),
-            as_expr(count),
-        )
-        return reinterpret(self.dtype, lanes, raw)
+            return _vload(self.buffer, _exprs(self.at(row, column)), lanes)
+        bits = dtype_of(held).bits
+        name = f"tile_mload_i{bits}x{lanes}"
+        raw = extern(f"int{bits}x{lanes}", name, self.address(row, column), as_expr(count))
+        return reinterpret(held, lanes, raw)
+
+    def load_as(self, dtype: str, row: Any, column: Any, lanes: int, count: Any = None) -> PrimExpr:
+        """Load as `load` does, and convert to `dtype`."""
+        return convert(self.load(row, column, lanes, count), dtype, lanes, source=self.dtype)
 
     def store(self, row: Any, column: Any, value: PrimExpr, lanes: int, count: Any = None) -> Stmt:
         """Store `lanes` columns at (`row`, `column`), only those before `count` if given.
 
-        `value` has the matrix's element type, or is a float32 vector for a float one.
+        `value` is converted to the element type.
         """
-        value = convert(value, self.dtype, lanes)
+        keep = Temporaries()
+        held = str(self.buffer.dtype)
+        value = reinterpret(held, lanes, convert(value, self.dtype, lanes, keep=keep))
         if count is None:
-            return vstore(self.buffer, _exprs(self.at(row, column)), value, lanes)
-        bits = dtype_of(self.dtype).bits
+            store = _vstore(self.buffer, _exprs(self.at(row, column)), value, lanes)
+            return seq(keep.statements, store)
+        bits = dtype_of(held).bits
         raw = reinterpret(f"int{bits}", lanes, value)
-        return Evaluate(
-            extern(
-                "int32",
-                f"tile_mstore_i{bits}x{lanes}",
-                self.address(row, column),
-                as_expr(count),
-                raw,
-            )
-        )
+        name, at = f"tile_mstore_i{bits}x{lanes}", self.address(row, column)
+        return seq(keep.statements, Evaluate(extern("int32", name, at, as_expr(count), raw)))
+
+
+def _vload(buffer: TirBuffer, indices: list[PrimExpr], lanes: int) -> PrimExpr:
+    return BufferLoad(buffer, _ramped(indices, lanes))
+
+
+def _vstore(buffer: TirBuffer, indices: list[PrimExpr], value: PrimExpr, lanes: int) -> Stmt:
+    return BufferStore(buffer, value, _ramped(indices, lanes))
+
+
+def _ramped(indices: list[PrimExpr], lanes: int) -> list[PrimExpr]:
+    if lanes == 1:
+        return indices
+    last = indices[-1]
+    return [*indices[:-1], Ramp(last, IntImm(dtype_of_expr(last), 1), lanes)]
 
 
 def as_expr(value: Any) -> PrimExpr:
@@ -112,24 +147,55 @@ def reinterpret(dtype: str, lanes: int, value: PrimExpr) -> PrimExpr:
     return tirx.reinterpret(wanted, value)
 
 
-def convert(value: PrimExpr, dtype: str, lanes: int) -> PrimExpr:
-    """Return `value`, `lanes` elements of some type, converted to `dtype` lane by lane.
+def convert(
+    value: PrimExpr,
+    dtype: str,
+    lanes: int,
+    *,
+    source: str = "",
+    keep: Callable[[PrimExpr], PrimExpr] | None = None,
+) -> PrimExpr:
+    """Return `value`, `lanes` elements of type `source`, as elements of `dtype`.
 
-    float32 to bfloat16 rounds to nearest even and keeps NaN; TVM's own cast does neither
-    on vectors.
+    Parameters
+    ----------
+    source
+        Needed when `value` only holds the bits; default: the type of `value`.
+    keep
+        Names intermediate values; see `tile_core.tir.build.Temporaries`.
+
+    Notes
+    -----
+    Done here and not by TVM's casts where those are wrong on vectors: bfloat16 rounds to
+    nearest even and keeps NaN, 8-bit floats keep subnormals.
     """
-    source = dtype_of(dtype_of_expr(value)).base
+    source = source or dtype_of(dtype_of_expr(value)).base
     if source == dtype:
         return value
+    if dtype_of(source).is_narrow_float:
+        from tile_cpu.math.convert import decode_narrow
+
+        bits = reinterpret("uint8", lanes, value)
+        wide = decode_narrow(keep or _as_is, bits, dtype_of(source), lanes)
+        return convert(wide, dtype, lanes, keep=keep)
     if source == "bfloat16":
         wide = Cast(vector_type("uint32", lanes), reinterpret("uint16", lanes, value))
         wide = tirx.shift_left(wide, splat(IntImm("uint32", 16), lanes))
-        return convert(reinterpret("float32", lanes, wide), dtype, lanes)
+        return convert(reinterpret("float32", lanes, wide), dtype, lanes, keep=keep)
+    if dtype_of(dtype).is_narrow_float:
+        from tile_cpu.math.convert import encode_narrow
+
+        single = convert(value, "float32", lanes, source=source, keep=keep)
+        return encode_narrow(keep or _as_is, single, dtype_of(dtype), lanes, saturate=True)
     if dtype == "bfloat16" and lanes > 1:
-        single = convert(value, "float32", lanes)
+        single = convert(value, "float32", lanes, source=source)
         name = f"tile_narrow_bf16_x{lanes}"
         return reinterpret("bfloat16", lanes, extern(f"int16x{lanes}", name, single))
     return Cast(vector_type(dtype, lanes), value)
+
+
+def _as_is(value: PrimExpr) -> PrimExpr:
+    return value
 
 
 def zero(dtype: str, lanes: int) -> PrimExpr:

@@ -22,7 +22,6 @@ from tile_cpu.vectors import (
     Matrix,
     as_expr,
     ceil_div,
-    convert,
     floor_div,
     floor_mod,
     minimum,
@@ -100,7 +99,7 @@ def _dots(
     cells = [(i, r) for i in range(m) for r in range(count)]
 
     def load(matrix: Matrix, row: Any, c: Any, tail: Any, dtype: str) -> PrimExpr:
-        value = convert(matrix.load(row, c * chunk, chunk, tail), dtype, chunk)
+        value = matrix.load_as(dtype, row, c * chunk, chunk, tail)
         return reinterpret(kernel.group_dtype, lanes, value)
 
     def step(c: Any, tail: Any = None) -> list[Stmt]:

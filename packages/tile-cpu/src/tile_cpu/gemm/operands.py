@@ -52,12 +52,12 @@ class OperandA:
     def group(self, kernel: MicroKernel, row: Any, q: Any) -> PrimExpr:
         """Return group `q` of `row` as one scalar."""
         if self.k_major:
-            value = BufferLoad(self.matrix.buffer, [as_expr(x) for x in self.matrix.at(q, row)])
-            return value if kernel.group > 1 else convert(value, kernel.a_dtype, 1)
-        value = self.matrix.load(row, q * kernel.group, kernel.group)
+            if kernel.group > 1:
+                return self.matrix.load(q, row, 1)
+            return self.matrix.load_as(kernel.a_dtype, q, row, 1)
         if kernel.group > 1:
-            return reinterpret("int32", 1, value)
-        return convert(value, kernel.a_dtype, 1)
+            return reinterpret("int32", 1, self.matrix.load(row, q * kernel.group, kernel.group))
+        return self.matrix.load_as(kernel.a_dtype, row, q, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class DirectB:
 
     def load(self, kernel: MicroKernel, q: Any, vector: Any, count: Any = None) -> PrimExpr:
         """Return row `q` of the `vector`-th vector of columns, zero from lane `count` on."""
-        value = self.matrix.load(q, vector * kernel.lanes, kernel.lanes, count)
-        return convert(value, kernel.b_dtype, kernel.lanes)
+        lanes = kernel.lanes
+        return self.matrix.load_as(kernel.b_dtype, q, vector * lanes, lanes, count)
 
 
 OperandB: TypeAlias = "PackedB | DirectB"
@@ -158,7 +158,7 @@ def start_from(matrix: Matrix, kernel: MicroKernel, scale: Matrix | None = None)
     """Start accumulators from `matrix`, times the element of row i of the column `scale`."""
 
     def value(row: Any, column: Any, lanes: int, count: Any) -> PrimExpr:
-        vector = convert(matrix.load(row, column, lanes, count), kernel.accumulator, lanes)
+        vector = matrix.load_as(kernel.accumulator, row, column, lanes, count)
         if scale is None:
             return vector
         factor = BufferLoad(scale.buffer, [as_expr(x) for x in scale.at(row, i32(0))])
@@ -206,8 +206,9 @@ def copied_a(
         dtype = kernel.a_dtype if kernel.group == 1 else "int32"
     else:
         rows, columns, dtype = m, round_up(k, kernel.chunk), kernel.a_dtype
-    buffer = scratch([max(rows, 1), padded_row(columns, dtype)], dtype, name)
-    return OperandA(Matrix.of(buffer), k_major), [allocate(buffer)]
+    held = "uint16" if dtype == "bfloat16" else dtype
+    buffer = scratch([max(rows, 1), padded_row(columns, dtype)], held, name)
+    return OperandA(Matrix.of(buffer, element=dtype), k_major), [allocate(buffer)]
 
 
 def padded_row(columns: int, dtype: str) -> int:

@@ -10,7 +10,7 @@ from tile_core.tir.nodes import IfThenElse, PrimExpr, Select, Stmt, TirBuffer, t
 from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel, Step
 from tile_cpu.gemm.operands import GemmSpec, OperandA, PackedB
 from tile_cpu.gemm.transpose import transpose
-from tile_cpu.vectors import Matrix, as_expr, ceil_div, convert, reinterpret, zero
+from tile_cpu.vectors import Matrix, as_expr, ceil_div, reinterpret, zero
 
 Put = Callable[[Any, Any, PrimExpr], Stmt]  # (group row q, vector of columns, value)
 
@@ -110,7 +110,7 @@ def _copy_rows(
     def copy(rows: Any, columns: Any, edge: Any) -> Stmt:
         def one(i: Any, c: Any) -> Stmt:
             count = None if edge is None else edge - c * chunk
-            value = convert(source.load(i, c * chunk, chunk, count), kernel.a_dtype, chunk)
+            value = source.load_as(kernel.a_dtype, i, c * chunk, chunk, count)
             if kernel.flip_a:
                 words = reinterpret("int32", chunk // 4, value)
                 value = reinterpret(kernel.a_dtype, chunk, _flipped(kernel, words))
@@ -151,7 +151,9 @@ def _pack_rows(
                 if edge and group > 1:
                     present = as_expr(q * group + x) < as_expr(depth)
                     count = Select(present, as_expr(count), i32(0))
-                value = convert(source.load(q * group + x, c * chunk, chunk, count), dtype, chunk)
+                value = source.load_as(dtype, q * group + x, c * chunk, chunk, count)
+                if group > 1:
+                    value = reinterpret(f"uint{32 // group}", chunk, value)
                 rows.append(keep(value))
             vectors = _interleave(keep, kernel, rows)
             puts = [put(q, c * group + w, value) for w, value in enumerate(vectors)]
@@ -191,7 +193,7 @@ def _pack_columns(
                 if edge:
                     present = as_expr(j * lanes + r) < as_expr(width)
                     count = Select(present, as_expr(depth - c * chunk), i32(0))
-                value = convert(source.load(j * lanes + r, c * chunk, chunk, count), dtype, chunk)
+                value = source.load_as(dtype, j * lanes + r, c * chunk, chunk, count)
                 rows.append(keep(reinterpret(kernel.group_dtype, lanes, value)))
             turned = transpose(keep, rows, bits)
             puts = [put(c * lanes + r, j, value) for r, value in enumerate(turned)]
