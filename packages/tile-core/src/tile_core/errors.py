@@ -176,6 +176,18 @@ class TraceAssertionError(FrontendError, AssertionError):
     code = "TL1010"
 
 
+class ReturnInControlFlow(ControlFlowError, NotImplementedError):
+    """A `return` stands inside a branch or loop that is taken only at run time."""
+
+    code = "TL1011"
+
+
+class MissingReturn(FrontendError, RuntimeError):
+    """A tensor declared with `T.empty` is not returned."""
+
+    code = "TL1012"
+
+
 class ParseError(TileError, ValueError):
     """The text of a printed kernel is not well-formed."""
 
@@ -384,6 +396,12 @@ class Deadlock(TileError):
     """Threads wait for each other, or did not all reach one barrier."""
 
     code = "TL6504"
+
+
+class UndefinedOperation(TileError, ArithmeticError):
+    """An operation without a defined result ran: a division by zero, an overlong shift."""
+
+    code = "TL6505"
 
 
 # TL7xxx: the installation ------------------------------------------------------------------

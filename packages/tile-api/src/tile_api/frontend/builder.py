@@ -1,0 +1,310 @@
+"""The trace in progress: where statements go, and which user line they come from."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tile_api.frontend.source import SpanTable
+from tile_core.errors import ControlFlowError, ScopeError, Span
+from tile_core.ir.buffer import Buffer, Scope, whole
+from tile_core.ir.expr import Expr, Load, Var
+from tile_core.ir.interval import Interval
+from tile_core.ir.stmt import Let, Seq, Stmt, Store
+from tile_core.ops.copy import Copy
+from tile_core.ops.operator import TileOperator
+
+if TYPE_CHECKING:
+    from tile_api.frontend.eager import EagerState
+    from tile_api.language.launch import KernelLaunchFrame
+
+S = TypeVar("S", bound="Stmt")
+
+
+class KernelWarning(UserWarning):
+    """Something in a kernel is legal but probably not what was meant."""
+
+
+class BlockKind(Enum):
+    """What a block of statements is the body of."""
+
+    FUNCTION = "function"
+    LAUNCH = "with T.Kernel"
+    SERIAL = "loop"
+    VECTORIZED = "T.vectorized"
+    PARALLEL = "T.Parallel"
+    PIPELINED = "T.Pipelined"
+    WHILE = "while"
+    BRANCH = "if"
+    REGION = "with"
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether the block runs any number of times."""
+        return self in _LOOPS
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether it is known only at run time how often the block runs."""
+        return self.is_loop or self is BlockKind.BRANCH
+
+
+_LOOPS = frozenset(
+    {
+        BlockKind.SERIAL,
+        BlockKind.VECTORIZED,
+        BlockKind.PARALLEL,
+        BlockKind.PIPELINED,
+        BlockKind.WHILE,
+    }
+)
+
+
+@dataclass(slots=True)
+class Block:
+    """Statements collected so far, and whether a `break` or `continue` ended them."""
+
+    kind: BlockKind
+    statements: list[Stmt] = field(default_factory=list)
+    ended_by: str | None = None
+    warned: bool = False
+    frames: list[Any] = field(default_factory=list)
+
+
+class Builder:
+    """Collects the statements of one kernel.
+
+    Parameters
+    ----------
+    name
+        The name of the kernel.
+    eager
+        What an eager function adds: its `T.const` symbols and declared tensors.
+
+    Attributes
+    ----------
+    launch
+        The enclosing ``with T.Kernel``, or None.
+    ranges
+        Bounds of loop, block and thread indices, for the rules about negative indices.
+    outputs
+        Buffers declared with `T.empty`, in order.
+    """
+
+    def __init__(self, name: str, *, eager: EagerState | None = None) -> None:
+        self.name = name
+        self.eager = eager
+        self.blocks: list[Block] = [Block(BlockKind.FUNCTION)]
+        self.launch: KernelLaunchFrame | None = None
+        self.ranges: dict[Var, Interval] = {}
+        self.outputs: list[Buffer] = []
+        self.returned: tuple[Buffer, ...] | None = None
+        self.sources: list[str] = []
+        self.pass_configs: dict[str, object] = {}
+        self.compile_flags: list[str] = []
+        self.attrs: dict[str, object] = {}
+        self.reducers: dict[Buffer, str] = {}  # what each accumulator computes
+        self.place: tuple[SpanTable, int] | None = None
+        self.hint: str | None = None
+        self.operand_of: str | None = None  # inside an operand that may not be evaluated
+        self.conditional = False  # that operand is evaluated only sometimes
+        self.depth = 0  # of nested macro calls
+        self._counts: dict[str, int] = {}
+
+    @property
+    def span(self) -> Span | None:
+        """The user's line being executed."""
+        return None if self.place is None else self.place[0].span(self.place[1])
+
+    def fresh(self, name: str) -> str:
+        """Return `name`, with a number appended if it was handed out before."""
+        count = self._counts.get(name, 0)
+        self._counts[name] = count + 1
+        return f"{name}_{count}" if count else name
+
+    def take_hint(self, default: str) -> str:
+        """Return the name that the value under construction will be bound to, once."""
+        name, self.hint = self.hint or default, None
+        return name
+
+    def emit(self, stmt: Stmt) -> Stmt:
+        """Append a statement to the innermost block and return it with its span.
+
+        Raises
+        ------
+        ControlFlowError
+            Inside an operand of `and`, `or` or a conditional expression.
+        ScopeError
+            If a tile operator stands outside ``with T.Kernel``.
+        TileError
+            Whatever the verification of a tile operator finds.
+        """
+        if stmt.span is None:
+            stmt = replace(stmt, span=self.span)
+        if self.conditional:
+            raise ControlFlowError(
+                f"an operand of {self.operand_of} is evaluated only when needed, so it cannot "
+                "contain a statement",
+                span=self.span,
+                hint="use an `if` statement and an alloc_var for the result",
+            )
+        if isinstance(stmt, TileOperator):
+            stmt = self._checked(stmt)
+        block = self.blocks[-1]
+        if block.ended_by is None:
+            block.statements.append(stmt)
+        elif not block.warned:
+            block.warned = True
+            self.warn(f"statements after {block.ended_by!r} are never executed and are dropped")
+        return stmt
+
+    def _checked(self, op: TileOperator) -> Stmt:
+        if self.launch is None:
+            raise ScopeError(
+                f"the tile operator {op.mnemonic!r} must be inside `with T.Kernel(...)`",
+                span=op.span,
+                hint="move it into the body of a `with T.Kernel(...) as ...:`",
+            )
+        op.verify()
+        if isinstance(op, Copy) and self.inside(BlockKind.PARALLEL):
+            src, dst = op.src, op.dst
+            if src.is_element and dst.is_element:
+                from tile_core.ir.arith import as_expr, cast
+
+                value = Load(src.buffer, tuple(as_expr(s) for s in src.starts), span=op.span)
+                where = tuple(as_expr(s) for s in dst.starts)
+                return Store(dst.buffer, where, cast(value, dst.buffer.dtype), span=op.span)
+        return op
+
+    def warn(self, message: str) -> None:
+        """Warn about the user's current line."""
+        span = self.span
+        if span is None:
+            warnings.warn(message, KernelWarning, stacklevel=3)
+        else:
+            warnings.warn_explicit(message, KernelWarning, span.file, span.line)
+
+    def open(self, kind: BlockKind) -> Block:
+        """Begin a block; statements go there until it is closed."""
+        self.blocks.append(Block(kind))
+        return self.blocks[-1]
+
+    def close(self) -> Seq:
+        """End the innermost block and return its statements."""
+        while self.blocks[-1].frames:
+            self.blocks[-1].frames.pop().exit(self)
+        block = self.blocks.pop()
+        return Seq(tuple(block.statements), span=self.span)
+
+    def enter_until_end(self, frame: Any) -> Any:
+        """Enter a frame that was used as a statement; it ends with the enclosing block."""
+        block = self.blocks[-1]
+        value = frame.enter(self, ())
+        block.frames.append(frame)
+        return value
+
+    def end_block(self, keyword: str) -> None:
+        """Note that nothing after this `break` or `continue` is reached."""
+        self.blocks[-1].ended_by = self.blocks[-1].ended_by or keyword
+
+    def inside(self, kind: BlockKind) -> bool:
+        """Whether a block of `kind` encloses the current statement."""
+        return any(block.kind is kind for block in self.blocks)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the current statement may run any number of times."""
+        return any(block.kind.is_dynamic for block in self.blocks)
+
+    def let(self, name: str, value: Expr) -> Var:
+        """Name the value of `value` at this point and return the name."""
+        var = Var(name, value.dtype, span=self.span)
+        self.emit(Let(var, value))
+        return var
+
+    @contextmanager
+    def operand(self, construct: str, *, conditional: bool) -> Iterator[None]:
+        """Evaluate an operand of `construct`: no macros, and no statements if conditional."""
+        before = self.operand_of, self.conditional
+        self.operand_of, self.conditional = construct, conditional or self.conditional
+        try:
+            yield
+        finally:
+            self.operand_of, self.conditional = before
+
+    def declare(self, buffer: Buffer) -> Buffer:
+        """Return `buffer` with the current line as the place of its declaration."""
+        return buffer if buffer.span is not None else replace(buffer, span=self.span)
+
+
+class Frame:
+    """Something to enter with `with`, or as a statement that reaches to the block's end."""
+
+    def enter(self, builder: Builder, names: tuple[str, ...]) -> Any:
+        """Begin; `names` are those the value will be bound to. Return that value."""
+        raise ControlFlowError(f"{type(self).__name__} cannot be entered", span=builder.span)
+
+    def exit(self, builder: Builder) -> None:
+        """End."""
+
+    def __enter__(self) -> Any:
+        return self.enter(current(), ())
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self.exit(current())
+
+
+_ACTIVE: ContextVar[Builder | None] = ContextVar("tile_builder", default=None)
+
+
+def active() -> Builder | None:
+    """Return the trace in progress, or None."""
+    return _ACTIVE.get()
+
+
+def current() -> Builder:
+    """Return the trace in progress.
+
+    Raises
+    ------
+    ScopeError
+        Outside the body of a kernel that is being traced.
+    """
+    builder = _ACTIVE.get()
+    if builder is None:
+        raise ScopeError(
+            "this can only be used inside a kernel",
+            hint="call it in the body of a function decorated with @T.prim_func, @T.macro or "
+            "@tile.jit",
+        )
+    return builder
+
+
+@contextmanager
+def tracing(builder: Builder) -> Iterator[Builder]:
+    """Make `builder` the trace in progress."""
+    token = _ACTIVE.set(builder)
+    try:
+        yield builder
+    finally:
+        _ACTIVE.reset(token)
+
+
+__all__ = [
+    "Block",
+    "BlockKind",
+    "Builder",
+    "Frame",
+    "KernelWarning",
+    "Scope",
+    "active",
+    "current",
+    "tracing",
+    "whole",
+]

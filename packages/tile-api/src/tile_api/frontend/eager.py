@@ -1,0 +1,290 @@
+"""The eager style of `@tile.jit`: the decorated function's own body holds the kernel.
+
+Phase 1 traces the statements before the first ``with T.Kernel`` with `T.const` names as
+symbols, to learn which dimension of which tensor fixes each. Phase 2 traces everything with
+the constants as Python ints.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tile_api.frontend.builder import Builder, tracing
+from tile_api.frontend.function import check_parameter, finish, run_traced, user_errors
+from tile_api.frontend.rewrite import Rewritten, rewrite_function
+from tile_api.frontend.source import FunctionSource, evaluate_annotations, read_source
+from tile_api.frontend.types import TensorSpec
+from tile_core.dtypes import DType
+from tile_core.errors import ConstBindingError, Note, SignatureError, Span
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Extent, Var
+from tile_core.ir.stmt import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class ConstBinding:
+    """The place that fixes a constant: a dimension or a stride of a tensor argument."""
+
+    tensor: str
+    dim: int
+    is_stride: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMeta:
+    """What is known of a tensor argument before tracing; strides are in elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EagerSignature:
+    """What phase 1 learns.
+
+    Parameters
+    ----------
+    tensors
+        The declared tensors by parameter name, in signature order; constants are symbols.
+    constants
+        For each `T.const` name, where its value comes from.
+    """
+
+    tensors: Mapping[str, Buffer]
+    constants: Mapping[str, ConstBinding]
+
+    def bind(self, metas: Mapping[str, TensorMeta]) -> dict[str, int]:
+        """Return the constants that the arguments `metas` fix.
+
+        Raises
+        ------
+        ConstBindingError
+            If a tensor has too few dimensions.
+        """
+        values: dict[str, int] = {}
+        for name, place in self.constants.items():
+            meta = metas.get(place.tensor)
+            if meta is None:
+                continue
+            sizes = meta.strides if place.is_stride else meta.shape
+            if sizes is None or place.dim >= len(sizes):
+                raise ConstBindingError(
+                    f"the constant {name!r} is dimension {place.dim} of {place.tensor!r}, which "
+                    f"has {0 if sizes is None else len(sizes)} dimensions",
+                    span=self.tensors[place.tensor].span,
+                    hint=f"pass a tensor of {self.tensors[place.tensor].rank} dimensions",
+                )
+            values[name] = sizes[place.dim]
+        return values
+
+
+class _PrologueDone(BaseException):
+    """Phase 1 has reached the kernel. Not an error: passes through the user's code."""
+
+
+@dataclass(slots=True)
+class EagerState:
+    """What the trace of an eager function knows besides its statements.
+
+    Parameters
+    ----------
+    values
+        Values of constants in phase 2; None in phase 1, where constants are symbols.
+    """
+
+    values: Mapping[str, int] | None
+    symbols: dict[str, Var] = field(default_factory=dict)
+    tensors: dict[str, Buffer] = field(default_factory=dict)
+
+    def constant(self, builder: Builder, name: str, dtype: DType) -> Any:
+        """Return the constant called `name`: a symbol in phase 1, an int in phase 2."""
+        if self.values is None:
+            if name not in self.symbols:
+                self.symbols[name] = Var(name, dtype, span=builder.span)
+            return self.symbols[name]
+        if name not in self.values:
+            raise ConstBindingError(
+                f"the value of the constant {name!r} is not known",
+                span=builder.span,
+                hint=f"pass a tensor that has {name} as a dimension, or {name}=... to .compile()",
+            )
+        return int(self.values[name])
+
+    def declare(self, builder: Builder, name: str, old: Any, spec: Any) -> Buffer | None:
+        """Return the buffer of a tensor parameter declared in the body."""
+        if not isinstance(spec, TensorSpec):
+            return None
+        buffer = spec.buffer(name, builder.span)
+        self.tensors[name] = buffer
+        return buffer
+
+    def reached_kernel(self) -> None:
+        """Stop phase 1: the launch begins here."""
+        if self.values is None:
+            raise _PrologueDone
+
+
+@dataclass(frozen=True, slots=True)
+class EagerFunction:
+    """An eager function, parsed once.
+
+    Parameters
+    ----------
+    tensor_names
+        Its tensor parameters, in signature order; every other parameter is compile-time.
+    """
+
+    source: FunctionSource
+    rewritten: Rewritten
+    annotated: Mapping[str, TensorSpec]
+    tensor_names: tuple[str, ...]
+
+    def signature(self, compile_time: Mapping[str, Any]) -> EagerSignature:
+        """Run phase 1.
+
+        Raises
+        ------
+        ConstBindingError
+            If a constant is no dimension or stride of any tensor.
+        """
+        state = EagerState(None)
+        builder = self._run(state, compile_time)
+        tensors = {name: state.tensors[name] for name in self.tensor_names if name in state.tensors}
+        self._require_declared(state)
+        del builder
+        return EagerSignature(tensors, _bindings(state, tensors))
+
+    def trace(self, compile_time: Mapping[str, Any], constants: Mapping[str, int]) -> Kernel:
+        """Run phase 2 and return the kernel; `T.empty` tensors are its last parameters."""
+        state = EagerState(dict(constants))
+        builder = self._run(state, compile_time)
+        self._require_declared(state)
+        params = tuple(state.tensors[name] for name in self.tensor_names)
+        return finish(builder, params, self.source.span)
+
+    def _run(self, state: EagerState, compile_time: Mapping[str, Any]) -> Builder:
+        builder = Builder(self.source.function.__name__, eager=state)
+        values: dict[str, Any] = dict(compile_time)
+        with tracing(builder), user_errors(builder, self.source.file):
+            for name in self.tensor_names:
+                values[name] = self._initial(state, builder, name)
+        try:
+            run_traced(builder, self.source, self.rewritten, values)
+        except _PrologueDone:
+            pass
+        return builder
+
+    def _initial(self, state: EagerState, builder: Builder, name: str) -> Any:
+        """Return what a tensor parameter holds before any declaration in the body."""
+        from tile_api.frontend.values import BufferValue
+
+        spec = self.annotated.get(name)
+        if spec is None:
+            return None
+        buffer = spec.buffer(name, _parameter_span(self.source, name))
+        state.tensors[name] = buffer
+        return BufferValue(buffer)
+
+    def _require_declared(self, state: EagerState) -> None:
+        for name in self.tensor_names:
+            if name not in state.tensors:
+                raise SignatureError(
+                    f"the tensor parameter {name!r} is not declared before the kernel",
+                    span=_parameter_span(self.source, name),
+                    hint=f'write {name}: T.Tensor((M, N), "float32") at the top of the body',
+                )
+
+
+def _parameter_span(source: FunctionSource, name: str) -> Span:
+    args = source.tree.args
+    for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
+        if arg.arg == name:
+            return Span.of(arg, file=source.file)  # type: ignore[arg-type]
+    return source.span
+
+
+def _bindings(state: EagerState, tensors: Mapping[str, Buffer]) -> dict[str, ConstBinding]:
+    """Find for each constant the first dimension, else the first stride, that it is."""
+    result: dict[str, ConstBinding] = {}
+    for is_stride in (False, True):
+        for name, buffer in tensors.items():
+            sizes: Sequence[Extent] = (buffer.strides or ()) if is_stride else buffer.shape
+            for dim, size in enumerate(sizes):
+                if isinstance(size, Var) and size is state.symbols.get(size.name):
+                    result.setdefault(size.name, ConstBinding(name, dim, is_stride))
+    for name, symbol in state.symbols.items():
+        if name not in result:
+            raise ConstBindingError(
+                f"no dimension or stride of a tensor is the constant {name!r} itself",
+                span=symbol.span,
+                notes=tuple(Note(f"{n} is declared here", b.span) for n, b in tensors.items()),
+                hint=f"use {name} directly as a dimension of an argument, or make it a parameter",
+            )
+    return result
+
+
+def eager_function(function: Callable[..., Any]) -> EagerFunction:
+    """Parse an eager function.
+
+    Raises
+    ------
+    SignatureError
+        For positional-only or variadic parameters.
+    FrontendError
+        If the body contains what has no meaning in a kernel.
+    """
+    source = read_source(function)
+    rewritten = rewrite_function(source, kind="eager", references=frozenset())
+    annotations = evaluate_annotations(source.function)
+    specs = {n: a for n, a in annotations.items() if isinstance(a, TensorSpec) and n != "return"}
+    names = []
+    for name, parameter in inspect.signature(source.function).parameters.items():
+        check_parameter(parameter, source.function, _parameter_span(source, name))
+        if name in specs or name in rewritten.declared:
+            names.append(name)
+    return EagerFunction(source, rewritten, specs, tuple(names))
+
+
+def eager_signature(
+    function: Callable[..., Any], compile_time: Mapping[str, Any]
+) -> EagerSignature:
+    """Run phase 1 of `function` with the compile-time arguments `compile_time`."""
+    return eager_function(function).signature(compile_time)
+
+
+def trace_eager(
+    function: Callable[..., Any],
+    compile_time: Mapping[str, Any],
+    tensor_metas: Mapping[str, TensorMeta],
+    constants: Mapping[str, int] | None = None,
+) -> Kernel:
+    """Return the kernel of an eager function for given arguments.
+
+    Parameters
+    ----------
+    compile_time
+        Every argument that is not a tensor, by name, defaults filled in.
+    tensor_metas
+        Shapes (and strides) of the tensor arguments, by name; they fix the constants.
+    constants
+        Values of `T.const` names that are given instead of tensors.
+    """
+    parsed = eager_function(function)
+    known = parsed.signature(compile_time).bind(tensor_metas)
+    return parsed.trace(compile_time, {**known, **(constants or {})})
+
+
+__all__ = [
+    "ConstBinding",
+    "EagerFunction",
+    "EagerSignature",
+    "EagerState",
+    "TensorMeta",
+    "eager_function",
+    "eager_signature",
+    "trace_eager",
+]
+

@@ -1,0 +1,291 @@
+"""`T.prim_func`: a decorated function becomes a kernel in tile IR."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+from tile_api.frontend.builder import Builder, tracing
+from tile_api.frontend.rewrite import Rewritten, rewrite_function
+from tile_api.frontend.source import FunctionSource, evaluate_annotations, read_source
+from tile_api.frontend.statements import activation_factory
+from tile_api.frontend.types import PointerSpec, TensorSpec
+from tile_api.frontend.values import BufferValue
+from tile_core.dtypes import DType, dtype_of
+from tile_core.errors import (
+    FrontendTypeError,
+    MissingReturn,
+    ScopeError,
+    SignatureError,
+    Span,
+    TileError,
+)
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Expr, Var
+from tile_core.ir.printer import print_kernel
+from tile_core.ir.stmt import Kernel, KernelOptions
+
+
+class PrimFunc:
+    """A traced kernel, not yet compiled. Immutable.
+
+    Attributes
+    ----------
+    kernel : tile_core.ir.stmt.Kernel
+        Its tile IR.
+    params : tuple of Buffer or Var
+        The parameters in call order; tensors declared with `T.empty` come last.
+    attrs : mapping
+        What `T.func_attr` attached.
+    orig_func : function
+        The Python function it was traced from.
+    """
+
+    __slots__ = ("__name__", "__wrapped__", "_attrs", "_kernel", "_orig_func")
+
+    def __init__(
+        self, kernel: Kernel, orig_func: Callable[..., Any], attrs: Mapping[str, object]
+    ) -> None:
+        set_ = object.__setattr__
+        set_(self, "_kernel", kernel)
+        set_(self, "_orig_func", orig_func)
+        set_(self, "_attrs", dict(attrs))
+        set_(self, "__name__", kernel.name)
+        set_(self, "__wrapped__", orig_func)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrontendTypeError("a PrimFunc cannot be changed", hint="trace another one")
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel in tile IR."""
+        return self._kernel  # type: ignore[no-any-return,attr-defined]
+
+    @property
+    def params(self) -> tuple[Buffer | Var, ...]:
+        """The parameters in call order."""
+        return self.kernel.params
+
+    @property
+    def attrs(self) -> dict[str, object]:
+        """A copy of the attached attributes."""
+        return {"global_symbol": self.kernel.name, **self._attrs}  # type: ignore[attr-defined]
+
+    @property
+    def orig_func(self) -> Callable[..., Any]:
+        """The Python function."""
+        return self._orig_func  # type: ignore[no-any-return,attr-defined]
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel."""
+        return self.kernel.name
+
+    def script(self) -> str:
+        """Return the printed tile IR."""
+        return print_kernel(self.kernel)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise FrontendTypeError(
+            f"the kernel {self.name!r} is not compiled and cannot be called",
+            hint="compile it first: tile.compile(kernel)(A, B), or decorate a factory with "
+            "@tile.jit",
+        )
+
+    def __repr__(self) -> str:
+        return f"<PrimFunc {self.name}>"
+
+
+def prim_func(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Trace `function` now and return the kernel.
+
+    Parameters
+    ----------
+    function
+        Each parameter is annotated with a tensor declaration (`T.Tensor`, `T.StridedTensor`),
+        a scalar dtype (`T.int32`) or `T.ptr`. Its body is executed once, as a tracer.
+    options
+        Accepted for compatibility: `private`, `check_well_formed`.
+
+    Raises
+    ------
+    SignatureError
+        If a parameter has no usable annotation.
+    FrontendError
+        If the body contains what has no meaning in a kernel.
+    """
+    unknown = set(options) - {"private", "check_well_formed", "is_stir"}
+    if unknown:
+        raise FrontendTypeError(
+            f"T.prim_func has no option {sorted(unknown)[0]!r}", hint="use @T.prim_func alone"
+        )
+    if function is None:
+        return prim_func
+    source = read_source(function)
+    rewritten = rewrite_function(source, kind="prim_func", references=frozenset())
+    builder = Builder(source.function.__name__)
+    params = parameters(source, evaluate_annotations(source.function))
+    run_traced(builder, source, rewritten, {name: handle(p) for name, p in params.items()})
+    kernel = finish(builder, tuple(params.values()), source.span)
+    return PrimFunc(kernel, source.function, builder.attrs)
+
+
+def run_traced(
+    builder: Builder, source: FunctionSource, rewritten: Rewritten, values: Mapping[str, Any]
+) -> None:
+    """Execute the body once; errors get the user's line that was being executed."""
+    traced = rewritten.build(activation_factory(rewritten.table, "prim_func"))
+    with tracing(builder), user_errors(builder, source.file):
+        traced(**values)
+
+
+@contextmanager
+def user_errors(builder: Builder, file: str) -> Iterator[None]:
+    """Give errors of the user's code their place and, where they have none, a code."""
+    try:
+        yield
+    except TileError as error:
+        raise error.at(builder.span)
+    except NameError as error:
+        raise ScopeError(
+            str(error), span=builder.span, hint="define the name before the kernel that uses it"
+        ) from error
+    except TypeError as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        if last.filename != file:
+            raise
+        raise FrontendTypeError(
+            str(error), span=builder.span, hint="check the types of the operands on this line"
+        ) from error
+
+
+def handle(param: Buffer | Var) -> Any:
+    """Return what the user holds for a parameter."""
+    return BufferValue(param) if isinstance(param, Buffer) else param
+
+
+def parameters(
+    source: FunctionSource, annotations: Mapping[str, Any]
+) -> dict[str, Buffer | Var]:
+    """Return the kernel parameters that a signature declares, in order.
+
+    Raises
+    ------
+    SignatureError
+        Positional-only, variadic, unannotated or defaulted parameters; annotations that
+        declare nothing.
+    """
+    result: dict[str, Buffer | Var] = {}
+    places = {
+        a.arg: Span.of(a, file=source.file)  # type: ignore[arg-type]
+        for a in (*source.tree.args.posonlyargs, *source.tree.args.args, *source.tree.args.kwonlyargs)
+    }
+    for name, parameter in inspect.signature(source.function).parameters.items():
+        span = places.get(name, source.span)
+        check_parameter(parameter, source.function, span)
+        if parameter.default is not parameter.empty:
+            raise SignatureError(
+                f"the kernel parameter {name!r} cannot have a default value",
+                span=span,
+                hint="remove the default; compile-time parameters belong to the @tile.jit factory",
+            )
+        if name not in annotations:
+            raise SignatureError(
+                f"parameter {name!r} of the kernel {source.function.__name__!r} has no annotation",
+                span=span,
+                hint=f'annotate it: {name}: T.Tensor((M, N), "float32"), or {name}: T.int32',
+            )
+        result[name] = declared_parameter(name, annotations[name], span)
+    return result
+
+
+def check_parameter(parameter: inspect.Parameter, function: FunctionType, span: Span) -> None:
+    """Refuse parameters that cannot be passed by name."""
+    kinds = {
+        inspect.Parameter.POSITIONAL_ONLY: "is positional-only",
+        inspect.Parameter.VAR_POSITIONAL: "takes any number of arguments",
+        inspect.Parameter.VAR_KEYWORD: "takes any keyword arguments",
+    }
+    reason = kinds.get(parameter.kind)
+    if reason is not None:
+        raise SignatureError(
+            f"parameter {parameter.name!r} of the kernel {function.__name__!r} {reason}",
+            span=span,
+            hint="a kernel has a fixed list of named parameters",
+        )
+
+
+def declared_parameter(name: str, annotation: Any, span: Span) -> Buffer | Var:
+    """Return the parameter that `annotation` declares.
+
+    Raises
+    ------
+    SignatureError
+        If it declares none.
+    """
+    spec = annotation
+    if callable(spec) and not isinstance(spec, (DType, TensorSpec, PointerSpec, type)):
+        spec = spec()
+    if isinstance(spec, str) and not isinstance(spec, DType):
+        try:
+            spec = dtype_of(spec)
+        except FrontendTypeError:
+            spec = annotation
+    match spec:
+        case TensorSpec():
+            return spec.buffer(name, span)
+        case BufferValue(buffer=buffer):
+            return Buffer(
+                name, buffer.shape, buffer.dtype, buffer.scope, buffer.strides, span=span
+            )
+        case PointerSpec():
+            return Var(name, dtype_of("handle"), span=span)
+        case DType():
+            return Var(name, dtype_of(str(spec)), span=span)
+        case Expr() if isinstance(spec, Var):
+            return Var(name, spec.dtype, span=span)
+    if spec in (int, float, bool):
+        names = {int: "int32", float: "float32", bool: "bool"}
+        return Var(name, dtype_of(names[spec]), span=span)
+    raise SignatureError(
+        f"the annotation of parameter {name!r} declares neither a tensor nor a scalar: "
+        f"{annotation!r}",
+        span=span,
+        hint=f'write {name}: T.Tensor((M, N), "float32") or {name}: T.int32',
+    )
+
+
+def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None) -> Kernel:
+    """Return the kernel that the trace collected; `T.empty` tensors become parameters.
+
+    Raises
+    ------
+    MissingReturn
+        If a tensor declared with `T.empty` is not returned.
+    """
+    returned = builder.returned or ()
+    for buffer in builder.outputs:
+        if not any(buffer is r for r in returned):
+            raise MissingReturn(
+                f"the tensor {buffer.name!r} is declared with T.empty but not returned",
+                span=buffer.span,
+                hint=f"end the function with `return {buffer.name}`",
+            )
+    everything = (*params, *returned)
+    options = KernelOptions(tuple(builder.pass_configs.items()), tuple(builder.compile_flags))
+    return Kernel(
+        builder.name,
+        everything,
+        builder.close(),
+        tuple(range(len(params), len(everything))),
+        tuple(builder.sources),
+        options,
+        span=span,
+    )
+
+
+__all__ = ["PrimFunc", "prim_func"]

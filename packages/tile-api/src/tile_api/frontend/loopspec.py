@@ -1,0 +1,113 @@
+"""Loops as objects: what `T.serial(n)` and its like return, and `for` traces."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tile_api.frontend.builder import BlockKind, Builder, current
+from tile_api.frontend.values import as_value
+from tile_core.dtypes import DType, promote
+from tile_core.errors import FrontendTypeError
+from tile_core.ir import arith
+from tile_core.ir.expr import Const, Expr, Var
+from tile_core.ir.interval import Interval, interval
+from tile_core.ir.stmt import For, LoopKind
+
+
+class LoopSpec(ABC):
+    """Something that `for` in a kernel runs over."""
+
+    @abstractmethod
+    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
+        """Open the loop, yield its index or indices once, and close it."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Loop in a plain Python function that a kernel calls."""
+        return self.trace(current(), ())
+
+
+@dataclass(frozen=True)
+class SerialLoop(LoopSpec):
+    """``for var in range(start, stop, step)`` at run time."""
+
+    start: Expr
+    stop: Expr
+    step: Expr
+    kind: LoopKind = LoopKind.SERIAL
+
+    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
+        """Yield the index."""
+        span = builder.span
+        var = Var(names[0] if names else "i", self.start.dtype, span=span)
+        builder.ranges[var] = index_range(builder, self.start, self.stop, self.step)
+        vector = self.kind is LoopKind.VECTORIZED
+        builder.open(BlockKind.VECTORIZED if vector else BlockKind.SERIAL)
+        yield var
+        body = builder.close()
+        builder.emit(For(var, self.start, self.stop, self.step, body, self.kind, span=span))
+
+
+def index_range(builder: Builder, start: Expr, stop: Expr, step: Expr) -> Interval:
+    """Return bounds of the index of a loop over ``range(start, stop, step)``."""
+    low, high = interval(start, builder.ranges), interval(stop, builder.ranges)
+    if isinstance(step, Const) and step.value < 0:
+        first = None if high.low is None else high.low + 1
+        return Interval(first, low.high)
+    if isinstance(step, Const):
+        return Interval(low.low, None if high.high is None else high.high - 1)
+    return Interval(None, None)
+
+
+def index_bounds(*values: Any) -> tuple[Expr, ...]:
+    """Return loop bounds as expressions of one integer dtype.
+
+    Raises
+    ------
+    FrontendTypeError
+        If one of them is not an integer.
+    """
+    exprs: list[Expr] = []
+    dtype: DType | None = None
+    for value in values:
+        if isinstance(value, (float, bool, str)) or value is None:
+            raise _not_integer(value)
+        expr = as_value(value)
+        if not expr.dtype.is_int:
+            raise _not_integer(expr)
+        exprs.append(expr)
+        if not isinstance(expr, Const) or str(expr.dtype) != "int32":
+            dtype = expr.dtype if dtype is None else promote(dtype, expr.dtype)
+    common = dtype or arith.INT32
+    return tuple(arith.cast(expr, common) for expr in exprs)
+
+
+def _not_integer(value: Any) -> FrontendTypeError:
+    got = f"a {value.dtype} value" if isinstance(value, Expr) else repr(value)
+    return FrontendTypeError(
+        f"the bounds of a loop must be integers, got {got}",
+        span=current().span,
+        hint="use // instead of /, or convert with T.cast(x, 'int32')",
+    )
+
+
+def as_loop(iterable: Any) -> LoopSpec:
+    """Return what a `for` statement in a kernel runs over.
+
+    Raises
+    ------
+    FrontendTypeError
+        If it is a list, a buffer, or anything else that is not a loop of the language.
+    """
+    if isinstance(iterable, LoopSpec):
+        return iterable
+    if isinstance(iterable, range):
+        return SerialLoop(*index_bounds(iterable.start, iterable.stop, iterable.step))
+    raise FrontendTypeError(
+        f"`for` in a kernel cannot run over a {type(iterable).__name__}",
+        span=current().span,
+        hint="use range(...), T.serial, T.unroll, T.Parallel or T.Pipelined; to repeat "
+        "statements at compile time, call a macro from a list comprehension or a helper function",
+    )

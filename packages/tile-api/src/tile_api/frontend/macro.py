@@ -1,0 +1,166 @@
+"""`T.macro`, `T.inline` and `T.meta_class`: functions expanded where they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any
+
+from tile_api.frontend.builder import active
+from tile_api.frontend.function import user_errors
+from tile_api.frontend.rewrite import rewrite_function
+from tile_api.frontend.source import read_source
+from tile_api.frontend.statements import activation_factory
+from tile_core.errors import ControlFlowError, Note, ScopeError, TileError
+
+_MAX_DEPTH = 100
+
+
+class Ref:
+    """Annotation of a macro parameter that stands for the argument's place.
+
+    The argument is an `alloc_var` or an element such as ``A[i]``; assigning to the parameter
+    stores there.
+    """
+
+
+class Macro:
+    """A function whose body is traced at each call.
+
+    Buffers are passed by reference, scalars by value, Python objects as they are; names
+    inside are the macro's own. See `macro`.
+    """
+
+    def __init__(self, function: Callable[..., Any], kind: str = "macro") -> None:
+        source = read_source(function)
+        self.source = source
+        self.kind = kind
+        self.rewritten = rewrite_function(source, kind=kind, references=_references(function))
+        self._traced = self.rewritten.build(activation_factory(self.rewritten.table, kind))
+        update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        builder = active()
+        name = self.source.function.__name__
+        if builder is None:
+            raise ScopeError(
+                f"the macro {name!r} can only be called inside a kernel",
+                hint="call it in the body of a @T.prim_func or an eager @tile.jit function",
+            )
+        if builder.operand_of is not None:
+            raise ControlFlowError(
+                f"the macro {name!r} is called in an operand of {builder.operand_of}",
+                span=builder.span,
+                hint="call it in a statement before, and use its result here",
+            )
+        if builder.depth >= _MAX_DEPTH:
+            raise ControlFlowError(
+                f"the macro {name!r} calls itself without end",
+                span=builder.span,
+                hint="macros are expanded while tracing; recursion must end on Python values",
+            )
+        place, hint = builder.place, builder.hint
+        where = builder.span
+        builder.depth += 1
+        try:
+            with user_errors(builder, self.source.file):
+                result = self._traced(*args, **kwargs)
+        except TileError as error:
+            if where is not None and not any(n.span == where for n in error.notes):
+                error.notes += (Note(f"while expanding {name!r} called here", where),)
+            raise
+        builder.depth -= 1
+        builder.place, builder.hint = place, hint
+        return result
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """Bind to an instance, as functions do."""
+        if instance is None:
+            return self
+        return _BoundMacro(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<macro {self.source.function.__name__}>"
+
+
+class _BoundMacro:
+    """A macro defined as a method, with its instance."""
+
+    __slots__ = ("instance", "macro")
+
+    def __init__(self, macro: Macro, instance: object) -> None:
+        self.macro, self.instance = macro, instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.macro(self.instance, *args, **kwargs)
+
+
+def _references(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the parameters annotated with `T.Ref` (or, as in old code, `T.Var`)."""
+    from tile_core.ir.expr import Var
+
+    raw = dict(getattr(function, "__annotations__", {}))
+    if any(isinstance(a, str) for a in raw.values()):
+        texts = {"T.Ref", "Ref", "T.Var"}
+        named = {n for n, a in raw.items() if isinstance(a, str) and a in texts}
+    else:
+        named = set()
+    return frozenset(named | {n for n, a in raw.items() if a is Ref or a is Var})
+
+
+def macro(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Make `function` a macro: its statements are traced where it is called.
+
+    Scalars and expressions are passed by value (evaluated once), buffers by reference, and
+    other Python objects as they are. A parameter annotated `T.Ref` stands for the place that
+    is passed. Names are the macro's own at each call. Any value can be returned, from the
+    end of the function.
+
+    Parameters
+    ----------
+    options
+        `hygienic` is accepted; names are always hygienic.
+    """
+    if function is None:
+        return lambda f: macro(f, **options)
+    return Macro(function)
+
+
+def inline(function: Callable[..., Any]) -> Macro:
+    """Make a method of a trace-time helper class part of the kernel that calls it.
+
+    Like `macro`, and attributes of objects can be assigned: an attribute that holds an
+    `alloc_var` is stored to, any other is replaced.
+    """
+    return Macro(function, "inline")
+
+
+def meta_class(cls: type) -> type:
+    """Make a class whose methods are traced where they are called.
+
+    Every plain method defined in the class body becomes an `inline` function, except those
+    Python calls by itself other than `__init__`.
+    """
+    from types import FunctionType
+
+    for name, member in list(vars(cls).items()):
+        special = name.startswith("__") and name.endswith("__") and name != "__init__"
+        if isinstance(member, FunctionType) and not special:
+            setattr(cls, name, _as_method(inline(member)))
+    return cls
+
+
+def _as_method(traced: Macro) -> Callable[..., Any]:
+    """Return a plain function that expands `traced`, so that Python can bind it."""
+
+    def method(*args: Any, **kwargs: Any) -> Any:
+        if active() is None:
+            return traced.source.function(*args, **kwargs)
+        return traced(*args, **kwargs)
+
+    update_wrapper(method, traced.source.function)
+    return method
+
+
+__all__ = ["Macro", "Ref", "inline", "macro", "meta_class"]
+

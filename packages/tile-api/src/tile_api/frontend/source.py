@@ -1,0 +1,149 @@
+"""The text, syntax tree and source spans of a function the user decorated."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tile_core.errors import FrontendError, Span
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSource:
+    """A function as it was written.
+
+    Parameters
+    ----------
+    tree
+        Its definition; line numbers are those of the file, columns those of the line.
+    file
+        The file, notebook cell or other name that `linecache` knows the text under.
+    """
+
+    function: types.FunctionType
+    tree: ast.FunctionDef
+    file: str
+
+    @property
+    def span(self) -> Span:
+        """The line with `def`."""
+        return Span.of(self.tree, file=self.file)
+
+
+def read_source(function: Callable[..., Any]) -> FunctionSource:
+    """Return the source of `function`, read now (files change while notebooks run).
+
+    Raises
+    ------
+    FrontendError
+        If the text cannot be found or is not a plain `def`.
+    """
+    if not isinstance(function, types.FunctionType):
+        raise FrontendError(
+            f"{function!r} is not a plain Python function",
+            hint="decorate a function defined with `def`",
+        )
+    code = function.__code__
+    file, first = code.co_filename, code.co_firstlineno
+    lines = linecache.getlines(file, function.__globals__)
+    if not lines:
+        raise FrontendError(
+            f"the source text of {function.__name__!r} cannot be found (looked for {file!r})",
+            hint="define the kernel in a file or a notebook cell, or register the text in linecache",
+        )
+    block = inspect.getblock(lines[first - 1 :])
+    indented = block[0][:1].isspace()
+    text = ("if True:\n" if indented else "") + "".join(block)
+    module = ast.parse(text, filename=file)
+    ast.increment_lineno(module, first - 1 - indented)
+    wrapper = module.body[0]
+    tree = wrapper.body[0] if isinstance(wrapper, ast.If) else wrapper
+    if not isinstance(tree, ast.FunctionDef):
+        raise FrontendError(
+            f"{function.__name__!r} is not defined by a plain `def`",
+            span=Span.of(tree, file=file) if isinstance(tree, ast.stmt) else None,
+            hint="lambdas and `async def` cannot be kernels",
+        )
+    return FunctionSource(function, tree, file)
+
+
+@dataclass(slots=True)
+class SpanTable:
+    """The marked places of one function; spans are computed when first asked for."""
+
+    file: str
+    nodes: list[ast.expr | ast.stmt] = field(default_factory=list)
+    hints: list[str | None] = field(default_factory=list)
+    _spans: dict[int, Span] = field(default_factory=dict)
+
+    def mark(self, node: ast.expr | ast.stmt, hint: str | None = None) -> int:
+        """Remember a place, and the name its value will get; return its number."""
+        self.nodes.append(node)
+        self.hints.append(hint)
+        return len(self.nodes) - 1
+
+    def span(self, number: int) -> Span:
+        """Return the place marked as `number`."""
+        if number not in self._spans:
+            self._spans[number] = Span.of(self.nodes[number], file=self.file)
+        return self._spans[number]
+
+
+def evaluate_annotations(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of `function` as objects.
+
+    Strings (from ``from __future__ import annotations``) are evaluated with the globals, the
+    closure and, since names used only in annotations are in no closure, the local variables
+    of the functions that are being executed around the definition.
+    """
+    annotations: dict[str, Any] = dict(getattr(function, "__annotations__", {}))
+    if not any(isinstance(a, str) for a in annotations.values()):
+        return annotations
+    scope = _surrounding_locals(function)
+    globals_ = getattr(function, "__globals__", {})
+    for name, text in annotations.items():
+        if isinstance(text, str):
+            annotations[name] = _evaluate(text, globals_, scope, function, name)
+    return annotations
+
+
+def _evaluate(
+    text: str,
+    globals_: dict[str, Any],
+    scope: dict[str, Any],
+    function: Callable[..., Any],
+    name: str,
+) -> Any:
+    try:
+        return eval(text, globals_, scope)
+    except (NameError, SyntaxError) as error:
+        raise FrontendError(
+            f"the annotation of parameter {name!r} of {function.__name__!r} cannot be "
+            f"evaluated: {error}",
+            hint="annotate with names that are visible where the function is defined",
+        ) from error
+
+
+def _surrounding_locals(function: Callable[..., Any]) -> dict[str, Any]:
+    """Collect the variables visible at the definition, innermost first to win."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    scope: dict[str, Any] = {}
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == file and frame.f_code.co_name != "<module>":
+            scope = {**frame.f_locals, **scope}
+        frame = frame.f_back  # type: ignore[assignment]
+    closure = getattr(function, "__closure__", None) or ()
+    names = function.__code__.co_freevars if closure else ()
+    for name, cell in zip(names, closure, strict=True):
+        try:
+            scope[name] = cell.cell_contents
+        except ValueError:  # not yet assigned
+            continue
+    return scope

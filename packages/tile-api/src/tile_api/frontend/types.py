@@ -1,0 +1,177 @@
+"""Declarations of parameters: what `T.Tensor(...)` and its like return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tile_api.frontend.builder import active
+from tile_core.dtypes import DType, dtype_of, normalise_dtype
+from tile_core.errors import FrontendTypeError, FrontendValueError, ShapeMismatch, Span
+from tile_core.ir import arith
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import Const, Expr, Extent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorSpec:
+    """The declaration of a tensor parameter: everything but its name.
+
+    Parameters
+    ----------
+    shape, strides
+        In elements; ints where static. Strides None mean contiguous row-major.
+    """
+
+    shape: tuple[Extent, ...]
+    dtype: DType
+    scope: Scope = Scope.GLOBAL
+    strides: tuple[Extent, ...] | None = None
+
+    def buffer(self, name: str, span: Span | None) -> Buffer:
+        """Return the buffer of a parameter called `name`."""
+        return Buffer(name, self.shape, self.dtype, self.scope, self.strides, span=span)
+
+
+@dataclass(frozen=True, slots=True)
+class PointerSpec:
+    """The declaration of a raw pointer parameter; `dtype` is what it points to, if known."""
+
+    dtype: DType | None = None
+    scope: Scope = Scope.GLOBAL
+
+
+def as_dtype(spec: object, what: str = "the dtype") -> DType:
+    """Return the element type meant by `spec`.
+
+    Raises
+    ------
+    FrontendTypeError
+        If it names none; the message says `what` it was meant for.
+    """
+    try:
+        found = normalise_dtype(spec)
+        return dtype_of(str(found)) if type(found) is not DType else found
+    except FrontendTypeError as error:
+        raise FrontendTypeError(
+            f"{what} is not an element type: {error.message}", span=_span(), hint=error.hint
+        ) from None
+
+
+def user_dtype(dtype: DType) -> DType:
+    """Return the dtype object of the language, which can be called to convert values."""
+    from tile_api.language.dtypes import dtype as language_dtype
+
+    return language_dtype(dtype)
+
+
+def as_extent(value: Any, what: str) -> Extent:
+    """Return one extent or stride as an int or an integer expression.
+
+    Raises
+    ------
+    FrontendTypeError
+        If it is not an integer.
+    """
+    if isinstance(value, bool) or isinstance(value, (str, float)) or value is None:
+        raise _not_an_extent(value, what)
+    if isinstance(value, int):
+        return value
+    if isinstance(value, Expr) or hasattr(value, "__tile_expr__"):
+        expr = arith.as_expr(value)
+        if not expr.dtype.is_int:
+            raise _not_an_extent(value, what)
+        return int(expr.value) if isinstance(expr, Const) else expr
+    if hasattr(value, "__index__"):
+        return int(value.__index__())
+    raise _not_an_extent(value, what)
+
+
+def _not_an_extent(value: Any, what: str) -> FrontendTypeError:
+    got = f"a {value.dtype} value" if isinstance(value, Expr) else f"{value!r}"
+    return FrontendTypeError(
+        f"{what} must be an integer or an integer expression, got {got}",
+        span=_span(),
+        hint="use Python ints, T.dynamic symbols, or arithmetic on them with //",
+    )
+
+
+def as_shape(shape: Any, what: str = "the shape") -> tuple[Extent, ...]:
+    """Return a shape given as an int, an expression, or a sequence of either.
+
+    Raises
+    ------
+    FrontendTypeError
+        If an extent is not an integer.
+    FrontendValueError
+        If an extent is negative.
+    """
+    scalar = isinstance(shape, (int, str, Expr)) or hasattr(shape, "__tile_expr__")
+    items = [shape] if scalar or not isinstance(shape, Sequence) else list(shape)
+    result = tuple(as_extent(item, f"extent {k} of {what}") for k, item in enumerate(items))
+    for k, extent in enumerate(result):
+        if isinstance(extent, int) and extent < 0:
+            raise FrontendValueError(
+                f"extent {k} of {what} is negative: {extent}",
+                span=_span(),
+                hint="extents are counts of elements, zero or more",
+            )
+    return result
+
+
+def tensor_spec(
+    shape: Any,
+    dtype: object = "float32",
+    *,
+    strides: Any = None,
+    scope: str | Scope | None = None,
+    default_scope: Scope = Scope.GLOBAL,
+) -> TensorSpec:
+    """Return the checked declaration of a tensor.
+
+    Raises
+    ------
+    ShapeMismatch
+        If shape and strides differ in rank.
+    """
+    extents = as_shape(shape, "the tensor shape")
+    steps: tuple[Extent, ...] | None = None
+    if strides is not None:
+        steps = as_shape(strides, "the strides")
+        if len(steps) != len(extents):
+            raise ShapeMismatch(
+                f"a tensor of {len(extents)} dimensions needs {len(extents)} strides, "
+                f"got {len(steps)}",
+                span=_span(),
+                hint="give one stride per dimension, in elements",
+            )
+    place = default_scope if scope is None else as_scope(scope)
+    return TensorSpec(extents, as_dtype(dtype, "the tensor dtype"), place, steps)
+
+
+_SCOPES = {"shared.dyn": Scope.SHARED, "": Scope.GLOBAL} | {s.value: s for s in Scope}
+
+
+def as_scope(scope: str | Scope) -> Scope:
+    """Return the memory scope called `scope`; static and dynamic shared memory are one.
+
+    Raises
+    ------
+    FrontendValueError
+        If there is no such scope.
+    """
+    if isinstance(scope, Scope):
+        return scope
+    if scope not in _SCOPES:
+        raise FrontendValueError(
+            f"there is no memory scope {scope!r}",
+            span=_span(),
+            hint=f"use one of {', '.join(sorted(s for s in _SCOPES if s))}",
+        )
+    return _SCOPES[scope]
+
+
+def _span() -> Span | None:
+    builder = active()
+    return None if builder is None else builder.span

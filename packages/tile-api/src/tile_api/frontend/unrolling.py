@@ -1,0 +1,96 @@
+"""Writing out the rounds of a loop in the IR."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tile_core.errors import ControlFlowError, Span
+from tile_core.ir import arith
+from tile_core.ir.expr import Binary, Const, Expr, Select, Unary, Var
+from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.stmt import (
+    Alloc,
+    Break,
+    Continue,
+    For,
+    If,
+    Let,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+)
+
+
+def unrolled(var: Var, rounds: range, body: Seq, span: Span | None) -> tuple[Stmt, ...]:
+    """Return one copy of `body` per round, with `var` replaced by its value.
+
+    Every copy has its own names and allocations; what becomes constant is folded.
+
+    Raises
+    ------
+    ControlFlowError
+        If the body leaves the loop early.
+    """
+    for jump in _jumps(body):
+        raise ControlFlowError(
+            "`break` and `continue` are not possible in a loop that is unrolled explicitly",
+            span=jump.span or span,
+            hint="leave out explicit=True",
+        )
+    copies: list[Stmt] = []
+    for value in rounds:
+        copy = _copied(body, {var: arith.const(value, var.dtype)})
+        copies += [copy] if any(isinstance(s, (Let, Alloc)) for s in copy.body) else copy.body
+    return tuple(copies)
+
+
+def _jumps(stmt: Stmt) -> list[Node]:
+    """Return the `break`s and `continue`s that belong to this loop."""
+    match stmt:
+        case Break() | Continue():
+            return [stmt]
+        case Seq(body=body):
+            return [jump for item in body for jump in _jumps(item)]
+        case If(then=then, otherwise=otherwise):
+            return _jumps(then) + ([] if otherwise is None else _jumps(otherwise))
+    return []
+
+
+def _copied(body: Seq, mapping: dict[Node, Node]) -> Seq:
+    """Return `body` with new names for everything it binds, and `mapping` applied."""
+    mapping = dict(mapping)
+    for node in walk(body):
+        match node:
+            case Let(var=bound):
+                mapping[bound] = replace(bound)
+            case Alloc(buffer=buffer):
+                mapping[buffer] = replace(buffer)
+            case For(var=bound) | Pipelined(var=bound):
+                mapping[bound] = replace(bound)
+            case Parallel(vars=bounds):
+                mapping.update({b: replace(b) for b in bounds})
+
+    def rule(node: Node) -> Node:
+        if node in mapping:
+            return mapping[node]
+        match node:
+            case Binary(op=op, a=a, b=b) if _foldable(a, b):
+                return arith.binary(op, a, b)
+            case Unary(op=op, a=a) if _foldable(a):
+                return arith.unary(op, a)
+            case Select(cond=cond, then=then, otherwise=otherwise, lazy=lazy) if _foldable(cond):
+                return arith.select(cond, then, otherwise, lazy=lazy)
+            case If(cond=Const(value=known), then=then, otherwise=otherwise):
+                return then if known else (otherwise or Seq(()))
+        return node
+
+    result = rewrite(body, rule)
+    assert isinstance(result, Seq)
+    return result
+
+
+def _foldable(*operands: Expr) -> bool:
+    return any(isinstance(o, Const) for o in operands)
+
+

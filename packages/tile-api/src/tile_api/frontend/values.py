@@ -1,0 +1,409 @@
+"""What users hold in a kernel: buffers, mutable scalars, and conversions to tile IR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_api.frontend.builder import active, current
+from tile_api.frontend.indexing import ResolvedIndex, resolve_index
+from tile_core.dtypes import DType
+from tile_core.errors import (
+    ControlFlowError,
+    FrontendTypeError,
+    IndexMismatch,
+    MutationError,
+    Span,
+)
+from tile_core.ir import arith
+from tile_core.ir.buffer import Buffer, Region, whole
+from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Extent, Load, UnaryOp
+from tile_core.ir.stmt import Store
+
+
+class BufferValue:
+    """A buffer as the user sees it: a name to index, slice and hand to tile operators.
+
+    Parameters
+    ----------
+    buffer
+        The buffer of tile IR that this stands for.
+    """
+
+    __slots__ = ("buffer",)
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+
+    @property
+    def name(self) -> str:
+        """The name it was declared under."""
+        return self.buffer.name
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        """Extents in elements: ints where static, expressions otherwise."""
+        return self.buffer.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self.buffer.rank
+
+    @property
+    def dtype(self) -> DType:
+        """Element type, as the object `T.float32` and its like are."""
+        return _language_dtype(self.buffer.dtype)
+
+    @property
+    def strides(self) -> tuple[Extent, ...]:
+        """Distances in elements; those of row-major order unless declared."""
+        if self.buffer.strides is not None:
+            return self.buffer.strides
+        strides: list[Extent] = []
+        step: Extent = 1
+        for extent in reversed(self.buffer.shape):
+            strides.append(step)
+            step = extent * step
+        return tuple(reversed(strides))
+
+    def scope(self) -> str:
+        """Return the memory scope under TileLang's name, such as "local.fragment"."""
+        return self.buffer.scope.value
+
+    @property
+    def data(self) -> Expr:
+        """The address of the first element."""
+        return self.access_ptr("rw")
+
+    def access_ptr(self, access: str = "rw", *indices: Any) -> Expr:
+        """Return the address of ``self[indices]`` (of the first element without indices).
+
+        Parameters
+        ----------
+        access
+            "r", "w" or "rw": what is done through the pointer.
+        """
+        if access not in ("r", "w", "rw"):
+            raise FrontendTypeError(
+                f"access {access!r} is not one of 'r', 'w', 'rw'", span=_span()
+            )
+        where = resolve_index(self.buffer, indices or (0,) * self.buffer.rank).indices
+        return AddressOf(self.buffer, where, access, span=_span())
+
+    def __getitem__(self, index: Any) -> Any:
+        return load(self.buffer, index, _span())
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        store(self.buffer, index, value)
+
+    def __len__(self) -> int:
+        raise FrontendTypeError(
+            f"len() of the buffer {self.name!r} is not supported in a kernel",
+            span=_span(),
+            hint=f"use {self.name}.shape[0]",
+        )
+
+    def __iter__(self) -> Any:
+        raise FrontendTypeError(
+            f"the buffer {self.name!r} cannot be iterated over",
+            span=_span(),
+            hint=f"loop over its indices: for i in T.serial({self.name}.shape[0])",
+        )
+
+    def __bool__(self) -> bool:
+        raise FrontendTypeError(
+            f"the buffer {self.name!r} has no truth value",
+            span=_span(),
+            hint=f"compare an element, as in `{self.name}[0] != 0`, or test `is not None`",
+        )
+
+    def __repr__(self) -> str:
+        buffer = self.buffer
+        shape = ", ".join(str(e) if isinstance(e, int) else "?" for e in buffer.shape)
+        return f"<{buffer.scope.value} buffer {buffer.name}: {buffer.dtype}[{shape}]>"
+
+
+class VarHandle:
+    """A place that a name stands for: an `alloc_var`, or an element passed as `T.Ref`.
+
+    Reading it in an expression loads the place; assigning a number or an expression to the
+    name stores to it.
+    """
+
+    __slots__ = ("buffer", "claimed", "indices")
+
+    def __init__(self, buffer: Buffer, indices: tuple[Expr, ...], *, claimed: bool) -> None:
+        self.buffer = buffer
+        self.indices = indices
+        self.claimed = claimed  # whether a name owns it: reading that name gives the value
+
+    def __tile_expr__(self) -> Expr:
+        return Load(self.buffer, self.indices, span=_span())
+
+    def store(self, value: Any) -> None:
+        """Emit the assignment of `value`, converted to the element type."""
+        expr = arith.cast(as_value(value, self.buffer.dtype), self.buffer.dtype)
+        current().emit(Store(self.buffer, self.indices, expr))
+
+    @property
+    def name(self) -> str:
+        """The name it was declared under."""
+        return self.buffer.name
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return _language_dtype(self.buffer.dtype)
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
+        """``(1,)``: one element."""
+        return (1,)
+
+    def scope(self) -> str:
+        """Return the memory scope of the place."""
+        return self.buffer.scope.value
+
+    @property
+    def data(self) -> Expr:
+        """The address of the place."""
+        return AddressOf(self.buffer, self.indices, "rw", span=_span())
+
+    def _element(self, index: Any) -> None:
+        first = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+        if isinstance(first, Const):
+            first = first.value
+        if not isinstance(first, int) or first != 0:
+            raise IndexMismatch(
+                f"the variable {self.name!r} is a single element",
+                span=_span(),
+                hint=f"use {self.name} or {self.name}[0]",
+            )
+
+    def __getitem__(self, index: Any) -> Expr:
+        self._element(index)
+        return self.__tile_expr__()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._element(index)
+        self.store(value)
+
+    def __bool__(self) -> bool:
+        raise ControlFlowError(
+            f"the value of {self.name!r} is not known while the kernel is traced",
+            span=_span(),
+            hint="use `if` in the kernel body, or T.if_then_else(cond, a, b)",
+        )
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+    def __repr__(self) -> str:
+        return f"<variable {self.name}: {self.buffer.dtype}>"
+
+    def astype(self, dtype: str) -> Expr:
+        """Return the value converted to `dtype`."""
+        return arith.cast(self.__tile_expr__(), dtype)
+
+    def __iter__(self) -> Any:
+        yield self.__tile_expr__()
+
+    def __neg__(self) -> Expr:
+        return arith.unary(UnaryOp.NEG, self.__tile_expr__())
+
+    def __pos__(self) -> Expr:
+        return self.__tile_expr__()
+
+    def __invert__(self) -> Expr:
+        return arith.unary(UnaryOp.BITNOT, self.__tile_expr__())
+
+    def __abs__(self) -> Expr:
+        return arith.call("abs", self.__tile_expr__())
+
+    def __eq__(self, other: Any) -> Any:
+        return _operate(BinaryOp.EQ, self, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return _operate(BinaryOp.NE, self, other)
+
+
+def _operate(op: BinaryOp, left: Any, right: Any) -> Expr:
+    a = left.__tile_expr__() if isinstance(left, VarHandle) else left
+    b = right.__tile_expr__() if isinstance(right, VarHandle) else right
+    return arith.binary(op, a, b)
+
+
+_OPERATORS = {
+    "add": BinaryOp.ADD,
+    "sub": BinaryOp.SUB,
+    "mul": BinaryOp.MUL,
+    "truediv": BinaryOp.DIV,
+    "floordiv": BinaryOp.FLOORDIV,
+    "mod": BinaryOp.FLOORMOD,
+    "and": BinaryOp.BITAND,
+    "or": BinaryOp.BITOR,
+    "xor": BinaryOp.BITXOR,
+    "lshift": BinaryOp.SHL,
+    "rshift": BinaryOp.SHR,
+    "lt": BinaryOp.LT,
+    "le": BinaryOp.LE,
+    "gt": BinaryOp.GT,
+    "ge": BinaryOp.GE,
+}
+
+
+def _install_operators() -> None:
+    """Give `VarHandle` the operators of `Expr`, in both directions."""
+
+    def method(op: BinaryOp, swapped: bool) -> Any:
+        if swapped:
+            return lambda self, other: _operate(op, other, self)
+        return lambda self, other: _operate(op, self, other)
+
+    for name, op in _OPERATORS.items():
+        setattr(VarHandle, f"__{name}__", method(op, False))
+        if not op.is_comparison:
+            setattr(VarHandle, f"__r{name}__", method(op, True))
+
+
+_install_operators()
+
+
+def _span() -> Span | None:
+    builder = active()
+    return None if builder is None else builder.span
+
+
+def _language_dtype(dtype: DType) -> DType:
+    """Return the callable dtype object of the language for `dtype`."""
+    from tile_api.frontend.types import user_dtype
+
+    return user_dtype(dtype)
+
+
+def load(buffer: Buffer, index: Any, span: Span | None) -> Load | Region:
+    """Return the element ``buffer[index]``, or a region if any part of `index` is a slice."""
+    where = resolve_index(buffer, index)
+    if where.is_element:
+        return Load(buffer, where.indices, span=span)
+    return Region(buffer, where.starts, where.extents, span=span)
+
+
+def store(buffer: Buffer, index: Any, value: Any) -> None:
+    """Emit ``buffer[index] = value``; the value is converted to the element type.
+
+    Raises
+    ------
+    MutationError
+        If `index` selects more than one element.
+    """
+    builder = current()
+    where = resolve_index(buffer, index)
+    if not where.is_element:
+        raise MutationError(
+            f"a slice of {buffer.name!r} cannot be assigned to",
+            span=builder.span,
+            hint="use T.copy(src, dst) for tiles and T.fill(dst, value) for one value, or assign "
+            "elements in a T.Parallel loop",
+        )
+    builder.emit(Store(buffer, where.indices, _stored(buffer, where, value)))
+
+
+def _stored(buffer: Buffer, where: ResolvedIndex, value: Any) -> Expr:
+    expr = as_value(value, buffer.dtype)
+    lanes = where.indices[-1].dtype.lanes if where.indices else 1
+    return arith.cast(expr, buffer.dtype if lanes == 1 else buffer.dtype.with_lanes(lanes))
+
+
+def as_value(x: Any, like: DType | None = None) -> Expr:
+    """Return `x` as a scalar expression; variables are read.
+
+    Raises
+    ------
+    FrontendTypeError
+        If `x` is a buffer, a region, or no value at all.
+    """
+    if isinstance(x, Expr):
+        return x
+    if isinstance(x, VarHandle):
+        return x.__tile_expr__()
+    if isinstance(x, (BufferValue, Buffer, Region)):
+        name = x.buffer.name if isinstance(x, (BufferValue, Region)) else x.name
+        what = "a region of the buffer" if isinstance(x, Region) else "the whole buffer"
+        raise FrontendTypeError(
+            f"{what} {name!r} is used where a single value is needed",
+            span=_span(),
+            hint=f"index one element, as in {name}[i], or use a tile operator such as T.copy",
+        )
+    return arith.as_expr(x, like)
+
+
+def as_region(x: Any, what: str) -> Region:
+    """Return the region that an operand of a tile operator stands for.
+
+    A whole buffer gives the region of all of it; an element ``A[i, j]`` the region at that
+    head address; a region itself.
+
+    Parameters
+    ----------
+    what
+        The operand's role, for the message, such as "the source of T.copy".
+
+    Raises
+    ------
+    FrontendTypeError
+        If `x` is none of these.
+    """
+    if isinstance(x, Region):
+        return x
+    if isinstance(x, BufferValue):
+        return whole(x.buffer)
+    if isinstance(x, Buffer):
+        return whole(x)
+    if isinstance(x, VarHandle):
+        return _element(x.buffer, x.indices, None)
+    if isinstance(x, Load):
+        return _element(x.buffer, x.indices, x.span)
+    raise FrontendTypeError(
+        f"{what} must be a buffer, a region A[a:b, c] or an element A[i, j], got "
+        f"{_describe(x)}",
+        span=_span(),
+        hint="allocate it with T.alloc_shared or T.alloc_fragment, or make it a parameter",
+    )
+
+
+def _element(buffer: Buffer, indices: tuple[Expr, ...], span: Span | None) -> Region:
+    starts = tuple(int(i.value) if isinstance(i, Const) else i for i in indices)
+    return Region(buffer, starts, (1,) * len(starts), is_element=True, span=span)
+
+
+def as_buffer(x: Any, what: str = "the operand") -> Buffer:
+    """Return the buffer that `x` is, or is all of.
+
+    Raises
+    ------
+    FrontendTypeError
+        If `x` is not a whole buffer.
+    """
+    if isinstance(x, (BufferValue, VarHandle)):
+        return x.buffer
+    if isinstance(x, Buffer):
+        return x
+    if isinstance(x, Region) and x.is_whole:
+        return x.buffer
+    raise FrontendTypeError(
+        f"{what} must be a whole buffer, got {_describe(x)}",
+        span=_span(),
+        hint="pass the name of the buffer without an index",
+    )
+
+
+def _describe(x: object) -> str:
+    if isinstance(x, Expr):
+        return f"a {x.dtype} value"
+    if isinstance(x, Region):
+        return f"a region of {x.buffer.name!r}"
+    return f"{type(x).__name__} {x!r}"
+
+
+__all__ = ["BufferValue", "VarHandle", "as_buffer", "as_region", "as_value", "load", "store"]

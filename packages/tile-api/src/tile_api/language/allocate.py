@@ -1,0 +1,293 @@
+"""Allocation of tiles, thread-private arrays, variables, workspaces and outputs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tile_api.frontend.builder import Builder, current
+from tile_api.frontend.types import as_dtype, as_scope, as_shape
+from tile_api.frontend.values import BufferValue, VarHandle, as_value
+from tile_core.dtypes import DType, dtype_of
+from tile_core.errors import FrontendTypeError, FrontendValueError, ScopeError
+from tile_core.ir import arith
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import Const, Expr, Extent
+from tile_core.ir.stmt import Alloc, Hint
+
+_LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
+
+
+def _inside(what: str) -> Builder:
+    builder = current()
+    if builder.launch is None:
+        raise ScopeError(
+            f"{what} can only be used inside `with T.Kernel(...)`",
+            span=builder.span,
+            hint="allocate in the body of the launch; T.empty and T.alloc_global work outside",
+        )
+    return builder
+
+
+def _static_shape(shape: Any, what: str) -> tuple[Extent, ...]:
+    extents = as_shape(shape, f"the shape given to {what}")
+    for k, extent in enumerate(extents):
+        if not isinstance(extent, int):
+            raise FrontendTypeError(
+                f"extent {k} given to {what} is known only at run time",
+                span=current().span,
+                hint="tiles have compile-time extents: allocate the largest and use part of it",
+            )
+    return extents
+
+
+def _allocate(builder: Builder, buffer: Buffer) -> BufferValue:
+    builder.emit(Alloc(buffer))
+    return BufferValue(buffer)
+
+
+def _tile(what: str, default_name: str, shape: Any, dtype: Any, scope: str) -> BufferValue:
+    builder = _inside(what)
+    buffer = Buffer(
+        builder.take_hint(default_name),
+        _static_shape(shape, what),
+        as_dtype(dtype, f"the dtype given to {what}"),
+        as_scope(scope),
+        span=builder.span,
+    )
+    return _allocate(builder, buffer)
+
+
+def alloc_shared(shape: Any, dtype: Any, scope: str = "shared.dyn") -> BufferValue:
+    """Allocate a tile that all threads of the block share. Contents are undefined.
+
+    Parameters
+    ----------
+    shape
+        An int or a sequence of ints, in elements.
+    """
+    return _tile("T.alloc_shared", "shared", shape, dtype, scope)
+
+
+def alloc_fragment(shape: Any, dtype: Any, scope: str = "local.fragment") -> BufferValue:
+    """Allocate a tile spread over the registers of the block's threads. Contents are undefined.
+
+    `shape` is that of the whole tile; how it is spread is inferred.
+    """
+    return _tile("T.alloc_fragment", "fragment", shape, dtype, scope)
+
+
+def alloc_local(shape: Any, dtype: Any, scope: str = "local") -> BufferValue:
+    """Allocate an array that each thread has for itself. Contents are undefined."""
+    return _tile("T.alloc_local", "local", shape, dtype, scope)
+
+
+def alloc_buffer(
+    shape: Any, dtype: Any = "float32", data: Any = None, scope: str = "global", **_: Any
+) -> BufferValue:
+    """Allocate a buffer in any scope, under its name in TVM; prefer the other functions."""
+    place = as_scope(scope)
+    if place is Scope.GLOBAL:
+        return alloc_global(shape, dtype)
+    return _tile("T.alloc_buffer", "buffer", shape, dtype, scope)
+
+
+def alloc_global(shape: Any, dtype: Any) -> BufferValue:
+    """Allocate a global workspace for the duration of a launch. Contents are undefined.
+
+    `shape` may contain run-time expressions.
+    """
+    builder = current()
+    buffer = Buffer(
+        builder.take_hint("workspace"),
+        as_shape(shape, "the shape given to T.alloc_global"),
+        as_dtype(dtype, "the dtype given to T.alloc_global"),
+        Scope.GLOBAL,
+        workspace=True,
+        span=builder.span,
+    )
+    return _allocate(builder, buffer)
+
+
+def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var") -> VarHandle:
+    """Allocate a variable: a name that assignments store to and expressions read.
+
+    ``T.alloc_var(dtype)``, ``(dtype, init)``, ``(dtype, init, scope)`` and ``(dtype, scope)``
+    are accepted; a lone string is a scope.
+
+    Parameters
+    ----------
+    dtype
+        Element type; assigned values are converted to it.
+    init
+        A number or expression stored at once. Without it the value is undefined.
+
+    Raises
+    ------
+    FrontendValueError
+        If `dtype` cannot hold the number `init`.
+    """
+    builder = _inside("T.alloc_var")
+    element = as_dtype(dtype, "the dtype given to T.alloc_var")
+    init, scope = _var_arguments(args, init, scope)
+    buffer = Buffer(
+        builder.take_hint("var"), (1,), element, as_scope(scope), span=builder.span
+    )
+    builder.emit(Alloc(buffer))
+    result = VarHandle(buffer, (arith.const(0),), claimed=False)
+    if init is not None:
+        result.store(_fitting(init, element))
+    return result
+
+
+def _var_arguments(args: tuple[Any, ...], init: Any, scope: str) -> tuple[Any, str]:
+    if len(args) > 2:
+        raise FrontendTypeError(
+            f"T.alloc_var takes at most 3 positional arguments, got {len(args) + 1}",
+            span=current().span,
+            hint="write T.alloc_var(dtype, init=value)",
+        )
+    if len(args) == 2:
+        return args[0], args[1]
+    if args and isinstance(args[0], str) and not isinstance(args[0], DType):
+        return init, args[0]
+    return (args[0] if args else init), scope
+
+
+def _fitting(value: Any, dtype: DType) -> Expr:
+    """Return an initialiser, if it is a number then only if `dtype` can hold it."""
+    number = value.value if isinstance(value, Const) else value
+    if isinstance(number, (int, float)) and not isinstance(number, bool):
+        fits = True
+        if dtype.is_int:
+            low, high = arith.integer_bounds(dtype)
+            fits = math.isfinite(number) and low <= number <= high
+        elif math.isfinite(number):
+            fits = abs(number) <= _LARGEST.get(dtype.base, math.inf)
+        if not fits:
+            raise FrontendValueError(
+                f"the initial value {number} cannot be represented in {dtype}",
+                span=current().span,
+                hint="use a wider dtype, or T.infinity(dtype) for an unbounded start",
+            )
+    return as_value(value, dtype)
+
+
+def alloc_reducer(
+    shape: Any, dtype: Any, op: str = "sum", replication: str | None = None
+) -> BufferValue:
+    """Allocate an accumulator tile for a reduction over all threads.
+
+    Without `replication` the tile is used with `T.reducer_init`, `T.reducer_update` and
+    `T.finalize_reducer` only. With ``replication="all"`` or ``"none"`` (deprecated) it is an
+    ordinary fragment, updated in `T.Parallel` loops and then finalised in place.
+
+    Parameters
+    ----------
+    op
+        "sum", "max", "min", or without `replication` "bitand", "bitor", "bitxor".
+
+    Raises
+    ------
+    FrontendValueError
+        For an unknown `op` or `replication`, or a bit operation on floats.
+    """
+    builder = _inside("T.alloc_reducer")
+    plain, bits = ("sum", "max", "min"), ("bitand", "bitor", "bitxor")
+    element = as_dtype(dtype, "the dtype given to T.alloc_reducer")
+    if replication not in (None, "all", "none"):
+        raise FrontendValueError(
+            f"replication must be None, 'all' or 'none', got {replication!r}",
+            span=builder.span,
+            hint="leave it out",
+        )
+    allowed = plain if replication is not None else (*plain, *bits)
+    if op not in allowed:
+        raise FrontendValueError(
+            f"a reducer cannot compute {op!r}",
+            span=builder.span,
+            hint=f"use one of {', '.join(allowed)}",
+        )
+    if op in bits and not element.is_int:
+        raise FrontendValueError(
+            f"{op!r} works on integers, not on {element}",
+            span=builder.span,
+            hint="use an integer dtype",
+        )
+    scope = Scope.REDUCER if replication is None else Scope.FRAGMENT
+    value = _tile("T.alloc_reducer", "reducer", shape, element, scope.value)
+    builder.reducers[value.buffer] = op
+    builder.emit(Hint("reducer", (value.name, op)))
+    return value
+
+
+def alloc_barrier(arrive_count: Any) -> BufferValue:
+    """Allocate transaction barriers of a block: one, or one per entry of a list.
+
+    Parameters
+    ----------
+    arrive_count
+        Threads that arrive before a phase completes; a positive int or a list of them.
+    """
+    builder = _inside("T.alloc_barrier")
+    counts = list(arrive_count) if isinstance(arrive_count, (list, tuple)) else [arrive_count]
+    for count in counts:
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise FrontendValueError(
+                f"the arrival count of a barrier must be a positive integer, got {count!r}",
+                span=builder.span,
+                hint="write T.alloc_barrier(128), or T.alloc_barrier([128] * stages)",
+            )
+    name = builder.take_hint("barrier")
+    buffer = Buffer(name, (len(counts),), dtype_of("uint64"), Scope.BARRIER, span=builder.span)
+    value = _allocate(builder, buffer)
+    builder.emit(Hint("barrier_counts", (name, *counts)))
+    return value
+
+
+def empty(*args: Any, dtype: Any = None) -> BufferValue:
+    """Declare an output: a contiguous tensor that the runtime allocates and the call returns.
+
+    ``T.empty(M, N, dtype=…)``, ``T.empty((M, N), "float16")`` and ``T.empty([M, N], dtype)``
+    are accepted. Contents are undefined until written. Every output must be returned.
+
+    Raises
+    ------
+    ScopeError
+        Outside a kernel function, or inside its ``with T.Kernel``.
+    """
+    builder = current()
+    if builder.launch is not None:
+        raise ScopeError(
+            "T.empty declares an output and must stand before `with T.Kernel(...)`",
+            span=builder.span,
+            hint="move it up, or use T.alloc_shared or T.alloc_fragment for a tile",
+        )
+    if len(args) == 2 and isinstance(args[1], (str, DType)) and dtype is None:
+        shape, dtype = args
+    elif len(args) == 1:
+        (shape,) = args
+    else:
+        shape = args
+    buffer = Buffer(
+        builder.take_hint("output"),
+        as_shape(shape, "the shape given to T.empty"),
+        as_dtype("float32" if dtype is None else dtype, "the dtype given to T.empty"),
+        Scope.GLOBAL,
+        span=builder.span,
+    )
+    builder.outputs.append(buffer)
+    return BufferValue(buffer)
+
+
+__all__ = [
+    "alloc_barrier",
+    "alloc_buffer",
+    "alloc_fragment",
+    "alloc_global",
+    "alloc_local",
+    "alloc_reducer",
+    "alloc_shared",
+    "alloc_var",
+    "empty",
+]

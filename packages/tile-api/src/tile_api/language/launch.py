@@ -1,0 +1,311 @@
+"""Kernel launches: `with T.Kernel(...)`, and what the body can ask about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_api.frontend.builder import BlockKind, Builder, Frame, active, current
+from tile_api.frontend.loopspec import index_bounds
+from tile_core.errors import (
+    ControlFlowError,
+    FrontendTypeError,
+    FrontendValueError,
+    ScopeError,
+    Span,
+)
+from tile_core.ir.arith import INT32
+from tile_core.ir.buffer import static_value
+from tile_core.ir.expr import Expr, Var
+from tile_core.ir.interval import Interval, interval
+from tile_core.ir.stmt import Launch
+
+
+class KernelLaunchFrame(Frame):
+    """A launch being traced.
+
+    Attributes
+    ----------
+    grid
+        Extents, x first.
+    threads
+        Three extents, padded with 1.
+    block_vars, thread_vars
+        The indices of the block in the grid and of the thread in the block.
+    """
+
+    def __init__(
+        self,
+        grid: tuple[Expr, ...],
+        threads: tuple[int, int, int],
+        cluster: tuple[int, ...],
+        prelude: str | None,
+    ) -> None:
+        self.grid = grid
+        self.threads = threads
+        self.cluster = cluster
+        self.prelude = prelude
+        self.block_vars: tuple[Var, ...] = ()
+        self.thread_vars: tuple[Var, Var, Var] = _thread_vars(None)
+        self.span: Span | None = None
+
+    @staticmethod
+    def Current() -> KernelLaunchFrame | None:  # noqa: N802 - TileLang's name
+        """Return the launch being traced, or None."""
+        builder = active()
+        return None if builder is None else builder.launch
+
+    def enter(self, builder: Builder, names: tuple[str, ...]) -> Any:
+        """Begin the launch and return its block index or indices."""
+        if builder.launch is not None:
+            raise ControlFlowError(
+                "T.Kernel cannot be nested inside another T.Kernel",
+                span=builder.span,
+                hint="write the launches one after the other: they run in order",
+            )
+        if builder.is_dynamic:
+            raise ControlFlowError(
+                "T.Kernel cannot stand in a run-time `if` or loop",
+                span=builder.span,
+                hint="put the condition or loop inside the kernel body",
+            )
+        if builder.eager is not None:
+            builder.eager.reached_kernel()
+        self.span = builder.span
+        self.thread_vars = _thread_vars(self.span)
+        chosen = names if len(names) == len(self.grid) else ("bx", "by", "bz")
+        self.block_vars = tuple(
+            Var(name, extent.dtype, span=self.span)
+            for name, extent in zip(chosen, self.grid, strict=False)
+        )
+        for var, extent in zip(self.block_vars, self.grid, strict=True):
+            high = interval(extent, builder.ranges).high
+            builder.ranges[var] = Interval(0, None if high is None else high - 1)
+        for var, count in zip(self.thread_vars, self.threads, strict=True):
+            builder.ranges[var] = Interval(0, count - 1)
+        if self.prelude is not None and self.prelude not in builder.sources:
+            builder.sources.append(self.prelude)
+        builder.open(BlockKind.LAUNCH)
+        builder.launch = self
+        return self.block_vars[0] if len(self.block_vars) == 1 else self.block_vars
+
+    def exit(self, builder: Builder) -> None:
+        """End the launch."""
+        body = builder.close()
+        builder.launch = None
+        builder.emit(
+            Launch(
+                self.block_vars,
+                self.grid,
+                self.thread_vars,
+                self.threads,
+                body,
+                self.cluster,
+                span=self.span,
+            )
+        )
+
+    @property
+    def blocks(self) -> list[Any]:
+        """The grid extents: ints where static."""
+        return [e if (v := static_value(e)) is None else v for e in self.grid]
+
+
+def _thread_vars(span: Span | None) -> tuple[Var, Var, Var]:
+    return (
+        Var("tx", INT32, span=span),
+        Var("ty", INT32, span=span),
+        Var("tz", INT32, span=span),
+    )
+
+
+def Kernel(  # noqa: N802 - TileLang's name
+    *blocks: Any,
+    threads: Any = None,
+    prelude: str | None = None,
+    cluster_dims: Any = None,
+    is_cpu: bool | None = None,
+) -> KernelLaunchFrame:
+    """Launch the body once per block of a grid: ``with T.Kernel(gx, gy) as (bx, by):``.
+
+    Parameters
+    ----------
+    blocks
+        Up to three grid extents, x (fastest) first; ints or integer expressions. None at all
+        means a single block.
+    threads
+        Threads per block: an int or up to three of them. 128 by default.
+    prelude
+        C text to compile along with the kernel.
+    cluster_dims
+        Extents of a cluster of blocks, on machines that have them.
+    is_cpu
+        Accepted from old programs; launches mean the same on every target.
+
+    Raises
+    ------
+    ScopeError
+        Outside a kernel function.
+    FrontendValueError
+        For more than three extents, or threads that are not positive.
+    """
+    builder = current()
+    if is_cpu is not None:
+        builder.warn("is_cpu is deprecated and ignored: launches mean the same on every target")
+    if len(blocks) == 1 and isinstance(blocks[0], (tuple, list)):
+        blocks = tuple(blocks[0])
+    if len(blocks) > 3:
+        raise FrontendValueError(
+            f"a grid has at most 3 extents, got {len(blocks)}",
+            span=builder.span,
+            hint="combine some: divide and take the remainder of one block index",
+        )
+    extents = blocks or (1,)
+    grid = index_bounds(*extents)
+    for extent in grid:
+        known = static_value(extent)
+        if known is not None and known <= 0:
+            raise FrontendValueError(
+                f"a grid extent must be positive, got {known}",
+                span=builder.span,
+                hint="use T.ceildiv(size, tile), which rounds up",
+            )
+    cluster = () if cluster_dims is None else _triple(cluster_dims, "cluster_dims")
+    return KernelLaunchFrame(grid, _threads(threads), cluster, prelude)
+
+
+def _threads(threads: Any) -> tuple[int, int, int]:
+    return _triple(128 if threads is None else threads, "threads")
+
+
+def _triple(value: Any, what: str) -> tuple[int, int, int]:
+    items = list(value) if isinstance(value, (tuple, list)) else [value]
+    span = current().span
+    if not 1 <= len(items) <= 3:
+        raise FrontendValueError(
+            f"{what} has 1 to 3 extents, got {len(items)}",
+            span=span,
+            hint=f"write {what}=128 or {what}=(16, 8)",
+        )
+    for item in items:
+        if isinstance(item, bool) or not isinstance(item, int):
+            raise FrontendTypeError(
+                f"{what} must be compile-time integers, got {item!r}",
+                span=span,
+                hint=f"write {what}=128 or {what}=(16, 8)",
+            )
+        if item <= 0:
+            raise FrontendValueError(
+                f"{what} must be positive, got {item}",
+                span=span,
+                hint=f"write {what}=128 or {what}=(16, 8)",
+            )
+    x, y, z = (*items, 1, 1)[:3]
+    return x, y, z
+
+
+def ClusterKernel(  # noqa: N802
+    *blocks: Any, cluster_dims: Any, threads: Any = None, prelude: str | None = None
+) -> KernelLaunchFrame:
+    """Launch like `Kernel`, with blocks grouped into clusters; needs a machine with clusters."""
+    return Kernel(*blocks, threads=threads, prelude=prelude, cluster_dims=cluster_dims)
+
+
+def require_launch(what: str) -> KernelLaunchFrame:
+    """Return the launch being traced.
+
+    Raises
+    ------
+    ScopeError
+        Outside ``with T.Kernel``; the message names `what` was used.
+    """
+    launch = current().launch
+    if launch is None:
+        raise ScopeError(
+            f"{what} can only be used inside `with T.Kernel(...)`",
+            span=current().span,
+            hint="move it into the body of the launch",
+        )
+    return launch
+
+
+def _pick(values: tuple[Any, ...], dim: int, what: str) -> Any:
+    if not isinstance(dim, int) or not 0 <= dim < len(values):
+        raise FrontendValueError(
+            f"{what} has dimensions 0 to {len(values) - 1}, got {dim!r}", span=current().span
+        )
+    return values[dim]
+
+
+def get_thread_binding(dim: int = 0) -> Var:
+    """Return the index of the thread along x (0), y (1) or z (2)."""
+    launch = require_launch("T.get_thread_binding")
+    var: Var = _pick(launch.thread_vars, dim, "the block of threads")
+    return var
+
+
+def get_thread_bindings() -> list[Var]:
+    """Return the three thread indices."""
+    return list(require_launch("T.get_thread_bindings").thread_vars)
+
+
+def get_block_binding(dim: int = 0) -> Var:
+    """Return the index of the block along grid dimension `dim`."""
+    launch = require_launch("T.get_block_binding")
+    var: Var = _pick(launch.block_vars, dim, "the grid")
+    return var
+
+
+def get_block_bindings() -> list[Var]:
+    """Return the block indices, one per grid extent."""
+    return list(require_launch("T.get_block_bindings").block_vars)
+
+
+def get_thread_extent(dim: int = 0) -> int:
+    """Return the number of threads along `dim`."""
+    launch = require_launch("T.get_thread_extent")
+    extent: int = _pick(launch.threads, dim, "the block of threads")
+    return extent
+
+
+def get_thread_extents() -> list[int]:
+    """Return the numbers of threads along x, y and z."""
+    return list(require_launch("T.get_thread_extents").threads)
+
+
+def get_block_extent(dim: int = 0) -> int:
+    """Return the number of blocks along grid dimension `dim`.
+
+    Raises
+    ------
+    FrontendValueError
+        If it is known only at run time.
+    """
+    launch = require_launch("T.get_block_extent")
+    extent = static_value(_pick(launch.grid, dim, "the grid"))
+    if extent is None:
+        raise FrontendValueError(
+            f"grid extent {dim} is known only at run time",
+            span=current().span,
+            hint="use the expression that was given to T.Kernel",
+        )
+    return extent
+
+
+def get_block_extents() -> list[int]:
+    """Return the numbers of blocks, one per grid extent."""
+    return [get_block_extent(k) for k in range(len(require_launch("T.get_block_extents").grid))]
+
+
+__all__ = [
+    "ClusterKernel",
+    "Kernel",
+    "KernelLaunchFrame",
+    "get_block_binding",
+    "get_block_bindings",
+    "get_block_extent",
+    "get_block_extents",
+    "get_thread_binding",
+    "get_thread_bindings",
+    "get_thread_extent",
+    "get_thread_extents",
+]

@@ -1,0 +1,502 @@
+"""Loops: serial, unrolled, vectorised, data-parallel, pipelined, persistent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tile_api.frontend.builder import Block, BlockKind, Builder, current
+from tile_api.frontend.control import emit_jump
+from tile_api.frontend.loopspec import LoopSpec, SerialLoop, index_bounds
+from tile_api.frontend.parallel import check_parallel_body, fuse_parallel
+from tile_api.frontend.unrolling import unrolled
+from tile_core.errors import FrontendTypeError, FrontendValueError, LayoutError, Span
+from tile_core.ir import arith
+from tile_core.ir.expr import Const, Expr, Var
+from tile_core.ir.interval import Interval, interval
+from tile_core.ir.stmt import If, LoopKind, Parallel as ParallelStmt, Pipelined as PipelinedStmt
+
+
+def _range(start: Any, stop: Any, step: Any, kind: LoopKind) -> SerialLoop:
+    if stop is None:
+        start, stop = 0, start
+    first, last, by = index_bounds(start, stop, 1 if step is None else step)
+    if isinstance(by, Const) and by.value == 0:
+        raise FrontendValueError(
+            "the step of a loop cannot be zero", span=_span(), hint="use a positive or negative step"
+        )
+    if not isinstance(by, Const):
+        current().warn(
+            "the step of this loop is known only at run time; it must not be zero then"
+        )
+    return SerialLoop(first, last, by, kind)
+
+
+def _span() -> Span | None:
+    return current().span
+
+
+def serial(
+    start: Any, stop: Any = None, step: Any = None, *, annotations: dict[str, Any] | None = None
+) -> LoopSpec:
+    """Loop over ``range(start, stop, step)`` at run time; with one argument from zero.
+
+    Parameters
+    ----------
+    step
+        May be negative; not zero.
+    annotations
+        Accepted as a hint to code generators; no effect on meaning.
+
+    Raises
+    ------
+    FrontendValueError
+        If `step` is zero.
+    FrontendTypeError
+        If a bound is not an integer.
+    """
+    _check_annotations(annotations)
+    return _range(start, stop, step, LoopKind.SERIAL)
+
+
+@dataclass(frozen=True)
+class _ExpandedLoop(SerialLoop):
+    """A loop whose rounds are written out in the IR."""
+
+    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
+        span = builder.span
+        var = Var(names[0] if names else "i", self.start.dtype, span=span)
+        builder.open(BlockKind.SERIAL)
+        yield var
+        for stmt in unrolled(var, self.rounds, builder.close(), span):
+            builder.emit(stmt)
+
+    @property
+    def rounds(self) -> range:
+        """The values of the index."""
+        bounds = (self.start, self.stop, self.step)
+        return range(*(int(b.value) for b in bounds if isinstance(b, Const)))
+
+
+def unroll(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    *,
+    explicit: bool = False,
+    unroll_factor: int | None = None,
+    annotations: dict[str, Any] | None = None,
+) -> LoopSpec:
+    """Loop like `serial`, asking the code generator to unroll.
+
+    Parameters
+    ----------
+    explicit
+        Write all rounds out in the IR, before anything else happens to the loop; the bounds
+        must then be compile-time integers.
+    unroll_factor
+        How many rounds to unroll; a hint. Excludes `explicit`.
+
+    Raises
+    ------
+    FrontendValueError
+        For a zero step, `explicit` together with `unroll_factor`, or explicit unrolling of
+        bounds known only at run time.
+    """
+    _check_annotations(annotations)
+    if unroll_factor is not None and (explicit or int(unroll_factor) < 1):
+        raise FrontendValueError(
+            "unroll_factor must be positive and excludes explicit=True",
+            span=_span(),
+            hint="give one of explicit=True and unroll_factor=n",
+        )
+    loop = _range(start, stop, step, LoopKind.UNROLL)
+    if not explicit:
+        return loop
+    if not all(isinstance(b, Const) for b in (loop.start, loop.stop, loop.step)):
+        raise FrontendValueError(
+            "a loop can be unrolled explicitly only if its bounds are compile-time integers",
+            span=_span(),
+            hint="leave out explicit=True",
+        )
+    return _ExpandedLoop(loop.start, loop.stop, loop.step, LoopKind.UNROLL)
+
+
+def vectorized(
+    start: Any, stop: Any = None, *, annotations: dict[str, Any] | None = None
+) -> LoopSpec:
+    """Loop like `serial`, asking for one vector instruction per statement."""
+    _check_annotations(annotations)
+    return _range(start, stop, None, LoopKind.VECTORIZED)
+
+
+def _check_annotations(annotations: object) -> None:
+    if annotations is not None and not isinstance(annotations, dict):
+        raise FrontendTypeError(
+            f"annotations must be a dict, got {annotations!r}",
+            span=_span(),
+            hint="leave them out: they have no effect on results",
+        )
+
+
+@dataclass(frozen=True)
+class _ParallelLoop(LoopSpec):
+    extents: tuple[Expr, ...]
+    coalesced_width: int | None
+    loop_layout: object | None
+
+    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
+        span = builder.span
+        vars_ = _index_vars(builder, self.extents, names, "ijklmnop", span)
+        builder.open(BlockKind.PARALLEL)
+        yield vars_[0] if len(vars_) == 1 else vars_
+        body = builder.close()
+        loop = fuse_parallel(
+            ParallelStmt(
+                vars_, self.extents, body, self.coalesced_width, self.loop_layout, span=span
+            )
+        )
+        if not builder.inside(BlockKind.PARALLEL):
+            check_parallel_body(loop)
+        builder.emit(loop)
+
+
+def _index_vars(
+    builder: Builder,
+    extents: tuple[Expr, ...],
+    names: tuple[str, ...],
+    defaults: str,
+    span: Span | None,
+) -> tuple[Var, ...]:
+    chosen = names if len(names) == len(extents) else tuple(defaults[: len(extents)])
+    result = []
+    for name, extent in zip(chosen, extents, strict=True):
+        var = Var(name, extent.dtype, span=span)
+        high = interval(extent, builder.ranges).high
+        builder.ranges[var] = Interval(0, None if high is None else high - 1)
+        result.append(var)
+    return tuple(result)
+
+
+def Parallel(  # noqa: N802 - TileLang's name
+    *extents: Any,
+    coalesced_width: int | None = None,
+    loop_layout: object | None = None,
+    prefer_async: bool | None = None,
+    annotations: dict[str, Any] | None = None,
+) -> LoopSpec:
+    """Run the body once per point of a box, in any order, spread over the block's threads.
+
+    Parameters
+    ----------
+    extents
+        One per index; a single one gives a single index. May be known only at run time.
+    coalesced_width
+        Elements per vector access to ask for.
+    loop_layout
+        A `T.Fragment` over as many dimensions as there are extents, which fixes the
+        distribution over threads.
+    prefer_async, annotations
+        Accepted as hints.
+
+    Raises
+    ------
+    FrontendValueError
+        Without extents, or for a width below 1.
+    ParallelBodyError
+        When the loop ends: if its body is not element-wise.
+    """
+    _check_annotations(annotations)
+    if not extents:
+        raise FrontendValueError(
+            "T.Parallel needs at least one extent",
+            span=_span(),
+            hint="write `for i, j in T.Parallel(M, N)`",
+        )
+    if coalesced_width is not None and (not isinstance(coalesced_width, int) or coalesced_width < 1):
+        raise FrontendValueError(
+            f"coalesced_width must be a positive integer, got {coalesced_width!r}", span=_span()
+        )
+    rank = getattr(loop_layout, "input_rank", None)
+    if rank is None and loop_layout is not None:
+        rank = len(getattr(loop_layout, "shape", extents))
+    if rank is not None and rank != len(extents):
+        raise LayoutError(
+            f"the loop_layout has {rank} dimensions, the loop {len(extents)}",
+            span=_span(),
+            hint="give a T.Fragment with one dimension per extent",
+        )
+    return _ParallelLoop(index_bounds(*extents), coalesced_width, loop_layout)
+
+
+def parallel(start: Any, stop: Any = None, *, annotations: dict[str, Any] | None = None) -> LoopSpec:
+    """Loop over ``range(start, stop)`` in any order: one dimension of `Parallel`."""
+    _check_annotations(annotations)
+    first, last = index_bounds(0, start) if stop is None else index_bounds(start, stop)
+    return _ShiftedParallel(first, _ParallelLoop((arith.as_expr(last - first),), None, None))
+
+
+@dataclass(frozen=True)
+class _ShiftedParallel(LoopSpec):
+    first: Expr
+    loop: _ParallelLoop
+
+    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
+        for index in self.loop.trace(builder, names):
+            yield self.first + index
+
+
+@dataclass(frozen=True)
+class _PipelinedLoop(LoopSpec):
+    start: Expr
+    stop: Expr
+    num_stages: int
+    order: tuple[int, ...]
+    stage: tuple[int, ...]
+
+    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
+        span = builder.span
+        var = Var(names[0] if names else "k", self.start.dtype, span=span)
+        low, high = interval(self.start, builder.ranges), interval(self.stop, builder.ranges)
+        builder.ranges[var] = Interval(low.low, None if high.high is None else high.high - 1)
+        builder.open(BlockKind.PIPELINED)
+        yield var
+        body = builder.close()
+        builder.emit(
+            PipelinedStmt(
+                var, self.start, self.stop, body, self.num_stages, self.order, self.stage, span=span
+            )
+        )
+
+
+def Pipelined(  # noqa: N802
+    start: Any,
+    stop: Any = None,
+    num_stages: int = 0,
+    order: Sequence[int] | None = None,
+    stage: Sequence[int] | None = None,
+    sync: object = None,
+    group: object = None,
+    annotations: dict[str, Any] | None = None,
+) -> LoopSpec:
+    """Loop over ``range(start, stop)``, overlapping copies into shared tiles with work.
+
+    The meaning is always that of the sequential loop.
+
+    Parameters
+    ----------
+    num_stages
+        How many versions of a copied tile may be in flight; 0 asks for no overlap.
+    order, stage
+        A schedule written by hand, one entry per statement; excludes `num_stages`.
+    sync, group, annotations
+        Accepted from older programs; no effect.
+
+    Raises
+    ------
+    FrontendValueError
+        For negative `num_stages`, or a schedule together with `num_stages`.
+    """
+    _check_annotations(annotations)
+    if not isinstance(num_stages, int) or num_stages < 0:
+        raise FrontendValueError(
+            f"num_stages must be an integer >= 0, got {num_stages!r}",
+            span=_span(),
+            hint="0 or 1 mean no overlap, 2 and more how many tiles are in flight",
+        )
+    by_hand = tuple(order or ()), tuple(stage or ())
+    if num_stages and any(by_hand):
+        raise FrontendValueError(
+            "num_stages and a schedule by order= and stage= exclude each other",
+            span=_span(),
+            hint="leave out num_stages: it follows from the stages",
+        )
+    if len(by_hand[0]) != len(by_hand[1]):
+        raise FrontendValueError(
+            f"order has {len(by_hand[0])} entries and stage has {len(by_hand[1])}",
+            span=_span(),
+            hint="give both, with one entry per statement of the body",
+        )
+    bounds = index_bounds(0, start) if stop is None else index_bounds(start, stop)
+    return _PipelinedLoop(*bounds, num_stages, *by_hand)
+
+
+@dataclass(frozen=True)
+class _Grid(LoopSpec):
+    extents: tuple[Expr, ...]
+
+    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
+        zero, one = arith.const(0, self.extents[0].dtype), arith.const(1, self.extents[0].dtype)
+        chosen = names if len(names) == len(self.extents) else tuple("ijklmnop")
+        loops = [
+            SerialLoop(zero, extent, one).trace(builder, (name,))
+            for name, extent in zip(chosen, self.extents, strict=False)
+        ]
+        indices = tuple(next(loop) for loop in loops)
+        yield indices[0] if len(indices) == 1 else indices
+        for loop in reversed(loops):
+            next(loop, None)
+
+
+def grid(*extents: Any) -> LoopSpec:
+    """Nest serial loops, one per extent; the last index runs fastest.
+
+    Raises
+    ------
+    FrontendValueError
+        Without extents.
+    """
+    if not extents:
+        raise FrontendValueError("T.grid needs at least one extent", span=_span())
+    return _Grid(index_bounds(*extents))
+
+
+@dataclass(frozen=True)
+class _ThreadLoop(LoopSpec):
+    extent: int
+    axis: int
+
+    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
+        from tile_api.language.launch import require_launch
+
+        yield require_launch("T.thread_binding").thread_vars[self.axis]
+
+
+def thread_binding(extent: int, thread: str = "threadIdx.x") -> LoopSpec:
+    """Run the body in every thread along one axis of the block; yields its index.
+
+    Raises
+    ------
+    FrontendValueError
+        If `thread` is not a thread axis or the block has another extent along it.
+    """
+    from tile_api.language.launch import require_launch
+
+    axes = {"threadIdx.x": 0, "threadIdx.y": 1, "threadIdx.z": 2}
+    launch = require_launch("T.thread_binding")
+    if thread not in axes:
+        raise FrontendValueError(
+            f"{thread!r} is not a thread axis", span=_span(), hint=f"use one of {', '.join(axes)}"
+        )
+    if launch.threads[axes[thread]] != extent:
+        raise FrontendValueError(
+            f"the block has {launch.threads[axes[thread]]} threads along {thread}, not {extent}",
+            span=_span(),
+            hint="loop over as many threads as T.Kernel(threads=...) starts",
+        )
+    return _ThreadLoop(extent, axes[thread])
+
+
+@dataclass(frozen=True)
+class _PersistentLoop(LoopSpec):
+    domain: tuple[Expr, ...]
+    wave_size: Expr
+    index: Expr
+    group_size: int
+
+    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
+        zero, one = arith.const(0), arith.const(1)
+        total: Expr = one
+        for extent in self.domain:
+            total = total * extent
+        waves = SerialLoop(zero, arith.as_expr(arith.ceildiv(total, self.wave_size)), one)
+        span = builder.span
+        for wave in waves.trace(builder, ("wave",)):
+            tile = builder.let("tile", self.index + wave * self.wave_size)
+            builder.ranges[tile] = Interval(0, None)
+            block = builder.open(BlockKind.BRANCH)
+            yield self._coordinates(builder, tile, names)
+            assert isinstance(block, Block)
+            builder.emit(If(tile < total, builder.close(), span=span))
+
+    def _coordinates(self, builder: Builder, tile: Var, names: tuple[str, ...]) -> Any:
+        """Name the coordinates of a tile; the last dimension is walked in groups."""
+        *front, last = self.domain
+        chosen = names if len(names) == len(self.domain) else tuple("ijklmnop")
+        rest: Expr = arith.const(1)
+        for extent in front:
+            rest = rest * extent
+        group = tile // (rest * self.group_size)
+        inside = tile % (rest * self.group_size)
+        start = group * self.group_size
+        width = arith.minimum(last - start, self.group_size)
+        where: list[Expr] = [start + inside % width]
+        inside = inside // width
+        for extent in reversed(front):
+            where.append(inside % extent)
+            inside = inside // extent
+        result = []
+        for name, value in zip(chosen, reversed(where), strict=False):
+            result.append(builder.let(name, value))
+            builder.ranges[result[-1]] = Interval(0, None)
+        return result[0] if len(result) == 1 else tuple(result)
+
+
+def Persistent(  # noqa: N802
+    domain: Sequence[Any],
+    wave_size: Any,
+    index: Any,
+    group_size: int = 8,
+    num_stages: int = 0,
+    *,
+    annotations: dict[str, Any] | None = None,
+) -> LoopSpec:
+    """Loop over the tiles of a box that belong to one of several persistent blocks.
+
+    Parameters
+    ----------
+    domain
+        Extents of the box of tiles; one index is yielded per extent.
+    wave_size
+        Number of blocks that share the tiles.
+    index
+        This block: it handles tiles ``index, index + wave_size, …`` inside the domain.
+    group_size
+        Tiles are walked in groups of this many along the last dimension, for locality; the
+        last group is narrower where the extent is not a multiple.
+
+    Raises
+    ------
+    FrontendValueError
+        If the domain is empty or `group_size` is not positive.
+    """
+    _check_annotations(annotations)
+    if not domain or not isinstance(group_size, int) or group_size < 1 or num_stages < 0:
+        raise FrontendValueError(
+            "T.Persistent needs a domain with at least one extent and a group_size >= 1",
+            span=_span(),
+            hint="write T.Persistent([m_tiles, n_tiles], wave_size, block_index)",
+        )
+    *extents, size, first = index_bounds(*domain, wave_size, index)
+    return _PersistentLoop(tuple(extents), size, first, group_size)
+
+
+def loop_break() -> None:
+    """Leave the innermost serial or `while` loop; `break` as a function.
+
+    Raises
+    ------
+    ControlFlowError
+        Outside such a loop.
+    """
+    emit_jump(current(), "break")
+
+
+Serial, Unroll, Vectorized = serial, unroll, vectorized
+
+__all__ = [
+    "Parallel",
+    "Persistent",
+    "Pipelined",
+    "Serial",
+    "Unroll",
+    "Vectorized",
+    "grid",
+    "loop_break",
+    "parallel",
+    "serial",
+    "thread_binding",
+    "unroll",
+    "vectorized",
+]

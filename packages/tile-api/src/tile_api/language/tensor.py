@@ -1,0 +1,200 @@
+"""Declarations of tensors and pointers: `T.Tensor`, `T.StridedTensor`, `T.ptr` …"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from tile_api.frontend.builder import KernelWarning, active
+from tile_api.frontend.types import PointerSpec, TensorSpec, as_dtype, tensor_spec
+from tile_api.frontend.values import BufferValue, as_value
+from tile_api.language.dtypes import dtype as dtype_class
+from tile_core.errors import FrontendTypeError, FrontendValueError, ShapeMismatch
+from tile_core.ir.buffer import Buffer as BufferNode, Scope
+from tile_core.ir.expr import Expr
+
+
+def _span() -> Any:
+    builder = active()
+    return None if builder is None else builder.span
+
+
+def _at_address(spec: TensorSpec, data: Any, name: str = "view") -> BufferValue:
+    """Return the tensor that `spec` describes at the address `data`."""
+    from tile_api.frontend.builder import current
+
+    if isinstance(data, BufferValue):
+        data = data.data
+    address = as_value(data)
+    if not (address.dtype.is_handle or str(address.dtype) in ("int64", "uint64")):
+        raise FrontendTypeError(
+            f"a tensor needs an address to lie at, got a {address.dtype} value",
+            span=_span(),
+            hint="pass buffer.data, a T.ptr parameter, or an element of a table of addresses",
+        )
+    builder = current()
+    node = BufferNode(
+        builder.take_hint(name),
+        spec.shape,
+        spec.dtype,
+        spec.scope,
+        spec.strides,
+        origin=address,
+        span=builder.span,
+    )
+    return BufferValue(node)
+
+
+class TensorType:
+    """The callable behind `T.Tensor` and its like.
+
+    ``T.Tensor(shape, dtype)`` and ``T.Tensor[shape, dtype]`` declare a parameter;
+    ``T.Tensor(shape, dtype, data=address)`` makes a tensor of memory that exists.
+    """
+
+    def __init__(self, name: str, scope: Scope) -> None:
+        self._name, self._scope = name, scope
+
+    def __call__(
+        self,
+        shape: Any,
+        dtype: Any = "float32",
+        data: Any = None,
+        scope: str | None = None,
+        *,
+        strides: Any = None,
+    ) -> Any:
+        """Declare a contiguous row-major tensor.
+
+        Parameters
+        ----------
+        shape
+            An int, an expression or a sequence of them, in elements.
+        data
+            An address: return a tensor that lies there instead of a declaration.
+        """
+        spec = tensor_spec(shape, dtype, strides=strides, scope=scope, default_scope=self._scope)
+        return spec if data is None else _at_address(spec, data)
+
+    def __getitem__(self, item: Any) -> TensorSpec:
+        """Declare a tensor: ``T.Tensor[shape, dtype]`` or ``T.Tensor[(N,)]``."""
+        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], (str, type)):
+            return tensor_spec(*item, default_scope=self._scope)
+        return tensor_spec(item, default_scope=self._scope)
+
+    def from_ptr(self, data: Any, shape: Any, dtype: Any = "float32", strides: Any = None) -> Any:
+        """Return the tensor of `shape` that lies at the address `data`."""
+        return self(shape, dtype, data, strides=strides)
+
+    def __repr__(self) -> str:
+        return f"T.{self._name}"
+
+
+class StridedTensorType(TensorType):
+    """The callable behind `T.StridedTensor`."""
+
+    def __call__(  # type: ignore[override]
+        self,
+        shape: Any,
+        strides: Any,
+        dtype: Any = "float32",
+        data: Any = None,
+        scope: str | None = None,
+    ) -> Any:
+        """Declare a tensor with strides, in elements; symbols are bound at the call.
+
+        Raises
+        ------
+        ShapeMismatch
+            If shape and strides differ in rank.
+        """
+        return super().__call__(shape, dtype, data, scope, strides=strides)
+
+    def __getitem__(self, item: Any) -> TensorSpec:
+        """Declare a tensor: ``T.StridedTensor[shape, strides, dtype]``."""
+        if not isinstance(item, tuple) or len(item) not in (2, 3):
+            raise ShapeMismatch(
+                "T.StridedTensor[...] takes a shape, strides and a dtype",
+                span=_span(),
+                hint='write T.StridedTensor[(M, N), (s, 1), "float32"]',
+            )
+        shape, strides, *rest = item
+        return tensor_spec(shape, *rest, strides=strides, default_scope=self._scope)
+
+
+class BufferType(TensorType):
+    """The callable behind `T.Buffer`, the deprecated spelling of `T.Tensor`."""
+
+    def __call__(  # type: ignore[override]
+        self,
+        shape: Any,
+        dtype: Any = "float32",
+        data: Any = None,
+        strides: Any = None,
+        elem_offset: Any = None,
+        scope: str | None = None,
+        align: int = 0,
+        offset_factor: int = 0,
+        buffer_type: str = "",
+        axis_separators: Any = None,
+    ) -> Any:
+        """Declare a tensor; alignment and offset factors are accepted and ignored.
+
+        Raises
+        ------
+        FrontendValueError
+            If a nonzero `elem_offset` is given: slice the tensor instead.
+        """
+        warnings.warn("T.Buffer is deprecated: use T.Tensor", KernelWarning, stacklevel=2)
+        if elem_offset is not None and not (isinstance(elem_offset, int) and elem_offset == 0):
+            raise FrontendValueError(
+                "elem_offset is not supported",
+                span=_span(),
+                hint="pass the address of the first element: T.make_tensor(address, shape, dtype)",
+            )
+        strides = strides or None
+        return super().__call__(shape, dtype, data, scope, strides=strides)
+
+    def __getitem__(self, item: Any) -> TensorSpec:
+        warnings.warn("T.Buffer is deprecated: use T.Tensor", KernelWarning, stacklevel=2)
+        return super().__getitem__(item)
+
+
+Tensor = TensorType("Tensor", Scope.GLOBAL)
+StridedTensor = StridedTensorType("StridedTensor", Scope.GLOBAL)
+Buffer = BufferType("Buffer", Scope.GLOBAL)
+SharedBuffer = TensorType("SharedBuffer", Scope.SHARED)
+FragmentBuffer = TensorType("FragmentBuffer", Scope.FRAGMENT)
+LocalBuffer = TensorType("LocalBuffer", Scope.LOCAL)
+
+
+class _PointerType(dtype_class):
+    """`T.ptr`: the element type of addresses; called, the annotation of a raw pointer."""
+
+    __slots__ = ()
+
+    def __call__(self, dtype: Any = None, storage_scope: str = "global", **_: Any) -> Any:
+        """Return the annotation of a pointer parameter to elements of `dtype`."""
+        from tile_api.frontend.types import as_scope
+
+        known = None if dtype is None else as_dtype(dtype, "what the pointer points to")
+        return PointerSpec(known, as_scope(storage_scope))
+
+
+ptr = _PointerType("handle")
+handle = ptr
+
+
+PrimExpr = Expr
+
+__all__ = [
+    "Buffer",
+    "FragmentBuffer",
+    "LocalBuffer",
+    "PrimExpr",
+    "SharedBuffer",
+    "StridedTensor",
+    "Tensor",
+    "handle",
+    "ptr",
+]
