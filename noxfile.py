@@ -58,7 +58,7 @@ def tests(session: nox.Session) -> None:
     if not session.posargs:
         run_lint(session)
         session.run("mypy")
-    session.run("pytest", "--quiet", *session.posargs)
+    session.run("pytest", *session.posargs)
 
 
 @nox.session
@@ -90,7 +90,7 @@ def imports(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Run every doctest and every Python block of the documentation."""
     install(session, *DEV)
-    session.run("pytest", "--quiet", "tests/docs", *session.posargs)
+    session.run("pytest", "tests/docs", *session.posargs)
 
 
 @nox.session
