@@ -1,6 +1,7 @@
 """Layouts and fragments: which element is where, in memory and in registers."""
 
-from tile_core.layout.constructors import packed_panels, padded, row_major, strided
+from tile_core.layout.bounds import Reach, reach
+from tile_core.layout.constructors import from_strides, packed_panels, padded, row_major
 from tile_core.layout.fragment import Fragment, fully_replicated
 from tile_core.layout.function import Layout
 from tile_core.layout.index import (
@@ -17,8 +18,7 @@ from tile_core.layout.index import (
     same_expr,
 )
 from tile_core.layout.picture import draw, svg
-from tile_core.layout.reach import Reach, reach
-from tile_core.layout.simplify import simplify
+from tile_core.layout.simplifier import simplify
 from tile_core.layout.strided import Strided, compact, nested
 from tile_core.layout.swizzle import (
     BankCost,
@@ -50,6 +50,7 @@ __all__ = [
     "draw",
     "evaluate",
     "fold",
+    "from_strides",
     "fully_replicated",
     "maximum",
     "minimum",
@@ -62,7 +63,6 @@ __all__ = [
     "sectors",
     "shared_operand",
     "simplify",
-    "strided",
     "svg",
     "swizzled",
     "widest_swizzle",

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from tile_core.errors import LayoutError
+from tile_core.layout.bounds import reach
 from tile_core.layout.index import AnyIndex, as_index
-from tile_core.layout.reach import reach
 from tile_core.layout.table import exact_bounds
 
 Forward: TypeAlias = Callable[..., Any] | Sequence[Any]

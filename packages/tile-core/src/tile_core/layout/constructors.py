@@ -16,7 +16,7 @@ def row_major(shape: Sequence[int]) -> Layout:
     return Layout(box, inputs(len(box)), box)
 
 
-def strided(shape: Sequence[int], strides: Sequence[int]) -> Layout:
+def from_strides(shape: Sequence[int], strides: Sequence[int]) -> Layout:
     """Return the layout with one physical coordinate, ``sum(x[k] * strides[k])``.
 
     Parameters

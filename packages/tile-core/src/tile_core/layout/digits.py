@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tile_core.errors import LayoutError
+from tile_core.layout.bounds import reach
 from tile_core.layout.index import (
     AnyIndex,
     Binary,
@@ -17,8 +19,7 @@ from tile_core.layout.index import (
     evaluate,
     same_expr,
 )
-from tile_core.layout.reach import reach
-from tile_core.layout.simplify import Linear, linear_form, simplify
+from tile_core.layout.simplifier import Linear, linear_form, simplify
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,16 +130,29 @@ class _Solver:
         return False
 
     def use_rotation(self, total: Linear, value: AnyIndex, modulus: int) -> bool:
-        """Learn digit `d` from ``(d + rest) % modulus == value``."""
+        """Learn digit `d` from ``(d + rest) % modulus == value``.
+
+        Of all terms only the remainders matter, so that is all that need be known of the rest.
+        """
         for k, (term, coef) in enumerate(total.terms):
-            digit = digit_of(term, self.extents)
+            digit = digit_of(simplify(term % modulus, self.extents), self.extents)
             rest = Linear(total.terms[:k] + total.terms[k + 1 :], total.const)
-            shift = self.value_of(rest.expr())
-            if digit is None or shift is None or abs(coef) != 1 or digit.extent != modulus:
-                continue
-            self.known.append((digit, (value - shift) * coef % modulus))
-            return True
+            shift = self.value_modulo(rest, modulus)
+            if digit is not None and shift is not None and abs(coef) == 1:
+                self.known.append((digit, (value - shift) * coef % modulus))
+                return True
         return False
+
+    def value_modulo(self, total: Linear, modulus: int) -> AnyIndex | None:
+        """Return a number congruent to `total`, which takes only the remainder of each term."""
+        result: AnyIndex = Const(total.const)
+        for term, coef in total.terms:
+            needed = term % (modulus // math.gcd(coef, modulus))
+            part = self.value_of(simplify(needed, self.extents))
+            if part is None:
+                return None
+            result = result + part * coef
+        return result
 
     def open_sources(self) -> bool:
         """Take a known sum of coordinates apart into its places."""
@@ -155,16 +169,18 @@ class _Solver:
     def read(self, source: AnyIndex, start: int, end: int) -> AnyIndex | None:
         """Return ``source // start % (end // start)`` from the digits known so far."""
         total: AnyIndex = Const(0)
-        at = start
+        at, top = start, reach(source, self.extents).hi + 1
         while at < end:
             for digit, value in self.known:
                 covers = digit.unit <= at < digit.end and at % digit.unit == 0
                 if not (covers and same_expr(digit.source, source)):
                     continue
-                stop = min(end, digit.end)
-                if stop % at or digit.end % at:
-                    continue
-                piece = value // (at // digit.unit) % (stop // at)
+                piece, stop = value // (at // digit.unit), end
+                if end < top or digit.end < top:  # there is more above what is wanted
+                    stop = min(end, digit.end)
+                    if stop % at or (digit.end % stop and digit.end < top):
+                        continue
+                    piece = piece % (stop // at)
                 total, at = total + piece * (at // start), stop
                 break
             else:
@@ -181,6 +197,12 @@ class _Solver:
         match expr:
             case Const():
                 return expr
+            case Binary(op=IndexOp.FLOORMOD, a=a, b=Const(value=m)):
+                total = linear_form(a, self.extents)
+                shift = (
+                    self.value_of(a) if total.single is not None else self.value_modulo(total, m)
+                )
+                return None if shift is None else shift % m
             case Binary(op=op, a=a, b=b):
                 left, right = self.value_of(a), self.value_of(b)
                 return None if left is None or right is None else build(op, left, right)

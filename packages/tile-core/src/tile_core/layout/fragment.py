@@ -26,7 +26,7 @@ from tile_core.layout.index import (
     to_text,
 )
 from tile_core.layout.replicas import condensed, derived_index
-from tile_core.layout.simplify import simplify
+from tile_core.layout.simplifier import simplify
 from tile_core.layout.table import Table, has_duplicates, tabulate
 
 

@@ -21,7 +21,7 @@ from tile_core.layout.index import (
     same_expr,
     to_text,
 )
-from tile_core.layout.simplify import linear_form, simplify
+from tile_core.layout.simplifier import linear_form, simplify
 from tile_core.layout.table import (
     Table,
     aligned_runs,

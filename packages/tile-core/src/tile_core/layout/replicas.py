@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tile_core.errors import InternalError, LayoutError
+from tile_core.layout.bounds import reach
 from tile_core.layout.digits import (
     Digit,
     digit_expr,
@@ -22,8 +23,7 @@ from tile_core.layout.index import (
     inputs_of,
     same_expr,
 )
-from tile_core.layout.reach import reach
-from tile_core.layout.simplify import linear_form, simplify
+from tile_core.layout.simplifier import linear_form, simplify
 
 
 def derived_index(thread: AnyIndex, domain: Sequence[int]) -> tuple[AnyIndex, ...]:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tile_core.errors import LayoutError
+from tile_core.layout.bounds import reach
 from tile_core.layout.index import AnyIndex, IndexExpr, IndexOp, build, evaluate, fold
-from tile_core.layout.reach import reach
 
 Table: TypeAlias = npt.NDArray[np.int64]
 

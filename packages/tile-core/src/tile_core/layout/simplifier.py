@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tile_core.layout.bounds import Reach, reach
 from tile_core.layout.index import (
     AnyIndex,
     Binary,
@@ -18,7 +19,6 @@ from tile_core.layout.index import (
     same_expr,
     to_text,
 )
-from tile_core.layout.reach import Reach, reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,13 +241,16 @@ class _Simplifier:
         """Return ``a ^ b`` with the bits above the smaller operand left outside."""
         for x, y in ((a, b), (b, a)):
             lo, hi = self.bounds(y)
-            unit = 1 << hi.bit_length()
-            big, small = self.split(x, unit)
-            low, high = self.bounds(small)
-            if lo < 0 or low < 0 or high >= unit or (big.is_const and big.const == 0):
+            if lo < 0:
                 continue
-            inside = self.xor(small, y) if not small.is_const or small.const else y
-            return inside.plus(big.times(unit))
+            largest = max([abs(x.const), *(abs(coef) for _, coef in x.terms)])
+            for bits in range(hi.bit_length(), largest.bit_length()):
+                big, small = self.split(x, 1 << bits)
+                low, high = self.bounds(small)
+                if low < 0 or high >> bits or (big.is_const and big.const == 0):
+                    continue
+                inside = y if small.is_const and small.const == 0 else self.xor(small, y)
+                return inside.plus(big.times(1 << bits))
         return Linear(((Binary(IndexOp.XOR, a.expr(), b.expr()), 1),))
 
     def extreme(self, op: IndexOp, a: Linear, b: Linear) -> Linear:

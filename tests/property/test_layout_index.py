@@ -1,0 +1,114 @@
+"""Index expressions: simplifying keeps every value, and reach tells no lie."""
+
+import pickle
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tile_core.layout import IndexOp, evaluate, fold, maximum, minimum, reach, same_expr, simplify
+from tile_core.layout.index import Const, Input, inputs, to_text
+from tile_core.layout.table import box_coords, tabulate
+
+small = st.integers(-9, 9)
+divisors = st.sampled_from([1, 2, 3, 4, 6, 8])
+boxes = st.tuples(*[st.sampled_from([1, 2, 3, 4, 6, 8])] * 3)
+
+
+def grow(parts):
+    """Expressions one operation larger than those of `parts`."""
+    return st.one_of(
+        st.tuples(parts, parts).map(lambda p: p[0] + p[1]),
+        st.tuples(parts, parts).map(lambda p: p[0] - p[1]),
+        st.tuples(parts, small).map(lambda p: p[0] * p[1]),
+        st.tuples(parts, divisors).map(lambda p: p[0] // p[1]),
+        st.tuples(parts, divisors).map(lambda p: p[0] % p[1]),
+        st.tuples(parts, parts).map(lambda p: p[0] ^ p[1]),
+        st.tuples(parts, parts).map(lambda p: minimum(*p)),
+        st.tuples(parts, parts).map(lambda p: maximum(*p)),
+        st.tuples(parts, parts).map(lambda p: p[0] * p[1]),
+    )
+
+
+leaves = st.one_of(st.sampled_from(inputs(3)), small.map(Const))
+exprs = st.recursive(leaves, grow, max_leaves=10)
+
+
+def values(expr, box):
+    return tabulate(expr, box).tolist()
+
+
+@given(exprs, boxes)
+def test_simplify_keeps_every_value(expr, box):
+    assert values(simplify(expr, box), box) == values(expr, box)
+
+
+@given(exprs, boxes)
+def test_simplify_is_settled_after_one_round(expr, box):
+    once = simplify(expr, box)
+    assert values(simplify(once, box), box) == values(once, box)
+
+
+@given(exprs, boxes)
+def test_reach_bounds_every_value_and_attains_them_where_it_says_so(expr, box):
+    seen = tabulate(expr, box)
+    found = reach(expr, box)
+    assert found.lo <= seen.min()
+    assert seen.max() <= found.hi
+    if found.gap is not None:
+        distinct = np.unique(seen)
+        assert (found.lo, found.hi) == (distinct[0], distinct[-1])
+        assert distinct.size == 1 or np.diff(distinct).max() <= found.gap
+
+
+@given(st.permutations(range(3)), boxes, divisors)
+def test_reach_is_exact_for_addresses_and_their_digits(order, box, unit):
+    """Pins `reach` from below: giving every bound up is not an answer."""
+    address, step = Const(0), 1
+    for axis in order:
+        address, step = address + Input(axis) * step, step * box[axis]
+    for expr in (address, address // unit, address % unit):
+        assert reach(expr, box).is_exact
+
+
+@given(boxes, st.sampled_from([1, 2, 4]))
+def test_quotient_and_remainder_of_a_flat_index_are_put_together_again(box, unit):
+    """Pins `simplify` from below: returning its argument is not an answer."""
+    i, j, k = inputs(3)
+    flat = (i * box[1] + j) * box[2] + k
+    again = flat // unit * unit + flat % unit
+    assert same_expr(simplify(again, box), simplify(flat, box))
+    assert same_expr(simplify(flat // box[2] // box[1], box), simplify(i, box))
+    assert same_expr(simplify(flat // box[2] % box[1], box), simplify(j, box))
+    assert same_expr(simplify(flat % box[2], box), simplify(k, box))
+
+
+@given(exprs, boxes)
+def test_integers_arrays_and_substitution_agree(expr, box):
+    table = evaluate(expr, box_coords(box))
+    full = np.broadcast_to(table, box)
+    for at in ((0, 0, 0), tuple(extent - 1 for extent in box)):
+        assert evaluate(expr, at) == full[at]
+        assert values(evaluate(expr, [Const(x) for x in at]), (1, 1, 1)) == [[[full[at]]]]
+
+
+@given(exprs, boxes)
+def test_the_text_is_python_with_the_same_values(expr, box):
+    names = dict(zip("ijk", box_coords(box), strict=True))
+    again = eval(to_text(expr), {"minimum": np.minimum, "maximum": np.maximum}, names)
+    assert (np.broadcast_to(again, box) == tabulate(expr, box)).all()
+
+
+@given(exprs)
+def test_fold_visits_every_node_and_pickling_keeps_the_formula(expr):
+    again = fold(
+        expr,
+        lambda leaf: leaf,
+        lambda op, a, b: minimum(a, b) if op is IndexOp.MIN else evaluate_op(op, a, b),
+    )
+    assert same_expr(again, expr)
+    assert same_expr(pickle.loads(pickle.dumps(expr)), expr)
+
+
+def evaluate_op(op, a, b):
+    return maximum(a, b) if op is IndexOp.MAX else eval(f"a {op.value} b", {"a": a, "b": b})
