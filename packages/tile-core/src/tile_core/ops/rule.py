@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tile_core.errors import AmbiguousRule, Note, UnsupportedOnTarget
-from tile_core.ops.operator import InferContext, InferLevel, LayoutMap, LowerContext, TileOperator
+from tile_core.ops.operator import InferContext, InferLevel, LayoutMap, TileOperator
 from tile_core.target import Target
 
 Op = TypeVar("Op", bound=TileOperator)
@@ -28,12 +28,13 @@ class Rule(Generic[Op]):
     """One way to run operators of type `op`.
 
     `rejects` returns None to accept, or the reason in words ("needs sm_90"): the sentence
-    the user reads when no rule is left. Among rules that accept, `priority` decides.
+    the user reads when no rule is left. Among rules that accept, `priority` decides. The
+    context `lower` receives is the backend's: a `LowerContext` and what else it offers.
     """
 
     name: str
     op: type[Op]
-    lower: Callable[[Op, LowerContext], Any]
+    lower: Callable[[Op, Any], Any]
     infer_layout: Callable[[Op, InferContext, InferLevel], LayoutMap] = no_demands
     rejects: Callable[[Op, Target], str | None] = always
     priority: int = 0

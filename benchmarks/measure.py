@@ -1,0 +1,97 @@
+"""Interleaved timing of competitors, and the table they are printed in."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+Run = Callable[[], object]
+
+
+def set_threads(count: int) -> None:
+    """Give every library the same number of threads, from now on."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    from tile_cpu.threads import set_num_threads
+
+    torch.set_num_threads(count)
+    threadpool_limits(count)
+    set_num_threads(count)
+
+
+def median_ms(runs: Mapping[str, Run], seconds: float = 1.0) -> dict[str, float]:
+    """Return each run's median milliseconds; all take turns, so drift is shared.
+
+    One visit times a run several times in a row after one untimed call, as in steady use.
+    """
+    once = {name: _timed(run) + _timed(run) for name, run in runs.items()}
+    per_visit = {name: max(1, min(20, int(0.02 / (t / 2 + 1e-9)))) for name, t in once.items()}
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    deadline, rounds = time.perf_counter() + seconds, 0
+    while time.perf_counter() < deadline or rounds < 5:
+        rounds += 1
+        for name, run in runs.items():
+            run()
+            times[name] += [_timed(run) for _ in range(per_visit[name])]
+    return {name: statistics.median(found) * 1e3 for name, found in times.items()}
+
+
+def _timed(run: Run) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measured case.
+
+    Parameters
+    ----------
+    work
+        GFLOP, or GB, of one call.
+    peak
+        The most the machine does per second, in the same unit; 0 if unknown.
+    bar
+        The least ratio that is good enough; 0 if there is none.
+    """
+
+    name: str
+    threads: int
+    ours_ms: float
+    peers_ms: Mapping[str, float]
+    work: float
+    peak: float = 0.0
+    bar: float = 0.0
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster than the best peer."""
+        return min(self.peers_ms.values()) / self.ours_ms
+
+
+def print_table(title: str, unit: str, rows: Sequence[Row]) -> None:
+    """Print the rows with rates, the share of the peak, and ratios to each peer."""
+    print(f"\n{title}")
+    print(f"{'case':<34} thr {'ours ms':>9} {unit:>8} {'peak':>5} {'ratio':>6} {'bar':>5}  peers ms")
+    for row in rows:
+        rate = row.work / row.ours_ms * 1e3
+        share = f"{rate / row.peak:4.0%}" if row.peak else "   –"
+        bar = f"{row.bar:5.2f}" if row.bar else "    –"
+        flag = " " if not row.bar or row.ratio >= row.bar else "!"
+        peers = ", ".join(f"{name} {ms:.3f}" for name, ms in row.peers_ms.items())
+        print(
+            f"{row.name:<34} {row.threads:>3} {row.ours_ms:9.3f} {rate:8.1f} {share:>5} "
+            f"{row.ratio:6.2f}{flag}{bar}  {peers}"
+        )
+    ratios = [row.ratio for row in rows]
+    print(f"geometric mean of ratios: {statistics.geometric_mean(ratios):.3f}")
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
