@@ -1,11 +1,11 @@
-"""Operators without data flow: barriers of a block, and printing."""
+"""Operators without data flow: barriers of a block, printing, breakpoints."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tile_core.ir.buffer import Region
+from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Expr
 from tile_core.ops.operator import TileOperator
 
@@ -53,6 +53,30 @@ class Print(TileOperator):
     def reads(self) -> tuple[Region, ...]:
         """Return the printed tile."""
         return () if self.source is None else (self.source,)
+
+    def writes(self) -> tuple[Region, ...]:
+        """Nothing."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Breakpoint(TileOperator):
+    """Open a debugger in the interpreter; every other backend goes on as if it were not there.
+
+    Parameters
+    ----------
+    names, values
+        What the user can see at this point: names, and the expression or buffer each stands
+        for. They do not count as reads, so looking changes nothing.
+    """
+
+    mnemonic: ClassVar[str] = "breakpoint"
+    names: tuple[str, ...] = ()
+    values: tuple[Expr | Buffer, ...] = ()
+
+    def reads(self) -> tuple[Region, ...]:
+        """Nothing that an optimisation would have to keep."""
+        return ()
 
     def writes(self) -> tuple[Region, ...]:
         """Nothing."""

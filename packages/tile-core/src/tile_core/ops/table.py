@@ -5,7 +5,7 @@ from __future__ import annotations
 from tile_core.ir.stmt import Leaf
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.atomic import AtomicTile
-from tile_core.ops.control import Barrier, Print
+from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.copy import Copy, Im2col, Transpose
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
@@ -15,6 +15,7 @@ from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUp
 _CLASSES: tuple[type[Leaf], ...] = (
     AtomicTile,
     Barrier,
+    Breakpoint,
     Copy,
     CopyCommit,
     CopyWait,

@@ -1,0 +1,92 @@
+"""Indivisible updates of elements: the lanes of one statement take their turns in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tile_core.dtypes import DType
+from tile_core.interp import access
+from tile_core.interp.machine import Lanes
+from tile_core.interp.memory import Storage
+from tile_core.interp.values import Array, decode, encode, settle
+from tile_core.ir.expr import AddressOf, Call, Expr
+
+Evaluate = Callable[[Expr, Lanes], Array]
+Combine = Callable[[Array, Array], Array]
+
+COMBINE: dict[str, Combine] = {
+    "add": np.add,
+    "max": np.fmax,
+    "min": np.fmin,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "exchange": lambda old, new: new,
+    "store": lambda old, new: new,
+    "load": lambda old, new: old,
+}
+"""By atomic operation: the new value of the element from the old one and the operand."""
+
+
+def update(
+    storage: Storage, offsets: Array, dtype: DType, values: Array, combine: Combine
+) -> Array:
+    """Update the elements at flat `offsets` one after the other; return their old values."""
+    old = np.empty(offsets.shape, values.dtype)
+    order = np.argsort(offsets, kind="stable")
+    ordered = offsets[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    turn = np.arange(len(ordered)) - np.repeat(starts, np.diff([*starts, len(ordered)]))
+    for number in range(int(turn.max(initial=-1)) + 1):
+        now = order[turn == number]
+        place = offsets[now]
+        before = decode(storage.get(place, dtype), dtype)
+        old[now] = before
+        after = settle(combine(before, values[now]), dtype)
+        storage.put(place, dtype, encode(after, dtype))
+    return old
+
+
+def element(expr: Call, lanes: Lanes, evaluate: Evaluate) -> Array:
+    """Run an atomic intrinsic on one element per lane; return the previous values.
+
+    Outside a global buffer nothing happens and the result is the safe value.
+    """
+    address = expr.args[0]
+    assert isinstance(address, AddressOf)
+    buffer = address.buffer
+    operation = expr.function.removeprefix("atomic_")
+    indices = [evaluate(i, lanes) for i in address.indices]
+    place = lanes.place(buffer)
+    offsets, inside = place.locate(indices)
+    active = access.check_bounds(lanes, offsets, inside, buffer, place, indices, expr)
+    shape = (lanes.count, *offsets.shape[1:])
+    where = np.broadcast_to(offsets, shape)
+    keep = np.broadcast_to(_mask(lanes, active, len(shape)), shape)
+    flat = where[keep]
+    if operation == "load":
+        values = np.zeros(1, decode(place.storage.get(flat[:0], buffer.dtype), buffer.dtype).dtype)
+    else:
+        values = evaluate(expr.args[1], lanes)
+    operands = np.broadcast_to(values, shape)[keep]
+    known = place.storage.is_written(flat, buffer.dtype)
+    if operation != "store" and known is not None and not known.all():
+        access.uninitialised(lanes, buffer, place, flat[~known], expr)
+    access.watch(lanes, buffer, place.storage, where, keep, expr, "atomic")
+    result = np.broadcast_to(access.safe_value(lanes, buffer), shape).copy()
+    if len(flat):
+        result[keep] = update(place.storage, flat, buffer.dtype, operands, COMBINE[operation])
+        place.storage.mark(flat, buffer.dtype)
+    if operation != "load":
+        lanes.machine.stores += 1
+    result: Array = result
+    return result
+
+
+def _mask(lanes: Lanes, active: Array | None, rank: int) -> Array:
+    mask = lanes.active
+    if rank > 1:
+        mask = mask[:, None]
+    return mask if active is None else mask & active

@@ -1,0 +1,178 @@
+"""Running a kernel: arguments in, host statements, grids of blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tile_core.errors import Deadlock, EmptyGridError
+from tile_core.interp.arguments import bind
+from tile_core.interp.events import Event, GridWait, Spin
+from tile_core.interp.expressions import evaluate
+from tile_core.interp.facts import is_thread_program
+from tile_core.interp.machine import Block, InterpretOptions, Lanes, Machine
+from tile_core.interp.statements import run, steps
+from tile_core.interp.threads import run_threads
+from tile_core.interp.values import carrier, element_bits
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Expr
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Kernel, Launch
+
+
+def interpret(
+    kernel: Kernel, args: Sequence[Any], *, options: InterpretOptions | None = None
+) -> None:
+    """Run `kernel` on NumPy arrays, changing those it writes.
+
+    Parameters
+    ----------
+    args
+        One per parameter, in order, outputs included: NumPy arrays (ml_dtypes for bfloat16 and
+        narrow floats; packed bytes, or ml_dtypes arrays, for four-bit types), Python numbers for
+        scalars. A tensor the kernel never touches may be None.
+    options
+        Which checks are made, and in which order blocks run.
+
+    Raises
+    ------
+    OutOfBounds, UninitialisedRead, DataRace, Deadlock, UndefinedOperation
+        What the kernel does wrong, with the user's line.
+    DeviceAssertError, AssumptionError
+        If a condition it states does not hold.
+    LaunchError
+        If an argument is not what the kernel declares, or a grid is empty.
+    """
+    machine = Machine(options or InterpretOptions())
+    machine.granules = _granules(kernel)
+    machine.launcher = _launch
+    with np.errstate(all="ignore"):
+        finish = bind(kernel, args, machine)
+        run(kernel.body, Lanes(None, machine))
+    for step in finish:
+        step()
+
+
+def _granules(kernel: Kernel) -> dict[Buffer, int]:
+    """Return for each storage the bits of its smallest element in any view."""
+    found: dict[Buffer, int] = {}
+    for node in (*kernel.params, *walk(kernel.body)):
+        if isinstance(node, Buffer):
+            bits = element_bits(node.dtype)
+            found[node.storage] = min(bits, found.get(node.storage, bits))
+    return found
+
+
+@dataclass(slots=True, eq=False)
+class _Running:
+    block: Block
+    program: Iterator[Event]
+    event: Event | None = None
+    done: bool = False
+
+
+def _launch(launch: Launch, host: Lanes) -> None:
+    """Run all blocks of a grid; each as far as it gets before it waits for others."""
+    machine = host.machine
+    grid = [int(evaluate(extent, host)[0]) for extent in launch.grid]
+    for axis, extent in enumerate(grid):
+        if extent <= 0:
+            raise EmptyGridError(
+                f"dimension {'xyz'[axis]} of the grid is {extent}",
+                span=launch.span,
+                hint="do not call the kernel when there is nothing to do",
+            )
+    _mark_contended(launch, machine)
+    epoch = machine.next_epoch()
+    explicit = is_thread_program(launch)
+    waiting = []
+    for number in _order(math.prod(grid), machine.options):
+        running = _start(launch, host, number, grid, epoch, explicit)
+        _advance(running)
+        if not running.done:
+            waiting.append(running)
+    _finish(waiting, math.prod(grid), machine)
+
+
+def _mark_contended(launch: Launch, machine: Machine) -> None:
+    written = machine.facts(launch.body).written
+    through_pointer = any(isinstance(root.origin, Expr) for root in written)
+    machine.contended = {root for root in written if root.scope.is_global}
+    for root, storage in machine.memory.items():
+        storage.contended = through_pointer or root in written
+
+
+def _order(count: int, options: InterpretOptions) -> list[int]:
+    numbers = list(range(count))
+    if options.block_order == "reverse":
+        numbers.reverse()
+    elif options.block_order == "random":
+        np.random.default_rng(options.seed).shuffle(numbers)
+    return numbers
+
+
+def _start(
+    launch: Launch, host: Lanes, number: int, grid: list[int], epoch: int, explicit: bool
+) -> _Running:
+    block = Block(host.machine, number, epoch, math.prod(launch.threads))
+    block.thread_epoch = host.machine.next_epoch()
+    lanes = Lanes(block, host.machine)
+    lanes.env, lanes.safe, rest = dict(host.env), host.safe, number
+    for var, extent in zip(launch.block_vars, grid, strict=True):
+        lanes.env[var] = np.array([rest % extent], carrier(var.dtype))
+        rest //= extent
+    if explicit:
+        return _Running(block, run_threads(launch, block, lanes))
+    return _Running(block, steps(launch.body, lanes))
+
+
+def _advance(running: _Running) -> None:
+    """Run a block until it finishes, waits for the grid, or spins without progress."""
+    machine = running.block.machine
+    idle = 0
+    while True:
+        before = machine.stores
+        try:
+            running.event = next(running.program)
+        except StopIteration:
+            running.done = True
+            return
+        if isinstance(running.event, GridWait):
+            return
+        idle = 0 if machine.stores != before else idle + 1
+        if idle > 2:
+            return
+
+
+def _finish(waiting: list[_Running], total: int, machine: Machine) -> None:
+    """Let blocks that wait for each other take turns until all are done."""
+    idle = 0
+    while waiting:
+        if all(isinstance(r.event, GridWait) for r in waiting):
+            if len(waiting) < total:
+                raise _stuck(waiting, "other blocks have finished without reaching it")
+            epoch = machine.next_epoch()
+            for running in waiting:
+                running.block.epoch = epoch
+                running.event = None
+        before = machine.stores
+        for running in waiting:
+            if not isinstance(running.event, GridWait):
+                _advance(running)
+        remaining = [r for r in waiting if not r.done]
+        idle = 0 if machine.stores != before or len(remaining) < len(waiting) else idle + 1
+        waiting = remaining
+        if idle > machine.options.spin_limit:
+            raise _stuck(waiting, "no thread writes what it waits for")
+
+
+def _stuck(waiting: list[_Running], why: str) -> Deadlock:
+    event = next((r.event for r in waiting if isinstance(r.event, Spin)), waiting[0].event)
+    return Deadlock(
+        f"block {waiting[0].block.number} waits for ever: {why}",
+        span=None if event is None else event.node.span,
+    )

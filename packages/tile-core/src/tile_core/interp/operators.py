@@ -1,0 +1,201 @@
+"""The definition of every tile operator that moves or multiplies: on arrays, in a few lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tile_core.dtypes import DType
+from tile_core.errors import UnsupportedOnTarget
+from tile_core.interp import access, atomics, debug, reductions, regions
+from tile_core.interp.expressions import evaluate
+from tile_core.interp.machine import Lanes
+from tile_core.interp.values import Array, convert, decode, encode, settle
+from tile_core.ir.buffer import Region, whole
+from tile_core.ir.expr import Expr
+from tile_core.ir.stmt import Leaf
+from tile_core.ops.atomic import AtomicTile
+from tile_core.ops.control import Barrier, Breakpoint, Print
+from tile_core.ops.copy import Copy, Im2col, Transpose
+from tile_core.ops.fill import Fill
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.pairing import pair
+from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
+
+
+def run_operator(op: Leaf, lanes: Lanes) -> None:
+    """Perform a tile operator; `lanes` is one lane that stands for the block."""
+    handler = OPERATORS.get(type(op))
+    if handler is None:
+        raise UnsupportedOnTarget(
+            f"the interpreter has no definition of operator {op.mnemonic!r}", span=op.span
+        )
+    handler(op, lanes)
+
+
+def copy(op: Copy, lanes: Lanes) -> None:
+    """Move elements; equal dtypes keep their bits. Undefined contents stay undefined."""
+    _transfer(op.src, op.dst, lanes, op)
+
+
+def _transfer(src: Region, dst: Region, lanes: Lanes, op: Leaf) -> None:
+    pairing = pair(src, dst, op.span)
+    extents = regions.numbers(pairing.extents, lanes)
+    source = regions.box(src, lanes, op, pairing.src_axes, extents)
+    target = regions.box(dst, lanes, op, pairing.dst_axes, extents)
+    if dst.buffer.scope.is_global:
+        regions.require_known(source, lanes, op, target.inside)
+    values_known = regions.known(source)
+    stored = regions.read_stored(source, lanes, op)
+    stored = _converted(stored, src.buffer.dtype, dst.buffer.dtype)
+    regions.write_stored(target, stored, lanes, op, values_known)
+
+
+def _converted(stored: Array, source: DType, target: DType) -> Array:
+    if source == target:
+        return stored
+    return encode(convert(decode(stored, source), source, target), target)
+
+
+def transpose(op: Transpose, lanes: Lanes) -> None:
+    """Swap the last two dimensions."""
+    source = regions.box(op.src, lanes, op)
+    values_known = regions.known(source)
+    stored = regions.read_stored(source, lanes, op).swapaxes(-1, -2)
+    stored = _converted(stored, op.src.buffer.dtype, op.dst.buffer.dtype)
+    flipped = None if values_known is None else values_known.swapaxes(-1, -2)
+    regions.write_stored(regions.box(op.dst, lanes, op), stored, lanes, op, flipped)
+
+
+def im2col(op: Im2col, lanes: Lanes) -> None:
+    """Gather patches of an NHWC image; zero outside."""
+    image = whole(op.image)
+    _, height, width, channels = regions.numbers(image.extents, lanes)
+    reach = op.dilation * (op.kernel - 1) + 1
+    out_h = (height + 2 * op.pad - reach) // op.stride + 1
+    out_w = (width + 2 * op.pad - reach) // op.stride + 1
+    rows, cols = regions.numbers(op.columns.extents, lanes)[-2:]
+    m = _first(op.nhw_step, lanes) * rows + np.arange(rows)[:, None]
+    k = _first(op.c_step, lanes) * cols + np.arange(cols)[None, :]
+    h = m % (out_h * out_w) // out_w * op.stride + k // (op.kernel * channels) * op.dilation
+    w = m % out_w * op.stride + k // channels % op.kernel * op.dilation
+    indices = [np.broadcast_to(i, (rows, cols)).ravel() for i in (
+        m // (out_h * out_w), h - op.pad, w - op.pad, k % channels
+    )]  # fmt: skip
+    place = lanes.place(op.image)
+    offsets, inside = place.locate(indices)
+    where = regions.Box(op.image, place, offsets, inside)
+    if inside is not None:
+        where.offsets = np.where(inside, offsets, 0)
+    regions.require_known(where, lanes, op)
+    access.watch(lanes, op.image, place.storage, where.offsets, inside, op, "read")
+    stored = place.storage.get(where.offsets, op.image.dtype)
+    if inside is not None:
+        stored = np.where(inside, stored, np.zeros(1, stored.dtype))
+    target = regions.box(op.columns, lanes, op)
+    regions.write_stored(target, stored.reshape(target.offsets.shape), lanes, op)
+
+
+def _first(value: Expr, lanes: Lanes) -> int:
+    return int(lanes.agreed(evaluate(value, lanes), "a step", value.span))
+
+
+def fill(op: Fill, lanes: Lanes) -> None:
+    """Set every element to one value."""
+    where = regions.box(op.dst, lanes, op)
+    value = encode(evaluate(op.value, lanes), op.dst.buffer.dtype)
+    regions.write_stored(where, value.reshape((1,) * where.offsets.ndim), lanes, op)
+
+
+def gemm(op: Gemm, lanes: Lanes) -> None:
+    """Multiply and accumulate.
+
+    Integers: exact, modulo the accumulator's width. Floats: products and their sum, with the
+    old accumulator, in float64, rounded once to the accumulator's dtype per operator.
+    """
+    a, b = _matrix(op.a, lanes, op), _matrix(op.b, lanes, op)
+    a = a.T if op.transpose_a else a
+    b = b.T if op.transpose_b else b
+    dtype = op.c.buffer.dtype
+    is_exact = not (op.a.buffer.dtype.is_float or dtype.is_float)
+    product = integer_product(a, b) if is_exact else a.astype(np.float64) @ b.astype(np.float64)
+    where = regions.box(op.c, lanes, op)
+    if not bool(evaluate(op.clear, lanes)[0]):
+        regions.require_known(where, lanes, op)
+        old = decode(regions.read_stored(where, lanes, op), dtype).reshape(product.shape)
+        product = product + old.astype(product.dtype)
+    values = settle(product, dtype).reshape(where.offsets.shape)
+    regions.write_stored(where, encode(values, dtype), lanes, op)
+
+
+def _matrix(region: Region, lanes: Lanes, op: Gemm) -> Array:
+    values = regions.read(region, lanes, op)
+    result: Array = values.reshape(values.shape[-2:])
+    return result
+
+
+def integer_product(a: Array, b: Array) -> Array:
+    """Return the product of integer matrices modulo 2**64, as int64."""
+    bits = 8 * (a.dtype.itemsize + b.dtype.itemsize)
+    if a.shape[1] < 2 ** (53 - bits if bits < 53 else 0):
+        return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.int64)  # exact
+    return a.astype(np.int64) @ b.astype(np.int64)
+
+
+def atomic_tile(op: AtomicTile, lanes: Lanes) -> None:
+    """Combine element by element; elements outside the destination are skipped."""
+    pairing = pair(op.src, op.dst, op.span)
+    extents = regions.numbers(pairing.extents, lanes)
+    source = regions.box(op.src, lanes, op, pairing.src_axes, extents)
+    target = regions.box(op.dst, lanes, op, pairing.dst_axes, extents)
+    regions.require_known(source, lanes, op, target.inside)
+    regions.require_known(target, lanes, op)
+    stored = regions.read_stored(source, lanes, op)
+    dtype = op.dst.buffer.dtype
+    values = convert(decode(stored, op.src.buffer.dtype), op.src.buffer.dtype, dtype)
+    inside = np.ones(extents, np.bool_) if target.inside is None else target.inside
+    offsets = target.offsets[inside]
+    storage = target.place.storage
+    access.watch(lanes, op.dst.buffer, storage, offsets, None, op, "atomic")
+    atomics.update(storage, offsets, dtype, values[inside], atomics.COMBINE[op.kind.value])
+    lanes.machine.stores += 1
+
+
+def show(op: Print, lanes: Lanes) -> None:
+    """Print a message, a tile's elements, or values, one line per element or thread."""
+    out = sys.stdout
+    if op.source is not None:
+        values = regions.read(op.source, lanes, op)
+        for index in np.ndindex(values.shape):
+            where = ", ".join(map(str, index))
+            out.write(f"{op.message}{op.source.buffer.name}[{where}] = {values[index]}\n")
+        return
+    columns = [np.broadcast_to(evaluate(v, lanes), (lanes.count,)) for v in op.values]
+    for lane in np.flatnonzero(lanes.active):
+        out.write(" ".join([op.message, *(str(c[lane]) for c in columns)]).strip() + "\n")
+
+
+def nothing(op: Barrier, lanes: Lanes) -> None:
+    """Wait for nobody: one lane stands for all threads."""
+
+
+OPERATORS: dict[type[Leaf], Callable[[Any, Lanes], None]] = {
+    AtomicTile: atomic_tile,
+    Barrier: nothing,
+    Breakpoint: debug.breakpoint_,
+    Copy: copy,
+    Fill: fill,
+    Gemm: gemm,
+    Im2col: im2col,
+    Print: show,
+    Reduce: reductions.reduce,
+    ReducerFinalize: reductions.finalize,
+    ReducerInit: reductions.begin,
+    ReducerUpdate: reductions.update,
+    Scan: reductions.scan,
+    Transpose: transpose,
+}
+"""By class: the operator's meaning."""

@@ -1,0 +1,172 @@
+"""Whole regions, read and written as arrays: what tile operators are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tile_core.errors import OutOfBounds
+from tile_core.interp import access
+from tile_core.interp.expressions import evaluate
+from tile_core.interp.machine import Lanes, declared
+from tile_core.interp.memory import Place
+from tile_core.interp.values import Array, decode, encode
+from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.expr import Extent
+from tile_core.ir.node import Node
+
+
+@dataclass(slots=True, eq=False)
+class Box:
+    """The elements of a buffer that an operator's iteration space meets.
+
+    Parameters
+    ----------
+    offsets : int64[extents]
+        Element offsets; 0 where the element is outside.
+    inside : bool[extents] or None
+        Which elements exist; None if all do.
+    """
+
+    buffer: Buffer
+    place: Place
+    offsets: Array
+    inside: Array | None
+
+
+def number(extent: Extent, lanes: Lanes) -> int:
+    """Return the value of a start or extent."""
+    if isinstance(extent, int):
+        return extent
+    return int(lanes.agreed(evaluate(extent, lanes), "a bound of a region", extent.span))
+
+
+def numbers(extents: tuple[Extent, ...], lanes: Lanes) -> tuple[int, ...]:
+    """Return the values of starts or extents."""
+    return tuple(number(e, lanes) for e in extents)
+
+
+def box(
+    region: Region,
+    lanes: Lanes,
+    node: Node,
+    axes: tuple[int | None, ...] | None = None,
+    extents: tuple[int, ...] | None = None,
+) -> Box:
+    """Locate the elements of `region`.
+
+    Parameters
+    ----------
+    axes, extents
+        The iteration space, and which of its axes moves along each dimension of the region
+        (None: the dimension stays at its start). By default the region's own extents.
+
+    Raises
+    ------
+    OutOfBounds
+        If an element lies outside a buffer that is not global.
+    """
+    if extents is None:
+        extents = numbers(region.extents, lanes)
+    if axes is None:
+        axes = tuple(range(len(extents)))
+    place = lanes.place(region.buffer)
+    start = place.base if isinstance(place.base, int) else int(place.base[0])
+    offsets = np.full((1,) * len(extents), start, np.int64)
+    inside: Array | None = None
+    for dim, (axis, first) in enumerate(zip(axes, numbers(region.starts, lanes), strict=True)):
+        length = 1 if axis is None else extents[axis]
+        index = first + np.arange(length, dtype=np.int64)
+        shape = [1] * len(extents)
+        if axis is not None:
+            shape[axis] = length
+        fits = (index >= 0) & (index < place.shape[dim])
+        if not fits.all():
+            if not place.guarded:
+                raise _outside(region, place, dim, int(index[~fits][0]), node, lanes)
+            inside = fits.reshape(shape) if inside is None else inside & fits.reshape(shape)
+        offsets = offsets + (index * place.strides[dim]).reshape(shape)
+    offsets = np.broadcast_to(offsets, extents)
+    if inside is not None:
+        inside = np.broadcast_to(inside, extents)
+        offsets = np.where(inside, offsets, 0)
+    return Box(region.buffer, place, offsets, inside)
+
+
+def _outside(
+    region: Region, place: Place, dim: int, index: int, node: Node, lanes: Lanes
+) -> OutOfBounds:
+    buffer = region.buffer
+    return OutOfBounds(
+        f"index {index} leaves dimension {dim} of {buffer.name}"
+        f"[{', '.join(map(str, place.shape))}]",
+        span=node.span or lanes.span,
+        notes=declared(buffer),
+        hint="only global tensors may be accessed beyond their bounds",
+    )
+
+
+def known(where: Box) -> Array | None:
+    """Return which elements hold a value; safe values count. None means all."""
+    written = where.place.storage.is_written(where.offsets, where.buffer.dtype)
+    if written is None or written.all():
+        return None
+    result = written if where.inside is None else written | ~where.inside
+    return None if result.all() else result
+
+
+def require_known(where: Box, lanes: Lanes, node: Node, mask: Array | None = None) -> None:
+    """Raise `UninitialisedRead` unless all elements (of `mask`) hold values."""
+    values = known(where)
+    if values is None or not lanes.machine.options.check_uninitialised:
+        return
+    missing = ~values if mask is None else ~values & mask
+    if missing.any():
+        access.uninitialised(lanes, where.buffer, where.place, where.offsets[missing], node)
+
+
+def read_stored(where: Box, lanes: Lanes, node: Node) -> Array:
+    """Return the elements in stored form, safe values included; the caller checks `known`."""
+    active = where.inside
+    flat_active = None if active is None else active.ravel()
+    access.watch(
+        lanes, where.buffer, where.place.storage, where.offsets.ravel(), flat_active, node, "read"
+    )
+    stored = where.place.storage.get(where.offsets, where.buffer.dtype)
+    if active is None:
+        return stored
+    safe = encode(access.safe_value(lanes, where.buffer), where.buffer.dtype)
+    return np.where(active, stored, safe)
+
+
+def read(region: Region, lanes: Lanes, node: Node) -> Array:
+    """Return the carried values of a region, all of which must have been written."""
+    where = box(region, lanes, node)
+    require_known(where, lanes, node)
+    return decode(read_stored(where, lanes, node), region.buffer.dtype)
+
+
+def write_stored(
+    where: Box, stored: Array, lanes: Lanes, node: Node, values_known: Array | None = None
+) -> None:
+    """Write elements in stored form; those outside are skipped.
+
+    `values_known` tells which of them hold a value: copying undefined contents is no error
+    by itself, but leaves the destination undefined.
+    """
+    stored = np.broadcast_to(stored, where.offsets.shape)
+    if where.inside is None:
+        offsets, flat, keep = where.offsets.ravel(), stored.ravel(), None
+    else:
+        offsets, flat, keep = where.offsets[where.inside], stored[where.inside], where.inside
+    access.write_elements(lanes, where.buffer, where.place, offsets, flat, node, None)
+    if values_known is not None:
+        marks = values_known.ravel() if keep is None else values_known[keep]
+        where.place.storage.mark(offsets, where.buffer.dtype, marks)
+
+
+def write(region: Region, values: Array, lanes: Lanes, node: Node) -> None:
+    """Write carried values of the buffer's dtype to a region."""
+    where = box(region, lanes, node)
+    write_stored(where, encode(values, region.buffer.dtype), lanes, node)

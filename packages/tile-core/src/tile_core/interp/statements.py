@@ -1,0 +1,290 @@
+"""Statements, as generators that pause where lanes must wait for others.
+
+Lanes run in step: a branch that only some of them take runs with the others masked out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tile_core.errors import AssumptionError, DeviceAssertError, InternalError, UndefinedOperation
+from tile_core.interp import access, reductions
+from tile_core.interp.events import Collective, Event, GridWait, Spin, Vote, Wait
+from tile_core.interp.expressions import evaluate
+from tile_core.interp.machine import Lanes, Loop
+from tile_core.interp.operators import run_operator
+from tile_core.interp.parallel import each_lane, iterations
+from tile_core.interp.values import Array, convert
+from tile_core.ir.buffer import Scope
+from tile_core.ir.stmt import (
+    Alloc,
+    AnnotateLayout,
+    AnnotateSafeValue,
+    Break,
+    Check,
+    CheckKind,
+    Continue,
+    Evaluate,
+    For,
+    Hint,
+    If,
+    Launch,
+    Leaf,
+    Let,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
+from tile_core.ops.control import Barrier, Breakpoint, Print
+from tile_core.ops.reduce import ReducerUpdate
+
+Steps: TypeAlias = "Iterator[Event]"
+
+
+def steps(stmt: Stmt, lanes: Lanes) -> Steps:
+    """Run `stmt` for the active lanes, yielding whenever they wait."""
+    lanes.span = stmt.span or lanes.span
+    facts = lanes.machine.facts(stmt) if lanes.warp is not None else None
+    if facts is not None and facts.votes:
+        yield from _vote(stmt, lanes)
+    simple = _SIMPLE.get(type(stmt))
+    if simple is not None:
+        simple(stmt, lanes)
+        return
+    compound = _COMPOUND.get(type(stmt))
+    if compound is not None:
+        yield from compound(stmt, lanes)
+    elif isinstance(stmt, Leaf):
+        yield from _leaf(stmt, lanes)
+    else:
+        raise InternalError(f"cannot run {type(stmt).__name__}", span=stmt.span)
+
+
+def run(stmt: Stmt, lanes: Lanes) -> None:
+    """Run `stmt` for lanes that never wait for others."""
+    for event in steps(stmt, lanes):
+        if not isinstance(event, Spin):
+            raise InternalError(f"{type(event).__name__} inside a tile operator", span=stmt.span)
+
+
+def _nobody(lanes: Lanes) -> bool:
+    return lanes.mask is not None and not lanes.mask.any()
+
+
+# Simple statements ---------------------------------------------------------------------------
+
+
+def _let(stmt: Let, lanes: Lanes) -> None:
+    lanes.env[stmt.var] = evaluate(stmt.value, lanes)
+
+
+def _alloc(stmt: Alloc, lanes: Lanes) -> None:
+    lanes.allocate(stmt.buffer)
+
+
+def _store(stmt: Store, lanes: Lanes) -> None:
+    if stmt.buffer.scope is Scope.REDUCER:
+        updated = reductions.as_update(stmt)
+        if updated is not None:
+            reductions.update(updated, lanes)
+            return
+    indices = [evaluate(i, lanes) for i in stmt.indices]
+    value = convert(evaluate(stmt.value, lanes), stmt.value.dtype, stmt.buffer.dtype)
+    access.store(lanes, stmt.buffer, indices, value, stmt)
+
+
+def _evaluate(stmt: Evaluate, lanes: Lanes) -> None:
+    evaluate(stmt.value, lanes)
+
+
+def _check(stmt: Check, lanes: Lanes) -> None:
+    holds = evaluate(stmt.cond, lanes)
+    wrong = ~holds if len(holds) == 1 or lanes.mask is None else ~holds & lanes.mask
+    if not wrong.any():
+        return
+    if stmt.kind is CheckKind.ASSUME or lanes.block is None:
+        raise AssumptionError(
+            f"the assumption does not hold{': ' if stmt.message else ''}{stmt.message}"
+            if stmt.kind is CheckKind.ASSUME
+            else stmt.message or "an assertion failed",
+            span=stmt.span or lanes.span,
+        )
+    raise DeviceAssertError(stmt.message or "an assertion failed", span=stmt.span or lanes.span)
+
+
+def _safe_value(stmt: AnnotateSafeValue, lanes: Lanes) -> None:
+    value = evaluate(stmt.value, lanes)
+    lanes.safe = {**lanes.safe, stmt.buffer: convert(value, stmt.value.dtype, stmt.buffer.dtype)}
+
+
+def _break(stmt: Break, lanes: Lanes) -> None:
+    loop = lanes.loops[-1]
+    loop.left = loop.left | lanes.active
+    lanes.mask = np.zeros(lanes.count, np.bool_)
+
+
+def _continue(stmt: Continue, lanes: Lanes) -> None:
+    lanes.mask = np.zeros(lanes.count, np.bool_)
+
+
+def _ignore(stmt: Stmt, lanes: Lanes) -> None:
+    """Layouts and hints have no effect on results."""
+
+
+_SIMPLE: dict[type[Any], Callable[[Any, Lanes], None]] = {
+    Let: _let,
+    Alloc: _alloc,
+    Store: _store,
+    Evaluate: _evaluate,
+    Check: _check,
+    AnnotateSafeValue: _safe_value,
+    AnnotateLayout: _ignore,
+    Hint: _ignore,
+    Break: _break,
+    Continue: _continue,
+    ReducerUpdate: reductions.update,
+    Breakpoint: run_operator,
+}
+
+
+# Compound statements -------------------------------------------------------------------------
+
+
+def _seq(stmt: Seq, lanes: Lanes) -> Steps:
+    safe = lanes.safe
+    for item in stmt.body:
+        yield from steps(item, lanes)
+        if _nobody(lanes):
+            break
+    lanes.safe = safe
+
+
+def _if(stmt: If, lanes: Lanes) -> Steps:
+    cond = evaluate(stmt.cond, lanes)
+    if len(cond) == 1:
+        branch = stmt.then if cond[0] else stmt.otherwise
+        if branch is not None:
+            yield from steps(branch, lanes)
+        return
+    after = np.zeros(lanes.count, np.bool_)
+    for branch, taken in ((stmt.then, lanes.where(cond)), (stmt.otherwise, lanes.where(~cond))):
+        if branch is not None and taken.any():
+            outside, lanes.mask = lanes.mask, taken
+            yield from steps(branch, lanes)
+            taken, lanes.mask = lanes.active, outside
+        after = after | taken
+    lanes.mask = None if after.all() else after
+
+
+def _enter_round(lanes: Lanes, loop: Loop, entry: Array | None, goes_on: Array) -> bool:
+    """Activate the lanes that run the next round; return whether there are any."""
+    alive = goes_on & ~loop.left if len(goes_on) > 1 or loop.left.any() else goes_on
+    if len(alive) == 1 and lanes.count > 1:
+        if not alive[0]:
+            return False
+        lanes.mask = entry
+        return True
+    active = alive if entry is None else alive & entry
+    lanes.mask = None if active.all() else active
+    return bool(active.any())
+
+
+def _for(stmt: For, lanes: Lanes) -> Steps:
+    step = evaluate(stmt.step, lanes)
+    if (step == 0).any():
+        raise UndefinedOperation("a loop's step is zero", span=stmt.span or lanes.span)
+    start, stop = evaluate(stmt.start, lanes), evaluate(stmt.stop, lanes)
+    yield from _counted(stmt, start, stop, step, lanes)
+
+
+def _pipelined(stmt: Pipelined, lanes: Lanes) -> Steps:
+    start, stop = evaluate(stmt.start, lanes), evaluate(stmt.stop, lanes)
+    yield from _counted(stmt, start, stop, np.ones(1, start.dtype), lanes)
+
+
+def _counted(stmt: For | Pipelined, value: Array, stop: Array, step: Array, lanes: Lanes) -> Steps:
+    entry, loop = lanes.mask, Loop(lanes)
+    lanes.loops.append(loop)
+    while True:
+        lanes.mask = entry
+        if not _enter_round(lanes, loop, entry, np.where(step > 0, value < stop, value > stop)):
+            break
+        lanes.env[stmt.var] = value
+        yield from steps(stmt.body, lanes)
+        value = value + step
+    lanes.loops.pop()
+    lanes.mask = entry
+
+
+def _while(stmt: While, lanes: Lanes) -> Steps:
+    entry, everyone, loop = lanes.mask, lanes.active, Loop(lanes)
+    lanes.loops.append(loop)
+    while True:
+        still = everyone & ~loop.left
+        if not still.any():
+            break
+        lanes.mask = None if still.all() else still
+        loop.left = loop.left | ~np.broadcast_to(evaluate(stmt.cond, lanes), (lanes.count,))
+        still = still & ~loop.left
+        if not still.any():
+            break
+        lanes.mask = None if still.all() else still
+        yield from steps(stmt.body, lanes)
+        yield Spin(stmt)
+    lanes.loops.pop()
+    lanes.mask = entry
+
+
+def _parallel(stmt: Parallel, lanes: Lanes) -> Steps:
+    if lanes.warp is not None:
+        yield Collective(stmt, lanes)
+        return
+    with iterations(stmt, lanes) as inner:
+        if inner is not None:
+            run(stmt.body, inner)
+
+
+def _leaf(stmt: Leaf, lanes: Lanes) -> Steps:
+    if isinstance(stmt, Barrier):
+        yield from _barrier(stmt, lanes)
+    elif lanes.warp is None or (isinstance(stmt, Print) and stmt.source is None):
+        run_operator(stmt, lanes)
+    elif lanes.machine.facts(stmt).private:
+        for lane in each_lane(lanes):
+            run_operator(stmt, lane)
+    else:
+        yield Collective(stmt, lanes)
+
+
+def _barrier(stmt: Barrier, lanes: Lanes) -> Steps:
+    if stmt.scope == "grid":
+        yield GridWait(stmt)
+    elif lanes.warp is not None:
+        yield Wait.at(stmt, lanes, evaluate)
+
+
+def _launch(stmt: Launch, lanes: Lanes) -> Steps:
+    lanes.machine.launcher(stmt, lanes)
+    return iter(())
+
+
+def _vote(stmt: Stmt, lanes: Lanes) -> Steps:
+    for call in lanes.machine.facts(stmt).votes:
+        yield Vote(call, evaluate(call.args[0], lanes), lanes)
+
+
+_COMPOUND: dict[type[Any], Callable[[Any, Lanes], Steps]] = {
+    Seq: _seq,
+    If: _if,
+    For: _for,
+    Pipelined: _pipelined,
+    While: _while,
+    Parallel: _parallel,
+    Launch: _launch,
+}

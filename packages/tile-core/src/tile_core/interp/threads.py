@@ -1,0 +1,249 @@
+"""Programs of explicit threads: warps that run in step inside and take turns among them.
+
+Each warp is a generator that pauses at barriers, at tile operations, which the whole block
+runs together, and after each round of a `while` loop. Between two barriers every access to
+memory that threads share is watched for races.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tile_core.errors import Deadlock, Note
+from tile_core.interp.events import Collective, Event, GridWait, Spin, Vote, Wait
+from tile_core.interp.machine import Block, Lanes, Rivals
+from tile_core.interp.memory import Storage
+from tile_core.interp.parallel import granule_values, set_granules
+from tile_core.interp.statements import run, steps
+from tile_core.interp.values import Array, carrier
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.node import Node
+from tile_core.ir.stmt import Launch, Stmt
+
+WARP = 32
+
+
+@dataclass(slots=True, eq=False)
+class _Warp:
+    lanes: Lanes
+    program: Iterator[Event]
+    event: Event | None = None
+    done: bool = False
+
+
+def run_threads(launch: Launch, block: Block, host: Lanes) -> Iterator[Event]:
+    """Run a block of explicit threads; yield where it waits for other blocks.
+
+    Raises
+    ------
+    Deadlock
+        If threads wait for something that can no longer happen.
+    """
+    warps = _warps(launch, block, host)
+    arrivals: dict[int, int] = {}
+    while not all(w.done for w in warps):
+        before = block.machine.stores
+        progressed = [_advance(w) for w in warps if not w.done and w.event is None]
+        released = _release(warps, block, arrivals)
+        if any(progressed) or released or block.machine.stores != before:
+            continue
+        spinning = [w.event for w in warps if isinstance(w.event, (Spin, GridWait))]
+        at_grid = [e for e in spinning if isinstance(e, GridWait)]
+        if at_grid and len(at_grid) == len(warps):
+            yield at_grid[0]
+            for warp in warps:
+                warp.event = None
+        elif any(isinstance(e, Spin) for e in spinning):
+            yield next(e for e in spinning if isinstance(e, Spin))
+        else:
+            raise _stuck(warps, block)
+        _wake_spinning(warps)
+
+
+def _warps(launch: Launch, block: Block, host: Lanes) -> list[_Warp]:
+    x, y, _ = launch.threads
+    warps = []
+    for number, first in enumerate(range(0, block.threads, WARP)):
+        ids = np.arange(first, min(first + WARP, block.threads))
+        lanes = Lanes(block, block.machine, len(ids))
+        lanes.env = dict(host.env)
+        lanes.safe, lanes.warp = host.safe, number
+        for var, index in zip(launch.thread_vars, (ids % x, ids // x % y, ids // (x * y)),
+                              strict=True):  # fmt: skip
+            lanes.env[var] = index.astype(carrier(var.dtype))
+        party = ids.astype(np.int32)
+        lanes.rivals = Rivals("threads", party, lambda: block.thread_epoch, None)
+        warps.append(_Warp(lanes, steps(launch.body, lanes)))
+    return warps
+
+
+def _advance(warp: _Warp) -> bool:
+    """Run a warp to its next pause; return whether it did more than spin."""
+    try:
+        warp.event = next(warp.program)
+    except StopIteration:
+        warp.done = True
+        return True
+    return not isinstance(warp.event, Spin)
+
+
+def _wake_spinning(warps: list[_Warp]) -> None:
+    for warp in warps:
+        if isinstance(warp.event, Spin):
+            warp.event = None
+
+
+def _release(warps: list[_Warp], block: Block, arrivals: dict[int, int]) -> bool:
+    """Let go whoever has what it waits for; return whether anybody was."""
+    released = _release_named(warps, block, arrivals)
+    waiting = [w for w in warps if not w.done and w.event is not None and _is_for_all(w.event)]
+    if waiting and len(waiting) == len(warps):
+        nodes = {w.event.node for w in waiting if w.event is not None}
+        if len(nodes) > 1:
+            raise _apart([w.event for w in waiting if w.event is not None])
+        block.thread_epoch = block.machine.next_epoch()
+        event = waiting[0].event
+        if isinstance(event, Collective):
+            _together(event.node, [w.lanes for w in waiting], block)
+            block.thread_epoch = block.machine.next_epoch()
+        elif isinstance(event, Vote):
+            _count_votes([w.event for w in waiting if isinstance(w.event, Vote)])
+        for warp in waiting:
+            warp.event = None
+        released = True
+    if released or _others_moved(warps):
+        _wake_spinning(warps)
+    return released
+
+
+def _others_moved(warps: list[_Warp]) -> bool:
+    return any(w.event is None and not w.done for w in warps)
+
+
+def _is_for_all(event: Event) -> bool:
+    if isinstance(event, Wait):
+        return event.number is None
+    return isinstance(event, (Collective, Vote))
+
+
+def _release_named(warps: list[_Warp], block: Block, arrivals: dict[int, int]) -> bool:
+    """Named barriers: those that only arrive go on at once, the others when enough are there."""
+    released = False
+    for warp in warps:
+        event = warp.event
+        if isinstance(event, Wait) and event.number is not None and event.node.arrives_only:
+            arrivals[event.number] = arrivals.get(event.number, 0) + event.threads
+            warp.event, released = None, True
+    numbers = {w.event.number for w in warps if isinstance(w.event, Wait)}
+    for number in numbers - {None}:
+        assert number is not None
+        here = [w for w in warps if isinstance(w.event, Wait) and w.event.number == number]
+        events = [w.event for w in here if isinstance(w.event, Wait)]
+        needed = max(e.needed or block.threads for e in events)
+        if sum(e.threads for e in events) + arrivals.get(number, 0) >= needed:
+            arrivals.pop(number, None)
+            block.thread_epoch = block.machine.next_epoch()
+            for warp in here:
+                warp.event = None
+            released = True
+    return released
+
+
+def _count_votes(votes: list[Vote]) -> None:
+    columns = [np.broadcast_to(v.values, (v.lanes.count,)) != 0 for v in votes]
+    flags = np.concatenate(columns)
+    result = {
+        "syncthreads_count": int(flags.sum()),
+        "syncthreads_and": int(flags.all()),
+        "syncthreads_or": int(flags.any()),
+    }[votes[0].node.function]
+    for vote in votes:
+        vote.lanes.votes[vote.node] = np.array([result], np.int32)
+
+
+# What the whole block does together ----------------------------------------------------------
+
+
+def _together(stmt: Stmt, warps: list[Lanes], block: Block) -> None:
+    """Run a tile operation once, for all threads."""
+    machine = block.machine
+    one = Lanes(block, machine)
+    one.safe, one.span = warps[0].safe, stmt.span or warps[0].span
+    facts = machine.facts(stmt)
+    for var in facts.variables:
+        columns = [w.env[var] for w in warps if var in w.env]
+        if columns:
+            values = np.concatenate(columns)
+            value = one.agreed(values, f"{var.name!r}, used in a tile operation,", one.span)
+            one.env[var] = np.array([value])
+    one.env = {**machine.symbols, **one.env}
+    shared = [root for root in facts.private if all(root in w.private for w in warps)]
+    for root in shared:
+        one.private[root] = _joined(root, warps)
+    run(stmt, one)
+    for root in shared:
+        if root in facts.written:
+            _spread(one, root, warps)
+
+
+def _joined(root: Buffer, warps: list[Lanes]) -> Storage:
+    """Return one copy of private memory: what all threads agree on, the rest undefined."""
+    copies = [w.private[root] for w in warps]
+    width = copies[0].copy_bytes * 8 // copies[0].granule
+    values = np.concatenate([granule_values(c).reshape(-1, width) for c in copies])
+    known = np.concatenate([_written(c).reshape(-1, width) for c in copies])
+    single = Storage(root.name, np.zeros(copies[0].copy_bytes, np.uint8), copies[0].granule, False)
+    set_granules(single, values[0])
+    single.written = (values == values[0]).all(axis=0) & known.all(axis=0)
+    return single
+
+
+def _written(storage: Storage) -> Array:
+    return np.ones(storage.granules, np.bool_) if storage.written is None else storage.written
+
+
+def _spread(one: Lanes, root: Buffer, warps: list[Lanes]) -> None:
+    single = one.private[root]
+    for warp in warps:
+        copies = warp.private[root]
+        count = len(copies.raw) // copies.copy_bytes
+        copies.raw[:] = np.tile(single.raw, count)
+        if copies.written is not None:
+            copies.written[:] = np.tile(_written(single), count)
+
+
+# What went wrong, in words -------------------------------------------------------------------
+
+
+def _places(events: list[Event]) -> tuple[Note, ...]:
+    nodes: dict[Node, int] = {}
+    for event in events:
+        nodes[event.node] = nodes.get(event.node, 0) + 1
+    return tuple(
+        Note(f"{count} warp{'s' * (count > 1)} wait{'s' * (count == 1)} here", node.span)
+        for node, count in nodes.items()
+    )
+
+
+def _apart(events: list[Event]) -> Deadlock:
+    return Deadlock(
+        "threads of one block wait at different places",
+        span=events[0].node.span,
+        notes=_places(events[1:]),
+        hint="every thread of the block must reach the same T.sync_threads()",
+    )
+
+
+def _stuck(warps: list[_Warp], block: Block) -> Deadlock:
+    events = [w.event for w in warps if w.event is not None]
+    done = sum(w.done for w in warps)
+    rest = f"{done} of {len(warps)} warps have finished" if done else "nobody can go on"
+    return Deadlock(
+        f"threads of block {block.number} wait for ever: {rest}",
+        span=events[0].node.span if events else None,
+        notes=_places(events),
+        hint="every thread of the block must reach the same T.sync_threads()",
+    )
