@@ -49,6 +49,7 @@ class Gone:
         self.refuse()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse."""
         self.refuse()
 
     def __getitem__(self, index: Any) -> Any:

@@ -163,7 +163,7 @@ class Assignments(ActivationBase):
                 span=self.table.span(number),
                 hint="index the buffer itself",
             )
-        if isinstance(target, Expr) and not isinstance(target, Gone):
+        if isinstance(target, Expr):
             raise FrontendTypeError(
                 f"a {target.dtype} value cannot be indexed",
                 span=self.table.span(number),

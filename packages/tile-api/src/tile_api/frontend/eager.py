@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -171,10 +172,8 @@ class EagerFunction:
         with tracing(builder), user_errors(builder, self.source.file):
             for name in self.tensor_names:
                 values[name] = self._initial(state, builder, name)
-        try:
+        with suppress(_PrologueDone):
             run_traced(builder, self.source, self.rewritten, values)
-        except _PrologueDone:
-            pass
         return builder
 
     def _initial(self, state: EagerState, builder: Builder, name: str) -> Any:
@@ -287,4 +286,3 @@ __all__ = [
     "eager_signature",
     "trace_eager",
 ]
-

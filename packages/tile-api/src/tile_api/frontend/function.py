@@ -90,6 +90,7 @@ class PrimFunc:
         return print_kernel(self.kernel)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse: a kernel runs after it was compiled."""
         raise FrontendTypeError(
             f"the kernel {self.name!r} is not compiled and cannot be called",
             hint="compile it first: tile.compile(kernel)(A, B), or decorate a factory with "
@@ -149,7 +150,8 @@ def user_errors(builder: Builder, file: str) -> Iterator[None]:
     try:
         yield
     except TileError as error:
-        raise error.at(builder.span)
+        error.at(builder.span)
+        raise
     except NameError as error:
         raise ScopeError(
             str(error), span=builder.span, hint="define the name before the kernel that uses it"
@@ -168,9 +170,7 @@ def handle(param: Buffer | Var) -> Any:
     return BufferValue(param) if isinstance(param, Buffer) else param
 
 
-def parameters(
-    source: FunctionSource, annotations: Mapping[str, Any]
-) -> dict[str, Buffer | Var]:
+def parameters(source: FunctionSource, annotations: Mapping[str, Any]) -> dict[str, Buffer | Var]:
     """Return the kernel parameters that a signature declares, in order.
 
     Raises
@@ -182,7 +182,11 @@ def parameters(
     result: dict[str, Buffer | Var] = {}
     places = {
         a.arg: Span.of(a, file=source.file)  # type: ignore[arg-type]
-        for a in (*source.tree.args.posonlyargs, *source.tree.args.args, *source.tree.args.kwonlyargs)
+        for a in (
+            *source.tree.args.posonlyargs,
+            *source.tree.args.args,
+            *source.tree.args.kwonlyargs,
+        )
     }
     for name, parameter in inspect.signature(source.function).parameters.items():
         span = places.get(name, source.span)
@@ -205,7 +209,7 @@ def parameters(
 
 def check_parameter(parameter: inspect.Parameter, function: FunctionType, span: Span) -> None:
     """Refuse parameters that cannot be passed by name."""
-    kinds = {
+    kinds: dict[Any, str] = {
         inspect.Parameter.POSITIONAL_ONLY: "is positional-only",
         inspect.Parameter.VAR_POSITIONAL: "takes any number of arguments",
         inspect.Parameter.VAR_KEYWORD: "takes any keyword arguments",
@@ -239,18 +243,16 @@ def declared_parameter(name: str, annotation: Any, span: Span) -> Buffer | Var:
         case TensorSpec():
             return spec.buffer(name, span)
         case BufferValue(buffer=buffer):
-            return Buffer(
-                name, buffer.shape, buffer.dtype, buffer.scope, buffer.strides, span=span
-            )
+            return Buffer(name, buffer.shape, buffer.dtype, buffer.scope, buffer.strides, span=span)
         case PointerSpec():
             return Var(name, dtype_of("handle"), span=span)
         case DType():
             return Var(name, dtype_of(str(spec)), span=span)
         case Expr() if isinstance(spec, Var):
             return Var(name, spec.dtype, span=span)
-    if spec in (int, float, bool):
-        names = {int: "int32", float: "float32", bool: "bool"}
-        return Var(name, dtype_of(names[spec]), span=span)
+    for python_type, dtype in ((int, "int32"), (float, "float32"), (bool, "bool")):
+        if spec is python_type:
+            return Var(name, dtype_of(dtype), span=span)
     raise SignatureError(
         f"the annotation of parameter {name!r} declares neither a tensor nor a scalar: "
         f"{annotation!r}",

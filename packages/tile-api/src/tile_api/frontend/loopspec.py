@@ -104,7 +104,8 @@ def as_loop(iterable: Any) -> LoopSpec:
     if isinstance(iterable, LoopSpec):
         return iterable
     if isinstance(iterable, range):
-        return SerialLoop(*index_bounds(iterable.start, iterable.stop, iterable.step))
+        start, stop, step = index_bounds(iterable.start, iterable.stop, iterable.step)
+        return SerialLoop(start, stop, step)
     raise FrontendTypeError(
         f"`for` in a kernel cannot run over a {type(iterable).__name__}",
         span=current().span,

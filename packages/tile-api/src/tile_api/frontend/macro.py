@@ -40,6 +40,15 @@ class Macro:
         update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Trace the body here and return what it returns.
+
+        Raises
+        ------
+        ScopeError
+            Outside a kernel.
+        ControlFlowError
+            In an operand of `and`, `or` or a conditional expression, or without end.
+        """
         builder = active()
         name = self.source.function.__name__
         if builder is None:
@@ -163,4 +172,3 @@ def _as_method(traced: Macro) -> Callable[..., Any]:
 
 
 __all__ = ["Macro", "Ref", "inline", "macro", "meta_class"]
-

@@ -165,7 +165,8 @@ class Operands(ActivationBase):
         try:
             result = function(*args, **kwargs)
         except TileError as error:
-            raise error.at(builder.span)
+            error.at(builder.span)
+            raise
         except TypeError as error:
             trace = error.__traceback__
             if trace is not None and trace.tb_next is None:  # the call itself did not fit

@@ -87,7 +87,7 @@ def rewrite_function(source: FunctionSource, *, kind: str, references: frozenset
     )
     ast.copy_location(new, tree)
     if "type_params" in ast.FunctionDef._fields:
-        new.type_params = []
+        new.type_params = []  # type: ignore[attr-defined]
     code = _compile(new, source)
     return Rewritten(table, _binder(source, code), tuple(statements.declared))
 
@@ -172,9 +172,7 @@ def _binder(
     source: FunctionSource, code: types.CodeType
 ) -> Callable[[Callable[[], Any]], types.FunctionType]:
     original = source.function
-    cells = dict(
-        zip(original.__code__.co_freevars, original.__closure__ or (), strict=True)
-    )
+    cells = dict(zip(original.__code__.co_freevars, original.__closure__ or (), strict=True))
 
     def build(enter: Callable[[], Any]) -> types.FunctionType:
         entering = types.CellType(enter)

@@ -82,14 +82,17 @@ class ExpressionRewriter(ast.NodeTransformer):
         return constant(self.table.mark(node), like or node)
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Check reads of local names."""
         if isinstance(node.ctx, ast.Load) and node.id in self.locals:
             return state_call("rd", node, constant(node.id, node), node)
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        """Leave plain Python, run while tracing, as it is."""
         return node  # plain Python, run while tracing
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """Route reads of elements."""
         number = self.mark(node)
         target, index = self.rewrite(node.value), self.index(node.slice)
         return state_call("get", node, number, target, index)
@@ -111,6 +114,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return self.rewrite(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        """Route `and` and `or`; operands are evaluated when needed."""
         keyword = "and" if isinstance(node.op, ast.And) else "or"
         operands = [self._operand(v) for v in node.values]
         return state_call("logic", node, constant(keyword, node), *operands)
@@ -126,16 +130,19 @@ class ExpressionRewriter(ast.NodeTransformer):
         return thunk(self.rewrite(node))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        """Route `not`."""
         operand = self.rewrite(node.operand)
         if isinstance(node.op, ast.Not):
             return state_call("not_", node, operand)
         return ast.copy_location(ast.UnaryOp(op=node.op, operand=operand), node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        """Route conditional expressions."""
         parts = (node.test, node.body, node.orelse)
         return state_call("ternary", node, *(self._operand(p) for p in parts))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """Route chained comparisons."""
         if len(node.ops) == 1:
             self.generic_visit(node)
             return node
@@ -147,6 +154,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         return state_call("compare", node, self._operand(node.left), *rest)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Route calls."""
         return self.call(node, "call")
 
     def call(self, node: ast.Call, method: str) -> ast.expr:
@@ -164,12 +172,14 @@ class ExpressionRewriter(ast.NodeTransformer):
         return routed
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
+        """Route `:=`."""
         name = node.target.id
         old = load_name(name, node)
         value = state_call("bind", node, constant(name, node), old, self.rewrite(node.value))
         return ast.copy_location(ast.NamedExpr(target=node.target, value=value), node)
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        """Check what a comprehension runs over."""
         iterable = state_call("iterate", node.iter, self.mark(node.iter), self.rewrite(node.iter))
         for inner in ast.walk(node):
             if isinstance(inner, ast.NamedExpr):
@@ -180,13 +190,16 @@ class ExpressionRewriter(ast.NodeTransformer):
         )
 
     def visit_Await(self, node: ast.Await) -> ast.expr:
+        """Refuse."""
         self.reject(node, "`await` has no meaning in a kernel", "remove it")
         return node
 
     def visit_Yield(self, node: ast.Yield) -> ast.expr:
+        """Refuse."""
         self.reject(node, "`yield` has no meaning in a kernel", "write to an output tensor")
         return node
 
     def visit_YieldFrom(self, node: ast.YieldFrom) -> ast.expr:
+        """Refuse."""
         self.reject(node, "`yield from` has no meaning in a kernel", "write to an output tensor")
         return node

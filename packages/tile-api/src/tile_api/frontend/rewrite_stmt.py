@@ -213,11 +213,10 @@ class StatementRewriter:
             place = self._value(target.value), self.expressions.index(target.slice)
             return [self._at(node), self._do("aug_put", node, number, *place, symbol, value)]
         if self.kind == "inline":
-            old = ast.copy_location(
-                ast.Attribute(value=target.value, attr=target.attr, ctx=ast.Load()), target
-            )
+            read = ast.Attribute(value=target.value, attr=target.attr, ctx=ast.Load())
+            before = self._value(ast.copy_location(read, target))
             name = constant(target.attr, target)
-            result = state_call("aug_value", node, self._value(old), symbol, value)
+            result = state_call("aug_value", node, before, symbol, value)
             owner = self._value(target.value)
             return [self._at(node), self._do("set_attribute", node, owner, name, result)]
         return self._store(target, value, node)

@@ -55,19 +55,20 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
     if not lines:
         raise FrontendError(
             f"the source text of {function.__name__!r} cannot be found (looked for {file!r})",
-            hint="define the kernel in a file or a notebook cell, or register the text in linecache",
+            hint="define it in a file or a notebook cell, or register the text in linecache",
         )
     block = inspect.getblock(lines[first - 1 :])
     indented = block[0][:1].isspace()
     text = ("if True:\n" if indented else "") + "".join(block)
     module = ast.parse(text, filename=file)
     ast.increment_lineno(module, first - 1 - indented)
-    wrapper = module.body[0]
-    tree = wrapper.body[0] if isinstance(wrapper, ast.If) else wrapper
+    tree = module.body[0]
+    if isinstance(tree, ast.If):
+        tree = tree.body[0]
     if not isinstance(tree, ast.FunctionDef):
         raise FrontendError(
             f"{function.__name__!r} is not defined by a plain `def`",
-            span=Span.of(tree, file=file) if isinstance(tree, ast.stmt) else None,
+            span=Span.of(tree, file=file),
             hint="lambdas and `async def` cannot be kernels",
         )
     return FunctionSource(function, tree, file)
@@ -134,11 +135,11 @@ def _surrounding_locals(function: Callable[..., Any]) -> dict[str, Any]:
     """Collect the variables visible at the definition, innermost first to win."""
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
     scope: dict[str, Any] = {}
-    frame = sys._getframe(1)
+    frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == file and frame.f_code.co_name != "<module>":
             scope = {**frame.f_locals, **scope}
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     closure = getattr(function, "__closure__", None) or ()
     names = function.__code__.co_freevars if closure else ()
     for name, cell in zip(names, closure, strict=True):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_api.frontend.assignments import Assignments
-from tile_api.frontend.builder import Builder, current
+from tile_api.frontend.builder import current
 from tile_api.frontend.control import Control
 from tile_api.frontend.operands import Operands
 from tile_api.frontend.source import SpanTable
@@ -28,9 +28,7 @@ class Activation(Assignments, Operands, Control):
 
     def unreachable(self, keyword: str) -> None:
         """Warn about statements after a `break` or `continue`."""
-        self.builder.warn(
-            f"statements after {keyword!r} are never executed and are dropped"
-        )
+        self.builder.warn(f"statements after {keyword!r} are never executed and are dropped")
 
     def declare(self, name: str, old: Any, spec: Callable[[], Any]) -> Any:
         """Return the tensor that a bare annotation in an eager body declares."""

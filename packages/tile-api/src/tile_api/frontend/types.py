@@ -74,7 +74,7 @@ def as_extent(value: Any, what: str) -> Extent:
     FrontendTypeError
         If it is not an integer.
     """
-    if isinstance(value, bool) or isinstance(value, (str, float)) or value is None:
+    if isinstance(value, (bool, str, float)) or value is None:
         raise _not_an_extent(value, what)
     if isinstance(value, int):
         return value

@@ -92,5 +92,3 @@ def _copied(body: Seq, mapping: dict[Node, Node]) -> Seq:
 
 def _foldable(*operands: Expr) -> bool:
     return any(isinstance(o, Const) for o in operands)
-
-

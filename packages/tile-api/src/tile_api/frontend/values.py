@@ -84,9 +84,7 @@ class BufferValue:
             "r", "w" or "rw": what is done through the pointer.
         """
         if access not in ("r", "w", "rw"):
-            raise FrontendTypeError(
-                f"access {access!r} is not one of 'r', 'w', 'rw'", span=_span()
-            )
+            raise FrontendTypeError(f"access {access!r} is not one of 'r', 'w', 'rw'", span=_span())
         where = resolve_index(self.buffer, indices or (0,) * self.buffer.rank).indices
         return AddressOf(self.buffer, where, access, span=_span())
 
@@ -365,8 +363,7 @@ def as_region(x: Any, what: str) -> Region:
     if isinstance(x, Load):
         return _element(x.buffer, x.indices, x.span)
     raise FrontendTypeError(
-        f"{what} must be a buffer, a region A[a:b, c] or an element A[i, j], got "
-        f"{_describe(x)}",
+        f"{what} must be a buffer, a region A[a:b, c] or an element A[i, j], got {_describe(x)}",
         span=_span(),
         hint="allocate it with T.alloc_shared or T.alloc_fragment, or make it a parameter",
     )

@@ -130,9 +130,7 @@ def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var"
     builder = _inside("T.alloc_var")
     element = as_dtype(dtype, "the dtype given to T.alloc_var")
     init, scope = _var_arguments(args, init, scope)
-    buffer = Buffer(
-        builder.take_hint("var"), (1,), element, as_scope(scope), span=builder.span
-    )
+    buffer = Buffer(builder.take_hint("var"), (1,), element, as_scope(scope), span=builder.span)
     builder.emit(Alloc(buffer))
     result = VarHandle(buffer, (arith.const(0),), claimed=False)
     if init is not None:

@@ -49,7 +49,7 @@ class KernelLaunchFrame(Frame):
         self.span: Span | None = None
 
     @staticmethod
-    def Current() -> KernelLaunchFrame | None:  # noqa: N802 - TileLang's name
+    def Current() -> KernelLaunchFrame | None:
         """Return the launch being traced, or None."""
         builder = active()
         return None if builder is None else builder.launch
@@ -118,7 +118,7 @@ def _thread_vars(span: Span | None) -> tuple[Var, Var, Var]:
     )
 
 
-def Kernel(  # noqa: N802 - TileLang's name
+def Kernel(
     *blocks: Any,
     threads: Any = None,
     prelude: str | None = None,
@@ -203,7 +203,7 @@ def _triple(value: Any, what: str) -> tuple[int, int, int]:
     return x, y, z
 
 
-def ClusterKernel(  # noqa: N802
+def ClusterKernel(
     *blocks: Any, cluster_dims: Any, threads: Any = None, prelude: str | None = None
 ) -> KernelLaunchFrame:
     """Launch like `Kernel`, with blocks grouped into clusters; needs a machine with clusters."""
@@ -228,7 +228,7 @@ def require_launch(what: str) -> KernelLaunchFrame:
     return launch
 
 
-def _pick(values: tuple[Any, ...], dim: int, what: str) -> Any:
+def _pick(values: tuple[Any, ...], dim: Any, what: str) -> Any:
     if not isinstance(dim, int) or not 0 <= dim < len(values):
         raise FrontendValueError(
             f"{what} has dimensions 0 to {len(values) - 1}, got {dim!r}", span=current().span

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tile_api.frontend.builder import Block, BlockKind, Builder, current
+from tile_api.frontend.builder import BlockKind, Builder, current
 from tile_api.frontend.control import emit_jump
 from tile_api.frontend.loopspec import LoopSpec, SerialLoop, index_bounds
 from tile_api.frontend.parallel import check_parallel_body, fuse_parallel
@@ -15,7 +15,9 @@ from tile_core.errors import FrontendTypeError, FrontendValueError, LayoutError,
 from tile_core.ir import arith
 from tile_core.ir.expr import Const, Expr, Var
 from tile_core.ir.interval import Interval, interval
-from tile_core.ir.stmt import If, LoopKind, Parallel as ParallelStmt, Pipelined as PipelinedStmt
+from tile_core.ir.stmt import LoopKind
+from tile_core.ir.stmt import Parallel as ParallelStmt
+from tile_core.ir.stmt import Pipelined as PipelinedStmt
 
 
 def _range(start: Any, stop: Any, step: Any, kind: LoopKind) -> SerialLoop:
@@ -24,12 +26,12 @@ def _range(start: Any, stop: Any, step: Any, kind: LoopKind) -> SerialLoop:
     first, last, by = index_bounds(start, stop, 1 if step is None else step)
     if isinstance(by, Const) and by.value == 0:
         raise FrontendValueError(
-            "the step of a loop cannot be zero", span=_span(), hint="use a positive or negative step"
+            "the step of a loop cannot be zero",
+            span=_span(),
+            hint="use a positive or negative step",
         )
     if not isinstance(by, Const):
-        current().warn(
-            "the step of this loop is known only at run time; it must not be zero then"
-        )
+        current().warn("the step of this loop is known only at run time; it must not be zero then")
     return SerialLoop(first, last, by, kind)
 
 
@@ -179,9 +181,9 @@ def _index_vars(
     return tuple(result)
 
 
-def Parallel(  # noqa: N802 - TileLang's name
+def Parallel(
     *extents: Any,
-    coalesced_width: int | None = None,
+    coalesced_width: Any = None,
     loop_layout: object | None = None,
     prefer_async: bool | None = None,
     annotations: dict[str, Any] | None = None,
@@ -214,7 +216,9 @@ def Parallel(  # noqa: N802 - TileLang's name
             span=_span(),
             hint="write `for i, j in T.Parallel(M, N)`",
         )
-    if coalesced_width is not None and (not isinstance(coalesced_width, int) or coalesced_width < 1):
+    if coalesced_width is not None and (
+        not isinstance(coalesced_width, int) or coalesced_width < 1
+    ):
         raise FrontendValueError(
             f"coalesced_width must be a positive integer, got {coalesced_width!r}", span=_span()
         )
@@ -230,7 +234,9 @@ def Parallel(  # noqa: N802 - TileLang's name
     return _ParallelLoop(index_bounds(*extents), coalesced_width, loop_layout)
 
 
-def parallel(start: Any, stop: Any = None, *, annotations: dict[str, Any] | None = None) -> LoopSpec:
+def parallel(
+    start: Any, stop: Any = None, *, annotations: dict[str, Any] | None = None
+) -> LoopSpec:
     """Loop over ``range(start, stop)`` in any order: one dimension of `Parallel`."""
     _check_annotations(annotations)
     first, last = index_bounds(0, start) if stop is None else index_bounds(start, stop)
@@ -270,10 +276,10 @@ class _PipelinedLoop(LoopSpec):
         )
 
 
-def Pipelined(  # noqa: N802
+def Pipelined(
     start: Any,
     stop: Any = None,
-    num_stages: int = 0,
+    num_stages: Any = 0,
     order: Sequence[int] | None = None,
     stage: Sequence[int] | None = None,
     sync: object = None,
@@ -305,21 +311,21 @@ def Pipelined(  # noqa: N802
             span=_span(),
             hint="0 or 1 mean no overlap, 2 and more how many tiles are in flight",
         )
-    by_hand = tuple(order or ()), tuple(stage or ())
-    if num_stages and any(by_hand):
+    orders, stages = tuple(order or ()), tuple(stage or ())
+    if num_stages and (orders or stages):
         raise FrontendValueError(
             "num_stages and a schedule by order= and stage= exclude each other",
             span=_span(),
             hint="leave out num_stages: it follows from the stages",
         )
-    if len(by_hand[0]) != len(by_hand[1]):
+    if len(orders) != len(stages):
         raise FrontendValueError(
-            f"order has {len(by_hand[0])} entries and stage has {len(by_hand[1])}",
+            f"order has {len(orders)} entries and stage has {len(stages)}",
             span=_span(),
             hint="give both, with one entry per statement of the body",
         )
-    bounds = index_bounds(0, start) if stop is None else index_bounds(start, stop)
-    return _PipelinedLoop(*bounds, num_stages, *by_hand)
+    first, last = index_bounds(0, start) if stop is None else index_bounds(start, stop)
+    return _PipelinedLoop(first, last, num_stages, orders, stages)
 
 
 @dataclass(frozen=True)
@@ -352,126 +358,6 @@ def grid(*extents: Any) -> LoopSpec:
     return _Grid(index_bounds(*extents))
 
 
-@dataclass(frozen=True)
-class _ThreadLoop(LoopSpec):
-    extent: int
-    axis: int
-
-    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
-        from tile_api.language.launch import require_launch
-
-        yield require_launch("T.thread_binding").thread_vars[self.axis]
-
-
-def thread_binding(extent: int, thread: str = "threadIdx.x") -> LoopSpec:
-    """Run the body in every thread along one axis of the block; yields its index.
-
-    Raises
-    ------
-    FrontendValueError
-        If `thread` is not a thread axis or the block has another extent along it.
-    """
-    from tile_api.language.launch import require_launch
-
-    axes = {"threadIdx.x": 0, "threadIdx.y": 1, "threadIdx.z": 2}
-    launch = require_launch("T.thread_binding")
-    if thread not in axes:
-        raise FrontendValueError(
-            f"{thread!r} is not a thread axis", span=_span(), hint=f"use one of {', '.join(axes)}"
-        )
-    if launch.threads[axes[thread]] != extent:
-        raise FrontendValueError(
-            f"the block has {launch.threads[axes[thread]]} threads along {thread}, not {extent}",
-            span=_span(),
-            hint="loop over as many threads as T.Kernel(threads=...) starts",
-        )
-    return _ThreadLoop(extent, axes[thread])
-
-
-@dataclass(frozen=True)
-class _PersistentLoop(LoopSpec):
-    domain: tuple[Expr, ...]
-    wave_size: Expr
-    index: Expr
-    group_size: int
-
-    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
-        zero, one = arith.const(0), arith.const(1)
-        total: Expr = one
-        for extent in self.domain:
-            total = total * extent
-        waves = SerialLoop(zero, arith.as_expr(arith.ceildiv(total, self.wave_size)), one)
-        span = builder.span
-        for wave in waves.trace(builder, ("wave",)):
-            tile = builder.let("tile", self.index + wave * self.wave_size)
-            builder.ranges[tile] = Interval(0, None)
-            block = builder.open(BlockKind.BRANCH)
-            yield self._coordinates(builder, tile, names)
-            assert isinstance(block, Block)
-            builder.emit(If(tile < total, builder.close(), span=span))
-
-    def _coordinates(self, builder: Builder, tile: Var, names: tuple[str, ...]) -> Any:
-        """Name the coordinates of a tile; the last dimension is walked in groups."""
-        *front, last = self.domain
-        chosen = names if len(names) == len(self.domain) else tuple("ijklmnop")
-        rest: Expr = arith.const(1)
-        for extent in front:
-            rest = rest * extent
-        group = tile // (rest * self.group_size)
-        inside = tile % (rest * self.group_size)
-        start = group * self.group_size
-        width = arith.minimum(last - start, self.group_size)
-        where: list[Expr] = [start + inside % width]
-        inside = inside // width
-        for extent in reversed(front):
-            where.append(inside % extent)
-            inside = inside // extent
-        result = []
-        for name, value in zip(chosen, reversed(where), strict=False):
-            result.append(builder.let(name, value))
-            builder.ranges[result[-1]] = Interval(0, None)
-        return result[0] if len(result) == 1 else tuple(result)
-
-
-def Persistent(  # noqa: N802
-    domain: Sequence[Any],
-    wave_size: Any,
-    index: Any,
-    group_size: int = 8,
-    num_stages: int = 0,
-    *,
-    annotations: dict[str, Any] | None = None,
-) -> LoopSpec:
-    """Loop over the tiles of a box that belong to one of several persistent blocks.
-
-    Parameters
-    ----------
-    domain
-        Extents of the box of tiles; one index is yielded per extent.
-    wave_size
-        Number of blocks that share the tiles.
-    index
-        This block: it handles tiles ``index, index + wave_size, …`` inside the domain.
-    group_size
-        Tiles are walked in groups of this many along the last dimension, for locality; the
-        last group is narrower where the extent is not a multiple.
-
-    Raises
-    ------
-    FrontendValueError
-        If the domain is empty or `group_size` is not positive.
-    """
-    _check_annotations(annotations)
-    if not domain or not isinstance(group_size, int) or group_size < 1 or num_stages < 0:
-        raise FrontendValueError(
-            "T.Persistent needs a domain with at least one extent and a group_size >= 1",
-            span=_span(),
-            hint="write T.Persistent([m_tiles, n_tiles], wave_size, block_index)",
-        )
-    *extents, size, first = index_bounds(*domain, wave_size, index)
-    return _PersistentLoop(tuple(extents), size, first, group_size)
-
-
 def loop_break() -> None:
     """Leave the innermost serial or `while` loop; `break` as a function.
 
@@ -487,7 +373,6 @@ Serial, Unroll, Vectorized = serial, unroll, vectorized
 
 __all__ = [
     "Parallel",
-    "Persistent",
     "Pipelined",
     "Serial",
     "Unroll",
@@ -496,7 +381,6 @@ __all__ = [
     "loop_break",
     "parallel",
     "serial",
-    "thread_binding",
     "unroll",
     "vectorized",
 ]

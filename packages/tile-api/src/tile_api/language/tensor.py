@@ -1,4 +1,4 @@
-"""Declarations of tensors and pointers: `T.Tensor`, `T.StridedTensor`, `T.ptr` …"""
+"""Declarations of tensors and pointers: `T.Tensor`, `T.StridedTensor`, `T.ptr` and their like."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tile_api.frontend.types import PointerSpec, TensorSpec, as_dtype, tensor_sp
 from tile_api.frontend.values import BufferValue, as_value
 from tile_api.language.dtypes import dtype as dtype_class
 from tile_core.errors import FrontendTypeError, FrontendValueError, ShapeMismatch
-from tile_core.ir.buffer import Buffer as BufferNode, Scope
+from tile_core.ir.buffer import Buffer as BufferNode
+from tile_core.ir.buffer import Scope
 from tile_core.ir.expr import Expr
 
 
@@ -173,7 +174,9 @@ class _PointerType(dtype_class):
 
     __slots__ = ()
 
-    def __call__(self, dtype: Any = None, storage_scope: str = "global", **_: Any) -> Any:
+    def __call__(  # type: ignore[override]
+        self, dtype: Any = None, storage_scope: str = "global", **_: Any
+    ) -> Any:
         """Return the annotation of a pointer parameter to elements of `dtype`."""
         from tile_api.frontend.types import as_scope
 

@@ -1,0 +1,274 @@
+"""Loops over tiles by persistent blocks, and the schedule behind them as an object."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tile_api.frontend.builder import BlockKind, Builder, current
+from tile_api.frontend.loopspec import LoopSpec, SerialLoop, index_bounds
+from tile_api.frontend.values import VarHandle, as_value
+from tile_api.language.allocate import alloc_var
+from tile_api.language.launch import require_launch
+from tile_core.errors import FrontendValueError, Span
+from tile_core.ir import arith
+from tile_core.ir.expr import Expr, Var
+from tile_core.ir.interval import Interval
+from tile_core.ir.stmt import If
+
+
+def _span() -> Span | None:
+    return current().span
+
+
+@dataclass(frozen=True)
+class _ThreadLoop(LoopSpec):
+    extent: int
+    axis: int
+
+    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
+        yield require_launch("T.thread_binding").thread_vars[self.axis]
+
+
+def thread_binding(extent: int, thread: str = "threadIdx.x") -> LoopSpec:
+    """Run the body in every thread along one axis of the block; yields its index.
+
+    Raises
+    ------
+    FrontendValueError
+        If `thread` is not a thread axis or the block has another extent along it.
+    """
+    axes = {"threadIdx.x": 0, "threadIdx.y": 1, "threadIdx.z": 2}
+    launch = require_launch("T.thread_binding")
+    if thread not in axes:
+        raise FrontendValueError(
+            f"{thread!r} is not a thread axis", span=_span(), hint=f"use one of {', '.join(axes)}"
+        )
+    if launch.threads[axes[thread]] != extent:
+        raise FrontendValueError(
+            f"the block has {launch.threads[axes[thread]]} threads along {thread}, not {extent}",
+            span=_span(),
+            hint="loop over as many threads as T.Kernel(threads=...) starts",
+        )
+    return _ThreadLoop(extent, axes[thread])
+
+
+@dataclass(frozen=True)
+class _PersistentLoop(LoopSpec):
+    domain: tuple[Expr, ...]
+    wave_size: Expr
+    index: Expr
+    group_size: int
+
+    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
+        zero, one = arith.const(0), arith.const(1)
+        total: Expr = one
+        for extent in self.domain:
+            total = total * extent
+        waves = SerialLoop(zero, arith.as_expr(arith.ceildiv(total, self.wave_size)), one)
+        span = builder.span
+        for wave in waves.trace(builder, ("wave",)):
+            tile = builder.let("tile", self.index + wave * self.wave_size)
+            builder.ranges[tile] = Interval(0, None)
+            builder.open(BlockKind.BRANCH)
+            yield self._coordinates(builder, tile, names)
+            builder.emit(If(tile < total, builder.close(), span=span))
+
+    def _coordinates(self, builder: Builder, tile: Var, names: tuple[str, ...]) -> Any:
+        """Name the coordinates of a tile; the last dimension is walked in groups."""
+        *front, last = self.domain
+        chosen = names if len(names) == len(self.domain) else tuple("ijklmnop")
+        rest: Expr = arith.const(1)
+        for extent in front:
+            rest = rest * extent
+        group = tile // (rest * self.group_size)
+        inside = tile % (rest * self.group_size)
+        start = group * self.group_size
+        width = arith.minimum(last - start, self.group_size)
+        where: list[Expr] = [start + inside % width]
+        inside = inside // width
+        for extent in reversed(front):
+            where.append(inside % extent)
+            inside = inside // extent
+        result = []
+        for name, value in zip(chosen, reversed(where), strict=False):
+            result.append(builder.let(name, value))
+            builder.ranges[result[-1]] = Interval(0, None)
+        return result[0] if len(result) == 1 else tuple(result)
+
+
+def Persistent(
+    domain: Sequence[Any],
+    wave_size: Any,
+    index: Any,
+    group_size: Any = 8,
+    num_stages: int = 0,
+    *,
+    annotations: dict[str, Any] | None = None,
+) -> LoopSpec:
+    """Loop over the tiles of a box that belong to one of several persistent blocks.
+
+    Parameters
+    ----------
+    domain
+        Extents of the box of tiles; one index is yielded per extent.
+    wave_size
+        Number of blocks that share the tiles.
+    index
+        This block: it handles tiles ``index, index + wave_size, …`` inside the domain.
+    group_size
+        Tiles are walked in groups of this many along the last dimension, for locality; the
+        last group is narrower where the extent is not a multiple.
+
+    Raises
+    ------
+    FrontendValueError
+        If the domain is empty or `group_size` is not positive.
+    """
+    if not domain or not isinstance(group_size, int) or group_size < 1 or num_stages < 0:
+        raise FrontendValueError(
+            "T.Persistent needs a domain with at least one extent and a group_size >= 1",
+            span=_span(),
+            hint="write T.Persistent([m_tiles, n_tiles], wave_size, block_index)",
+        )
+    *extents, size, first = index_bounds(*domain, wave_size, index)
+    return _PersistentLoop(tuple(extents), size, first, group_size)
+
+
+class BaseTileScheduler(ABC):
+    """What tile schedulers have in common: a position in an order of tiles."""
+
+    @abstractmethod
+    def init(self, worker: Any) -> None:
+        """Start at the first tile of `worker`."""
+
+    @abstractmethod
+    def valid(self) -> Expr:
+        """Return whether the current tile exists."""
+
+    @abstractmethod
+    def next_tile(self, step: Any = None) -> None:
+        """Go on to the next tile."""
+
+
+class PersistentTileScheduler(BaseTileScheduler):
+    """Hands the tiles of a matrix to a fixed number of workers, tile by tile.
+
+    Parameters
+    ----------
+    num_m_tiles, num_n_tiles
+        Extents of the matrix of tiles; ints or expressions.
+    num_workers
+        How many blocks share the tiles; the size of the grid if not given.
+    swizzle_size
+        How many columns (rows, unless `column_major`) are walked together, for locality.
+    column_major
+        Whether consecutive tiles go down a column.
+    stateful
+        Keep the position in variables; without, only `coord` can be used.
+    name
+        Prefix of the variables' names.
+
+    Attributes
+    ----------
+    m_idx, n_idx, current_iter, linear_idx
+        Variables: the current tile, how many came before, and its place in the order.
+
+    Raises
+    ------
+    FrontendValueError
+        For a `swizzle_size` below 1 or a `cluster_size` other than 1.
+    """
+
+    def __init__(
+        self,
+        num_m_tiles: Any,
+        num_n_tiles: Any,
+        num_workers: Any = None,
+        swizzle_size: int = 1,
+        column_major: bool = True,
+        cluster_size: int = 1,
+        stateful: bool = True,
+        name: str | None = None,
+    ) -> None:
+        if swizzle_size < 1 or cluster_size != 1:
+            raise FrontendValueError(
+                "a tile scheduler needs swizzle_size >= 1 and cluster_size == 1",
+                span=_span(),
+                hint="leave out cluster_size",
+            )
+        self.num_m_tiles, self.num_n_tiles = num_m_tiles, num_n_tiles
+        self.num_workers = _grid_size() if num_workers is None else num_workers
+        self.swizzle_size, self.column_major = swizzle_size, column_major
+        self.stateful = stateful
+        if stateful:
+            prefix = "" if name is None else f"{name}_"
+            self.m_idx = _variable(f"{prefix}m_idx")
+            self.n_idx = _variable(f"{prefix}n_idx")
+            self.current_iter = _variable(f"{prefix}current_iter")
+            self.linear_idx = _variable(f"{prefix}linear_idx")
+
+    def coord(self, tile_id: Any) -> tuple[Expr, Expr]:
+        """Return the row and column of the tile at place `tile_id` of the order."""
+        tile = as_value(tile_id)
+        minor, major = as_value(self.num_m_tiles), as_value(self.num_n_tiles)
+        if not self.column_major:
+            minor, major = major, minor
+        start = tile // (minor * self.swizzle_size) * self.swizzle_size
+        inside = tile % (minor * self.swizzle_size)
+        width = arith.minimum(major - start, self.swizzle_size)
+        across, along = start + inside % width, inside // width
+        return (along, across) if self.column_major else (across, along)
+
+    def init(self, worker: Any) -> None:
+        """Start at tile number `worker`."""
+        self._require_state()
+        self.linear_idx.store(worker)
+        self.current_iter.store(0)
+        self._locate()
+
+    def valid(self) -> Expr:
+        """Return whether the current tile exists."""
+        self._require_state()
+        total = as_value(self.num_m_tiles) * self.num_n_tiles
+        return as_value(self.linear_idx) < total
+
+    def next_tile(self, step: Any = None) -> None:
+        """Go on by `step` tiles, by default the number of workers."""
+        self._require_state()
+        by = as_value(self.num_workers if step is None else step)
+        self.linear_idx.store(as_value(self.linear_idx) + by)
+        self.current_iter.store(as_value(self.current_iter) + 1)
+        self._locate()
+
+    def _locate(self) -> None:
+        row, column = self.coord(self.linear_idx)
+        self.m_idx.store(row)
+        self.n_idx.store(column)
+
+    def _require_state(self) -> None:
+        if not self.stateful:
+            raise FrontendValueError(
+                "a tile scheduler made with stateful=False has no current tile",
+                span=_span(),
+                hint="use .coord(tile_id)",
+            )
+
+
+def _variable(name: str) -> VarHandle:
+    current().hint = name
+    variable = alloc_var("int32")
+    variable.claimed = True
+    return variable
+
+
+def _grid_size() -> Expr:
+    size: Expr = arith.const(1)
+    for extent in require_launch("T.PersistentTileScheduler").grid:
+        size = size * extent
+    return size
+
+
+__all__ = ["BaseTileScheduler", "Persistent", "PersistentTileScheduler", "thread_binding"]
