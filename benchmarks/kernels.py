@@ -132,7 +132,7 @@ def softmax(rows, columns, block_M=8):
 
 @tile.jit(out_idx=[-1])
 def rms_norm(rows, columns, block_M=8, eps=1e-5):
-    """x / sqrt(mean(x^2) + eps) * weight."""
+    """X / sqrt(mean(x^2) + eps) * weight."""
 
     @T.prim_func
     def main(
@@ -206,7 +206,7 @@ def add(n, block=8192):
 
 @tile.jit
 def gelu(n, block=8192):
-    """x Phi(x), exactly (with erf), into a given tensor."""
+    """X Phi(x), exactly (with erf), into a given tensor."""
 
     @T.prim_func
     def main(A: T.Tensor((n,), "float32"), C: T.Tensor((n,), "float32")):

@@ -77,7 +77,9 @@ class Row:
 def print_table(title: str, unit: str, rows: Sequence[Row]) -> None:
     """Print the rows with rates, the share of the peak, and ratios to each peer."""
     print(f"\n{title}")
-    print(f"{'case':<34} thr {'ours ms':>9} {unit:>8} {'peak':>5} {'ratio':>6} {'bar':>5}  peers ms")
+    print(
+        f"{'case':<34} thr {'ours ms':>9} {unit:>8} {'peak':>5} {'ratio':>6} {'bar':>5}  peers ms"
+    )
     for row in rows:
         rate = row.work / row.ours_ms * 1e3
         share = f"{rate / row.peak:4.0%}" if row.peak else "   –"

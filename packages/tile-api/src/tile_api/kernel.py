@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,8 @@ from tile_core.ir.printer import print_expr_text
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Seq
 
 if TYPE_CHECKING:
-    from tile_core.driver import Built
-
     from tile_api.profiler import Profiler
+    from tile_core.driver import Built
 
 
 class CompiledKernel:
@@ -73,6 +73,16 @@ class CompiledKernel:
         if not outputs:
             return None
         return outputs[0] if len(outputs) == 1 else outputs
+
+    def raw(self, *args: Any) -> Callable[[], None]:
+        """Return a function of no arguments that launches on `args` without further checks.
+
+        `args` holds every parameter in order, outputs too; they are checked now and must
+        stay as they are. For measuring, and for calling in a tight loop.
+        """
+        inputs = tuple(args[p] for p in self._signature.inputs)
+        self._check_host_conditions(self._signature.check(inputs, self._device))
+        return functools.partial(self._built.executable, *args)
 
     def _check_host_conditions(self, values: Mapping[Var, Any]) -> None:
         for check in self._host_checks:

@@ -1,0 +1,114 @@
+"""Attention, softmax, norms and elementwise kernels against torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from kernels import add, attention, gelu, layer_norm, rms_norm, softmax
+from measure import Row, cores, median_ms, set_threads
+
+from tile_cpu.peak import measure_copy_gbps
+
+BARS = {
+    ("float32", False): 1.15,
+    ("float32", True): 1.5,
+    ("bfloat16", False): 2.1,
+    ("bfloat16", True): 2.7,
+}
+
+
+def attention_rows(peaks: Mapping[str, float]) -> Iterator[Row]:
+    """Flash attention forward: batch 1, 8 heads."""
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    for threads in range(1, cores() + 1):
+        for tokens in (1024, 4096):
+            for dim in (64, 128):
+                for (dtype, causal), bar in BARS.items():
+                    kernel = attention(8, tokens, dim, dtype, causal=causal)
+                    torch.manual_seed(0)
+                    q, k, v = (
+                        torch.randn(1, 8, tokens, dim).to(getattr(torch, dtype)) for _ in range(3)
+                    )
+                    got = kernel(q, k, v)
+                    exact = sdpa(q.double(), k.double(), v.double(), is_causal=causal)
+                    tolerance = 1e-4 if dtype == "float32" else 2e-2
+                    torch.testing.assert_close(got.double(), exact, rtol=0, atol=tolerance)
+                    set_threads(threads)
+                    run = kernel.raw(q, k, v, torch.empty_like(got))
+                    times = median_ms(
+                        {
+                            "ours": run,
+                            "torch": lambda: sdpa(q, k, v, is_causal=causal),  # noqa: B023
+                        }
+                    )
+                    flops = 4 * 8 * tokens**2 * dim * (0.5 if causal else 1) / 1e9
+                    peak = peaks[dtype] * threads
+                    name = f"{dtype} {tokens}x{dim}{' causal' if causal else ''}"
+                    yield Row(name, threads, times.pop("ours"), times, flops, peak, bar)
+
+
+def _one(
+    name: str,
+    kernel: Any,
+    inputs: tuple[torch.Tensor, ...],
+    reference: Callable[..., torch.Tensor],
+    bar: float,
+) -> Iterator[Row]:
+    expected = reference(*inputs)
+    torch.testing.assert_close(kernel(*inputs), expected, rtol=1e-5, atol=1e-5)
+    moved = (expected.nbytes + sum(x.nbytes for x in inputs)) / 1e9
+    for threads in range(1, cores() + 1):
+        set_threads(threads)
+        run = kernel.raw(*inputs, torch.empty_like(expected))
+        times = median_ms({"ours": run, "torch": lambda: reference(*inputs)})
+        yield Row(name, threads, times.pop("ours"), times, moved, 0.0, bar)
+
+
+def row_wise(peaks: Mapping[str, float]) -> Iterator[Row]:
+    """Softmax and norms."""
+    functional = torch.nn.functional
+    for columns in (256, 512, 1024, 2048, 4096):
+        rows = 2**22 // columns
+        torch.manual_seed(0)
+        x, w, b = torch.randn(rows, columns), torch.randn(columns), torch.randn(columns)
+        size = f"{rows}x{columns}"
+        yield from _one(
+            f"softmax {size}", softmax(rows, columns), (x,), lambda x: x.softmax(-1), 2.0
+        )
+        yield from _one(
+            f"rms norm {size}",
+            rms_norm(rows, columns),
+            (x, w),
+            lambda x, w: functional.rms_norm(x, x.shape[-1:], w, 1e-5),
+            1.3,
+        )
+        yield from _one(
+            f"layer norm {size}",
+            layer_norm(rows, columns),
+            (x, w, b),
+            lambda x, w, b: functional.layer_norm(x, x.shape[-1:], w, b, 1e-5),
+            1.3,
+        )
+
+
+def elementwise(peaks: Mapping[str, float]) -> Iterator[Row]:
+    """Kernels bound by memory, against the measured bandwidth of a copy (one thread)."""
+    n = 1 << 25
+    torch.manual_seed(0)
+    a, b = torch.randn(n), torch.randn(n)
+    bandwidth = measure_copy_gbps()
+    out = torch.empty(n)
+    cases = (
+        ("add", add(n), (a, b), lambda: torch.add(a, b, out=out)),
+        ("gelu", gelu(n), (a,), lambda: torch.nn.functional.gelu(a)),
+    )
+    for name, kernel, inputs, reference in cases:
+        got = torch.empty(n)
+        kernel(*inputs, got)
+        torch.testing.assert_close(got, reference(), rtol=1e-5, atol=1e-6)
+        set_threads(1)
+        times = median_ms({"ours": kernel.raw(*inputs, got), "torch": reference})
+        moved = 4 * n * (len(inputs) + 1) / 1e9
+        yield Row(f"{name} {n}", 1, times.pop("ours"), times, moved, bandwidth)
