@@ -1,1 +1,1 @@
-"""How the CPU runs each tile operator: one file per family."""
+"""How the CPU runs each operator: one file per family, fast rules above the serial one."""

@@ -1,0 +1,149 @@
+"""Loads, stores and addresses: guards, safe values, packed elements."""
+
+from __future__ import annotations
+
+from tile_core.ir.arith import cast, const
+from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.expr import Cast, Expr, Load
+from tile_core.ir.stmt import Store
+from tile_core.passes.ranges import prove_in_range
+from tile_core.tir.nodes import BufferLoad, BufferStore, IfThenElse, PrimExpr, tirx
+from tile_core.tir.nodes import Cast as TirCast
+from tile_core.tir.nodes import Stmt as TirStmt
+from tile_cpu.lowering import casts
+from tile_cpu.lowering.context import Context, assigned, loaded, sequence
+from tile_cpu.lowering.places import Place
+from tile_cpu.lowering.types import memory_type, number, prim
+
+
+def guard(ctx: Context, buffer: Buffer, indices: tuple[Expr, ...]) -> PrimExpr | None:
+    """Return the condition under which an access is inside `buffer`, None if it always is.
+
+    Only global buffers have one; what is proven is left out.
+    """
+    if not (buffer.scope.is_global and ctx.settings.guarded):
+        return None
+    result: PrimExpr | None = None
+    for at, extent in zip(indices, buffer.shape, strict=True):
+        for condition in _outside_checks(ctx, at, extent):
+            result = condition if result is None else tirx.And(result, condition)
+    return result
+
+
+def _outside_checks(ctx: Context, at: Expr, extent: object) -> list[PrimExpr]:
+    if prove_in_range(at, extent, ctx.env):  # type: ignore[arg-type]
+        return []
+    position = ctx.index(at, "int64" if at.dtype.bits == 64 else "int32")
+    kind = str(position.ty.dtype)
+    checks = []
+    low = ctx.env.bounds(at).low
+    if low is None or low < 0:
+        checks.append(tirx.GE(position, number(0, kind)))
+    fixed = static_value(extent)  # type: ignore[arg-type]
+    limit = number(fixed, kind) if fixed is not None else ctx.index(extent, kind)  # type: ignore[arg-type]
+    checks.append(tirx.LT(position, limit))
+    return checks
+
+
+def position(ctx: Context, place: Place, indices: tuple[Expr, ...]) -> PrimExpr:
+    """Return the flat offset of an element."""
+    return place.offset([ctx.index(i, place.index) for i in indices])
+
+
+def fetch(place: Place, offset: PrimExpr) -> PrimExpr:
+    """Return the stored element at a flat offset; of packed elements, the one nibble."""
+    if place.packing == 1:
+        return BufferLoad(place.flat, [offset])
+    kind = memory_type(place.dtype)
+    byte = BufferLoad(place.flat, [tirx.floordiv(offset, number(2, place.index))])
+    shift = nibble_shift(place, offset)
+    nibble = tirx.bitwise_and(tirx.shift_right(TirCast(prim("uint8"), byte), shift),
+                              number(15, "uint8"))  # fmt: skip
+    if kind == "uint8":
+        return nibble
+    four = number(4, "int8")
+    return tirx.shift_right(tirx.shift_left(TirCast(prim("int8"), nibble), four), four)
+
+
+def nibble_shift(place: Place, offset: PrimExpr) -> PrimExpr:
+    """Return by how many bits the element at `offset` is shifted in its byte: 0 or 4."""
+    odd = TirCast(prim("uint8"), tirx.floormod(offset, number(2, place.index)))
+    return odd * number(4, "uint8")
+
+
+def put(place: Place, offset: PrimExpr, stored: PrimExpr) -> TirStmt:
+    """Return the store of an encoded element at a flat offset."""
+    if place.packing == 1:
+        return BufferStore(place.flat, stored, [offset])
+    at = tirx.floordiv(offset, number(2, place.index))
+    shift = nibble_shift(place, offset)
+    kept = tirx.bitwise_and(
+        TirCast(prim("uint8"), BufferLoad(place.flat, [at])),
+        tirx.shift_right(number(0xF0, "uint8"), shift),
+    )
+    new = tirx.shift_left(
+        tirx.bitwise_and(TirCast(prim("uint8"), stored), number(15, "uint8")), shift
+    )
+    byte = TirCast(prim(str(place.flat.dtype)), tirx.bitwise_or(kept, new))
+    return BufferStore(place.flat, byte, [at])
+
+
+def load(ctx: Context, expr: Load) -> PrimExpr:
+    """Return the value of an element, or the safe value outside a global buffer."""
+    if ctx.lane is not None:
+        from tile_cpu.lowering.vector_access import vector_load
+
+        wide = vector_load(ctx, expr)
+        if wide is not None:
+            return wide
+    buffer = expr.buffer
+    place = ctx.place(buffer)
+    inside = guard(ctx, buffer, expr.indices)
+    offset = position(ctx, place, expr.indices)
+    if inside is None:
+        return casts.decode(ctx, ctx.keep(fetch(place, offset)), buffer.dtype)
+    cell = ctx.cell(memory_type(buffer.dtype), "seen")
+    with ctx.branch() as unsafe:
+        outside = assigned(cell, safe_value(ctx, buffer))
+    ctx.run(IfThenElse(inside, assigned(cell, fetch(place, offset)), sequence(unsafe, outside)))
+    return casts.decode(ctx, loaded(cell), buffer.dtype)
+
+
+def safe_value(ctx: Context, buffer: Buffer) -> PrimExpr:
+    """Return what a load outside `buffer` gives, encoded as in memory."""
+    annotated = ctx.safe.get(buffer)
+    if annotated is None:
+        return number(0, memory_type(buffer.dtype))
+    value = ctx.value(cast(annotated, buffer.dtype))
+    return casts.encode(ctx, value, buffer.dtype)
+
+
+def store(ctx: Context, stmt: Store) -> TirStmt:
+    """Return the store of an element, skipped outside a global buffer."""
+    buffer, place = stmt.buffer, ctx.place(stmt.buffer)
+    stored = encoded_value(ctx, stmt.value)
+    inside = guard(ctx, buffer, stmt.indices)
+    write = put(place, position(ctx, place, stmt.indices), stored)
+    return write if inside is None else IfThenElse(inside, write, None)
+
+
+def encoded_value(ctx: Context, expr: Expr) -> PrimExpr:
+    """Return `expr` as it is stored; a conversion to a short float rounds only once."""
+    dtype = expr.dtype
+    if isinstance(expr, Cast) and dtype.is_float and expr.value.dtype.is_float:
+        value, source = ctx.value(expr.value), expr.value.dtype
+        if dtype.bits <= 16 and source.base != dtype.base:
+            return casts.encode(ctx, value, dtype, saturate=expr.saturate)
+    return casts.encode(ctx, ctx.value(expr), dtype)
+
+
+def address(ctx: Context, buffer: Buffer, indices: tuple[Expr, ...]) -> PrimExpr:
+    """Return the address of an element; it may lie one past the end."""
+    place = ctx.place(buffer)
+    offset = position(ctx, place, indices)
+    if place.packing > 1:
+        offset = tirx.floordiv(offset, number(2, place.index))
+    return tirx.address_of(BufferLoad(place.flat, [offset]))
+
+
+ZERO = const(0)

@@ -1,0 +1,143 @@
+"""Operations of TIR values, with the exact meaning tile IR gives them.
+
+TVM's simplifier applies integer algebra to floats: it would turn ``x - x`` into 0 and
+``(x + c) - c`` into ``x``. Every float result therefore goes through a variable, which the
+simplifier does not look into and LLVM removes.
+"""
+
+from __future__ import annotations
+
+from tile_core.dtypes import DType
+from tile_core.errors import UnsupportedOnTarget
+from tile_core.ir.expr import BinaryOp, UnaryOp
+from tile_core.tir.build import llvm_pure
+from tile_core.tir.nodes import FloatImm, PrimExpr, Select, tirx
+from tile_cpu.lowering.casts import wrapped
+from tile_cpu.lowering.context import Context
+from tile_cpu.lowering.types import is_zero, lanes_of, number, scalar_name, with_lanes
+
+DIVISIONS = frozenset({BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD})
+_COMPARE = {
+    BinaryOp.EQ: tirx.EQ,
+    BinaryOp.NE: tirx.NE,
+    BinaryOp.LT: tirx.LT,
+    BinaryOp.LE: tirx.LE,
+    BinaryOp.GT: tirx.GT,
+    BinaryOp.GE: tirx.GE,
+}
+_INTEGER = {
+    BinaryOp.ADD: lambda a, b: a + b,
+    BinaryOp.SUB: lambda a, b: a - b,
+    BinaryOp.MUL: lambda a, b: a * b,
+    BinaryOp.FLOORDIV: tirx.floordiv,
+    BinaryOp.FLOORMOD: tirx.floormod,
+    BinaryOp.TRUNCDIV: tirx.truncdiv,
+    BinaryOp.TRUNCMOD: tirx.truncmod,
+    BinaryOp.MIN: tirx.Min,
+    BinaryOp.MAX: tirx.Max,
+    BinaryOp.BITAND: tirx.bitwise_and,
+    BinaryOp.BITOR: tirx.bitwise_or,
+    BinaryOp.BITXOR: tirx.bitwise_xor,
+    BinaryOp.SHL: tirx.shift_left,
+    BinaryOp.SHR: tirx.shift_right,
+}
+_FLOAT = {
+    BinaryOp.ADD: lambda a, b: a + b,
+    BinaryOp.SUB: lambda a, b: a - b,
+    BinaryOp.MUL: lambda a, b: a * b,
+    BinaryOp.DIV: lambda a, b: a / b,
+}
+_MAY_WRAP = frozenset({BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.SHL, BinaryOp.FLOORDIV})
+
+
+def binary(
+    ctx: Context,
+    op: BinaryOp,
+    a: PrimExpr,
+    b: PrimExpr,
+    dtype: DType,
+    *,
+    divisor_is_safe: bool = False,
+) -> PrimExpr:
+    """Return ``a op b`` for operands of tile type `dtype` with equally many lanes."""
+    if dtype.is_bool:
+        return _on_bools(op, a, b)
+    if dtype.is_float:
+        return _on_floats(ctx, op, a, b)
+    if op.is_comparison:
+        return _COMPARE[op](a, b)
+    if op in DIVISIONS and not divisor_is_safe:
+        one, zero = (number(v, scalar_name(b), lanes_of(b)) for v in (1, 0))
+        b = Select(tirx.EQ(b, zero), one, b)  # undefined, but not a trap that ends the process
+    result = _INTEGER[op](a, b)
+    return wrapped(result, dtype) if op in _MAY_WRAP else result
+
+
+def _on_bools(op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    match op:
+        case BinaryOp.BITAND | BinaryOp.MIN | BinaryOp.AND:
+            return tirx.And(a, b)
+        case BinaryOp.BITOR | BinaryOp.MAX | BinaryOp.OR:
+            return tirx.Or(a, b)
+        case BinaryOp.BITXOR | BinaryOp.NE:
+            return tirx.Or(tirx.And(a, tirx.Not(b)), tirx.And(tirx.Not(a), b))
+        case BinaryOp.EQ:
+            return tirx.Or(tirx.And(a, b), tirx.And(tirx.Not(a), tirx.Not(b)))
+        case BinaryOp.LT | BinaryOp.GT:
+            low, high = (a, b) if op is BinaryOp.LT else (b, a)
+            return tirx.And(tirx.Not(low), high)
+        case BinaryOp.LE | BinaryOp.GE:
+            low, high = (a, b) if op is BinaryOp.LE else (b, a)
+            return tirx.Or(tirx.Not(low), high)
+    raise UnsupportedOnTarget(f"{op.value!r} of two truth values has no meaning")
+
+
+def _on_floats(ctx: Context, op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    a, b = _opaque(ctx, a, b)
+    if op is BinaryOp.NE:
+        return tirx.Not(tirx.EQ(a, b))  # TVM's own comparison is false for NaN
+    if op.is_comparison:
+        return _COMPARE[op](a, b)
+    if op in _FLOAT:
+        return ctx.keep(_FLOAT[op](a, b))
+    if op is BinaryOp.MIN or op is BinaryOp.MAX:
+        return ctx.keep(extremum(op, a, b))
+    quotient = ctx.keep(a / b)
+    whole = ctx.keep(tirx.floor(quotient) if op in _FLOORS else tirx.trunc(quotient))
+    if op is BinaryOp.FLOORDIV or op is BinaryOp.TRUNCDIV:
+        return whole
+    product = ctx.keep(whole * b)
+    return ctx.keep(a - product)
+
+
+_FLOORS = frozenset({BinaryOp.FLOORDIV, BinaryOp.FLOORMOD})
+
+
+def _opaque(ctx: Context, a: PrimExpr, b: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
+    """Hide zeros, and that both operands are one value, from the simplifier."""
+    if is_zero(a):
+        a = ctx.keep(a)
+    if is_zero(b):
+        b = ctx.keep(b)
+    return a, (ctx.keep(b) if a.same_as(b) else b)
+
+
+def extremum(op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """Return the smaller or larger float; of a number and NaN the number."""
+    if isinstance(a, FloatImm):
+        a, b = b, a
+    if isinstance(b, FloatImm) and b.value == b.value:
+        # The instruction returns its second operand if the first is NaN.
+        return (tirx.Min if op is BinaryOp.MIN else tirx.Max)(a, b)
+    name = "llvm.minnum" if op is BinaryOp.MIN else "llvm.maxnum"
+    return llvm_pure(with_lanes(scalar_name(a), lanes_of(a)), name, a, b)
+
+
+def unary(ctx: Context, op: UnaryOp, a: PrimExpr, dtype: DType) -> PrimExpr:
+    """Return ``-a`` or ``~a``."""
+    lanes = lanes_of(a)
+    if op is UnaryOp.BITNOT:
+        return wrapped(tirx.bitwise_not(a), dtype)
+    if dtype.is_float:
+        return ctx.keep(a * number(-1.0, scalar_name(a), lanes))
+    return wrapped(number(0, scalar_name(a), lanes) - a, dtype)

@@ -1,0 +1,221 @@
+"""What is known while a kernel is being emitted: names, places, facts, pending statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tile_core.errors import InternalError
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Expr, Extent, Var
+from tile_core.ir.stmt import Check, Stmt
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.rule import Rule
+from tile_core.passes.ranges import Env
+from tile_core.target import Target
+from tile_core.tir.build import allocate, dtype_of_expr, i32, scratch, seq
+from tile_core.tir.nodes import BufferLoad, BufferStore, PrimExpr, TirBuffer
+from tile_core.tir.nodes import Stmt as TirStmt
+from tile_cpu.lowering.places import Place
+from tile_cpu.lowering.types import prim
+from tile_cpu.machine import Machine
+
+
+@dataclass(slots=True)
+class Frame:
+    """Statements to run before the one being emitted, and values already computed by them."""
+
+    parent: Frame | None = None
+    statements: list[TirStmt] = field(default_factory=list)
+    known: dict[Expr, PrimExpr] = field(default_factory=dict)
+
+    def find(self, expr: Expr) -> PrimExpr | None:
+        """Return the value of `expr` if this frame or one around it computed it."""
+        frame: Frame | None = self
+        while frame is not None:
+            if expr in frame.known:
+                return frame.known[expr]
+            frame = frame.parent
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The loop index that became the lanes of vectors.
+
+    Parameters
+    ----------
+    var
+        The index; in a vector it is ``base, base + 1, …``.
+    base
+        TIR value of the first lane.
+    lanes
+        Number of lanes.
+    count
+        Lanes before it are inside the loop; None if all are.
+    """
+
+    var: Var
+    base: PrimExpr
+    lanes: int
+    count: PrimExpr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What does not change while one kernel is emitted.
+
+    Parameters
+    ----------
+    guarded
+        Whether global accesses that are not provably in range are guarded.
+    extern_names
+        The symbols of C functions that the kernel brings along, by their names in C.
+    rules
+        The rule chosen for each operator.
+    retyped
+        Storages that are read under more than one element type.
+    """
+
+    machine: Machine
+    target: Target
+    rules: Mapping[TileOperator, Rule[Any]]
+    retyped: frozenset[Buffer] = frozenset()
+    guarded: bool = True
+    extern_names: Mapping[str, str] = field(default_factory=dict)
+
+
+class Context:
+    """The state of emission, with lexical scopes.
+
+    `Emitter` adds what turns expressions and statements into TIR; helpers take it by this
+    type.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.vars: dict[Var, PrimExpr] = {}
+        self.places: dict[Buffer, Place] = {}
+        self.pointers: dict[Buffer, Any] = {}
+        self.safe: dict[Buffer, Expr] = {}
+        self.env = Env()
+        self.frame = Frame()
+        self.lane: Lane | None = None
+        self.block_entry: list[TirStmt] = []
+        self.jump: TirBuffer | None = None
+        self.status: TirBuffer | None = None
+        self.checks: list[Check] = []
+        self.helpers: dict[str, str] = {}
+        self.prints = False
+
+    @property
+    def machine(self) -> Machine:
+        """The machine compiled for."""
+        return self.settings.machine
+
+    @property
+    def target(self) -> Target:
+        """The target compiled for."""
+        return self.settings.target
+
+    def rule_of(self, op: TileOperator) -> Rule[Any]:
+        """Return the one rule chosen for `op`.
+
+        Raises
+        ------
+        InternalError
+            If `op` came into being after rules were chosen.
+        """
+        rule = self.settings.rules.get(op)
+        if rule is None:
+            raise InternalError(f"no rule was chosen for {op.mnemonic!r}", span=op.span)
+        return rule
+
+    def keep(self, value: PrimExpr, name: str = "t") -> PrimExpr:
+        """Return a cheap expression equal to `value`, which is computed once, here."""
+        cell = self.cell(dtype_of_expr(value), name)
+        self.run(BufferStore(cell, value, [i32(0)]))
+        return BufferLoad(cell, [i32(0)])
+
+    def cell(self, dtype: str, name: str = "t") -> TirBuffer:
+        """Return a fresh variable that LLVM will keep in a register."""
+        cell = scratch([1], dtype, name)
+        self.run(allocate(cell, on_stack=True))
+        return cell
+
+    def run(self, statement: TirStmt) -> None:
+        """Run `statement` before the one being emitted."""
+        self.frame.statements.append(statement)
+
+    @contextmanager
+    def branch(self) -> Iterator[list[TirStmt]]:
+        """Collect statements that must run only in one branch of the current expression."""
+        before, self.frame = self.frame, Frame(parent=self.frame)
+        try:
+            yield self.frame.statements
+        finally:
+            self.frame = before
+
+    @contextmanager
+    def statement(self) -> Iterator[list[TirStmt]]:
+        """Collect the statements of one tile IR statement; values do not outlive it."""
+        before, self.frame = self.frame, Frame()
+        try:
+            yield self.frame.statements
+        finally:
+            self.frame = before
+
+    @contextmanager
+    def scope(self, env: Env | None = None) -> Iterator[None]:
+        """Forget, at the end, what was bound and learnt inside; start from `env` if given."""
+        before = (dict(self.vars), dict(self.places), dict(self.safe), self.env)
+        if env is not None:
+            self.env = env
+        try:
+            yield
+        finally:
+            self.vars, self.places, self.safe, self.env = before
+
+    def value(self, expr: Expr) -> PrimExpr:
+        """Return the TIR value of `expr`, in its value type."""
+        raise NotImplementedError
+
+    def stmt(self, stmt: Stmt) -> TirStmt:
+        """Return the TIR of `stmt`."""
+        raise NotImplementedError
+
+    def lower_stmt(self, stmt: Stmt) -> TirStmt:
+        """Return the TIR of `stmt`, such as an operator's expansion to loops."""
+        return self.stmt(stmt)
+
+    def index(self, extent: Extent, dtype: str = "int32") -> PrimExpr:
+        """Return an integer of tile IR as a TIR value of type `dtype`."""
+        from tile_cpu.lowering.expressions import index
+
+        return index(self, extent, dtype)
+
+    def place(self, buffer: Buffer) -> Place:
+        """Return where `buffer` lies; views are placed on first use."""
+        from tile_cpu.lowering.storage import place_of
+
+        return place_of(self, buffer)
+
+
+def loaded(cell: TirBuffer) -> PrimExpr:
+    """Return the value of a variable made by `Context.cell`."""
+    return BufferLoad(cell, [i32(0)])
+
+
+def assigned(cell: TirBuffer, value: PrimExpr) -> TirStmt:
+    """Return the assignment of a variable made by `Context.cell`."""
+    return BufferStore(cell, value, [i32(0)])
+
+
+def sequence(statements: list[TirStmt], *more: Any) -> TirStmt:
+    """Return the statements in order as one."""
+    return seq([*statements, *more])
+
+
+__all__ = ["Context", "Frame", "Lane", "Settings", "assigned", "loaded", "prim", "sequence"]

@@ -1,0 +1,22 @@
+"""The context that can emit: ties expressions and statements together."""
+
+from __future__ import annotations
+
+from tile_core.ir.expr import Expr
+from tile_core.ir.stmt import Stmt
+from tile_core.tir.nodes import PrimExpr
+from tile_core.tir.nodes import Stmt as TirStmt
+from tile_cpu.lowering import expressions, statements
+from tile_cpu.lowering.context import Context
+
+
+class Emitter(Context):
+    """A `Context` whose `value` and `stmt` do the work."""
+
+    def value(self, expr: Expr) -> PrimExpr:
+        """Return the TIR value of `expr`, in its value type."""
+        return expressions.value(self, expr)
+
+    def stmt(self, stmt: Stmt) -> TirStmt:
+        """Return the TIR of `stmt`."""
+        return statements.emit(self, stmt)

@@ -1,0 +1,175 @@
+"""Tile IR expressions as TIR values: scalars, or vectors where they follow a vectorised index."""
+
+from __future__ import annotations
+
+from tile_core.errors import UnsupportedOnTarget
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import static_value
+from tile_core.ir.expr import (
+    AddressOf,
+    Binary,
+    BinaryOp,
+    Bitcast,
+    Broadcast,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Extent,
+    Load,
+    Ramp,
+    Select,
+    Shuffle,
+    StringConst,
+    Unary,
+    UnaryOp,
+    Var,
+)
+from tile_core.ir.node import walk
+from tile_core.tir.nodes import Cast as TirCast
+from tile_core.tir.nodes import IfThenElse, PrimExpr, StringImm, tirx
+from tile_core.tir.nodes import Ramp as TirRamp
+from tile_core.tir.nodes import Select as TirSelect
+from tile_cpu.lowering import arithmetic, casts
+from tile_cpu.lowering.access import address, load
+from tile_cpu.lowering.calls import emit_call
+from tile_cpu.lowering.context import Context, assigned, loaded, sequence
+from tile_cpu.lowering.types import lanes_of, number, prim, scalar_name, together, value_type
+
+
+def value(ctx: Context, expr: Expr) -> PrimExpr:
+    """Return `expr` in its value type; each node is computed once per statement."""
+    known = ctx.frame.find(expr)
+    if known is None:
+        known = _emit(ctx, expr)
+        ctx.frame.known[expr] = known
+    return known
+
+
+def index(ctx: Context, extent: Extent, dtype: str = "int32") -> PrimExpr:
+    """Return an integer as a TIR value of type `dtype`."""
+    fixed = static_value(extent)
+    if fixed is not None:
+        return number(fixed, dtype)
+    result = value(ctx, as_expr(extent))
+    if scalar_name(result) == dtype:
+        return result
+    return TirCast(prim(dtype, lanes_of(result)), result)
+
+
+def _emit(ctx: Context, expr: Expr) -> PrimExpr:
+    match expr:
+        case Const(value=constant, dtype=dtype):
+            return _constant(constant, dtype)
+        case StringConst(value=text):
+            return StringImm(text)
+        case Var():
+            return _variable(ctx, expr)
+        case Binary(op=op) if op.is_logical:
+            return _logical(ctx, expr)
+        case Binary(op=op, a=a, b=b):
+            left, right = together(value(ctx, a), value(ctx, b))
+            nonzero = op in arithmetic.DIVISIONS and ctx.env.bounds(b)
+            safe = (bool(nonzero) and (nonzero.low or 0) > 0) or isinstance(b, Const)
+            return arithmetic.binary(ctx, op, left, right, a.dtype, divisor_is_safe=safe)
+        case Unary(op=UnaryOp.NOT, a=a):
+            return tirx.Not(value(ctx, a))
+        case Unary(op=op, a=a):
+            return arithmetic.unary(ctx, op, value(ctx, a), a.dtype)
+        case Select():
+            return _select(ctx, expr)
+        case Cast(value=inner, dtype=dtype, saturate=saturate):
+            return casts.convert(ctx, value(ctx, inner), inner.dtype, dtype, saturate=saturate)
+        case Bitcast(value=inner, dtype=dtype):
+            return casts.bitcast(ctx, value(ctx, inner), inner.dtype, dtype)
+        case Load():
+            return load(ctx, expr)
+        case AddressOf(buffer=buffer, indices=indices):
+            return address(ctx, buffer, indices)
+        case Call():
+            return emit_call(ctx, expr)
+        case Ramp() | Broadcast() | Shuffle():
+            raise UnsupportedOnTarget(
+                "a vector value is used where the CPU backend expects one element",
+                span=expr.span,
+                hint="store vectors with a vector index, or write a T.vectorized loop",
+            )
+    raise UnsupportedOnTarget(f"the CPU backend does not know {type(expr).__name__}")
+
+
+def _constant(constant: int | float, dtype: object) -> PrimExpr:
+    from tile_core.dtypes import DType
+
+    assert isinstance(dtype, DType)
+    if dtype.is_float and dtype.bits <= 16:
+        constant = float(dtype.numpy().type(constant))
+    return number(constant, value_type(dtype))
+
+
+def _variable(ctx: Context, var: Var) -> PrimExpr:
+    lane = ctx.lane
+    if lane is not None and var is lane.var:
+        base = lane.base
+        return TirRamp(base, number(1, scalar_name(base)), lane.lanes)
+    return ctx.vars[var]
+
+
+def _logical(ctx: Context, expr: Binary) -> PrimExpr:
+    """Emit `and` and `or`; the right side is evaluated only if the left does not decide."""
+    a = value(ctx, expr.a)
+    join = tirx.And if expr.op is BinaryOp.AND else tirx.Or
+    with ctx.branch() as statements:
+        b = value(ctx, expr.b)
+    if not statements and is_free(expr.b):
+        return join(*together(a, b))
+    if lanes_of(a) > 1 or lanes_of(b) > 1:
+        for statement in statements:  # lanes that do not count load safely, see `access`
+            ctx.run(statement)
+        return join(*together(a, b))
+    flag = ctx.cell("int32", "flag")
+    ctx.run(assigned(flag, TirCast(prim("int32"), a)))
+    undecided = a if expr.op is BinaryOp.AND else tirx.Not(a)
+    ctx.run(
+        IfThenElse(undecided, sequence(statements, assigned(flag, TirCast(prim("int32"), b))), None)
+    )
+    return tirx.NE(loaded(flag), number(0, "int32"))
+
+
+def is_free(expr: Expr) -> bool:
+    """Whether evaluating `expr` needlessly costs little and cannot go wrong."""
+    return not any(isinstance(node, (Load, Call)) for node in walk(expr))
+
+
+def _select(ctx: Context, expr: Select) -> PrimExpr:
+    """Emit a choice; as control flow where a side must not, or need not, be evaluated."""
+    cond = value(ctx, expr.cond)
+    outer_env = ctx.env
+    ctx.env = outer_env.assuming(expr.cond)
+    with ctx.branch() as then_statements:
+        then = value(ctx, expr.then)
+    ctx.env = outer_env.assuming(expr.cond, holds=False)
+    with ctx.branch() as else_statements:
+        otherwise = value(ctx, expr.otherwise)
+    ctx.env = outer_env
+    statements = then_statements or else_statements
+    if lanes_of(cond) > 1 or not statements:
+        for statement in (*then_statements, *else_statements):
+            ctx.run(statement)
+        return TirSelect(*together(cond, then, otherwise))
+    then, otherwise = together(then, otherwise)
+    kind = scalar_name(then)
+    stored = "int32" if kind == "bool" else kind
+    cell = ctx.cell(f"{stored}x{lanes_of(then)}" if lanes_of(then) > 1 else stored, "chosen")
+
+    def keep(side: PrimExpr) -> PrimExpr:
+        return TirCast(prim("int32", lanes_of(side)), side) if kind == "bool" else side
+
+    ctx.run(
+        IfThenElse(
+            cond,
+            sequence(then_statements, assigned(cell, keep(then))),
+            sequence(else_statements, assigned(cell, keep(otherwise))),
+        )
+    )
+    result = loaded(cell)
+    return casts.truth(result) if kind == "bool" else result

@@ -1,0 +1,170 @@
+"""Kernels as functions: parameters, the grid as one parallel loop, blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.errors import UnsupportedOnTarget
+from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.expr import Var
+from tile_core.ir.node import walk
+from tile_core.ir.printer import symbols_of
+from tile_core.ir.stmt import Check, Kernel, Launch
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.rule import Rule
+from tile_core.target import Target
+from tile_core.tir.build import i32, i64, seq
+from tile_core.tir.nodes import AttrStmt, Bind, ForKind, PrimExpr, PrimFunc, StringImm, tirx
+from tile_core.tir.nodes import For as TirFor
+from tile_core.tir.nodes import Stmt as TirStmt
+from tile_core.tir.nodes import Var as TirVar
+from tile_cpu.lowering import externs, storage
+from tile_cpu.lowering.context import Context, Settings, assigned
+from tile_cpu.lowering.emitter import Emitter
+from tile_cpu.lowering.types import number, prim, value_type
+from tile_cpu.machine import Machine
+
+MAIN = "main"
+"""The symbol of the compiled function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A kernel as one TIR function, and what the host must know to call it.
+
+    The function takes, in this order: the address of each tensor parameter and the value of
+    each scalar one, as the kernel declares them; the symbols; and, if there are `checks`,
+    the address of one int32 that receives the number, from 1, of the first failed check.
+    """
+
+    function: Any
+    kernel: Kernel
+    symbols: tuple[Var, ...]
+    checks: tuple[Check, ...]
+    prints: bool
+    extern_names: Mapping[str, str]
+
+
+def lower_kernel(
+    kernel: Kernel,
+    machine: Machine,
+    target: Target,
+    rules: Mapping[TileOperator, Rule[Any]],
+    *,
+    guarded: bool = True,
+) -> Lowered:
+    """Return `kernel` as thread-level TIR.
+
+    Before   launch bx in (4): alloc T; copy A[bx*32], T; …
+    After    parallel for b in 4: scratch T; loops of vector loads and stores; …
+    """
+    names = externs.own_symbols(kernel.sources, externs.names_called(kernel))
+    settings = Settings(machine, target, rules, storage.retyped_storages(kernel), guarded, names)
+    ctx = Emitter(settings)
+    symbols = symbols_of(kernel)
+    params = {p: _parameter(p) for p in (*kernel.params, *symbols)}
+    status = TirVar("status", storage.pointer_to("int32"))
+    with ctx.statement() as head:
+        for var in (*(p for p in kernel.params if isinstance(p, Var)), *symbols):
+            ctx.vars[var] = _scalar(params[var], var)
+        for symbol in symbols:
+            ctx.env = ctx.env.with_symbol(symbol)
+        for param in kernel.params:
+            if isinstance(param, Buffer):
+                storage.declare_parameter(ctx, param, params[param])
+        ctx.status = storage.at_address(ctx, status, "int32", "failed")
+        ctx.jump = ctx.cell("int32", "jump")
+        ctx.run(assigned(ctx.jump, i32(0)))
+        body = ctx.stmt(kernel.body)
+    whole = _with_helpers(ctx, seq(head, ctx.block_entry, body))
+    arguments = [*params.values(), *([status] if ctx.checks else [])]
+    if not ctx.checks:
+        whole = seq(Bind(status, tirx.reinterpret(storage.pointer_to("int32"), i64(0))), whole)
+    # Workspaces belong to a device, which TVM would take from tensor arguments.
+    for key, number_of in (("device_type", 1), ("device_id", 0)):
+        whole = AttrStmt(StringImm("default"), key, i32(number_of), whole)
+    function = PrimFunc(arguments, whole)
+    return Lowered(function, kernel, symbols, tuple(ctx.checks), ctx.prints, names)
+
+
+def _parameter(param: Buffer | Var) -> Any:
+    if isinstance(param, Buffer):
+        return TirVar(f"{param.name}_data", storage.pointer_to("void"))
+    kind = value_type(param.dtype)
+    if kind == "handle":
+        return TirVar(param.name, storage.pointer_to("void"))
+    return TirVar(param.name, prim("int32" if kind == "bool" else kind))
+
+
+def _scalar(value: PrimExpr, param: Var) -> PrimExpr:
+    return tirx.NE(value, i32(0)) if param.dtype.is_bool else value
+
+
+def _with_helpers(ctx: Context, body: TirStmt) -> TirStmt:
+    """Link the LLVM text that the body calls; one import serves the function."""
+    if not ctx.helpers:
+        return body
+    text = "\n".join(dict.fromkeys(ctx.helpers.values()))
+    return AttrStmt(i32(0), "pragma_import_llvm", StringImm(text), body)
+
+
+def emit_launch(ctx: Context, launch: Launch) -> TirStmt:
+    """Return the grid as one parallel loop over its blocks, x fastest.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If the body still names its threads.
+    """
+    _refuse_threads(launch)
+    fixed = [static_value(extent) for extent in launch.grid]
+    small = None not in fixed and math.prod(e or 0 for e in fixed) < 2**31
+    kind = "int32" if small else "int64"
+    with ctx.statement() as statements:
+        grid = [ctx.index(extent, kind) for extent in launch.grid]
+        total: Any = number(1, kind)
+        for extent in grid:
+            total = total * extent
+        block = TirVar("block", prim(kind))
+        body = _block(ctx, launch, grid, block)
+        if small and math.prod(e or 0 for e in fixed) == 1:
+            loop = seq(Bind(block, number(0, kind)), body)
+        else:
+            loop = TirFor(block, number(0, kind), total, ForKind.PARALLEL, body)
+    return seq(statements, loop)
+
+
+def _refuse_threads(launch: Launch) -> None:
+    threads = set(launch.thread_vars)
+    for node in walk(launch.body):
+        if isinstance(node, Var) and node in threads:
+            raise UnsupportedOnTarget(
+                f"thread index {node.name!r} was left in a kernel for the CPU", span=launch.span
+            )
+
+
+def _block(ctx: Context, launch: Launch, grid: list[PrimExpr], block: PrimExpr) -> TirStmt:
+    """Return the body of one block: its indices, its scratch, its statements."""
+    outer_entry, outer_jump = ctx.block_entry, ctx.jump
+    ctx.block_entry = []
+    env = ctx.env
+    for var, extent in zip(launch.block_vars, launch.grid, strict=True):
+        env = env.with_loop(var, 0, extent)
+    with ctx.scope(env), ctx.statement() as statements:
+        rest = block
+        for axis, (var, extent) in enumerate(zip(launch.block_vars, grid, strict=True)):
+            last = axis == len(grid) - 1
+            at = rest if last else tirx.floormod(rest, extent)
+            rest = rest if last else tirx.floordiv(rest, extent)
+            named = TirVar(var.name, prim(str(var.dtype)))
+            ctx.run(Bind(named, tirx.Cast(named.ty, at)))
+            ctx.vars[var] = named
+        ctx.jump = ctx.cell("int32", "jump")
+        ctx.run(assigned(ctx.jump, i32(0)))
+        body = ctx.stmt(launch.body)
+    entry = ctx.block_entry
+    ctx.block_entry, ctx.jump = outer_entry, outer_jump
+    return seq(entry, statements, body)

@@ -1,0 +1,5 @@
+"""x"""
+
+
+def vectorised(ctx, stmt):
+    return None

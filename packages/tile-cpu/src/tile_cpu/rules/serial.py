@@ -1,0 +1,24 @@
+"""The last resort for every operator: its expansion to scalar loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.ops.operator import LowerContext, TileOperator
+from tile_core.ops.rule import Rule
+from tile_core.ops.serial import expand
+from tile_core.ops.table import OPERATORS
+
+
+def lower(op: TileOperator, ctx: LowerContext) -> Any:
+    """Return the expansion of `op`, lowered."""
+    return ctx.lower_stmt(expand(op))
+
+
+def rules() -> tuple[Rule[Any], ...]:
+    """Return one rule of lowest priority per operator of the core."""
+    return tuple(
+        Rule(name=f"cpu.{name}.serial", op=op, lower=lower, priority=-100)
+        for name, op in sorted(OPERATORS.items())
+        if issubclass(op, TileOperator)
+    )
