@@ -94,7 +94,7 @@ def square(peaks: Mapping[str, float], sizes: tuple[int, ...] = SIZES) -> Iterat
 
 
 def transposed(peaks: Mapping[str, float]) -> Iterator[Row]:
-    """The four storage orders, which should cost the same."""
+    """Measure the four storage orders, which should cost the same."""
     for trans in ("NN", "NT", "TN", "TT"):
         for size in (512, 1024, 2048):
             name = f"fp32 {trans} {size} 128x128x32"
@@ -146,7 +146,7 @@ def skinny(peaks: Mapping[str, float]) -> Iterator[Row]:
 
 
 def avx2(peaks: Mapping[str, float]) -> Iterator[Row]:
-    """The same kernel compiled for AVX2, against AVX2's own peak."""
+    """Compile the same kernel for AVX2 and measure it against AVX2's own peak."""
     peak = measure_fma_gflops(machine("haswell"))
     for size in (512, 1024, 2048):
         yield measure(

@@ -294,7 +294,7 @@ def _dtypes_match(want: Any, got: str) -> bool:
     if want.packing > 1:
         return got in _BYTES
     if want.base.startswith("float6") or want.base == "float4_e2m1_unpacked":
-        return got in _BYTES or got == want.format.storage
+        return got in _BYTES or got == want.facts.storage
     return want == got or any(want in family and got in family for family in _FAMILIES)
 
 

@@ -91,9 +91,9 @@ class DType(str):
     (True, 4, 4)
     """
 
-    __slots__ = ("base", "format", "lanes")
+    __slots__ = ("base", "facts", "lanes")
     base: str
-    format: Format
+    facts: Format
     lanes: int
 
     def __new__(cls, name: str) -> DType:
@@ -116,7 +116,7 @@ class DType(str):
             )
         lanes = int(match["lanes"] or 1)
         self = super().__new__(cls, base if lanes == 1 else f"{base}x{lanes}")
-        self.base, self.format, self.lanes = base, FORMATS[base], lanes
+        self.base, self.facts, self.lanes = base, FORMATS[base], lanes
         return self
 
     def __getnewargs__(self) -> tuple[str]:
@@ -126,12 +126,12 @@ class DType(str):
     @property
     def kind(self) -> Kind:
         """What the bits mean."""
-        return self.format.kind
+        return self.facts.kind
 
     @property
     def bits(self) -> int:
         """Bits of one lane."""
-        return self.format.bits
+        return self.facts.bits
 
     @property
     def bytes(self) -> int:
@@ -184,7 +184,7 @@ class DType(str):
 
     def numpy(self) -> np.dtype[Any]:
         """Return the NumPy (or ml_dtypes) type that holds one element exactly."""
-        return _numpy_dtype(self.format.storage)
+        return _numpy_dtype(self.facts.storage)
 
 
 @cache
