@@ -92,19 +92,18 @@ def _indivisible(
         raise UnsupportedOnTarget(f"there is no atomic access to {dtype}", span=call.span)
     order = _ORDERS[_text(call.args[-1])]
     memory = memory_type(dtype)
-    short = dtype.is_float and dtype.bits == 16
-    carried = "uint16" if short else memory
-    name = f"cpu_atomic_{kind}_{memory}_{order}"
+    half = dtype.base == "float16"  # travels as its bits
+    name = f"cpu_atomic_{kind}_{dtype.base}_{order}"
     ctx.helpers[name] = _definition(name, kind, dtype, order)
     args = [access.address(ctx, target.buffer, target.indices)]
     if operand is not None:
         stored = casts.encode(ctx, operand, dtype)
-        args.append(tirx.reinterpret("uint16", stored) if short else stored)
+        args.append(tirx.reinterpret("uint16", stored) if half else stored)
     if kind == "store":
         ctx.run(Evaluate(extern("int32", name, *args)))
         return number(0, memory)
-    before = ctx.keep(extern(carried, name, *args))
-    return tirx.reinterpret(memory, before) if short else before
+    before = ctx.keep(extern("uint16" if half else memory, name, *args))
+    return tirx.reinterpret(memory, before) if half else before
 
 
 def _text(order: Expr) -> str:

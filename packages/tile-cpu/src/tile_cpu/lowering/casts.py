@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_core.dtypes import DType, Kind, dtype_of
+from tile_core.dtypes import DType, Kind
 from tile_core.tir.build import llvm_pure
 from tile_core.tir.nodes import Cast, PrimExpr, Select, tirx
 from tile_cpu.lowering.context import Context
@@ -107,7 +107,7 @@ def _float_to_int(ctx: Context, value: PrimExpr, target: DType) -> PrimExpr:
 
 def encode(ctx: Context, value: PrimExpr, dtype: DType, *, saturate: bool = True) -> PrimExpr:
     """Return a value as it is stored in memory (four-bit elements: one per byte)."""
-    lanes, memory = lanes_of(value), memory_type(dtype)
+    lanes = lanes_of(value)
     if dtype.is_bool:
         return Cast(prim("uint8", lanes), value)
     if dtype.is_handle:
@@ -119,8 +119,7 @@ def encode(ctx: Context, value: PrimExpr, dtype: DType, *, saturate: bool = True
     if scalar_name(value) == "float64":
         value = Cast(prim("float32", lanes), value)
     if dtype.base == "bfloat16":
-        return tirx.reinterpret(with_lanes("bfloat16", lanes), _bf16_bits(ctx, value))
-    del memory
+        return _bf16_bits(ctx, value)
     from tile_cpu.math.convert import encode_narrow
 
     return encode_narrow(ctx.keep, value, dtype, lanes, saturate=saturate)
@@ -138,8 +137,7 @@ def decode(ctx: Context, stored: PrimExpr, dtype: DType) -> PrimExpr:
     if dtype.base == "float16":
         return Cast(prim("float32", lanes), stored)
     if dtype.base == "bfloat16":
-        bits = tirx.reinterpret(with_lanes("uint16", lanes), stored)
-        wide = Cast(prim("uint32", lanes), bits)
+        wide = Cast(prim("uint32", lanes), stored)
         shifted = tirx.shift_left(wide, number(16, "uint32", lanes))
         return tirx.reinterpret(with_lanes("float32", lanes), shifted)
     from tile_cpu.math.convert import decode_narrow
@@ -153,7 +151,8 @@ def _bf16_bits(ctx: Context, value: PrimExpr) -> PrimExpr:
 
     lanes = lanes_of(value)
     if lanes > 1:
-        return extern(with_lanes("int16", lanes), f"tile_narrow_bf16_x{lanes}", value)
+        bits = extern(with_lanes("int16", lanes), f"tile_narrow_bf16_x{lanes}", value)
+        return tirx.reinterpret(with_lanes("uint16", lanes), bits)
     bits = ctx.keep(tirx.reinterpret("uint32", value))
     n = lambda v: number(v, "uint32")  # noqa: E731
     odd = tirx.bitwise_and(tirx.shift_right(bits, n(16)), n(1))
@@ -171,6 +170,3 @@ def bitcast(ctx: Context, value: PrimExpr, source: DType, target: DType) -> Prim
     if str(stored.ty.dtype) != memory:
         stored = tirx.reinterpret(memory, stored)
     return wrapped(decode(ctx, stored, target), target)
-
-
-INT32 = dtype_of("int32")

@@ -41,11 +41,15 @@ class Lowered:
     """
 
     function: Any
+    machine: Machine
     kernel: Kernel
     symbols: tuple[Var, ...]
     checks: tuple[Check, ...]
     prints: bool
     extern_names: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return str(self.function.script())
 
 
 def lower_kernel(
@@ -87,7 +91,7 @@ def lower_kernel(
     for key, number_of in (("device_type", 1), ("device_id", 0)):
         whole = AttrStmt(StringImm("default"), key, i32(number_of), whole)
     function = PrimFunc(arguments, whole)
-    return Lowered(function, kernel, symbols, tuple(ctx.checks), ctx.prints, names)
+    return Lowered(function, machine, kernel, symbols, tuple(ctx.checks), ctx.prints, names)
 
 
 def _parameter(param: Buffer | Var) -> Any:

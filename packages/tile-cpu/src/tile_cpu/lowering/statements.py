@@ -45,6 +45,7 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.serial import expand
+from tile_core.passes.lower_serially import nested_loops
 from tile_core.tir.build import i32, seq
 from tile_core.tir.nodes import Bind, ForKind, IfThenElse, IntImm, PrimExpr, tirx
 from tile_core.tir.nodes import Evaluate as TirEvaluate
@@ -300,13 +301,4 @@ def _parallel(ctx: Context, stmt: Parallel) -> TirStmt:
         fast = vectorised(ctx, stmt)
         if fast is not None:
             return fast
-    return ctx.stmt(as_loops(stmt))
-
-
-def as_loops(stmt: Parallel) -> Stmt:
-    """Return a data-parallel loop as nested sequential ones."""
-    body = stmt.body
-    for var, extent in zip(reversed(stmt.vars), reversed(stmt.extents), strict=True):
-        zero, one = Const(0, var.dtype), Const(1, var.dtype)
-        body = For(var, zero, extent, one, body, span=stmt.span)
-    return body
+    return ctx.stmt(nested_loops(stmt))

@@ -21,6 +21,8 @@ def memory_type(dtype: DType) -> str:
         return "uint8"
     if dtype.base == "int4":
         return "int8"
+    if dtype.base == "bfloat16":
+        return "uint16"  # TVM would turn scratch of its own bfloat16 into float32
     return "float32" if dtype.base == "tfloat32" else str(dtype.base)
 
 
@@ -59,7 +61,7 @@ def lanes_of(value: PrimExpr) -> int:
 
 def number(value: int | float, dtype: str, lanes: int = 1) -> PrimExpr:
     """Return a constant of the TIR type `dtype`, repeated `lanes` times."""
-    if dtype.startswith("float") or dtype == "bfloat16":
+    if dtype.startswith("float"):
         scalar = FloatImm(dtype, float(value))
     elif dtype == "int32":
         scalar = i32(int(value))

@@ -1,1 +1,39 @@
 """Passes on tile IR that only the CPU needs; each is inserted at a named point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tile_core.ir.stmt import Kernel
+from tile_core.passes.insertion import Insertion
+from tile_core.passes.refuse_gpu_only import refuse_gpu_only
+from tile_core.passes.serialise_threads import serialise_threads
+from tile_core.target import Target
+from tile_cpu.passes.drop_unused_tiles import drop_unused_tiles
+from tile_cpu.passes.fuse_gemm_loops import fuse_gemm_loops
+from tile_cpu.passes.stream_gemm_operands import stream_gemm_operands
+
+POINT = "tile-ir"
+
+_IN_ORDER: tuple[Callable[[Kernel, Target], Kernel], ...] = (
+    refuse_gpu_only,
+    lambda kernel, target: serialise_threads(kernel),
+    fuse_gemm_loops,
+    stream_gemm_operands,
+    drop_unused_tiles,
+)
+_NAMES = (
+    "refuse_gpu_only",
+    "serialise_threads",
+    "fuse_gemm_loops",
+    "stream_gemm_operands",
+    "drop_unused_tiles",
+)
+
+
+def cpu_passes() -> tuple[Insertion, ...]:
+    """Return the passes in their order; passes at one point run in the order of their names."""
+    return tuple(
+        Insertion(name=f"cpu.{number}.{name}", point=POINT, run=run)
+        for number, (name, run) in enumerate(zip(_NAMES, _IN_ORDER, strict=True), 1)
+    )

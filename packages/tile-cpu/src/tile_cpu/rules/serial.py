@@ -1,13 +1,16 @@
-"""The last resort for every operator: its expansion to scalar loops."""
+"""The last resort for every operator: its expansion to loops of scalars."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.operator import LowerContext, TileOperator
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial import expand
 from tile_core.ops.table import OPERATORS
+
+SERIAL_PRIORITY = -100
 
 
 def lower(op: TileOperator, ctx: LowerContext) -> Any:
@@ -15,10 +18,10 @@ def lower(op: TileOperator, ctx: LowerContext) -> Any:
     return ctx.lower_stmt(expand(op))
 
 
-def rules() -> tuple[Rule[Any], ...]:
+def serial_rules() -> tuple[Rule[Any], ...]:
     """Return one rule of lowest priority per operator of the core."""
     return tuple(
-        Rule(name=f"cpu.{name}.serial", op=op, lower=lower, priority=-100)
+        Rule(name=f"cpu.{name}.serial", op=op, lower=lower, priority=SERIAL_PRIORITY)
         for name, op in sorted(OPERATORS.items())
-        if issubclass(op, TileOperator)
+        if issubclass(op, TileOperator) and op is not GpuOperator
     )

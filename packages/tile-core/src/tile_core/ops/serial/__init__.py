@@ -11,7 +11,7 @@ from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Evaluate, For, If, Leaf, Seq, Stmt, Store
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.atomic import AtomicTile
-from tile_core.ops.control import Barrier, Print
+from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.copy import Copy, Im2col, Transpose
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
@@ -22,6 +22,7 @@ from tile_core.ops.serial.loops import seq
 _EXPANSIONS: dict[type[Leaf], Callable[[Any], Stmt]] = {
     AtomicTile: transfer.expand_atomic,
     Barrier: lambda op: seq(),
+    Breakpoint: lambda op: seq(),
     Copy: transfer.expand_copy,
     CopyCommit: lambda op: seq(),
     CopyWait: lambda op: seq(),

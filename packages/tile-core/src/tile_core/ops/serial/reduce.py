@@ -114,9 +114,7 @@ def expand_reducer_finalize(op: ReducerFinalize) -> Stmt:
         return seq()
     source = whole(op.reducer)
     axes = tuple(range(op.reducer.rank))
-    return nest(
-        op.reducer.shape, lambda at: store(op.dst, axes, at, load(source, axes, at))
-    )
+    return nest(op.reducer.shape, lambda at: store(op.dst, axes, at, load(source, axes, at)))
 
 
 def _in_place(a: Buffer, b: Buffer) -> bool:

@@ -34,9 +34,7 @@ def expand_transpose(op: Transpose) -> Stmt:
     rank = len(op.src.extents)
     src_axes = tuple(range(rank))
     dst_axes = (*range(rank - 2), rank - 1, rank - 2)
-    return nest(
-        op.src.extents, lambda at: store(op.dst, dst_axes, at, load(op.src, src_axes, at))
-    )
+    return nest(op.src.extents, lambda at: store(op.dst, dst_axes, at, load(op.src, src_axes, at)))
 
 
 def expand_atomic(op: AtomicTile) -> Stmt:
@@ -68,9 +66,7 @@ def expand_im2col(op: Im2col) -> Stmt:
         y = m % (out_h * out_w) // out_w * op.stride + tap_y * op.dilation - op.pad
         x = m % out_w * op.stride + tap_x * op.dilation - op.pad
         zero = const(0, op.image.dtype)
-        inside = all_of(
-            [n < n_images, y >= 0, y < height, x >= 0, x < width, tap_y < op.kernel]
-        )
+        inside = all_of([n < n_images, y >= 0, y < height, x >= 0, x < width, tap_y < op.kernel])
         value = select(inside, Load(op.image, (n, y, x, k % channels)), zero)
         return store(op.columns, tuple(range(rank)), at, value)
 

@@ -1,0 +1,184 @@
+"""Compiled kernels as Python functions: addresses and sizes out of tensors, failures back."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tile_core.errors import DeviceAssertError
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.evaluate import free_variables
+from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Var
+from tile_core.ir.names import Names
+from tile_core.ir.print_expr import print_expr
+from tile_cpu.lowering.launch import MAIN, Lowered
+from tile_cpu.stages import Artifact
+
+
+def callable_of(artifact: Artifact) -> Callable[..., None]:
+    """Return ``run(*args)``: one checked argument per parameter, outputs among them.
+
+    Raises
+    ------
+    MissingFeature
+        If this machine lacks instructions that the code may use.
+    """
+    keep_alive = artifact.library.load() if artifact.library is not None else None
+    entry = artifact.module.entry(MAIN)
+    lowered = artifact.lowered
+    text = launcher_source(lowered)
+    names: dict[str, Any] = {
+        "entry": entry,
+        "address": address_of,
+        "pointer": ctypes.c_void_p,
+        "Status": ctypes.c_int32,
+        "status_address": ctypes.addressof,
+        "fail": lambda number: _fail(lowered, number),
+        "flush": _flush,
+        "packed": _packed,
+        "strides": strides_of,
+        "library": keep_alive,
+    }
+    exec(compile(text, f"<launcher of {lowered.kernel.name}>", "exec"), names)
+    run: Callable[..., None] = names["run"]
+    return run
+
+
+def launcher_source(lowered: Lowered) -> str:
+    """Return the text of a Python function that calls the kernel."""
+    kernel = lowered.kernel
+    names = [f"a{k}" for k in range(len(kernel.params))]
+    before: list[str] = []
+    after: list[str] = []
+    values: list[str] = []
+    for name, param in zip(names, kernel.params, strict=True):
+        if isinstance(param, Buffer):
+            if param.dtype.packing > 1:
+                before.append(f"{name}, undo_{name} = packed({name})")
+                after.append(f"undo_{name}()")
+            values.append(f"pointer(address({name}))")
+        elif param.dtype.is_handle:
+            values.append(f"pointer(address({name}))")
+        else:
+            values.append(name)
+    for position, symbol in enumerate(lowered.symbols):
+        before.append(f"s{position} = {_solution(kernel.params, names, symbol)}")
+        values.append(f"s{position}")
+    if lowered.checks:
+        before.append("status = Status(0)")
+        values.append("pointer(status_address(status))")
+        after.append("if status.value: fail(status.value)")
+    if lowered.prints:
+        after.append("flush()")
+    lines = [*before, f"entry({', '.join(values)})", *after]
+    return "\n".join([f"def run({', '.join(names)}):", *(f"    {line}" for line in lines)]) + "\n"
+
+
+def _solution(params: tuple[Any, ...], names: list[str], symbol: Var) -> str:
+    """Return Python text that computes a symbol from the shape or strides of an argument."""
+    for name, param in zip(names, params, strict=True):
+        if not isinstance(param, Buffer):
+            continue
+        last = param.rank - 1
+        for axis, extent in enumerate(param.shape):
+            scale = f" * {param.dtype.packing}" if axis == last and param.dtype.packing > 1 else ""
+            text = _solved(extent, symbol, f"{name}.shape[{axis}]{scale}")
+            if text is not None:
+                return text
+        for axis, stride in enumerate(param.strides or ()):
+            scale = f" * {param.dtype.packing}" if axis != last and param.dtype.packing > 1 else ""
+            text = _solved(stride, symbol, f"strides({name})[{axis}]{scale}")
+            if text is not None:
+                return text
+    return "0"
+
+
+def _solved(extent: Any, symbol: Var, got: str) -> str | None:
+    """Return text for the value of `symbol` if ``extent == got`` determines it."""
+    if isinstance(extent, int) or list(free_variables(as_expr(extent))) != [symbol]:
+        return None
+    match extent:
+        case Var():
+            return got
+        case Cast(value=value):
+            return _solved(value, symbol, got)
+        case Binary(op=op, a=a, b=Const(value=number)):
+            inverse = {
+                BinaryOp.ADD: f"({got} - {number})",
+                BinaryOp.SUB: f"({got} + {number})",
+                BinaryOp.MUL: f"({got} // {number or 1})",
+                BinaryOp.FLOORDIV: f"({got} * {number})",
+            }.get(op)
+            return None if inverse is None else _solved(a, symbol, inverse)
+        case Binary(op=op, a=Const(value=number), b=b) if op in (BinaryOp.ADD, BinaryOp.MUL):
+            inverse = f"({got} - {number})" if op is BinaryOp.ADD else f"({got} // {number or 1})"
+            return _solved(b, symbol, inverse)
+    return None
+
+
+def address_of(tensor: Any) -> int:
+    """Return the address of a tensor's first element; 0 for None; an int is an address."""
+    if tensor is None:
+        return 0
+    if isinstance(tensor, int):
+        return tensor
+    if isinstance(tensor, np.ndarray):
+        return int(tensor.__array_interface__["data"][0])
+    pointer = getattr(tensor, "data_ptr", None)
+    if pointer is not None:
+        return int(pointer())
+    if isinstance(tensor, ctypes.c_void_p):
+        return tensor.value or 0
+    return int(np.from_dlpack(tensor).__array_interface__["data"][0])
+
+
+def strides_of(tensor: Any) -> tuple[int, ...]:
+    """Return the distances between a tensor's elements, in elements."""
+    if isinstance(tensor, np.ndarray):
+        return tuple(s // tensor.itemsize for s in tensor.strides)
+    stride = getattr(tensor, "stride", None)
+    if callable(stride):
+        return tuple(stride())
+    return strides_of(np.from_dlpack(tensor))
+
+
+def _nothing() -> None:
+    return None
+
+
+def _packed(tensor: Any) -> tuple[Any, Callable[[], None]]:
+    """Return bytes of two elements each, and what brings results back to `tensor`.
+
+    Packed bytes are used as they are. NumPy arrays of four-bit elements hold one per byte:
+    they travel through a copy.
+    """
+    if not isinstance(tensor, np.ndarray) or tensor.dtype in (np.dtype("int8"), np.dtype("uint8")):
+        return tensor, _nothing
+    nibbles = np.ascontiguousarray(tensor).view(np.uint8) & 15
+    bytes_ = nibbles[..., 0::2] | (nibbles[..., 1::2] << 4)
+
+    def undo() -> None:
+        both = np.stack([bytes_ & 15, bytes_ >> 4], axis=-1).reshape(tensor.shape)
+        if tensor.dtype.name == "int4":
+            tensor[...] = ((both.astype(np.int8) ^ 8) - 8).astype(tensor.dtype)
+        elif tensor.dtype.name == "uint4":
+            tensor[...] = both.astype(tensor.dtype)
+        else:
+            tensor[...] = both.view(tensor.dtype)
+
+    return bytes_, undo
+
+
+def _fail(lowered: Lowered, number: int) -> None:
+    check = lowered.checks[number - 1]
+    told = check.message or print_expr(check.cond, Names())
+    raise DeviceAssertError(f"device assertion failed: {told}", span=check.span)
+
+
+def _flush() -> None:
+    """Write out what the kernel printed: C buffers its output apart from Python."""
+    ctypes.CDLL(None).fflush(None)

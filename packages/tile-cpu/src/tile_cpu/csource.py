@@ -1,0 +1,90 @@
+"""C text that kernels bring along, compiled with the system's C compiler."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tile_core.errors import ToolchainError
+
+_COMPILERS = ("cc", "gcc", "clang")
+_DIALECT = ("-D__device__=", "-D__host__=", "-D__forceinline__=inline", "-D__restrict__=restrict")
+"""GPU qualifiers mean nothing here; C text shared with a GPU kernel still compiles."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLibrary:
+    """A compiled C text.
+
+    Parameters
+    ----------
+    code
+        The bytes of the shared object.
+    """
+
+    code: bytes
+
+    def load(self) -> ctypes.CDLL:
+        """Make its functions visible to code linked from now on; they stay for good."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "extern.so")
+            path.write_bytes(self.code)
+            return ctypes.CDLL(str(path), mode=os.RTLD_GLOBAL | os.RTLD_NOW)
+
+
+def find_compiler() -> str:
+    """Return the C compiler: ``$CC``, or the first of cc, gcc and clang.
+
+    Raises
+    ------
+    ToolchainError
+        If there is none.
+    """
+    for name in (os.environ.get("CC", ""), *_COMPILERS):
+        found = shutil.which(name) if name else None
+        if found:
+            return found
+    raise ToolchainError(
+        "a kernel brings C code along (T.import_source), and there is no C compiler",
+        hint="install gcc or clang, or point CC at a compiler",
+    )
+
+
+def compile_c(
+    sources: Sequence[str], symbols: Mapping[str, str], flags: Sequence[str] = ()
+) -> SharedLibrary:
+    """Compile C texts into one shared library.
+
+    Parameters
+    ----------
+    symbols
+        Second names to give to functions: name in C -> symbol.
+
+    Raises
+    ------
+    ToolchainError
+        If there is no compiler, or it refuses; its messages are attached.
+    """
+    compiler = find_compiler()
+    text = "\n".join(sources) + "\n"
+    for name, symbol in symbols.items():
+        text += f'extern __typeof__({name}) {symbol} __attribute__((alias("{name}")));\n'
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "extern.c"), Path(folder, "extern.so")
+        source.write_text(text)
+        command = [compiler, "-shared", "-fPIC", "-O3", "-march=native", *_DIALECT, *flags]
+        done = subprocess.run(
+            [*command, "-o", str(target), str(source), "-lm"], capture_output=True, text=True
+        )
+        if done.returncode:
+            raise ToolchainError(
+                f"{Path(compiler).name} does not accept the kernel's C code:\n"
+                + done.stderr.replace(str(source), "import_source")
+            )
+        return SharedLibrary(target.read_bytes())

@@ -1,0 +1,89 @@
+"""The CPU backend: x86-64 through LLVM in process. Its targets are spelt ``cpu[:machine]``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tile_core.ops.rule import Rule
+from tile_core.passes.insertion import Insertion
+from tile_core.plugins.backend import Backend
+from tile_core.plugins.hookspecs import hookimpl
+from tile_core.target import Target, parse_target_spec
+
+
+def parse_target(spec: str) -> Target | None:
+    """Claim ``cpu`` and ``cpu:<machine>``; a machine that does not exist is an error."""
+    target = parse_target_spec(spec)
+    if target.kind != "cpu" or target.executor:
+        return None
+    if target.arch:
+        from tile_cpu.machine import machine
+
+        machine(target.arch)
+    return target
+
+
+def rules(target: Target) -> Sequence[Rule[Any]]:
+    """Return the ways the CPU runs each operator."""
+    from tile_cpu.rules import all_rules
+
+    return all_rules(target)
+
+
+def insertions(target: Target) -> Sequence[Insertion]:
+    """Return the passes on tile IR that the CPU adds."""
+    from tile_cpu.passes import cpu_passes
+
+    return cpu_passes()
+
+
+def lower(kernel: Any, target: Target, options: Any) -> Any:
+    """Return the kernel as one thread-level function."""
+    from tile_cpu.stages import lower
+
+    return lower(kernel, target, options)
+
+
+def source(module: Any, target: Target) -> str:
+    """Return the kernel as LLVM IR."""
+    from tile_cpu.stages import source
+
+    return source(module)
+
+
+def compile_module(module: Any, target: Target, options: Any) -> Any:
+    """Return machine code, and the C functions the kernel brought along."""
+    from tile_cpu.stages import compile_kernel
+
+    return compile_kernel(module, options)
+
+
+def load(artifact: Any, kernel: Any) -> Callable[..., None]:
+    """Return a function that runs the kernel on host tensors."""
+    from tile_cpu.calling import callable_of
+
+    return callable_of(artifact)
+
+
+@hookimpl
+def tile_backends() -> list[Backend]:
+    """Provide the CPU backend."""
+    return [
+        Backend(
+            name="cpu",
+            parse_target=parse_target,
+            rules=rules,
+            lower=lower,
+            source=source,
+            compile=compile_module,
+            load=load,
+            insertions=insertions,
+        )
+    ]
+
+
+@hookimpl(trylast=True)
+def tile_default_target() -> Target:
+    """Answer ``"auto"`` when no accelerator did: there is always a CPU."""
+    return Target("cpu")

@@ -1,0 +1,64 @@
+"""The rooms of the CPU backend: lower, show, compile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Kernel
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.rule import select
+from tile_core.target import Target
+from tile_cpu.csource import SharedLibrary, compile_c
+from tile_cpu.lowering.launch import Lowered, lower_kernel
+from tile_cpu.machine import machine
+from tile_cpu.toolchain import CompiledModule, compile_module
+
+UNGUARDED = "tl.disable_safe_memory_legalize"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """Machine code of one kernel.
+
+    Parameters
+    ----------
+    lowered
+        What the host must know to call it.
+    module
+        The compiled function.
+    library
+        The C functions it calls, if it brought any.
+    """
+
+    lowered: Lowered
+    module: CompiledModule
+    library: SharedLibrary | None = None
+
+    def asm(self) -> str:
+        """Return the assembly."""
+        return self.module.asm()
+
+
+def lower(kernel: Kernel, target: Target, options: Any) -> Lowered:
+    """Choose a rule for each operator, then emit the kernel as one function."""
+    chosen = {
+        op: select(op, target, options.rules) for op in walk(kernel) if isinstance(op, TileOperator)
+    }
+    guarded = not options.config(UNGUARDED, False)
+    return lower_kernel(kernel, machine(target.arch), target, chosen, guarded=guarded)
+
+
+def source(lowered: Lowered) -> str:
+    """Return the optimised LLVM IR of the kernel."""
+    return compile_module(lowered.function, lowered.machine).source("ll")
+
+
+def compile_kernel(lowered: Lowered, options: Any) -> Artifact:
+    """Compile the kernel, and first the C text it brings along."""
+    library = None
+    if lowered.kernel.sources:
+        flags = tuple(options.compile_flags)
+        library = compile_c(lowered.kernel.sources, lowered.extern_names, flags)
+    return Artifact(lowered, compile_module(lowered.function, lowered.machine), library)
