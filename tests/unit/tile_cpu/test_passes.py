@@ -1,0 +1,160 @@
+"""CPU passes on tile IR: what they change, and what they must leave alone."""
+
+import pytest
+
+from tile_core.ir.equal import structurally_equal
+from tile_core.ir.node import walk
+from tile_core.ir.parser import parse_kernel
+from tile_core.ir.printer import print_expr_text
+from tile_core.ir.stmt import Kernel
+from tile_core.ir.verify import verify
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.table import OPERATORS
+from tile_core.target import Target
+from tile_cpu.ops.blocked_gemm import BlockedGemm
+from tile_cpu.ops.streamed_gemm import StreamedGemm
+from tile_cpu.passes.drop_unused_tiles import drop_unused_tiles
+from tile_cpu.passes.fuse_gemm_loops import fuse_gemm_loops
+from tile_cpu.passes.stream_gemm_operands import stream_gemm_operands
+from tile_cpu.passes.widen_gemm_factors import widen_gemm_factors
+
+CPU = Target("cpu")
+KNOWN = {**OPERATORS, "cpu.blocked_gemm": BlockedGemm, "cpu.streamed_gemm": StreamedGemm}
+
+GEMM = """\
+kernel k[m: int32](A: global float16[m, 64], B: global float16[64, 128], D: global float32[m, 128]):
+  launch bx: int32 in ((m + 31) // 32) threads tx: int32, ty: int32, tz: int32 in (128, 1, 1):
+    alloc A_shared: shared float16[32, 16]
+    alloc B_shared: shared float16[16, 128]
+    alloc C: local.fragment float32[32, 128]
+    @fill(dst=C[0:32, 0:128], value=0.0)
+    pipelined k: int32 in range(0, 4) stages 3:
+      @copy(src=A[bx * 32:32, k * 16:16], dst=A_shared[0:32, 0:16])
+      @copy(src=B[k * 16, 0], dst=B_shared[0:16, 0:128])
+      @gemm(a=A_shared[0:32, 0:16], b=B_shared[0:16, 0:128], c=C[0:32, 0:128], \
+transpose_a=false, transpose_b=false, clear=false)
+    @copy(src=C[0:32, 0:128], dst=D[bx * 32, 0])
+"""
+FUSED = """\
+kernel k[m: int32](A: global float16[m, 64], B: global float16[64, 128], D: global float32[m, 128]):
+  launch bx: int32 in ((m + 31) // 32) threads tx: int32, ty: int32, tz: int32 in (128, 1, 1):
+    @cpu.blocked_gemm(a=A[bx * 32:32, 0:16], b=B[0:16, 0:128], dst=D[bx * 32, 0], \
+accumulator="float32", k=64, a_rows=0, b_rows=0, dst_rows=0, transpose_a=false, transpose_b=false)
+"""
+
+
+def parse(text: str) -> Kernel:
+    kernel = parse_kernel(text, KNOWN, str)
+    verify(kernel)
+    return kernel
+
+
+def fused(text: str) -> Kernel:
+    kernel = drop_unused_tiles(fuse_gemm_loops(parse(text), CPU), CPU)
+    verify(kernel)
+    return kernel
+
+
+def operators(kernel: Kernel) -> list[str]:
+    return [node.mnemonic for node in walk(kernel) if isinstance(node, TileOperator)]
+
+
+def test_a_staged_product_becomes_one_block() -> None:
+    assert structurally_equal(fused(GEMM), parse(FUSED))
+
+
+def test_without_a_fill_the_sums_start_from_the_tile() -> None:
+    text = GEMM.replace(
+        "@fill(dst=C[0:32, 0:128], value=0.0)", "@copy(src=D[bx * 32, 0], dst=C[0:32, 0:128])"
+    )
+    assert operators(fused(text)) == ["copy", "cpu.blocked_gemm", "copy"]
+
+
+def test_an_epilogue_keeps_the_tile() -> None:
+    text = GEMM.replace(
+        "    @copy(src=C",
+        "    parallel i: int32, j: int32 in (32, 128):\n"
+        "      C[i, j] = max(C[i, j], 0.0)\n    @copy(src=C",
+    )
+    assert operators(fused(text)) == ["cpu.blocked_gemm", "copy"]
+
+
+def test_split_k_starts_where_the_slice_does() -> None:
+    text = GEMM.replace("k * 16", "(bx % 2 * 32 + k * 16)")
+    (op,) = (node for node in walk(fused(text)) if isinstance(node, BlockedGemm))
+    assert print_expr_text(op.k) == "max(min(64, 64 - bx % 2 * 32), 0)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("range(0, 4)", "range(1, 4)"),  # does not start at the tile's beginning
+        ("k * 16:16", "k * 8:16"),  # steps overlap
+        ("clear=false", "clear=true"),  # only the last product counts
+        ("src=B[k * 16, 0]", "src=B[k * 16 + 1, 0]"),  # A and B walk different parts of K
+        ("src=A[bx * 32:32", "src=A[bx * 32 - 5:32"),  # may start before the tensor
+        ("    @fill", "    @fill(dst=A[0:8, 0:8], value=float16(0.0))\n    @fill"),  # A changes
+    ],
+)
+def test_what_does_not_fit_is_left_alone(old: str, new: str) -> None:
+    kernel = parse(GEMM.replace(old, new, 1))
+    assert fuse_gemm_loops(kernel, CPU) is kernel
+
+
+def test_a_fill_with_another_value_stays() -> None:
+    result = fused(GEMM.replace("value=0.0", "value=1.0"))
+    assert operators(result) == ["fill", "cpu.blocked_gemm", "copy"]
+
+
+def test_a_destination_with_other_bounds_is_stored_separately() -> None:
+    text = GEMM.replace("D: global float32[m, 128]", "D: global float32[100, 128]")
+    assert operators(fused(text)) == ["cpu.blocked_gemm", "copy"]
+
+
+ATTENTION = """\
+kernel attn(Q: global float32[1, 128, 8, 64], K: global float32[1, 128, 8, 64]):
+  launch bx: int32 in (8) threads tx: int32, ty: int32, tz: int32 in (128, 1, 1):
+    alloc Qs: shared float32[64, 64]
+    alloc Ks: shared float32[32, 64]
+    alloc S: local.fragment float32[64, 32]
+    @copy(src=Q[0:1, 0:64, bx:1, 0:64], dst=Qs[0:64, 0:64])
+    pipelined k: int32 in range(0, 4) stages 3:
+      @copy(src=K[0:1, k * 32:32, bx:1, 0:64], dst=Ks[0:32, 0:64])
+      @gemm(a=Qs[0:64, 0:64], b=Ks[0:32, 0:64], c=S[0:64, 0:32], transpose_a=false, \
+transpose_b=true, clear=true)
+      @print(message="s", source=S[0:64, 0:32])
+"""
+
+
+def test_a_staged_second_factor_is_read_from_memory() -> None:
+    streamed = drop_unused_tiles(stream_gemm_operands(parse(ATTENTION), CPU), CPU)
+    verify(streamed)
+    assert operators(streamed) == ["copy", "cpu.streamed_gemm", "print"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('message="s", source=S[0:64, 0:32]', 'message="k", source=Ks[0:32, 0:64]'),
+        (
+            '@print(message="s", source=S[0:64, 0:32])',
+            "@fill(dst=K[0:1, 0:8, 0:8, 0:64], value=0.0)",
+        ),
+    ],
+)
+def test_a_staged_tile_that_is_needed_stays(old: str, new: str) -> None:
+    kernel = parse(ATTENTION.replace(old, new))
+    assert stream_gemm_operands(kernel, CPU) is kernel
+
+
+def test_narrow_factors_are_widened() -> None:
+    text = GEMM.replace("float16", "float8_e4m3fn")
+    widened = widen_gemm_factors(parse(text), CPU)
+    verify(widened)
+    assert operators(widened) == ["fill", "copy", "copy", "copy", "copy", "gemm", "copy"]
+    assert widen_gemm_factors(widened, CPU) is widened
+
+
+def test_unused_tiles_disappear_and_used_ones_stay() -> None:
+    kernel = parse(GEMM)
+    assert drop_unused_tiles(kernel, CPU) is kernel
