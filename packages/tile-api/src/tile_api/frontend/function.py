@@ -160,9 +160,8 @@ def user_errors(builder: Builder, file: str) -> Iterator[None]:
         last = traceback.extract_tb(error.__traceback__)[-1]
         if last.filename != file:
             raise
-        raise FrontendTypeError(
-            str(error), span=builder.span, hint="check the types of the operands on this line"
-        ) from error
+        hint = "use T.pow(x, y)" if "**" in str(error) else "check the types of the operands"
+        raise FrontendTypeError(str(error), span=builder.span, hint=hint) from error
 
 
 def handle(param: Buffer | Var) -> Any:

@@ -123,7 +123,7 @@ class StatementRewriter:
     def _assign(self, node: ast.Assign) -> list[ast.stmt]:
         first = node.targets[0]
         single = len(node.targets) == 1
-        hint = first.id if isinstance(first, ast.Name) else None
+        hint = _hint(first)
         if single and isinstance(first, ast.Name):
             value = self._value(node.value)
             return [self._at(node, hint), self._bind(first, value, node)]
@@ -396,6 +396,13 @@ class StatementRewriter:
 
     def _named(self, names: list[str], node: ast.stmt) -> ast.stmt:
         return self._do("named", node, *(constant(n, node) for n in names))
+
+
+def _hint(target: ast.expr) -> str | None:
+    """Return the name for what a value is assigned to."""
+    if isinstance(target, ast.Name):
+        return target.id
+    return target.attr if isinstance(target, ast.Attribute) else None
 
 
 def _leaves(target: ast.expr) -> list[ast.expr]:

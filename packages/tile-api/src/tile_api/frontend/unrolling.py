@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tile_core.errors import ControlFlowError, Span
@@ -10,6 +11,7 @@ from tile_core.ir.expr import Binary, Const, Expr, Select, Unary, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import (
     Alloc,
+    AnnotateSafeValue,
     Break,
     Continue,
     For,
@@ -41,7 +43,7 @@ def unrolled(var: Var, rounds: range, body: Seq, span: Span | None) -> tuple[Stm
     copies: list[Stmt] = []
     for value in rounds:
         copy = _copied(body, {var: arith.const(value, var.dtype)})
-        copies += [copy] if any(isinstance(s, (Let, Alloc)) for s in copy.body) else copy.body
+        copies += [copy] if _binds(copy) else copy.body
     return tuple(copies)
 
 
@@ -83,11 +85,26 @@ def _copied(body: Seq, mapping: dict[Node, Node]) -> Seq:
                 return arith.select(cond, then, otherwise, lazy=lazy)
             case If(cond=Const(value=known), then=then, otherwise=otherwise):
                 return then if known else (otherwise or Seq(()))
+            case Seq(body=items) if any(isinstance(s, Seq) and not _binds(s) for s in items):
+                return replace(node, body=tuple(_flat(items)))
         return node
 
     result = rewrite(body, rule)
     assert isinstance(result, Seq)
     return result
+
+
+def _binds(block: Seq) -> bool:
+    """Whether names of `block` would reach further if its statements stood alone."""
+    return any(isinstance(s, (Let, Alloc, AnnotateSafeValue)) for s in block.body)
+
+
+def _flat(items: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    for item in items:
+        if isinstance(item, Seq) and not _binds(item):
+            yield from _flat(item.body)
+        else:
+            yield item
 
 
 def _foldable(*operands: Expr) -> bool:

@@ -115,6 +115,14 @@ class BufferValue:
             hint=f"compare an element, as in `{self.name}[0] != 0`, or test `is not None`",
         )
 
+    def _refuse(self, other: Any = None) -> Any:
+        """Refuse arithmetic on all elements at once, and say what to write instead."""
+        return as_value(self)
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = __pow__ = _refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __matmul__ = __and__ = __or__ = __xor__ = _refuse
+
     def __repr__(self) -> str:
         buffer = self.buffer
         shape = ", ".join(str(e) if isinstance(e, int) else "?" for e in buffer.shape)

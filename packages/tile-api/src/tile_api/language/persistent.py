@@ -233,7 +233,8 @@ class PersistentTileScheduler(BaseTileScheduler):
         """Return whether the current tile exists."""
         self._require_state()
         total = as_value(self.num_m_tiles) * self.num_n_tiles
-        return as_value(self.linear_idx) < total
+        result: Expr = as_value(self.linear_idx) < total
+        return result
 
     def next_tile(self, step: Any = None) -> None:
         """Go on by `step` tiles, by default the number of workers."""
