@@ -35,7 +35,7 @@ def load(lanes: Lanes, buffer: Buffer, indices: list[Array], node: Node) -> Arra
     if known is not None and lanes.machine.options.check_uninitialised:
         missing = ~known if active is None else active & ~known
         if missing.any():
-            raise _uninitialised(buffer, offsets[missing], place, node, lanes)
+            uninitialised(lanes, buffer, place, offsets[missing], node)
     watch(lanes, buffer, place.storage, offsets, active, node, "read")
     values = decode(place.storage.get(offsets, buffer.dtype), buffer.dtype)
     if inside is None:
@@ -60,14 +60,26 @@ def store(lanes: Lanes, buffer: Buffer, indices: list[Array], values: Array, nod
     place = lanes.place(buffer)
     offsets, inside = place.locate(indices)
     active = check_bounds(lanes, offsets, inside, buffer, place, indices, node)
-    shape = np.broadcast_shapes(offsets.shape, values.shape, () if active is None else active.shape)
+    rows = (lanes.count, 1) if offsets.ndim > 1 else (lanes.count,)
+    shape = np.broadcast_shapes(rows, offsets.shape, values.shape)
     where = np.broadcast_to(offsets, shape)
     stored = np.broadcast_to(encode(values, buffer.dtype), shape)
-    if active is not None:
-        keep = np.broadcast_to(active, shape)
+    keep = _keep(lanes, active, shape)
+    if keep is not None:
         write_elements(lanes, buffer, place, where[keep], stored[keep], node, keep)
     else:
         write_elements(lanes, buffer, place, where.ravel(), stored.ravel(), node, None)
+
+
+def _keep(lanes: Lanes, active: Array | None, shape: tuple[int, ...]) -> Array | None:
+    """Return which accesses of all lanes happen, or None for all of them."""
+    mask = lanes.mask
+    if mask is not None and len(shape) > 1:
+        mask = mask[:, None]
+    if mask is None or active is None:
+        only = active if mask is None else mask
+        return None if only is None else np.broadcast_to(only, shape)
+    return np.broadcast_to(mask & active, shape)
 
 
 def write_elements(
@@ -128,21 +140,19 @@ def watch(
     if not _watched(lanes, buffer, storage):
         return
     shape = offsets.shape
-    mask = lanes.mask if active is None else active
-    if len(offsets) < lanes.count and lanes.rivals is not None:
+    if lanes.count > 1 and lanes.rivals is not None:
         shape = (lanes.count, *shape[1:])
     where = np.broadcast_to(offsets, shape)
-    keep = None
-    if mask is not None:
-        mask = mask[:, None] if mask.ndim < len(shape) else mask
-        if len(mask) == 1 or len(mask) == shape[0]:
-            keep = np.broadcast_to(mask, shape)
+    if lanes.count > 1 and len(where) == 1:
+        keep = active
+    else:
+        keep = _keep(lanes, active, shape)
     flat = where.ravel() if keep is None else where[keep]
     for kind, parties, epoch in _levels(lanes, buffer, storage):
         party = _parties(parties, flat, keep, lanes.count)
         tracker = storage.tracker(kind)
         note = tracker.read if how == "read" else tracker.atomic
-        conflict = note(*_expanded(storage, flat, buffer.dtype, party), epoch, node)
+        conflict = note(*_expanded(storage, flat, buffer.dtype, party), epoch, _span(node, lanes))
         if conflict is not None:
             verb = "reads" if how == "read" else "updates"
             place = lanes.place(buffer)
@@ -273,8 +283,19 @@ def _uninitialised(
 
 
 def uninitialised(lanes: Lanes, buffer: Buffer, place: Place, offsets: Array, node: Node) -> None:
-    """Raise for reading the first of `offsets` too early."""
-    raise _uninitialised(buffer, offsets, place, node, lanes)
+    """Raise for reading the first of `offsets` too early.
+
+    Among explicit threads the error waits until they meet: if one of them writes the element
+    before, what is wrong is a race.
+    """
+    error = _uninitialised(buffer, offsets, place, node, lanes)
+    block = lanes.block
+    if block is None or lanes.rivals is None or lanes.rivals.kind != "threads":
+        raise error
+    if lanes.machine.options.check_races and not place.storage.copy_bytes:
+        block.pending = block.pending or error
+    else:
+        raise error
 
 
 def _race(
@@ -297,7 +318,7 @@ def _race(
         f"{noun} {int(party[position])} {verb} {element}, which was {conflict.earlier.value} "
         f"by {other} without synchronisation in between",
         span=_span(node, lanes),
-        notes=(Note(f"{conflict.earlier.value} here", conflict.node.span), *declared(buffer)),
+        notes=(Note(f"{conflict.earlier.value} here", conflict.span), *declared(buffer)),
         hint=_way_out(kind),
     )
 

@@ -75,13 +75,12 @@ def element(expr: Call, lanes: Lanes, evaluate: Evaluate) -> Array:
     if operation != "store" and known is not None and not known.all():
         access.uninitialised(lanes, buffer, place, flat[~known], expr)
     access.watch(lanes, buffer, place.storage, where, keep, expr, "atomic")
-    result = np.broadcast_to(access.safe_value(lanes, buffer), shape).copy()
+    result: Array = np.broadcast_to(access.safe_value(lanes, buffer), shape).copy()
     if len(flat):
         result[keep] = update(place.storage, flat, buffer.dtype, operands, COMBINE[operation])
         place.storage.mark(flat, buffer.dtype)
     if operation != "load":
         lanes.machine.stores += 1
-    result: Array = result
     return result
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tile_core.errors import InternalError, Note, Span, UndefinedOperation
+from tile_core.errors import InternalError, Note, Span, TileError, UndefinedOperation
 from tile_core.interp.facts import Facts, facts_of
 from tile_core.interp.memory import Place, Storage, at_address, row_major, scratch
 from tile_core.interp.values import Array, constant, element_bits
@@ -120,7 +120,10 @@ class Machine:
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """One block of the grid: its scratch memory and its place among the others."""
+    """One block of the grid: its scratch memory and its place among the others.
+
+    `pending` is an error that stands unless a worse one is found before its threads meet.
+    """
 
     machine: Machine
     number: int
@@ -129,6 +132,7 @@ class Block:
     memory: dict[Buffer, Storage] = field(default_factory=dict)
     places: dict[Buffer, Place] = field(default_factory=dict)
     thread_epoch: int = 0
+    pending: TileError | None = None
 
     @property
     def party(self) -> Array:

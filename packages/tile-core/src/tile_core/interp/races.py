@@ -19,8 +19,8 @@ from enum import Enum
 
 import numpy as np
 
+from tile_core.errors import Span
 from tile_core.interp.values import Array
-from tile_core.ir.node import Node
 
 MANY = -2
 """Stands for two parties or more."""
@@ -41,16 +41,16 @@ class Conflict:
     position: int
     earlier: Touch
     party: int
-    node: Node
+    span: Span | None
 
 
 @dataclass(slots=True, eq=False)
 class _Log:
-    """The last party to touch each granule in one way, when, and by which node."""
+    """The last party to touch each granule in one way, when, and on which line."""
 
     party: Array
     epoch: Array
-    node: Array
+    span: Array
 
     @classmethod
     def of(cls, size: int) -> _Log:
@@ -66,13 +66,13 @@ class _Log:
         result: Array = (self.epoch[units] == epoch) & (self.party[units] == party)
         return result
 
-    def record(self, units: Array, party: Array, epoch: int, node: int) -> Array:
+    def record(self, units: Array, party: Array, epoch: int, span: int) -> Array:
         """Note accesses; return which of them now share their granule with other parties."""
         who, when = self.party[units], self.epoch[units]
         merged = np.where((when != epoch) | (who == party), party, MANY)
         self.party[units] = merged
         self.epoch[units] = epoch
-        self.node[units] = node
+        self.span[units] = span
         stays = self.party[units]
         shared = (stays != party) | (merged == MANY)
         self.party[units[shared]] = MANY
@@ -87,8 +87,8 @@ class Tracker:
     reads: _Log
     writes: _Log
     atomics: _Log
-    nodes: list[Node] = field(default_factory=list)
-    numbers: dict[Node, int] = field(default_factory=dict)
+    spans: list[Span | None] = field(default_factory=list)
+    numbers: dict[Span | None, int] = field(default_factory=dict)
     joint: Array = field(default_factory=lambda: np.zeros((0,), np.int64))
     joint_epoch: int = -1
 
@@ -97,7 +97,7 @@ class Tracker:
         """Return a tracker for `granules` granules that nobody has touched."""
         return cls(_Log.of(granules), _Log.of(granules), _Log.of(granules))
 
-    def read(self, units: Array, party: Array, epoch: int, node: Node) -> Conflict | None:
+    def read(self, units: Array, party: Array, epoch: int, span: Span | None) -> Conflict | None:
         """Note reads by `party`, elementwise; return the first conflict."""
         foreign = self.writes.foreign(units, party, epoch) & ~self._in_joint(units, party, epoch)
         conflict = self._conflict(foreign, units, self.writes, Touch.WRITE)
@@ -105,11 +105,11 @@ class Tracker:
         if conflict is None:
             mine = self.writes.own(units, party, epoch) | self._in_joint(units, party, epoch)
             rest = ~mine
-            self.reads.record(units[rest], party[rest], epoch, self._number(node))
+            self.reads.record(units[rest], party[rest], epoch, self._number(span))
         return conflict
 
     def write(
-        self, units: Array, party: Array, epoch: int, node: Node, changes: Array
+        self, units: Array, party: Array, epoch: int, span: Span | None, changes: Array
     ) -> Conflict | None:
         """Note writes by `party`; `changes` tells which of them alter the value.
 
@@ -122,19 +122,19 @@ class Tracker:
         conflict = conflict or self._against_atomics(units, party, epoch)
         if conflict is None:
             before = self.writes.party[units], self.writes.epoch[units]
-            shared = self.writes.record(units, party, epoch, self._number(node))
+            shared = self.writes.record(units, party, epoch, self._number(span))
             if shared.any():
                 self._join(units, party, epoch, shared, before)
         return conflict
 
-    def atomic(self, units: Array, party: Array, epoch: int, node: Node) -> Conflict | None:
+    def atomic(self, units: Array, party: Array, epoch: int, span: Span | None) -> Conflict | None:
         """Note atomic updates by `party`; return the first conflict with a plain access."""
         readers = self.reads.foreign(units, party, epoch)
         conflict = self._conflict(readers, units, self.reads, Touch.READ)
         writers = self.writes.foreign(units, party, epoch)
         conflict = conflict or self._conflict(writers, units, self.writes, Touch.WRITE)
         if conflict is None:
-            self.atomics.record(units, party, epoch, self._number(node))
+            self.atomics.record(units, party, epoch, self._number(span))
         return conflict
 
     def _against_atomics(self, units: Array, party: Array, epoch: int) -> Conflict | None:
@@ -146,13 +146,13 @@ class Tracker:
             return None
         position = int(np.argmax(bad))
         unit = units[position]
-        return Conflict(position, touch, int(log.party[unit]), self.nodes[log.node[unit]])
+        return Conflict(position, touch, int(log.party[unit]), self.spans[log.span[unit]])
 
-    def _number(self, node: Node) -> int:
-        number = self.numbers.get(node)
+    def _number(self, span: Span | None) -> int:
+        number = self.numbers.get(span)
         if number is None:
-            number = self.numbers[node] = len(self.nodes)
-            self.nodes.append(node)
+            number = self.numbers[span] = len(self.spans)
+            self.spans.append(span)
         return number
 
     # Granules that several parties wrote alike: who they were, as sorted (unit, party) pairs.

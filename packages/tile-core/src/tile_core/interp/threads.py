@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tile_core.errors import Deadlock, Note
+from tile_core.errors import DataRace, Deadlock, Note, TileError
 from tile_core.interp.events import Collective, Event, GridWait, Spin, Vote, Wait
 from tile_core.interp.machine import Block, Lanes, Rivals
 from tile_core.interp.memory import Storage
@@ -42,10 +42,31 @@ def run_threads(launch: Launch, block: Block, host: Lanes) -> Iterator[Event]:
     Deadlock
         If threads wait for something that can no longer happen.
     """
-    warps = _warps(launch, block, host)
+    try:
+        yield from _take_turns(_warps(launch, block, host), block)
+    except DataRace:
+        raise
+    except TileError as error:
+        raise block.pending or error from error
+    _raise_pending(block)
+
+
+def _raise_pending(block: Block) -> None:
+    if block.pending is not None:
+        raise block.pending
+
+
+def _new_epoch(block: Block) -> None:
+    """Threads have met: what they did before is done."""
+    _raise_pending(block)
+    block.thread_epoch = block.machine.next_epoch()
+
+
+def _take_turns(warps: list[_Warp], block: Block) -> Iterator[Event]:
     arrivals: dict[int, int] = {}
     while not all(w.done for w in warps):
         before = block.machine.stores
+        _wake_spinning(warps)
         progressed = [_advance(w) for w in warps if not w.done and w.event is None]
         released = _release(warps, block, arrivals)
         if any(progressed) or released or block.machine.stores != before:
@@ -60,7 +81,6 @@ def run_threads(launch: Launch, block: Block, host: Lanes) -> Iterator[Event]:
             yield next(e for e in spinning if isinstance(e, Spin))
         else:
             raise _stuck(warps, block)
-        _wake_spinning(warps)
 
 
 def _warps(launch: Launch, block: Block, host: Lanes) -> list[_Warp]:
@@ -104,23 +124,17 @@ def _release(warps: list[_Warp], block: Block, arrivals: dict[int, int]) -> bool
         nodes = {w.event.node for w in waiting if w.event is not None}
         if len(nodes) > 1:
             raise _apart([w.event for w in waiting if w.event is not None])
-        block.thread_epoch = block.machine.next_epoch()
+        _new_epoch(block)
         event = waiting[0].event
         if isinstance(event, Collective):
             _together(event.node, [w.lanes for w in waiting], block)
-            block.thread_epoch = block.machine.next_epoch()
+            _new_epoch(block)
         elif isinstance(event, Vote):
             _count_votes([w.event for w in waiting if isinstance(w.event, Vote)])
         for warp in waiting:
             warp.event = None
         released = True
-    if released or _others_moved(warps):
-        _wake_spinning(warps)
     return released
-
-
-def _others_moved(warps: list[_Warp]) -> bool:
-    return any(w.event is None and not w.done for w in warps)
 
 
 def _is_for_all(event: Event) -> bool:
@@ -145,7 +159,7 @@ def _release_named(warps: list[_Warp], block: Block, arrivals: dict[int, int]) -
         needed = max(e.needed or block.threads for e in events)
         if sum(e.threads for e in events) + arrivals.get(number, 0) >= needed:
             arrivals.pop(number, None)
-            block.thread_epoch = block.machine.next_epoch()
+            _new_epoch(block)
             for warp in here:
                 warp.event = None
             released = True

@@ -61,10 +61,10 @@ def encode(values: Array, dtype: DType) -> Array:
     """Return carried values of `dtype` in their stored form; they are exact in it."""
     if dtype.bits == 4:
         if dtype.is_float:
-            result: Array = values.astype(ml_dtypes.float4_e2m1fn).view(np.uint8) & np.uint8(15)
-            return result
-        result: Array = values.astype(np.uint8) & np.uint8(15)
-        return result
+            bits = values.astype(ml_dtypes.float4_e2m1fn).view(np.uint8)
+        else:
+            bits = values.astype(np.uint8)
+        return np.asarray(bits & np.uint8(15))
     return values.astype(dtype.numpy(), copy=False)
 
 

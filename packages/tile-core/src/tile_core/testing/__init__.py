@@ -1,0 +1,1 @@
+"""What backends are tested with: building kernels, oracles, strategies, the conformance kit."""
