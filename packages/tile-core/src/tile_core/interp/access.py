@@ -112,7 +112,7 @@ def write_elements(
     for kind, parties, epoch in _levels(lanes, buffer, storage):
         party = _parties(parties, offsets, keep, lanes.count)
         conflict = storage.tracker(kind).write(
-            *_expanded(storage, offsets, buffer.dtype, party), epoch, node,
+            *_expanded(storage, offsets, buffer.dtype, party), epoch, _span(node, lanes),
             _spread(storage, offsets, buffer.dtype, changes),
         )  # fmt: skip
         if conflict is not None:
