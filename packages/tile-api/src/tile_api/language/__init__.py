@@ -1,11 +1,96 @@
-"""The `T` namespace: everything a kernel is written with."""
+# ruff: noqa: F403 - each module says with __all__ what belongs into the namespace
+"""The `T` namespace: everything that can be written in a kernel.
+
+``import tile_api as tile; import tile_api.language as T``. Element types, GPU instructions and
+expression classes come from tables; layouts, which need NumPy, are loaded on first use.
+"""
 
 from __future__ import annotations
 
-from tile_api.language.allocate import *  # noqa: F403
-from tile_api.language.function import *  # noqa: F403
-from tile_api.language.launch import *  # noqa: F403
-from tile_api.language.loops import *  # noqa: F403
-from tile_api.language.persistent import *  # noqa: F403
-from tile_api.language.symbols import *  # noqa: F403
-from tile_api.language.tensor import *  # noqa: F403
+import importlib
+from typing import Any
+
+from tile_api.language.allocate import *
+from tile_api.language.allreduce import *
+from tile_api.language.annotations import *
+from tile_api.language.arithmetic import *
+from tile_api.language.atomics import *
+from tile_api.language.compat import *
+from tile_api.language.conversions import *
+from tile_api.language.copies import *
+from tile_api.language.debug import *
+from tile_api.language.dtypes import *
+from tile_api.language.dtypes import DTYPES, get_tvm_dtype
+from tile_api.language.elementary import *
+from tile_api.language.externs import *
+from tile_api.language.fills import *
+from tile_api.language.function import *
+from tile_api.language.gpu_only import GPU_NAMES
+from tile_api.language.launch import *
+from tile_api.language.loops import *
+from tile_api.language.matmul import *
+from tile_api.language.memory import *
+from tile_api.language.nodes import NODES
+from tile_api.language.persistent import *
+from tile_api.language.reducers import *
+from tile_api.language.reductions import *
+from tile_api.language.rng import *
+from tile_api.language.symbols import *
+from tile_api.language.tensor import *
+from tile_api.language.thread import *
+from tile_api.language.unavailable import UNAVAILABLE
+from tile_api.language.vectors import *
+from tile_api.language.views import *
+
+_LAZY = {
+    "JITFunc": "tile_api.jitting:JITKernelFactory",
+    **{
+        name: f"tile_api.language.layouts:{name}"
+        for name in (
+            "Fragment",
+            "Layout",
+            "make_full_bank_swizzled_layout",
+            "make_fully_replicated_layout_fragment",
+            "make_gemm_fragment_8x8",
+            "make_gemm_fragment_8x8_transposed",
+            "make_half_bank_swizzled_layout",
+            "make_linear_layout",
+            "make_mma_swizzle_layout",
+            "make_quarter_bank_swizzled_layout",
+            "make_swizzled_layout",
+            "make_wgmma_swizzled_layout",
+        )
+    },
+}
+_TABLES: dict[str, Any] = {
+    **UNAVAILABLE,
+    **GPU_NAMES,
+    **NODES,
+    **DTYPES,
+    "boolean": DTYPES["bool"],
+    "void": get_tvm_dtype("handle"),
+}
+globals().update(_TABLES)
+
+
+def __getattr__(name: str) -> Any:
+    """Load layouts and the compiler's classes when first asked for."""
+    home = _LAZY.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, attribute = home.partition(":")
+    value = globals()[name] = getattr(importlib.import_module(module), attribute)
+    return value
+
+
+_MODULES = (
+    *("allocate", "allreduce", "annotations", "arithmetic", "atomics", "compat", "conversions"),
+    *("copies", "debug", "dtypes", "elementary", "externs", "fills", "function", "launch", "loops"),
+    *("matmul", "memory", "persistent", "reducers", "reductions", "rng", "symbols", "tensor"),
+    *("thread", "vectors", "views"),
+)
+__all__ = sorted(
+    {"Any", *_TABLES, *_LAZY}.union(
+        *(importlib.import_module(f"{__name__}.{module}").__all__ for module in _MODULES)
+    )
+)

@@ -1,0 +1,296 @@
+"""Annotations: facts and wishes attached to buffers, launches and kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tile_api.frontend.builder import Builder, Frame, current
+from tile_api.frontend.values import as_buffer, as_value
+from tile_api.language.operands import choice, count, emit, here
+from tile_core.errors import (
+    FrontendTypeError,
+    FrontendValueError,
+    LayoutError,
+    Note,
+    ScopeMismatch,
+)
+from tile_core.ir import arith
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import Expr
+from tile_core.ir.stmt import AnnotateLayout, AnnotateSafeValue, Hint
+
+__all__ = [
+    "annotate_compile_flags",
+    "annotate_consumer_reg_alloc",
+    "annotate_l2_hit_ratio",
+    "annotate_layout",
+    "annotate_min_blocks_per_sm",
+    "annotate_pass_configs",
+    "annotate_producer_reg_dealloc",
+    "annotate_restrict_buffers",
+    "annotate_safe_value",
+    "attr",
+    "dec_max_nreg",
+    "disable_warp_group_reg_alloc",
+    "func_attr",
+    "inc_max_nreg",
+    "no_set_max_nreg",
+    "set_max_nreg",
+    "use_swizzle",
+]
+
+
+def annotate_layout(layouts: Mapping[Any, Any], *_: Any, **__: Any) -> None:
+    """Fix the physical layout of buffers.
+
+    Parameters
+    ----------
+    layouts
+        By buffer: a `T.Layout` (a `T.Fragment` for fragments), or a function from logical
+        to physical coordinates.
+
+    Raises
+    ------
+    FrontendTypeError
+        If a value is no layout, or a fragment gets something else than a `T.Fragment`.
+    FrontendValueError
+        If a layout does not fit the buffer's shape, or puts two elements at one place.
+    """
+    for buffer, spec in _items(layouts, "T.annotate_layout"):
+        emit(AnnotateLayout(buffer, _layout_for(buffer, spec)))
+
+
+def _items(mapping: Any, what: str) -> list[tuple[Buffer, Any]]:
+    if not isinstance(mapping, Mapping):
+        raise FrontendTypeError(
+            f"{what} takes a dictionary from buffers, got {type(mapping).__name__}",
+            span=here(),
+            hint=f"write {what}({{A_shared: ...}})",
+        )
+    return [(as_buffer(b, f"a key given to {what}"), v) for b, v in mapping.items()]
+
+
+def _layout_for(buffer: Buffer, spec: Any) -> object:
+    from tile_core.layout import Fragment, Layout
+
+    shape = buffer.static_shape
+    if shape is None:
+        raise FrontendValueError(
+            f"{buffer.name!r} has extents known only at run time: its layout cannot be fixed",
+            span=here(),
+        )
+    is_fragment = buffer.scope is Scope.FRAGMENT
+    if is_fragment and not isinstance(spec, Fragment):
+        raise FrontendTypeError(
+            f"the fragment {buffer.name!r} needs a T.Fragment, got {type(spec).__name__}",
+            span=here(),
+            hint="T.Fragment(shape, forward_fn=lambda i, j: (thread, index))",
+        )
+    try:
+        layout = spec
+        if not isinstance(spec, (Layout, Fragment)):
+            layout = Layout(shape, _forward(buffer, spec))
+        if tuple(layout.shape) != tuple(shape):
+            raise FrontendValueError(
+                f"the layout of {buffer.name!r} has the shape {tuple(layout.shape)}, the buffer "
+                f"{tuple(shape)}",
+                span=here(),
+            )
+        if not is_fragment and not layout.is_injective():
+            raise FrontendValueError(
+                f"the layout of {buffer.name!r} is not injective: it puts two elements at one "
+                "place",
+                span=here(),
+                notes=(Note(f"{buffer.name} is declared here", buffer.span),),
+            )
+    except LayoutError as error:
+        raise FrontendValueError(
+            f"the layout of {buffer.name!r}: {error.message}", span=here()
+        ) from error
+    return layout
+
+
+def _forward(buffer: Buffer, spec: Any) -> Callable[..., Any]:
+    if not callable(spec):
+        raise FrontendTypeError(
+            f"{type(spec).__name__} {spec!r} is not a layout for {buffer.name!r}",
+            span=here(),
+            hint="pass a T.Layout, or a function such as lambda i, j: [i, j ^ (i % 8)]",
+        )
+    return spec  # type: ignore[no-any-return]
+
+
+def annotate_safe_value(values: Mapping[Any, Any]) -> None:
+    """Say what loads outside a global tensor give, instead of 0, to the end of this block.
+
+    Parameters
+    ----------
+    values
+        By tensor: a number or expression, converted to its element type.
+
+    Raises
+    ------
+    ScopeMismatch
+        If a buffer is not global: others must not be read outside.
+    """
+    for buffer, value in _items(values, "T.annotate_safe_value"):
+        if not buffer.scope.is_global:
+            raise ScopeMismatch(
+                f"only global tensors have a safe value; {buffer.name!r} is in "
+                f"{buffer.scope.value} memory",
+                span=here(),
+                hint="reads outside other buffers are errors",
+            )
+        safe = arith.cast(as_value(value, buffer.dtype), buffer.dtype)
+        emit(AnnotateSafeValue(buffer, safe))
+
+
+def use_swizzle(panel_size: Any, order: str = "row", enable: Any = True) -> None:
+    """Ask for another order of the blocks, for locality in caches. No effect on results.
+
+    Parameters
+    ----------
+    panel_size
+        Blocks per panel.
+    order
+        ``"row"``, ``"column"`` or ``"mlx"``.
+    enable
+        Do nothing if false.
+
+    Raises
+    ------
+    FrontendValueError
+        Another order, or a panel size below 1.
+    """
+    word = choice(order, ("row", "column", "mlx"), "order of blocks")
+    size = count(panel_size, "panel_size")
+    if isinstance(enable, Expr):
+        raise FrontendTypeError("`enable` must be known at compile time", span=here())
+    if enable:
+        emit(Hint("swizzle", (size, word)))
+
+
+def annotate_restrict_buffers(*buffers: Any) -> None:
+    """Say that these parameters may overlap others: nothing may be assumed about them."""
+    names = tuple(as_buffer(b, "an argument of T.annotate_restrict_buffers").name for b in buffers)
+    emit(Hint("may_alias", names))
+
+
+def annotate_l2_hit_ratio(ratios: Mapping[Any, Any]) -> None:
+    """Wish how much of each tensor stays in the GPU's second-level cache, from 0 to 1."""
+    for buffer, ratio in _items(ratios, "T.annotate_l2_hit_ratio"):
+        if not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
+            raise FrontendValueError(
+                f"a hit ratio lies between 0 and 1, got {ratio!r} for {buffer.name!r}", span=here()
+            )
+        emit(Hint("l2_hit_ratio", (buffer.name, str(float(ratio)))))
+
+
+def annotate_min_blocks_per_sm(blocks: Any) -> None:
+    """Wish how many blocks share a multiprocessor."""
+    emit(Hint("min_blocks_per_sm", (count(blocks, "the number of blocks"),)))
+
+
+def _registers(value: Any) -> int:
+    number = count(value, "the number of registers", least=0)
+    if not 24 <= number <= 240 or number % 8:
+        raise FrontendValueError(
+            f"{number} registers: the number must be a multiple of 8 between 24 and 240",
+            span=here(),
+        )
+    return number
+
+
+def set_max_nreg(registers: Any, is_inc: Any) -> None:
+    """Wish for `registers` per thread of this warp group, more (`is_inc`) or fewer than now."""
+    emit(Hint("max_registers", (_registers(registers), "inc" if is_inc else "dec")))
+
+
+def inc_max_nreg(registers: Any) -> None:
+    """Wish for more registers per thread of this warp group."""
+    set_max_nreg(registers, True)
+
+
+def dec_max_nreg(registers: Any) -> None:
+    """Give back registers of the threads of this warp group."""
+    set_max_nreg(registers, False)
+
+
+def no_set_max_nreg() -> None:
+    """Leave the registers of warp groups as they are."""
+    emit(Hint("max_registers", ("fixed",)))
+
+
+def disable_warp_group_reg_alloc() -> None:
+    """Leave the registers of warp groups as they are."""
+    no_set_max_nreg()
+
+
+def annotate_producer_reg_dealloc(registers: Any = 24) -> None:
+    """Wish for `registers` per thread of the warps that copy."""
+    emit(Hint("producer_registers", (_registers(registers),)))
+
+
+def annotate_consumer_reg_alloc(registers: Any = 240) -> None:
+    """Wish for `registers` per thread of the warps that compute."""
+    emit(Hint("consumer_registers", (_registers(registers),)))
+
+
+def annotate_compile_flags(flags: Any) -> None:
+    """Append flags for the compiler of the generated source: a string or a list of them."""
+    items = [flags] if isinstance(flags, str) else flags
+    if not isinstance(items, (list, tuple)) or not all(isinstance(f, str) for f in items):
+        raise FrontendTypeError(
+            f"compile flags are a string or a list of strings, got {flags!r}", span=here()
+        )
+    current().compile_flags.extend(items)
+
+
+def annotate_pass_configs(configs: Mapping[Any, Any]) -> None:
+    """Set pass configurations of this kernel; those given to `compile` override them."""
+    if not isinstance(configs, Mapping):
+        raise FrontendTypeError(
+            f"pass configurations are a dictionary, got {configs!r}", span=here()
+        )
+    for key, value in configs.items():
+        current().pass_configs[str(getattr(key, "value", key))] = value
+
+
+def func_attr(attributes: Mapping[str, Any]) -> None:
+    """Attach attributes to the kernel function; they have no effect on results."""
+    if not isinstance(attributes, Mapping):
+        raise FrontendTypeError(f"attributes are a dictionary, got {attributes!r}", span=here())
+    current().attrs.update(attributes)
+
+
+class AttributeFrame(Frame):
+    """What `T.attr` returns: an attribute that holds to the end of the block.
+
+    ``reduce_scope`` says how `T.tvm_thread_allreduce` combines; others are dropped.
+    """
+
+    def __init__(self, node: Any, key: str, value: Any) -> None:
+        self.node, self.key, self.value = node, key, value
+        self.before: object = None
+
+    def enter(self, builder: Builder, names: tuple[str, ...]) -> None:
+        """Begin to hold."""
+        self.before = builder.attrs.get(self.key)
+        if self.key == "reduce_scope":
+            builder.attrs[self.key] = self.node
+
+    def exit(self, builder: Builder) -> None:
+        """Stop to hold."""
+        if self.key == "reduce_scope":
+            builder.attrs.pop(self.key, None)
+            if self.before is not None:
+                builder.attrs[self.key] = self.before
+
+
+def attr(node: Any, key: str, value: Any) -> AttributeFrame:
+    """Attach a raw attribute to the statements inside: ``with T.attr(node, key, value):``."""
+    if not isinstance(key, str):
+        raise FrontendTypeError(f"the key of an attribute is a string, got {key!r}", span=here())
+    current()
+    return AttributeFrame(node, key, value)

@@ -1,0 +1,296 @@
+"""Indivisible updates of elements and of whole tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tile_api.frontend.builder import current
+from tile_api.frontend.values import BufferValue, VarHandle, as_region, as_value
+from tile_api.language.operands import choice, element, emit, here, is_tile, static_size, text
+from tile_core.dtypes import DType
+from tile_core.errors import DtypeMismatch, FrontendTypeError, FrontendValueError, ScopeMismatch
+from tile_core.ir import arith
+from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.expr import AddressOf, Call, Expr, Load, Shuffle
+from tile_core.ir.stmt import Evaluate
+from tile_core.ops.atomic import ATOMIC_DTYPES, AtomicKind, AtomicTile
+
+__all__ = [
+    "atomic_add",
+    "atomic_addx2",
+    "atomic_addx4",
+    "atomic_load",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
+    "atomic_store",
+]
+
+
+ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
+_LOAD_ORDERS = ("relaxed", "consume", "acquire", "seq_cst")
+_STORE_ORDERS = ("relaxed", "release", "seq_cst")
+
+
+def atomic_add(
+    dst: Any,
+    value: Any,
+    memory_order: str | None = None,
+    return_prev: bool = False,
+    use_tma: bool = False,
+    annotations: Mapping[str, Any] | None = None,
+) -> Expr | None:
+    """Add `value` to `dst`, each element indivisibly.
+
+    Parameters
+    ----------
+    dst
+        An element ``C[i, j]``, or a buffer or region, in global or shared memory.
+    value
+        A scalar for an element; a tile otherwise, matched to `dst` as in `T.copy`. An element
+        `dst` facing a tile is where the tile starts.
+    memory_order
+        ``"relaxed"`` (the default), ``"consume"``, ``"acquire"``, ``"release"``,
+        ``"acq_rel"`` or ``"seq_cst"``.
+    return_prev
+        Return what the element held before; for scalars only.
+    use_tma
+        Ask for the bulk instruction of recent NVIDIA GPUs, for tiles.
+    annotations
+        Accepted for compatibility and dropped.
+
+    Raises
+    ------
+    FrontendValueError
+        Unknown memory order.
+    FrontendTypeError
+        `return_prev` of a tile, or operands of the wrong kind.
+    DtypeMismatch
+        An element type without atomics.
+    ScopeMismatch
+        A destination that no other thread can see.
+
+    Notes
+    -----
+    Elements outside a global tensor are skipped; what is returned for them is the safe value.
+    """
+    return _update(AtomicKind.ADD, dst, value, memory_order, return_prev, use_tma)
+
+
+def atomic_max(
+    dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False
+) -> Expr | None:
+    """Replace elements of `dst` by the larger of them and `value`; see `T.atomic_add`."""
+    return _update(AtomicKind.MAX, dst, value, memory_order, return_prev, False)
+
+
+def atomic_min(
+    dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False
+) -> Expr | None:
+    """Replace elements of `dst` by the smaller of them and `value`; see `T.atomic_add`."""
+    return _update(AtomicKind.MIN, dst, value, memory_order, return_prev, False)
+
+
+def _update(
+    kind: AtomicKind, dst: Any, value: Any, memory_order: Any, return_prev: Any, use_tma: Any
+) -> Expr | None:
+    name = f"T.atomic_{kind.value}"
+    order = _order(memory_order, ORDERS, "relaxed")
+    if is_tile(value):
+        if return_prev:
+            raise FrontendTypeError(
+                f"{name} cannot return the previous values of a whole tile",
+                span=here(),
+                hint="update single elements in a T.Parallel loop to get them",
+            )
+        src = as_region(value, f"the value of {name}")
+        target = as_region(dst, f"the destination of {name}")
+        _check_scope(target.buffer, name)
+        emit(AtomicTile(kind, src, target, order, bool(use_tma)))
+        return None
+    buffer, indices = _scalar_target(dst, name)
+    _check_dtype(buffer.dtype, kind.value)
+    return _scalar(f"atomic_{kind.value}", buffer, indices, value, order, return_prev)
+
+
+def _order(value: Any, allowed: tuple[str, ...], default: str) -> str:
+    return default if value is None else choice(value, allowed, "memory order")
+
+
+def _scalar_target(dst: Any, name: str) -> tuple[Buffer, tuple[Expr, ...]]:
+    """Return the element to update; a buffer stands for its only element."""
+    if is_tile(dst):
+        buffer = dst.buffer if isinstance(dst, (BufferValue, Region)) else dst
+        extents = dst.extents if isinstance(dst, Region) else buffer.shape
+        if any(e != 1 if isinstance(e, int) else True for e in extents):
+            raise FrontendTypeError(
+                f"{name} of a single value needs one element as destination, not a tile of "
+                f"{buffer.name!r}",
+                span=here(),
+                hint=f"index it, as in {buffer.name}[i], or pass a tile as value",
+            )
+    buffer, indices = element(dst, f"the destination of {name}")
+    _check_scope(buffer, name)
+    return buffer, indices
+
+
+def _check_scope(buffer: Buffer, name: str) -> None:
+    if buffer.scope not in (Scope.GLOBAL, Scope.SHARED):
+        raise ScopeMismatch(
+            f"{name} updates memory that threads share, but {buffer.name!r} is in "
+            f"{buffer.scope.value} memory",
+            span=here(),
+            hint="update a global or shared buffer; nothing else needs to be atomic",
+        )
+
+
+def _check_dtype(dtype: DType, what: str) -> None:
+    if dtype not in ATOMIC_DTYPES:
+        raise DtypeMismatch(
+            f"there is no atomic {what} on {dtype}",
+            span=here(),
+            hint="use float32, float64, float16, bfloat16, or a 32- or 64-bit integer",
+        )
+
+
+def _scalar(
+    function: str,
+    buffer: Buffer,
+    indices: tuple[Expr, ...],
+    value: Any,
+    order: str,
+    return_prev: Any,
+) -> Expr | None:
+    converted = arith.cast(as_value(value, buffer.dtype), buffer.dtype)
+    target = AddressOf(buffer, indices, "rw", span=here())
+    update = Call(function, (target, converted, text(order)), buffer.dtype, span=here())
+    if not return_prev:
+        emit(Evaluate(update))
+        return None
+    builder = current()
+    return builder.let(builder.fresh("previous"), update)
+
+
+def atomic_or(
+    dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False
+) -> Expr | None:
+    """Replace an integer element by ``element | value``; see `T.atomic_add`."""
+    order = _order(memory_order, ORDERS, "relaxed")
+    buffer, indices = _scalar_target(dst, "T.atomic_or")
+    _check_dtype(buffer.dtype, "or")
+    if not buffer.dtype.is_int:
+        raise DtypeMismatch(
+            f"there is no atomic or on {buffer.dtype}",
+            span=here(),
+            hint="use a 32- or 64-bit integer",
+        )
+    return _scalar("atomic_or", buffer, indices, value, order, return_prev)
+
+
+def atomic_addx2(dst: Any, value: Any, return_prev: bool = False) -> Expr | None:
+    """Add two values to two neighbouring elements, each indivisibly.
+
+    Parameters
+    ----------
+    dst
+        The first of the elements, neighbours along the last dimension.
+    value
+        The first of two elements ``A[i, j]``, or a vector of two.
+    return_prev
+        Return the previous elements as a vector.
+    """
+    return _add_vector(2, dst, value, return_prev)
+
+
+def atomic_addx4(dst: Any, value: Any, return_prev: bool = False) -> Expr | None:
+    """Add four values to four neighbouring elements; see `T.atomic_addx2`."""
+    return _add_vector(4, dst, value, return_prev)
+
+
+def _add_vector(lanes: int, dst: Any, value: Any, return_prev: Any) -> Expr | None:
+    name = f"T.atomic_addx{lanes}"
+    buffer, indices = element(dst, f"the destination of {name}")
+    _check_scope(buffer, name)
+    _check_dtype(buffer.dtype, "add")
+    values = _lane_values(name, lanes, value)
+    before = [
+        _scalar("atomic_add", buffer, _shifted(indices, k), v, "relaxed", return_prev)
+        for k, v in enumerate(values)
+    ]
+    if not return_prev:
+        return None
+    lets = tuple(b for b in before if b is not None)
+    return Shuffle(lets, tuple(range(lanes)), span=here())
+
+
+def _shifted(indices: tuple[Expr, ...], k: int) -> tuple[Expr, ...]:
+    return (*indices[:-1], indices[-1] + k)
+
+
+def _lane_values(name: str, lanes: int, value: Any) -> list[Expr]:
+    """Return the lanes of a vector, or the neighbours of an element."""
+    vector = isinstance(value, Expr) and value.dtype.lanes > 1
+    if vector and value.dtype.lanes != lanes:
+        raise FrontendTypeError(
+            f"{name} adds {lanes} values, got a vector of {value.dtype.lanes}", span=here()
+        )
+    if vector:
+        return [Shuffle((value,), (k,), span=here()) for k in range(lanes)]
+    if isinstance(value, (Load, Region, BufferValue, Buffer)):
+        buffer, indices = element(value, f"the value of {name}")
+        if (static_size(buffer) or lanes) < lanes:
+            raise FrontendValueError(
+                f"{name} reads {lanes} elements, but {buffer.name!r} has fewer", span=here()
+            )
+        return [Load(buffer, _shifted(indices, k), span=here()) for k in range(lanes)]
+    raise FrontendTypeError(
+        f"{name} needs the first of {lanes} elements such as A[i, j], or a vector",
+        span=here(),
+        hint="add a single value with T.atomic_add",
+    )
+
+
+def atomic_load(src: Any, memory_order: str = "seq_cst") -> Expr:
+    """Return an element, read indivisibly.
+
+    Parameters
+    ----------
+    memory_order
+        ``"relaxed"``, ``"consume"``, ``"acquire"`` or ``"seq_cst"``.
+
+    Raises
+    ------
+    FrontendValueError
+        Another memory order.
+    """
+    order = _order(memory_order, _LOAD_ORDERS, "seq_cst")
+    buffer, indices = _scalar_target(_variable_element(src), "T.atomic_load")
+    where = AddressOf(buffer, indices, "r", span=here())
+    builder = current()
+    value = Call("atomic_load", (where, text(order)), buffer.dtype, span=here())
+    return builder.let(builder.fresh("loaded"), value)
+
+
+def atomic_store(dst: Any, value: Any, memory_order: str = "seq_cst") -> None:
+    """Write an element indivisibly.
+
+    Parameters
+    ----------
+    memory_order
+        ``"relaxed"``, ``"release"`` or ``"seq_cst"``.
+
+    Raises
+    ------
+    FrontendValueError
+        Another memory order.
+    """
+    order = _order(memory_order, _STORE_ORDERS, "seq_cst")
+    buffer, indices = _scalar_target(_variable_element(dst), "T.atomic_store")
+    converted = arith.cast(as_value(value, buffer.dtype), buffer.dtype)
+    where = AddressOf(buffer, indices, "w", span=here())
+    emit(Evaluate(Call("atomic_store", (where, converted, text(order)), buffer.dtype, span=here())))
+
+
+def _variable_element(x: Any) -> Any:
+    return x.__tile_expr__() if isinstance(x, VarHandle) else x

@@ -1,0 +1,214 @@
+"""Copies between tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tile_api.frontend.builder import current
+from tile_api.frontend.values import as_buffer, as_region, as_value
+from tile_api.language.operands import choice, count, emit, here
+from tile_core.errors import FrontendTypeError
+from tile_core.ops.async_copy import CopyCommit, CopyWait
+from tile_core.ops.copy import Copy, Im2col, Transpose
+
+__all__ = [
+    "async_copy",
+    "c2d_im2col",
+    "copy",
+    "im2col",
+    "ptx_commit_group",
+    "ptx_wait_group",
+    "transpose",
+]
+
+
+_EVICTION = ("evict_normal", "evict_first", "evict_last")
+_INSTRUCTIONS = ("tma", "cp_async", "sync")
+
+
+def copy(
+    src: Any,
+    dst: Any,
+    *,
+    coalesced_width: int | None = None,
+    disable_tma: bool = False,
+    eviction_policy: str | None = None,
+    prefer_instruction: str | None = None,
+    annotations: Mapping[str, Any] | None = None,
+    loop_layout: object | None = None,
+) -> None:
+    """Copy every element of `src` to the matching element of `dst`, converting the dtype.
+
+    Parameters
+    ----------
+    src, dst
+        Buffers, regions ``A[a:b, c]``, or elements ``A[i, j]`` that stand for a tile whose
+        extents the other side gives. Equally many extents other than 1 match in order;
+        otherwise dimensions align on the right and an extent of 1 is broadcast.
+    coalesced_width
+        Elements per memory access, a wish.
+    disable_tma, eviction_policy, loop_layout
+        Wishes for GPUs, without effect on results.
+    prefer_instruction
+        ``"tma"``, ``"cp_async"`` or ``"sync"``: use it, or refuse to compile.
+    annotations
+        The same options as a dictionary; it wins. Unknown entries are dropped.
+
+    Raises
+    ------
+    ShapeMismatch
+        If the shapes do not match.
+    FrontendValueError
+        Unknown policy or instruction, or a width below 1.
+
+    Notes
+    -----
+    Elements outside a global `src` read as its safe value (0 unless annotated); elements
+    outside a global `dst` are skipped.
+    """
+    options = {
+        "coalesced_width": coalesced_width,
+        "disable_tma": disable_tma,
+        "eviction_policy": eviction_policy,
+        "prefer_instruction": prefer_instruction,
+        "loop_layout": loop_layout,
+    }
+    emit(_copy("T.copy", src, dst, options, annotations, is_async=False))
+
+
+def async_copy(
+    src: Any,
+    dst: Any,
+    *,
+    coalesced_width: int | None = None,
+    eviction_policy: str | None = None,
+    annotations: Mapping[str, Any] | None = None,
+    loop_layout: object | None = None,
+) -> None:
+    """Start copying `src` (global) to `dst` (shared) and do not wait.
+
+    The data may be read after ``T.ptx_wait_group(n)``. The other parameters are those of
+    `T.copy`.
+
+    Raises
+    ------
+    ScopeMismatch
+        If the copy does not go from global to shared memory.
+    """
+    options = {
+        "coalesced_width": coalesced_width,
+        "eviction_policy": eviction_policy,
+        "loop_layout": loop_layout,
+    }
+    emit(_copy("T.async_copy", src, dst, options, annotations, is_async=True))
+    emit(CopyCommit())
+
+
+def _copy(
+    name: str,
+    src: Any,
+    dst: Any,
+    options: dict[str, Any],
+    annotations: Mapping[str, Any] | None,
+    *,
+    is_async: bool,
+) -> Copy:
+    if annotations is not None:
+        if not isinstance(annotations, Mapping):
+            raise FrontendTypeError(
+                f"annotations must be a dictionary, got {annotations!r}", span=here()
+            )
+        options = options | {k: v for k, v in annotations.items() if k in options}
+    width, policy = options["coalesced_width"], options["eviction_policy"]
+    instruction = options.get("prefer_instruction")
+    return Copy(
+        as_region(src, f"the source of {name}"),
+        as_region(dst, f"the destination of {name}"),
+        coalesced_width=None if width is None else count(width, "coalesced_width"),
+        disable_tma=bool(options.get("disable_tma", False)),
+        eviction_policy=None if policy is None else choice(policy, _EVICTION, "eviction policy"),
+        prefer_instruction=(
+            None if instruction is None else choice(instruction, _INSTRUCTIONS, "instruction")
+        ),
+        loop_layout=options["loop_layout"],
+        is_async=is_async,
+    )
+
+
+def ptx_commit_group() -> None:
+    """Close a group of asynchronous copies: those issued since the last one."""
+    emit(CopyCommit())
+
+
+def ptx_wait_group(pending: Any = 0) -> None:
+    """Wait until at most `pending` groups of asynchronous copies are in flight."""
+    emit(CopyWait(count(pending, "the number of groups", least=0)))
+
+
+def transpose(src: Any, dst: Any) -> None:
+    """Write the transpose of `src` to `dst`: ``dst[j, i] = src[i, j]`` on the last two dimensions.
+
+    Raises
+    ------
+    ShapeMismatch
+        If the last two extents are not swapped, or the others differ.
+    """
+    emit(
+        Transpose(
+            as_region(src, "the source of T.transpose"),
+            as_region(dst, "the destination of T.transpose"),
+        )
+    )
+
+
+def im2col(
+    img: Any,
+    col: Any,
+    nhw_step: Any,
+    c_step: Any,
+    kernel: Any,
+    stride: Any,
+    dilation: Any,
+    pad: Any,
+    eviction_policy: str | None = None,
+    annotations: Mapping[str, Any] | None = None,
+) -> None:
+    """Gather image patches into a tile of the matrix whose product with a filter convolves.
+
+    Parameters
+    ----------
+    img : [N, H, W, C], global
+    col : [..., BM, BK]
+        Element (i, j) is row ``nhw_step * BM + i`` and column ``c_step * BK + j`` of the
+        matrix with a row per output pixel and a column per filter element and channel.
+    kernel, stride, dilation, pad
+        The filter's extent and how it moves, equal in both directions, known at compile time.
+
+    Raises
+    ------
+    ShapeMismatch
+        If `img` is not a global tensor of four dimensions.
+    DtypeMismatch
+        If the element types differ.
+    """
+    if eviction_policy is not None:
+        choice(eviction_policy, _EVICTION, "eviction policy")
+    emit(
+        Im2col(
+            as_buffer(img, "the image of T.im2col"),
+            as_region(col, "the tile of T.im2col"),
+            as_value(nhw_step),
+            as_value(c_step),
+            count(kernel, "kernel"),
+            count(stride, "stride"),
+            count(dilation, "dilation"),
+            count(pad, "pad", least=0),
+        )
+    )
+
+
+def c2d_im2col(*args: Any, **kwargs: Any) -> None:
+    """Do what `T.im2col` does, under its older name; warns."""
+    current().warn("T.c2d_im2col is now called T.im2col")
+    im2col(*args, **kwargs)

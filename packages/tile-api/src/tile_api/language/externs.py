@@ -1,0 +1,107 @@
+"""Functions written in C, and statements for their effect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_api.frontend.builder import current
+from tile_api.frontend.types import as_dtype
+from tile_api.frontend.values import BufferValue, as_value
+from tile_api.language.operands import call, here
+from tile_api.language.operands import evaluate as evaluate_now
+from tile_core.errors import FrontendTypeError, FrontendValueError, UnsupportedOnTarget
+from tile_core.ir import arith
+from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.expr import AddressOf, Call, Expr, StringConst
+from tile_core.ir.intrinsics import INTRINSICS
+
+__all__ = ["call_extern", "call_intrin", "call_pure_extern", "evaluate", "import_source"]
+
+
+def import_source(text: str) -> None:
+    """Compile `text`, C source, along with the kernel; equal texts once.
+
+    Functions in it are reached with `T.call_extern`.
+    """
+    if not isinstance(text, str):
+        raise FrontendTypeError(f"C source is a string, got {type(text).__name__}", span=here())
+    sources = current().sources
+    if text not in sources:
+        sources.append(text)
+
+
+def call_extern(return_dtype: Any, name: str, *args: Any) -> Expr:
+    """Call the C function `name`.
+
+    Parameters
+    ----------
+    return_dtype
+        What it returns; ``"handle"`` or ``"void"`` for nothing of interest.
+    args
+        Numbers and expressions are passed by value, buffers and regions as the address of
+        their first element, addresses (`T.access_ptr`, `T.address_of`) as they are, strings
+        as C strings.
+
+    Raises
+    ------
+    FrontendValueError
+        If `name` is not a C identifier.
+    """
+    if not _is_text(name) or not name.replace("::", "_").isidentifier():
+        raise FrontendValueError(
+            f"{name!r} is not the name of a C function",
+            span=here(),
+            hint='write T.call_extern("float32", "name", x, y): the dtype comes first',
+        )
+    dtype = as_dtype("handle" if return_dtype in ("void", None, "") else return_dtype)
+    return Call(f"extern:{name}", tuple(_argument(a) for a in args), dtype, span=here())
+
+
+def call_pure_extern(return_dtype: Any, name: str, *args: Any) -> Expr:
+    """Call the C function `name`, which has no effect; see `T.call_extern`."""
+    return call_extern(return_dtype, name, *args)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _argument(value: Any) -> Expr:
+    if isinstance(value, str):
+        return StringConst(value, span=here())
+    if isinstance(value, (BufferValue, Buffer)):
+        buffer = value.buffer if isinstance(value, BufferValue) else value
+        zeros = tuple(arith.as_expr(0) for _ in buffer.shape)
+        return AddressOf(buffer, zeros, "rw", span=here())
+    if isinstance(value, Region):
+        starts = tuple(arith.as_expr(s) for s in value.starts)
+        return AddressOf(value.buffer, starts, "rw", span=here())
+    return as_value(value)
+
+
+def call_intrin(return_dtype: Any, name: Any, *args: Any) -> Expr:
+    """Call an intrinsic by name; a prefix such as ``tir.`` or ``tl.`` does not matter.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If there is no such intrinsic.
+    """
+    text = str(getattr(name, "name", name))
+    function = text.rpartition(".")[2]
+    if function not in INTRINSICS:
+        raise UnsupportedOnTarget(
+            f"there is no intrinsic {text!r}",
+            span=here(),
+            hint="call a C function with T.call_extern, or use the function of T of that name",
+        )
+    result = call(function, *(_argument(a) for a in args))
+    dtype = as_dtype(return_dtype)
+    return result if dtype.is_handle else arith.cast(result, dtype)
+
+
+def evaluate(value: Any) -> None:
+    """Evaluate an expression for its effect; a plain number does nothing."""
+    if isinstance(value, (int, float)) or value is None:
+        return
+    evaluate_now(as_value(value))

@@ -1,0 +1,29 @@
+"""Filling tiles with one value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_api.frontend.values import as_region, as_value
+from tile_api.language.operands import emit
+from tile_core.ir import arith
+from tile_core.ops.fill import Fill
+
+__all__ = ["clear", "fill"]
+
+
+def fill(buffer: Any, value: Any) -> None:
+    """Set every element of a buffer or region to `value`, converted to the element type.
+
+    The region may be in any memory and its bounds may be known only at run time; elements
+    outside a global tensor are skipped.
+    """
+    region = as_region(buffer, "the destination of T.fill")
+    dtype = region.buffer.dtype
+    emit(Fill(region, arith.cast(as_value(value, dtype), dtype)))
+
+
+def clear(buffer: Any) -> None:
+    """Set every element of a buffer or region to zero."""
+    region = as_region(buffer, "the operand of T.clear")
+    emit(Fill(region, arith.const(0, region.buffer.dtype)))

@@ -1,0 +1,206 @@
+"""Matrix multiplication."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tile_api.frontend.builder import current
+from tile_api.frontend.values import as_region, as_value
+from tile_api.language.operands import count, element, emit, here
+from tile_core.errors import FrontendTypeError, FrontendValueError, Note, ScopeMismatch
+from tile_core.ir import arith
+from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.expr import AddressOf, Call, Expr, Load
+from tile_core.ir.stmt import Store
+from tile_core.ops.gemm import Gemm, GemmWarpPolicy
+from tile_core.ops.gpu_only import GpuOperator
+
+__all__ = ["GemmWarpPolicy", "dp4a", "gemm", "wgmma_gemm"]
+
+
+def gemm(
+    A: Any,
+    B: Any,
+    C: Any,
+    transpose_A: bool = False,
+    transpose_B: bool = False,
+    policy: GemmWarpPolicy | int = GemmWarpPolicy.Square,
+    clear_accum: Any = False,
+    k_pack: int = 1,
+    wg_wait: int = 0,
+    mbar: Any = None,
+    annotations: Mapping[str, Any] | None = None,
+) -> None:
+    """Multiply two tiles and add the product to a third: ``C += op(A) @ op(B)``.
+
+    Parameters
+    ----------
+    A : [..., M, K], or [..., K, M] if `transpose_A`; shared, fragment or local
+    B : [..., K, N], or [..., N, K] if `transpose_B`; shared, fragment or local
+    C : [..., M, N]; fragment, shared or local
+        Accumulates in its own element type. Leading extents of all three are 1; M, N and K
+        are compile-time integers.
+    policy
+        How warps divide C; no effect on results.
+    clear_accum
+        Overwrite `C` instead of adding to it; may be an expression such as ``k == 0``.
+    k_pack, wg_wait, annotations
+        Wishes for GPUs, without effect on results.
+    mbar
+        A barrier to arrive on: makes this the asynchronous product of recent NVIDIA GPUs,
+        which no other machine has.
+
+    Raises
+    ------
+    GemmShapeMismatch
+        If M, N or K of the operands disagree.
+    DtypeMismatch
+        If integers meet floats, or floats are accumulated in integers.
+    ScopeMismatch
+        If an operand is in global memory.
+    """
+    op = _product("T.gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, k_pack)
+    _check_hints(wg_wait, annotations)
+    if mbar is None:
+        emit(op)
+        return
+    barrier = as_region(mbar, "the barrier of T.gemm")
+    _emit_on_gpu("tcgen05_gemm", op, (barrier,))
+
+
+def wgmma_gemm(
+    A: Any,
+    B: Any,
+    C: Any,
+    transpose_A: bool = False,
+    transpose_B: bool = False,
+    policy: GemmWarpPolicy | int = GemmWarpPolicy.Square,
+    clear_accum: Any = False,
+) -> None:
+    """Start a product of tiles on Hopper GPUs and do not wait; `T.wait_wgmma` does.
+
+    Operands and errors are those of `T.gemm`; other machines refuse to compile it.
+    """
+    op = _product("T.wgmma_gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, 1)
+    _emit_on_gpu("wgmma_gemm", op, ())
+
+
+def _emit_on_gpu(name: str, op: Gemm, more: tuple[Region, ...]) -> None:
+    span = current().span
+    Gemm(op.a, op.b, op.c, op.transpose_a, op.transpose_b, op.clear, span=span).verify()
+    settings = (
+        f"transpose_A={op.transpose_a}",
+        f"transpose_B={op.transpose_b}",
+        f"policy={op.policy.name}",
+    )
+    emit(GpuOperator(name, (op.a, op.b, op.c, *more), (op.clear,), settings))
+
+
+def _product(
+    name: str,
+    a: Any,
+    b: Any,
+    c: Any,
+    transpose_a: Any,
+    transpose_b: Any,
+    policy: Any,
+    clear: Any,
+    k_pack: Any,
+) -> Gemm:
+    regions = [
+        as_region(x, f"{which} of {name}") for which, x in zip("ABC", (a, b, c), strict=True)
+    ]
+    for region, which in zip(regions, "ABC", strict=True):
+        _check_scope(region, f"{which} of {name}")
+    flags = [
+        _flag(f, f"transpose_{w} of {name}") for f, w in ((transpose_a, "A"), (transpose_b, "B"))
+    ]
+    return Gemm(
+        regions[0],
+        regions[1],
+        regions[2],
+        flags[0],
+        flags[1],
+        clear=arith.truth(as_value(clear)),
+        policy=_policy(policy),
+        k_pack=count(k_pack, "k_pack"),
+    )
+
+
+def _check_scope(region: Region, what: str) -> None:
+    if region.buffer.scope in (Scope.SHARED, Scope.FRAGMENT, Scope.LOCAL):
+        return
+    raise ScopeMismatch(
+        f"{what} must be a shared or fragment tile, but {region.buffer.name!r} is in "
+        f"{region.buffer.scope.value} memory",
+        span=here(),
+        notes=(Note(f"{region.buffer.name} is declared here", region.buffer.span),),
+        hint="copy it into a tile made with T.alloc_shared first",
+    )
+
+
+def _flag(value: Any, what: str) -> bool:
+    if isinstance(value, (Expr, str)) or not isinstance(value, (bool, int)):
+        raise FrontendTypeError(f"{what} must be True or False, got {value!r}", span=here())
+    return bool(value)
+
+
+def _policy(policy: Any) -> GemmWarpPolicy:
+    try:
+        return GemmWarpPolicy(policy)
+    except ValueError:
+        raise FrontendValueError(
+            f"{policy!r} is not a warp policy",
+            span=here(),
+            hint="use T.GemmWarpPolicy.Square, FullRow or FullCol",
+        ) from None
+
+
+def _check_hints(wg_wait: Any, annotations: Any) -> None:
+    count(wg_wait, "wg_wait", least=-1)
+    if annotations is not None and not isinstance(annotations, Mapping):
+        raise FrontendTypeError(
+            f"annotations must be a dictionary, got {annotations!r}", span=here()
+        )
+
+
+def dp4a(A: Any, B: Any, C: Any) -> None:
+    """Add the dot product of four 8-bit integers of `A` and of `B` to an element of `C`.
+
+    Parameters
+    ----------
+    A, B
+        Buffers or elements of int8 or uint8: the four from there on along the last dimension.
+    C
+        Buffer or element of int32.
+
+    Raises
+    ------
+    FrontendValueError
+        Other element types, or fewer than four elements.
+    """
+    (a, a_at), (b, b_at), (c, c_at) = (
+        element(x, f"{which} of T.dp4a") for which, x in zip("ABC", (A, B, C), strict=True)
+    )
+    for which, buffer in (("A", a), ("B", b)):
+        if buffer.dtype not in ("int8", "uint8"):
+            raise FrontendValueError(
+                f"dp4a requires {which} to be int8 or uint8, got {buffer.dtype}", span=here()
+            )
+        _check_four(which, buffer)
+    if c.dtype != "int32":
+        raise FrontendValueError(f"dp4a requires C to be int32, got {c.dtype}", span=here())
+    addresses = (AddressOf(a, a_at, "r"), AddressOf(b, b_at, "r"))
+    total = Call("dp4a", (*addresses, Load(c, c_at, span=here())), c.dtype, span=here())
+    emit(Store(c, c_at, total))
+
+
+def _check_four(which: str, buffer: Buffer) -> None:
+    last = buffer.shape[-1] if buffer.shape else 1
+    if isinstance(last, int) and last < 4:
+        raise FrontendValueError(
+            f"dp4a requires four elements along the last dimension of {which}, "
+            f"{buffer.name!r} has {last}",
+            span=here(),
+        )

@@ -1,0 +1,113 @@
+"""Accumulators updated by all threads: init, update once per iteration, finalise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_api.frontend.builder import current
+from tile_api.frontend.values import as_buffer, as_region, as_value
+from tile_api.language.operands import count, element, emit, here
+from tile_core.errors import Note, ReducerMisuse
+from tile_core.ir import arith
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ops.reduce import ReduceKind, ReducerFinalize, ReducerInit, ReducerUpdate
+
+__all__ = ["finalize_reducer", "reducer_init", "reducer_update"]
+
+
+_ALLOCATE = "allocate it with T.alloc_reducer(shape, dtype, op)"
+
+
+def reducer_init(acc: Any, init: Any = None) -> None:
+    """Open an epoch of a reducer.
+
+    Parameters
+    ----------
+    acc
+        Allocated with `T.alloc_reducer`, without `replication`.
+    init
+        Takes part in each result exactly once; by default nothing does.
+
+    Raises
+    ------
+    ReducerMisuse
+        If `acc` is not such a reducer.
+    """
+    buffer = as_buffer(acc, "the reducer")
+    kind = _kind(buffer, "T.reducer_init")
+    start = None
+    if init is not None:
+        start = arith.cast(as_value(init, buffer.dtype), buffer.dtype)
+    emit(ReducerInit(buffer, kind, start))
+
+
+def reducer_update(target: Any, value: Any) -> None:
+    """Combine `value` into the element ``acc[i]``: once per iteration of the loop around.
+
+    Raises
+    ------
+    ReducerMisuse
+        If `target` is not an element of a reducer.
+    """
+    buffer, indices = element(target, "the target of T.reducer_update")
+    kind = _kind(buffer, "T.reducer_update")
+    emit(
+        ReducerUpdate(
+            buffer, kind, indices, arith.cast(as_value(value, buffer.dtype), buffer.dtype)
+        )
+    )
+
+
+def finalize_reducer(acc: Any, dst: Any = None, batch: Any = 1) -> None:
+    """Close the epoch of a reducer: write its results to `dst`.
+
+    Parameters
+    ----------
+    dst
+        A buffer or region of the reducer's shape. Left out for a reducer allocated with
+        `replication`, which is a fragment and holds the results itself.
+    batch
+        How many results share a barrier, a wish; at least 1.
+
+    Raises
+    ------
+    ReducerMisuse
+        If `acc` is no reducer, or `dst` is missing, or given for one that is a fragment.
+    """
+    count(batch, "batch")
+    buffer = as_buffer(acc, "the reducer")
+    if buffer.scope is Scope.FRAGMENT and buffer in current().reducers:
+        if dst is not None:
+            raise ReducerMisuse(
+                f"the reducer {buffer.name!r} was allocated with `replication`: it is finalised "
+                "in place",
+                span=here(),
+                hint=f"write T.finalize_reducer({buffer.name}) and read it afterwards",
+            )
+        return
+    kind = _kind(buffer, "T.finalize_reducer")
+    if dst is None:
+        raise ReducerMisuse(
+            f"T.finalize_reducer({buffer.name}) needs a destination",
+            span=here(),
+            hint=f"write T.finalize_reducer({buffer.name}, dst), with a fragment or shared tile",
+        )
+    emit(ReducerFinalize(buffer, kind, as_region(dst, "the destination of T.finalize_reducer")))
+
+
+def _kind(buffer: Buffer, what: str) -> ReduceKind:
+    if buffer.scope is not Scope.REDUCER:
+        raise ReducerMisuse(
+            f"{what} needs a reducer, but {buffer.name!r} is in {buffer.scope.value} memory",
+            span=here(),
+            notes=(Note(f"{buffer.name} is declared here", buffer.span),),
+            hint=_ALLOCATE,
+        )
+    op = current().reducers.get(buffer)
+    if op is None:
+        raise ReducerMisuse(
+            f"{buffer.name!r} was not allocated as a reducer of this kernel",
+            span=here(),
+            hint=_ALLOCATE,
+        )
+    return ReduceKind(op)

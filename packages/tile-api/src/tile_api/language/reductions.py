@@ -1,0 +1,274 @@
+"""Reductions and scans of tiles along one dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_api.frontend.builder import current
+from tile_api.frontend.values import as_region
+from tile_api.language.operands import call, choice, count, emit, here
+from tile_core.dtypes import dtype_of
+from tile_core.errors import FrontendTypeError, FrontendValueError
+from tile_core.ir import arith
+from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.expr import BinaryOp, Expr, Load, Var
+from tile_core.ir.stmt import Alloc, For, Seq, Stmt, Store
+from tile_core.ops.pairing import describe
+from tile_core.ops.reduce import Reduce, ReduceKind, Scan
+
+__all__ = [
+    "all_of",
+    "any_of",
+    "cummax",
+    "cumsum",
+    "reduce",
+    "reduce_absmax",
+    "reduce_abssum",
+    "reduce_bitand",
+    "reduce_bitor",
+    "reduce_bitxor",
+    "reduce_max",
+    "reduce_min",
+    "reduce_sum",
+    "warp_reduce_bitand",
+    "warp_reduce_bitor",
+    "warp_reduce_max",
+    "warp_reduce_min",
+    "warp_reduce_sum",
+]
+
+
+_KINDS = {kind.value: kind for kind in ReduceKind}
+
+
+def reduce(
+    buffer: Any, out: Any, reduce_type: str, dim: Any = -1, clear: Any = True, batch: Any = 1
+) -> None:
+    """Combine the elements of `buffer` along `dim` into `out`.
+
+    Parameters
+    ----------
+    buffer
+        A buffer or region in any memory.
+    out
+        Its extents without `dim`, or with 1 there; one dimension reduces to ``(1,)``.
+        Elements are converted to its type first and combined in it.
+    reduce_type
+        ``"sum"``, ``"max"``, ``"min"``, ``"abssum"``, ``"absmax"``, ``"bitand"``,
+        ``"bitor"`` or ``"bitxor"``.
+    dim
+        Counted from the end if negative.
+    clear
+        Overwrite `out`; otherwise its old contents take part, once.
+    batch
+        How many results share a barrier, a wish; at least 1.
+
+    Raises
+    ------
+    FrontendValueError
+        Unknown kind, `dim` outside, or `batch` below 1.
+    ShapeMismatch
+        If `out` has another shape.
+    DtypeMismatch
+        If a bitwise reduction meets floats.
+    """
+    kind = _KINDS[choice(reduce_type, _KINDS, "reduction")]
+    _reduce(kind, buffer, out, dim, clear, batch)
+
+
+def _reduce(
+    kind: ReduceKind, buffer: Any, out: Any, dim: Any, clear: Any, batch: Any, nan: Any = False
+) -> None:
+    name = f"T.reduce_{kind.value}"
+    src = as_region(buffer, f"the source of {name}")
+    dst = as_region(out, f"the destination of {name}")
+    count(batch, "batch")
+    axis = normal_dim(name, dim, src)
+    emit(
+        Reduce(kind, src, dst, axis, _flag(name, "clear", clear), _flag(name, "nan_propagate", nan))
+    )
+
+
+def _flag(name: str, what: str, value: Any) -> bool:
+    if isinstance(value, Expr) or not isinstance(value, (bool, int)):
+        raise FrontendTypeError(
+            f"{what} of {name} must be True or False while compiling, got {value!r}", span=here()
+        )
+    return bool(value)
+
+
+def normal_dim(name: str, dim: Any, region: Region) -> int:
+    """Return a dimension of `region` counted from 0.
+
+    Raises
+    ------
+    FrontendValueError
+        If there is no such dimension.
+    """
+    rank = len(region.extents)
+    number = count(dim, f"dim of {name}", least=-(2**31))
+    if not -rank <= number < rank:
+        raise FrontendValueError(
+            f"{name}: dim {number} is outside {describe(region)}",
+            span=here(),
+            hint=f"use a dim between {-rank} and {rank - 1}",
+        )
+    return number % rank
+
+
+def reduce_sum(buffer: Any, out: Any, dim: Any = -1, clear: Any = True, batch: Any = 1) -> None:
+    """Add up the elements along `dim`; see `T.reduce`."""
+    _reduce(ReduceKind.SUM, buffer, out, dim, clear, batch)
+
+
+def reduce_max(
+    buffer: Any,
+    out: Any,
+    dim: Any = -1,
+    clear: Any = True,
+    batch: Any = 1,
+    nan_propagate: Any = False,
+) -> None:
+    """Take the maximum along `dim`; NaN is ignored unless `nan_propagate`. See `T.reduce`."""
+    _reduce(ReduceKind.MAX, buffer, out, dim, clear, batch, nan_propagate)
+
+
+def reduce_min(
+    buffer: Any,
+    out: Any,
+    dim: Any = -1,
+    clear: Any = True,
+    batch: Any = 1,
+    nan_propagate: Any = False,
+) -> None:
+    """Take the minimum along `dim`; NaN is ignored unless `nan_propagate`. See `T.reduce`."""
+    _reduce(ReduceKind.MIN, buffer, out, dim, clear, batch, nan_propagate)
+
+
+def reduce_absmax(
+    buffer: Any,
+    out: Any,
+    dim: Any = -1,
+    clear: Any = True,
+    batch: Any = 1,
+    nan_propagate: Any = False,
+) -> None:
+    """Take the maximum of absolute values along `dim`; see `T.reduce`."""
+    _reduce(ReduceKind.ABSMAX, buffer, out, dim, clear, batch, nan_propagate)
+
+
+def reduce_abssum(buffer: Any, out: Any, dim: Any = -1, batch: Any = 1) -> None:
+    """Add up absolute values along `dim`, overwriting `out`; see `T.reduce`."""
+    _reduce(ReduceKind.ABSSUM, buffer, out, dim, True, batch)
+
+
+def reduce_bitand(buffer: Any, out: Any, dim: Any = -1, clear: Any = True, batch: Any = 1) -> None:
+    """Combine integers or bools along `dim` with ``&``; see `T.reduce`."""
+    _reduce(ReduceKind.BITAND, buffer, out, dim, clear, batch)
+
+
+def reduce_bitor(buffer: Any, out: Any, dim: Any = -1, clear: Any = True, batch: Any = 1) -> None:
+    """Combine integers or bools along `dim` with ``|``; see `T.reduce`."""
+    _reduce(ReduceKind.BITOR, buffer, out, dim, clear, batch)
+
+
+def reduce_bitxor(buffer: Any, out: Any, dim: Any = -1, clear: Any = True, batch: Any = 1) -> None:
+    """Combine integers or bools along `dim` with ``^``; see `T.reduce`."""
+    _reduce(ReduceKind.BITXOR, buffer, out, dim, clear, batch)
+
+
+def cumsum(src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False) -> None:
+    """Write the running sum of `src` along `dim` to `dst`, each element included.
+
+    Parameters
+    ----------
+    dst
+        Of the same shape; by default `src` itself.
+    reverse
+        Run from the end.
+
+    Raises
+    ------
+    FrontendValueError
+        If there is no dimension `dim`.
+    ShapeMismatch
+        If the shapes differ.
+    """
+    _scan("T.cumsum", ReduceKind.SUM, src, dst, dim, reverse)
+
+
+def cummax(src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False) -> None:
+    """Write the running maximum of `src` along `dim` to `dst`; see `T.cumsum`."""
+    _scan("T.cummax", ReduceKind.MAX, src, dst, dim, reverse)
+
+
+def _scan(name: str, kind: ReduceKind, src: Any, dst: Any, dim: Any, reverse: Any) -> None:
+    source = as_region(src, f"the source of {name}")
+    target = source if dst is None else as_region(dst, f"the destination of {name}")
+    axis = normal_dim(name, dim, source)
+    emit(Scan(kind, source, target, axis, _flag(name, "reverse", reverse)))
+
+
+def any_of(buffer: Any) -> Expr:
+    """Return whether any element of a buffer or region is true, or not zero."""
+    return _quantify(buffer, "T.any_of", BinaryOp.OR)
+
+
+def all_of(buffer: Any) -> Expr:
+    """Return whether all elements of a buffer or region are true, or not zero."""
+    return _quantify(buffer, "T.all_of", BinaryOp.AND)
+
+
+def _quantify(buffer: Any, name: str, op: BinaryOp) -> Expr:
+    """Emit a loop that combines the truth of all elements, and return the result."""
+    region = as_region(buffer, f"the operand of {name}")
+    builder = current()
+    result = Buffer(
+        builder.fresh(name.removeprefix("T.")), (1,), dtype_of("bool"), Scope.VAR, span=here()
+    )
+    at = (arith.as_expr(0),)
+    emit(Alloc(result))
+    emit(Store(result, at, arith.const(op is BinaryOp.AND)))
+    loop_vars = [
+        None if isinstance(e, int) and e == 1 else Var(f"i{k}", dtype_of("int32"))
+        for k, e in enumerate(region.extents)
+    ]
+    indices = tuple(
+        arith.as_expr(start) if var is None else arith.binary(BinaryOp.ADD, start, var)
+        for start, var in zip(region.starts, loop_vars, strict=True)
+    )
+    element = arith.truth(Load(region.buffer, indices, span=here()))
+    combined = arith.binary(op, Load(result, at), element)
+    body: Stmt = Store(result, at, combined, span=here())
+    zero, one = arith.const(0), arith.const(1)
+    for var, extent in reversed(tuple(zip(loop_vars, region.extents, strict=True))):
+        if var is not None:
+            stop = arith.cast(arith.as_expr(extent), var.dtype)
+            body = For(var, zero, stop, one, Seq((body,), span=here()), span=here())
+    emit(body)
+    return builder.let(builder.fresh(name.removeprefix("T.")), Load(result, at, span=here()))
+
+
+def warp_reduce_sum(value: Any) -> Expr:
+    """Return the sum of `value` over the threads of the warp, in every one of them."""
+    return call("warp_reduce_sum", value)
+
+
+def warp_reduce_max(value: Any) -> Expr:
+    """Return the maximum of `value` over the threads of the warp."""
+    return call("warp_reduce_max", value)
+
+
+def warp_reduce_min(value: Any) -> Expr:
+    """Return the minimum of `value` over the threads of the warp."""
+    return call("warp_reduce_min", value)
+
+
+def warp_reduce_bitand(value: Any) -> Expr:
+    """Return ``&`` of the integers `value` of the threads of the warp."""
+    return call("warp_reduce_bitand", value)
+
+
+def warp_reduce_bitor(value: Any) -> Expr:
+    """Return ``|`` of the integers `value` of the threads of the warp."""
+    return call("warp_reduce_bitor", value)

@@ -1,0 +1,266 @@
+"""What explicit thread programs say: barriers, exchanges within a warp, who am I."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_api.frontend.values import as_value
+from tile_api.language.launch import require_launch
+from tile_api.language.operands import call, count, emit, here, is_number
+from tile_core.errors import FrontendValueError
+from tile_core.ir import arith
+from tile_core.ir.expr import BinaryOp, Const, Expr
+from tile_core.ops.control import Barrier
+
+__all__ = [
+    "activemask",
+    "all_sync",
+    "any_sync",
+    "ballot",
+    "ballot_sync",
+    "get_lane_idx",
+    "get_warp_group_idx",
+    "get_warp_idx",
+    "get_warp_idx_sync",
+    "match_all_sync",
+    "match_any_sync",
+    "named_barrier_arrive",
+    "shfl_down",
+    "shfl_sync",
+    "shfl_up",
+    "shfl_xor",
+    "shuffle_elect",
+    "sync_grid",
+    "sync_threads",
+    "sync_warp",
+    "syncthreads_and",
+    "syncthreads_count",
+    "syncthreads_or",
+    "tvm_storage_sync",
+    "tvm_warp_activemask",
+    "tvm_warp_shuffle",
+    "tvm_warp_shuffle_down",
+    "tvm_warp_shuffle_up",
+]
+
+
+_ALL_LANES = 0xFFFFFFFF
+
+
+def sync_threads(barrier_id: Any = None, arrive_count: Any = None) -> None:
+    """Wait until all threads of the block get here; memory written before is then visible.
+
+    Parameters
+    ----------
+    barrier_id
+        One of the numbered barriers; by default the block's own.
+    arrive_count
+        How many threads take part in a numbered barrier; by default all.
+    """
+    emit(Barrier("block", _optional(barrier_id), _optional(arrive_count)))
+
+
+def _optional(value: Any) -> Expr | None:
+    return None if value is None else as_value(value)
+
+
+def named_barrier_arrive(barrier_id: Any, arrive_count: Any) -> None:
+    """Arrive at a numbered barrier without waiting."""
+    emit(Barrier("block", as_value(barrier_id), as_value(arrive_count), arrives_only=True))
+
+
+def sync_warp(mask: Any = None) -> None:
+    """Wait until the threads of this warp get here.
+
+    Parameters
+    ----------
+    mask
+        The lanes that take part, a bit each; all of them by default.
+    """
+    if mask is not None:
+        as_value(mask)
+    emit(Barrier("warp"))
+
+
+def sync_grid() -> None:
+    """Wait until all threads of all blocks get here; needs a cooperative launch."""
+    emit(Barrier("grid"))
+
+
+def tvm_storage_sync(scope: str, *_: Any) -> None:
+    """Wait for the threads that share memory of `scope`: ``"shared"``, ``"warp"``, ``"global"``."""
+    kinds = {"shared": "block", "shared.dyn": "block", "warp": "warp", "global": "grid"}
+    if scope not in kinds:
+        raise FrontendValueError(
+            f"there is no barrier for memory {scope!r}",
+            span=here(),
+            hint="use 'shared', 'warp' or 'global'",
+        )
+    emit(Barrier(kinds[scope]))
+
+
+# Exchanges between the lanes of a warp ------------------------------------------------------
+
+
+def shfl_sync(value: Any, lane: Any, width: Any = 32, mask: Any = _ALL_LANES) -> Expr:
+    """Return `value` of the lane `lane`, counted within groups of `width` lanes."""
+    return _shuffle("shfl_sync", value, lane, width)
+
+
+def shfl_xor(value: Any, lane_mask: Any, width: Any = 32, mask: Any = _ALL_LANES) -> Expr:
+    """Return `value` of the lane whose number is this one's ``^ lane_mask``."""
+    return _shuffle("shfl_xor", value, lane_mask, width)
+
+
+def shfl_down(value: Any, delta: Any, width: Any = 32, mask: Any = _ALL_LANES) -> Expr:
+    """Return `value` of the lane `delta` above; the own value at the group's end."""
+    return _shuffle("shfl_down", value, delta, width)
+
+
+def shfl_up(value: Any, delta: Any, width: Any = 32, mask: Any = _ALL_LANES) -> Expr:
+    """Return `value` of the lane `delta` below; the own value at the group's start."""
+    return _shuffle("shfl_up", value, delta, width)
+
+
+def _shuffle(name: str, value: Any, lane: Any, width: Any) -> Expr:
+    size = count(width, "the width of a shuffle")
+    if size > 64 or size & (size - 1):
+        raise FrontendValueError(
+            f"the width of a shuffle is a power of two up to 64, got {size}", span=here()
+        )
+    return call(name, as_value(value), arith.cast(as_value(lane), "int32"), arith.const(size))
+
+
+def tvm_warp_shuffle(mask: Any, value: Any, lane: Any, width: Any, warp_size: Any) -> Expr:
+    """Return `T.shfl_sync` in TVM's order of arguments."""
+    return shfl_sync(value, lane, width)
+
+
+def tvm_warp_shuffle_up(mask: Any, value: Any, delta: Any, width: Any, warp_size: Any) -> Expr:
+    """Return `T.shfl_up` in TVM's order of arguments."""
+    return shfl_up(value, delta, width)
+
+
+def tvm_warp_shuffle_down(mask: Any, value: Any, delta: Any, width: Any, warp_size: Any) -> Expr:
+    """Return `T.shfl_down` in TVM's order of arguments."""
+    return shfl_down(value, delta, width)
+
+
+def _vote(name: str, args: tuple[Any, ...]) -> Expr:
+    """Call a vote on a predicate, which CUDA writes after a mask of all lanes."""
+    if len(args) == 2 and _is_full_mask(args[0]):
+        args = (args[1],)
+    if not 1 <= len(args) <= 2:
+        raise FrontendValueError(f"T.{name} takes a predicate and a mask", span=here())
+    return call(name, arith.truth(as_value(args[0])))
+
+
+def _is_full_mask(value: Any) -> bool:
+    number = value.value if isinstance(value, Const) else value
+    return is_number(number) and number in (-1, _ALL_LANES, 2**64 - 1)
+
+
+def any_sync(predicate: Any, *mask: Any) -> Expr:
+    """Return 1 if `predicate` holds in any active lane of the warp, else 0."""
+    return _vote("any_sync", (predicate, *mask))
+
+
+def all_sync(predicate: Any, *mask: Any) -> Expr:
+    """Return 1 if `predicate` holds in all active lanes of the warp, else 0."""
+    return _vote("all_sync", (predicate, *mask))
+
+
+def ballot_sync(predicate: Any, *mask: Any) -> Expr:
+    """Return a bit per lane of the warp: whether `predicate` holds there."""
+    return _vote("ballot_sync", (predicate, *mask))
+
+
+def ballot(predicate: Any) -> Expr:
+    """Return a bit per lane of the warp: whether `predicate` holds there."""
+    return _vote("ballot_sync", (predicate,))
+
+
+def activemask() -> Expr:
+    """Return a bit per lane of the warp: whether it is running this."""
+    return call("activemask")
+
+
+def _match(name: str, args: tuple[Any, ...]) -> Expr:
+    if len(args) == 2 and _is_full_mask(args[0]):
+        args = (args[1],)
+    return call(name, as_value(args[0]))
+
+
+def match_any_sync(value: Any, *mask: Any) -> Expr:
+    """Return a bit per lane of the warp: whether it holds the same `value` as this one."""
+    return _match("match_any_sync", (value, *mask))
+
+
+def match_all_sync(value: Any, *mask: Any) -> Expr:
+    """Return the mask of the active lanes if all hold the same `value`, else 0."""
+    return _match("match_all_sync", (value, *mask))
+
+
+def syncthreads_count(predicate: Any) -> Expr:
+    """Wait for all threads of the block; return in how many `predicate` holds."""
+    return call("syncthreads_count", arith.truth(as_value(predicate)))
+
+
+def syncthreads_and(predicate: Any) -> Expr:
+    """Wait for all threads of the block; return 1 if `predicate` holds in all, else 0."""
+    return call("syncthreads_and", arith.truth(as_value(predicate)))
+
+
+def syncthreads_or(predicate: Any) -> Expr:
+    """Wait for all threads of the block; return 1 if `predicate` holds in any, else 0."""
+    return call("syncthreads_or", arith.truth(as_value(predicate)))
+
+
+# Who am I -----------------------------------------------------------------------------------
+
+
+def linear_thread_index() -> Expr:
+    """Return the number of this thread in its block, x fastest."""
+    launch = require_launch("the thread index")
+    index: Expr = arith.as_expr(0)
+    for var, extent in reversed(tuple(zip(launch.thread_vars, launch.threads, strict=True))):
+        if extent > 1:
+            index = index * extent + var
+    return index
+
+
+def get_lane_idx(warp_size: Any = 32) -> Expr:
+    """Return the number of this thread in its warp."""
+    return linear_thread_index() % count(warp_size, "warp_size")
+
+
+def get_warp_idx(warp_size: Any = 32) -> Expr:
+    """Return the number of this thread's warp in its block."""
+    return linear_thread_index() // count(warp_size, "warp_size")
+
+
+def get_warp_idx_sync(warp_size: Any = 32) -> Expr:
+    """Return the number of this thread's warp in its block, all lanes together."""
+    return get_warp_idx(warp_size)
+
+
+def get_warp_group_idx(warp_size: Any = 32, warps_per_group: Any = 4) -> Expr:
+    """Return the number of this thread's group of warps in its block."""
+    group = count(warp_size, "warp_size") * count(warps_per_group, "warps_per_group")
+    return linear_thread_index() // group
+
+
+def shuffle_elect(thread_extent: Any = 0) -> Expr:
+    """Return whether this is the chosen thread: one per `thread_extent` threads, or per block.
+
+    Parameters
+    ----------
+    thread_extent
+        The size of a group, or 0 for the whole block.
+    """
+    size = count(thread_extent, "thread_extent", least=0)
+    index = linear_thread_index()
+    return arith.binary(BinaryOp.EQ, index % size if size else index, 0)
+
+
+tvm_warp_activemask = activemask
