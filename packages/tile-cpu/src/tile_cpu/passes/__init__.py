@@ -12,22 +12,22 @@ from tile_core.target import Target
 from tile_cpu.passes.drop_unused_tiles import drop_unused_tiles
 from tile_cpu.passes.fuse_gemm_loops import fuse_gemm_loops
 from tile_cpu.passes.stream_gemm_operands import stream_gemm_operands
+from tile_cpu.passes.widen_gemm_factors import widen_gemm_factors
 
 POINT = "tile-ir"
 
-_IN_ORDER: tuple[Callable[[Kernel, Target], Kernel], ...] = (
-    refuse_gpu_only,
-    lambda kernel, target: serialise_threads(kernel),
-    fuse_gemm_loops,
-    stream_gemm_operands,
-    drop_unused_tiles,
-)
-_NAMES = (
-    "refuse_gpu_only",
-    "serialise_threads",
-    "fuse_gemm_loops",
-    "stream_gemm_operands",
-    "drop_unused_tiles",
+
+def _serialise(kernel: Kernel, target: Target) -> Kernel:
+    return serialise_threads(kernel)
+
+
+_IN_ORDER: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
+    ("refuse_gpu_only", refuse_gpu_only),
+    ("serialise_threads", _serialise),
+    ("widen_gemm_factors", widen_gemm_factors),
+    ("fuse_gemm_loops", fuse_gemm_loops),
+    ("stream_gemm_operands", stream_gemm_operands),
+    ("drop_unused_tiles", drop_unused_tiles),
 )
 
 
@@ -35,5 +35,5 @@ def cpu_passes() -> tuple[Insertion, ...]:
     """Return the passes in their order; passes at one point run in the order of their names."""
     return tuple(
         Insertion(name=f"cpu.{number}.{name}", point=POINT, run=run)
-        for number, (name, run) in enumerate(zip(_NAMES, _IN_ORDER, strict=True), 1)
+        for number, (name, run) in enumerate(_IN_ORDER, 1)
     )
