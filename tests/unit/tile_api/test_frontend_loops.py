@@ -175,7 +175,6 @@ def test_allocations():
         "alloc w: local.var float32[1]",
         "w[0] = 1.0",
         "alloc d: local.reducer float32[4]",
-        'hint reducer ["d", "max"]',
         "alloc mbar: shared.barrier uint64[2]",
         'hint barrier_counts ["mbar", 128, 1]',
     ]

@@ -7,6 +7,7 @@ the constants as Python ints.
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from tile_api.frontend.rewrite import Rewritten, rewrite_function
 from tile_api.frontend.source import FunctionSource, evaluate_annotations, read_source
 from tile_api.frontend.types import TensorSpec
 from tile_core.dtypes import DType
-from tile_core.errors import ConstBindingError, Note, SignatureError, Span
+from tile_core.errors import ConstBindingError, FrontendError, Note, SignatureError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Extent, Var
 from tile_core.ir.stmt import Kernel
@@ -183,7 +184,7 @@ class EagerFunction:
         spec = self.annotated.get(name)
         if spec is None:
             return None
-        buffer = spec.buffer(name, _parameter_span(self.source, name))
+        buffer = spec.buffer(name, self.source.parameter_span(name))
         state.tensors[name] = buffer
         return BufferValue(buffer)
 
@@ -192,17 +193,9 @@ class EagerFunction:
             if name not in state.tensors:
                 raise SignatureError(
                     f"the tensor parameter {name!r} is not declared before the kernel",
-                    span=_parameter_span(self.source, name),
+                    span=self.source.parameter_span(name),
                     hint=f'write {name}: T.Tensor((M, N), "float32") at the top of the body',
                 )
-
-
-def _parameter_span(source: FunctionSource, name: str) -> Span:
-    args = source.tree.args
-    for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
-        if arg.arg == name:
-            return Span.of(arg, file=source.file)  # type: ignore[arg-type]
-    return source.span
 
 
 def _bindings(state: EagerState, tensors: Mapping[str, Buffer]) -> dict[str, ConstBinding]:
@@ -241,10 +234,50 @@ def eager_function(function: Callable[..., Any]) -> EagerFunction:
     specs = {n: a for n, a in annotations.items() if isinstance(a, TensorSpec) and n != "return"}
     names = []
     for name, parameter in inspect.signature(source.function).parameters.items():
-        check_parameter(parameter, source.function, _parameter_span(source, name))
+        check_parameter(parameter, source.function, source.parameter_span(name))
         if name in specs or name in rewritten.declared:
             names.append(name)
     return EagerFunction(source, rewritten, specs, tuple(names))
+
+
+def is_eager(function: Callable[..., Any]) -> bool:
+    """Whether the function's own body is a kernel, rather than returning one.
+
+    Decided by its text: it declares a parameter as a tensor, or it uses `T.const`, `T.empty`
+    or ``with T.Kernel`` outside nested functions.
+    """
+    try:
+        source = read_source(function)
+    except FrontendError:
+        return False
+    args = source.tree.args
+    names = {a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
+    nested = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+    stack: list[ast.AST] = list(source.tree.body)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, nested):
+            continue
+        if isinstance(node, ast.AnnAssign) and node.value is None:
+            if isinstance(node.target, ast.Name) and node.target.id in names:
+                return True
+        elif isinstance(node, ast.Call) and _last_name(node.func) in _EAGER_CALLS:
+            return True
+        stack.extend(ast.iter_child_nodes(node))
+    return any(isinstance(a, TensorSpec) for a in evaluate_annotations(function).values())
+
+
+_EAGER_CALLS = frozenset({"Kernel", "ClusterKernel", "const", "empty"})
+
+
+def _last_name(function: ast.expr) -> str | None:
+    """Return the name that is called, if the language could be meant by what is before it."""
+    if isinstance(function, ast.Name):
+        return function.id
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        library = function.value.id in ("torch", "np", "numpy", "jnp")
+        return None if library else function.attr
+    return None
 
 
 def eager_signature(
@@ -284,5 +317,6 @@ __all__ = [
     "TensorMeta",
     "eager_function",
     "eager_signature",
+    "is_eager",
     "trace_eager",
 ]

@@ -179,16 +179,8 @@ def parameters(source: FunctionSource, annotations: Mapping[str, Any]) -> dict[s
         declare nothing.
     """
     result: dict[str, Buffer | Var] = {}
-    places = {
-        a.arg: Span.of(a, file=source.file)  # type: ignore[arg-type]
-        for a in (
-            *source.tree.args.posonlyargs,
-            *source.tree.args.args,
-            *source.tree.args.kwonlyargs,
-        )
-    }
     for name, parameter in inspect.signature(source.function).parameters.items():
-        span = places.get(name, source.span)
+        span = source.parameter_span(name)
         check_parameter(parameter, source.function, span)
         if parameter.default is not parameter.empty:
             raise SignatureError(

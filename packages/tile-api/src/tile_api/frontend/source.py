@@ -35,6 +35,15 @@ class FunctionSource:
         """The line with `def`."""
         return Span.of(self.tree, file=self.file)
 
+    def parameter_span(self, name: str) -> Span:
+        """Return the place of a parameter and its annotation."""
+        args = self.tree.args
+        starred = (a for a in (args.vararg, args.kwarg) if a is not None)
+        for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs, *starred):
+            if arg.arg == name:
+                return Span.of(arg, file=self.file)  # type: ignore[arg-type]
+        return self.span
+
 
 def read_source(function: Callable[..., Any]) -> FunctionSource:
     """Return the source of `function`, read now (files change while notebooks run).

@@ -215,7 +215,6 @@ def alloc_reducer(
     scope = Scope.REDUCER if replication is None else Scope.FRAGMENT
     value = _tile("T.alloc_reducer", "reducer", shape, element, scope.value)
     builder.reducers[value.buffer] = op
-    builder.emit(Hint("reducer", (value.name, op)))
     return value
 
 
