@@ -2,9 +2,388 @@
 
 from __future__ import annotations
 
-from tile_core.ir.stmt import Kernel
+import math
+from dataclasses import replace
+
+from tile_core.errors import Note, UnsupportedOnTarget
+from tile_core.ir.arith import binary, const
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Load, Var
+from tile_core.ir.intrinsics import Effect, effect_of
+from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.stmt import (
+    Alloc,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Leaf,
+    Let,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
+from tile_core.ops.control import Barrier, Print
+from tile_core.ops.serial import expand
+from tile_core.passes.uniformity import Uniformity, is_thread_program
+from tile_core.passes.warp_exchange import Exchange
+
+_EXCHANGES = Effect.WARP | Effect.BLOCK
 
 
 def serialise_threads(kernel: Kernel) -> Kernel:
-    """Return `kernel`."""
-    return kernel
+    """Return `kernel` with every launch of explicit threads turned into one program per block.
+
+    Before   v = A[tx];  s[tx] = v;  barrier;  B[tx] = s[127 - tx] + v
+    After    for t in range(128): v[t] = A[t]; s[t] = v[t]
+             for t in range(128): B[t] = s[127 - t] + v[t]
+
+    Loops and branches whose conditions are the same for all threads stay around the loops
+    over threads. Thread-private buffers and names that live across a barrier get one
+    element per thread; shuffles, votes and warp reductions go through such arrays, with
+    warps of 32 threads. Tile operators and data-parallel loops run once per block. Returns
+    the same object when no launch speaks of its threads.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If threads take different ways around something they must do together.
+    """
+
+    def rule(node: Node) -> Node:
+        if isinstance(node, Launch) and is_thread_program(node):
+            return replace(node, body=_Serialiser(node).run())
+        return node
+
+    return rewrite(kernel, rule)
+
+
+class _Serialiser:
+    """Splits the body of one launch into groups of statements, each a loop over threads."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self.count = math.prod(launch.threads)
+        self.facts = Uniformity(launch)
+        while missed := self._miscounted(launch.body, inside=False):
+            self.facts = Uniformity(launch, self.facts.storages | missed)
+        self.arrays: dict[Buffer, Buffer] = {}
+        self.names: dict[Var, Buffer | Expr] = {}
+        self.mask: Buffer | None = None
+        self.hoisted: list[Stmt] = []
+
+    def run(self) -> Stmt:
+        """Return the block's one program."""
+        body = self.launch.body
+        if not self.meets(body):
+            return self.over_threads(body)
+        result = self.sequence(body)
+        return Seq((*self.hoisted, *result))
+
+    # Facts -------------------------------------------------------------------------------
+
+    def meets(self, stmt: Node) -> bool:
+        """Whether the threads of the block must come together somewhere in `stmt`."""
+        match stmt:
+            case Parallel():
+                return True
+            case Barrier():
+                return True
+            case Leaf():
+                return not self.acts_per_thread(stmt)
+            case Call(function=function):
+                return bool(effect_of(function) & _EXCHANGES) or self._children_meet(stmt)
+        return self._children_meet(stmt)
+
+    def _children_meet(self, stmt: Node) -> bool:
+        return any(self.meets(c) for c in stmt.children() if not isinstance(c, Buffer))
+
+    def acts_per_thread(self, stmt: Node) -> bool:
+        """Whether a statement without inner statements differs between threads."""
+        match stmt:
+            case Alloc(buffer=buffer):
+                return self.facts.is_private(buffer)
+            case Store(buffer=buffer):
+                own = self.facts.is_private(buffer)
+                return own or any(self.facts.varies(c) for c in (*stmt.indices, stmt.value))
+            case Print(values=values) if values:
+                return True
+            case Leaf():
+                touched = [n for n in walk(stmt) if isinstance(n, Buffer)]
+                own = any(self.facts.is_private(b) for b in touched)
+                return own or any(
+                    self.facts.varies(c) for c in stmt.children() if not isinstance(c, Buffer)
+                )
+        return any(
+            self.facts.varies(c) if isinstance(c, Expr) else self.acts_per_thread(c)
+            for c in stmt.children()
+            if not isinstance(c, Buffer)
+        )
+
+    def _miscounted(self, stmt: Node, *, inside: bool) -> set[Buffer]:
+        """Return private storages written in a loop over threads though thought common."""
+        found: set[Buffer] = set()
+        match stmt:
+            case Store(buffer=buffer):
+                storage = buffer.storage
+                common = storage.scope.is_thread_private and not self.facts.is_private(storage)
+                return {storage} if inside and common else set()
+            case For() | While() | If() | Pipelined():
+                whole = self.acts_per_thread(stmt) and not self.meets(stmt)
+                inside = inside or whole
+        for child in stmt.children():
+            if not isinstance(child, (Expr, Buffer)):
+                found |= self._miscounted(child, inside=inside)
+        return found
+
+    # Splitting ---------------------------------------------------------------------------
+
+    def sequence(self, stmt: Stmt) -> list[Stmt]:
+        """Return `stmt` as statements of the block, none of which speaks of a thread."""
+        group: list[Stmt] = []
+        result: list[Stmt] = []
+
+        def flush() -> None:
+            if group:
+                result.append(self.over_threads(Seq(tuple(group))))
+                group.clear()
+
+        for item in _flattened(stmt):
+            if isinstance(item, Alloc) and self.facts.is_private(item.buffer):
+                result.append(self.expanded(item))
+            elif self.meets(item):
+                flush()
+                result += self.together(item)
+            elif isinstance(item, Let) and self.acts_per_thread(item):
+                self.name(item, group)
+            elif self.acts_per_thread(item) or self.mask is not None:
+                group.append(item)
+            else:
+                if not isinstance(item, (Let, Alloc)):
+                    flush()
+                result.append(item)
+        flush()
+        return result
+
+    def name(self, let: Let, group: list[Stmt]) -> None:
+        """Make a name that differs between threads known to all later groups."""
+        if _is_pure(let.value):
+            self.names[let.var] = let.value
+            return
+        self.names[let.var] = cell = self.array(let.var.name, let.var)
+        group.append(Store(cell, (self.index,), let.value, span=let.span))
+
+    def array(self, name: str, like: Expr) -> Buffer:
+        """Return a new array with one element per thread."""
+        cell = Buffer(name, (self.count,), like.dtype, Scope.SHARED)
+        self.hoisted.append(Alloc(cell))
+        return cell
+
+    @property
+    def index(self) -> Expr:
+        """The number of the current thread in the block."""
+        x, y, z = self.launch.thread_vars
+        nx, ny, nz = self.launch.threads
+        linear: Expr = x
+        if ny > 1:
+            linear = linear + y * nx
+        if nz > 1:
+            linear = linear + z * (nx * ny)
+        return linear
+
+    def expanded(self, alloc: Alloc) -> Alloc:
+        """Return the allocation of one copy of a private buffer per thread."""
+        old = alloc.buffer
+        new = replace(old, shape=(self.count, *old.shape), scope=Scope.SHARED, strides=None)
+        self.arrays[old] = new
+        return replace(alloc, buffer=new)
+
+    def together(self, stmt: Stmt) -> list[Stmt]:
+        """Return something the threads do together, or that holds such a thing inside."""
+        match stmt:
+            case Barrier():
+                self.refuse_apart(stmt, masked=stmt.scope != "warp" and stmt.count is None)
+                return []
+            case Parallel() | Leaf():
+                self.refuse_apart(stmt, masked=True)
+                self._refuse_private(stmt)
+                return [self.named(stmt)]
+            case If():
+                return self.branch(stmt)
+            case For() | Pipelined() | While():
+                bounds = [c for c in stmt.children() if isinstance(c, Expr) and c is not _var(stmt)]
+                if any(self.facts.varies(b) for b in bounds) or self.facts.leaves_apart(stmt.body):
+                    raise self.apart(stmt)
+                return [self.named(replace(stmt, body=Seq(tuple(self.sequence(stmt.body)))))]
+        return self.exchange(stmt)
+
+    def branch(self, stmt: If) -> list[Stmt]:
+        """Return a branch that holds something the threads do together."""
+        if any(_exchanges(node) for node in walk(stmt.cond)):
+            before, cond = self.values(stmt.cond)
+            return [*before, *self.branch(replace(stmt, cond=cond))]
+        if not self.facts.varies(stmt.cond):
+            then = Seq(tuple(self.sequence(stmt.then)))
+            otherwise = stmt.otherwise
+            rest = None if otherwise is None else Seq(tuple(self.sequence(otherwise)))
+            return [self.named(replace(stmt, then=then, otherwise=rest))]
+        result: list[Stmt] = []
+        outer = self.mask
+        for body, holds in ((stmt.then, True), (stmt.otherwise, False)):
+            if body is None:
+                continue
+            cond = stmt.cond if holds else ~stmt.cond
+            if outer is not None:
+                cond = binary(BinaryOp.AND, Load(outer, (self.index,)), cond)
+            mask = self.array("active", const(True))
+            self.mask = None
+            result.append(self.over_threads(Store(mask, (self.index,), cond)))
+            self.mask = mask
+            result += self.sequence(body)
+            self.mask = outer
+        return result
+
+    def exchange(self, stmt: Stmt) -> list[Stmt]:
+        """Return a statement whose expressions exchange values between threads."""
+        if isinstance(stmt, Let):
+            before, value = self.values(stmt.value)
+            group: list[Stmt] = []
+            let = replace(stmt, value=value)
+            if not self.acts_per_thread(stmt):
+                return [*before, self.named(let)]
+            self.name(let, group)
+            return [*before, *(self.over_threads(s) for s in group)]
+        before = []
+        changed = stmt
+        for child in stmt.children():
+            if isinstance(child, Expr) and any(_exchanges(n) for n in walk(child)):
+                steps, value = self.values(child)
+                before += steps
+                changed = substitute(changed, {child: value})
+        return [*before, self.over_threads(changed)]
+
+    def values(self, expr: Expr) -> tuple[list[Stmt], Expr]:
+        """Return statements that exchange, and `expr` in terms of what they received."""
+        steps: list[Stmt] = []
+
+        def rule(node: Node) -> Node:
+            if isinstance(node, Call) and _exchanges(node):
+                return Exchange(self, node, steps).received()
+            return node
+
+        value = rewrite(expr, rule)
+        return steps, value
+
+    # Rewriting ---------------------------------------------------------------------------
+
+    def over_threads(self, body: Stmt) -> Stmt:
+        """Return a loop over all (or all active) threads around `body`."""
+        if self.mask is not None:
+            body = If(Load(self.mask, (self.index,)), body)
+        body = self.named(_expanded_operators(body))
+        fresh: dict[Node, Var] = {v: Var(v.name, v.dtype) for v in self.launch.thread_vars}
+        body = substitute(body, {**fresh})
+        used = {n for n in walk(body) if isinstance(n, Var)}
+        for old, extent in zip(self.launch.thread_vars, self.launch.threads, strict=True):
+            var = fresh[old]
+            if extent == 1:
+                if var in used:
+                    body = substitute(body, {var: const(0, var.dtype)})
+                continue
+            zero, one = const(0, var.dtype), const(1, var.dtype)
+            body = For(var, zero, const(extent, var.dtype), one, body, span=self.launch.span)
+        return body
+
+    def named(self, stmt: Stmt) -> Stmt:
+        """Return `stmt` with expanded buffers and names in place of the original ones."""
+        views: dict[Buffer, Buffer] = {}
+
+        def array_of(buffer: Buffer) -> Buffer | None:
+            if buffer.storage not in self.arrays:
+                return None
+            if buffer.storage is buffer:
+                return self.arrays[buffer]
+            if buffer not in views:
+                base = self.arrays[buffer.storage]
+                views[buffer] = replace(
+                    buffer, shape=(self.count, *buffer.shape), origin=base, scope=base.scope
+                )
+            return views[buffer]
+
+        def rule(node: Node) -> Node:
+            match node:
+                case Var() if node in self.names:
+                    meaning = self.names[node]
+                    if isinstance(meaning, Buffer):
+                        return Load(meaning, (self.index,))
+                    return rewrite(meaning, rule)
+                case Load() | AddressOf() | Store():
+                    array = array_of(node.buffer)
+                    if array is not None:
+                        return replace(node, buffer=array, indices=(self.index, *node.indices))
+            return node
+
+        return rewrite(stmt, rule)
+
+    # Errors ------------------------------------------------------------------------------
+
+    def refuse_apart(self, stmt: Node, *, masked: bool) -> None:
+        """Raise if not all threads get here."""
+        if masked and self.mask is not None:
+            raise self.apart(stmt)
+
+    def _refuse_private(self, stmt: Node) -> None:
+        for node in walk(stmt):
+            if isinstance(node, Buffer) and self.facts.is_private(node):
+                raise UnsupportedOnTarget(
+                    f"a data-parallel loop uses {node.name!r}, of which each thread has its own",
+                    span=stmt.span,
+                    hint="index the threads yourself, or run it with TILE_INTERPRET=1",
+                )
+            if isinstance(node, Var) and node in self.facts.variables:
+                raise UnsupportedOnTarget(
+                    f"a data-parallel loop uses {node.name!r}, which differs between threads",
+                    span=stmt.span,
+                    hint="index the threads yourself, or run it with TILE_INTERPRET=1",
+                )
+
+    def apart(self, stmt: Node) -> UnsupportedOnTarget:
+        """Return the error for threads that take different ways around a meeting."""
+        meeting = next((n for n in walk(stmt) if isinstance(n, Leaf)), stmt)
+        return UnsupportedOnTarget(
+            "threads of a block take different ways around something they must do together",
+            span=stmt.span or self.launch.span,
+            notes=(Note("the threads meet here", meeting.span),) if meeting.span else (),
+            hint="make the condition the same for all threads, or run the kernel in the "
+            "reference interpreter (TILE_INTERPRET=1) or an emulator target such as cuda@sim",
+        )
+
+
+def _var(stmt: For | Pipelined | While) -> Var | None:
+    return None if isinstance(stmt, While) else stmt.var
+
+
+def _exchanges(node: Node) -> bool:
+    return isinstance(node, Call) and bool(effect_of(node.function) & _EXCHANGES)
+
+
+def _is_pure(value: Expr) -> bool:
+    return not any(isinstance(n, (Load, Call)) for n in walk(value))
+
+
+def _flattened(stmt: Stmt) -> list[Stmt]:
+    if not isinstance(stmt, Seq):
+        return [stmt]
+    return [inner for item in stmt.body for inner in _flattened(item)]
+
+
+def _expanded_operators(stmt: Stmt) -> Stmt:
+    """Return `stmt` with tile operators on private memory as loops of one thread."""
+
+    def rule(node: Node) -> Node:
+        return rewrite(expand(node), rule) if isinstance(node, Leaf) else node
+
+    return rewrite(stmt, rule)

@@ -1,0 +1,148 @@
+"""Which values differ between the threads of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.expr import AddressOf, Call, Expr, Load, Var
+from tile_core.ir.intrinsics import Effect, effect_of
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import (
+    Break,
+    Continue,
+    Evaluate,
+    For,
+    If,
+    Launch,
+    Leaf,
+    Let,
+    Parallel,
+    Pipelined,
+    Store,
+    While,
+)
+
+_PER_THREAD = Effect.ATOMIC | Effect.WARP | Effect.STATE | Effect.OUTPUT
+_EXCHANGES = Effect.WARP | Effect.BLOCK
+
+
+def is_thread_program(launch: Launch) -> bool:
+    """Whether the body speaks of single threads: names an index, or exchanges values."""
+    indices = set(launch.thread_vars)
+    return any(
+        (isinstance(node, Var) and node in indices)
+        or (isinstance(node, Call) and bool(effect_of(node.function) & _EXCHANGES))
+        for node in walk(launch.body)
+    )
+
+
+class Uniformity:
+    """Variables and thread-private storages whose value may differ between threads.
+
+    Conservative in one direction: what is not listed is certainly the same for all threads.
+
+    Parameters
+    ----------
+    launch
+        A block of explicit threads.
+    private
+        Storages that count as different from the start.
+    """
+
+    def __init__(self, launch: Launch, private: Iterable[Buffer] = ()) -> None:
+        self.variables: set[Var] = set(launch.thread_vars)
+        self.storages: set[Buffer] = set(private)
+        before = -1
+        while before != (before := len(self.variables) + len(self.storages)):
+            self._visit(launch.body, controlled=False)
+
+    def varies(self, root: Node) -> bool:
+        """Whether the value of an expression may differ, or evaluating it acts per thread."""
+        for node in walk(root):
+            match node:
+                case Var() if node in self.variables:
+                    return True
+                case Load(buffer=buffer) | AddressOf(buffer=buffer) if (
+                    buffer.storage in self.storages
+                ):
+                    return True
+                case Call(function=function):
+                    if function.startswith("extern:") or effect_of(function) & _PER_THREAD:
+                        return True
+        return False
+
+    def is_private(self, buffer: Buffer) -> bool:
+        """Whether each thread has, and uses, a copy of `buffer` of its own."""
+        return buffer.storage in self.storages
+
+    def _visit(self, stmt: Node, *, controlled: bool) -> None:
+        match stmt:
+            case Let(var=var, value=value):
+                if controlled or self.varies(value):
+                    self.variables.add(var)
+            case Store(buffer=buffer):
+                differs = controlled or any(self.varies(e) for e in (*stmt.indices, stmt.value))
+                self._written(buffer, differs)
+            case Evaluate(value=value):
+                for node in walk(value):
+                    if isinstance(node, AddressOf) and "w" in node.access:
+                        self._written(node.buffer, True)
+            case Leaf():
+                differs = controlled or any(
+                    self.varies(c) for c in stmt.children() if not isinstance(c, Buffer)
+                )
+                differs |= any(self.is_private(r.buffer) for r in _read_regions(stmt))
+                for region in _written_regions(stmt):
+                    self._written(region.buffer, differs)
+            case _:
+                self._visit_control(stmt, controlled)
+
+    def _visit_control(self, stmt: Node, controlled: bool) -> None:
+        match stmt:
+            case For(start=start, stop=stop, step=step):
+                bounds = any(self.varies(e) for e in (start, stop, step))
+                if bounds or controlled:
+                    self.variables.add(stmt.var)
+                controlled |= bounds or self.leaves_apart(stmt.body)
+            case Pipelined(start=start, stop=stop):
+                bounds = self.varies(start) or self.varies(stop)
+                if bounds or controlled:
+                    self.variables.add(stmt.var)
+                controlled |= bounds
+            case While(cond=cond):
+                controlled |= self.varies(cond) or self.leaves_apart(stmt.body)
+            case If(cond=cond):
+                controlled |= self.varies(cond)
+        for child in stmt.children():
+            if not isinstance(child, (Expr, Buffer, Region)):
+                self._visit(child, controlled=controlled)
+
+    def leaves_apart(self, body: Node, *, controlled: bool = False) -> bool:
+        """Whether threads may leave or cut short a round of the loop at different times."""
+        match body:
+            case Break() | Continue():
+                return controlled
+            case If(cond=cond):
+                controlled |= self.varies(cond)
+            case For() | While() | Pipelined() | Parallel():
+                return False
+        return any(
+            self.leaves_apart(child, controlled=controlled)
+            for child in body.children()
+            if not isinstance(child, (Expr, Buffer, Region))
+        )
+
+    def _written(self, buffer: Buffer, differs: bool) -> None:
+        if differs and buffer.storage.scope.is_thread_private:
+            self.storages.add(buffer.storage)
+
+
+def _read_regions(stmt: Leaf) -> tuple[Region, ...]:
+    reads = getattr(stmt, "reads", None)
+    return reads() if reads is not None else ()
+
+
+def _written_regions(stmt: Leaf) -> tuple[Region, ...]:
+    writes = getattr(stmt, "writes", None)
+    return writes() if writes is not None else ()
