@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tile_core.errors import ControlFlowError, Span
 from tile_core.ir import arith
+from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Binary, Const, Expr, Select, Unary, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import (
@@ -87,7 +88,9 @@ def _copied(body: Seq, mapping: dict[Node, Node]) -> Seq:
                 return then if known else (otherwise or Seq(()))
             case Seq(body=items) if any(isinstance(s, Seq) and not _binds(s) for s in items):
                 return replace(node, body=tuple(_flat(items)))
-        return node
+        if isinstance(node, (Expr, Buffer, Region)):
+            return node
+        return replace(node)  # a statement occurs once in a kernel
 
     result = rewrite(body, rule)
     assert isinstance(result, Seq)
