@@ -22,6 +22,7 @@ from tile_core.layout import (
     simplify,
 )
 from tile_core.layout.index import Binary, Input, inputs
+from tile_core.layout.table import tabulate
 
 
 def message(action):
@@ -148,6 +149,23 @@ class TestIndex:
         assert str(simplify(expr(*inputs(2)), box)) == text
 
     @pytest.mark.parametrize(
+        ("expr", "box"),
+        [
+            (lambda i, j, k: (i * 4 + j) ^ k, (3, 6, 4)),  # j carries into the bits of i
+            (lambda i, j, k: (i * 4 - j) ^ k, (3, 2, 4)),  # negative below the unit
+            (lambda i, j, k: (i ^ j) // 3, (8, 8, 1)),  # thirds do not respect bits
+            (lambda i, j, k: (i ^ j) % 6, (8, 8, 1)),
+            (lambda i, j, k: (i * 2 + j) // 4, (4, 3, 1)),  # j reaches the next unit
+            (lambda i, j, k: i % 6 // 4, (24, 1, 1)),
+            (lambda i, j, k: (i % 6) % 4, (24, 1, 1)),
+            (lambda i, j, k: i // 2 * 4 + i % 2, (9, 1, 1)),
+        ],
+    )
+    def test_rules_whose_conditions_are_nearly_met(self, expr, box):
+        before = expr(*inputs(3))
+        assert (tabulate(simplify(before, box), box) == tabulate(before, box)).all()
+
+    @pytest.mark.parametrize(
         ("fn", "text"),
         [
             (lambda i: i if i < 3 else 0, "an index expression cannot be compared"),
@@ -196,6 +214,7 @@ class TestLayout:
         assert f.contiguity() == 6
         assert f.vector_width() == 2
         assert f.affine() is None
+        assert Layout((12,), lambda i: i + i // 4 + i // 6).contiguity() == 2
 
     def test_reshape_across_rows_is_exact(self):
         f = row_major((6, 4)).reshape((8, 3))

@@ -66,6 +66,12 @@ class TestFragment:
             "Fragment((8,), lambda i, rep: (i * 4 + rep, 0), replicate=4)"
         )
 
+    def test_replicas_dropped_from_the_middle(self):
+        idle = Fragment((2,), lambda i, rep: (rep % 2 + rep // 4 * 2 + i * 4, 0), replicate=8)
+        assert repr(idle.condense_replication()) == (
+            "Fragment((2,), lambda i, rep: (i * 4 + rep, 0), replicate=4)"
+        )
+
     def test_the_inverse_finds_the_element(self):
         assert repr(ATOM.as_layout().inverse()) == (
             "Layout((32, 2), lambda i, j: (i // 4, i % 4 * 2 + j, 0))"

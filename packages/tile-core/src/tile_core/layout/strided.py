@@ -254,8 +254,8 @@ def _leaves(tree: Nested) -> tuple[int, ...]:
 def from_values(values: Table) -> Strided | None:
     """Return the coalesced layout with these offsets, or None if no shape and stride have them.
 
-    The first mode of a coalesced layout ends exactly where the offsets stop growing evenly,
-    so peeling modes off one by one decides the question.
+    Offsets are >= 0. The first mode of a coalesced layout ends exactly where the offsets stop
+    growing evenly, so peeling modes off one by one decides the question.
     """
     modes: list[tuple[int, int]] = []
     rest = values
@@ -265,7 +265,7 @@ def from_values(values: Table) -> Strided | None:
         step = int(rest[1])
         even = rest == np.arange(rest.size) * step
         extent = rest.size if even.all() else int(even.argmin())
-        if step < 0 or rest.size % extent:
+        if rest.size % extent:
             return None
         rows = rest.reshape(-1, extent)
         if (rows - rows[:, :1] != np.arange(extent) * step).any():
