@@ -52,12 +52,6 @@ def test_simplify_keeps_every_value(expr, box):
     assert values(simplify(expr, box), box) == values(expr, box)
 
 
-@given(exprs, boxes)
-def test_simplify_is_settled_after_one_round(expr, box):
-    once = simplify(expr, box)
-    assert values(simplify(once, box), box) == values(once, box)
-
-
 @thorough
 @given(st.one_of(exprs, shallow), boxes)
 def test_reach_bounds_every_value_and_attains_them_where_it_says_so(expr, box):

@@ -74,7 +74,7 @@ def linear(terms: list[tuple[AnyIndex, int]], const: int = 0) -> Linear:
 
 
 def simplify(expr: IndexExpr, extents: Sequence[int]) -> AnyIndex:
-    """Return a formula equal to `expr` wherever ``0 <= x_k < extents[k]``, never a longer way."""
+    """Return a simpler formula, equal to `expr` wherever ``0 <= x_k < extents[k]``."""
     return linear_form(expr, extents).expr()
 
 
@@ -241,16 +241,12 @@ class _Simplifier:
         """Return ``a ^ b`` with the bits above the smaller operand left outside."""
         for x, y in ((a, b), (b, a)):
             lo, hi = self.bounds(y)
-            if lo < 0:
+            unit = 1 << hi.bit_length()  # y has no bits from here on, and x keeps its own
+            big, small = self.split(x, unit)
+            if lo < 0 or (big.is_const and big.const == 0):
                 continue
-            largest = max([abs(x.const), *(abs(coef) for _, coef in x.terms)])
-            for bits in range(hi.bit_length(), largest.bit_length()):
-                big, small = self.split(x, 1 << bits)
-                low, high = self.bounds(small)
-                if low < 0 or high >> bits or (big.is_const and big.const == 0):
-                    continue
-                inside = y if small.is_const and small.const == 0 else self.xor(small, y)
-                return inside.plus(big.times(1 << bits))
+            inside = y if small.is_const and small.const == 0 else self.xor(small, y)
+            return inside.plus(big.times(unit))
         return Linear(((Binary(IndexOp.XOR, a.expr(), b.expr()), 1),))
 
     def extreme(self, op: IndexOp, a: Linear, b: Linear) -> Linear:
