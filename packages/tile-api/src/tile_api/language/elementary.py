@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tile_api.frontend.values import as_value
 from tile_api.language.operands import call, choice, here, is_number
 from tile_core.errors import FrontendTypeError
-from tile_core.ir.expr import Expr
+from tile_core.ir import arith
+from tile_core.ir.expr import BinaryOp, Expr
 
 __all__ = [
     "__cos",
@@ -144,7 +146,7 @@ __cos = _unary("__cos", "an approximation of ``cos(x)``")
 __tan = _unary("__tan", "an approximation of ``tan(x)``")
 fast_rcp = _unary("fast_rcp", "an approximation of ``1 / x``")
 
-_TIES = {"ties-to-even": "nearbyint", "ties-away-from-zero": "round"}
+_TIES = ("ties-to-even", "ties-away-from-zero")
 
 
 def round(x: Any, rounding_mode: str = "ties-to-even") -> Expr:
@@ -160,7 +162,13 @@ def round(x: Any, rounding_mode: str = "ties-to-even") -> Expr:
     FrontendValueError
         Another rounding mode.
     """
-    return call(_TIES[choice(rounding_mode, _TIES, "rounding mode")], x)
+    if choice(rounding_mode, _TIES, "rounding mode") == "ties-to-even":
+        return nearbyint(x)
+    whole = trunc(x)
+    value = as_value(x, whole.dtype)
+    farther = arith.binary(BinaryOp.ADD, whole, copysign(arith.const(1, whole.dtype), value))
+    is_half = arith.binary(BinaryOp.GE, call("abs", value - whole), 0.5)
+    return arith.select(is_half, farther, whole)
 
 
 def ldexp(x: Any, n: Any) -> Expr:
