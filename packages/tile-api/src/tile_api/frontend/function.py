@@ -28,6 +28,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel, KernelOptions
+from tile_core.ir.verify_parallel import verify_parallel
 
 
 class PrimFunc:
@@ -153,6 +154,8 @@ def user_errors(builder: Builder, file: str) -> Iterator[None]:
         error.at(builder.span)
         raise
     except NameError as error:
+        if traceback.extract_tb(error.__traceback__)[-1].filename != file:
+            raise
         raise ScopeError(
             str(error), span=builder.span, hint="define the name before the kernel that uses it"
         ) from error
@@ -259,6 +262,8 @@ def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None
     ------
     MissingReturn
         If a tensor declared with `T.empty` is not returned.
+    ParallelBodyError
+        If an element-wise loop indexes a fragment or a thread's own array as no thread can.
     """
     returned = builder.returned or ()
     for buffer in builder.outputs:
@@ -270,7 +275,7 @@ def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None
             )
     everything = (*params, *returned)
     options = KernelOptions(tuple(builder.pass_configs.items()), tuple(builder.compile_flags))
-    return Kernel(
+    kernel = Kernel(
         builder.name,
         everything,
         builder.close(),
@@ -279,6 +284,8 @@ def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None
         options,
         span=span,
     )
+    verify_parallel(kernel, frozenset(builder.accumulators))
+    return kernel
 
 
 __all__ = ["PrimFunc", "prim_func"]
