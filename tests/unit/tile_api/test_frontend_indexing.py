@@ -62,6 +62,18 @@ def test_negative_slices_count_from_the_end():
     assert (seen["head"].starts, seen["head"].extents) == ((0,), (7,))
 
 
+def test_lengths_of_slices_are_static_where_the_bounds_move_together():
+    seen = {}
+
+    @T.prim_func
+    def f(A: T.Tensor((64, 64), "int32"), B: T.Tensor((4,), "int32")):
+        with T.Kernel(4) as bx:
+            v = T.alloc_var("int32", init=0)
+            seen["region"] = A[v : v + 8, B[bx] * 4 + 2 : (B[bx] + 1) * 4 + 2]
+
+    assert seen["region"].static_extents == (8, 4)
+
+
 def test_slices_of_global_tensors_may_reach_past_the_end():
     seen = {}
 

@@ -79,6 +79,17 @@ def test_references_store_to_the_argument():
             increment(A[bx], v)
             increment(A[A[0]], 1)
 
+    @T.macro
+    def blank(part: T.Ref):
+        part = 0
+
+    @T.prim_func
+    def h(A: T.Tensor((8,), "int32"), n: T.int32):
+        with T.Kernel(8) as bx:
+            blank(A[n : n + 2])
+
+    assert body(h) == ["@fill(dst=A[n:2], value=0)"]
+
     assert body(f)[2:] == [
         "v[0] = v[0] + 3",
         "let by: int32 = v[0]",

@@ -198,8 +198,10 @@ def test_vectors():
     )
     assert both == "shuffle([shuffle([broadcast(n, 2), ramp(n, 1, 2)], [0, 1, 2, 3])], [2])"
     halves = computed(
-        lambda n: T.extract_lane(T.vectorhigh(T.Ramp(n, 1, 4)), 0)
-        + T.extract_lane(T.vectorlow(T.Ramp(n, 1, 4)), 0),
+        lambda n: (
+            T.extract_lane(T.vectorhigh(T.Ramp(n, 1, 4)), 0)
+            + T.extract_lane(T.vectorlow(T.Ramp(n, 1, 4)), 0)
+        ),
         "int32",
         n="int32",
     )
@@ -222,9 +224,7 @@ def test_packed_pairs():
     }
     for name, text in texts.items():
         lane = computed(
-            lambda x: T.extract_lane(
-                getattr(T, name)(T.float32x2(x, x), T.float32x2(x, x)), 0
-            ),
+            lambda x: T.extract_lane(getattr(T, name)(T.float32x2(x, x), T.float32x2(x, x)), 0),
             x="float32",
         )
         assert lane == f"shuffle([{text}], [0])"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tile_api.frontend.activation import ActivationBase, Gone, Unbound
-from tile_api.frontend.values import BufferValue, VarHandle, as_value, load, store
+from tile_api.frontend.values import BufferValue, RegionReference, VarHandle, as_value, load, store
 from tile_core.errors import FrontendTypeError, MutationError
 from tile_core.ir.buffer import Region, Scope
 from tile_core.ir.expr import Call, Const, Expr, Extent, Load, StringConst, Var
@@ -61,6 +61,9 @@ class Assignments(ActivationBase):
         fresh = isinstance(value, VarHandle) and not value.claimed
         if isinstance(old, VarHandle) and not fresh and _is_scalar(value):
             old.store(value)
+            return old
+        if isinstance(old, RegionReference) and not fresh and _is_scalar(value):
+            old.fill(value)
             return old
         if isinstance(value, Gone):
             value.refuse()
@@ -236,7 +239,10 @@ class Assignments(ActivationBase):
             indices = tuple(i if is_pure(i) else self.builder.let(name, i) for i in value.indices)
             return VarHandle(value.buffer, indices, claimed=True)
         if isinstance(value, Region):
-            return self._freeze_region(name, value)
+            fixed = self._freeze_region(name, value)
+            return RegionReference(
+                fixed.buffer, fixed.starts, fixed.extents, fixed.is_element, span=fixed.span
+            )
         raise FrontendTypeError(
             f"the argument for the T.Ref parameter {name!r} must be an alloc_var, an element or "
             "a region",

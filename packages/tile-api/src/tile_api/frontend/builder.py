@@ -17,6 +17,7 @@ from tile_core.ir.expr import Expr, Load, Var
 from tile_core.ir.interval import Interval
 from tile_core.ir.stmt import Let, Seq, Stmt, Store
 from tile_core.ops.copy import Copy
+from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class Builder:
         self.pass_configs: dict[str, object] = {}
         self.compile_flags: list[str] = []
         self.attrs: dict[str, object] = {}
+        self.accumulators: set[Buffer] = set()  # fragments that matrix products add to
         self.reducers: dict[Buffer, str] = {}  # what each accumulator computes
         self.place: tuple[SpanTable, int] | None = None
         self.hint: str | None = None
@@ -171,6 +173,8 @@ class Builder:
                 hint="move it into the body of a `with T.Kernel(...) as ...:`",
             )
         op.verify()
+        if isinstance(op, Gemm) and op.c.buffer.scope is Scope.FRAGMENT:
+            self.accumulators.add(op.c.buffer)
         if isinstance(op, Copy) and self.inside(BlockKind.PARALLEL):
             src, dst = op.src, op.dst
             if src.is_element and dst.is_element:

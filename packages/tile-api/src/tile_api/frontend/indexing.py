@@ -135,7 +135,7 @@ def _slice(buffer: Buffer, axis: int, part: slice) -> tuple[Extent, Extent]:
         start = _from_end(_number(buffer, axis, part.start), extent)
     if part.stop is not None:
         stop = _from_end(_number(buffer, axis, part.stop), extent)
-    length = subtract(stop, start)
+    length = subtract(stop, start, together=True)
     if isinstance(length, int) and length < 0:
         raise IndexMismatch(
             f"the slice of dimension {axis} of {buffer.name!r} ends {-length} before it starts",

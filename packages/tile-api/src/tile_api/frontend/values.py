@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tile_api.frontend.builder import active, current
@@ -18,6 +19,7 @@ from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Region, whole
 from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Extent, Load, UnaryOp
 from tile_core.ir.stmt import Store
+from tile_core.ops.fill import Fill
 
 
 class BufferValue:
@@ -127,6 +129,19 @@ class BufferValue:
         buffer = self.buffer
         shape = ", ".join(str(e) if isinstance(e, int) else "?" for e in buffer.shape)
         return f"<{buffer.scope.value} buffer {buffer.name}: {buffer.dtype}[{shape}]>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegionReference(Region):
+    """A region passed to a `T.Ref` parameter: assigning to the name fills it."""
+
+    def fill(self, value: Any) -> None:
+        """Emit the assignment of `value` to every element."""
+        dtype = self.buffer.dtype
+        region = Region(
+            self.buffer, self.starts, self.extents, is_element=self.is_element, span=_span()
+        )
+        current().emit(Fill(region, arith.cast(as_value(value, dtype), dtype)))
 
 
 class VarHandle:
@@ -411,4 +426,13 @@ def _describe(x: object) -> str:
     return f"{type(x).__name__} {x!r}"
 
 
-__all__ = ["BufferValue", "VarHandle", "as_buffer", "as_region", "as_value", "load", "store"]
+__all__ = [
+    "BufferValue",
+    "RegionReference",
+    "VarHandle",
+    "as_buffer",
+    "as_region",
+    "as_value",
+    "load",
+    "store",
+]

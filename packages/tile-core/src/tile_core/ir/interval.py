@@ -13,6 +13,7 @@ from tile_core.ir.expr import (
     Const,
     Expr,
     Extent,
+    Load,
     Select,
     Unary,
     UnaryOp,
@@ -134,17 +135,23 @@ def _quotient(x: Interval, y: Interval) -> Interval:
     return Interval(low, high)
 
 
-def subtract(a: Extent, b: Extent) -> Extent:
+def subtract(a: Extent, b: Extent, *, together: bool = False) -> Extent:
     """Return ``a - b``, as an int where the difference does not depend on any variable.
 
     Sums, differences and products with constants are compared term by term, so
     ``(i*64 + 64) - i*64`` is 64.
+
+    Parameters
+    ----------
+    together
+        Both are evaluated at one moment, so that two loads of one element are equal.
     """
     if isinstance(a, int) and isinstance(b, int):
         return a - b
     terms: dict[object, int] = {}
     atoms: dict[object, Expr] = {}
-    constant = _collect(a, 1, terms, atoms) + _collect(b, -1, terms, atoms)
+    constant = _collect(a, 1, terms, atoms, together)
+    constant += _collect(b, -1, terms, atoms, together)
     left = {key: count for key, count in terms.items() if count}
     if not left:
         return constant
@@ -163,41 +170,65 @@ def same_extent(a: Extent, b: Extent) -> bool:
     return isinstance(difference, int) and difference == 0
 
 
-def _collect(expr: Extent, factor: int, terms: dict[object, int], atoms: dict[object, Expr]) -> int:
+def _collect(
+    expr: Extent, factor: int, terms: dict[object, int], atoms: dict[object, Expr], together: bool
+) -> int:
     """Add ``factor * expr`` to `terms`, keyed by structure; return the constant part."""
+
+    def part(inner: Expr, by: int) -> int:
+        return _collect(inner, by, terms, atoms, together)
+
     if isinstance(expr, int):
         return factor * expr
     match expr:
         case Const(value=value):
             return factor * int(value)
         case Binary(op=BinaryOp.ADD, a=a, b=b):
-            return _collect(a, factor, terms, atoms) + _collect(b, factor, terms, atoms)
+            return part(a, factor) + part(b, factor)
         case Binary(op=BinaryOp.SUB, a=a, b=b):
-            return _collect(a, factor, terms, atoms) + _collect(b, -factor, terms, atoms)
+            return part(a, factor) + part(b, -factor)
         case Binary(op=BinaryOp.MUL, a=a, b=Const(value=value)):
-            return _collect(a, factor * int(value), terms, atoms)
+            return part(a, factor * int(value))
         case Binary(op=BinaryOp.MUL, a=Const(value=value), b=b):
-            return _collect(b, factor * int(value), terms, atoms)
+            return part(b, factor * int(value))
         case Unary(op=UnaryOp.NEG, a=a):
-            return _collect(a, -factor, terms, atoms)
-    key = structure(expr)
+            return part(a, -factor)
+    key = structure(expr, together=together)
     terms[key] = terms.get(key, 0) + factor
     atoms.setdefault(key, expr)
     return 0
 
 
-def structure(expr: Expr) -> object:
+def structure(expr: Expr, *, together: bool = False) -> object:
     """Return a hashable key equal for expressions written the same way on the same things.
 
-    Loads are told apart by identity, as the element may change between two of them.
+    Loads are told apart by identity, as the element may change between two of them, unless
+    the expressions are evaluated `together`.
     """
     match expr:
         case Const(value=value, dtype=dtype):
             return ("const", value, str(dtype))
         case Unary(op=op, a=a):
-            return (op, structure(a))
+            return (op, structure(a, together=together))
         case Binary(op=op, a=a, b=b):
-            return (op, structure(a), structure(b))
+            return (op, structure(a, together=together), structure(b, together=together))
         case Cast(dtype=dtype, value=value):
-            return ("cast", str(dtype), structure(value))
-    return expr
+            return ("cast", str(dtype), structure(value, together=together))
+        case Load(buffer=buffer, indices=indices) if together:
+            return ("load", buffer, *(structure(i, together=True) for i in indices))
+    return Same(expr)
+
+
+class Same:
+    """A key that is equal for one expression object only; expressions' own `==` builds IR."""
+
+    __slots__ = ("expr",)
+
+    def __init__(self, expr: Expr) -> None:
+        self.expr = expr
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.expr is self.expr
+
+    def __hash__(self) -> int:
+        return hash(self.expr)
