@@ -54,9 +54,7 @@ def trace(function: Callable[..., Any], *, threads: Any = 128, **operands: str) 
         frame.exit(builder)
         body = builder.close()
     options = KernelOptions(tuple(builder.pass_configs.items()), tuple(builder.compile_flags))
-    kernel = Kernel(
-        "test", tuple(params), body, sources=tuple(builder.sources), options=options
-    )
+    kernel = Kernel("test", tuple(params), body, sources=tuple(builder.sources), options=options)
     verify(kernel)
     return kernel
 

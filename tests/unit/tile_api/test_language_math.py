@@ -165,9 +165,8 @@ def test_a_buffer_is_no_scalar():
 def test_casts():
     assert computed(lambda x: T.cast(x, "float16"), "float16", x="float32") == "cast[float16](x)"
     assert computed(lambda x: T.Cast("int32", x), "int32", x="float32") == "cast[int32](x)"
-    assert computed(lambda x: T.cast(x, "float8_e4m3fn", sat=False), "float8_e4m3fn", x="float32") == (
-        "wrap[float8_e4m3fn](x)"
-    )  # fmt: skip
+    fp8 = "float8_e4m3fn"
+    assert computed(lambda x: T.cast(x, fp8, sat=False), fp8, x="float32") == f"wrap[{fp8}](x)"
     assert computed(lambda: T.cast(3, "float16"), "float16") == "float16(3.0)"
     with pytest.raises(FrontendValueError, match="random bits go together"):
         computed(lambda x: T.cast(x, "float16", round="rs"), x="float32")

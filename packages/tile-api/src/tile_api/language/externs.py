@@ -47,7 +47,7 @@ def call_extern(return_dtype: Any, name: str, *args: Any) -> Expr:
     FrontendValueError
         If `name` is not a C identifier.
     """
-    if not _is_text(name) or not name.replace("::", "_").isidentifier():
+    if not _is_text(name) or not name.isidentifier():
         raise FrontendValueError(
             f"{name!r} is not the name of a C function",
             span=here(),
