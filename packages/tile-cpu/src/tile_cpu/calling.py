@@ -99,7 +99,7 @@ def _solution(params: tuple[Any, ...], names: list[str], symbol: Var) -> str:
 
 def _solved(extent: Any, symbol: Var, got: str) -> str | None:
     """Return text for the value of `symbol` if ``extent == got`` determines it."""
-    if isinstance(extent, int) or list(free_variables(as_expr(extent))) != [symbol]:
+    if isinstance(extent, int) or free_variables(as_expr(extent)).keys() != {symbol}:
         return None
     match extent:
         case Var():

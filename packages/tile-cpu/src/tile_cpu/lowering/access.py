@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tile_core.ir.arith import cast, const
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.expr import Cast, Expr, Load
+from tile_core.ir.expr import Cast, Expr, Extent, Load
+from tile_core.ir.node import Node
 from tile_core.ir.stmt import Store
 from tile_core.passes.ranges import prove_in_range
 from tile_core.tir.nodes import BufferLoad, BufferStore, IfThenElse, PrimExpr, tirx
@@ -16,22 +17,26 @@ from tile_cpu.lowering.places import Place
 from tile_cpu.lowering.types import memory_type, number, prim
 
 
-def guard(ctx: Context, buffer: Buffer, indices: tuple[Expr, ...]) -> PrimExpr | None:
+def guard(
+    ctx: Context, buffer: Buffer, indices: tuple[Expr, ...], node: Node | None = None
+) -> PrimExpr | None:
     """Return the condition under which an access is inside `buffer`, None if it always is.
 
-    Only global buffers have one; what is proven is left out.
+    Only global buffers have one; what is proven is left out. `node` is the access, which a
+    test around the loop may have proven.
     """
-    if not (buffer.scope.is_global and ctx.settings.guarded):
+    if not (buffer.scope.is_global and ctx.settings.guarded) or node in ctx.trusted:
         return None
     result: PrimExpr | None = None
     for at, extent in zip(indices, buffer.shape, strict=True):
-        for condition in _outside_checks(ctx, at, extent):
+        for condition in outside_checks(ctx, at, extent):
             result = condition if result is None else tirx.And(result, condition)
     return result
 
 
-def _outside_checks(ctx: Context, at: Expr, extent: object) -> list[PrimExpr]:
-    if prove_in_range(at, extent, ctx.env):  # type: ignore[arg-type]
+def outside_checks(ctx: Context, at: Expr, extent: Extent) -> list[PrimExpr]:
+    """Return what must hold for an index to be inside a dimension, less what is proven."""
+    if prove_in_range(at, extent, ctx.env):
         return []
     position = ctx.index(at, "int64" if at.dtype.bits == 64 else "int32")
     kind = str(position.ty.dtype)
@@ -39,8 +44,8 @@ def _outside_checks(ctx: Context, at: Expr, extent: object) -> list[PrimExpr]:
     low = ctx.env.bounds(at).low
     if low is None or low < 0:
         checks.append(tirx.GE(position, number(0, kind)))
-    fixed = static_value(extent)  # type: ignore[arg-type]
-    limit = number(fixed, kind) if fixed is not None else ctx.index(extent, kind)  # type: ignore[arg-type]
+    fixed = static_value(extent)
+    limit = number(fixed, kind) if fixed is not None else ctx.index(extent, kind)
     checks.append(tirx.LT(position, limit))
     return checks
 
@@ -98,7 +103,7 @@ def load(ctx: Context, expr: Load) -> PrimExpr:
             return wide
     buffer = expr.buffer
     place = ctx.place(buffer)
-    inside = guard(ctx, buffer, expr.indices)
+    inside = guard(ctx, buffer, expr.indices, expr)
     offset = position(ctx, place, expr.indices)
     if inside is None:
         return casts.decode(ctx, ctx.keep(fetch(place, offset)), buffer.dtype)
@@ -122,7 +127,7 @@ def store(ctx: Context, stmt: Store) -> TirStmt:
     """Return the store of an element, skipped outside a global buffer."""
     buffer, place = stmt.buffer, ctx.place(stmt.buffer)
     stored = encoded_value(ctx, stmt.value)
-    inside = guard(ctx, buffer, stmt.indices)
+    inside = guard(ctx, buffer, stmt.indices, stmt)
     write = put(place, position(ctx, place, stmt.indices), stored)
     return write if inside is None else IfThenElse(inside, write, None)
 

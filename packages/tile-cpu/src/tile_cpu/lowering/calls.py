@@ -51,6 +51,6 @@ def _pure(ctx: Context, call: Call, args: list[PrimExpr]) -> PrimExpr:
         raise UnsupportedOnTarget(
             f"T.{call.function} is an instruction that {ctx.target} does not have", span=call.span
         )
-    result = emit_math(ctx.keep, call.function, *args, lanes=lanes_of(args[0]))
+    result = emit_math(ctx.temporaries, call.function, *args, lanes=lanes_of(args[0]))
     wanted = with_lanes(value_type(call.dtype), lanes_of(result))
     return result if str(result.ty.dtype) == wanted else TirCast(prim(wanted), result)

@@ -122,7 +122,7 @@ def encode(ctx: Context, value: PrimExpr, dtype: DType, *, saturate: bool = True
         return _bf16_bits(ctx, value)
     from tile_cpu.math.convert import encode_narrow
 
-    return encode_narrow(ctx.keep, value, dtype, lanes, saturate=saturate)
+    return encode_narrow(ctx.temporaries, value, dtype, lanes, saturate=saturate)
 
 
 def decode(ctx: Context, stored: PrimExpr, dtype: DType) -> PrimExpr:
@@ -142,7 +142,7 @@ def decode(ctx: Context, stored: PrimExpr, dtype: DType) -> PrimExpr:
         return tirx.reinterpret(with_lanes("float32", lanes), shifted)
     from tile_cpu.math.convert import decode_narrow
 
-    return decode_narrow(ctx.keep, stored, dtype, lanes)
+    return decode_narrow(ctx.temporaries, stored, dtype, lanes)
 
 
 def _bf16_bits(ctx: Context, value: PrimExpr) -> PrimExpr:
@@ -154,7 +154,10 @@ def _bf16_bits(ctx: Context, value: PrimExpr) -> PrimExpr:
         bits = extern(with_lanes("int16", lanes), f"tile_narrow_bf16_x{lanes}", value)
         return tirx.reinterpret(with_lanes("uint16", lanes), bits)
     bits = ctx.keep(tirx.reinterpret("uint32", value))
-    n = lambda v: number(v, "uint32")  # noqa: E731
+
+    def n(constant: int) -> PrimExpr:
+        return number(constant, "uint32")
+
     odd = tirx.bitwise_and(tirx.shift_right(bits, n(16)), n(1))
     near = tirx.shift_right(bits + n(0x7FFF) + odd, n(16))
     magnitude = tirx.bitwise_and(bits, n(0x7FFFFFFF))

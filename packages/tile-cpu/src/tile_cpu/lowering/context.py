@@ -10,14 +10,16 @@ from typing import Any
 from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Extent, Var
+from tile_core.ir.node import Node
 from tile_core.ir.stmt import Check, Stmt
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import Rule
 from tile_core.passes.ranges import Env
 from tile_core.target import Target
 from tile_core.tir.build import allocate, dtype_of_expr, i32, scratch, seq
-from tile_core.tir.nodes import BufferLoad, BufferStore, PrimExpr, TirBuffer
+from tile_core.tir.nodes import Bind, BufferLoad, BufferStore, IntImm, PrimExpr, TirBuffer
 from tile_core.tir.nodes import Stmt as TirStmt
+from tile_core.tir.nodes import Var as TirVar
 from tile_cpu.lowering.places import Place
 from tile_cpu.lowering.types import prim
 from tile_cpu.machine import Machine
@@ -103,6 +105,9 @@ class Context:
         self.env = Env()
         self.frame = Frame()
         self.lane: Lane | None = None
+        self.vectors: frozenset[Var] = frozenset()  # names that differ between lanes
+        self.trusted: frozenset[Node] = frozenset()  # accesses proven by a test up front
+        self.speculative: tuple[Env, ...] = ()  # what is known without the current condition
         self.block_entry: list[TirStmt] = []
         self.jump: TirBuffer | None = None
         self.status: TirBuffer | None = None
@@ -138,6 +143,19 @@ class Context:
         cell = self.cell(dtype_of_expr(value), name)
         self.run(BufferStore(cell, value, [i32(0)]))
         return BufferLoad(cell, [i32(0)])
+
+    @property
+    def temporaries(self) -> Any:
+        """What `tile_cpu.math` takes to keep intermediate values: `keep`, for short."""
+        return self.keep
+
+    def keep_index(self, value: PrimExpr, name: str = "n") -> PrimExpr:
+        """Return a name for an integer, computed once, here; TVM may still look into it."""
+        if isinstance(value, (IntImm, TirVar)):
+            return value
+        named = TirVar(name, value.ty)
+        self.run(Bind(named, value))
+        return named
 
     def cell(self, dtype: str, name: str = "t") -> TirBuffer:
         """Return a fresh variable that LLVM will keep in a register."""

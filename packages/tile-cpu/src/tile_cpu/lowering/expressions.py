@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tile_core.dtypes import DType
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import static_value
@@ -69,8 +70,7 @@ def _emit(ctx: Context, expr: Expr) -> PrimExpr:
             return _logical(ctx, expr)
         case Binary(op=op, a=a, b=b):
             left, right = together(value(ctx, a), value(ctx, b))
-            nonzero = op in arithmetic.DIVISIONS and ctx.env.bounds(b)
-            safe = (bool(nonzero) and (nonzero.low or 0) > 0) or isinstance(b, Const)
+            safe = op not in arithmetic.DIVISIONS or _is_positive(ctx, b)
             return arithmetic.binary(ctx, op, left, right, a.dtype, divisor_is_safe=safe)
         case Unary(op=UnaryOp.NOT, a=a):
             return tirx.Not(value(ctx, a))
@@ -97,10 +97,14 @@ def _emit(ctx: Context, expr: Expr) -> PrimExpr:
     raise UnsupportedOnTarget(f"the CPU backend does not know {type(expr).__name__}")
 
 
-def _constant(constant: int | float, dtype: object) -> PrimExpr:
-    from tile_core.dtypes import DType
+def _is_positive(ctx: Context, divisor: Expr) -> bool:
+    if isinstance(divisor, Const):
+        return divisor.value != 0
+    low = ctx.env.bounds(divisor).low
+    return low is not None and low > 0
 
-    assert isinstance(dtype, DType)
+
+def _constant(constant: int | float, dtype: DType) -> PrimExpr:
     if dtype.is_float and dtype.bits <= 16:
         constant = float(dtype.numpy().type(constant))
     return number(constant, value_type(dtype))
@@ -118,8 +122,12 @@ def _logical(ctx: Context, expr: Binary) -> PrimExpr:
     """Emit `and` and `or`; the right side is evaluated only if the left does not decide."""
     a = value(ctx, expr.a)
     join = tirx.And if expr.op is BinaryOp.AND else tirx.Or
+    outer_speculative = ctx.speculative
+    if lanes_of(a) > 1:
+        ctx.speculative = (*outer_speculative, ctx.env)
     with ctx.branch() as statements:
         b = value(ctx, expr.b)
+    ctx.speculative = outer_speculative
     if not statements and is_free(expr.b):
         return join(*together(a, b))
     if lanes_of(a) > 1 or lanes_of(b) > 1:
@@ -143,14 +151,16 @@ def is_free(expr: Expr) -> bool:
 def _select(ctx: Context, expr: Select) -> PrimExpr:
     """Emit a choice; as control flow where a side must not, or need not, be evaluated."""
     cond = value(ctx, expr.cond)
-    outer_env = ctx.env
+    outer_env, outer_speculative = ctx.env, ctx.speculative
+    if lanes_of(cond) > 1:  # both sides run for all lanes
+        ctx.speculative = (*outer_speculative, outer_env)
     ctx.env = outer_env.assuming(expr.cond)
     with ctx.branch() as then_statements:
         then = value(ctx, expr.then)
     ctx.env = outer_env.assuming(expr.cond, holds=False)
     with ctx.branch() as else_statements:
         otherwise = value(ctx, expr.otherwise)
-    ctx.env = outer_env
+    ctx.env, ctx.speculative = outer_env, outer_speculative
     statements = then_statements or else_statements
     if lanes_of(cond) > 1 or not statements:
         for statement in (*then_statements, *else_statements):

@@ -14,7 +14,7 @@ skipped and how far:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tile_core.errors import InternalError
@@ -199,25 +199,31 @@ def _loop(ctx: Context, stmt: For | Pipelined) -> TirStmt:
     with ctx.statement() as statements:
         kind = str(stmt.var.dtype)
         start, stop = ctx.index(stmt.start, kind), ctx.index(stmt.stop, kind)
-        body = counted(ctx, stmt.var, stmt.start, stmt.stop, start, stop, stmt)
+        unroll = isinstance(stmt, For) and stmt.kind is LoopKind.UNROLL
+        body = counted(ctx, stmt, start, stop, lambda: ctx.stmt(stmt.body), unroll=unroll)
     return sequence(statements, body)
 
 
 def counted(
-    ctx: Context, var: Var, first: Expr, last: Expr, start: PrimExpr, stop: PrimExpr, stmt: Any
+    ctx: Context,
+    loop: For | Pipelined,
+    start: PrimExpr,
+    stop: PrimExpr,
+    body: Callable[[], TirStmt],
+    *,
+    unroll: bool = False,
 ) -> TirStmt:
-    """Return ``for var in range(start, stop)`` around the body of `stmt`."""
-    named = TirVar(var.name, start.ty)
+    """Return ``for loop.var in range(start, stop)`` around what `body` emits."""
+    named = TirVar(loop.var.name, start.ty)
     extent = stop - start
-    with ctx.scope(ctx.env.with_loop(var, first, last)):
-        ctx.vars[var] = named
-        body = ctx.stmt(stmt.body)
-    unroll = isinstance(stmt, For) and stmt.kind is LoopKind.UNROLL
+    with ctx.scope(ctx.env.with_loop(loop.var, loop.start, loop.stop)):
+        ctx.vars[loop.var] = named
+        inner = body()
     short = isinstance(extent, IntImm) and extent.value <= _UNROLL_LIMIT
     kind = ForKind.UNROLLED if unroll and short else ForKind.SERIAL
     if not (isinstance(start, IntImm) and start.value == 0):
         extent = tirx.Max(extent, number(0, scalar_name(extent)))
-    return TirFor(named, start, extent, kind, body)
+    return TirFor(named, start, extent, kind, inner)
 
 
 def _general_loop(ctx: Context, stmt: For | Pipelined, step: Expr | None) -> TirStmt:

@@ -1,5 +1,265 @@
-"""x"""
+"""Loads and stores of vectors: contiguous or gathered, guarded by lane counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.ir.arith import cast as tile_cast
+from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.expr import Expr, Load, Var
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Store
+from tile_core.passes.ranges import prove_in_range
+from tile_core.tir.build import extern, i32, vload, vstore
+from tile_core.tir.nodes import BufferLoad, Evaluate, IfThenElse, PrimExpr, Select, tirx
+from tile_core.tir.nodes import Cast as TirCast
+from tile_core.tir.nodes import Stmt as TirStmt
+from tile_cpu.lowering import access, casts
+from tile_cpu.lowering.context import Context, Frame, Lane
+from tile_cpu.lowering.places import Place
+from tile_cpu.lowering.types import (
+    lanes_of,
+    memory_type,
+    number,
+    prim,
+    scalar_name,
+    spread,
+    with_lanes,
+)
 
 
-def vector_load(ctx, expr):
-    return None
+class NotVectorisable(Exception):
+    """The loop must run one element at a time; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Which lanes of an access are inside its buffer.
+
+    Parameters
+    ----------
+    condition
+        Holds if any is, as far as dimensions that do not move are concerned; None: always.
+    count
+        Lanes before it are; None: all.
+    """
+
+    condition: PrimExpr | None
+    count: PrimExpr | None
+
+
+def varies(ctx: Context, root: Expr) -> bool:
+    """Whether the value of `root` differs between lanes."""
+    lane = ctx.lane
+    if lane is None:
+        return False
+    return any(isinstance(n, Var) and (n is lane.var or n in ctx.vectors) for n in walk(root))
+
+
+@contextmanager
+def first_lane(ctx: Context) -> Iterator[None]:
+    """Emit scalars of the first lane meanwhile."""
+    lane = ctx.lane
+    assert lane is not None
+    outer, ctx.lane = ctx.frame, None
+    ctx.frame = Frame(statements=outer.statements)
+    before = ctx.vars.get(lane.var)
+    ctx.vars[lane.var] = lane.base
+    try:
+        yield
+    finally:
+        ctx.frame, ctx.lane = outer, lane
+        del ctx.vars[lane.var]
+        if before is not None:
+            ctx.vars[lane.var] = before
+
+
+def lane_stride(ctx: Context, place: Place, indices: tuple[Expr, ...], var: Var) -> int | None:
+    """Return how many elements apart neighbouring lanes are, None if that is not constant."""
+    if place.base is not None:
+        return None
+    total = 0
+    for at, stride in zip(indices, place.strides, strict=True):
+        form = ctx.env.linear(at)
+        factor = form.terms.get(var, 0)
+        rest = (atom for key, _, atom in form.parts() if key is not var)
+        if any(_depends(ctx, atom, var) for atom in rest):
+            return None
+        if factor == 0:
+            continue
+        if factor.denominator != 1 or not isinstance(stride, int):
+            return None
+        total += int(factor) * stride
+    return total
+
+
+def _depends(ctx: Context, atom: Expr, var: Var) -> bool:
+    return any(isinstance(n, Var) and (n is var or n in ctx.vectors) for n in walk(atom))
+
+
+def reach(ctx: Context, node: Load | Store) -> Reach:
+    """Return which lanes of a vector access exist and lie inside its buffer.
+
+    Raises
+    ------
+    NotVectorisable
+        If lanes may lie before the buffer's first element.
+    """
+    lane = ctx.lane
+    assert lane is not None
+    count = lane.count
+    condition: PrimExpr | None = None
+    buffer = node.buffer
+    if not buffer.scope.is_global or not ctx.settings.guarded or node in ctx.trusted:
+        return Reach(None, count)
+    for at, extent in zip(node.indices, buffer.shape, strict=True):
+        if prove_in_range(at, extent, ctx.env):
+            continue
+        if not varies(ctx, at):
+            for check in access.outside_checks(ctx, at, extent):
+                condition = check if condition is None else tirx.And(condition, check)
+            continue
+        room = _room(ctx, at, extent, lane)
+        count = room if count is None else tirx.Min(count, room)
+    return Reach(condition, count)
+
+
+def _room(ctx: Context, at: Expr, extent: Any, lane: Lane) -> PrimExpr:
+    """Return how many lanes come before the end of a dimension; any int32."""
+    form = ctx.env.linear(at)
+    low = ctx.env.bounds(at).low
+    others = (atom for key, _, atom in form.parts() if key is not lane.var)
+    if form.terms.get(lane.var) != 1 or any(_depends(ctx, a, lane.var) for a in others):
+        raise NotVectorisable("a guarded index does not move in step with the lanes")
+    if low is None or low < 0:
+        raise NotVectorisable("lanes may lie before the first element")
+    with first_lane(ctx):
+        kind = "int64" if at.dtype.bits == 64 else "int32"
+        first = ctx.index(at, kind)
+        fixed = static_value(extent)
+        limit = number(fixed, kind) if fixed is not None else ctx.index(extent, kind)
+        room = limit - first
+        if kind == "int64":
+            room = TirCast(prim("int32"), tirx.Min(room, number(lane.lanes, kind)))
+    return ctx.keep_index(room)
+
+
+def vector_load(ctx: Context, expr: Load) -> PrimExpr | None:
+    """Return the vector of elements the lanes read, None if all lanes read one element."""
+    if not any(varies(ctx, i) for i in expr.indices):
+        return None
+    lane = ctx.lane
+    assert lane is not None
+    place = ctx.place(expr.buffer)
+    _refuse_speculation(ctx, expr)
+    stride = lane_stride(ctx, place, expr.indices, lane.var)
+    if place.packing > 1:
+        raise NotVectorisable("elements are packed")
+    if stride == 1:
+        stored = _contiguous(ctx, expr, place, lane)
+    else:
+        stored = _gathered(ctx, expr, place, lane)
+    return casts.decode(ctx, stored, expr.buffer.dtype)
+
+
+def _refuse_speculation(ctx: Context, expr: Load) -> None:
+    """Raise for a load that only some lanes may execute, if its address may be wild."""
+    if not ctx.speculative or expr.buffer.scope.is_global:
+        return
+    for at, extent in zip(expr.indices, expr.buffer.shape, strict=True):
+        if not prove_in_range(at, extent, ctx.speculative[0]):
+            raise NotVectorisable("a load under a condition may leave its buffer")
+
+
+def _contiguous(ctx: Context, expr: Load, place: Place, lane: Lane) -> PrimExpr:
+    valid = reach(ctx, expr)
+    with first_lane(ctx):
+        offset = access.position(ctx, place, expr.indices)
+    memory = memory_type(expr.buffer.dtype)
+    if valid.condition is None and valid.count is None:
+        return ctx.keep(vload(place.flat, [offset], lane.lanes))
+    count = lane_count(valid, lane)
+    bits = int("".join(c for c in memory if c.isdigit()))
+    at = tirx.address_of(BufferLoad(place.flat, [offset]))
+    name = f"tile_mload_i{bits}x{lane.lanes}"
+    raw = extern(with_lanes(f"int{bits}", lane.lanes), name, at, count)
+    loaded = ctx.keep(_as(memory, raw, lane.lanes))
+    return _with_safe_value(ctx, expr.buffer, loaded, count, lane)
+
+
+def lane_count(valid: Reach, lane: Lane) -> PrimExpr:
+    """Return how many lanes to touch."""
+    count = i32(lane.lanes) if valid.count is None else valid.count
+    return count if valid.condition is None else Select(valid.condition, count, i32(0))
+
+
+def _as(memory: str, raw: PrimExpr, lanes: int) -> PrimExpr:
+    wanted = with_lanes(memory, lanes)
+    return raw if str(raw.ty.dtype) == wanted else tirx.reinterpret(wanted, raw)
+
+
+def _with_safe_value(
+    ctx: Context, buffer: Buffer, stored: PrimExpr, count: PrimExpr, lane: Lane
+) -> PrimExpr:
+    """Put the annotated safe value into the lanes from `count` on; they are zero so far."""
+    annotated = ctx.safe.get(buffer)
+    if annotated is None:
+        return stored
+    value = casts.encode(ctx, ctx.value(tile_cast(annotated, buffer.dtype)), buffer.dtype)
+    numbers = tirx.Ramp(i32(0), i32(1), lane.lanes)
+    inside = tirx.LT(numbers, spread(count, lane.lanes))
+    return ctx.keep(Select(inside, stored, spread(value, lane.lanes)))
+
+
+def _gathered(ctx: Context, expr: Load, place: Place, lane: Lane) -> PrimExpr:
+    """Load lane by lane from scattered addresses."""
+    valid = reach(ctx, expr)
+    if valid.count is not None or valid.condition is not None or place.base is not None:
+        raise NotVectorisable("scattered elements need a guard")
+    if place.index != "int32":
+        raise NotVectorisable("scattered elements are too far apart")
+    offset = access.position(ctx, place, expr.indices)
+    memory = memory_type(expr.buffer.dtype)
+    if memory not in ("float32", "int32", "uint32", "float64", "int64", "uint64"):
+        return _assembled(ctx, place, ctx.keep(offset), lane.lanes)
+    from tile_cpu.llvm_helpers import gather
+
+    return ctx.keep(gather(place.flat, spread(offset, lane.lanes), lane.lanes))
+
+
+def _assembled(ctx: Context, place: Place, offsets: PrimExpr, lanes: int) -> PrimExpr:
+    elements = []
+    for k in range(lanes):
+        at = tirx.Shuffle([offsets], [i32(k)])
+        elements.append(ctx.keep(BufferLoad(place.flat, [at])))
+    return ctx.keep(tirx.Shuffle(elements, [i32(k) for k in range(lanes)]))
+
+
+def vector_store(ctx: Context, stmt: Store) -> TirStmt:
+    """Return the store of one element per lane, contiguous and within bounds.
+
+    Raises
+    ------
+    NotVectorisable
+        If lanes do not write neighbouring elements.
+    """
+    lane = ctx.lane
+    assert lane is not None
+    place = ctx.place(stmt.buffer)
+    if place.packing > 1 or lane_stride(ctx, place, stmt.indices, lane.var) != 1:
+        raise NotVectorisable("lanes do not write neighbouring elements")
+    stored = spread(access.encoded_value(ctx, stmt.value), lane.lanes)
+    valid = reach(ctx, stmt)
+    with first_lane(ctx):
+        offset = access.position(ctx, place, stmt.indices)
+    if valid.count is None:
+        write = vstore(place.flat, [offset], stored, lane.lanes)
+        return write if valid.condition is None else IfThenElse(valid.condition, write, None)
+    bits = int("".join(c for c in scalar_name(stored) if c.isdigit()))
+    raw = _as(f"int{bits}", stored, lanes_of(stored))
+    at = tirx.address_of(BufferLoad(place.flat, [offset]))
+    name = f"tile_mstore_i{bits}x{lane.lanes}"
+    return Evaluate(extern("int32", name, at, lane_count(valid, lane), raw))

@@ -1,5 +1,306 @@
-"""x"""
+"""Data-parallel loops as loops of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tile_core.dtypes import DType
+from tile_core.ir.buffer import static_value
+from tile_core.ir.expr import Call, Expr, Load, Var
+from tile_core.ir.intrinsics import Effect, effect_of
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import AnnotateSafeValue, For, If, Let, Parallel, Seq, Stmt, Store
+from tile_core.tir.build import i32, seq
+from tile_core.tir.nodes import For as TirFor
+from tile_core.tir.nodes import ForKind, IfThenElse, IntImm, PrimExpr, tirx
+from tile_core.tir.nodes import Stmt as TirStmt
+from tile_core.tir.nodes import Var as TirVar
+from tile_cpu.lowering.context import Context, Lane, sequence
+from tile_cpu.lowering.statements import counted
+from tile_cpu.lowering.types import lanes_of, number, prim, scalar_name
+from tile_cpu.lowering.vector_access import (
+    NotVectorisable,
+    lane_stride,
+    varies,
+    vector_store,
+)
+from tile_cpu.lowering.whole_tile import Whole, whole_tile
+
+_EFFECTS = Effect.ATOMIC | Effect.STATE | Effect.OUTPUT | Effect.WARP | Effect.BLOCK
 
 
-def vectorised(ctx, stmt):
-    return None
+def vectorised(ctx: Context, loop: Parallel) -> TirStmt | None:
+    """Return `loop` with one index in the lanes of vectors, or None if its body forbids it.
+
+    Before   parallel i, j in (64, 64): B[i, j] = f(A[bx*64 + i, j])
+    After    if the whole tile lies inside A: for i: for v in 4: vector loads and stores
+             else: for i: for v in 4: the same with masks
+
+    The index chosen is the innermost along which every store is contiguous. Lanes that a
+    guard excludes are masked, never branched around.
+    """
+    var = _lane_variable(ctx, loop)
+    if var is None:
+        return None
+    try:
+        return _emit(ctx, loop, var)
+    except NotVectorisable:
+        return None
+
+
+def _lane_variable(ctx: Context, loop: Parallel) -> Var | None:
+    if any(not _is_supported(node) for node in walk(loop.body)):
+        return None
+    stores = [node for node in walk(loop.body) if isinstance(node, Store)]
+    if not stores:
+        return None
+    env = ctx.env
+    with ctx.scope(_inside(ctx, loop)), ctx.statement():
+        for let in (n for n in walk(loop.body) if isinstance(n, Let)):
+            ctx.env = ctx.env.with_let(let.var, let.value)
+        found = None
+        for var, extent in zip(reversed(loop.vars), reversed(loop.extents), strict=True):
+            if static_value(extent) == 1:
+                continue
+            strides = {lane_stride(ctx, ctx.place(s.buffer), s.indices, var) for s in stores}
+            if strides == {1}:
+                found = var
+                break
+    ctx.env = env
+    return found
+
+
+def _is_supported(node: Node) -> bool:
+    match node:
+        case Call(function=function):
+            return not (function.startswith("extern:") or effect_of(function) & _EFFECTS)
+        case Store(buffer=buffer):
+            return not buffer.scope.is_thread_private or (buffer.rank > 0 and buffer.shape != (1,))
+        case Seq() | Let() | If() | For() | AnnotateSafeValue():
+            return True
+    return isinstance(node, Expr) or not _is_statement(node)
+
+
+def _is_statement(node: Node) -> bool:
+    from tile_core.ir.buffer import Buffer
+
+    return not isinstance(node, (Expr, Buffer))
+
+
+def _inside(ctx: Context, loop: Parallel) -> Any:
+    env = ctx.env
+    for var, extent in zip(loop.vars, loop.extents, strict=True):
+        env = env.with_loop(var, 0, extent)
+    return env
+
+
+def lanes_for(ctx: Context, body: Node, extent: int | None) -> int:
+    """Return how many elements a vector holds: as many as fit, fewer for short loops."""
+    widest = max((_bits(d) for d in _element_types(body)), default=32)
+    lanes = ctx.machine.lanes(max(8, widest))
+    if extent is not None:
+        while lanes > 2 and lanes >= 2 * extent:
+            lanes //= 2
+        half = lanes // 2
+        if extent % lanes and half >= 4 and extent % half == 0:
+            lanes = half
+    return lanes
+
+
+def _bits(dtype: DType) -> int:
+    if dtype.is_float or dtype.is_int:
+        return max(32 if dtype.is_float else 8, dtype.bits)
+    return 8
+
+
+def _element_types(body: Node) -> Iterator[DType]:
+    """Yield the types of values in `body`; pure moves of one type count as stored."""
+    stores = [n for n in walk(body) if isinstance(n, Store)]
+    if all(isinstance(s.value, Load) and s.value.dtype.base == s.buffer.dtype.base for s in stores):
+        for store in stores:
+            yield _stored(store.buffer.dtype)
+        return
+    for node in walk(body):
+        if isinstance(node, Store):
+            yield node.buffer.dtype
+            for inner in walk(node.value):
+                if isinstance(inner, Expr) and not inner.dtype.is_handle:
+                    yield inner.dtype
+        elif isinstance(node, Let):
+            yield node.value.dtype
+
+
+def _stored(dtype: DType) -> DType:
+    """Return an integer type as wide as an element in memory."""
+    from tile_core.dtypes import dtype_of
+
+    return dtype_of(f"int{max(8, dtype.bits)}") if dtype.bits in (8, 16, 32, 64) else dtype
+
+
+def _emit(ctx: Context, loop: Parallel, var: Var) -> TirStmt:
+    with ctx.statement() as statements, ctx.scope(_inside(ctx, loop)):
+        plan = whole_tile(ctx, loop)
+        if plan.certain:
+            body = _nest(ctx, loop, var, plan, guarded=False)
+        else:
+            condition = plan.emit(ctx)
+            fast = _nest(ctx, loop, var, plan, guarded=False)
+            try:
+                slow = _nest(ctx, loop, var, plan, guarded=True)
+            except NotVectorisable:
+                slow = _scalar_nest(ctx, loop)
+            body = IfThenElse(condition, fast, slow)
+    return sequence(statements, body)
+
+
+def _scalar_nest(ctx: Context, loop: Parallel) -> TirStmt:
+    from tile_core.passes.lower_serially import nested_loops
+
+    return ctx.stmt(nested_loops(loop))
+
+
+def _nest(ctx: Context, loop: Parallel, var: Var, plan: Whole, *, guarded: bool) -> TirStmt:
+    """Return loops over the other indices around the loop of vectors."""
+    trusted = ctx.trusted
+    if not guarded:
+        ctx.trusted = trusted | plan.accesses
+    try:
+        pairs = list(zip(loop.vars, loop.extents, strict=True))
+        outer = [(v, e) for v, e in pairs if v is not var]
+        extent = next(e for v, e in pairs if v is var)
+        return _outer(ctx, loop, outer, var, extent, guarded)
+    finally:
+        ctx.trusted = trusted
+
+
+def _outer(
+    ctx: Context, loop: Parallel, outer: list[Any], var: Var, extent: Expr, guarded: bool
+) -> TirStmt:
+    if not outer:
+        return vector_loop(ctx, loop.body, var, extent, masked=guarded)
+    (index, stop), *rest = outer
+    named = TirVar(index.name, prim(str(index.dtype)))
+    with ctx.statement() as statements:
+        ctx.vars[index] = named
+        body = _outer(ctx, loop, rest, var, extent, guarded)
+        limit = ctx.index(stop, str(index.dtype))
+    start = number(0, str(index.dtype))
+    return sequence(statements, TirFor(named, start, limit, ForKind.SERIAL, body))
+
+
+def vector_loop(
+    ctx: Context, body: Stmt, var: Var, extent: Expr, *, masked: bool = False
+) -> TirStmt:
+    """Return ``for var in range(extent): body`` with `var` in the lanes of vectors.
+
+    Whole vectors run first, then one masked vector for the rest; if `masked`, all are.
+    """
+    fixed = static_value(extent)
+    lanes = lanes_for(ctx, body, fixed)
+    kind = str(var.dtype)
+    step = number(lanes, kind)
+    if fixed is not None:
+        whole, rest = divmod(fixed, lanes)
+        parts = []
+        if masked:
+            whole, rest = whole + (rest > 0), 0
+            count = (lambda base: number(fixed, kind) - base) if fixed % lanes else None
+            return _counted_vectors(ctx, body, var, lanes, number(whole, kind), count)
+        if whole:
+            parts.append(_counted_vectors(ctx, body, var, lanes, number(whole, kind), None))
+        if rest:
+            base = number(whole * lanes, kind)
+            parts.append(_one_vector(ctx, body, Lane(var, base, lanes, i32(rest))))
+        return seq(parts)
+    with ctx.statement() as statements:
+        total = ctx.keep_index(ctx.index(extent, kind))
+        if masked:
+            whole = tirx.floordiv(total + number(lanes - 1, kind), step)
+            loop = _counted_vectors(ctx, body, var, lanes, whole, lambda base: total - base)
+            return sequence(statements, loop)
+        whole = ctx.keep_index(tirx.floordiv(total, step))
+        main = _counted_vectors(ctx, body, var, lanes, whole, None)
+        base = ctx.keep_index(whole * step)
+        left = ctx.keep_index(total - base)
+        lane = Lane(var, base, lanes, tirx.Cast(prim("int32"), left))
+        tail = _one_vector(ctx, body, lane)
+    return sequence(statements, main, IfThenElse(left > number(0, kind), tail, None))
+
+
+def _counted_vectors(
+    ctx: Context, body: Stmt, var: Var, lanes: int, count: PrimExpr, left: Any
+) -> TirStmt:
+    """Return a loop over `count` vectors; ``left(base)`` tells how many lanes remain."""
+    kind = str(var.dtype)
+    if isinstance(count, IntImm) and count.value == 1:
+        base = number(0, kind)
+        lane = Lane(var, base, lanes, None if left is None else _as_count(left(base)))
+        return _one_vector(ctx, body, lane)
+    vector = TirVar("v", prim(kind))
+    base = vector * number(lanes, kind)
+    lane = Lane(var, base, lanes, None if left is None else _as_count(left(base)))
+    inner = _one_vector(ctx, body, lane)
+    return TirFor(vector, number(0, kind), count, ForKind.SERIAL, inner)
+
+
+def _as_count(value: PrimExpr) -> PrimExpr:
+    return value if scalar_name(value) == "int32" else tirx.Cast(prim("int32"), value)
+
+
+def _one_vector(ctx: Context, body: Stmt, lane: Lane) -> TirStmt:
+    outer_lane, outer_vectors = ctx.lane, ctx.vectors
+    ctx.lane = lane
+    try:
+        with ctx.scope():
+            return _vector_stmt(ctx, body)
+    finally:
+        ctx.lane, ctx.vectors = outer_lane, outer_vectors
+
+
+def _vector_stmt(ctx: Context, stmt: Stmt) -> TirStmt:
+    match stmt:
+        case Seq(body=body):
+            with ctx.scope():
+                return seq([_vector_stmt(ctx, s) for s in body])
+        case Let(var=var, value=value):
+            return _let(ctx, var, value)
+        case AnnotateSafeValue(buffer=buffer, value=value):
+            ctx.safe[buffer] = value
+            return seq()
+        case Store():
+            with ctx.statement() as statements:
+                last = vector_store(ctx, stmt)
+            return sequence(statements, last)
+        case If(cond=cond) if not varies(ctx, cond):
+            with ctx.statement() as statements:
+                test = ctx.value(cond)
+                then = _vector_stmt(ctx, stmt.then)
+                otherwise = None
+                if stmt.otherwise is not None:
+                    otherwise = _vector_stmt(ctx, stmt.otherwise)
+            return sequence(statements, IfThenElse(test, then, otherwise))
+        case For() if not any(varies(ctx, e) for e in (stmt.start, stmt.stop, stmt.step)):
+            return _inner_loop(ctx, stmt)
+    raise NotVectorisable(f"{type(stmt).__name__} differs between lanes")
+
+
+def _inner_loop(ctx: Context, stmt: For) -> TirStmt:
+    if static_value(stmt.step) != 1:
+        raise NotVectorisable("an inner loop counts in steps")
+    with ctx.statement() as statements:
+        kind = str(stmt.var.dtype)
+        start, stop = ctx.index(stmt.start, kind), ctx.index(stmt.stop, kind)
+        loop = counted(ctx, stmt, start, stop, lambda: _vector_stmt(ctx, stmt.body))
+    return sequence(statements, loop)
+
+
+def _let(ctx: Context, var: Var, value: Expr) -> TirStmt:
+    with ctx.statement() as statements:
+        computed = ctx.value(value)
+        if lanes_of(computed) > 1:
+            ctx.vectors = ctx.vectors | {var}
+        is_bool = scalar_name(computed) == "bool"
+        ctx.vars[var] = computed if is_bool else ctx.keep(computed, var.name)
+    ctx.env = ctx.env.with_let(var, value)
+    return sequence(statements)

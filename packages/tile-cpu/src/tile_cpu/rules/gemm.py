@@ -25,6 +25,26 @@ from tile_cpu.rules.gemm_dtypes import unsupported_product
 
 def lower_blocked_gemm(op: BlockedGemm, ctx: Context) -> Stmt:
     """Return a block of a product over all of K, read from and written to global memory."""
+    with ctx.statement() as before:
+        product = _block_product(op, ctx)
+    return seq(before, product)
+
+
+def lower_gemm(op: Gemm, ctx: Context) -> Stmt:
+    """Return the product of two tiles in scratch."""
+    with ctx.statement() as before:
+        product = _tile_product(op, ctx, op.b.buffer.rank - 2)
+    return seq(before, product)
+
+
+def lower_streamed_gemm(op: StreamedGemm, ctx: Context) -> Stmt:
+    """Return the product of a tile in scratch with one packed from global memory."""
+    with ctx.statement() as before:
+        product = _tile_product(op, ctx, op.b_rows)
+    return seq(before, product)
+
+
+def _block_product(op: BlockedGemm, ctx: Context) -> Stmt:
     from tile_cpu.gemm.macro import emit_blocked_gemm, plan_gemm
     from tile_cpu.gemm.operands import Extent, start_from, store_to
 
@@ -65,84 +85,93 @@ def lower_blocked_gemm(op: BlockedGemm, ctx: Context) -> Stmt:
     )
 
 
-def lower_gemm(op: Gemm, ctx: Context) -> Stmt:
-    """Return the product of two tiles in scratch."""
-    return _tile_product(op, ctx, op.b.buffer.rank - 2)
-
-
-def lower_streamed_gemm(op: StreamedGemm, ctx: Context) -> Stmt:
-    """Return the product of a tile in scratch with one packed from global memory."""
-    return _tile_product(op, ctx, op.b_rows)
-
-
 def _tile_product(op: Gemm | StreamedGemm, ctx: Context, b_rows: int) -> Stmt:
     from tile_cpu.gemm.kernel import choose_kernel
-    from tile_cpu.gemm.operands import (
-        DirectB,
-        Extent,
-        GemmSpec,
-        OperandA,
-        copied_a,
-        packed_b,
-        start_from,
-        store_to,
-    )
-    from tile_cpu.gemm.packing import emit_copy_rows, emit_pack_b
+    from tile_cpu.gemm.operands import Extent, GemmSpec, store_to
     from tile_cpu.gemm.shape import choose_tile
     from tile_cpu.gemm.tile import emit_tile_gemm
 
-    m, n, k = _extents(op, b_rows)
-    names = [element_name(r) for r in (op.a, op.b, op.c)]
-    kernel = choose_kernel(ctx.machine, *names)
+    m, n, k = _extents(op)
+    kernel = choose_kernel(ctx.machine, *(element_name(r) for r in (op.a, op.b, op.c)))
     spec = GemmSpec(ctx.machine, kernel, choose_tile(ctx.machine, kernel, m, n))
-    a = matrix_of(ctx, op.a, op.a.buffer.rank - 2)
-    b = matrix_of(ctx, op.b, b_rows)
-    c = matrix_of(ctx, op.c, op.c.buffer.rank - 2)
-    statements: list[Any] = []
-
-    row_operand: Any = OperandA(a)
-    whole_groups = k % kernel.group == 0 and names[0] == kernel.a_dtype
-    if op.transpose_a or kernel.flip_a or not whole_groups:
-        row_operand, room = copied_a(spec, m, k, k_major=op.transpose_a)
-        statements += room
-        statements.append(emit_copy_rows(spec, a, row_operand, m, k, transposed=op.transpose_a))
-
     last = op.b.buffer.rank - 1
     k_valid = valid_extent(ctx, op.b, last if op.transpose_b else b_rows)
     n_valid = valid_extent(ctx, op.b, b_rows if op.transpose_b else last)
-    column_operand: Any
-    if kernel.group == 1 and not op.transpose_b and k_valid is None and n_valid is None:
-        column_operand = DirectB(b)
-    else:
-        column_operand, room = packed_b(spec, k, n)
-        statements += room
-        statements.append(
-            emit_pack_b(
-                spec,
-                b,
-                column_operand,
-                k,
-                n,
-                transposed=op.transpose_b,
-                k_valid=k_valid,
-                n_valid=n_valid,
-            )
-        )
-    start: Any = start_from(c, kernel)
-    clears = isinstance(op.clear, Const) and bool(op.clear.value)
-    if clears and n_valid is not None:
-        statements.append(zero_matrix(c, m, n, kernel.lanes))  # columns that do not exist too
-    elif clears:
-        start = None
-    elif not isinstance(op.clear, Const):
-        cleared = ctx.lower_stmt(If(op.clear, expand(Fill(op.c, const(0, op.c.buffer.dtype)))))
-        statements.insert(0, cleared)
+    c = matrix_of(ctx, op.c, op.c.buffer.rank - 2)
+    rows, prepare_a = _row_operand(op, ctx, spec, m, k)
+    columns, prepare_b = _column_operand(
+        op, ctx, spec, b_rows, Extent(m, n, k, None, n_valid, k_valid)
+    )
+    start, prepare_c = _start(op, ctx, spec, c, is_clipped=n_valid is not None)
     # What does not exist of B is zero: nothing to add.
     extent = Extent(m, n, k, None, n_valid, k_valid)
-    product = emit_tile_gemm(
-        spec, row_operand, column_operand, extent, start=start, finish=store_to(c)
+    product = emit_tile_gemm(spec, rows, columns, extent, start=start, finish=store_to(c))
+    return seq(prepare_c, prepare_a, prepare_b, product)
+
+
+def _row_operand(
+    op: Gemm | StreamedGemm, ctx: Context, spec: Any, m: int, k: int
+) -> tuple[Any, list[Stmt]]:
+    """Return A in the form the kernel reads, and what puts it into that form."""
+    from tile_cpu.gemm.operands import OperandA, copied_a
+    from tile_cpu.gemm.packing import emit_copy_rows
+    from tile_cpu.gemm.row_sums import emit_row_sums, row_sums
+
+    kernel = spec.kernel
+    statements: list[Stmt] = []
+    a = matrix_of(ctx, op.a, op.a.buffer.rank - 2)
+    operand = OperandA(a)
+    is_readable = k % kernel.group == 0 and (kernel.group == 1 or a.dtype == kernel.a_dtype)
+    if op.transpose_a or not is_readable:
+        operand, statements = copied_a(spec, m, k, k_major=op.transpose_a)
+        statements.append(emit_copy_rows(spec, a, operand, m, k, transposed=op.transpose_a))
+    if kernel.flip_b:
+        sums, room = row_sums(spec, m)
+        operand, add = emit_row_sums(spec, operand, sums, m, k)
+        statements += [*room, add]
+    return operand, statements
+
+
+def _column_operand(
+    op: Gemm | StreamedGemm, ctx: Context, spec: Any, b_rows: int, extent: Any
+) -> tuple[Any, list[Stmt]]:
+    """Return B in the form the kernel reads, and what puts it into that form."""
+    from tile_cpu.gemm.operands import DirectB, packed_b
+    from tile_cpu.gemm.packing import emit_pack_b
+
+    b = matrix_of(ctx, op.b, b_rows)
+    is_whole = extent.k_valid is None and extent.n_valid is None
+    if spec.kernel.group == 1 and not op.transpose_b and is_whole:
+        return DirectB(b), []
+    operand, statements = packed_b(spec, extent.k, extent.n)
+    pack = emit_pack_b(
+        spec,
+        b,
+        operand,
+        extent.k,
+        extent.n,
+        transposed=op.transpose_b,
+        k_valid=extent.k_valid,
+        n_valid=extent.n_valid,
     )
-    return seq(statements, product)
+    return operand, [*statements, pack]
+
+
+def _start(
+    op: Gemm | StreamedGemm, ctx: Context, spec: Any, c: Any, *, is_clipped: bool
+) -> tuple[Any, list[Stmt]]:
+    """Return what sums start from, and what must happen to C before."""
+    from tile_cpu.gemm.operands import start_from
+
+    if not isinstance(op.clear, Const):
+        fill = expand(Fill(op.c, const(0, op.c.buffer.dtype)))
+        return start_from(c, spec.kernel), [ctx.lower_stmt(If(op.clear, fill))]
+    if not op.clear.value:
+        return start_from(c, spec.kernel), []
+    if not is_clipped:
+        return None, []
+    m, n, _ = _extents(op)  # columns that do not exist are zero too
+    return start_from(c, spec.kernel), [zero_matrix(c, m, n, spec.kernel.lanes)]
 
 
 def zero_matrix(matrix: Any, m: int, n: int, lanes: int) -> Stmt:
@@ -160,7 +189,7 @@ def zero_matrix(matrix: Any, m: int, n: int, lanes: int) -> Stmt:
     return loop(m, row, name="i")
 
 
-def _extents(op: Gemm | StreamedGemm, b_rows: int) -> tuple[int, int, int]:
+def _extents(op: Gemm | StreamedGemm) -> tuple[int, int, int]:
     a, c = op.a.static_extents, op.c.static_extents
     if a is None or c is None:
         raise InternalError("a product has run-time extents", span=op.span)

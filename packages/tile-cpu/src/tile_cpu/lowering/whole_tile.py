@@ -1,0 +1,127 @@
+"""Whether all of a data-parallel loop stays inside the tensors it touches: one test, up front."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile_core.ir.arith import all_of, as_expr, binary, const
+from tile_core.ir.expr import BinaryOp, Expr, Load, Var
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import For, Let, Parallel, Store
+from tile_core.passes.linear import Linear
+from tile_core.passes.ranges import Env, prove_in_range
+from tile_core.tir.nodes import PrimExpr
+from tile_cpu.lowering.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Accesses that need no guard as long as some conditions hold.
+
+    Parameters
+    ----------
+    accesses
+        The loads and stores that are then in range everywhere in the loop.
+    conditions
+        On values known before the loop.
+    """
+
+    accesses: frozenset[Node]
+    conditions: tuple[Expr, ...]
+
+    @property
+    def certain(self) -> bool:
+        """Whether nothing has to hold."""
+        return not self.conditions
+
+    def emit(self, ctx: Context) -> PrimExpr:
+        """Return the conjunction of the conditions."""
+        together = all_of(list(self.conditions))
+        assert together is not None
+        return ctx.value(together)
+
+
+def whole_tile(ctx: Context, loop: Parallel) -> Whole:
+    """Return under which conditions the accesses of `loop` are all in range.
+
+    `ctx.env` knows the ranges of the loop's indices. Accesses whose index is not linear in
+    inner indices are left out: they stay guarded.
+    """
+    if not ctx.settings.guarded:
+        return Whole(frozenset(), ())
+    accesses: set[Node] = set()
+    conditions: dict[object, Expr] = {}
+    inner: list[Var] = list(loop.vars)
+    for node, env in _accesses(loop.body, ctx.env, inner):
+        needed = _conditions(node, env, inner)
+        if needed is not None:
+            accesses.add(node)
+            conditions.update(needed)
+    return Whole(frozenset(accesses), tuple(conditions.values()))
+
+
+def _accesses(stmt: Node, env: Env, inner: list[Var]) -> Iterator[tuple[Load | Store, Env]]:
+    """Yield global accesses with what is known there; inner loop indices join `inner`."""
+    known = env
+    match stmt:
+        case For(var=var, start=start, stop=stop):
+            inner.append(var)
+            known = env.with_loop(var, start, stop)
+        case Load(buffer=buffer) | Store(buffer=buffer) if buffer.scope.is_global:
+            yield stmt, env
+    for child in stmt.children():
+        yield from _accesses(child, known, inner)
+        if isinstance(child, Let):
+            known = known.with_let(child.var, child.value)
+
+
+def _conditions(node: Load | Store, env: Env, inner: list[Var]) -> dict[object, Expr] | None:
+    needed: dict[object, Expr] = {}
+    for at, extent in zip(node.indices, node.buffer.shape, strict=True):
+        if prove_in_range(at, extent, env):
+            continue
+        form = env.linear(at)
+        below = env.linear(extent) - form.plus(1)
+        for value in (form, below):
+            if env.is_natural(value):
+                continue
+            lowest = _lowest(value, env, inner)
+            if lowest is None:
+                return None
+            expr = _expression(lowest)
+            if expr is None:
+                return None
+            key = tuple(sorted((id(a), f) for _, f, a in lowest.parts())), lowest.constant
+            needed[key] = binary(BinaryOp.GE, expr, const(0, expr.dtype))
+    return needed
+
+
+def _lowest(value: Linear, env: Env, inner: list[Var]) -> Linear | None:
+    """Return the smallest value over all inner indices, in terms of what is outside."""
+    for var in reversed(inner):
+        factor = value.terms.get(var)
+        if factor is None:
+            continue
+        bound = env.bounds_of[var]
+        end = bound.low if factor > 0 else bound.high
+        if end is None:
+            return None
+        value = value.replaced(var, end)
+    mentioned = set(inner)
+    for _, _, atom in value.parts():
+        if any((isinstance(n, Var) and n in mentioned) or isinstance(n, Load) for n in walk(atom)):
+            return None
+    return value
+
+
+def _expression(form: Linear) -> Expr | None:
+    """Return a linear form as an expression; None if it has fractions."""
+    total: Expr = as_expr(0)
+    if form.constant.denominator != 1:
+        return None
+    for _, factor, atom in form.parts():
+        if factor.denominator != 1:
+            return None
+        total = total + atom * int(factor)
+    return total + int(form.constant)
