@@ -228,6 +228,44 @@ def test_tuple_targets_nest_and_chains_share_one_value():
     ]
 
 
+def test_lists_of_new_variables_keep_them():
+    @T.prim_func
+    def f(A: T.Tensor((8,), "int32")):
+        with T.Kernel(1) as bx:
+            group, n = [T.alloc_var("int32"), T.alloc_var("int32")], 2
+            group[0][0] = 3
+            both = chained = (T.alloc_var("int32"), n)
+            A[0] = group[0] + both[1]
+            if (w := A[1]) > 0:
+                A[2] = w
+
+    assert body(f)[-5:] == [
+        "alloc var_2: local.var int32[1]",
+        "A[0] = var[0] + 2",
+        "let w: int32 = A[1]",
+        "if w > 0:",
+        "  A[2] = w",
+    ]
+
+
+def test_numpy_numbers_are_numbers():
+    np = pytest.importorskip("numpy")
+
+    @T.prim_func
+    def f(A: T.Tensor((8,), "int32")):
+        with T.Kernel(np.int64(4)) as bx:
+            if np.bool_(True):
+                A[np.int32(3)] = np.int8(5) + bx
+            for i in range(np.int64(2)):
+                A[i] = np.float32(2.0)
+
+    assert body(f) == [
+        "A[3] = 5 + bx",
+        "for i: int32 in range(0, 2, 1) serial:",
+        "  A[i] = 2",
+    ]
+
+
 @pytest.mark.parametrize("block", ["if A[0] > 0:", "for i in range(4):", "while A[0] > 0:"])
 def test_a_name_is_gone_after_the_block_that_bound_it(block, kernel_from):
     with pytest.raises(ScopeError, match=r"'x' is used outside the (if|for|while) block") as caught:
@@ -326,6 +364,8 @@ def test_unbound_and_undefined_names(kernel_from):
         ("global A2", FrontendError, "`global`"),
         ("x = A + 1", TypeError, "the whole buffer 'A'"),
         ("A[0] = A", TypeError, "the whole buffer 'A'"),
+        ("x = A == 1", TypeError, "the whole buffer 'A'"),
+        ("x = 1 != A[0:2]", TypeError, "a region of the buffer 'A'"),
         ("n.y, n[0] = 1, 2", FrontendError, "attribute"),
     ],
 )

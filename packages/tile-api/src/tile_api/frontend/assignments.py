@@ -120,14 +120,17 @@ class Assignments(ActivationBase):
         """Return the one right-hand side of a chained assignment."""
         return Held(value) if isinstance(value, VarHandle) and not value.claimed else value
 
-    def item(self, wanted: None, value: Any, name: str) -> Any:
-        """Return an element of a tuple or list display, with the value that it has now."""
+    def item(self, wanted: None, value: Any, name: str | None) -> Any:
+        """Return an element of a tuple or list display, with the value that it has now.
+
+        `name` is the name it will be bound to, or None if it goes elsewhere.
+        """
         if isinstance(value, VarHandle):
             if not value.claimed:
-                return Held(value)
-            return self.freeze(name, value.__tile_expr__())
+                return value if name is None else Held(value)
+            return self.freeze(name or "value", value.__tile_expr__())
         if isinstance(value, Expr) and not is_pure(value):
-            return self.freeze(name, value)
+            return self.freeze(name or "value", value)
         return value
 
     def put(self, number: int, target: Any, index: Any, value: Any) -> None:

@@ -46,12 +46,18 @@ def condition(builder: Builder, value: Any, where: str) -> bool | Expr:
     if isinstance(value, (Expr, VarHandle)):
         expr = arith.truth(value)
         return bool(expr.value) if isinstance(expr, Const) else expr
-    if value is not None and not isinstance(value, (bool, int, float)):
+    plain = value is None or isinstance(value, (bool, int, float)) or is_number(value)
+    if not plain:
         builder.warn(
             f"the condition of {where} is a Python {type(value).__name__}; its truth value is "
             "taken once, while the kernel is traced"
         )
     return bool(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether `value` is a number of another library, such as a NumPy scalar."""
+    return getattr(value, "shape", None) == () and hasattr(value, "item")
 
 
 def has_effect(expr: Expr) -> bool:

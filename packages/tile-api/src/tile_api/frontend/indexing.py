@@ -86,7 +86,7 @@ def _number(buffer: Buffer, axis: int, part: Any) -> Extent:
     if isinstance(part, int):
         return part
     if not isinstance(part, Expr) and not hasattr(part, "__tile_expr__"):
-        if hasattr(part, "__index__") and not hasattr(part, "shape"):
+        if hasattr(part, "__index__") and getattr(part, "shape", ()) == ():
             return int(part.__index__())
         raise _not_integer(buffer, axis, f"{type(part).__name__} {part!r}")
     expr = arith.as_expr(part)

@@ -106,7 +106,7 @@ class _BoundMacro:
 
 def _references(function: Callable[..., Any]) -> frozenset[str]:
     """Return the parameters annotated with `T.Ref` (or, as in old code, `T.Var`)."""
-    from tile_core.ir.expr import Var
+    from tile_api.language.symbols import Var
 
     raw = dict(getattr(function, "__annotations__", {}))
     if any(isinstance(a, str) for a in raw.values()):

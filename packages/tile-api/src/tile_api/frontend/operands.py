@@ -126,6 +126,19 @@ class Operands(ActivationBase):
             )
         return as_value(value)
 
+    def equal(self, symbol: str, left: Any, right: Any) -> Any:
+        """Return ``left == right`` or ``left != right``.
+
+        Raises
+        ------
+        FrontendTypeError
+            If a whole buffer is compared with a value: Python would call them different.
+        """
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, (BufferValue, Region)) and isinstance(other, (int, float, Expr)):
+                as_value(one)
+        return self._compare_two(symbol, left, right)
+
     def compare(self, first: Thunk, *rest: tuple[str, Thunk]) -> Any:
         """Return ``a < b < c``: neighbours are compared, and each operand is read once."""
         values = [first()]

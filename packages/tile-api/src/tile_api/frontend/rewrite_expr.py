@@ -142,9 +142,12 @@ class ExpressionRewriter(ast.NodeTransformer):
         return state_call("ternary", node, *(self._operand(p) for p in parts))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """Route chained comparisons."""
+        """Route chained comparisons, and those that Python would decide by itself."""
         if len(node.ops) == 1:
             self.generic_visit(node)
+            if isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+                symbol = constant(_COMPARE[type(node.ops[0])], node)
+                return state_call("equal", node, symbol, node.left, node.comparators[0])
             return node
         rest: list[ast.expr] = []
         for op, operand in zip(node.ops, node.comparators, strict=True):
@@ -154,7 +157,14 @@ class ExpressionRewriter(ast.NodeTransformer):
         return state_call("compare", node, self._operand(node.left), *rest)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Route calls."""
+        """Route calls; `breakpoint()` takes along what the user can see."""
+        is_name = isinstance(node.func, ast.Name) and node.func.id not in self.locals
+        if is_name and ast.unparse(node) == "breakpoint()":
+            names = sorted(self.locals)
+            keys: list[ast.expr | None] = [constant(name, node) for name in names]
+            values: list[ast.expr] = [load_name(name, node) for name in names]
+            seen = ast.copy_location(ast.Dict(keys=keys, values=values), node)
+            return state_call("stop_here", node, self.mark(node), seen)
         return self.call(node, "call")
 
     def call(self, node: ast.Call, method: str) -> ast.expr:

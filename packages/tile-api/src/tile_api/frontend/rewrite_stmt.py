@@ -151,7 +151,7 @@ class StatementRewriter:
             return self._held(node, target)
         name = target.id if isinstance(target, ast.Name) else None
         want = state_call("want", node, constant(name, node))
-        return state_call("item", node, want, self._value(node), constant(name or "value", node))
+        return state_call("item", node, want, self._value(node), constant(name, node))
 
     def _bind(self, target: ast.Name, value: ast.expr, like: ast.AST) -> ast.stmt:
         old = load_name(target.id, target)

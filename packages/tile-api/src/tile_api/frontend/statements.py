@@ -10,7 +10,10 @@ from tile_api.frontend.builder import current
 from tile_api.frontend.control import Control
 from tile_api.frontend.operands import Operands
 from tile_api.frontend.source import SpanTable
-from tile_api.frontend.values import BufferValue
+from tile_api.frontend.values import BufferValue, VarHandle, as_value
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Expr
+from tile_core.ops.control import Breakpoint
 
 
 class Activation(Assignments, Operands, Control):
@@ -29,6 +32,17 @@ class Activation(Assignments, Operands, Control):
     def unreachable(self, keyword: str) -> None:
         """Warn about statements after a `break` or `continue`."""
         self.builder.warn(f"statements after {keyword!r} are never executed and are dropped")
+
+    def stop_here(self, number: int, names: dict[str, Any]) -> None:
+        """Emit a breakpoint that shows the tensors and scalars among the local `names`."""
+        self.at(number)
+        seen: dict[str, Expr | Buffer] = {}
+        for name, value in names.items():
+            if isinstance(value, BufferValue):
+                seen[name] = value.buffer
+            elif isinstance(value, (bool, int, float, Expr, VarHandle)):
+                seen[name] = as_value(value)
+        self.builder.emit(Breakpoint(tuple(seen), tuple(seen.values()), span=self.builder.span))
 
     def declare(self, name: str, old: Any, spec: Callable[[], Any]) -> Any:
         """Return the tensor that a bare annotation in an eager body declares."""

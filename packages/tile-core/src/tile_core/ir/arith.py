@@ -58,6 +58,8 @@ def as_expr(value: Any, like: DType | None = None) -> Expr:
     if hasattr(value, "__tile_expr__"):
         converted: Expr = value.__tile_expr__()
         return converted
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()  # a NumPy scalar
     if isinstance(value, bool):
         return const(value)
     if isinstance(value, int) or (hasattr(value, "__index__") and not hasattr(value, "shape")):
