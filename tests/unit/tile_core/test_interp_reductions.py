@@ -54,8 +54,8 @@ def test_reduce(kind, expected, dtype):
     np.testing.assert_array_equal(out, expected(x))
     again = old.copy()
     run(kernel([a, b], 1, lambda bx: reduce(kind, a, b, 1, clear=False)), x, again)
-    both = expected(np.concatenate([x, old[:, None]], axis=1))
-    np.testing.assert_array_equal(again, both)
+    meet = {"max": np.maximum, "absmax": np.maximum, "min": np.minimum}.get(kind, np.add)
+    np.testing.assert_array_equal(again, meet(expected(x), old))
 
 
 def test_reduce_bits_and_kept_dimension():

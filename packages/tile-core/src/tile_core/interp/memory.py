@@ -156,7 +156,8 @@ def of_array(name: str, array: Array, granule: int, *, initialised: bool) -> Sto
     item = array.dtype.itemsize
     reach = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
     span = 0 if 0 in array.shape else reach // item + 1
-    flat = np.lib.stride_tricks.as_strided(array, (span,), (item,), writeable=array.flags.writeable)
+    plain = array.view(np.dtype(f"u{item}"))  # NumPy cannot rebuild types it does not know
+    flat = np.lib.stride_tricks.as_strided(plain, (span,), (item,), writeable=array.flags.writeable)
     storage = Storage(name, flat.view(np.uint8), granule, is_global=True)
     if not initialised:
         storage.written = np.zeros(storage.granules, np.bool_)

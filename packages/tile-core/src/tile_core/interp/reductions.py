@@ -68,8 +68,6 @@ def reduce(op: Reduce, lanes: Lanes) -> None:
     if not op.clear:
         regions.require_known(where, lanes, op)
         old = decode(regions.read_stored(where, lanes, op), dtype)
-        if op.kind.takes_magnitudes:
-            old = settle(np.abs(old), dtype)
         total = ufunc(total, _wide(old, dtype))
     regions.write_stored(where, encode(_narrow(total, dtype), dtype), lanes, op)
 

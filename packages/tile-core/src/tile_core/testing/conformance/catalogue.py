@@ -1,0 +1,20 @@
+"""Every case of the contract."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tile_core.errors import InternalError
+from tile_core.testing.conformance import control, copies, elementwise, products, reductions
+from tile_core.testing.conformance.case import Case
+
+FAMILIES = (copies, products, elementwise, reductions, control)
+
+
+def all_cases() -> list[Case]:
+    """Return every case, in a stable order, with unique names."""
+    found = [case for family in FAMILIES for case in family.cases()]
+    twice = [name for name, count in Counter(c.name for c in found).items() if count > 1]
+    if twice:
+        raise InternalError(f"conformance cases of one name: {twice}")
+    return found

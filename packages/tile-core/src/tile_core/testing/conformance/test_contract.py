@@ -1,0 +1,16 @@
+"""The contract as tests of one backend, chosen with ``--tile-backend``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tile_core.plugins.host import installed_plugins
+from tile_core.testing.conformance.case import Case
+from tile_core.testing.conformance.catalogue import all_cases
+from tile_core.testing.oracle import runner
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
+def test_contract(case: Case, tile_backend: str) -> None:
+    """The backend gives what NumPy expects."""
+    case.check(runner(tile_backend, installed_plugins()))
