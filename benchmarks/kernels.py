@@ -75,9 +75,8 @@ def attention(heads, tokens, dim, dtype, block_M=128, block_N=128, causal=False)
             T.fill(logsum, 0)
             T.fill(scores_max, -T.infinity("float32"))
             steps = T.ceildiv(tokens, block_N)
-            if causal:
-                steps = T.min(steps, T.ceildiv((bx + 1) * block_M, block_N))
-            for k in T.Pipelined(steps, num_stages=2):
+            reach = T.min(steps, T.ceildiv((bx + 1) * block_M, block_N)) if causal else steps
+            for k in T.Pipelined(reach, num_stages=2):
                 T.copy(K[bz, by, k * block_N : (k + 1) * block_N, :], K_shared)
                 if causal:
                     for i, j in T.Parallel(block_M, block_N):

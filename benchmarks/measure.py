@@ -23,12 +23,20 @@ def set_threads(count: int) -> None:
     set_num_threads(count)
 
 
-def median_ms(runs: Mapping[str, Run], seconds: float = 1.0) -> dict[str, float]:
+def median_ms(runs: Mapping[str, Run], threads: int, seconds: float = 1.0) -> dict[str, float]:
     """Return each run's median milliseconds; all take turns, so drift is shared.
 
     One visit times a run several times in a row after one untimed call, as in steady use.
+    With one thread the clock is that thread's own, which other processes do not disturb.
     """
-    once = {name: _timed(run) + _timed(run) for name, run in runs.items()}
+    clock = time.thread_time if threads == 1 else time.perf_counter
+
+    def timed(run: Run) -> float:
+        start = clock()
+        run()
+        return clock() - start
+
+    once = {name: timed(run) + timed(run) for name, run in runs.items()}
     per_visit = {name: max(1, min(20, int(0.02 / (t / 2 + 1e-9)))) for name, t in once.items()}
     times: dict[str, list[float]] = {name: [] for name in runs}
     deadline, rounds = time.perf_counter() + seconds, 0
@@ -36,14 +44,8 @@ def median_ms(runs: Mapping[str, Run], seconds: float = 1.0) -> dict[str, float]
         rounds += 1
         for name, run in runs.items():
             run()
-            times[name] += [_timed(run) for _ in range(per_visit[name])]
+            times[name] += [timed(run) for _ in range(per_visit[name])]
     return {name: statistics.median(found) * 1e3 for name, found in times.items()}
-
-
-def _timed(run: Run) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def measure(
     pa, pb = (a.float(), b.float()) if dtype == "float16" else (a, b)
     flip = {True: lambda x: x.T, False: lambda x: x}
     runs = {"ours": raw, **_peers(pa, pb, flip[trans_a], flip[trans_b], dtype == "float32")}
-    times = median_ms(runs, 0.6 if m * n * k < 2**33 else 3.0)
+    times = median_ms(runs, threads, 0.6 if m * n * k < 2**33 else 3.0)
     ours = times.pop("ours")
     return Row(name, threads, ours, times, 2 * m * n * k / 1e9, peak * threads, bar)
 

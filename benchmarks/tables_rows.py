@@ -41,7 +41,8 @@ def attention_rows(peaks: Mapping[str, float]) -> Iterator[Row]:
                         {
                             "ours": run,
                             "torch": lambda: sdpa(q, k, v, is_causal=causal),  # noqa: B023
-                        }
+                        },
+                        threads,
                     )
                     flops = 4 * 8 * tokens**2 * dim * (0.5 if causal else 1) / 1e9
                     peak = peaks[dtype] * threads
@@ -62,7 +63,7 @@ def _one(
     for threads in range(1, cores() + 1):
         set_threads(threads)
         run = kernel.raw(*inputs, torch.empty_like(expected))
-        times = median_ms({"ours": run, "torch": lambda: reference(*inputs)})
+        times = median_ms({"ours": run, "torch": lambda: reference(*inputs)}, threads)
         yield Row(name, threads, times.pop("ours"), times, moved, 0.0, bar)
 
 
@@ -109,6 +110,6 @@ def elementwise(peaks: Mapping[str, float]) -> Iterator[Row]:
         kernel(*inputs, got)
         torch.testing.assert_close(got, reference(), rtol=1e-5, atol=1e-6)
         set_threads(1)
-        times = median_ms({"ours": kernel.raw(*inputs, got), "torch": reference})
+        times = median_ms({"ours": kernel.raw(*inputs, got), "torch": reference}, 1)
         moved = 4 * n * (len(inputs) + 1) / 1e9
         yield Row(f"{name} {n}", 1, times.pop("ours"), times, moved, bandwidth)
