@@ -11,7 +11,7 @@ from tile_api.frontend.control import Control
 from tile_api.frontend.operands import Operands
 from tile_api.frontend.source import SpanTable
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
-from tile_core.ir.buffer import Buffer
+from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ops.control import Breakpoint
 
@@ -38,7 +38,8 @@ class Activation(Assignments, Operands, Control):
         self.at(number)
         seen: dict[str, Expr | Buffer] = {}
         for name, value in names.items():
-            if isinstance(value, BufferValue):
+            is_variable = isinstance(value, VarHandle) and value.buffer.scope is Scope.VAR
+            if isinstance(value, BufferValue) or is_variable:
                 seen[name] = value.buffer
             elif isinstance(value, (bool, int, float, Expr, VarHandle)):
                 seen[name] = as_value(value)
