@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from tile_core.errors import InternalError
+from tile_cpu.llvm.text import function_text
 from tile_cpu.machine import Machine
 
 PREFIX = "tile_"
@@ -155,15 +155,17 @@ def definitions(names: Iterable[str], machine: Machine) -> str:
     wanted = sorted({name for name in names if name.startswith(PREFIX)})
     if not wanted:
         return ""
-    return "\n".join([*(_define(name, machine) for name in wanted), _attributes(machine)])
+    own = {name: _define(name, machine) for name in wanted}
+    rest = function_text([name for name, text in own.items() if text is None], machine)
+    return "\n".join([*(text for text in own.values() if text), rest, _attributes(machine)])
 
 
-def _define(name: str, machine: Machine) -> str:
+def _define(name: str, machine: Machine) -> str | None:
     for pattern, writer in _WRITERS:
         match = re.fullmatch(pattern, name)
         if match:
             return writer(match, machine)
-    raise InternalError(f"no LLVM text defines {name!r}")
+    return None
 
 
 def _attributes(machine: Machine) -> str:

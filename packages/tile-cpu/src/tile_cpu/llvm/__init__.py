@@ -1,0 +1,1 @@
+"""LLVM functions written by small Python programs: exact float semantics, no TVM algebra."""

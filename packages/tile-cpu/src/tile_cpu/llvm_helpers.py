@@ -1,0 +1,143 @@
+"""Memory accesses TIR has no words for, as expressions: masked, scattered, indivisible.
+
+Each calls an LLVM function by name; `tile_cpu.toolchain` sees the names in the kernel and links
+the definitions. Nothing needs to be collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tile_core.dtypes import dtype_of
+from tile_core.errors import InternalError
+from tile_core.tir.build import dtype_of_expr, extern, splat
+from tile_core.tir.nodes import BufferLoad, Evaluate, IntImm, PrimExpr, Stmt, TirBuffer, tirx
+from tile_cpu.llvm.atomics import ORDERS
+
+_ATOMIC_CODES = {
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float64": "f64",
+    **{f"int{n}": f"i{n}" for n in (8, 16, 32, 64)},
+    **{f"uint{n}": f"u{n}" for n in (8, 16, 32, 64)},
+}
+ATOMIC_OPERATIONS = frozenset(
+    ["add", "max", "min", "and", "or", "xor", "exchange", "load", "store"]
+)
+
+
+def address(buffer: TirBuffer, indices: Sequence[Any]) -> PrimExpr:
+    """Return the address of one element."""
+    return tirx.address_of(BufferLoad(buffer, list(indices)))
+
+
+def reinterpret(value: PrimExpr, dtype: str, lanes: int) -> PrimExpr:
+    """Return the bits of `value` as `lanes` elements of `dtype`."""
+    wanted = dtype if lanes == 1 else f"{dtype}x{lanes}"
+    return value if dtype_of_expr(value) == wanted else tirx.reinterpret(wanted, value)
+
+
+def masked_load(buffer: TirBuffer, indices: Sequence[Any], lanes: int, count: Any) -> PrimExpr:
+    """Load `lanes` >= 2 neighbours from `indices` on; from lane `count` (int32) on they are zero.
+
+    Memory of those lanes is not touched.
+    """
+    bits = _storage_bits(buffer)
+    name, result = f"tile_mload_i{bits}x{lanes}", f"int{bits}x{lanes}"
+    return reinterpret(
+        extern(result, name, address(buffer, indices), count), str(buffer.dtype), lanes
+    )
+
+
+def masked_store(
+    buffer: TirBuffer, indices: Sequence[Any], value: PrimExpr, lanes: int, count: Any
+) -> Stmt:
+    """Store the lanes of `value` before `count` (int32) from `indices` on; `lanes` >= 2."""
+    bits = _storage_bits(buffer)
+    raw = reinterpret(value, f"int{bits}", lanes)
+    name = f"tile_mstore_i{bits}x{lanes}"
+    return Evaluate(extern("int32", name, address(buffer, indices), count, raw))
+
+
+def gather(
+    buffer: TirBuffer, offsets: PrimExpr, lanes: int, mask: PrimExpr | None = None
+) -> PrimExpr:
+    """Load the elements of a flat `buffer` at `offsets`; zero where `mask` is not set.
+
+    Parameters
+    ----------
+    offsets
+        A vector of int32 or int64, in elements.
+    mask
+        A bool vector; None reads every lane. Lanes not set are not touched in memory.
+    """
+    bits = _storage_bits(buffer)
+    name = f"tile_gather_i{bits}_{_offset_code(offsets)}x{lanes}"
+    start = address(buffer, [IntImm("int32", 0)])
+    raw = extern(f"int{bits}x{lanes}", name, start, offsets, _mask(mask, lanes))
+    return reinterpret(raw, str(buffer.dtype), lanes)
+
+
+def scatter(
+    buffer: TirBuffer,
+    offsets: PrimExpr,
+    value: PrimExpr,
+    lanes: int,
+    mask: PrimExpr | None = None,
+) -> Stmt:
+    """Store lanes of `value` to the elements of a flat `buffer` at `offsets`, where `mask` is set.
+
+    Of lanes with one offset the last wins.
+    """
+    bits = _storage_bits(buffer)
+    name = f"tile_scatter_i{bits}_{_offset_code(offsets)}x{lanes}"
+    start = address(buffer, [IntImm("int32", 0)])
+    raw = reinterpret(value, f"int{bits}", lanes)
+    return Evaluate(extern("int32", name, start, offsets, raw, _mask(mask, lanes)))
+
+
+def atomic(
+    operation: str,
+    buffer: TirBuffer,
+    indices: Sequence[Any],
+    value: PrimExpr | None = None,
+    order: str = "relaxed",
+) -> PrimExpr:
+    """Update one element indivisibly and return what it held before.
+
+    Parameters
+    ----------
+    operation
+        ``add``, ``max``, ``min`` (floats: a NaN loses), ``and``, ``or``, ``xor`` (integers),
+        ``exchange``, ``store``, or ``load``, which takes no `value`.
+    order
+        ``relaxed``, ``consume``, ``acquire``, ``release``, ``acq_rel`` or ``seq_cst``.
+
+    Raises
+    ------
+    InternalError
+        If the operation, order or element type has no atomic.
+    """
+    dtype = str(buffer.dtype)
+    code = _ATOMIC_CODES.get(dtype)
+    bitwise = operation in ("and", "or", "xor") and "float" in dtype
+    if code is None or operation not in ATOMIC_OPERATIONS or order not in ORDERS or bitwise:
+        raise InternalError(f"no atomic {operation!r} ({order}) of {dtype}")
+    carrier = "uint16" if dtype == "bfloat16" else dtype
+    given = tirx.const(0, carrier) if value is None else reinterpret(value, carrier, 1)
+    name = f"tile_atomic_{operation}_{code}_{order}"
+    return reinterpret(extern(carrier, name, address(buffer, indices), given), dtype, 1)
+
+
+def _storage_bits(buffer: TirBuffer) -> int:
+    return dtype_of(str(buffer.dtype)).bits
+
+
+def _offset_code(offsets: PrimExpr) -> str:
+    return "o64" if dtype_of_expr(offsets).startswith("int64") else "o32"
+
+
+def _mask(mask: PrimExpr | None, lanes: int) -> PrimExpr:
+    return splat(IntImm("bool", 1), lanes) if mask is None else mask

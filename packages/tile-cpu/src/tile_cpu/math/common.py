@@ -1,0 +1,88 @@
+"""What the families of functions share: clamping, scaling by powers of two, doing it in double."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from tile_cpu.llvm.builder import Function, Type, Value
+
+NAN = math.nan
+INF = math.inf
+LN2 = math.log(2.0)
+# Adding it to |x| < 2**22 (2**51) leaves the rounded x in the low bits of the sum.
+ROUNDER_SINGLE = 1.5 * 2.0**23
+ROUNDER_DOUBLE = 1.5 * 2.0**52
+
+Unary = Callable[[Function, Value], Value]
+
+
+def clamp(x: Value, low: float, high: float) -> Value:
+    """Return `x` limited to [low, high]; NaN stays NaN."""
+    x = x.gt(high).where(high, x)
+    return x.lt(low).where(low, x)
+
+
+def keep_zero(x: Value, result: Value) -> Value:
+    """Return `result`, but `x` itself where that is a zero: odd functions keep its sign."""
+    return x.eq(0.0).where(x, result)
+
+
+def in_double(fn: Function, body: Callable[..., Value], *args: Value) -> Value:
+    """Compute ``body(fn, *args)`` in double and round to single once."""
+    return body(fn, *(a.to("double") for a in args)).to("float")
+
+
+def library(name: str) -> Callable[..., Value]:
+    """Return a function that calls the C library's `name`, lane after lane."""
+
+    def run(fn: Function, *args: Value) -> Value:
+        return fn.each_lane(lambda *xs: fn.outside(name, *xs), *args)
+
+    return run
+
+
+def rounder(fn: Function, kind: Type) -> Value:
+    """Return the constant that rounds what it is added to."""
+    return fn.constant(ROUNDER_SINGLE if kind.bits == 32 else ROUNDER_DOUBLE, kind)
+
+
+def nearest(fn: Function, x: Value, factor: float = 1.0) -> tuple[Value, Value]:
+    """Return ``round(x * factor)`` as a float, and as an integer (only its low bits count)."""
+    magic = rounder(fn, x.type)
+    shifted = fn.mad(x, factor, magic) if factor != 1.0 else x + magic
+    return shifted - magic, shifted.bits()
+
+
+def power_of_two(fn: Function, exponent: Value, scalar: str) -> Value:
+    """Return ``2**exponent`` for an integer exponent in the normal range of `scalar`."""
+    mantissa, bias = (23, 127) if scalar == "float" else (52, 1023)
+    return (exponent + bias).shl(mantissa).bitcast(exponent.type.of(scalar))
+
+
+def scale(fn: Function, x: Value, n: Value, shifted: Value) -> Value:
+    """Return ``x * 2**n`` in single, rounding once where that is denormal.
+
+    `n` is a whole number, |n| < 200, and `shifted` the bits `nearest` returned with it.
+    """
+    native = _scalef(fn, x, n)
+    if native is not None:
+        return native
+    exponent = shifted - ROUNDER_SINGLE_BITS
+    half = exponent.ashr(1)
+    return x * power_of_two(fn, half, "float") * power_of_two(fn, exponent - half, "float")
+
+
+ROUNDER_SINGLE_BITS = 0x4B400000
+
+
+def _scalef(fn: Function, x: Value, n: Value) -> Value | None:
+    lanes, kind = x.type.lanes, x.type
+    if lanes == 16 and fn.machine.has("avx512f"):
+        zero = fn.constant(0.0, kind)
+        return fn.call("llvm.x86.avx512.mask.scalef.ps.512", kind, x, n, zero, "i16 -1", "i32 4")
+    if lanes in (4, 8) and fn.machine.has("avx512f", "avx512vl"):
+        zero = fn.constant(0.0, kind)
+        name = f"llvm.x86.avx512.mask.scalef.ps.{32 * lanes}"
+        return fn.call(name, kind, x, n, zero, "i8 -1")
+    return None

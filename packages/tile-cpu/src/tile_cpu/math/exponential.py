@@ -1,0 +1,143 @@
+"""exp, exp2, exp10, expm1, sigmoid: reduction to |r| <= ln(2)/2, a polynomial, a power of two."""
+
+from __future__ import annotations
+
+import math
+
+from tile_cpu.llvm.builder import Function, Value
+from tile_cpu.math.common import (
+    LN2,
+    clamp,
+    in_double,
+    keep_zero,
+    library,
+    nearest,
+    power_of_two,
+    scale,
+)
+
+# (exp(r) - 1 - r) / r**2 on |r| <= ln(2)/2; absolute errors 7e-8 and 1e-16.
+_EXP = (
+    0.5,
+    0.16666577756404877,
+    0.041666556149721146,
+    0.008363173343241215,
+    0.0013926175888627768,
+)
+_EXP_DOUBLE = (
+    0.5,
+    0.16666666666666669,
+    0.041666666666624164,
+    0.008333333333330065,
+    0.0013888888917196719,
+    0.00019841269863040545,
+    2.4801521322368692e-05,
+    2.7557268480310024e-06,
+    2.7620075879983367e-07,
+    2.5100375832561234e-08,
+)
+# (2**f - 1) / f on |f| <= 1/2; absolute error 1.4e-8.
+_EXP2 = (
+    0.6931471824645996,
+    0.24022650718688965,
+    0.055503569543361664,
+    0.009618083015084267,
+    0.0013390863314270973,
+    0.00015453163359779865,
+)
+# Beyond these the result is 0 or inf whatever the rest of x.
+_LOWEST_EXP2, _HIGHEST_EXP2 = -151.0, 129.0
+_LOWEST_EXP, _HIGHEST_EXP = -105.0, 89.0
+_LOWEST_EXP10, _HIGHEST_EXP10 = -45.6, 38.9
+_LOG2_E, _LOG2_10 = math.log2(math.e), math.log2(10.0)
+# Head and tail: head + tail carries twice the bits of a float.
+_LN2 = (0.693359375, -2.12194440054690583e-4)
+_LOG10_2 = (0.3010300099849701, -1.4320988897559699e-08)
+_LN10 = (2.3025851249694824, -3.197543673785701e-08)
+
+
+def exp2(fn: Function, x: Value) -> Value:
+    """Return ``2**x``."""
+    x = clamp(x, _LOWEST_EXP2, _HIGHEST_EXP2)
+    n, shifted = nearest(fn, x)
+    f = x - n
+    p = fn.mad(f, fn.polynomial(f, _EXP2), 1.0)
+    return scale(fn, p, n, shifted)
+
+
+def exp(fn: Function, x: Value) -> Value:
+    """Return ``e**x``."""
+    x = clamp(x, _LOWEST_EXP, _HIGHEST_EXP)
+    n, shifted = nearest(fn, x, _LOG2_E)
+    r = fn.mad(n, -_LN2[1], fn.mad(n, -_LN2[0], x))
+    p = fn.mad(r * r, fn.polynomial(r, _EXP), r) + 1.0
+    return scale(fn, p, n, shifted)
+
+
+def exp10(fn: Function, x: Value) -> Value:
+    """Return ``10**x``."""
+    x = clamp(x, _LOWEST_EXP10, _HIGHEST_EXP10)
+    if not fn.machine.has("fma"):
+        return in_double(fn, lambda f, wide: exp_wide(f, wide * math.log(10.0)), x)
+    n, shifted = nearest(fn, x, _LOG2_10)
+    r = fn.mad(n, -_LOG10_2[1], fn.mad(n, -_LOG10_2[0], x))
+    y = fn.fence(r * _LN10[0])
+    tail = fn.mad(r, _LN10[1], fn.mad(r, _LN10[0], -y))
+    p = (y + fn.mad(y * y, fn.polynomial(y, _EXP), tail)) + 1.0
+    return scale(fn, p, n, shifted)
+
+
+def sigmoid(fn: Function, x: Value) -> Value:
+    """Return ``1 / (1 + exp(-x))``, exact down to denormals on the negative side."""
+    small = exp(fn, -fn.abs(x))
+    one = fn.constant(1.0, x.type)
+    below = x.lt(0.0)
+    numerator = below.where(small, one)
+    whole = small + one
+    lost = small - (whole - one)
+    ratio = numerator / whole
+    # One step of Newton: all that is left is the error of `small` and one rounding.
+    inverse = below.where(one - ratio, ratio)
+    rest = fn.mad(-ratio, lost, fn.mad(-ratio, whole, numerator))
+    return fn.mad(rest, inverse, ratio)
+
+
+def sigmoid_double(fn: Function, x: Value) -> Value:
+    """Return ``1 / (1 + exp(-x))`` in double."""
+    small = library("exp")(fn, -fn.abs(x))
+    return x.lt(0.0).where(small, 1.0) / (small + 1.0)
+
+
+def exp10_double(fn: Function, x: Value) -> Value:
+    """Return ``10**x`` in double."""
+    return fn.each_lane(lambda each: fn.outside("pow", fn.constant(10.0, each.type), each), x)
+
+
+def split_exp(fn: Function, x: Value) -> tuple[Value, Value]:
+    """Return ``(m, s)`` with ``exp(x) = s*(1 + m)``, in double for |x| < 700, to 1e-16."""
+    n, shifted = nearest(fn, x, _LOG2_E)
+    r = fn.mad(n, -LN2, x) if not fn.machine.has("fma") else _reduced(fn, x, n)
+    m = r * fn.mad(r, fn.polynomial(r, _EXP_DOUBLE), 1.0)
+    return m, power_of_two(fn, shifted, "double")
+
+
+def _reduced(fn: Function, x: Value, n: Value) -> Value:
+    return fn.fma(n, -2.3190468138462996e-17, fn.fma(n, -LN2, x))
+
+
+def exp_wide(fn: Function, x: Value) -> Value:
+    """Return ``e**x`` in double for |x| < 700."""
+    m, s = split_exp(fn, x)
+    return fn.mad(s, m, s)
+
+
+def expm1_wide(fn: Function, x: Value) -> Value:
+    """Return ``e**x - 1`` in double for |x| < 700, also near 0; the sign of 0 is lost."""
+    m, s = split_exp(fn, x)
+    return fn.mad(s, m, s - 1.0)
+
+
+def expm1(fn: Function, x: Value) -> Value:
+    """Return ``e**x - 1`` without cancellation near 0."""
+    limited = clamp(x, _LOWEST_EXP, 90.0)
+    return keep_zero(x, in_double(fn, expm1_wide, limited))

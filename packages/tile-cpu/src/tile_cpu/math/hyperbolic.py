@@ -1,0 +1,83 @@
+"""tanh through exp or a polynomial; the other hyperbolic functions in double."""
+
+from __future__ import annotations
+
+from tile_cpu.llvm.builder import Function, Value
+from tile_cpu.math.common import INF, NAN, clamp, in_double, keep_zero
+from tile_cpu.math.exponential import exp, exp_wide, expm1_wide
+from tile_cpu.math.logarithm import log1p_wide
+
+# (tanh(x)/x - 1) / z in z = x**2, |x| <= 0.64; absolute error 7e-8.
+_TANH = (
+    -0.333333283662796,
+    0.13332599401474,
+    -0.05382600799202919,
+    0.02088334783911705,
+    -0.005937062669545412,
+)
+# tanh rounds to 1 above; sinh and cosh overflow single.
+_TANH_ONE, _SINH_OVERFLOW = 9.02, 90.0
+_TANH_SMALL = 0.625
+
+
+def tanh(fn: Function, x: Value) -> Value:
+    """Return the hyperbolic tangent."""
+    size = clamp(fn.abs(x), 0.0, _TANH_ONE)
+    z = size * size
+    near = keep_zero(x, fn.mad(x * z, fn.polynomial(z, _TANH), x))
+    far = 1.0 - 2.0 / (exp(fn, size + size) + 1.0)
+    return size.lt(_TANH_SMALL).where(near, fn.copysign(far, x))
+
+
+def _sinh_wide(fn: Function, x: Value) -> Value:
+    t = expm1_wide(fn, clamp(fn.abs(x), 0.0, _SINH_OVERFLOW))
+    return fn.copysign((t + t / (t + 1.0)) * 0.5, x)
+
+
+def _cosh_wide(fn: Function, x: Value) -> Value:
+    e = exp_wide(fn, clamp(fn.abs(x), 0.0, _SINH_OVERFLOW))
+    return (e + 1.0 / e) * 0.5
+
+
+def sinh(fn: Function, x: Value) -> Value:
+    """Return the hyperbolic sine."""
+    return in_double(fn, _sinh_wide, x)
+
+
+def cosh(fn: Function, x: Value) -> Value:
+    """Return the hyperbolic cosine."""
+    return in_double(fn, _cosh_wide, x)
+
+
+def _asinh_wide(fn: Function, x: Value) -> Value:
+    size = fn.abs(x)
+    square = size * size
+    root = fn.unary("sqrt", square + 1.0)
+    value = log1p_wide(fn, size + square / (root + 1.0))
+    return fn.copysign(size.eq(INF).where(size, value), x)
+
+
+def _acosh_wide(fn: Function, x: Value) -> Value:
+    over = x - 1.0
+    value = log1p_wide(fn, over + fn.unary("sqrt", over * (x + 1.0)))
+    return x.lt(1.0).where(NAN, value)
+
+
+def _atanh_wide(fn: Function, x: Value) -> Value:
+    size = fn.abs(x)
+    return fn.copysign(log1p_wide(fn, (size + size) / (1.0 - size)) * 0.5, x)
+
+
+def asinh(fn: Function, x: Value) -> Value:
+    """Return the inverse hyperbolic sine."""
+    return in_double(fn, _asinh_wide, x)
+
+
+def acosh(fn: Function, x: Value) -> Value:
+    """Return the inverse hyperbolic cosine; NaN below 1."""
+    return in_double(fn, _acosh_wide, x)
+
+
+def atanh(fn: Function, x: Value) -> Value:
+    """Return the inverse hyperbolic tangent; NaN outside [-1, 1]."""
+    return keep_zero(x, in_double(fn, _atanh_wide, x))

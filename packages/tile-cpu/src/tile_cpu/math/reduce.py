@@ -1,0 +1,94 @@
+"""Horizontal reductions: the lanes of one vector combined into a scalar, pairwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from tile_core.errors import InternalError
+from tile_core.tir.build import Temporaries, dtype_of_expr
+from tile_core.tir.nodes import PrimExpr, tirx
+from tile_cpu.llvm.builder import Function, Type, Value
+from tile_cpu.machine import Machine
+from tile_cpu.math import rounding
+
+_SYMBOL = re.compile(r"tile_reduce_(\w+)_([fiu]\d+)x(\d+)")
+_SCALARS = {"f16": "half", "f32": "float", "f64": "double"}
+Combine = Callable[[Function, Value, Value], Value]
+_FLOATS: dict[str, Combine] = {
+    "sum": lambda fn, a, b: a + b,
+    "prod": lambda fn, a, b: a * b,
+    "max": rounding.maximum,
+    "min": rounding.minimum,
+    "max_nan": rounding.maximum_or_nan,
+    "min_nan": rounding.minimum_or_nan,
+}
+_INTEGERS: dict[str, Combine] = {
+    "sum": lambda fn, a, b: a + b,
+    "prod": lambda fn, a, b: a * b,
+    "and": lambda fn, a, b: a & b,
+    "or": lambda fn, a, b: a | b,
+    "xor": lambda fn, a, b: a ^ b,
+}
+_SIGNED: dict[str, Combine] = {"max": rounding.maximum, "min": rounding.minimum}
+_UNSIGNED: dict[str, Combine] = {
+    "max": rounding.maximum_unsigned,
+    "min": rounding.minimum_unsigned,
+}
+_TABLES = {
+    "f": _FLOATS,
+    "i": {**_INTEGERS, **_SIGNED},
+    "u": {**_INTEGERS, **_UNSIGNED},
+}
+
+
+def horizontal(keep: Temporaries, vector: PrimExpr, kind: str, *, lanes: int) -> PrimExpr:
+    """Return one scalar made of all lanes: halves are combined until one lane is left.
+
+    Parameters
+    ----------
+    vector
+        float16, float32, float64 or integer lanes.
+    kind
+        ``sum``, ``prod``, ``max``, ``min`` (a NaN loses), ``max_nan``, ``min_nan`` (a NaN wins),
+        and for integers ``and``, ``or``, ``xor``.
+    lanes
+        Any number; one returns the value itself.
+
+    Raises
+    ------
+    InternalError
+        If the elements have no such reduction.
+    """
+    dtype = dtype_of_expr(vector).partition("x")[0]
+    code = {"float": "f", "int": "i", "uint": "u"}.get(dtype.rstrip("0123456789"), "")
+    if kind not in _TABLES.get(code, {}):
+        raise InternalError(f"no reduction {kind!r} of {dtype}")
+    if lanes == 1:
+        return vector
+    bits = dtype.lstrip("floatuin")
+    return keep(tirx.call_pure_extern(dtype, f"tile_reduce_{kind}_{code}{bits}x{lanes}", vector))
+
+
+def define(symbol: str, machine: Machine) -> Function | None:
+    """Return the LLVM function called `symbol`, or None if it is no reduction."""
+    match = _SYMBOL.fullmatch(symbol)
+    combine = _TABLES[match[2][0]].get(match[1]) if match else None
+    if match is None or combine is None:
+        return None
+    fn, code, lanes = Function(symbol, machine), match[2], int(match[3])
+    vector = fn.parameter(Type(_SCALARS.get(code, f"i{code[1:]}"), lanes))
+    if code == "f16":
+        vector = vector.to("float")
+    result = _fold(fn, vector, combine)
+    return fn.finish(result.to("half") if code == "f16" else result)
+
+
+def _fold(fn: Function, vector: Value, combine: Combine) -> Value:
+    lanes = vector.type.lanes
+    if lanes == 1:
+        return vector
+    half = lanes // 2
+    folded = combine(fn, vector.lanes(range(half)), vector.lanes(range(half, 2 * half)))
+    result = _fold(fn, folded, combine)
+    return combine(fn, result, vector.lanes([lanes - 1])) if lanes % 2 else result
