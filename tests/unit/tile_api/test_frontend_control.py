@@ -303,6 +303,23 @@ def test_block_indices_unpack_in_every_spelling():
     assert heads[2].endswith("in (16, 2, 1):")
 
 
+def test_a_launch_without_with_reaches_to_the_end_of_its_block():
+    @T.prim_func
+    def f(A: T.Tensor((8,), "int32")):
+        i = T.Kernel(8, threads=32)
+        if A[i] > 0:
+            A[i] = 1
+        A[i] = 2
+
+    @T.prim_func
+    def g(A: T.Tensor((8,), "int32")):
+        T.Kernel(8)
+        A[0] = T.get_block_binding(0)
+
+    assert body(f) == ["if A[i] > 0:", "  A[i] = 1", "A[i] = 2"]
+    assert body(g) == ["A[0] = bx"]
+
+
 def test_empty_kernels():
     @T.prim_func
     def nothing(A: T.Tensor((8,), "int32")):

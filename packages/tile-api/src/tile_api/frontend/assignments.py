@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tile_api.frontend.activation import ActivationBase, Gone, Unbound
+from tile_api.frontend.builder import Frame
 from tile_api.frontend.values import BufferValue, RegionReference, VarHandle, as_value, load, store
 from tile_core.errors import FrontendTypeError, MutationError
 from tile_core.ir.buffer import Region, Scope
@@ -69,6 +70,8 @@ class Assignments(ActivationBase):
             value.refuse()
         self._warn_rebinding(name, old, value)
         self.note_binding(name)
+        if isinstance(value, Frame):
+            return self.builder.enter_until_end(value, (name,))
         if isinstance(value, VarHandle):
             if fresh:
                 value.claimed = True

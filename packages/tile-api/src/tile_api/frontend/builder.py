@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tile_api.frontend.source import SpanTable
 from tile_core.errors import ControlFlowError, ScopeError, Span
-from tile_core.ir.buffer import Buffer, Scope, whole
+from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Load, Var
 from tile_core.ir.interval import Interval
 from tile_core.ir.stmt import Let, Seq, Stmt, Store
@@ -74,7 +74,6 @@ class Block:
     statements: list[Stmt] = field(default_factory=list)
     ended_by: str | None = None
     warned: bool = False
-    frames: list[Any] = field(default_factory=list)
 
 
 class Builder:
@@ -117,6 +116,7 @@ class Builder:
         self.conditional = False  # that operand is evaluated only sometimes
         self.depth = 0  # of nested macro calls
         self._counts: dict[str, int] = {}
+        self._pending: list[tuple[Frame, int]] = []  # with the number of blocks once entered
 
     @property
     def span(self) -> Span | None:
@@ -200,16 +200,16 @@ class Builder:
 
     def close(self) -> Seq:
         """End the innermost block and return its statements."""
-        while self.blocks[-1].frames:
-            self.blocks[-1].frames.pop().exit(self)
+        while self._pending and self._pending[-1][1] == len(self.blocks):
+            frame, _ = self._pending.pop()
+            frame.exit(self)
         block = self.blocks.pop()
         return Seq(tuple(block.statements), span=self.span)
 
-    def enter_until_end(self, frame: Any) -> Any:
+    def enter_until_end(self, frame: Frame, names: tuple[str, ...] = ()) -> Any:
         """Enter a frame that was used as a statement; it ends with the enclosing block."""
-        block = self.blocks[-1]
-        value = frame.enter(self, ())
-        block.frames.append(frame)
+        value = frame.enter(self, names)
+        self._pending.append((frame, len(self.blocks)))
         return value
 
     def end_block(self, keyword: str) -> None:
@@ -306,9 +306,7 @@ __all__ = [
     "Builder",
     "Frame",
     "KernelWarning",
-    "Scope",
     "active",
     "current",
     "tracing",
-    "whole",
 ]

@@ -120,18 +120,6 @@ class Control(ActivationBase):
             yield value
         self.pop_scope()
 
-    def loop_call(self, number: int, function: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the iterable of a `for` statement; `range` makes a run-time loop."""
-        if function is range:
-            from tile_api.language.loops import serial
-
-            function = serial
-        return self.call(number, function, *args, **kwargs)
-
-    def call(self, number: int, function: Any, *args: Any, **kwargs: Any) -> Any:
-        """Call a function; defined with the other operands."""
-        raise ControlFlowError("calls are evaluated by the class that combines the parts")
-
     def while_(self, thunk: Callable[[], Any]) -> Iterator[None]:
         """Trace the body of a `while` loop once."""
         builder = self.builder

@@ -190,6 +190,14 @@ class Operands(ActivationBase):
         builder.place = before
         return result
 
+    def loop_call(self, number: int, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the iterable of a `for` statement; `range` makes a run-time loop."""
+        if function is range:
+            from tile_api.language.loops import serial
+
+            function = serial
+        return self.call(number, function, *args, **kwargs)
+
     def iterate(self, number: int, iterable: Any) -> Any:
         """Return what a comprehension runs over, which must be known now."""
         if is_run_time(iterable) or isinstance(iterable, LoopSpec):

@@ -20,6 +20,7 @@ from tile_core.ir.stmt import (
     While,
 )
 from tile_core.ops.control import Print
+from tile_core.ops.reduce import ReducerUpdate
 
 
 def fuse_parallel(loop: Parallel) -> Parallel:
@@ -65,7 +66,7 @@ def check_parallel_body(loop: Parallel) -> None:
 
 def _check(stmt: Stmt, loop: Parallel) -> None:
     match stmt:
-        case Print(source=None):
+        case Print(source=None) | ReducerUpdate():
             return
         case Leaf():
             raise _error(
