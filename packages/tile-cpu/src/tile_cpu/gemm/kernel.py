@@ -35,9 +35,9 @@ class MicroKernel:
         Neighbours in k consumed by one step: 1, 2 or 4. Above 1 a group has 32 bits.
     a_dtype, b_dtype
         Element types the step reads. Operands of other types are converted when copied.
-    flip_a
-        The sign bit of each 8-bit A element is flipped when copied, so that exactly one
-        side is unsigned; packed B then carries the compensation.
+    flip_b
+        The sign bit of each 8-bit B element is flipped when packed, so that exactly one
+        side is unsigned; A then carries the sums of its rows to compensate.
     """
 
     step: Step
@@ -46,7 +46,7 @@ class MicroKernel:
     group: int
     a_dtype: str
     b_dtype: str
-    flip_a: bool = False
+    flip_b: bool = False
 
     @property
     def group_dtype(self) -> str:
@@ -129,8 +129,8 @@ def _integer_dot(machine: Machine, a: str, b: str) -> MicroKernel | None:
     if {a, b} <= {"int8", "uint8"}:
         wide = machine.vector_bytes == 64 and machine.has("avx512vnni")
         if wide or (machine.vector_bytes == 32 and machine.has("avxvnni")):
-            a_read = {"int8": "uint8", "uint8": "int8"}[a] if a == b else a
-            return MicroKernel(Step.DOT_INT8, lanes, "int32", 4, a_read, b, flip_a=a == b)
+            b_read = {"int8": "uint8", "uint8": "int8"}[b] if a == b else b
+            return MicroKernel(Step.DOT_INT8, lanes, "int32", 4, a, b_read, flip_b=a == b)
     if {a, b} <= {"int8", "uint8", "int16"}:
         return MicroKernel(Step.DOT_INT16, lanes, "int32", 2, "int16", "int16")
     return None

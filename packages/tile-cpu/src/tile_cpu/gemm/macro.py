@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tile_core.tir.build import allocate, bind, i32, loop, scratch, seq
-from tile_core.tir.nodes import Stmt, tirx
+from tile_core.tir.nodes import IfThenElse, Stmt, TirBuffer, tirx
 from tile_cpu.gemm.dot_rows import emit_dot_rows
-from tile_cpu.gemm.kernel import MicroKernel, choose_kernel
+from tile_cpu.gemm.kernel import choose_kernel
 from tile_cpu.gemm.operands import (
     Choice,
     DirectB,
@@ -17,6 +17,7 @@ from tile_cpu.gemm.operands import (
     GemmSpec,
     OperandA,
     OperandB,
+    PackedB,
     Start,
     copied_a,
     packed_b,
@@ -24,19 +25,25 @@ from tile_cpu.gemm.operands import (
     round_up,
     start_from,
     store_to,
+    window_columns,
 )
 from tile_cpu.gemm.packing import emit_copy_rows, emit_pack_b
-from tile_cpu.gemm.prefetch import Region
-from tile_cpu.gemm.shape import Form, choose_form, choose_tile
-from tile_cpu.gemm.tile import emit_tile_gemm
+from tile_cpu.gemm.prefetch import Prefetch, Region, spread, spread_by_panel
+from tile_cpu.gemm.row_sums import emit_row_sums, row_sums
+from tile_cpu.gemm.shape import MAX_VECTOR_ROWS, Form, choose_form, choose_tile
+from tile_cpu.gemm.tile import BeforePanel, emit_tile_gemm
 from tile_cpu.machine import Machine
-from tile_cpu.vectors import Matrix, as_expr, minimum
+from tile_cpu.vectors import Matrix, as_expr, floor_mod, minimum
 
 # Groups of k per step. A panel of B and a few rows of A then fill the first-level cache,
 # and C is read and written seldom, however short the steps of the kernel's own loop are.
 PANEL_GROUPS = 128
-# Where B is read in place a step should stay within few pages.
-DIRECT_ROWS = 16
+# Small blocks take shorter steps: what they prefetch then competes less with what they use.
+SMALL_BLOCK, SMALL_BLOCK_GROUPS = 128 * 128, 64
+# Where B is read in place a step stays within few pages, fewer when it is read once for
+# every few additions.
+DIRECT_ROWS, VECTOR_ROWS = 32, 8
+CACHE_WAYS = 8
 
 
 def plan_gemm(
@@ -55,7 +62,7 @@ def plan_gemm(
     """
     form = choose_form(b_dtype, m, transposed_b=transposed_b)
     kernel = choose_kernel(machine, a_dtype, b_dtype, c_dtype, grouped=form is not Form.DIRECT)
-    if form is Form.DOT_ROWS and kernel.flip_a:
+    if form is Form.DOT_ROWS and kernel.flip_b:
         # Flipping signs pays off only for packed B.
         kernel = choose_kernel(machine, "int16", "int16", c_dtype)
     return GemmSpec(machine, kernel, choose_tile(machine, kernel, m, n), form)
@@ -71,14 +78,19 @@ class KSteps:
     statements: tuple[Stmt, ...] = ()
 
 
-def plan_steps(spec: GemmSpec, k_extent: Any) -> KSteps:
+def plan_steps(spec: GemmSpec, k_extent: Any, block: int = 0) -> KSteps:
     """Cut `k_extent` elements, an int or an int32 expression, into equal steps.
 
     The last step is not much shorter than the others, so that no time goes into loading
-    and storing C for a few products. There is always at least one step.
+    and storing C for a few products. There is always at least one step. `block` is the
+    number of elements of C.
     """
     kernel = spec.kernel
-    wanted = PANEL_GROUPS * kernel.group if spec.form is Form.PANELS else DIRECT_ROWS
+    if spec.form is Form.PANELS:
+        small = block <= SMALL_BLOCK and kernel.group < 4
+        wanted = (SMALL_BLOCK_GROUPS if small else PANEL_GROUPS) * kernel.group
+    else:
+        wanted = VECTOR_ROWS if spec.tile.mr <= MAX_VECTOR_ROWS else DIRECT_ROWS
     unit = kernel.chunk if spec.form is Form.PANELS else 1
     if isinstance(k_extent, int):
         count = max(1, (k_extent + wanted // 2) // wanted)
@@ -140,7 +152,7 @@ def emit_blocked_gemm(
         return emit_dot_rows(spec, a, b, whole, start=start, finish=finish)
     if spec.form is Form.DOT_ROWS:
         spec = replace(spec, form=Form.PANELS)
-    steps = plan_steps(spec, k_extent)
+    steps = plan_steps(spec, k_extent, extent.m * extent.n)
     run = _Block(
         spec,
         a,
@@ -150,7 +162,7 @@ def emit_blocked_gemm(
         k_extent,
         transposed_a,
         transposed_b,
-        a_in_place and _readable(spec.kernel, a, k_extent, transposed_a),
+        a_in_place and _readable(spec, a, k_extent, transposed_a),
     )
     single = isinstance(steps.count, int) and steps.count == 1
     if single:
@@ -170,10 +182,13 @@ def emit_blocked_gemm(
     )
 
 
-def _readable(kernel: MicroKernel, a: Matrix, k_extent: Any, transposed: bool) -> bool:
-    """Tell whether the kernel can broadcast A straight from memory."""
+def _readable(spec: GemmSpec, a: Matrix, k_extent: Any, transposed: bool) -> bool:
+    """Tell whether the kernel can broadcast A straight from memory, and should."""
+    kernel = spec.kernel
     whole_groups = kernel.group == 1 or (isinstance(k_extent, int) and k_extent % kernel.group == 0)
-    return not transposed and a.dtype == kernel.a_dtype and not kernel.flip_a and whole_groups
+    same = a.dtype == kernel.a_dtype
+    # Rows a power of two apart fall into the same cache set, which holds eight lines.
+    return not transposed and same and whole_groups and spec.tile.mr <= CACHE_WAYS
 
 
 class _Block:
@@ -196,7 +211,8 @@ class _Block:
         self.transposed_a, self.transposed_b = transposed_a, transposed_b
         self.a_in_place = a_in_place
         self.a_copy: OperandA | None = None
-        self.b_copy: Any = None
+        self.b_copy: PackedB | None = None
+        self.sums: TirBuffer | None = None
 
     def allocations(self) -> list[Stmt]:
         """Return the allocation of what operands are copied to."""
@@ -207,7 +223,12 @@ class _Block:
             )
             statements += room
         if self.spec.form is not Form.DIRECT:
-            self.b_copy, room = packed_b(self.spec, self.steps.capacity, self.extent.n)
+            self.b_copy, room = packed_b(
+                self.spec, self.steps.capacity, self.extent.n, windowed=True
+            )
+            statements += room
+        if self.spec.kernel.flip_b:
+            self.sums, room = row_sums(self.spec, self.extent.m)
             statements += room
         return statements
 
@@ -215,14 +236,21 @@ class _Block:
         """Return step `ko`: copy what must be copied, multiply, meanwhile prefetch."""
         k0, bind_k0 = bind("k0", ko * self.steps.step)
         valid, bind_valid = self._valid(k0)
-        a, copy_a = self._operand_a(k0, valid)
-        b, copy_b = self._operand_b(k0, valid)
-        ahead = self._regions(k0 + self.steps.step) if prefetch else ()
+        a, ready_a = self._operand_a(k0, valid)
+        b, pack = self._operand_b(k0, valid)
+        ahead = self._ahead(k0 + self.steps.step) if prefetch else None
         extent = replace(self.extent, k=self.steps.capacity, k_valid=valid)
         product = emit_tile_gemm(
-            self.spec, a, b, extent, start=start, finish=finish, prefetch=ahead
+            self.spec,
+            a,
+            b,
+            extent,
+            start=start,
+            finish=finish,
+            prefetch=ahead,
+            before_panel=pack,
         )
-        return seq(bind_k0, bind_valid, copy_a, copy_b, product)
+        return seq(bind_k0, bind_valid, ready_a, product)
 
     def _valid(self, k0: Any) -> tuple[Any, Stmt | None]:
         extent, step = self.k_extent, self.steps.step
@@ -232,51 +260,81 @@ class _Block:
             return bind("depth", as_expr(extent))
         return bind("depth", minimum(as_expr(extent) - k0, step))
 
-    def _operand_a(self, k0: Any, valid: Any) -> tuple[OperandA, Stmt | None]:
-        if self.a_copy is None:
-            return OperandA(self.a.moved(0, k0)), None
-        source = self.a.moved(k0, 0) if self.transposed_a else self.a.moved(0, k0)
-        copy = emit_copy_rows(
-            self.spec,
-            source,
-            self.a_copy,
-            self.extent.m,
-            self.steps.capacity,
-            transposed=self.transposed_a,
-            m_valid=self.extent.m_valid,
-            k_valid=valid,
-        )
-        return self.a_copy, copy
+    def _operand_a(self, k0: Any, valid: Any) -> tuple[OperandA, list[Stmt]]:
+        m, k, ready = self.extent.m, self.steps.capacity, []
+        operand = OperandA(self.a.moved(0, k0))
+        if self.a_copy is not None:
+            operand = self.a_copy
+            source = self.a.moved(k0, 0) if self.transposed_a else self.a.moved(0, k0)
+            copy = emit_copy_rows(
+                self.spec,
+                source,
+                operand,
+                m,
+                k,
+                transposed=self.transposed_a,
+                m_valid=self.extent.m_valid,
+                k_valid=valid,
+            )
+            ready.append(copy)
+        if self.sums is not None:
+            operand, add = emit_row_sums(
+                self.spec,
+                operand,
+                self.sums,
+                m,
+                k,
+                m_valid=self.extent.m_valid,
+                k_valid=valid,
+            )
+            ready.append(add)
+        return operand, ready
 
-    def _operand_b(self, k0: Any, valid: Any) -> tuple[OperandB, Stmt | None]:
-        source = self.b.moved(0, k0) if self.transposed_b else self.b.moved(k0, 0)
-        if self.b_copy is None:
-            return DirectB(source), None
+    def _operand_b(self, k0: Any, valid: Any) -> tuple[OperandB, BeforePanel | None]:
+        packed = self.b_copy
+        if packed is None:
+            return DirectB(self.b.moved(k0, 0)), None
+        return packed, lambda panel: self._pack(packed, k0, valid, panel)
+
+    def _pack(self, packed: PackedB, k0: Any, valid: Any, panel: Any) -> Stmt:
+        """Pack the window of panels that begins with `panel`, if one does.
+
+        One window at a time stays in the first-level cache from being written to being
+        read; packing all of B first would take twice as long.
+        """
+        spec, extent = self.spec, self.extent
+        unit, width = window_columns(spec), spec.panel_width
+        column = panel * width
+        total = extent.n if extent.n_valid is None else extent.n_valid
+        whole = extent.n_valid is None and extent.n % unit == 0
         pack = emit_pack_b(
-            self.spec,
-            source,
-            self.b_copy,
+            spec,
+            self.b.moved(column, k0) if self.transposed_b else self.b.moved(k0, column),
+            packed,
             self.steps.capacity,
-            self.extent.n,
+            unit,
             transposed=self.transposed_b,
             k_valid=valid,
-            n_valid=self.extent.n_valid,
+            n_valid=None if whole else minimum(as_expr(total) - column, unit),
         )
-        return self.b_copy, pack
+        if packed.window == 1:
+            return pack
+        return IfThenElse(tirx.EQ(floor_mod(panel, packed.window), i32(0)), pack, None)
 
-    def _regions(self, k0: Any) -> tuple[Region, ...]:
+    def _ahead(self, k0: Any) -> Prefetch:
+        """Return the prefetch of the parts of A and B the step at `k0` will read."""
         k, m, n = self.steps.capacity, self.extent.m, self.extent.n
-        a = (
-            Region(self.a.moved(k0, 0), k, m)
-            if self.transposed_a
-            else Region(self.a.moved(0, k0), m, k)
-        )
-        b = (
-            Region(self.b.moved(0, k0), n, k)
-            if self.transposed_b
-            else Region(self.b.moved(k0, 0), k, n)
-        )
-        return a, b
+        if self.transposed_a:
+            a = Region(self.a.moved(k0, 0), k, m)
+        else:
+            a = Region(self.a.moved(0, k0), m, k)
+        if self.transposed_b:
+            return spread(a, Region(self.b.moved(0, k0), n, k))
+        if self.b_copy is None:
+            return spread(a, Region(self.b.moved(k0, 0), k, n))
+        rows = spread(a)
+        columns = spread_by_panel(self.b.moved(k0, 0), k, self.spec.panel_width, self.b_copy.window)
+        return lambda *where: rows(*where) + columns(*where)
 
 
 __all__ = ["KSteps", "emit_blocked_gemm", "plan_gemm", "plan_steps"]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tile_core.tir.build import allocate, i32, loop, scratch, seq, splat, vload, vstore
-from tile_core.tir.nodes import Bind, IfThenElse, PrimExpr, Stmt, TirBuffer, Var
+from tile_core.tir.nodes import Bind, BufferLoad, IfThenElse, PrimExpr, Stmt, Var
 from tile_cpu.gemm.kernel import MicroKernel
-from tile_cpu.gemm.operands import Choice, Finish, OperandA, OperandB, PackedB, Start
+from tile_cpu.gemm.operands import Choice, Finish, OperandA, OperandB, Start
 from tile_cpu.vectors import as_expr, ceil_div, minimum, zero
 
 
@@ -92,7 +92,7 @@ def emit_tile(
     return seq(
         allocate(acc.buffer, on_stack=True),
         begin(start),
-        _compensate(kernel, acc, b, vector),
+        _compensate(kernel, acc, a, [row + i for i in range(mr)]),
         loop(groups, multiply, name="k"),
         end(finish),
     )
@@ -159,7 +159,7 @@ def emit_edge_tile(
         allocate(acc.buffer, on_stack=True),
         allocate(edge, on_stack=True),
         begin(start),
-        _compensate(kernel, acc, b, vector),
+        _compensate(kernel, acc, a, row_names),
         loop(groups, multiply, name="k"),
         [vstore(edge, [i32(i), i32(0)], acc.load(i, 0), lanes) for i in range(mr)],
         end(finish),
@@ -190,12 +190,13 @@ def _products(
     return statements
 
 
-def _compensate(kernel: MicroKernel, acc: _Accumulators, b: OperandB, vector: Any) -> list[Stmt]:
-    if not isinstance(b, PackedB) or b.compensation is None:
+def _compensate(
+    kernel: MicroKernel, acc: _Accumulators, a: OperandA, rows: list[Any]
+) -> list[Stmt]:
+    if a.sums is None:
         return []
-    sums: TirBuffer = b.compensation
     statements: list[Stmt] = []
     for i, v in acc.cells():
-        correction = vload(sums, [as_expr((vector + v) * kernel.lanes)], kernel.lanes)
+        correction = splat(BufferLoad(a.sums, [as_expr(rows[i])]), kernel.lanes)
         statements.append(acc.store(i, v, acc.load(i, v) - correction))
     return statements

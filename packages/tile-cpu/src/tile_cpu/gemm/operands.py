@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -44,10 +45,14 @@ class OperandA:
         ``(i, k)`` elements of `MicroKernel.a_dtype`, or, if `k_major`, ``(k group, i)``
         elements of the kernel's group type. Another element type is converted while
         reading, one scalar at a time; only for kernels whose group is 1.
+    sums
+        ``int32[m]`` to subtract from each row of the product, if B's signs were flipped;
+        see `emit_row_sums`.
     """
 
     matrix: Matrix
     k_major: bool = False
+    sums: TirBuffer | None = None
 
     def group(self, kernel: MicroKernel, row: Any, q: Any) -> PrimExpr:
         """Return group `q` of `row` as one scalar."""
@@ -70,13 +75,13 @@ class PackedB:
         Scratch of the kernel's group type; see `packed_b`.
     nv
         Vectors per panel row, ``NR / lanes``.
-    compensation
-        ``int32[n]`` to subtract from the product, if A's signs were flipped.
+    window
+        Panels the buffer has room for when it holds only some at a time; 0 means all.
     """
 
     buffer: TirBuffer
     nv: int
-    compensation: TirBuffer | None = None
+    window: int = 0
 
     def load(self, kernel: MicroKernel, q: Any, vector: Any, count: Any = None) -> PrimExpr:
         """Return group row `q` of the `vector`-th vector of columns."""
@@ -90,6 +95,8 @@ class PackedB:
 
     def _indices(self, kernel: MicroKernel, q: Any, vector: Any) -> list[PrimExpr]:
         panel, within = floor_div(vector, self.nv), floor_mod(vector, self.nv)
+        if self.window:
+            panel = floor_mod(panel, self.window)
         return [as_expr(panel), as_expr(q), as_expr(within * kernel.lanes)]
 
 
@@ -177,23 +184,31 @@ def round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def packed_b(spec: GemmSpec, k: int, n: int, name: str = "b_panels") -> tuple[PackedB, list[Stmt]]:
+def packed_b(
+    spec: GemmSpec, k: int, n: int, name: str = "b_panels", *, windowed: bool = False
+) -> tuple[PackedB, list[Stmt]]:
     """Return room for `k` x `n` elements of B in panels, and its allocation.
 
     k is rounded up so that a transposing pack can write whole squares, and n so that an
-    interleaving pack can write whole vectors.
+    interleaving pack can write whole vectors. If `windowed` there is room only for as many
+    panels as are packed together, `window_columns`.
     """
     kernel = spec.kernel
     groups = round_up(-(-k // kernel.group), kernel.lanes)
-    columns = round_up(max(n, 1), spec.panel_width)
-    while columns % kernel.chunk:
-        columns += spec.panel_width
+    unit = window_columns(spec)
+    columns = unit if windowed else round_up(max(n, 1), unit)
     panels = columns // spec.panel_width
     buffer = scratch([panels, groups, spec.panel_width], kernel.group_dtype, name)
-    if not kernel.flip_a:
-        return PackedB(buffer, spec.tile.nv), [allocate(buffer)]
-    sums = scratch([columns], "int32", f"{name}_sums")
-    return PackedB(buffer, spec.tile.nv, sums), [allocate(buffer), allocate(sums)]
+    return PackedB(buffer, spec.tile.nv, panels if windowed else 0), [allocate(buffer)]
+
+
+def window_columns(spec: GemmSpec) -> int:
+    """Return how many columns of B are packed together: whole panels and whole vectors.
+
+    At least two panels, because rows of B are often a power of two apart and each visit to
+    a row costs a miss in the address cache.
+    """
+    return math.lcm(2 * spec.panel_width, spec.kernel.chunk)
 
 
 def copied_a(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tile_core.tir.build import Temporaries, i32, loop, seq, shuffle, splat, vload, vstore
-from tile_core.tir.nodes import IfThenElse, PrimExpr, Select, Stmt, TirBuffer, tirx
-from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel, Step
+from tile_core.tir.build import Temporaries, i32, loop, seq, shuffle, splat
+from tile_core.tir.nodes import IfThenElse, PrimExpr, Select, Stmt, tirx
+from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
 from tile_cpu.gemm.operands import GemmSpec, OperandA, PackedB
 from tile_cpu.gemm.transpose import transpose
-from tile_cpu.vectors import Matrix, as_expr, ceil_div, reinterpret, zero
+from tile_cpu.vectors import Matrix, as_expr, ceil_div, reinterpret
 
 Put = Callable[[Any, Any, PrimExpr], Stmt]  # (group row q, vector of columns, value)
 
@@ -42,20 +42,14 @@ def emit_pack_b(
         zero up to a whole vector.
     """
     kernel = spec.kernel
-    sums = packed.compensation
-    statements = []
 
     def put(q: Any, vector: Any, value: PrimExpr) -> Stmt:
+        if kernel.flip_b:
+            value = tirx.bitwise_xor(value, splat(SIGN_BITS, kernel.lanes))
         return packed.store(kernel, q, vector, value)
 
-    if sums is not None:
-        statements.append(_clear(kernel, sums))
-    place = put if sums is None else _with_compensation(kernel, packed, put)
     body = _pack_columns if transposed else _pack_rows
-    statements.append(
-        body(kernel, source, place, k, n, kernel.b_dtype, k_valid=k_valid, n_valid=n_valid)
-    )
-    return seq(statements)
+    return body(kernel, source, put, k, n, kernel.b_dtype, k_valid=k_valid, n_valid=n_valid)
 
 
 def emit_copy_rows(
@@ -87,7 +81,6 @@ def emit_copy_rows(
         dtype = kernel.group_dtype if kernel.group > 1 else kernel.a_dtype
 
         def put(q: Any, vector: Any, value: PrimExpr) -> Stmt:
-            value = _flipped(kernel, value) if kernel.flip_a else value
             return matrix.store(q, vector * lanes, reinterpret(dtype, lanes, value), lanes)
 
         return _pack_rows(
@@ -111,9 +104,6 @@ def _copy_rows(
         def one(i: Any, c: Any) -> Stmt:
             count = None if edge is None else edge - c * chunk
             value = source.load_as(kernel.a_dtype, i, c * chunk, chunk, count)
-            if kernel.flip_a:
-                words = reinterpret("int32", chunk // 4, value)
-                value = reinterpret(kernel.a_dtype, chunk, _flipped(kernel, words))
             return target.store(i, c * chunk, value, chunk)
 
         return loop(rows, lambda i: loop(ceil_div(columns, chunk), lambda c: one(i, c), name="c"))
@@ -249,34 +239,3 @@ def _interleave(keep: Temporaries, kernel: MicroKernel, rows: list[PrimExpr]) ->
             merged.append(halves)
         vectors, bits, count = merged, 2 * bits, count // 2
     return [reinterpret("int32", kernel.lanes, v) for v in vectors[0]]
-
-
-def _flipped(kernel: MicroKernel, words: PrimExpr) -> PrimExpr:
-    del kernel
-    return tirx.bitwise_xor(words, splat(SIGN_BITS, _lanes_of(words)))
-
-
-def _lanes_of(value: PrimExpr) -> int:
-    return int(str(value.ty.dtype).rpartition("x")[2])
-
-
-def _clear(kernel: MicroKernel, sums: TirBuffer) -> Stmt:
-    lanes = kernel.lanes
-
-    def one(j: Any) -> Stmt:
-        return vstore(sums, [j * lanes], zero("int32", lanes), lanes)
-
-    return loop(int(sums.shape[0]) // lanes, one, name="j")
-
-
-def _with_compensation(kernel: MicroKernel, packed: PackedB, put: Put) -> Put:
-    """Also add each packed vector, times the flipped zero of A, to the column sums."""
-    assert kernel.step is Step.DOT_INT8
-    sums, lanes = packed.compensation, kernel.lanes
-
-    def both(q: Any, vector: Any, value: PrimExpr) -> Stmt:
-        at = [as_expr(vector * lanes)]
-        total = kernel.accumulate(vload(sums, at, lanes), splat(SIGN_BITS, lanes), value)
-        return seq(put(q, vector, value), vstore(sums, at, total, lanes))
-
-    return both

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from tile_core.dtypes import dtype_of
 from tile_core.tir.build import i32, llvm_effect
@@ -25,7 +26,43 @@ class Region:
     columns: int
 
 
-def emit_prefetch(regions: tuple[Region, ...], index: Any, tiles: int) -> list[Stmt]:
+# (panel, tile, tiles per panel, panels) -> prefetches to run before that register tile.
+Prefetch: TypeAlias = Callable[[Any, Any, int, int], list[Stmt]]
+
+
+def spread(*regions: Region) -> Prefetch:
+    """Fetch `regions` little by little, an equal share before each register tile."""
+
+    def before(panel: Any, tile: Any, per_panel: int, panels: int) -> list[Stmt]:
+        return _share(regions, panel * per_panel + tile, per_panel * panels)
+
+    return before
+
+
+def spread_by_panel(source: Matrix, depth: int, width: int, window: int) -> Prefetch:
+    """Fetch the part of a ``(k, n)`` source that replaces a panel while that panel is used.
+
+    The next rows of the same columns often fall into the same cache sets. Fetched any
+    earlier they would push out rows that are still to be packed.
+
+    Parameters
+    ----------
+    depth, width
+        Rows, and columns of one panel.
+    window
+        Panels packed together.
+    """
+
+    def before(panel: Any, tile: Any, per_panel: int, panels: int) -> list[Stmt]:
+        del panels
+        first, within = floor_div(panel, window) * window, floor_mod(panel, window)
+        region = Region(source.moved(0, first * width), depth, width * window)
+        return _share((region,), within * per_panel + tile, per_panel * window)
+
+    return before
+
+
+def _share(regions: tuple[Region, ...], index: Any, tiles: int) -> list[Stmt]:
     """Prefetch the share of `regions` of register tile `index` out of `tiles`.
 
     Addresses may lie outside the tensors: a prefetch never faults.

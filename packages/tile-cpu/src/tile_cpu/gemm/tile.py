@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from tile_core.tir.build import bind, i32, loop, seq
-from tile_core.tir.nodes import PrimExpr, Select, Stmt
+from tile_core.tir.nodes import Select, Stmt
 from tile_cpu.gemm.microkernel import emit_edge_tile, emit_tile, group_count
 from tile_cpu.gemm.operands import Extent, Finish, GemmSpec, OperandA, OperandB, Start
-from tile_cpu.gemm.prefetch import Region, emit_prefetch
+from tile_cpu.gemm.prefetch import Prefetch
 from tile_cpu.gemm.shape import row_segments
-from tile_cpu.vectors import as_expr, ceil_div, floor_div
+from tile_cpu.vectors import as_expr, ceil_div, floor_div, minimum
+
+BeforePanel: TypeAlias = Callable[[Any], Stmt]
 
 
 def emit_tile_gemm(
@@ -21,7 +24,8 @@ def emit_tile_gemm(
     *,
     start: Start = None,
     finish: Finish,
-    prefetch: tuple[Region, ...] = (),
+    prefetch: Prefetch | None = None,
+    before_panel: BeforePanel | None = None,
 ) -> Stmt:
     """Return ``finish(start + A B)`` for one block whose operands are ready.
 
@@ -38,7 +42,9 @@ def emit_tile_gemm(
     finish
         Where results go: a `StoreAt` or a `Choice`. Called once for each vector.
     prefetch
-        Memory that will be read soon; its lines are spread over the whole register tiles.
+        What to fetch meanwhile: `spread` over the whole register tiles.
+    before_panel
+        Called with the index of a panel of B; returns what makes it ready.
 
     Notes
     -----
@@ -48,8 +54,8 @@ def emit_tile_gemm(
     """
     groups = group_count(spec.kernel, extent.depth)
     if extent.m_valid is None and extent.n_valid is None:
-        return _whole(spec, a, b, extent, groups, start, finish, prefetch)
-    return _ragged(spec, a, b, extent, groups, start, finish, prefetch)
+        return _whole(spec, a, b, extent, groups, start, finish, prefetch, before_panel)
+    return _ragged(spec, a, b, extent, groups, start, finish, prefetch, before_panel)
 
 
 def _whole(
@@ -60,23 +66,23 @@ def _whole(
     groups: Any,
     start: Start,
     finish: Finish,
-    prefetch: tuple[Region, ...],
+    prefetch: Prefetch | None,
+    before_panel: BeforePanel | None,
 ) -> Stmt:
     kernel, nv = spec.kernel, spec.tile.nv
     segments = row_segments(extent.m, spec.tile.mr)
     per_panel = sum(segment.count for segment in segments)
     panels, rest = divmod(extent.n, spec.panel_width)
-    tiles = max(1, panels) * per_panel
 
     def rows(vector: Any, width: int, tail: int | None, panel: Any) -> Stmt:
-        done, statements = 0, []
+        done, statements = 0, [before_panel(panel) if before_panel else None]
         for segment in segments:
 
             def one(
                 ip: Any, size: int = segment.size, first: int = segment.start, before: int = done
             ) -> Stmt:
                 return seq(
-                    emit_prefetch(prefetch, panel * per_panel + before + ip, tiles),
+                    prefetch(panel, before + ip, per_panel, max(1, panels)) if prefetch else None,
                     emit_tile(
                         kernel,
                         a,
@@ -113,19 +119,20 @@ def _ragged(
     groups: Any,
     start: Start,
     finish: Finish,
-    prefetch: tuple[Region, ...],
+    prefetch: Prefetch | None,
+    before_panel: BeforePanel | None,
 ) -> Stmt:
     kernel, (mr, nv) = spec.kernel, (spec.tile.mr, spec.tile.nv)
     rows = extent.m if extent.m_valid is None else extent.m_valid
     columns = extent.n if extent.n_valid is None else extent.n_valid
-    whole_rows, bind_rows = _named("whole_rows", floor_div(rows, mr))
-    whole_panels, bind_panels = _named("whole_panels", floor_div(columns, spec.panel_width))
-    per_panel = extent.m // mr
-    tiles = max(1, per_panel * (extent.n // spec.panel_width))
+    whole_rows, bind_rows = bind("whole_rows", as_expr(floor_div(rows, mr)))
+    whole_panels, bind_panels = bind("whole_panels", as_expr(floor_div(columns, spec.panel_width)))
+    per_panel = max(1, extent.m // mr)
+    all_panels = max(1, extent.n // spec.panel_width)
 
     def inside(jp: Any, ip: Any) -> Stmt:
         return seq(
-            emit_prefetch(prefetch, jp * per_panel + ip, tiles),
+            prefetch(jp, ip, per_panel, all_panels) if prefetch else None,
             emit_tile(
                 kernel,
                 a,
@@ -138,11 +145,8 @@ def _ragged(
             ),
         )
 
-    def rim(ip: Any) -> Stmt:
-        skipped = Select(as_expr(ip) < whole_rows, whole_panels * nv, i32(0))
-        first, bind_first = bind("first", skipped)
-
-        def tile(j: Any) -> Stmt:
+    def rim(jp: Any, ip: Any) -> Stmt:
+        def tile(v: Any) -> Stmt:
             return emit_edge_tile(
                 kernel,
                 a,
@@ -150,26 +154,23 @@ def _ragged(
                 row=ip * mr,
                 mr=mr,
                 row_limit=rows,
-                vector=first + j,
+                vector=jp * nv + v,
                 column_limit=columns,
                 groups=groups,
                 start=start,
                 finish=finish,
             )
 
-        return seq(bind_first, loop(ceil_div(columns, kernel.lanes) - first, tile, name="j"))
+        return loop(minimum(ceil_div(columns, kernel.lanes) - jp * nv, nv), tile, name="v")
 
-    return seq(
-        bind_rows,
-        bind_panels,
-        loop(
-            whole_panels,
-            lambda jp: loop(whole_rows, lambda ip: inside(jp, ip), name="ip"),
-            name="jp",
-        ),
-        loop(ceil_div(rows, mr), rim, name="ip"),
-    )
+    def panel(jp: Any) -> Stmt:
+        inner, bind_inner = bind("inner", Select(as_expr(jp) < whole_panels, whole_rows, i32(0)))
+        return seq(
+            before_panel(jp) if before_panel else None,
+            bind_inner,
+            loop(inner, lambda ip: inside(jp, ip), name="ip"),
+            loop(ceil_div(rows, mr) - inner, lambda ip: rim(jp, inner + ip), name="ip"),
+        )
 
-
-def _named(name: str, value: Any) -> tuple[PrimExpr, Stmt]:
-    return bind(name, as_expr(value))
+    panels = ceil_div(columns, spec.panel_width)
+    return seq(bind_rows, bind_panels, loop(panels, panel, name="jp"))

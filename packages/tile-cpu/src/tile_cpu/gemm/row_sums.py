@@ -1,0 +1,127 @@
+"""Sums of the rows of A, which compensate for flipped signs of B."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tile_core.tir.build import Temporaries, allocate, i32, loop, scratch, seq, splat, vload, vstore
+from tile_core.tir.nodes import Bind, IfThenElse, PrimExpr, Stmt, TirBuffer, Var
+from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
+from tile_cpu.gemm.operands import GemmSpec, OperandA, round_up
+from tile_cpu.gemm.transpose import transpose
+from tile_cpu.vectors import as_expr, ceil_div, floor_div, floor_mod, minimum, reinterpret, zero
+
+
+def row_sums(spec: GemmSpec, m: int) -> tuple[TirBuffer, list[Stmt]]:
+    """Return room for the sums of `m` rows, and its allocation."""
+    sums = scratch([round_up(m, spec.kernel.lanes)], "int32", "a_sums")
+    return sums, [allocate(sums)]
+
+
+def emit_row_sums(
+    spec: GemmSpec,
+    operand: OperandA,
+    sums: TirBuffer,
+    m: int,
+    k: int,
+    *,
+    m_valid: Any = None,
+    k_valid: Any = None,
+) -> tuple[OperandA, Stmt]:
+    """Return `operand` with its row sums, and the statement that computes them.
+
+    Flipping the sign bit of a byte adds 128 to it, or subtracts 128. The product with such
+    a B is off by 128 times the sum of the row of A, with that sign: what the same
+    instruction gives with 128 in place of every element of B.
+
+    Parameters
+    ----------
+    operand
+        A in the form the kernel reads.
+    sums
+        From `row_sums`.
+    m, k, m_valid, k_valid
+        Extent of A, as in `emit_pack_b`.
+    """
+    kernel = spec.kernel
+    rows, depth = m if m_valid is None else m_valid, k if k_valid is None else k_valid
+    if operand.k_major:
+        body = _along_columns(kernel, operand, sums, rows, ceil_div(depth, kernel.group))
+    else:
+        body = loop(
+            ceil_div(rows, kernel.lanes),
+            lambda block: _square(kernel, operand, sums, block * kernel.lanes, rows, depth),
+            name="block",
+        )
+    return replace(operand, sums=sums), body
+
+
+def _along_columns(
+    kernel: MicroKernel, operand: OperandA, sums: TirBuffer, rows: Any, groups: Any
+) -> Stmt:
+    lanes = kernel.lanes
+
+    def one(j: Any) -> Stmt:
+        acc = scratch([lanes], "int32", "acc")
+
+        def add(q: Any) -> Stmt:
+            vector = operand.matrix.load(q, j * lanes, lanes)
+            return vstore(acc, [i32(0)], _added(kernel, vload(acc, [i32(0)], lanes), vector), lanes)
+
+        return seq(
+            allocate(acc, on_stack=True),
+            vstore(acc, [i32(0)], zero("int32", lanes), lanes),
+            loop(groups, add, name="q"),
+            vstore(sums, [as_expr(j * lanes)], vload(acc, [i32(0)], lanes), lanes),
+        )
+
+    return loop(ceil_div(rows, lanes), one, name="j")
+
+
+def _square(
+    kernel: MicroKernel, operand: OperandA, sums: TirBuffer, first: Any, rows: Any, depth: Any
+) -> Stmt:
+    """Sum as many rows as there are lanes; the transpose turns their sums into one vector."""
+    lanes, chunk = kernel.lanes, kernel.chunk
+    acc = scratch([lanes * lanes], "int32", "acc")
+    ragged = not isinstance(rows, int) or rows % lanes != 0
+    names, binds = [], []
+    for r in range(lanes):
+        var = Var("row", "int32")
+        row = minimum(as_expr(first + r), as_expr(rows) - 1) if ragged else as_expr(first + r)
+        names.append(var)
+        binds.append(Bind(var, row))
+
+    def step(c: Any, count: Any = None) -> list[Stmt]:
+        statements = []
+        for r, row in enumerate(names):
+            at = [i32(r * lanes)]
+            vector = operand.matrix.load(row, c * chunk, chunk, count)
+            total = _added(kernel, vload(acc, at, lanes), reinterpret("int32", lanes, vector))
+            statements.append(vstore(acc, at, total, lanes))
+        return statements
+
+    whole, rest = floor_div(depth, chunk), floor_mod(depth, chunk)
+    tail: Stmt | None = None
+    if not isinstance(rest, int):
+        tail = IfThenElse(rest > 0, seq(step(whole, rest)), None)
+    elif rest:
+        tail = seq(step(i32(whole), rest))
+    keep = Temporaries()
+    turned = transpose(keep, [vload(acc, [i32(r * lanes)], lanes) for r in range(lanes)])
+    while len(turned) > 1:
+        turned = [keep(a + b) for a, b in zip(turned[::2], turned[1::2], strict=True)]
+    return seq(
+        binds,
+        allocate(acc, on_stack=True),
+        [vstore(acc, [i32(r * lanes)], zero("int32", lanes), lanes) for r in range(lanes)],
+        loop(whole, step, name="c"),
+        tail,
+        keep.statements,
+        vstore(sums, [as_expr(first)], turned[0], lanes),
+    )
+
+
+def _added(kernel: MicroKernel, total: PrimExpr, groups: PrimExpr) -> PrimExpr:
+    return kernel.accumulate(total, groups, splat(SIGN_BITS, kernel.lanes))
