@@ -104,7 +104,7 @@ def test_calling_converts_expressions():
 
 
 def test_several_values_make_a_vector():
-    assert computed(lambda x: T.extract_lane(T.float32x2(x, 1), 0), x="float32") == (
+    assert computed(lambda x: T.Shuffle([T.float32x2(x, 1)], [0]), x="float32") == (
         "shuffle([shuffle([x, 1.0], [0, 1])], [0])"
     )
     with pytest.raises(FrontendValueError, match="packs 4 values, got 2"):

@@ -188,10 +188,10 @@ def test_infinity_in_an_expression():
 
 
 def test_vectors():
-    ramp = computed(lambda n: T.extract_lane(T.Ramp(n, 2, 4), 3), "int32", n="int32")
+    ramp = computed(lambda n: T.Shuffle([T.Ramp(n, 2, 4)], [3]), "int32", n="int32")
     assert ramp == "shuffle([ramp(n, 2, 4)], [3])"
     both = computed(
-        lambda n: T.extract_lane(T.vectorcombine(T.Broadcast(n, 2), T.Ramp(n, 1, 2)), 2),
+        lambda n: T.Shuffle([T.vectorcombine(T.Broadcast(n, 2), T.Ramp(n, 1, 2))], [2]),
         "int32",
         n="int32",
     )
@@ -207,6 +207,8 @@ def test_vectors():
     assert "[2, 3]" in halves
     assert "[0, 1]" in halves
     with pytest.raises(FrontendValueError, match=r"lanes \[4\] out of 4"):
+        computed(lambda n: T.Shuffle([T.Ramp(n, 1, 4)], [4]), n="int32")
+    with pytest.raises(FrontendValueError, match="lane 4 of int32x4"):
         computed(lambda n: T.extract_lane(T.Ramp(n, 1, 4), 4), n="int32")
     with pytest.raises(FrontendTypeError, match="mixes element types: float32, int32"):
         computed(lambda n, x: T.Shuffle([n, x], [0]), n="int32", x="float32")
@@ -271,3 +273,9 @@ def test_expression_classes():
     assert isinstance(T.if_then_else(n > 0, n, 1), T.Select)
     assert isinstance(n, T.PrimExpr)
     assert not isinstance(3, T.IntImm)
+
+
+def test_lanes_of_packed_vectors_need_no_vector():
+    assert computed(lambda x: T.extract_lane(T.float32x2(x, 1), 0), x="float32") == "x"
+    assert computed(lambda n: T.extract_lane(T.Ramp(n, 3, 4), 2), "int32", n="int32") == "n + 6"
+    assert computed(lambda n: T.extract_lane(T.Broadcast(n, 4), 3), "int32", n="int32") == "n"

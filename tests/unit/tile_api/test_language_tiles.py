@@ -347,3 +347,28 @@ def test_reducers_refuse(call, message):
 
     with pytest.raises(ReducerMisuse, match=message):
         emitted(f, R="fragment float32[8]")
+
+
+def test_assignments_to_reducers_that_are_fragments_are_updates():
+    @T.prim_func
+    def f(A: T.Tensor((8, 16), "float16")):
+        with T.Kernel(1):
+            total = T.alloc_reducer(8, "float32", "sum", replication="all")
+            top = T.alloc_reducer(8, "float32", "max", replication="none")
+            T.clear(total)
+            for i, j in T.Parallel(8, 16):
+                total[i] += A[i, j]
+                top[i] = T.max(A[i, j], top[i])
+                total[i] = total[i] * 2
+                top[i] = 0
+            for i in T.serial(8):
+                total[i] += 1
+
+    lines = [line.strip() for line in f.script().splitlines()]
+    assert lines[-6:-2] == [
+        "@reducer_update(reducer=total, kind=SUM, indices=[i], value=cast[float32](A[i, j]))",
+        "@reducer_update(reducer=top, kind=MAX, indices=[i], value=cast[float32](A[i, j]))",
+        "total[i] = total[i] * 2.0",
+        "top[i] = 0.0",
+    ]
+    assert lines[-1] == "total[i_1] = total[i_1] + 1.0"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tile_api.frontend.accumulation import as_update
 from tile_api.frontend.source import SpanTable
 from tile_core.errors import ControlFlowError, ScopeError, Span
 from tile_core.ir.buffer import Buffer, Scope
@@ -157,6 +158,8 @@ class Builder:
             )
         if isinstance(stmt, TileOperator):
             stmt = self._checked(stmt)
+        if isinstance(stmt, Store) and stmt.buffer in self.reducers:
+            stmt = self._accumulated(stmt)
         block = self.blocks[-1]
         if block.ended_by is None:
             block.statements.append(stmt)
@@ -164,6 +167,11 @@ class Builder:
             block.warned = True
             self.warn(f"statements after {block.ended_by!r} are never executed and are dropped")
         return stmt
+
+    def _accumulated(self, stmt: Store) -> Stmt:
+        if not self.inside(BlockKind.PARALLEL):
+            return stmt
+        return as_update(stmt, self.reducers[stmt.buffer])
 
     def _checked(self, op: TileOperator) -> Stmt:
         if self.launch is None:

@@ -8,6 +8,7 @@ from typing import Any
 from tile_api.frontend.builder import current
 from tile_api.frontend.values import BufferValue, VarHandle, as_region, as_value
 from tile_api.language.operands import choice, element, emit, here, is_tile, static_size, text
+from tile_api.language.vectors import lane_of
 from tile_core.dtypes import DType
 from tile_core.errors import DtypeMismatch, FrontendTypeError, FrontendValueError, ScopeMismatch
 from tile_core.ir import arith
@@ -236,7 +237,7 @@ def _lane_values(name: str, lanes: int, value: Any) -> list[Expr]:
             f"{name} adds {lanes} values, got a vector of {value.dtype.lanes}", span=here()
         )
     if vector:
-        return [Shuffle((value,), (k,), span=here()) for k in range(lanes)]
+        return [lane_of(value, k) for k in range(lanes)]
     if isinstance(value, (Load, Region, BufferValue, Buffer)):
         buffer, indices = element(value, f"the value of {name}")
         if (static_size(buffer) or lanes) < lanes:

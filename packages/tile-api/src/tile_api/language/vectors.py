@@ -72,8 +72,31 @@ def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> Expr:
 
 
 def extract_lane(vector: Any, lane: Any) -> Expr:
-    """Return one lane of a vector as a scalar; `lane` is known at compile time."""
-    return Shuffle([vector], [lane])
+    """Return one lane of a vector as a scalar; `lane` is known at compile time.
+
+    Raises
+    ------
+    FrontendValueError
+        If there is no such lane.
+    """
+    expr, number = as_value(vector), count(lane, "a lane", least=0)
+    if number >= expr.dtype.lanes:
+        raise FrontendValueError(
+            f"lane {number} of {expr.dtype}, which has lanes 0 to {expr.dtype.lanes - 1}",
+            span=here(),
+        )
+    return lane_of(expr, number)
+
+
+def lane_of(vector: Expr, lane: int) -> Expr:
+    """Return one lane, without the vector where it was packed from scalars."""
+    if isinstance(vector, ShuffleNode) and all(v.dtype.lanes == 1 for v in vector.vectors):
+        return vector.vectors[vector.picks[lane]]
+    if isinstance(vector, BroadcastNode):
+        return vector.value
+    if isinstance(vector, RampNode) and vector.dtype.is_int:
+        return vector.base + vector.stride * lane
+    return vector if vector.dtype.lanes == 1 else ShuffleNode((vector,), (lane,), span=here())
 
 
 def vectorlow(vector: Any) -> Expr:

@@ -17,6 +17,7 @@ from tile_core.interp.values import Array, convert, decode, encode, settle
 from tile_core.ir.buffer import Region, whole
 from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import Leaf
+from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.copy import Copy, Im2col, Transpose
@@ -178,8 +179,8 @@ def show(op: Print, lanes: Lanes) -> None:
         out.write(" ".join([op.message, *(str(c[lane]) for c in columns)]).strip() + "\n")
 
 
-def nothing(op: Barrier, lanes: Lanes) -> None:
-    """Wait for nobody: one lane stands for all threads."""
+def nothing(op: Barrier | CopyCommit | CopyWait, lanes: Lanes) -> None:
+    """Wait for nobody: one lane stands for all threads, and no copy is in flight."""
 
 
 OPERATORS: dict[type[Leaf], Callable[[Any, Lanes], None]] = {
@@ -187,6 +188,8 @@ OPERATORS: dict[type[Leaf], Callable[[Any, Lanes], None]] = {
     Barrier: nothing,
     Breakpoint: debug.breakpoint_,
     Copy: copy,
+    CopyCommit: nothing,
+    CopyWait: nothing,
     Fill: fill,
     Gemm: gemm,
     Im2col: im2col,
