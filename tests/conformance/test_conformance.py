@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import fnmatch
+
 import pytest
 
+from conformance.conftest import NEVER, NOTIMPL
 from tile_core.plugins.host import PluginHost
 from tile_core.testing.conformance.case import Case
+from tile_core.testing.conformance.catalogue import all_cases
 from tile_core.testing.oracle import runner
 
 
 def test_contract(case: Case, backend: str, host: PluginHost) -> None:
     case.check(runner(backend, host))
+
+
+def test_every_marker_means_some_case(host: PluginHost) -> None:
+    names = [case.name for case in all_cases()]
+    for table in (NOTIMPL, NEVER):
+        for pattern in table:
+            assert fnmatch.filter(names, pattern), pattern
 
 
 def test_a_wrong_backend_is_noticed(some_cases: list[Case]) -> None:

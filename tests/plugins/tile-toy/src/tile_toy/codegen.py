@@ -78,6 +78,7 @@ def python(kernel: s.Kernel) -> str:
 def pythonic(x: Node) -> Node:
     """Return `x` in a form whose text is Python, or raise if there is none."""
     foreign = isinstance(x, e.Call) and x.function not in NAMESPACE
+    foreign |= isinstance(x, Buffer) and x.dtype.base not in TYPES
     foreign |= isinstance(x, s.Launch) and bool({*x.thread_vars} & {*walk(x.body)})
     if foreign or isinstance(x, REFUSED) or getattr(x, "origin", None) is not None:
         what = x.function if isinstance(x, e.Call) else type(x).__name__
@@ -113,6 +114,7 @@ NAMESPACE: dict[str, Any] = {
     **{name: getattr(np, name) for name in INTRINSICS if hasattr(np, name)},
     **TYPES,
     "cast": {kind: lambda value, name=name: cast_to(name, value) for name, kind in TYPES.items()},
+    "truncdiv": lambda a, b: (a - np.fmod(a, b)) // b,
     "select": lambda condition, then, otherwise: then if condition else otherwise,
     **{"min": np.fmin, "max": np.fmax, "truncmod": np.fmod, "inf": np.inf, "nan": np.nan},
     **{"true": True, "false": False, "np": np, "Box": Box, "Failed": DeviceAssertError},

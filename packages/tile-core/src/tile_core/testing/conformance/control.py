@@ -13,7 +13,7 @@ from tile_core.ir.buffer import whole
 from tile_core.ir.expr import BinaryOp, Ramp
 from tile_core.ir.stmt import Break, Continue, Kernel
 from tile_core.ops.atomic import AtomicKind, AtomicTile
-from tile_core.ops.control import Barrier, Breakpoint
+from tile_core.ops.control import Barrier
 from tile_core.testing import build_ir as ir
 from tile_core.testing.conformance.case import Case
 from tile_core.testing.oracle import numbers, poison
@@ -232,7 +232,7 @@ def _three_dimensional_grid() -> Case:
 
 
 def _empty_loops() -> Case:
-    """Loops without iterations, data-parallel ones included, and a breakpoint nobody opens."""
+    """Loops without iterations, data-parallel ones included."""
 
     def build() -> Kernel:
         n, out = ir.symbol("n"), ir.tensor("O", (3,), "int32")
@@ -244,7 +244,6 @@ def _empty_loops() -> Case:
                 ir.pipelined(n, lambda s: ir.store(out, 1, 1)),
                 ir.parallel((n, 2), lambda i, j: ir.store(out, 2, 1)),
                 ir.loop_while(n > 0, ir.store(out, 0, 2)),
-                Breakpoint(),
             ]
 
         return ir.kernel([n, out], 1, body)
