@@ -15,6 +15,7 @@ from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.copy import Copy, Im2col, Transpose
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
+from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
 from tile_core.ops.serial import gemm, printing, reduce, transfer
 from tile_core.ops.serial.loops import seq
@@ -57,11 +58,15 @@ def expand(op: Leaf) -> Stmt:
     write = _EXPANSIONS.get(type(op))
     if write is None:
         raise UnsupportedOnTarget(
-            f"operator {type(op).mnemonic!r} has no serial form",
+            f"operator {_name(op)!r} has no serial form",
             span=op.span,
             hint="the package that defines the operator must provide a rule for this target",
         )
     return _located(write(op), op)
+
+
+def _name(op: Leaf) -> str:
+    return op.name if isinstance(op, GpuOperator) else type(op).mnemonic
 
 
 def _located(stmt: Stmt, op: Leaf) -> Stmt:
