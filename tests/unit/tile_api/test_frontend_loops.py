@@ -100,6 +100,19 @@ def test_scalar_copies_in_parallel_loops_are_stores():
     assert body(f)[1] == "  B[i] = cast[float32](A[i])"
 
 
+def test_reducers_are_updated_element_by_element():
+    @T.prim_func
+    def f(A: T.Tensor((8, 8), "float32"), B: T.Tensor((8,), "float32")):
+        with T.Kernel(1) as bx:
+            acc = T.alloc_reducer((8,), "float32", "max")
+            T.reducer_init(acc)
+            for i, j in T.Parallel(8, 8):
+                T.reducer_update(acc[i], A[i, j])
+            T.finalize_reducer(acc, B)
+
+    assert body(f)[3].strip().startswith("@reducer_update(reducer=acc, kind=MAX")
+
+
 def test_persistent_loops_visit_their_tiles_once():
     """Evaluate the coordinates of every tile: together they cover the domain exactly."""
     seen = {}
