@@ -52,9 +52,8 @@ def convert(
     result = tirx.call_pure_extern(_vector(_carrier(dtype_of(target)), lanes), symbol, value)
     if target == "bool":
         return result
-    if target == "bfloat16":
-        result = tirx.reinterpret(_vector("bfloat16", lanes), result)
-    return keep(result)
+    result = keep(result)  # as uint16: TVM would make a float32 of a stored bfloat16
+    return tirx.reinterpret(_vector("bfloat16", lanes), result) if target == "bfloat16" else result
 
 
 def encode_narrow(

@@ -183,12 +183,14 @@ def decode_exponent(code: Value) -> Value:
 def encode_exponent(x: Value, *, saturate: bool) -> Value:
     """Return float8_e8m0fnu codes: powers of two, ties upwards, zero becomes the smallest.
 
+    Between the two smallest numbers everything rounds upwards, as in ml_dtypes.
+
     Negative numbers and NaN become NaN, and so does what is too large unless `saturate`.
     """
     fn, bits = x.fn, x.magnitude()
     rounded = (bits + 0x400000).lshr(_FLOAT_MANTISSA)
     one = fn.constant(1, bits.type)
-    code = bits.lt(0x800000).where(bits.lt(0x600000).where(0, one), rounded)
+    code = bits.lt(0x800000).where(bits.lt(0x400001).where(0, one), rounded)
     if saturate:
         code = code.gt(254).where(254, code)
     valid = x.is_nan() | x.lt(0.0)

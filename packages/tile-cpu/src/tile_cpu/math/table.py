@@ -162,7 +162,7 @@ _TRANSCENDENTAL: dict[str, MathFunction] = {
 # The fast spellings promise less and get the same: accuracy costs little here.
 _FAST = {
     f"__{name}": _TRANSCENDENTAL[name]
-    for name in ["exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan"]
+    for name in ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")
 }
 FUNCTIONS: dict[str, MathFunction] = {**_EXACT, **_TRANSCENDENTAL, **_FAST, **_directed()}
 
@@ -195,7 +195,8 @@ def call(keep: Temporaries, name: str, *args: PrimExpr, lanes: int) -> PrimExpr:
     value = tirx.call_pure_extern(typed, f"{PREFIX}{name}_{code}x{lanes}", *args)
     if result == "bool":
         return value
-    return keep(_as(value, "bfloat16", lanes) if code == "bf16" and not row.result else value)
+    value = keep(value)  # as uint16: TVM would make a float32 of a stored bfloat16
+    return _as(value, "bfloat16", lanes) if result == "uint16" and code == "bf16" else value
 
 
 def _as(value: PrimExpr, dtype: str, lanes: int) -> PrimExpr:
