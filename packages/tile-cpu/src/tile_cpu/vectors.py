@@ -153,7 +153,7 @@ def convert(
     lanes: int,
     *,
     source: str = "",
-    keep: Callable[[PrimExpr], PrimExpr] | None = None,
+    keep: Temporaries | None = None,
 ) -> PrimExpr:
     """Return `value`, `lanes` elements of type `source`, as elements of `dtype`.
 
@@ -176,7 +176,7 @@ def convert(
         from tile_cpu.math.convert import decode_narrow
 
         bits = reinterpret("uint8", lanes, value)
-        wide = decode_narrow(keep or _as_is, bits, dtype_of(source), lanes)
+        wide = decode_narrow(keep or _Inline(), bits, dtype_of(source), lanes)
         return convert(wide, dtype, lanes, keep=keep)
     if source == "bfloat16":
         wide = Cast(vector_type("uint32", lanes), reinterpret("uint16", lanes, value))
@@ -186,7 +186,7 @@ def convert(
         from tile_cpu.math.convert import encode_narrow
 
         single = convert(value, "float32", lanes, source=source, keep=keep)
-        return encode_narrow(keep or _as_is, single, dtype_of(dtype), lanes, saturate=True)
+        return encode_narrow(keep or _Inline(), single, dtype_of(dtype), lanes, saturate=True)
     if dtype == "bfloat16" and lanes > 1:
         single = convert(value, "float32", lanes, source=source)
         name = f"tile_narrow_bf16_x{lanes}"
@@ -194,8 +194,12 @@ def convert(
     return Cast(vector_type(dtype, lanes), value)
 
 
-def _as_is(value: PrimExpr) -> PrimExpr:
-    return value
+class _Inline(Temporaries):
+    """Names nothing: for places that have room for an expression only."""
+
+    def __call__(self, value: PrimExpr, name: str = "t") -> PrimExpr:
+        del name
+        return value
 
 
 def zero(dtype: str, lanes: int) -> PrimExpr:
@@ -207,21 +211,40 @@ def ceil_div(value: Any, unit: int) -> Any:
     """Return how many `unit` cover `value` >= 0; a Python int stays one."""
     if isinstance(value, int):
         return -(-value // unit)
-    return tirx.floordiv(value + i32(unit - 1), i32(unit)) if unit > 1 else value
+    return floor_div(value + i32(unit - 1), unit) if unit > 1 else value
 
 
 def floor_div(value: Any, unit: int) -> Any:
-    """Return the whole `unit` in `value` >= 0; a Python int stays one."""
+    """Return the whole `unit` in `value` >= 0; a Python int stays one.
+
+    Emitted as a shift or a truncating division: lowering TVM's floor division takes longer
+    than all other passes together.
+    """
     if isinstance(value, int):
         return value // unit
-    return tirx.floordiv(value, i32(unit)) if unit > 1 else value
+    if unit & (unit - 1) == 0:
+        return tirx.shift_right(value, i32(unit.bit_length() - 1)) if unit > 1 else value
+    return tirx.truncdiv(value, i32(unit))
 
 
 def floor_mod(value: Any, unit: int) -> Any:
     """Return `value` modulo `unit`, `value` >= 0; a Python int stays one."""
     if isinstance(value, int):
         return value % unit
-    return tirx.floormod(value, i32(unit)) if unit > 1 else i32(0)
+    if unit & (unit - 1) == 0:
+        return tirx.bitwise_and(value, i32(unit - 1)) if unit > 1 else i32(0)
+    return tirx.truncmod(value, i32(unit))
+
+
+def opaque(name: str, value: Any) -> tuple[PrimExpr, list[Stmt]]:
+    """Name an index scalar so that no simplifier looks behind the name.
+
+    TVM substitutes what `Bind` binds into every later expression, again and again, and
+    proves things about it: a dozen dependent scalars cost half a second. LLVM turns this
+    into a register.
+    """
+    keep = Temporaries()
+    return keep(as_expr(value), name), keep.statements
 
 
 def minimum(a: Any, b: Any) -> Any:

@@ -25,6 +25,7 @@ from tile_cpu.vectors import (
     floor_div,
     floor_mod,
     minimum,
+    opaque,
     reinterpret,
     zero,
 )
@@ -66,12 +67,13 @@ def emit_dot_rows(
     def some_rows(block: Any) -> Stmt:
         first = block * at_once
         ragged = extent.n_valid is not None or extent.n % at_once != 0
-        names, binds = [], []
+        names: list[PrimExpr] = []
+        binds: list[Stmt] = []
         for r in range(at_once):
             row = minimum(first + r, columns - 1) if ragged else first + r
-            var = Var("row", "int32")
-            names.append(var)
-            binds.append(Bind(var, as_expr(row)))
+            name, named = opaque("row", row)
+            names.append(name)
+            binds += named
         return seq(binds, _dots(kernel, a, b, extent, names, sums, first))
 
     return seq(
@@ -163,9 +165,8 @@ def _write_out(
 
     def one(i: Any, j: Any, count: Any, how: Finish) -> Stmt:
         if isinstance(how, Choice):
-            return IfThenElse(
-                how.condition, one(i, j, count, how.then), one(i, j, count, how.otherwise)
-            )  # type: ignore[arg-type]
+            then, other = (one(i, j, count, finish) for finish in how.finishes())
+            return IfThenElse(how.condition, then, other)
         value = vload(sums, [i, as_expr(j)], lanes)
         if callable(start):
             value = value + start(i, j, lanes, count)

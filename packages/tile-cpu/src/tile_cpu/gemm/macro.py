@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tile_core.tir.build import allocate, bind, i32, loop, scratch, seq
+from tile_core.tir.build import allocate, i32, loop, scratch, seq
 from tile_core.tir.nodes import IfThenElse, Stmt, TirBuffer, tirx
 from tile_cpu.gemm.dot_rows import emit_dot_rows
 from tile_cpu.gemm.kernel import choose_kernel
@@ -33,7 +33,7 @@ from tile_cpu.gemm.row_sums import emit_row_sums, row_sums
 from tile_cpu.gemm.shape import MAX_VECTOR_ROWS, Form, choose_form, choose_tile
 from tile_cpu.gemm.tile import BeforePanel, emit_tile_gemm
 from tile_cpu.machine import Machine
-from tile_cpu.vectors import Matrix, as_expr, floor_mod, minimum
+from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_div, floor_mod, minimum, opaque
 
 # Groups of k per step. A panel of B and a few rows of A then fill the first-level cache,
 # and C is read and written seldom, however short the steps of the kernel's own loop are.
@@ -98,16 +98,15 @@ def plan_steps(spec: GemmSpec, k_extent: Any, block: int = 0) -> KSteps:
         if count > 1:
             step = round_up(step, unit)
         return KSteps(step, step, max(1, -(-k_extent // step)))
-    rough, bind_rough = bind(
-        "rough", tirx.Max(tirx.floordiv(k_extent + i32(wanted // 2), i32(wanted)), i32(1))
+    rough, name_rough = opaque(
+        "rough", tirx.Max(floor_div(k_extent + i32(wanted // 2), wanted), i32(1))
     )
-    share = tirx.floordiv(k_extent + rough - 1, rough)
-    rounded = tirx.floordiv(share + i32(unit - 1), i32(unit)) * unit
-    step, bind_step = bind("step", tirx.Max(rounded, i32(unit)))
-    steps = tirx.Max(tirx.floordiv(k_extent + step - 1, step), i32(1))
-    count_var, bind_count = bind("steps", steps)
+    share = tirx.truncdiv(k_extent + rough - 1, rough)
+    step, name_step = opaque("step", tirx.Max(ceil_div(share, unit) * unit, i32(unit)))
+    steps = tirx.Max(tirx.truncdiv(k_extent + step - 1, step), i32(1))
+    count_var, name_count = opaque("steps", steps)
     capacity = round_up(wanted + wanted // 2, unit)
-    return KSteps(capacity, step, count_var, (bind_rough, bind_step, bind_count))
+    return KSteps(capacity, step, count_var, (*name_rough, *name_step, *name_count))
 
 
 def emit_blocked_gemm(
@@ -234,7 +233,7 @@ class _Block:
 
     def step(self, ko: Any, start: Start, finish: Finish, *, prefetch: bool) -> Stmt:
         """Return step `ko`: copy what must be copied, multiply, meanwhile prefetch."""
-        k0, bind_k0 = bind("k0", ko * self.steps.step)
+        k0, bind_k0 = opaque("k0", ko * self.steps.step)
         valid, bind_valid = self._valid(k0)
         a, ready_a = self._operand_a(k0, valid)
         b, pack = self._operand_b(k0, valid)
@@ -252,13 +251,13 @@ class _Block:
         )
         return seq(bind_k0, bind_valid, ready_a, product)
 
-    def _valid(self, k0: Any) -> tuple[Any, Stmt | None]:
+    def _valid(self, k0: Any) -> tuple[Any, list[Stmt]]:
         extent, step = self.k_extent, self.steps.step
         if isinstance(extent, int) and extent == step * self.steps.count:
-            return None, None
+            return None, []
         if self.steps.count == 1:
-            return bind("depth", as_expr(extent))
-        return bind("depth", minimum(as_expr(extent) - k0, step))
+            return opaque("depth", extent)
+        return opaque("depth", minimum(as_expr(extent) - k0, step))
 
     def _operand_a(self, k0: Any, valid: Any) -> tuple[OperandA, list[Stmt]]:
         m, k, ready = self.extent.m, self.steps.capacity, []

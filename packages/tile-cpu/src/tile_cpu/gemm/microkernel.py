@@ -9,7 +9,7 @@ from tile_core.tir.build import allocate, i32, loop, scratch, seq, splat, vload,
 from tile_core.tir.nodes import Bind, BufferLoad, IfThenElse, PrimExpr, Stmt, Var
 from tile_cpu.gemm.kernel import MicroKernel
 from tile_cpu.gemm.operands import Choice, Finish, OperandA, OperandB, Start
-from tile_cpu.vectors import as_expr, ceil_div, minimum, zero
+from tile_cpu.vectors import as_expr, ceil_div, minimum, opaque, zero
 
 
 class _Accumulators:
@@ -61,7 +61,7 @@ def emit_tile(
 
     def begin(how: Start) -> Stmt:
         if isinstance(how, Choice):
-            return IfThenElse(how.condition, begin(how.then), begin(how.otherwise))  # type: ignore[arg-type]
+            return IfThenElse(how.condition, *map(begin, how.starts()))
         cells = []
         for i, v in acc.cells():
             if how is None:
@@ -73,7 +73,7 @@ def emit_tile(
 
     def end(how: Finish) -> Stmt:
         if isinstance(how, Choice):
-            return IfThenElse(how.condition, end(how.then), end(how.otherwise))  # type: ignore[arg-type]
+            return IfThenElse(how.condition, *map(end, how.finishes()))
         return seq(
             [
                 how(row + i, column[v], acc.load(i, v), kernel.lanes, counts[v])
@@ -125,15 +125,16 @@ def emit_edge_tile(
     count = minimum(column_limit - column, lanes)
     present = minimum(row_limit - row, mr)
     last = as_expr(row_limit) - i32(1)
-    row_names, row_binds = [], []
+    row_names: list[PrimExpr] = []
+    row_binds: list[Stmt] = []
     for i in range(mr):
-        name, bound = _name("r", minimum(row + i, last))
+        name, bound = opaque("r", minimum(row + i, last))
         row_names.append(name)
-        row_binds.append(bound)
+        row_binds += bound
 
     def begin(how: Start) -> Stmt:
         if isinstance(how, Choice):
-            return IfThenElse(how.condition, begin(how.then), begin(how.otherwise))  # type: ignore[arg-type]
+            return IfThenElse(how.condition, *map(begin, how.starts()))
         if how is None:
             return seq([acc.store(i, v, zero(kernel.accumulator, lanes)) for i, v in acc.cells()])
         fill = loop(
@@ -144,7 +145,7 @@ def emit_edge_tile(
 
     def end(how: Finish) -> Stmt:
         if isinstance(how, Choice):
-            return IfThenElse(how.condition, end(how.then), end(how.otherwise))  # type: ignore[arg-type]
+            return IfThenElse(how.condition, *map(end, how.finishes()))
         return loop(
             present,
             lambda i: how(row + i, column, vload(edge, [i, i32(0)], lanes), lanes, count),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from tile_core.dtypes import dtype_of
 from tile_core.tir.build import allocate, i32, scratch, splat, vload, vstore
@@ -155,6 +155,14 @@ class Choice:
     condition: PrimExpr
     then: Start | Finish
     otherwise: Start | Finish
+
+    def starts(self) -> tuple[Start, Start]:
+        """Both sides of a choice of starts."""
+        return cast("tuple[Start, Start]", (self.then, self.otherwise))
+
+    def finishes(self) -> tuple[Finish, Finish]:
+        """Both sides of a choice of finishes."""
+        return cast("tuple[Finish, Finish]", (self.then, self.otherwise))
 
 
 Start: TypeAlias = "ValueAt | Choice | None"

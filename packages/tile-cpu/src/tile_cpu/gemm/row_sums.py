@@ -6,11 +6,20 @@ from dataclasses import replace
 from typing import Any
 
 from tile_core.tir.build import Temporaries, allocate, i32, loop, scratch, seq, splat, vload, vstore
-from tile_core.tir.nodes import Bind, IfThenElse, PrimExpr, Stmt, TirBuffer, Var
+from tile_core.tir.nodes import IfThenElse, PrimExpr, Stmt, TirBuffer
 from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
 from tile_cpu.gemm.operands import GemmSpec, OperandA, round_up
 from tile_cpu.gemm.transpose import transpose
-from tile_cpu.vectors import as_expr, ceil_div, floor_div, floor_mod, minimum, reinterpret, zero
+from tile_cpu.vectors import (
+    as_expr,
+    ceil_div,
+    floor_div,
+    floor_mod,
+    minimum,
+    opaque,
+    reinterpret,
+    zero,
+)
 
 
 def row_sums(spec: GemmSpec, m: int) -> tuple[TirBuffer, list[Stmt]]:
@@ -86,12 +95,13 @@ def _square(
     lanes, chunk = kernel.lanes, kernel.chunk
     acc = scratch([lanes * lanes], "int32", "acc")
     ragged = not isinstance(rows, int) or rows % lanes != 0
-    names, binds = [], []
+    names: list[PrimExpr] = []
+    binds: list[Stmt] = []
     for r in range(lanes):
-        var = Var("row", "int32")
         row = minimum(as_expr(first + r), as_expr(rows) - 1) if ragged else as_expr(first + r)
-        names.append(var)
-        binds.append(Bind(var, row))
+        name, named = opaque("row", row)
+        names.append(name)
+        binds += named
 
     def step(c: Any, count: Any = None) -> list[Stmt]:
         statements = []

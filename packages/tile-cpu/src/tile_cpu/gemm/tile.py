@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tile_core.tir.build import bind, i32, loop, seq
+from tile_core.tir.build import i32, loop, seq
 from tile_core.tir.nodes import Select, Stmt
 from tile_cpu.gemm.microkernel import emit_edge_tile, emit_tile, group_count
 from tile_cpu.gemm.operands import Extent, Finish, GemmSpec, OperandA, OperandB, Start
 from tile_cpu.gemm.prefetch import Prefetch
 from tile_cpu.gemm.shape import row_segments
-from tile_cpu.vectors import as_expr, ceil_div, floor_div, minimum
+from tile_cpu.vectors import as_expr, ceil_div, floor_div, minimum, opaque
 
 BeforePanel: TypeAlias = Callable[[Any], Stmt]
 
@@ -125,8 +125,8 @@ def _ragged(
     kernel, (mr, nv) = spec.kernel, (spec.tile.mr, spec.tile.nv)
     rows = extent.m if extent.m_valid is None else extent.m_valid
     columns = extent.n if extent.n_valid is None else extent.n_valid
-    whole_rows, bind_rows = bind("whole_rows", as_expr(floor_div(rows, mr)))
-    whole_panels, bind_panels = bind("whole_panels", as_expr(floor_div(columns, spec.panel_width)))
+    whole_rows, bind_rows = opaque("whole_rows", floor_div(rows, mr))
+    whole_panels, bind_panels = opaque("whole_panels", floor_div(columns, spec.panel_width))
     per_panel = max(1, extent.m // mr)
     all_panels = max(1, extent.n // spec.panel_width)
 
@@ -164,7 +164,7 @@ def _ragged(
         return loop(minimum(ceil_div(columns, kernel.lanes) - jp * nv, nv), tile, name="v")
 
     def panel(jp: Any) -> Stmt:
-        inner, bind_inner = bind("inner", Select(as_expr(jp) < whole_panels, whole_rows, i32(0)))
+        inner, bind_inner = opaque("inner", Select(as_expr(jp) < whole_panels, whole_rows, i32(0)))
         return seq(
             before_panel(jp) if before_panel else None,
             bind_inner,
