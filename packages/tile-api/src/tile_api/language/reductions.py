@@ -66,11 +66,9 @@ def reduce(
     Raises
     ------
     FrontendValueError
-        Unknown kind, `dim` outside, or `batch` below 1.
+        Unknown kind, `dim` outside, `batch` below 1, or a bitwise reduction of floats.
     ShapeMismatch
         If `out` has another shape.
-    DtypeMismatch
-        If a bitwise reduction meets floats.
     """
     kind = _KINDS[choice(reduce_type, _KINDS, "reduction")]
     _reduce(kind, buffer, out, dim, clear, batch)
@@ -83,6 +81,12 @@ def _reduce(
     src = as_region(buffer, f"the source of {name}")
     dst = as_region(out, f"the destination of {name}")
     count(batch, "batch")
+    if kind.is_bitwise and (src.buffer.dtype.is_float or dst.buffer.dtype.is_float):
+        raise FrontendValueError(
+            f"{name} works on integers and bools, got {src.buffer.dtype} to {dst.buffer.dtype}",
+            span=here(),
+            hint="reduce the bits: view the tile as integers with T.view(tile, dtype='int32')",
+        )
     axis = normal_dim(name, dim, src)
     emit(
         Reduce(kind, src, dst, axis, _flag(name, "clear", clear), _flag(name, "nan_propagate", nan))
