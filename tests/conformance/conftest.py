@@ -25,7 +25,6 @@ NOTIMPL: dict[str, tuple[str, ...]] = {
     "view/dtype/*": ("toy",),
     "view/shape/*": ("toy",),
     "atomic/*": ("toy",),
-    "control/vectors/*": ("cpu",),
 }
 """By pattern of case names: backends that cannot do it yet, and say so."""
 

@@ -16,7 +16,7 @@ from tile_core.ir.stmt import Check, Kernel, Launch
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import Rule
 from tile_core.target import Target
-from tile_core.tir.build import i32, i64, seq
+from tile_core.tir.build import i32, seq
 from tile_core.tir.nodes import AttrStmt, Bind, ForKind, PrimExpr, PrimFunc, StringImm, tirx
 from tile_core.tir.nodes import For as TirFor
 from tile_core.tir.nodes import Stmt as TirStmt
@@ -79,14 +79,15 @@ def lower_kernel(
         for param in kernel.params:
             if isinstance(param, Buffer):
                 storage.declare_parameter(ctx, param, params[param])
-        ctx.status = storage.at_address(ctx, status, "int32", "failed")
+        with ctx.statement() as reporting:
+            ctx.status = storage.at_address(ctx, status, "int32", "failed")
         ctx.jump = ctx.cell("int32", "jump")
         ctx.run(assigned(ctx.jump, i32(0)))
         body = ctx.stmt(kernel.body)
-    whole = _with_helpers(ctx, seq(head, ctx.block_entry, body))
-    arguments = [*params.values(), *([status] if ctx.checks else [])]
     if not ctx.checks:
-        whole = seq(Bind(status, tirx.reinterpret(storage.pointer_to("int32"), i64(0))), whole)
+        reporting = []
+    whole = _with_helpers(ctx, seq(reporting, head, ctx.block_entry, body))
+    arguments = [*params.values(), *([status] if ctx.checks else [])]
     # Workspaces belong to a device, which TVM would take from tensor arguments.
     for key, number_of in (("device_type", 1), ("device_id", 0)):
         whole = AttrStmt(StringImm("default"), key, i32(number_of), whole)

@@ -14,12 +14,21 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Store
 from tile_core.passes.ranges import prove_in_range
 from tile_core.tir.build import extern, i32, vload, vstore
-from tile_core.tir.nodes import BufferLoad, Evaluate, IfThenElse, PrimExpr, Select, tirx
+from tile_core.tir.nodes import (
+    BufferLoad,
+    BufferStore,
+    Evaluate,
+    IfThenElse,
+    PrimExpr,
+    Select,
+    TirBuffer,
+    tirx,
+)
 from tile_core.tir.nodes import Cast as TirCast
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.context import Context, Frame, Lane
-from tile_cpu.lowering.places import Place
+from tile_cpu.lowering.places import Place, row_major
 from tile_cpu.lowering.types import (
     lanes_of,
     memory_type,
@@ -56,7 +65,11 @@ def varies(ctx: Context, root: Expr) -> bool:
     lane = ctx.lane
     if lane is None:
         return False
-    return any(isinstance(n, Var) and (n is lane.var or n in ctx.vectors) for n in walk(root))
+    return any(
+        (isinstance(n, Var) and (n is lane.var or n in ctx.vectors))
+        or (isinstance(n, Load) and n.buffer in ctx.lane_cells)
+        for n in walk(root)
+    )
 
 
 @contextmanager
@@ -149,6 +162,9 @@ def _room(ctx: Context, at: Expr, extent: Any, lane: Lane) -> PrimExpr:
 
 def vector_load(ctx: Context, expr: Load) -> PrimExpr | None:
     """Return the vector of elements the lanes read, None if all lanes read one element."""
+    if expr.buffer in ctx.lane_cells:
+        cell, at = private_element(ctx, expr)
+        return casts.decode(ctx, ctx.keep(BufferLoad(cell, [at])), expr.buffer.dtype)
     if not any(varies(ctx, i) for i in expr.indices):
         return None
     lane = ctx.lane
@@ -163,6 +179,23 @@ def vector_load(ctx: Context, expr: Load) -> PrimExpr | None:
     else:
         stored = _gathered(ctx, expr, place, lane)
     return casts.decode(ctx, stored, expr.buffer.dtype)
+
+
+def private_element(ctx: Context, node: Load | Store) -> tuple[TirBuffer, PrimExpr]:
+    """Return where the lanes' copies of a private element lie side by side.
+
+    Raises
+    ------
+    NotVectorisable
+        If lanes touch different elements.
+    """
+    if any(varies(ctx, i) for i in node.indices):
+        raise NotVectorisable("lanes index private memory differently")
+    shape = node.buffer.static_shape or ()
+    at: PrimExpr = i32(0)
+    for index, stride in zip(node.indices, row_major(shape), strict=True):
+        at = at + ctx.index(index) * stride
+    return ctx.lane_cells[node.buffer], at
 
 
 def _refuse_speculation(ctx: Context, expr: Load) -> None:
@@ -248,6 +281,10 @@ def vector_store(ctx: Context, stmt: Store) -> TirStmt:
     """
     lane = ctx.lane
     assert lane is not None
+    if stmt.buffer in ctx.lane_cells:
+        stored = spread(access.encoded_value(ctx, stmt.value), lane.lanes)
+        cell, at = private_element(ctx, stmt)
+        return BufferStore(cell, stored, [at])
     place = ctx.place(stmt.buffer)
     if place.packing > 1 or lane_stride(ctx, place, stmt.indices, lane.var) != 1:
         raise NotVectorisable("lanes do not write neighbouring elements")

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from tile_core.dtypes import DType
-from tile_core.ir.buffer import static_value
+from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import AnnotateSafeValue, For, If, Let, Parallel, Seq, Stmt, Store
-from tile_core.tir.build import i32, seq
+from tile_core.ir.stmt import Alloc, AnnotateSafeValue, For, If, Let, Parallel, Seq, Stmt, Store
+from tile_core.tir.build import allocate, i32, scratch, seq
 from tile_core.tir.nodes import For as TirFor
 from tile_core.tir.nodes import ForKind, IfThenElse, IntImm, PrimExpr, tirx
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_core.tir.nodes import Var as TirVar
 from tile_cpu.lowering.context import Context, Lane, sequence
 from tile_cpu.lowering.statements import counted
-from tile_cpu.lowering.types import lanes_of, number, prim, scalar_name
+from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, with_lanes
 from tile_cpu.lowering.vector_access import (
     NotVectorisable,
     lane_stride,
@@ -50,42 +51,36 @@ def vectorised(ctx: Context, loop: Parallel) -> TirStmt | None:
 
 
 def _lane_variable(ctx: Context, loop: Parallel) -> Var | None:
-    if any(not _is_supported(node) for node in walk(loop.body)):
+    private = {n.buffer for n in walk(loop.body) if isinstance(n, Alloc)}
+    if any(not _is_supported(node, private) for node in walk(loop.body)):
         return None
-    stores = [node for node in walk(loop.body) if isinstance(node, Store)]
+    stores = [n for n in walk(loop.body) if isinstance(n, Store) and n.buffer not in private]
     if not stores:
         return None
-    env = ctx.env
     with ctx.scope(_inside(ctx, loop)), ctx.statement():
         for let in (n for n in walk(loop.body) if isinstance(n, Let)):
             ctx.env = ctx.env.with_let(let.var, let.value)
-        found = None
         for var, extent in zip(reversed(loop.vars), reversed(loop.extents), strict=True):
             if static_value(extent) == 1:
                 continue
             strides = {lane_stride(ctx, ctx.place(s.buffer), s.indices, var) for s in stores}
             if strides == {1}:
-                found = var
-                break
-    ctx.env = env
-    return found
+                return var
+    return None
 
 
-def _is_supported(node: Node) -> bool:
+def _is_supported(node: Node, private: set[Buffer]) -> bool:
+    """Whether the vectoriser knows what to do with a node of a loop's body."""
     match node:
         case Call(function=function):
             return not (function.startswith("extern:") or effect_of(function) & _EFFECTS)
+        case Alloc(buffer=buffer):
+            return buffer.scope.is_thread_private and buffer.static_shape is not None
         case Store(buffer=buffer):
-            return not buffer.scope.is_thread_private or (buffer.rank > 0 and buffer.shape != (1,))
-        case Seq() | Let() | If() | For() | AnnotateSafeValue():
+            return buffer in private or not buffer.storage.scope.is_thread_private
+        case Seq() | Let() | If() | For() | AnnotateSafeValue() | Expr() | Buffer():
             return True
-    return isinstance(node, Expr) or not _is_statement(node)
-
-
-def _is_statement(node: Node) -> bool:
-    from tile_core.ir.buffer import Buffer
-
-    return not isinstance(node, (Expr, Buffer))
+    return False
 
 
 def _inside(ctx: Context, loop: Parallel) -> Any:
@@ -249,13 +244,13 @@ def _as_count(value: PrimExpr) -> PrimExpr:
 
 
 def _one_vector(ctx: Context, body: Stmt, lane: Lane) -> TirStmt:
-    outer_lane, outer_vectors = ctx.lane, ctx.vectors
-    ctx.lane = lane
+    outer_lane, outer_vectors, outer_cells = ctx.lane, ctx.vectors, ctx.lane_cells
+    ctx.lane, ctx.lane_cells = lane, dict(outer_cells)
     try:
         with ctx.scope():
             return _vector_stmt(ctx, body)
     finally:
-        ctx.lane, ctx.vectors = outer_lane, outer_vectors
+        ctx.lane, ctx.vectors, ctx.lane_cells = outer_lane, outer_vectors, outer_cells
 
 
 def _vector_stmt(ctx: Context, stmt: Stmt) -> TirStmt:
@@ -268,6 +263,8 @@ def _vector_stmt(ctx: Context, stmt: Stmt) -> TirStmt:
         case AnnotateSafeValue(buffer=buffer, value=value):
             ctx.safe[buffer] = value
             return seq()
+        case Alloc(buffer=buffer):
+            return _private_memory(ctx, buffer)
         case Store():
             with ctx.statement() as statements:
                 last = vector_store(ctx, stmt)
@@ -283,6 +280,16 @@ def _vector_stmt(ctx: Context, stmt: Stmt) -> TirStmt:
         case For() if not any(varies(ctx, e) for e in (stmt.start, stmt.stop, stmt.step)):
             return _inner_loop(ctx, stmt)
     raise NotVectorisable(f"{type(stmt).__name__} differs between lanes")
+
+
+def _private_memory(ctx: Context, buffer: Buffer) -> TirStmt:
+    """Return the allocation of one vector per element of a buffer that every lane has."""
+    assert ctx.lane is not None
+    count = math.prod(buffer.static_shape or ())
+    dtype = with_lanes(memory_type(buffer.dtype), ctx.lane.lanes)
+    cell = scratch([count], dtype, buffer.name)
+    ctx.lane_cells[buffer] = cell
+    return allocate(cell, on_stack=True)
 
 
 def _inner_loop(ctx: Context, stmt: For) -> TirStmt:

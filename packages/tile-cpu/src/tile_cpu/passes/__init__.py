@@ -8,6 +8,7 @@ from tile_core.ir.stmt import Kernel
 from tile_core.passes.insertion import Insertion
 from tile_core.passes.refuse_gpu_only import refuse_gpu_only
 from tile_core.passes.serialise_threads import serialise_threads
+from tile_core.passes.split_vectors import split_vectors
 from tile_core.target import Target
 from tile_cpu.passes.drop_unused_tiles import drop_unused_tiles
 from tile_cpu.passes.fuse_gemm_loops import fuse_gemm_loops
@@ -17,12 +18,17 @@ from tile_cpu.passes.widen_gemm_factors import widen_gemm_factors
 POINT = "tile-ir"
 
 
+def _split(kernel: Kernel, target: Target) -> Kernel:
+    return split_vectors(kernel)
+
+
 def _serialise(kernel: Kernel, target: Target) -> Kernel:
     return serialise_threads(kernel)
 
 
 _IN_ORDER: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
     ("refuse_gpu_only", refuse_gpu_only),
+    ("split_vectors", _split),
     ("serialise_threads", _serialise),
     ("widen_gemm_factors", widen_gemm_factors),
     ("fuse_gemm_loops", fuse_gemm_loops),
@@ -34,6 +40,6 @@ _IN_ORDER: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
 def cpu_passes() -> tuple[Insertion, ...]:
     """Return the passes in their order; passes at one point run in the order of their names."""
     return tuple(
-        Insertion(name=f"cpu.{number}.{name}", point=POINT, run=run)
+        Insertion(name=f"cpu.{number:02}.{name}", point=POINT, run=run)
         for number, (name, run) in enumerate(_IN_ORDER, 1)
     )

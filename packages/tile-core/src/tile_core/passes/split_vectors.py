@@ -1,0 +1,173 @@
+"""Vector values in tile IR as scalars, one per lane."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tile_core.dtypes import dtype_of
+from tile_core.errors import UnsupportedOnTarget
+from tile_core.ir.arith import binary, cast, const
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import (
+    AddressOf,
+    Binary,
+    BinaryOp,
+    Bitcast,
+    Broadcast,
+    Call,
+    Cast,
+    Expr,
+    Load,
+    Ramp,
+    Select,
+    Shuffle,
+    Unary,
+    Var,
+)
+from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.stmt import Alloc, Kernel, Let, Seq, Stmt, Store
+
+
+def split_vectors(kernel: Kernel) -> Kernel:
+    """Return `kernel` without vector values.
+
+    Before   B[ramp(0, 1, 4)] = A[ramp(8, 1, 4)] * 2
+    After    alloc t[4];  t[0] = A[8] * 2; …; t[3] = A[11] * 2
+             B[0] = t[0]; …; B[3] = t[3]
+
+    All lanes are read before any is stored. ``dp4a`` of addresses becomes four products.
+    Returns the same object when there are no vectors.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If an intrinsic takes vectors whole.
+    """
+    if not any(_is_vector(node) for node in walk(kernel.body)):
+        return kernel
+    return _Splitter().run(kernel)
+
+
+def _is_vector(node: Node) -> bool:
+    if isinstance(node, Call) and node.function == "dp4a":
+        return True
+    return isinstance(node, (Ramp, Broadcast, Shuffle)) or (
+        isinstance(node, Expr) and node.dtype.lanes > 1
+    )
+
+
+class _Splitter:
+    def __init__(self) -> None:
+        self.arrays: dict[Var, Buffer] = {}
+
+    def run(self, kernel: Kernel) -> Kernel:
+        return rewrite(kernel, self.rule)
+
+    def rule(self, node: Node) -> Node:
+        match node:
+            case Seq(body=body):
+                flat = tuple(s for item in body for s in self.statements(item))
+                same = len(flat) == len(body) and all(
+                    a is b for a, b in zip(flat, body, strict=True)
+                )
+                return node if same else replace(node, body=flat)
+            case Store(indices=indices) if indices and indices[-1].dtype.lanes > 1:
+                return Seq(tuple(self.store(node)))
+            case Call(function="dp4a"):
+                return self.dot(node)
+            case Shuffle(picks=(_,)):
+                return self.lane(node, 0)
+            case Bitcast(dtype=dtype, value=value) if dtype.lanes == 1 and value.dtype.lanes > 1:
+                return self.joined(node)
+        return node
+
+    def statements(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        """Return what stands for one item of a sequence; names reach to the sequence's end."""
+        if not (isinstance(stmt, Let) and stmt.var.dtype.lanes > 1):
+            return (stmt,)
+        array = self.array(stmt.var)
+        lanes = range(stmt.var.dtype.lanes)
+        stores = (Store(array, (const(k),), self.lane(stmt.value, k)) for k in lanes)
+        return (Alloc(array), *stores)
+
+    def array(self, var: Var) -> Buffer:
+        """Return the array that holds the lanes of a named vector."""
+        if var not in self.arrays:
+            dtype = var.dtype
+            self.arrays[var] = Buffer(var.name, (dtype.lanes,), dtype.scalar, Scope.LOCAL)
+        return self.arrays[var]
+
+    def store(self, stmt: Store) -> list[Stmt]:
+        """Return the store of a vector as stores of its lanes."""
+        lanes = stmt.indices[-1].dtype.lanes
+        staged = Buffer("lanes", (lanes,), stmt.buffer.dtype, Scope.LOCAL)
+        values = [self.lane(stmt.value, k) for k in range(lanes)]
+        reads = [Store(staged, (const(k),), v, span=stmt.span) for k, v in enumerate(values)]
+        writes = [
+            Store(stmt.buffer, (*stmt.indices[:-1], self.lane(stmt.indices[-1], k)),
+                  Load(staged, (const(k),)), span=stmt.span)
+            for k in range(lanes)
+        ]  # fmt: skip
+        return [Alloc(staged), *reads, *writes]
+
+    def lane(self, expr: Expr, k: int) -> Expr:
+        """Return lane `k` of a vector; scalars are the same in all lanes."""
+        if isinstance(expr, Shuffle):
+            position = expr.picks[k]
+            for vector in expr.vectors:
+                if position < vector.dtype.lanes:
+                    return self.lane(vector, position)
+                position -= vector.dtype.lanes
+        if expr.dtype.lanes == 1:
+            return expr
+        match expr:
+            case Ramp(base=base, stride=stride):
+                return base + stride * k
+            case Broadcast(value=value):
+                return value
+            case Var():
+                return Load(self.array(expr), (const(k),))
+            case Load(indices=indices):
+                return replace(expr, indices=(*indices[:-1], self.lane(indices[-1], k)))
+            case Bitcast(dtype=dtype, value=value) if value.dtype.lanes != dtype.lanes:
+                return self.cut(dtype.bits, value, k, expr)
+            case Binary() | Unary() | Select() | Cast() | Bitcast() | Call():
+                scalar = expr.map_children(lambda c: self.lane(c, k) if isinstance(c, Expr) else c)
+                if isinstance(scalar, Select):
+                    return scalar
+                return replace(scalar, dtype=expr.dtype.scalar)
+        raise UnsupportedOnTarget("a vector is used in a way that scalars cannot", span=expr.span)
+
+    def cut(self, bits: int, value: Expr, k: int, expr: Bitcast) -> Expr:
+        """Return `bits` bits of a wider integer as a lane."""
+        if value.dtype.lanes > 1 or bits >= value.dtype.bits:
+            raise UnsupportedOnTarget("these vectors cannot be reinterpreted", span=expr.span)
+        whole = Bitcast(dtype_of(f"uint{value.dtype.bits}"), value)
+        shifted = binary(BinaryOp.SHR, whole, const(k * bits, whole.dtype))
+        return Bitcast(expr.dtype.scalar, cast(shifted, f"uint{bits}"))
+
+    def joined(self, expr: Bitcast) -> Expr:
+        """Return the lanes of a vector side by side in one wide scalar."""
+        wide = dtype_of(f"uint{expr.dtype.bits}")
+        bits = expr.value.dtype.bits
+        total: Expr = const(0, wide)
+        for k in range(expr.value.dtype.lanes):
+            lane = cast(Bitcast(dtype_of(f"uint{bits}"), self.lane(expr.value, k)), wide)
+            total = total | binary(BinaryOp.SHL, lane, const(k * bits, wide))
+        return Bitcast(expr.dtype, total)
+
+    def dot(self, call: Call) -> Expr:
+        """Return ``c`` plus the products of four neighbours each."""
+        a, b, total = call.args
+        for k in range(4):
+            total = total + self.fourth(a, k) * self.fourth(b, k)
+        return total
+
+    def fourth(self, operand: Expr, k: int) -> Expr:
+        if isinstance(operand, AddressOf):
+            at = (*operand.indices[:-1], operand.indices[-1] + k)
+            return cast(Load(operand.buffer, at), "int32")
+        if operand.dtype.lanes == 4:
+            return cast(self.lane(operand, k), "int32")
+        byte = dtype_of("int8x4")
+        return cast(self.lane(Bitcast(byte, operand), k), "int32")

@@ -1,0 +1,212 @@
+"""Reductions and scans on vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.ir.arith import call, cast, const
+from tile_core.ir.buffer import static_value
+from tile_core.ir.expr import Expr, Var
+from tile_core.ops.reduce import Reduce, ReduceKind, Scan
+from tile_core.ops.rule import Rule
+from tile_core.ops.serial import expand
+from tile_core.ops.serial.loops import accumulator, load, store
+from tile_core.ops.serial.reduce import combine
+from tile_core.tir.build import i32, seq
+from tile_core.tir.nodes import BufferStore, ForKind, PrimExpr, Select, TirBuffer, tirx
+from tile_core.tir.nodes import For as TirFor
+from tile_core.tir.nodes import Stmt as TirStmt
+from tile_core.tir.nodes import Var as TirVar
+from tile_cpu.lowering.context import Context, Lane, loaded, sequence
+from tile_cpu.lowering.types import number, prim, scalar_name, spread, value_type, with_lanes
+from tile_cpu.lowering.vector_access import NotVectorisable, lane_stride
+from tile_cpu.rules.elementwise import as_parallel
+
+ROWS_TOGETHER = 4
+"""Rows reduced side by side: one sum waits for itself, four keep the adders busy."""
+
+_HORIZONTAL = {
+    ReduceKind.SUM: "sum",
+    ReduceKind.ABSSUM: "sum",
+    ReduceKind.MAX: "max",
+    ReduceKind.ABSMAX: "max",
+    ReduceKind.MIN: "min",
+    ReduceKind.BITAND: "and",
+    ReduceKind.BITOR: "or",
+    ReduceKind.BITXOR: "xor",
+}
+
+
+def lower_reduce(op: Reduce, ctx: Context) -> TirStmt:
+    """Return the reduction along contiguous rows with vector sums, else one lane per result."""
+    extent = static_value(op.src.extents[op.dim])
+    if extent is not None and extent >= 2 and not op.dst.buffer.dtype.is_bool:
+        rows = _Rows(op, ctx, extent)
+        if rows.are_contiguous():
+            try:
+                return rows.emit()
+            except NotVectorisable:
+                pass
+    return ctx.lower_stmt(as_parallel(expand(op)))
+
+
+class _Rows:
+    """A reduction whose elements lie side by side: vectors along the row, then across."""
+
+    def __init__(self, op: Reduce, ctx: Context, extent: int) -> None:
+        self.op, self.ctx, self.extent = op, ctx, extent
+        self.kept = [k for k in range(len(op.src.extents)) if k != op.dim]
+        self.r = Var("r", const(0).dtype)
+        self.at = tuple(Var("i", const(0).dtype) for _ in self.kept)
+        self.total = accumulator("total", op.dst.buffer.dtype).dtype
+        self.lanes = ctx.machine.lanes(max(8, self.total.bits))
+        while self.lanes > 2 and self.lanes >= 2 * extent:
+            self.lanes //= 2
+        axes = (len(self.kept) if d == op.dim else self.kept.index(d)
+                for d in range(len(op.src.extents)))  # fmt: skip
+        value = load(op.src, tuple(axes), (*self.at, self.r))
+        self.source = value
+        value_: Expr = cast(cast(value, op.dst.buffer.dtype), self.total)
+        self.value = call("abs", value_) if op.kind.takes_magnitudes else value_
+
+    def are_contiguous(self) -> bool:
+        """Whether neighbours along the reduced dimension are neighbours in memory."""
+        with self.ctx.statement():
+            place = self.ctx.place(self.op.src.buffer)
+            stride = lane_stride(self.ctx, place, self.source.indices, self.r)
+        return stride == 1 and place.packing == 1
+
+    def emit(self) -> TirStmt:
+        """Return loops over the kept dimensions around rows reduced together."""
+        env = self.ctx.env.with_loop(self.r, 0, self.extent)
+        for var, k in zip(self.at, self.kept, strict=True):
+            env = env.with_loop(var, 0, self.op.src.extents[k])
+        with self.ctx.scope(env):
+            return self.over(0)
+
+    def over(self, depth: int) -> TirStmt:
+        """Return the loops from kept dimension `depth` on."""
+        if depth == len(self.kept):
+            return self.reduced([{}])
+        var, extent = self.at[depth], self.op.src.extents[self.kept[depth]]
+        if depth == len(self.kept) - 1:
+            return self.innermost(var, extent)
+        named = TirVar("i", prim("int32"))
+        self.ctx.vars[var] = named
+        with self.ctx.statement() as statements:
+            limit = self.ctx.index(extent)
+            body = self.over(depth + 1)
+        return sequence(statements, TirFor(named, i32(0), limit, ForKind.SERIAL, body))
+
+    def innermost(self, var: Var, extent: Any) -> TirStmt:
+        """Return the loop over the last kept dimension, several rows a round."""
+        fixed = static_value(extent)
+        together = ROWS_TOGETHER if fixed is not None and fixed >= ROWS_TOGETHER else 1
+        with self.ctx.statement() as statements:
+            limit = self.ctx.keep_index(self.ctx.index(extent))
+            whole = tirx.floordiv(limit, i32(together))
+            parts = [self.rounds(var, i32(0), whole, together)]
+            if fixed is None or fixed % together:
+                parts.append(self.rounds(var, whole * together, limit - whole * together, 1))
+        return sequence(statements, *parts)
+
+    def rounds(self, var: Var, first: PrimExpr, count: PrimExpr, together: int) -> TirStmt:
+        named = TirVar("i", prim("int32"))
+        rows = [{var: first + named * together + u} for u in range(together)]
+        return TirFor(named, i32(0), count, ForKind.SERIAL, self.reduced(rows))
+
+    def reduced(self, rows: list[dict[Var, PrimExpr]]) -> TirStmt:
+        """Return the reduction of some rows side by side, and the stores of their results."""
+        ctx = self.ctx
+        kind = value_type(self.total)
+        identity = number(self.op.kind.identity(self.op.dst.buffer.dtype), kind, self.lanes)
+        with ctx.statement() as statements:
+            cells = [ctx.cell(with_lanes(kind, self.lanes), "acc") for _ in rows]
+            for cell in cells:
+                ctx.run(BufferStore(cell, identity, [i32(0)]))
+            whole, rest = divmod(self.extent, self.lanes)
+            if whole:
+                vector = TirVar("v", prim("int32"))
+                lane = Lane(self.r, vector * self.lanes, self.lanes)
+                step = self.accumulate(rows, cells, lane)
+                ctx.run(TirFor(vector, i32(0), i32(whole), ForKind.SERIAL, step))
+            if rest:
+                lane = Lane(self.r, i32(whole * self.lanes), self.lanes, i32(rest))
+                ctx.run(self.accumulate(rows, cells, lane))
+            for row, cell in zip(rows, cells, strict=True):
+                self.finish(row, cell)
+        return seq(statements)
+
+    def accumulate(
+        self, rows: list[dict[Var, PrimExpr]], cells: list[TirBuffer], lane: Lane
+    ) -> TirStmt:
+        """Return the combination of one vector of each row into its accumulator."""
+        ctx = self.ctx
+        outer = ctx.lane
+        parts = []
+        for row, cell in zip(rows, cells, strict=True):
+            ctx.vars.update(row)
+            ctx.lane = lane
+            with ctx.statement() as statements:
+                value = spread(ctx.value(self.value), self.lanes)
+                old = loaded(cell)
+                new = self.combined(value, old)
+                if lane.count is not None:
+                    numbers = tirx.Ramp(i32(0), i32(1), self.lanes)
+                    inside = tirx.LT(numbers, spread(lane.count, self.lanes))
+                    new = Select(inside, new, old)
+                ctx.run(BufferStore(cell, new, [i32(0)]))
+            ctx.lane = outer
+            parts.append(seq(statements))
+        return seq(parts)
+
+    def combined(self, value: PrimExpr, old: PrimExpr) -> PrimExpr:
+        """Return `value` combined into `old`, which is never NaN unless NaN propagates."""
+        kind = self.op.kind
+        is_max = kind in (ReduceKind.MAX, ReduceKind.ABSMAX)
+        if is_max or kind is ReduceKind.MIN:
+            if self.op.nan_propagate and scalar_name(value).startswith("float"):
+                from tile_cpu.math.table import call as math_call
+
+                name = "max_nan" if is_max else "min_nan"
+                return math_call(self.ctx.temporaries, name, value, old, lanes=self.lanes)
+            # Of a first operand that is NaN the instruction returns the second.
+            return (tirx.Max if is_max else tirx.Min)(value, old)
+        match _HORIZONTAL[kind]:
+            case "and":
+                return tirx.bitwise_and(value, old)
+            case "or":
+                return tirx.bitwise_or(value, old)
+            case "xor":
+                return tirx.bitwise_xor(value, old)
+        return value + old
+
+    def finish(self, row: dict[Var, PrimExpr], cell: TirBuffer) -> None:
+        """Combine the lanes, and the old contents unless cleared, and store the result."""
+        from tile_cpu.math.reduce import horizontal
+
+        ctx, op = self.ctx, self.op
+        name = _HORIZONTAL[op.kind]
+        if op.nan_propagate and name in ("max", "min") and self.total.is_float:
+            name += "_nan"
+        ctx.vars.update(row)
+        single = horizontal(ctx.temporaries, loaded(cell), name, lanes=self.lanes)
+        result = Var("total", self.total)
+        ctx.vars[result] = ctx.keep(single)
+        dst_axes = tuple(None if d is None else self.kept.index(d) for d in op.dst_axes)
+        value: Expr = result
+        if not op.clear:
+            old = cast(load(op.dst, dst_axes, self.at), self.total)
+            value = combine(op.kind, result, old, nan_propagate=op.nan_propagate)
+        ctx.run(ctx.stmt(store(op.dst, dst_axes, self.at, value)))
+
+
+def lower_scan(op: Scan, ctx: Context) -> TirStmt:
+    """Return running totals, one lane per independent sequence where they lie side by side."""
+    return ctx.lower_stmt(as_parallel(expand(op)))
+
+
+REDUCE_RULES: tuple[Rule[Any], ...] = (
+    Rule(name="cpu.reduce.vector", op=Reduce, lower=lower_reduce),
+    Rule(name="cpu.scan.vector", op=Scan, lower=lower_scan),
+)
