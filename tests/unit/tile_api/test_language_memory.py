@@ -240,6 +240,11 @@ def test_vector_loads_and_stores():
     assert computed(lambda G: T.__dict__["__ldg"](G[3]), "float16", G="float16[8]") == "G[3]"
 
 
+def test_copying_through_words_needs_no_reinterpretation():
+    lines = emitted(lambda G: T.stg64(G[4], T.ldg64(G[0])), G="float16[64]")
+    assert lines == ["G[ramp(4, 1, 4)] = G[ramp(0, 1, 4)]"]
+
+
 def test_vector_accesses_refuse():
     operands = {"G": "float16[64]", "S": "shared uint32[16]"}
     with pytest.raises(ScopeMismatch, match=r"T\.ldg128 accesses global memory, but 'S'"):

@@ -108,7 +108,14 @@ def reinterpret(value: Any, dtype: Any) -> Expr:
             span=here(),
             hint="convert the value with T.cast, or choose a type of the same width",
         )
-    return expr if expr.dtype == target else Bitcast(target, expr, span=here())
+    return bits_as(expr, target)
+
+
+def bits_as(value: Expr, dtype: DType) -> Expr:
+    """Return the bits of `value` as `dtype`, of the same width; there and back is nothing."""
+    while isinstance(value, Bitcast):
+        value = value.value
+    return value if value.dtype == dtype else Bitcast(dtype, value, span=here())
 
 
 def _names_dtype(x: object) -> bool:

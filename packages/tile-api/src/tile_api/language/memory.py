@@ -7,12 +7,13 @@ from typing import Any
 
 from tile_api.frontend.builder import current
 from tile_api.frontend.values import as_value
+from tile_api.language.conversions import bits_as
 from tile_api.language.operands import element, emit, here
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import DtypeMismatch, FrontendValueError, ScopeMismatch
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.expr import Bitcast, Broadcast, Expr, Load, Ramp
+from tile_core.ir.expr import Broadcast, Expr, Load, Ramp
 from tile_core.ir.stmt import If, Seq, Store
 
 __all__ = [
@@ -72,7 +73,7 @@ def _loader(space: str, bits: int) -> Callable[..., Expr]:
         buffer, indices, _ = _place(name, space, bits, src)
         words = _words(bits)
         raw: Expr = Load(buffer, indices, span=here())
-        value = raw if raw.dtype == words else Bitcast(words, raw, span=here())
+        value = bits_as(raw, words)
         if pred is None:
             return value
         zero: Expr = arith.const(0, words.scalar)
@@ -102,7 +103,7 @@ def _storer(space: str, bits: int) -> Callable[..., None]:
                 span=here(),
                 hint=f"pass the result of a load of {bits} bits, or pack a vector",
             )
-        raw = expr if expr.dtype == target else Bitcast(target, expr, span=here())
+        raw = bits_as(expr, target)
         store_it = Store(buffer, indices, raw, span=current().span)
         if pred is None:
             emit(store_it)
