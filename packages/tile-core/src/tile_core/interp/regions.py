@@ -137,7 +137,7 @@ def read_stored(where: Box, lanes: Lanes, node: Node) -> Array:
     if active is None:
         return stored
     safe = encode(access.safe_value(lanes, where.buffer), where.buffer.dtype)
-    return np.where(active, stored, safe)
+    return np.where(active, stored, safe[0])
 
 
 def read(region: Region, lanes: Lanes, node: Node) -> Array:
