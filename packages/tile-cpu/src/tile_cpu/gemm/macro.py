@@ -146,27 +146,23 @@ def emit_blocked_gemm(
         Fetch the next step's part of A and B into the second-level cache meanwhile.
     """
     if spec.form is Form.DOT_ROWS and not transposed_a:
-        whole = replace(extent, k=k_extent if isinstance(k_extent, int) else 0, k_valid=None)
-        whole = whole if isinstance(k_extent, int) else replace(whole, k_valid=k_extent)
+        static = isinstance(k_extent, int)
+        depth = (k_extent, None) if static else (0, k_extent)
+        whole = replace(extent, k=depth[0], k_valid=depth[1])
         return emit_dot_rows(spec, a, b, whole, start=start, finish=finish)
     if spec.form is Form.DOT_ROWS:
         spec = replace(spec, form=Form.PANELS)
     steps = plan_steps(spec, k_extent, extent.m * extent.n)
-    run = _Block(
-        spec,
-        a,
-        b,
-        extent,
-        steps,
-        k_extent,
-        transposed_a,
-        transposed_b,
-        a_in_place and _readable(spec, a, k_extent, transposed_a),
-    )
-    single = isinstance(steps.count, int) and steps.count == 1
-    if single:
+    in_place = a_in_place and _readable(spec, a, k_extent, transposed_a)
+    run = _Block(spec, a, b, extent, steps, k_extent, transposed_a, transposed_b, in_place)
+    if isinstance(steps.count, int) and steps.count == 1:
         return seq(run.allocations(), run.step(i32(0), start, finish, prefetch=False))
-    kernel = spec.kernel
+    return _all_steps(run, start, finish, prefetch)
+
+
+def _all_steps(run: _Block, start: Start, finish: Finish, prefetch: bool) -> Stmt:
+    """Sum over several steps in scratch: the first starts, the last finishes."""
+    kernel, extent, steps = run.spec.kernel, run.extent, run.steps
     row = padded_row(round_up(extent.n, kernel.lanes), kernel.accumulator)
     sums = scratch([extent.m, row], kernel.accumulator, "c_sums")
     kept = Matrix.of(sums)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tile_core.tir.build import allocate, i32, loop, scratch, seq, splat, vload, vstore
@@ -31,16 +32,43 @@ class _Accumulators:
         return vstore(self.buffer, [i32((i * self.nv + v) * lanes)], value, lanes)
 
 
+@dataclass(frozen=True, slots=True)
+class Product:
+    """What every register tile of a block has in common.
+
+    Parameters
+    ----------
+    groups
+        Trip count of the k loop: groups of `MicroKernel.group` elements.
+    """
+
+    kernel: MicroKernel
+    a: OperandA
+    b: OperandB
+    groups: Any
+    start: Start
+    finish: Finish
+
+    def multiply(self, acc: _Accumulators, rows: list[Any], vector: Any, counts: list[Any]) -> Stmt:
+        """Return the k loop over `rows` and the vectors from `vector` on."""
+        kernel = self.kernel
+
+        def step(q: Any) -> list[Stmt]:
+            names, binds = [], []
+            for v, count in enumerate(counts):
+                name, bound = _name("b", self.b.load(kernel, q, vector + v, count))
+                names.append(name)
+                binds.append(bound)
+            return [*binds, *_products(kernel, acc, self.a, q, rows, names)]
+
+        return seq(_compensate(kernel, acc, self.a, rows), loop(self.groups, step, name="k"))
+
+
 def emit_tile(
-    kernel: MicroKernel,
-    a: OperandA,
-    b: OperandB,
+    product: Product,
     *,
     rows: tuple[Any, int],
     vectors: tuple[Any, int],
-    groups: Any,
-    start: Start,
-    finish: Finish,
     tail: int | None = None,
 ) -> Stmt:
     """Multiply a whole register tile: nothing in it is guarded.
@@ -49,12 +77,10 @@ def emit_tile(
     ----------
     rows, vectors
         First row and their number; first vector of columns and their number.
-    groups
-        Trip count of the k loop: groups of `MicroKernel.group` elements.
     tail
         Lanes of the last vector that exist, known now; None means all.
     """
-    (row, mr), (vector, nv) = rows, vectors
+    kernel, (row, mr), (vector, nv) = product.kernel, rows, vectors
     acc = _Accumulators(kernel, mr, nv)
     counts = [tail if v == nv - 1 else None for v in range(nv)]
     column = [(vector + v) * kernel.lanes for v in range(nv)]
@@ -74,63 +100,40 @@ def emit_tile(
     def end(how: Finish) -> Stmt:
         if isinstance(how, Choice):
             return IfThenElse(how.condition, *map(end, how.finishes()))
-        return seq(
-            [
-                how(row + i, column[v], acc.load(i, v), kernel.lanes, counts[v])
-                for i, v in acc.cells()
-            ]
-        )
-
-    def multiply(q: Any) -> list[Stmt]:
-        names, binds = [], []
-        for v in range(nv):
-            name, bound = _name("b", b.load(kernel, q, vector + v, counts[v]))
-            names.append(name)
-            binds.append(bound)
-        return [*binds, *_products(kernel, acc, a, q, [row + i for i in range(mr)], names)]
+        stores = [
+            how(row + i, column[v], acc.load(i, v), kernel.lanes, counts[v]) for i, v in acc.cells()
+        ]
+        return seq(stores)
 
     return seq(
         allocate(acc.buffer, on_stack=True),
-        begin(start),
-        _compensate(kernel, acc, a, [row + i for i in range(mr)]),
-        loop(groups, multiply, name="k"),
-        end(finish),
+        begin(product.start),
+        product.multiply(acc, [row + i for i in range(mr)], vector, counts),
+        end(product.finish),
     )
 
 
 def emit_edge_tile(
-    kernel: MicroKernel,
-    a: OperandA,
-    b: OperandB,
-    *,
-    row: Any,
-    mr: int,
-    row_limit: Any,
-    vector: Any,
-    column_limit: Any,
-    groups: Any,
-    start: Start,
-    finish: Finish,
+    product: Product, *, row: Any, mr: int, vector: Any, limits: tuple[Any, Any]
 ) -> Stmt:
     """Multiply a register tile, one vector wide, that may stick out of the block.
 
     Rows that do not exist read the last row that does and are not stored. Loads and stores
     of C go through a small buffer row by row, so this is little code; the k loop runs at
     the speed of a whole tile of one vector.
+
+    Parameters
+    ----------
+    limits
+        Rows and columns of the block that exist.
     """
-    lanes = kernel.lanes
+    kernel, lanes = product.kernel, product.kernel.lanes
     acc = _Accumulators(kernel, mr, 1)
     edge = scratch([mr, lanes], kernel.accumulator, "edge")
     column = vector * lanes
-    count = minimum(column_limit - column, lanes)
-    present = minimum(row_limit - row, mr)
-    last = as_expr(row_limit) - i32(1)
-    row_names: list[PrimExpr] = []
-    row_binds: list[Stmt] = []
-    for i in range(mr):
-        name, bound = opaque("r", minimum(row + i, last))
-        row_names.append(name)
-        row_binds += bound
+    count = minimum(limits[1] - column, lanes)
+    present = minimum(limits[0] - row, mr)
+    rows, name_rows = _clamped_rows(row, mr, limits[0])
 
     def begin(how: Start) -> Stmt:
         if isinstance(how, Choice):
@@ -151,20 +154,26 @@ def emit_edge_tile(
             lambda i: how(row + i, column, vload(edge, [i, i32(0)], lanes), lanes, count),
         )
 
-    def multiply(q: Any) -> list[Stmt]:
-        name, bound = _name("b", b.load(kernel, q, vector, count))
-        return [bound, *_products(kernel, acc, a, q, row_names, [name])]
-
     return seq(
-        row_binds,
+        name_rows,
         allocate(acc.buffer, on_stack=True),
         allocate(edge, on_stack=True),
-        begin(start),
-        _compensate(kernel, acc, a, row_names),
-        loop(groups, multiply, name="k"),
+        begin(product.start),
+        product.multiply(acc, rows, vector, [count]),
         [vstore(edge, [i32(i), i32(0)], acc.load(i, 0), lanes) for i in range(mr)],
-        end(finish),
+        end(product.finish),
     )
+
+
+def _clamped_rows(row: Any, mr: int, limit: Any) -> tuple[list[PrimExpr], list[Stmt]]:
+    last = as_expr(limit) - i32(1)
+    rows: list[PrimExpr] = []
+    statements: list[Stmt] = []
+    for i in range(mr):
+        name, named = opaque("row", minimum(row + i, last))
+        rows.append(name)
+        statements += named
+    return rows, statements
 
 
 def group_count(kernel: MicroKernel, k: Any) -> Any:

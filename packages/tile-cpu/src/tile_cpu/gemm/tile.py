@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 from tile_core.tir.build import i32, loop, seq
 from tile_core.tir.nodes import Select, Stmt
-from tile_cpu.gemm.microkernel import emit_edge_tile, emit_tile, group_count
+from tile_cpu.gemm.microkernel import Product, emit_edge_tile, emit_tile, group_count
 from tile_cpu.gemm.operands import Extent, Finish, GemmSpec, OperandA, OperandB, Start
 from tile_cpu.gemm.prefetch import Prefetch
-from tile_cpu.gemm.shape import row_segments
+from tile_cpu.gemm.shape import Segment, row_segments
 from tile_cpu.vectors import as_expr, ceil_div, floor_div, minimum, opaque
 
 BeforePanel: TypeAlias = Callable[[Any], Stmt]
@@ -53,124 +53,77 @@ def emit_tile_gemm(
     one vector wide with masked stores, and reads nothing outside the operands.
     """
     groups = group_count(spec.kernel, extent.depth)
-    if extent.m_valid is None and extent.n_valid is None:
-        return _whole(spec, a, b, extent, groups, start, finish, prefetch, before_panel)
-    return _ragged(spec, a, b, extent, groups, start, finish, prefetch, before_panel)
+    product = Product(spec.kernel, a, b, groups, start, finish)
+    ready = before_panel or (lambda panel: seq())
+    ahead = prefetch or (lambda panel, tile, per_panel, panels: [])
+    whole = extent.m_valid is None and extent.n_valid is None
+    return (_whole if whole else _ragged)(spec, product, extent, ahead, ready)
 
 
 def _whole(
-    spec: GemmSpec,
-    a: OperandA,
-    b: OperandB,
-    extent: Extent,
-    groups: Any,
-    start: Start,
-    finish: Finish,
-    prefetch: Prefetch | None,
-    before_panel: BeforePanel | None,
+    spec: GemmSpec, product: Product, extent: Extent, ahead: Prefetch, ready: BeforePanel
 ) -> Stmt:
     kernel, nv = spec.kernel, spec.tile.nv
     segments = row_segments(extent.m, spec.tile.mr)
     per_panel = sum(segment.count for segment in segments)
     panels, rest = divmod(extent.n, spec.panel_width)
 
-    def rows(vector: Any, width: int, tail: int | None, panel: Any) -> Stmt:
-        done, statements = 0, [before_panel(panel) if before_panel else None]
+    def some(segment: Segment, before: int, vectors: tuple[Any, int], tail: int | None) -> Stmt:
+        def one(ip: Any) -> Stmt:
+            rows = (ip * segment.size + segment.start, segment.size)
+            fetch = ahead(floor_div(vectors[0], nv), before + ip, per_panel, max(1, panels))
+            return seq(fetch, emit_tile(product, rows=rows, vectors=vectors, tail=tail))
+
+        return loop(segment.count, one, name="ip")
+
+    def panel(jp: Any, width: int, tail: int | None) -> Stmt:
+        done, statements = 0, [ready(jp)]
         for segment in segments:
-
-            def one(
-                ip: Any, size: int = segment.size, first: int = segment.start, before: int = done
-            ) -> Stmt:
-                return seq(
-                    prefetch(panel, before + ip, per_panel, max(1, panels)) if prefetch else None,
-                    emit_tile(
-                        kernel,
-                        a,
-                        b,
-                        rows=(ip * size + first, size),
-                        vectors=(vector, width),
-                        groups=groups,
-                        start=start,
-                        finish=finish,
-                        tail=tail,
-                    ),
-                )
-
-            statements.append(loop(segment.count, one, name="ip"))
+            statements.append(some(segment, done, (jp * nv, width), tail))
             done += segment.count
         return seq(statements)
 
     statements = []
     if panels:
-        statements.append(loop(panels, lambda jp: rows(jp * nv, nv, None, jp), name="jp"))
+        statements.append(loop(panels, lambda jp: panel(jp, nv, None), name="jp"))
     if rest:
         width = ceil_div(rest, kernel.lanes)
         tail = rest - (width - 1) * kernel.lanes
-        whole = None if tail == kernel.lanes else tail
-        statements.append(rows(i32(panels * nv), width, whole, i32(panels)))
+        statements.append(panel(i32(panels), width, None if tail == kernel.lanes else tail))
     return seq(statements)
 
 
 def _ragged(
-    spec: GemmSpec,
-    a: OperandA,
-    b: OperandB,
-    extent: Extent,
-    groups: Any,
-    start: Start,
-    finish: Finish,
-    prefetch: Prefetch | None,
-    before_panel: BeforePanel | None,
+    spec: GemmSpec, product: Product, extent: Extent, ahead: Prefetch, ready: BeforePanel
 ) -> Stmt:
     kernel, (mr, nv) = spec.kernel, (spec.tile.mr, spec.tile.nv)
     rows = extent.m if extent.m_valid is None else extent.m_valid
     columns = extent.n if extent.n_valid is None else extent.n_valid
-    whole_rows, bind_rows = opaque("whole_rows", floor_div(rows, mr))
-    whole_panels, bind_panels = opaque("whole_panels", floor_div(columns, spec.panel_width))
+    whole_rows, name_rows = opaque("whole_rows", floor_div(rows, mr))
+    whole_panels, name_panels = opaque("whole_panels", floor_div(columns, spec.panel_width))
     per_panel = max(1, extent.m // mr)
     all_panels = max(1, extent.n // spec.panel_width)
 
     def inside(jp: Any, ip: Any) -> Stmt:
-        return seq(
-            prefetch(jp, ip, per_panel, all_panels) if prefetch else None,
-            emit_tile(
-                kernel,
-                a,
-                b,
-                rows=(ip * mr, mr),
-                vectors=(jp * nv, nv),
-                groups=groups,
-                start=start,
-                finish=finish,
-            ),
-        )
+        tile = emit_tile(product, rows=(ip * mr, mr), vectors=(jp * nv, nv))
+        return seq(ahead(jp, ip, per_panel, all_panels), tile)
 
     def rim(jp: Any, ip: Any) -> Stmt:
         def tile(v: Any) -> Stmt:
             return emit_edge_tile(
-                kernel,
-                a,
-                b,
-                row=ip * mr,
-                mr=mr,
-                row_limit=rows,
-                vector=jp * nv + v,
-                column_limit=columns,
-                groups=groups,
-                start=start,
-                finish=finish,
+                product, row=ip * mr, mr=mr, vector=jp * nv + v, limits=(rows, columns)
             )
 
         return loop(minimum(ceil_div(columns, kernel.lanes) - jp * nv, nv), tile, name="v")
 
     def panel(jp: Any) -> Stmt:
-        inner, bind_inner = opaque("inner", Select(as_expr(jp) < whole_panels, whole_rows, i32(0)))
+        inner, name_inner = opaque("inner", Select(as_expr(jp) < whole_panels, whole_rows, i32(0)))
         return seq(
-            before_panel(jp) if before_panel else None,
-            bind_inner,
+            ready(jp),
+            name_inner,
             loop(inner, lambda ip: inside(jp, ip), name="ip"),
             loop(ceil_div(rows, mr) - inner, lambda ip: rim(jp, inner + ip), name="ip"),
         )
 
     panels = ceil_div(columns, spec.panel_width)
-    return seq(bind_rows, bind_panels, loop(panels, panel, name="jp"))
+    return seq(name_rows, name_panels, loop(panels, panel, name="jp"))
