@@ -3,17 +3,21 @@
 import pytest
 
 from tile_core.ir.equal import structurally_equal
+from tile_core.ir.expr import Const
 from tile_core.ir.node import walk
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_expr_text
 from tile_core.ir.stmt import Kernel
 from tile_core.ir.verify import verify
+from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.table import OPERATORS
 from tile_core.target import Target
 from tile_cpu.ops.blocked_gemm import BlockedGemm
 from tile_cpu.ops.streamed_gemm import StreamedGemm
+from tile_cpu.passes.absorb_fills import absorb_fills
 from tile_cpu.passes.drop_unused_tiles import drop_unused_tiles
+from tile_cpu.passes.forward_tile_copies import forward_tile_copies
 from tile_cpu.passes.fuse_gemm_loops import fuse_gemm_loops
 from tile_cpu.passes.stream_gemm_operands import stream_gemm_operands
 from tile_cpu.passes.widen_gemm_factors import widen_gemm_factors
@@ -158,3 +162,61 @@ def test_narrow_factors_are_widened() -> None:
 def test_unused_tiles_disappear_and_used_ones_stay() -> None:
     kernel = parse(GEMM)
     assert drop_unused_tiles(kernel, CPU) is kernel
+
+
+SOFTMAX_TAIL = """\
+kernel tail(O: global float32[64, 16]):
+  launch  in () threads tx: int32, ty: int32, tz: int32 in (128, 1, 1):
+    alloc S: local.fragment float32[64, 32]
+    alloc P: shared float32[64, 32]
+    alloc V: shared float32[32, 16]
+    alloc A: local.fragment float32[64, 16]
+    @fill(dst=A[0:64, 0:16], value=0.0)
+    @copy(src=S[0:64, 0:32], dst=P[0:64, 0:32])
+    @gemm(a=P[0:64, 0:32], b=V[0:32, 0:16], c=A[0:64, 0:16], transpose_a=false, \
+transpose_b=false, clear=false)
+    @copy(src=A[0:64, 0:16], dst=O[0:64, 0:16])
+"""
+
+
+def test_a_copy_that_changes_nothing_is_forwarded() -> None:
+    kernel = forward_tile_copies(parse(SOFTMAX_TAIL), CPU)
+    verify(kernel)
+    assert operators(kernel) == ["fill", "gemm", "copy"]
+    (gemm,) = (node for node in walk(kernel) if isinstance(node, Gemm))
+    assert gemm.a.buffer.name == "S"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("P: shared float32", "P: shared float16"),  # converts
+        ("    @gemm", "    @fill(dst=S[0:64, 0:32], value=1.0)\n    @gemm"),  # S changes
+        ("    @copy(src=A", '    @print(message="", source=P[0:64, 0:32])\n    @copy(src=A'),
+    ],
+)
+def test_a_copy_that_matters_stays(old: str, new: str) -> None:
+    kernel = parse(SOFTMAX_TAIL.replace(old, new, 1))
+    assert forward_tile_copies(kernel, CPU) is kernel
+
+
+def test_a_fill_with_zero_becomes_the_start_of_the_product() -> None:
+    kernel = absorb_fills(parse(SOFTMAX_TAIL), CPU)
+    verify(kernel)
+    assert operators(kernel) == ["copy", "gemm", "copy"]
+    (gemm,) = (node for node in walk(kernel) if isinstance(node, Gemm))
+    assert isinstance(gemm.clear, Const)
+    assert gemm.clear.value
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("value=0.0", "value=1.0"),
+        ("fill(dst=A[0:64", "fill(dst=A[0:32"),  # only part of it
+        ("    @copy(src=S", '    @print(message="", source=A[0:64, 0:16])\n    @copy(src=S'),
+    ],
+)
+def test_a_fill_that_somebody_sees_stays(old: str, new: str) -> None:
+    kernel = parse(SOFTMAX_TAIL.replace(old, new, 1))
+    assert absorb_fills(kernel, CPU) is kernel
