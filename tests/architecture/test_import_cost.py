@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 BUDGET_S = 0.15
-HEAVY = ("tvm", "tvm_ffi", "torch", "jax")
+HEAVY = ("tvm", "tvm_ffi", "torch", "jax", "numpy")
 CODE = f"""
 import sys, time
 start = time.process_time()

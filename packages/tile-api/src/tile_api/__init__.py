@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tile_api import language
-    from tile_api.compiling import compile, par_compile
+    from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
+    from tile_api.compiling import compile, lower, par_compile
     from tile_api.jitting import jit
     from tile_api.kernel import CompiledKernel
     from tile_api.kernel import CompiledKernel as JITKernel
+    from tile_api.numbers import cdiv, next_power_of_2
     from tile_api.pass_configs import PassConfigKey
     from tile_api.profiler import Profiler, TensorSupplyType, do_bench
 
@@ -23,13 +25,19 @@ _HOMES = {
     "PassConfigKey": "tile_api.pass_configs:PassConfigKey",
     "Profiler": "tile_api.profiler:Profiler",
     "TensorSupplyType": "tile_api.profiler:TensorSupplyType",
+    "cache": "tile_api.cache:",
     "cdiv": "tile_api.numbers:cdiv",
     "compile": "tile_api.compiling:compile",
+    "disable_cache": "tile_api.cache:disable_cache",
     "do_bench": "tile_api.profiler:do_bench",
+    "enable_cache": "tile_api.cache:enable_cache",
+    "is_cache_enabled": "tile_api.cache:is_cache_enabled",
     "jit": "tile_api.jitting:jit",
     "language": "tile_api.language:",
+    "lower": "tile_api.compiling:lower",
     "next_power_of_2": "tile_api.numbers:next_power_of_2",
     "par_compile": "tile_api.compiling:par_compile",
+    "profiler": "tile_api.profiler:",
 }
 
 __version__ = "0.1.0"
@@ -39,10 +47,16 @@ __all__ = [
     "PassConfigKey",
     "Profiler",
     "TensorSupplyType",
+    "cdiv",
     "compile",
+    "disable_cache",
     "do_bench",
+    "enable_cache",
+    "is_cache_enabled",
     "jit",
     "language",
+    "lower",
+    "next_power_of_2",
     "par_compile",
 ]
 

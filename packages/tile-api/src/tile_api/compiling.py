@@ -4,68 +4,34 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import warnings
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from tile_api.cache import default_cache
 from tile_api.kernel import CompiledKernel
+from tile_api.lowered import LoweredKernel
 from tile_api.pass_configs import normalise_pass_configs
 from tile_api.settings import Settings
+from tile_core import driver
 from tile_core.driver import BuildOptions, build
-from tile_core.errors import FrontendTypeError, OutputError
+from tile_core.errors import FrontendTypeError, FrontendValueError, OutputError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.host import PluginHost, installed_plugins
 
-CACHE_SIZE = 1024
-"""Kernels kept in memory; the least recently used one goes first."""
+BACKENDS = frozenset({"auto", "tvm_ffi", "cython", "nvrtc", "torch", "cutedsl", "ctypes", "dlpack"})
+"""Execution backends of TileLang; here all mean the one runtime there is."""
 
 
 @lru_cache(maxsize=1)
 def default_host() -> PluginHost:
     """Return the host of installed plugins, made on first use."""
     return installed_plugins()
-
-
-class KernelCache:
-    """Compiled kernels by everything that changes the output; safe among threads."""
-
-    def __init__(self, size: int = CACHE_SIZE) -> None:
-        self._size = size
-        self._kernels: OrderedDict[str, CompiledKernel] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: str) -> CompiledKernel | None:
-        """Return the kernel stored under `key`, or None."""
-        with self._lock:
-            if key in self._kernels:
-                self._kernels.move_to_end(key)
-                return self._kernels[key]
-        return None
-
-    def put(self, key: str, kernel: CompiledKernel) -> None:
-        """Remember `kernel`, dropping the least recently used one if there are too many."""
-        with self._lock:
-            self._kernels[key] = kernel
-            while len(self._kernels) > self._size:
-                self._kernels.popitem(last=False)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._lock:
-            self._kernels.clear()
-
-
-@lru_cache(maxsize=1)
-def default_cache() -> KernelCache:
-    """Return the process's cache, made on first use."""
-    return KernelCache()
 
 
 def compile(
@@ -104,24 +70,54 @@ def compile(
         Whatever is wrong with the function, the target or the toolchain.
     """
     settings = Settings.from_environment()
-    kernel = with_outputs(kernel_of(func), out_idx)
-    options = _options(kernel, pass_configs, compile_flags, settings)
-    spec = "interpret" if settings.interpret else target
-    spec = settings.target if spec is None else spec
+    kernel, spec, options = _request(
+        func, out_idx, execution_backend, target, pass_configs, compile_flags, settings
+    )
     plugins = host or default_host()
     _, exact = plugins.resolve(spec)
-    key = _cache_key(kernel, str(exact), options) if host is None else ""
-    cached = default_cache().get(key) if key else None
-    if cached is not None:
+    key = _cache_key(kernel, str(exact), options) if host is None and settings.cache else None
+    cached = None if key is None else default_cache().get(key)
+    if isinstance(cached, CompiledKernel):
         return cached
     built = build(kernel, exact, plugins, options)
     compiled = CompiledKernel(built, func)
     if verbose or (verbose is None and settings.verbose):
         times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in built.phases_ms.items())
         os.write(2, f"compiled {kernel.name} for {exact}: {times}\n".encode())
-    if key:
+    if key is not None:
         default_cache().put(key, compiled)
     return compiled
+
+
+def lower(
+    func: Any,
+    target: object = None,
+    target_host: object = None,
+    out_idx: int | Sequence[int] | None = None,
+    pass_configs: Mapping[Any, object] | None = None,
+    compile_flags: str | Sequence[str] | None = None,
+    *,
+    host: PluginHost | None = None,
+) -> LoweredKernel:
+    """Return a kernel as source for a machine that need not be here; nothing can be run.
+
+    Parameters
+    ----------
+    func, target, out_idx, pass_configs, compile_flags, host
+        As for `compile`.
+    target_host
+        Accepted for compatibility.
+
+    Raises
+    ------
+    TileError
+        Whatever is wrong with the function or the target.
+    """
+    settings = Settings.from_environment()
+    kernel, spec, options = _request(
+        func, out_idx, None, target, pass_configs, compile_flags, settings
+    )
+    return LoweredKernel(driver.lower(kernel, spec, host or default_host(), options))
 
 
 def kernel_of(func: Any) -> Kernel:
@@ -201,20 +197,33 @@ def par_compile(
         return list(pool.map(one, funcs))
 
 
-def _options(
-    kernel: Kernel,
+def _request(
+    func: Any,
+    out_idx: int | Sequence[int] | None,
+    execution_backend: str | None,
+    target: object,
     pass_configs: Mapping[Any, object] | None,
     compile_flags: str | Sequence[str] | None,
     settings: Settings,
-) -> BuildOptions:
+) -> tuple[Kernel, object, BuildOptions]:
+    """Return what the driver needs: the kernel, the target and the options."""
+    if execution_backend is not None and execution_backend not in BACKENDS:
+        raise FrontendValueError(
+            f"execution_backend {execution_backend!r} is not known",
+            hint="leave it out: there is one runtime",
+        )
+    kernel = with_outputs(kernel_of(func), out_idx)
     flags = compile_flags.split() if isinstance(compile_flags, str) else list(compile_flags or ())
-    configs = dict(kernel.options.pass_configs) | normalise_pass_configs(pass_configs)
-    return BuildOptions(
+    recorded = normalise_pass_configs(dict(kernel.options.pass_configs))
+    configs = recorded | normalise_pass_configs(pass_configs)
+    options = BuildOptions(
         tuple(sorted(configs.items())),
         (*kernel.options.compile_flags, *flags),
         settings.verify,
         settings.threads,
     )
+    spec = settings.target if target is None else target
+    return kernel, "interpret" if settings.interpret else spec, options
 
 
 def _cache_key(kernel: Kernel, target: str, options: BuildOptions) -> str:

@@ -8,9 +8,13 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tile_api.compiling import compile, kernel_of
+from tile_api.cache import KernelCache
+from tile_api.compiling import compile, par_compile
+from tile_api.frozen import frozen
 from tile_api.kernel import CompiledKernel
-from tile_core.errors import FrontendTypeError, OutputError
+from tile_api.settings import environment_of_code
+from tile_core.errors import ArgumentCountError, FrontendTypeError, OutputError
+from tile_core.ir.stmt import Kernel
 
 
 class JITKernelFactory:
@@ -35,7 +39,7 @@ class JITKernelFactory:
         self.signature = inspect.signature(func)
         self._options = dict(options)
         self._lock = threading.RLock()
-        self._kernels: dict[Any, CompiledKernel] = {}
+        self._kernels: KernelCache[CompiledKernel] = KernelCache()
         self._mode: str | None = None
         self._eager: Any = None
 
@@ -65,7 +69,8 @@ class JITKernelFactory:
         """Return the traced function, not compiled."""
         if self._decide() == "eager":
             return self._eager_function().trace(args, kwargs)
-        return self.func(*args, **kwargs)
+        self._key(args, kwargs)
+        return self._traced(args, kwargs)
 
     def get_kernel_source(self, *args: Any, kernel_only: bool = True, **kwargs: Any) -> str:
         """Return the generated source for these arguments."""
@@ -78,8 +83,6 @@ class JITKernelFactory:
         ignore_error: bool = False,
     ) -> list[CompiledKernel | None]:
         """Compile for many argument sets (tuples, or dicts of keywords) on several threads."""
-        from tile_api.compiling import par_compile
-
         traced = [
             self.get_tir(**c) if isinstance(c, Mapping) else self.get_tir(*c) for c in configs
         ]
@@ -105,24 +108,29 @@ class JITKernelFactory:
 
     def _lazy(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledKernel:
         key = self._key(args, kwargs)
-        with self._lock:
-            known = self._kernels.get(key)
-        if known is not None:
-            return known
+        known = self._kernels.get(key)
+        if known is None:
+            known = compile(self._traced(args, kwargs), **self._options)
+            self._kernels.put(key, known)
+        return known
+
+    def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         made = self.func(*args, **kwargs)
-        kernel_of(made)
-        kernel = compile(made, **self._options)
-        with self._lock:
-            self._kernels[key] = kernel
-        return kernel
+        if not isinstance(getattr(made, "kernel", made), Kernel):
+            raise FrontendTypeError(
+                f"{self.func.__name__} returned {type(made).__name__}, not a @T.prim_func",
+                hint="return the @T.prim_func, or declare tensors at the top of the body: "
+                'A: T.Tensor((M, N), "float32")',
+            )
+        return made
 
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        from tile_api.settings import Settings
-
-        bound = self.signature.bind(*args, **kwargs)
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentCountError(f"{self.func.__name__}{self.signature}: {error}") from None
         bound.apply_defaults()
-        settings = Settings.from_environment()
-        return (frozen(bound.arguments), settings)
+        return (frozen(bound.arguments), environment_of_code())
 
     def _eager_function(self) -> Any:
         from tile_api.eager import EagerFunction
@@ -138,30 +146,6 @@ class JITKernelFactory:
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Bind to an instance, so that methods can be decorated."""
         return self if instance is None else functools.partial(self, instance)
-
-
-def frozen(value: Any) -> Any:
-    """Return a hashable stand-in for a compile-time value.
-
-    Raises
-    ------
-    FrontendTypeError
-        If it is neither hashable nor a list, dict or set.
-    """
-    if isinstance(value, Mapping):
-        return ("dict", tuple((k, frozen(v)) for k, v in value.items()))
-    if isinstance(value, (list, tuple)):
-        return (type(value).__name__, tuple(frozen(v) for v in value))
-    if isinstance(value, (set, frozenset)):
-        return ("set", frozenset(frozen(v) for v in value))
-    try:
-        hash(value)
-    except TypeError:
-        raise FrontendTypeError(
-            f"a compile-time argument of type {type(value).__name__} cannot be part of a cache key",
-            hint="pass numbers, strings, dtypes, or lists, dicts and sets of them",
-        ) from None
-    return (type(value), value)
 
 
 def jit(

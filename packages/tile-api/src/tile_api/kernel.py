@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import functools
-import threading
+import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tile_api.arguments import Signature
-from tile_api.tensors import empty_output
-from tile_core.errors import AssumptionError, EmptyGridError, FrontendValueError
-from tile_core.ir.evaluate import evaluate, is_host_evaluable
-from tile_core.ir.expr import Expr, Var
+from tile_api.launching import Launcher
+from tile_core.errors import FrontendValueError
 from tile_core.ir.node import Node
-from tile_core.ir.printer import print_expr_text
-from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Seq
 
 if TYPE_CHECKING:
     from tile_api.profiler import Profiler
     from tile_core.driver import Built
+    from tile_core.ir.stmt import Kernel
+
+STAGES = ("tile", "planned", "lowered", "source")
+"""Stages of compilation that `CompiledKernel.ir` shows."""
 
 
 class CompiledKernel:
@@ -41,12 +41,11 @@ class CompiledKernel:
     def __init__(self, built: Built, source_function: object = None) -> None:
         self._built = built
         self._kernel: Kernel = built.kernel
-        self._signature = Signature.of(self._kernel)
-        self._host_checks = tuple(host_checks(self._kernel))
-        self._device = {"hip": "cuda"}.get(built.target.kind, built.target.kind)
+        self._device = built.target.kind
         if built.runs_on_host:
             self._device = "cpu"
-        self._lock = threading.Lock()
+        self._device = {"hip": "cuda"}.get(self._device, self._device)  # as torch calls it
+        self._launch = Launcher(self._kernel, built.executable, self._device)
         self.prim_func = source_function
         self.latency: float | None = None
         self.ref_latency: float | None = None
@@ -57,6 +56,9 @@ class CompiledKernel:
     def __call__(self, *args: Any) -> Any:
         """Check the arguments, allocate the outputs, run, and return the outputs.
 
+        Arguments of a kind that was checked before (shape, strides, element type, device)
+        are not checked again.
+
         Raises
         ------
         LaunchError
@@ -65,14 +67,7 @@ class CompiledKernel:
         DeviceAssertError
             If an assertion inside the kernel fails.
         """
-        values = self._signature.check(args, self._device)
-        self._check_host_conditions(values)
-        outputs = self._allocate(args, values)
-        everything = self._interleave(args, outputs)
-        self._built.executable(*everything)
-        if not outputs:
-            return None
-        return outputs[0] if len(outputs) == 1 else outputs
+        return self._launch(*args)
 
     def raw(self, *args: Any) -> Callable[[], None]:
         """Return a function of no arguments that launches on `args` without further checks.
@@ -80,48 +75,13 @@ class CompiledKernel:
         `args` holds every parameter in order, outputs too; they are checked now and must
         stay as they are. For measuring, and for calling in a tight loop.
         """
-        inputs = tuple(args[p] for p in self._signature.inputs)
-        self._check_host_conditions(self._signature.check(inputs, self._device))
-        return functools.partial(self._built.executable, *args)
+        everything = replace(self._kernel, outputs=())
+        checked = Launcher(everything, self._built.executable, self._device).check(args)
+        return functools.partial(self._built.executable, *checked.args)
 
-    def _check_host_conditions(self, values: Mapping[Var, Any]) -> None:
-        for check in self._host_checks:
-            if isinstance(check, Launch):
-                self._check_grid(check, values)
-            elif is_host_evaluable(check.cond, values) and not evaluate(check.cond, values):
-                kind = "Assume" if check.kind is CheckKind.ASSUME else "Assert"
-                what = check.message or print_expr_text(check.cond)
-                raise AssumptionError(
-                    f"{kind}: {what} does not hold for these arguments", span=check.span
-                )
-
-    def _check_grid(self, launch: Launch, values: Mapping[Var, Any]) -> None:
-        for axis, extent in zip("xyz", launch.grid, strict=False):
-            if is_host_evaluable(extent, values):
-                blocks = evaluate(extent, values)
-                if blocks < 1:
-                    raise EmptyGridError(
-                        f"{self._kernel.name}: the grid's {axis} extent is {blocks}, "
-                        "it must be at least 1",
-                        span=launch.span,
-                        hint="skip the call when a dimension is empty",
-                    )
-
-    def _allocate(self, args: tuple[Any, ...], values: Mapping[Var, Any]) -> list[Any]:
-        if not self._kernel.outputs:
-            return []
-        like = next((a for a in args if hasattr(a, "shape")), None)
-        shapes = self._signature.output_shapes(values)
-        params = (self._kernel.params[p] for p in self._kernel.outputs)
-        return [empty_output(s, p.dtype, like) for s, p in zip(shapes, params, strict=True)]
-
-    def _interleave(self, args: tuple[Any, ...], outputs: list[Any]) -> list[Any]:
-        everything: list[Any] = [None] * len(self._kernel.params)
-        for position, arg in zip(self._signature.inputs, args, strict=True):
-            everything[position] = arg
-        for position, output in zip(self._kernel.outputs, outputs, strict=True):
-            everything[position] = output
-        return everything
+    def run_once(self, func: Callable[..., Any] | None = None) -> Any:
+        """Run `func` (default: this kernel) once on generated inputs."""
+        return self.get_profiler().run_once(func)
 
     # Looking inside ------------------------------------------------------------------------
 
@@ -158,18 +118,17 @@ class CompiledKernel:
         stage
             ``"tile"`` (as traced), ``"planned"`` (after the passes on tile IR),
             ``"lowered"`` (thread-level code) or ``"source"`` (what the toolchain reads).
+
+        Raises
+        ------
+        FrontendValueError
+            If there is no such stage.
         """
-        stages = {
-            "tile": lambda: self._built.text("tile"),
-            "planned": lambda: self._built.text("planned"),
-            "lowered": lambda: self._built.text("lowered"),
-            "source": lambda: self._built.text("source"),
-        }
-        if stage not in stages:
+        if stage not in STAGES:
             raise FrontendValueError(
-                f"there is no stage {stage!r}", hint=f"use one of {', '.join(stages)}"
+                f"there is no stage {stage!r}", hint=f"use one of {', '.join(STAGES)}"
             )
-        return str(stages[stage]())
+        return self._built.text(stage)
 
     def get_kernel_source(self, kernel_only: bool = True) -> str:
         """Return the generated source: LLVM IR on the CPU, C++ on GPUs."""
@@ -195,18 +154,42 @@ class CompiledKernel:
         return self._built.asm()
 
     def show_source(self, which: str = "kernel") -> None:
-        """Print the generated source: ``"kernel"``, ``"host"`` or ``"both"``."""
+        """Print the generated source: ``"kernel"``, ``"host"`` or ``"both"``.
+
+        Raises
+        ------
+        FrontendValueError
+            For anything else.
+        """
         import sys
 
-        parts = {"kernel": [self.kernel_source], "host": [self.host_source]}
-        texts = parts.get(which, parts["host"] + parts["kernel"])
-        sys.stdout.write("\n".join(texts) + "\n")
+        parts = {"kernel": ("source",), "host": ("lowered",), "both": ("lowered", "source")}
+        if which not in parts:
+            raise FrontendValueError(
+                f"there is no source {which!r}", hint=f"use one of {', '.join(parts)}"
+            )
+        sys.stdout.write("\n".join(self.ir(stage) for stage in parts[which]) + "\n")
+
+    def print_source_code(self, which: str = "kernel") -> None:
+        """Print the generated source; deprecated name of `show_source`."""
+        warnings.warn("use show_source", DeprecationWarning, stacklevel=2)
+        self.show_source(which)
 
     def export_sources(self, kernel_path: str | None = None, host_path: str | None = None) -> None:
-        """Write the generated sources to files."""
-        for path, text in ((kernel_path, self.kernel_source), (host_path, self.host_source)):
+        """Write the generated sources to files.
+
+        Raises
+        ------
+        FrontendValueError
+            If neither path is given.
+        """
+        if kernel_path is None and host_path is None:
+            raise FrontendValueError("export_sources needs kernel_path, host_path, or both")
+        for path, stage in ((kernel_path, "source"), (host_path, "lowered")):
             if path is not None:
-                Path(path).write_text(text)
+                Path(path).write_text(self.ir(stage))
+
+    # Measuring -----------------------------------------------------------------------------
 
     def get_profiler(self, tensor_supply_type: Any = None) -> Profiler:
         """Return a profiler that makes inputs of the given kind for this kernel."""
@@ -214,24 +197,26 @@ class CompiledKernel:
 
         return Profiler(self, tensor_supply_type or TensorSupplyType.Auto)
 
+    def update_tuner_result(
+        self, latency: float, config: Mapping[str, Any] | None, ref_latency: float | None
+    ) -> CompiledKernel:
+        """Note what tuning found: milliseconds, the chosen values, and the reference's time."""
+        self.latency, self.ref_latency = latency, ref_latency
+        self.config = dict(config) if config is not None else None
+        return self
+
+    def get_tuner_result(self) -> dict[str, Any]:
+        """Return what tuning found: ``latency``, ``config`` and ``ref_latency``.
+
+        Raises
+        ------
+        FrontendValueError
+            If the kernel was not tuned.
+        """
+        if self.latency is None:
+            raise FrontendValueError(f"kernel {self._kernel.name} was not tuned")
+        return {"latency": self.latency, "config": self.config, "ref_latency": self.ref_latency}
+
     def __repr__(self) -> str:
         names = ", ".join(p.name for p in self._kernel.params)
         return f"<kernel {self._kernel.name}({names}) for {self.target}>"
-
-
-def host_checks(kernel: Kernel) -> list[Check | Launch]:
-    """Return the launches, and the checks that every block reaches unconditionally."""
-    found: list[Check | Launch] = []
-
-    def visit(stmt: Node) -> None:
-        if isinstance(stmt, Seq):
-            for item in stmt.body:
-                visit(item)
-        elif isinstance(stmt, Launch):
-            found.append(stmt)
-            visit(stmt.body)
-        elif isinstance(stmt, Check) and isinstance(stmt.cond, Expr):
-            found.append(stmt)
-
-    visit(kernel.body)
-    return found

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tile_core.errors import FrontendValueError
+
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
 
@@ -25,6 +27,9 @@ class Settings:
         ``TILE_NUM_THREADS``: threads of a CPU kernel; 0 follows torch or OpenMP.
     verbose
         ``TILE_VERBOSE=1`` (or ``TILELANG_VERBOSE=1``): report compile phases on stderr.
+    cache
+        False with ``TILE_DISABLE_CACHE=1`` (or ``TILELANG_DISABLE_CACHE=1``): compile
+        every kernel anew.
     """
 
     interpret: bool = False
@@ -32,20 +37,46 @@ class Settings:
     target: str = "auto"
     threads: int = 0
     verbose: bool = False
+    cache: bool = True
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """Read the settings as they are now; nothing is remembered between calls."""
+        """Read the settings as they are now; nothing is remembered between calls.
+
+        Raises
+        ------
+        FrontendValueError
+            If a variable that is a number is none.
+        """
         env = os.environ if environment is None else environment
 
         def flag(*names: str) -> bool:
             return any(env.get(name, "").lower() in _TRUE for name in names)
 
-        threads = env.get("TILE_NUM_THREADS", "")
+        threads = env.get("TILE_NUM_THREADS", "") or "0"
+        if not threads.isdecimal():
+            raise FrontendValueError(
+                f"the environment variable TILE_NUM_THREADS is {threads!r}",
+                hint="set it to a number of threads; 0 follows torch or OpenMP",
+            )
         return cls(
             interpret=flag("TILE_INTERPRET"),
             verify=flag("TILE_VERIFY"),
             target=env.get("TILE_TARGET") or env.get("TILELANG_DEFAULT_TARGET") or "auto",
-            threads=int(threads) if threads.isdigit() else 0,
+            threads=int(threads),
             verbose=flag("TILE_VERBOSE", "TILELANG_VERBOSE"),
+            cache=not flag("TILE_DISABLE_CACHE", "TILELANG_DISABLE_CACHE"),
         )
+
+
+def environment_of_code() -> tuple[str | None, ...]:
+    """Return the raw values of the variables that decide which code is generated.
+
+    A cheap part of cache keys: equal before and after only if compiling again would make
+    the same kernel.
+    """
+    get = os.environ.get
+    return tuple([get(name) for name in _OF_CODE])
+
+
+_OF_CODE = ("TILE_INTERPRET", "TILE_TARGET", "TILELANG_DEFAULT_TARGET", "TILE_NUM_THREADS")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
-from tile_api.tensors import torch_dtype
-from tile_core.dtypes import DType, dtype_of
+from tile_api.integrations.torch_dtypes import torch_storage
+from tile_api.tensors import packed_type, torch_if_installed
+from tile_core.dtypes import DType
 
 
 def make_tensor(shape: tuple[int, ...], dtype: DType, kind: str, *, seed: int) -> Any:
@@ -14,19 +14,30 @@ def make_tensor(shape: tuple[int, ...], dtype: DType, kind: str, *, seed: int) -
 
     Parameters
     ----------
+    shape
+        In elements; four-bit types are packed, so that the last extent is halved.
     kind
         A name of `TensorSupplyType`. ``Auto``: unsigned 0..2, other integers -2..2, bool
-        0/1, floats uniform in -1..1, narrow floats small integers, packed types any bits.
+        0/1, floats uniform in -1..1, narrow floats small integers, four-bit types any bits.
     """
     import numpy as np
 
     rng = np.random.default_rng(seed + 1)
     if dtype.packing > 1 and shape:
         packed = (*shape[:-1], -(-shape[-1] // dtype.packing))
-        values = rng.integers(0, 256, packed, dtype=np.uint8)
-        return _to_torch_if_there(values, dtype, raw=True)
+        bits = _packed_values(packed, dtype, kind, rng)
+        return _to_torch_if_there(bits.view(packed_type(dtype).numpy()), dtype)
     values = _values(shape, dtype, kind, rng)
-    return _to_torch_if_there(values.astype(dtype.numpy()), dtype, raw=False)
+    return _to_torch_if_there(values.astype(dtype.numpy()), dtype)
+
+
+def _packed_values(shape: tuple[int, ...], dtype: DType, kind: str, rng: Any) -> Any:
+    import numpy as np
+
+    if kind in ("Zero", "One"):
+        one = int(np.ones(1, dtype.numpy()).view(np.uint8)[0]) & 15
+        return np.full(shape, 0x11 * one if kind == "One" else 0, np.uint8)
+    return rng.integers(0, 256, shape, dtype=np.uint8)
 
 
 def _values(shape: tuple[int, ...], dtype: DType, kind: str, rng: Any) -> Any:
@@ -46,16 +57,12 @@ def _values(shape: tuple[int, ...], dtype: DType, kind: str, rng: Any) -> Any:
     return rng.uniform(-1, 1, shape)
 
 
-def _to_torch_if_there(values: Any, dtype: DType, *, raw: bool) -> Any:
-    if importlib.util.find_spec("torch") is None:
+def _to_torch_if_there(values: Any, dtype: DType) -> Any:
+    torch = torch_if_installed()
+    if torch is None:
         return values
     import numpy as np
-    import torch
 
-    storage = dtype_of("uint8") if raw else dtype
-    wanted = torch_dtype(storage, torch)
-    native = storage.format.storage in np.sctypeDict
-    if native:
-        return torch.from_numpy(values)
-    bits = values.view({1: np.uint8, 2: np.int16}[values.itemsize])
-    return torch.from_numpy(bits).view(wanted)
+    storage = torch_storage(dtype)
+    bits = values.view({1: np.uint8, 2: np.int16, 4: np.int32, 8: np.int64}[values.itemsize])
+    return torch.from_numpy(bits).view(storage)

@@ -1,24 +1,24 @@
-"""Arguments as the compiler sees them: metadata of NumPy, torch and DLPack tensors.
+"""Tensors at the border: what arguments are, without touching elements, and new outputs.
 
-Torch is never imported here: a torch tensor brings its own module along.
+Torch is loaded only if the caller's program has loaded it, or asks for generated inputs.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import sys
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from tile_api.integrations.torch_dtypes import torch_storage
 from tile_core.dtypes import DType, dtype_of
-
-_DLPACK_KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
-_CPU_DEVICE_TYPES = frozenset({1, 3})  # kDLCPU, kDLCUDAHost
-_DEVICE_NAMES = {1: "cpu", 2: "cuda", 3: "cpu", 8: "metal", 10: "hip"}
 
 
 @dataclass(frozen=True, slots=True)
 class TensorView:
-    """What the host knows of a tensor argument, without touching its elements.
+    """What the host knows of a tensor argument.
 
     Parameters
     ----------
@@ -27,7 +27,13 @@ class TensorView:
     device
         ``"cpu"``, ``"cuda:0"`` …
     address
-        Of the first element; 0 where the producer does not tell without a copy.
+        Of the first element; 0 if there is none.
+    writeable
+        Whether the owner allows writing.
+    problem
+        Why the memory is not what shape and strides say, or None.
+    array
+        A NumPy array on the same memory, for tensors that are neither NumPy's nor torch's.
     """
 
     shape: tuple[int, ...]
@@ -35,77 +41,151 @@ class TensorView:
     dtype: str
     device: str
     address: int
+    writeable: bool = True
+    problem: str | None = None
+    array: Any = None
 
 
-def is_tensor(value: object) -> bool:
-    """Tell whether `value` is an array: NumPy, torch, or any DLPack producer."""
-    return hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
-
-
-def view_of(value: Any) -> TensorView:
-    """Return the metadata of an array argument."""
+def view_of(value: Any) -> TensorView | None:
+    """Return the metadata of a NumPy array, a torch tensor or a DLPack producer, else None."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray):
-        size = value.itemsize or 1
-        strides = tuple(s // size for s in value.strides)
-        return TensorView(value.shape, strides, value.dtype.name, "cpu", value.ctypes.data)
+        return _numpy_view(value, numpy)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        return _torch_view(value)
-    return _dlpack_view(value)
-
-
-def _torch_view(value: Any) -> TensorView:
-    dtype = str(value.dtype).removeprefix("torch.")
-    device = str(value.device)
-    return TensorView(tuple(value.shape), value.stride(), dtype, device, value.data_ptr())
-
-
-def _dlpack_view(value: Any) -> TensorView:
-    import numpy as np
-
-    device_type, device_id = value.__dlpack_device__()
-    device = _DEVICE_NAMES.get(int(device_type), f"device{int(device_type)}")
-    if int(device_type) not in _CPU_DEVICE_TYPES:
-        shape = tuple(getattr(value, "shape", ()))
-        dtype = str(getattr(value, "dtype", "unknown"))
-        return TensorView(shape, (), dtype.rpartition(".")[2], f"{device}:{device_id}", 0)
-    return view_of(np.from_dlpack(value))
-
-
-def has_misleading_layout(value: Any) -> str | None:
-    """Return why the memory of a torch tensor is not what its shape and strides say, or None."""
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(value, torch.Tensor):
-        return None
-    if value.layout is not torch.strided:
-        return f"it is stored as {value.layout}"
-    if value.is_conj():
-        return "its conjugation is pending; call .resolve_conj()"
-    if value.is_neg():
-        return "its negation is pending; call .resolve_neg()"
+        return _torch_view(value, torch)
+    is_number = numpy is not None and isinstance(value, numpy.generic)
+    if not is_number and hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+        return _dlpack_view(value)
     return None
 
 
-def empty_output(shape: tuple[int, ...], dtype: DType, like: Any) -> Any:
-    """Allocate an uninitialised, contiguous output of the same kind and device as `like`.
+def _numpy_view(value: Any, numpy: Any) -> TensorView:
+    size = value.itemsize or 1
+    problem = None
+    if isinstance(value, numpy.ma.MaskedArray):
+        problem = "its mask would be ignored; pass x.filled(0)"
+    elif any(s % size for s in value.strides):
+        problem = f"its strides {value.strides} are no multiples of the {size} bytes of an element"
+    name = value.dtype.name if value.dtype.isnative else f"byte-swapped {value.dtype.name}"
+    strides = tuple(s // size for s in value.strides)
+    address = value.__array_interface__["data"][0]
+    return TensorView(value.shape, strides, name, "cpu", address, value.flags.writeable, problem)
 
-    Torch tensors are answered with torch tensors, everything else with NumPy arrays.
-    Sub-byte elements are packed: the last extent is halved.
+
+def _torch_view(value: Any, torch: Any) -> TensorView:
+    dtype, device = str(value.dtype).removeprefix("torch."), str(value.device)
+    shape = tuple(value.shape)
+    problem = None
+    if value.layout is not torch.strided:
+        problem = f"it is stored as {value.layout}"
+    elif value.is_conj():
+        problem = "its conjugation is pending; pass x.resolve_conj()"
+    elif value.is_neg():
+        problem = "its negation is pending; pass x.resolve_neg()"
+    if problem is not None:
+        return TensorView(shape, (), dtype, device, 0, problem=problem)
+    try:
+        return TensorView(shape, tuple(value.stride()), dtype, device, value.data_ptr())
+    except RuntimeError as error:  # tensors of a transformation have no memory of their own
+        told = str(error).partition("\n")[0]
+        return TensorView(shape, (), dtype, device, 0, problem=told)
+
+
+def _dlpack_view(value: Any) -> TensorView:
+    from tile_api.dlpack import describe
+
+    try:
+        found = describe(value)
+    except Exception as error:
+        told = f"its __dlpack__ raised {type(error).__name__}: {error}"
+        return TensorView((), (), "unknown", "cpu", 0, problem=told)
+    return TensorView(
+        found.shape,
+        found.strides,
+        found.dtype,
+        found.device,
+        found.address,
+        found.writeable,
+        None,
+        found.array,
+    )
+
+
+# Keys: equal for two tensors only if every check of one is a check of the other ------------
+
+
+def key_function(kind: type) -> Callable[[Any], Hashable] | None:
+    """Return what gives the metadata of tensors of exactly the type `kind`, quickly.
+
+    Two tensors with one key differ at most in their address, and in that by whole elements.
+    The function may raise for a tensor that is out of the ordinary. None: there is no such
+    function.
+    """
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if numpy is not None and kind is numpy.ndarray:
+        return _numpy_key
+    if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
+        return _torch_key
+    return None
+
+
+def _numpy_key(a: Any) -> Hashable:
+    return (a.shape, a.strides, a.dtype, a.flags.num)
+
+
+def _torch_key(t: Any) -> Hashable:
+    address = t.data_ptr()  # raises for tensors without plain memory
+    alignment = address & 15 if address else -1
+    return (t.shape, t.stride(), t.dtype, t.device, t.is_neg(), alignment)
+
+
+# Outputs -----------------------------------------------------------------------------------
+
+
+def output_maker(shape: tuple[int, ...], dtype: DType, like: Any) -> Callable[[], Any]:
+    """Return what allocates an uninitialised, contiguous output.
+
+    It is of the kind and on the device of `like`: torch tensors are answered with torch
+    tensors, everything else with NumPy arrays. Four-bit elements are packed: the last extent
+    is halved.
     """
     if dtype.packing > 1 and shape:
         shape = (*shape[:-1], -(-shape[-1] // dtype.packing))
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(like, torch.Tensor):
-        return torch.empty(shape, dtype=torch_dtype(dtype, torch), device=like.device)
+        return partial(torch.empty, shape, dtype=torch_storage(dtype), device=like.device)
     import numpy as np
 
-    return np.empty(shape, dtype=dtype_of("uint8").numpy() if dtype.packing > 1 else dtype.numpy())
+    return partial(
+        np.empty, shape, packed_type(dtype).numpy() if dtype.packing > 1 else dtype.numpy()
+    )
 
 
-def torch_dtype(dtype: DType, torch: Any) -> Any:
-    """Return torch's type that stores `dtype`; packed and exotic types are stored as bytes."""
-    if dtype.packing > 1:
-        return torch.int8 if dtype.kind.value == "int" else torch.uint8
-    name = {"tfloat32": "float32", "float8_e4m3": "float8_e4m3fn"}.get(dtype.base, dtype.base)
-    return getattr(torch, name, torch.uint8)
+def packed_type(dtype: DType) -> DType:
+    """Return the byte type that holds two four-bit elements."""
+    return dtype_of("int8" if dtype.kind.value == "int" else "uint8")
+
+
+def announce_write(tensor: Any) -> None:
+    """Tell autograd that a torch tensor was changed behind its back.
+
+    A gradient that needs the old contents then raises, instead of being wrong.
+    """
+    if not tensor.is_inference():
+        sys.modules["torch"].autograd.graph.increment_version(tensor)
+
+
+def is_torch(value: object) -> bool:
+    """Tell whether `value` is a torch tensor."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def torch_if_installed() -> Any:
+    """Return the torch module, loading it, or None if it is not installed."""
+    if importlib.util.find_spec("torch") is None:
+        return None
+    import torch
+
+    return torch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -52,15 +52,17 @@ class BuildOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
-    """A kernel after its way through the house, with what each room handed over.
+class Lowered:
+    """A kernel as far as no toolchain and no machine is needed.
 
     Parameters
     ----------
     kernel, planned
         As traced, and after the passes on tile IR.
-    module, artifact, executable
-        What the backend's `lower`, `compile` and `load` returned.
+    options
+        With the rules of the target filled in.
+    module
+        What the backend's `lower` returned.
     phases_ms
         Milliseconds by phase.
     """
@@ -69,15 +71,9 @@ class Built:
     planned: Kernel
     target: Target
     backend: Backend
+    options: BuildOptions
     module: Any
-    artifact: Any
-    executable: Callable[..., None]
-    phases_ms: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def runs_on_host(self) -> bool:
-        """Whether the kernel works on tensors in host memory: the CPU, and every emulator."""
-        return self.target.executor != "" or self.target.kind not in ("cuda", "hip")
+    phases_ms: Mapping[str, float]
 
     def text(self, stage: str) -> str:
         """Return the program as text: stage "tile", "planned", "lowered" or "source"."""
@@ -86,6 +82,25 @@ class Built:
         if stage == "lowered":
             return str(self.module)
         return self.backend.source(self.module, self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class Built(Lowered):
+    """A kernel after its way through the house, with what each room handed over.
+
+    Parameters
+    ----------
+    artifact, executable
+        What the backend's `compile` and `load` returned.
+    """
+
+    artifact: Any
+    executable: Callable[..., None]
+
+    @property
+    def runs_on_host(self) -> bool:
+        """Whether the kernel works on tensors in host memory: the CPU, and every emulator."""
+        return self.target.executor != "" or self.target.kind not in ("cuda", "hip")
 
     def asm(self) -> str:
         """Return the machine's assembly.
@@ -102,8 +117,8 @@ class Built:
 
 
 class _Clock:
-    def __init__(self) -> None:
-        self.phases: dict[str, float] = {}
+    def __init__(self, phases: Mapping[str, float] | None = None) -> None:
+        self.phases = dict(phases or {})
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -122,6 +137,29 @@ def build(
     TileError
         Whatever is wrong with the kernel, the target or the toolchain.
     """
+    lowered = lower(kernel, spec, host, options)
+    backend, clock = lowered.backend, _Clock(lowered.phases_ms)
+    with clock.phase("compile"):
+        artifact = backend.compile(lowered.module, lowered.target, lowered.options)
+    with clock.phase("load"):
+        executable = backend.load(artifact, lowered.planned)
+    report = {"name": kernel.name, "target": str(lowered.target), "phases_ms": clock.phases}
+    host.kernel_built(report)
+    parts = {f.name: getattr(lowered, f.name) for f in fields(lowered)}
+    parts["phases_ms"] = clock.phases
+    return Built(**parts, artifact=artifact, executable=executable)
+
+
+def lower(
+    kernel: Kernel, spec: object, host: PluginHost, options: BuildOptions | None = None
+) -> Lowered:
+    """Bring `kernel` to thread-level code for the target `spec`, which need not be here.
+
+    Raises
+    ------
+    TileError
+        Whatever is wrong with the kernel or the target.
+    """
     clock = _Clock()
     backend, target = host.resolve(spec)
     options = replace(options or BuildOptions(), rules=host.rules(target))
@@ -130,13 +168,7 @@ def build(
     planned = _run_passes(kernel, target, host, options, clock)
     with clock.phase("lower"):
         module = backend.lower(planned, target, options)
-    with clock.phase("compile"):
-        artifact = backend.compile(module, target, options)
-    with clock.phase("load"):
-        executable = backend.load(artifact, planned)
-    built = Built(kernel, planned, target, backend, module, artifact, executable, clock.phases)
-    host.kernel_built({"name": kernel.name, "target": str(target), "phases_ms": clock.phases})
-    return built
+    return Lowered(kernel, planned, target, backend, options, module, clock.phases)
 
 
 def _run_passes(

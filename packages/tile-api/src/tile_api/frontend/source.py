@@ -113,13 +113,13 @@ def evaluate_annotations(function: Callable[..., Any]) -> dict[str, Any]:
     of the functions that are being executed around the definition.
     """
     annotations: dict[str, Any] = dict(getattr(function, "__annotations__", {}))
-    if not any(isinstance(a, str) for a in annotations.values()):
+    texts = {n: a for n, a in annotations.items() if type(a) is str}  # a DType is no text
+    if not texts:
         return annotations
     scope = _surrounding_locals(function)
     globals_ = getattr(function, "__globals__", {})
-    for name, text in annotations.items():
-        if isinstance(text, str):
-            annotations[name] = _evaluate(text, globals_, scope, function, name)
+    for name, text in texts.items():
+        annotations[name] = _evaluate(text, globals_, scope, function, name)
     return annotations
 
 

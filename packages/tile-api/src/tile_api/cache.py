@@ -1,0 +1,83 @@
+"""Compiled kernels remembered in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import Generic, TypeVar
+
+CACHE_SIZE = 1024
+"""Kernels kept in memory; the least recently used one goes first."""
+
+Value = TypeVar("Value")
+
+
+class KernelCache(Generic[Value]):
+    """Values by everything that changes them; safe among threads.
+
+    Attributes
+    ----------
+    enabled
+        While False nothing is found and nothing is remembered.
+    """
+
+    def __init__(self, size: int = CACHE_SIZE) -> None:
+        self.enabled = True
+        self._size = size
+        self._kernels: OrderedDict[Hashable, Value] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> Value | None:
+        """Return what is stored under `key`, or None."""
+        with self._lock:
+            if self.enabled and key in self._kernels:
+                self._kernels.move_to_end(key)
+                return self._kernels[key]
+        return None
+
+    def put(self, key: Hashable, kernel: Value) -> None:
+        """Remember `kernel`, dropping the least recently used one if there are too many."""
+        with self._lock:
+            if not self.enabled:
+                return
+            self._kernels[key] = kernel
+            while len(self._kernels) > self._size:
+                self._kernels.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._kernels.clear()
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+
+@lru_cache(maxsize=1)
+def default_cache() -> KernelCache[object]:
+    """Return the process's cache, made on first use."""
+    return KernelCache()
+
+
+def enable_cache() -> None:
+    """Let `compile` return a kernel it made before for the same program, target and options."""
+    default_cache().enabled = True
+
+
+def disable_cache() -> None:
+    """Let `compile` make every kernel anew; what is remembered stays for later."""
+    default_cache().enabled = False
+
+
+def is_cache_enabled() -> bool:
+    """Tell whether `compile` reuses kernels."""
+    from tile_api.settings import Settings
+
+    return default_cache().enabled and Settings.from_environment().cache
+
+
+def clear_cache() -> None:
+    """Forget all kernels."""
+    default_cache().clear()

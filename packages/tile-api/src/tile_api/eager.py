@@ -1,0 +1,201 @@
+"""The eager style of `tile.jit`: a call with tensors compiles, runs and returns the outputs."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tile_api.cache import KernelCache
+from tile_api.compiling import compile
+from tile_api.frontend.eager import EagerSignature, eager_function
+from tile_api.frontend.function import PrimFunc
+from tile_api.frozen import frozen
+from tile_api.geometry import check_rank, declared, logical_shape, logical_strides
+from tile_api.kernel import CompiledKernel
+from tile_api.settings import environment_of_code
+from tile_api.tensors import view_of
+from tile_core.errors import (
+    ArgumentCountError,
+    ArgumentLayoutError,
+    ArgumentTypeError,
+    ConstBindingError,
+    FrontendTypeError,
+)
+from tile_core.ir.buffer import Buffer
+
+
+class EagerFunction:
+    """A function in eager style, its kernels by everything that changes them.
+
+    A kernel is compiled for the compile-time arguments and the values of the `T.const`
+    names, which the shapes and strides of the tensors give.
+
+    Parameters
+    ----------
+    func
+        The decorated function.
+    options
+        Keywords of `tile_api.compile`.
+    """
+
+    def __init__(self, func: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        self._func = func
+        self._options = {k: v for k, v in options.items() if k != "out_idx"}
+        self._signature = inspect.signature(func)
+        parameters = self._signature.parameters
+        self._names = tuple(parameters)
+        self._positional = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values())
+        self._defaults = {n: p.default for n, p in parameters.items() if p.default is not p.empty}
+        self._parsed = eager_function(func)
+        self._tensor_names = self._parsed.tensor_names
+        self._fixed_names = tuple(n for n in self._names if n not in self._tensor_names)
+        self._signatures: KernelCache[EagerSignature] = KernelCache()
+        self._kernels: KernelCache[CompiledKernel] = KernelCache()
+
+    def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Compile for these arguments unless that was done before, and launch.
+
+        Raises
+        ------
+        LaunchError
+            If the arguments do not fit the declarations.
+        ConstBindingError
+            If a constant is not determined.
+        """
+        given = self._arguments(args, kwargs)
+        kernel = self._kernel(given, {})
+        return kernel(*[given[name] for name in self._tensor_names])
+
+    def compile(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CompiledKernel:
+        """Return the kernel for these arguments without running it.
+
+        Parameters
+        ----------
+        args, kwargs
+            As for a call. Tensors may be left out if `kwargs` gives the constants that they
+            would, by their `T.const` names.
+        """
+        given, constants = self._partial(args, kwargs)
+        return self._kernel(given, constants)
+
+    def trace(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> PrimFunc:
+        """Return the traced function for these arguments; see `compile`."""
+        given, constants = self._partial(args, kwargs)
+        fixed, key = self._split(given)
+        signature = self._phase_one(fixed, key)
+        return self._traced(fixed, self._constants(signature, given, constants))
+
+    # Inside --------------------------------------------------------------------------------
+
+    def _kernel(self, given: Mapping[str, Any], more: Mapping[str, int]) -> CompiledKernel:
+        fixed, key = self._split(given)
+        constants = self._constants(self._phase_one(fixed, key), given, more)
+        whole = (key, tuple(constants.items()), environment_of_code())
+        kernel = self._kernels.get(whole)
+        if kernel is None:
+            kernel = compile(self._traced(fixed, constants), **self._options)
+            self._kernels.put(whole, kernel)
+        return kernel
+
+    def _traced(self, fixed: Mapping[str, Any], constants: Mapping[str, int]) -> PrimFunc:
+        return PrimFunc(self._parsed.trace(fixed, constants), self._func, {})
+
+    def _split(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+        """Return the compile-time arguments, and a key for them."""
+        fixed = {n: given[n] for n in self._fixed_names}
+        return fixed, tuple([frozen(v) for v in fixed.values()])
+
+    def _phase_one(self, fixed: Mapping[str, Any], key: Any) -> EagerSignature:
+        known = self._signatures.get(key)
+        if known is None:
+            known = self._parsed.signature(fixed)
+            self._signatures.put(key, known)
+        return known
+
+    def _constants(
+        self, signature: EagerSignature, given: Mapping[str, Any], more: Mapping[str, int]
+    ) -> dict[str, int]:
+        """Return the constants that tensors and keywords determine."""
+        for name in more:
+            if name not in signature.constants:
+                raise ArgumentCountError(
+                    f"{self._func.__name__} has no parameter and no T.const {name!r}",
+                    hint=f"its constants are {', '.join(signature.constants) or 'none'}",
+                )
+        found: dict[str, int] = dict(more)
+        for name, place in signature.constants.items():
+            tensor = given.get(place.tensor)
+            if tensor is None:
+                continue
+            param = signature.tensors[place.tensor]
+            size = self._size(param, tensor, place.dim, is_stride=place.is_stride)
+            if found.setdefault(name, size) != size:
+                raise ConstBindingError(
+                    f"{name}={found[name]} was given, and {name} is {size} in {place.tensor}",
+                    span=param.span,
+                    hint=f"leave out {name}, or {place.tensor}",
+                )
+        return {name: found[name] for name in signature.constants if name in found}
+
+    def _size(self, param: Buffer, tensor: Any, dim: int, *, is_stride: bool) -> int:
+        """Return an extent or a stride of an argument, in elements of the parameter."""
+        shape = getattr(tensor, "shape", ())
+        if not is_stride and param.dtype.packing == 1 and len(shape) == param.rank:
+            size = shape[dim]
+            if type(size) is int:
+                return size
+        view = view_of(tensor)
+        name = f"{self._func.__name__}.{param.name}"
+        if view is None:
+            raise ArgumentTypeError(
+                f"{name}: expected a tensor, got {type(tensor).__name__}",
+                notes=declared(param),
+                hint="pass a NumPy array, a torch tensor or another DLPack producer",
+            )
+        if view.problem is not None:
+            raise ArgumentLayoutError(
+                f"{name}: the tensor is not plain memory: {view.problem}",
+                notes=declared(param),
+            )
+        check_rank(name, param, view)
+        return (logical_strides if is_stride else logical_shape)(param, view)[dim]
+
+    def _arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return every argument by name, in the order of the signature."""
+        if not kwargs and len(args) <= self._positional:
+            given = self._defaults | dict(zip(self._names, args, strict=False))
+            if len(given) == len(self._names):
+                return given
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentCountError(
+                f"{self._func.__name__}{self._signature}: {error}",
+                hint="pass every parameter that has no default, by position or by name",
+            ) from None
+        bound.apply_defaults()
+        return bound.arguments
+
+    def _partial(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, int]]:
+        """Return the arguments, with None for tensors left out, and constants by keyword."""
+        mine = {n: v for n, v in kwargs.items() if n in self._names}
+        positional = self._names[: len(args)]
+        missing = {n: None for n in self._tensor_names if n not in mine and n not in positional}
+        constants = {}
+        for name, value in kwargs.items():
+            if name not in self._names:
+                constants[name] = self._integer(name, value)
+        return self._arguments(args, {**mine, **missing}), constants
+
+    def _integer(self, name: str, value: Any) -> int:
+        try:
+            return operator.index(value)
+        except TypeError:
+            raise FrontendTypeError(
+                f"the constant {name!r} of {self._func.__name__} is an int, got "
+                f"{type(value).__name__}"
+            ) from None

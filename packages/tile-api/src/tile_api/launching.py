@@ -1,0 +1,248 @@
+"""Calling a kernel: checks once per kind of arguments, outputs, and the executable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tile_api.arguments import Checked, Signature
+from tile_api.tensors import announce_write, is_torch, key_function, output_maker
+from tile_core.errors import AssumptionError, EmptyGridError, LaunchError, Note
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.evaluate import evaluate, free_variables, is_host_evaluable
+from tile_core.ir.expr import Expr, Var
+from tile_core.ir.names import Names
+from tile_core.ir.node import Node
+from tile_core.ir.print_expr import print_expr
+from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Seq
+
+REMEMBERED = 256
+"""Kinds of arguments whose checks are remembered, per kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do for one kind of arguments that passed all checks.
+
+    Parameters
+    ----------
+    makers
+        Position of each output, and what allocates it; positions ascend.
+    changed
+        Positions among the passed arguments of torch tensors that the kernel may write.
+    """
+
+    makers: tuple[tuple[int, Callable[[], Any]], ...]
+    changed: tuple[int, ...]
+
+
+class Launcher:
+    """Calls one executable.
+
+    Two calls whose tensors agree in shape, strides, element type, device and alignment, and
+    whose scalars agree where sizes depend on them, pass or fail the same checks: only the
+    first of them is checked.
+
+    Parameters
+    ----------
+    kernel
+        In tile IR, with its outputs.
+    executable
+        Takes one checked argument per parameter.
+    device
+        Where tensors must be.
+    """
+
+    def __init__(self, kernel: Kernel, executable: Callable[..., None], device: str) -> None:
+        self.kernel = kernel
+        self.executable = executable
+        self.device = device
+        self.signature = Signature.of(kernel)
+        self._conditions = tuple(host_conditions(kernel))
+        self._plans: dict[Hashable, Plan] = {}
+        self._keys: dict[type, Callable[[Any], Hashable]] = {}
+        inputs = [kernel.params[p] for p in self.signature.inputs]
+        self._scalars = tuple(k for k, p in enumerate(inputs) if isinstance(p, Var))
+        relevant = self._variables_of_conditions()
+        self._relevant = tuple(k for k in self._scalars if inputs[k] in relevant)
+        self._tensors = tuple(k for k, p in enumerate(inputs) if isinstance(p, Buffer))
+
+    def __call__(self, *args: Any) -> Any:
+        """Check, allocate, run, and return None, the output, or the list of outputs."""
+        try:
+            if self._scalars:
+                args = self._with_scalars(args)
+                key: Hashable = self._key_beside_scalars(args)
+            else:
+                keys = self._keys
+                key = tuple([keys[a.__class__](a) for a in args])
+            plan = self._plans[key]
+        except (KeyError, RuntimeError, TypeError, IndexError, AttributeError):
+            plan, args = self._prepare(args)
+        if not plan.makers:
+            self.executable(*args)
+            result = None
+        else:
+            everything = list(args)
+            for position, make in plan.makers:
+                everything.insert(position, make())
+            self.executable(*everything)
+            outputs = [everything[p] for p in self.kernel.outputs]
+            result = outputs[0] if len(outputs) == 1 else outputs
+        for position in plan.changed:
+            announce_write(args[position])
+        return result
+
+    def check(self, args: tuple[Any, ...]) -> Checked:
+        """Make every check that can be made on the host.
+
+        Raises
+        ------
+        LaunchError
+            If an argument does not fit, a grid is empty, or a stated condition is false.
+        """
+        checked = self.signature.check(args, self.device)
+        for condition in self._conditions:
+            if isinstance(condition, Launch):
+                check_grid(condition, self.kernel.name, checked.values)
+            else:
+                check_condition(condition, checked.values)
+        return checked
+
+    # Inside --------------------------------------------------------------------------------
+
+    def _variables_of_conditions(self) -> set[Var]:
+        found: set[Var] = set()
+        for condition in self._conditions:
+            roots = condition.grid if isinstance(condition, Launch) else (condition.cond,)
+            found.update(v for root in roots for v in free_variables(root))
+        for param in self.kernel.params:
+            if isinstance(param, Buffer):
+                extents = (*param.shape, *(param.strides or ()))
+                found.update(v for extent in extents for v in free_variables(extent))
+        return found
+
+    def _with_scalars(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return `args` with the scalars converted; they are checked in every call."""
+        converted = list(args)
+        for k in self._scalars:
+            converted[k] = self.signature.scalar(self.signature.inputs[k], args[k])
+        return tuple(converted)
+
+    def _key_beside_scalars(self, args: tuple[Any, ...]) -> Hashable:
+        if len(args) != len(self.signature.inputs):
+            raise IndexError
+        tensors = [self._keys[args[k].__class__](args[k]) for k in self._tensors]
+        return (*tensors, *[args[k] for k in self._relevant])
+
+    def _prepare(self, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
+        """Check `args` and return the plan for them, remembering it if they have a key."""
+        checked = self.check(args)
+        plan = self._plan(checked)
+        key = self._key(args, checked)
+        if key is not None:
+            if len(self._plans) >= REMEMBERED:
+                self._plans.clear()
+            self._plans[key] = plan
+        return plan, checked.args
+
+    def _key(self, args: tuple[Any, ...], checked: Checked) -> Hashable:
+        for k in self._tensors:
+            kind = type(args[k])
+            function = key_function(kind)
+            if function is None:
+                return None
+            self._keys[kind] = function
+        tensors = tuple(self._keys[type(args[k])](args[k]) for k in self._tensors)
+        return (*tensors, *[checked.args[k] for k in self._relevant])
+
+    def _plan(self, checked: Checked) -> Plan:
+        tensors = [checked.args[k] for k in self._tensors if checked.args[k] is not None]
+        like = tensors[0] if tensors else None
+        makers = []
+        shapes = self.signature.output_shapes(checked.values)
+        for position, shape in zip(self.kernel.outputs, shapes, strict=True):
+            param = self.kernel.params[position]
+            makers.append((position, output_maker(shape, param.dtype, like)))
+        changed = tuple(
+            k
+            for k, position in enumerate(self.signature.inputs)
+            if position in self.signature.written and is_torch(checked.args[k])
+        )
+        return Plan(tuple(sorted(makers, key=lambda maker: maker[0])), changed)
+
+
+def host_conditions(kernel: Kernel) -> list[Check | Launch]:
+    """Return the launches, and the checks that every run reaches unconditionally."""
+    found: list[Check | Launch] = []
+
+    def visit(stmt: Node) -> None:
+        if isinstance(stmt, Seq):
+            for item in stmt.body:
+                visit(item)
+        elif isinstance(stmt, Launch):
+            found.append(stmt)
+            visit(stmt.body)
+        elif isinstance(stmt, Check) and isinstance(stmt.cond, Expr):
+            found.append(stmt)
+
+    visit(kernel.body)
+    return found
+
+
+def check_grid(launch: Launch, name: str, values: Mapping[Var, Any]) -> None:
+    """Raise unless every extent of a grid is positive.
+
+    Raises
+    ------
+    EmptyGridError
+    """
+    for axis, extent in zip("xyz", launch.grid, strict=False):
+        if not is_host_evaluable(extent, values):
+            continue
+        blocks = _evaluated(extent, values, launch, f"the grid's {axis} extent")
+        if blocks < 1:
+            raise EmptyGridError(
+                f"{name}: the grid's {axis} extent {_text(extent, values)} is {blocks}; it must "
+                "be at least 1",
+                span=launch.span,
+                notes=_known(extent, values),
+                hint="do not call the kernel when there is nothing to do",
+            )
+
+
+def check_condition(check: Check, values: Mapping[Var, Any]) -> None:
+    """Raise if a stated condition is false for what the host knows.
+
+    Raises
+    ------
+    AssumptionError
+    """
+    if not is_host_evaluable(check.cond, values):
+        return
+    what = "Assume" if check.kind is CheckKind.ASSUME else "Assert"
+    if not _evaluated(check.cond, values, check, "the condition"):
+        told = print_expr(check.cond, Names())
+        raise AssumptionError(
+            f"{what}: {check.message or told} (does not hold for these arguments)",
+            span=check.span,
+            notes=_known(check.cond, values),
+        )
+
+
+def _evaluated(root: Expr, values: Mapping[Var, Any], stmt: Node, what: str) -> Any:
+    try:
+        return evaluate(root, values)
+    except ArithmeticError as error:
+        raise LaunchError(
+            f"{what} cannot be computed: {error}", span=stmt.span, notes=_known(root, values)
+        ) from None
+
+
+def _text(root: Expr, values: Mapping[Var, Any]) -> str:
+    return print_expr(root, Names())
+
+
+def _known(root: Expr, values: Mapping[Var, Any]) -> tuple[Note, ...]:
+    return tuple(Note(f"{v.name} is {values[v]}") for v in free_variables(root))

@@ -1,0 +1,57 @@
+"""Kernels that were lowered but not compiled: for reading what would run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tile_core.ir.node import Node
+
+if TYPE_CHECKING:
+    from tile_core.driver import Lowered
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredKernel:
+    """A kernel on its way to a machine that need not be here.
+
+    Parameters
+    ----------
+    lowered
+        What the driver made.
+    """
+
+    lowered: Lowered
+
+    @property
+    def kernel_source(self) -> str:
+        """The source for the target: LLVM IR on the CPU, C++ on GPUs."""
+        return self.lowered.text("source")
+
+    @property
+    def host_source(self) -> str:
+        """The text of the program around the kernel: thread-level code."""
+        return self.lowered.text("lowered")
+
+    @property
+    def device_mod(self) -> Any:
+        """The backend's module."""
+        return self.lowered.module
+
+    @property
+    def host_mod(self) -> Any:
+        """The kernel in tile IR after all passes on it."""
+        return self.lowered.planned
+
+    @property
+    def params(self) -> tuple[Node, ...]:
+        """The parameters: `tile_core` buffers and scalar variables, in order."""
+        return self.lowered.kernel.params
+
+    @property
+    def target(self) -> str:
+        """The target in canonical spelling."""
+        return str(self.lowered.target)
+
+    def __repr__(self) -> str:
+        return f"<lowered kernel {self.lowered.kernel.name} for {self.target}>"
