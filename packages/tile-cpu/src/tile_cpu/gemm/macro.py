@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tile_core.tir.build import allocate, i32, loop, scratch, seq
-from tile_core.tir.nodes import IfThenElse, Stmt, TirBuffer, tirx
+from tile_core.tir.nodes import IfThenElse, Select, Stmt, TirBuffer, tirx
 from tile_cpu.gemm.dot_rows import emit_dot_rows
 from tile_cpu.gemm.kernel import choose_kernel
 from tile_cpu.gemm.operands import (
@@ -92,20 +92,20 @@ def plan_steps(spec: GemmSpec, k_extent: Any, block: int = 0) -> KSteps:
     else:
         wanted = VECTOR_ROWS if spec.tile.mr <= MAX_VECTOR_ROWS else DIRECT_ROWS
     unit = kernel.chunk if spec.form is Form.PANELS else 1
+    longest = max(wanted, PANEL_GROUPS * kernel.group) * 3 // 2  # what one step may take
     if isinstance(k_extent, int):
-        count = max(1, (k_extent + wanted // 2) // wanted)
+        count = 1 if k_extent <= longest else (k_extent + wanted // 2) // wanted
         step = max(1, -(-k_extent // count))
         if count > 1:
             step = round_up(step, unit)
         return KSteps(step, step, max(1, -(-k_extent // step)))
-    rough, name_rough = opaque(
-        "rough", tirx.Max(floor_div(k_extent + i32(wanted // 2), wanted), i32(1))
-    )
+    even = floor_div(k_extent + i32(wanted // 2), wanted)
+    rough, name_rough = opaque("rough", Select(k_extent <= longest, i32(1), even))
     share = tirx.truncdiv(k_extent + rough - 1, rough)
     step, name_step = opaque("step", tirx.Max(ceil_div(share, unit) * unit, i32(unit)))
     steps = tirx.Max(tirx.truncdiv(k_extent + step - 1, step), i32(1))
     count_var, name_count = opaque("steps", steps)
-    capacity = round_up(wanted + wanted // 2, unit)
+    capacity = round_up(longest, unit)
     return KSteps(capacity, step, count_var, (*name_rough, *name_step, *name_count))
 
 

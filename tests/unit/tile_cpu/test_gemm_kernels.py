@@ -1,0 +1,219 @@
+"""Register-tiled products are exact on integers, at every edge, for every pair of types."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tile_core.tir.build import allocate, i32, loop, parameter, scratch, seq
+from tile_core.tir.nodes import BufferStore, PrimFunc, tirx
+from tile_cpu.gemm.kernel import Step, choose_kernel
+from tile_cpu.gemm.macro import plan_gemm, plan_steps
+from tile_cpu.gemm.operands import (
+    Choice,
+    Extent,
+    GemmSpec,
+    OperandA,
+    packed_b,
+    start_from,
+    store_to,
+)
+from tile_cpu.gemm.packing import emit_pack_b
+from tile_cpu.gemm.row_sums import emit_row_sums, row_sums
+from tile_cpu.gemm.shape import RegisterTile, Segment, choose_tile, row_segments
+from tile_cpu.gemm.tile import emit_tile_gemm
+from tile_cpu.machine import MACHINES, host_machine, missing_features
+from tile_cpu.toolchain import compile_module
+from tile_cpu.vectors import Matrix
+from unit.tile_cpu.gemm_programs import Case, check
+
+F32, F64, BF16, F16 = (
+    ("float32",) * 3,
+    ("float64",) * 3,
+    ("bfloat16",) * 2 + ("float32",),
+    ("float16",) * 3,
+)
+TYPES = [
+    BF16,
+    ("bfloat16",) * 3,
+    ("float16", "float16", "float32"),
+    F16,
+    F64,
+    ("float32", "float32", "float64"),
+    ("float8_e4m3fn", "float8_e5m2", "float32"),
+    ("int8", "int8", "int32"),
+    ("uint8", "uint8", "int32"),
+    ("int8", "uint8", "int32"),
+    ("uint8", "int8", "int32"),
+    ("int8", "int8", "int64"),
+    ("int8", "int8", "float32"),
+    ("uint8", "uint8", "uint8"),
+    ("int16", "int16", "int32"),
+    ("int32",) * 3,
+    ("int64",) * 3,
+]
+RUNNABLE = [
+    pytest.param(
+        MACHINES[name],
+        id=name,
+        marks=pytest.mark.skipif(
+            bool(missing_features(MACHINES[name])), reason=f"this machine is no {name}"
+        ),
+    )
+    for name in ("x86-64-v2", "haswell", "skylake-avx512", "cascadelake", "alderlake")
+]
+
+
+def small(k: int, dtypes: tuple[str, str, str]) -> int:
+    """Keep sums of 16-bit floats where every integer is exact."""
+    return min(k, 14) if dtypes[2] in ("float16", "bfloat16") else k
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [(1, 1, 1), (7, 7, 7), (5, 5, 0), (64, 128, 96), (33, 77, 55), (17, 1, 3), (40, 129, 300)],
+)
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_every_size(m: int, n: int, k: int, dynamic: bool) -> None:
+    if dynamic and k == 0:
+        pytest.skip("an empty tensor has no strides to bind k from")
+    check(Case(m, n, k, dynamic=dynamic))
+
+
+@pytest.mark.parametrize(
+    "trans", [(False, True), (True, False), (True, True)], ids=["nt", "tn", "tt"]
+)
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_transposed_operands(trans: tuple[bool, bool], dynamic: bool) -> None:
+    check(Case(33, 77, 97, trans_a=trans[0], trans_b=trans[1], dynamic=dynamic))
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 7, 12, 16])
+@pytest.mark.parametrize("trans_b", [False, True], ids=["nn", "nt"])
+def test_few_rows(m: int, trans_b: bool) -> None:
+    check(Case(m, 101, 70, block=(m, 64), trans_b=trans_b))
+
+
+@pytest.mark.parametrize("dtypes", TYPES, ids="-".join)
+@pytest.mark.parametrize(
+    ("m", "trans"), [(33, (False, False)), (33, (True, True)), (1, (False, True))]
+)
+def test_every_type(dtypes: tuple[str, str, str], m: int, trans: tuple[bool, bool]) -> None:
+    k = small(71, dtypes)
+    check(Case(m, 77, k, (min(m, 32), 64), dtypes, trans_a=trans[0], trans_b=trans[1]))
+
+
+@pytest.mark.parametrize("dtypes", [BF16, ("int8", "int8", "int32"), F16], ids="-".join)
+@pytest.mark.parametrize("trans", [(False, False), (True, False), (False, True)])
+def test_whole_groups_and_dynamic(dtypes: tuple[str, str, str], trans: tuple[bool, bool]) -> None:
+    k = small(192, dtypes)
+    check(Case(64, 128, k, (32, 64), dtypes, trans_a=trans[0], trans_b=trans[1]))
+    check(Case(31, 67, k - 1, (32, 64), dtypes, *trans, dynamic=True))
+
+
+def test_c_is_added_to() -> None:
+    check(Case(33, 77, 300, accumulate=True))
+    check(Case(1, 40, 300, (1, 64), trans_b=True, accumulate=True))
+
+
+@pytest.mark.parametrize("machine", RUNNABLE)
+@pytest.mark.parametrize(
+    "dtypes", [F32, BF16, ("int8", "int8", "int32"), F64, ("uint8",) * 3], ids="-".join
+)
+def test_other_machines(machine, dtypes: tuple[str, str, str]) -> None:
+    check(Case(33, 45, 51, dtypes=dtypes), machine)
+    check(Case(32, 64, 64, dtypes=dtypes, trans_b=True), machine)
+
+
+def test_row_segments_cover_all_rows_once() -> None:
+    for mr in (1, 4, 6, 8, 16):
+        for m in range(1, 70):
+            rows = [
+                s.start + i * s.size + r
+                for s in row_segments(m, mr)
+                for i in range(s.count)
+                for r in range(s.size)
+            ]
+            assert rows == list(range(m))
+            assert all(s.size <= mr for s in row_segments(m, mr))
+    assert row_segments(128, 6) == (Segment(0, 20, 6), Segment(120, 2, 4))
+
+
+def test_register_tiles_fit_the_registers() -> None:
+    for machine in MACHINES.values():
+        kernel = choose_kernel(machine, *F32)
+        for m in range(1, 40):
+            tile = choose_tile(machine, kernel, m, 512)
+            assert tile.mr * tile.nv + tile.nv + 1 <= machine.vector_registers
+
+
+def test_the_fastest_exact_step_is_chosen() -> None:
+    zen, old, lake = (MACHINES[n] for n in ("znver4", "haswell", "alderlake"))
+    assert choose_kernel(zen, *BF16).step is Step.DOT_BF16
+    assert choose_kernel(old, *BF16).step is Step.FMA
+    assert choose_kernel(zen, *BF16, grouped=False).step is Step.FMA
+    assert choose_kernel(zen, "int8", "int8", "int32").step is Step.DOT_INT8
+    assert choose_kernel(lake, "int8", "int8", "int32").step is Step.DOT_INT8
+    assert choose_kernel(old, "int8", "uint8", "int32").step is Step.DOT_INT16
+    assert choose_kernel(zen, "int8", "int8", "int64").accumulator == "int64"
+
+
+def test_steps_along_k_are_even() -> None:
+    spec = plan_gemm(MACHINES["znver4"], *F32, 256, 256)
+    steps = {k: plan_steps(spec, k, 256 * 256) for k in (0, 131, 1024, 1000)}
+    assert {k: (s.capacity, s.count) for k, s in steps.items()} == {
+        0: (1, 1),
+        131: (131, 1),
+        1024: (128, 8),
+        1000: (128, 8),
+    }
+
+
+def run_tile(m: int, n: int, k: int, *, scaled: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Multiply packed int8 or rescaled float32 tiles as attention does; return both results."""
+    machine = host_machine()
+    dtypes = F32 if scaled else ("int8", "int8", "int32")
+    kernel = choose_kernel(machine, *dtypes)
+    spec = GemmSpec(machine, kernel, RegisterTile(4, 2))
+    a, b, c = (
+        parameter(s, d, x)
+        for s, d, x in (
+            ([m, k], dtypes[0], "A"),
+            ([k, n], dtypes[1], "B"),
+            ([m, n], dtypes[2], "C"),
+        )
+    )
+    factor = scratch([m], dtypes[2], "factor")
+    panels, room = packed_b(spec, k, n)
+    left, ready = OperandA(Matrix.of(a)), None
+    if kernel.flip_b:
+        sums, more = row_sums(spec, m)
+        left, ready = emit_row_sums(spec, left, sums, m, k)
+        room += more
+    scale = Matrix(factor, lambda i, j: [i]) if scaled else None
+    start = Choice(tirx.EQ(i32(1), i32(1)), start_from(Matrix.of(c), kernel, scale), None)
+    body = seq(
+        room,
+        allocate(factor),
+        loop(m, lambda i: BufferStore(factor, tirx.Cast(factor.dtype, i), [i])) if scaled else None,
+        emit_pack_b(spec, Matrix.of(b), panels, k, n),
+        ready,
+        emit_tile_gemm(
+            spec, left, panels, Extent(m, n, k), start=start, finish=store_to(Matrix.of(c))
+        ),
+    )
+    rng = np.random.default_rng(0)
+    x, y, z = (
+        rng.integers(-100, 100, s).astype(d)
+        for s, d in (((m, k), dtypes[0]), ((k, n), dtypes[1]), ((m, n), dtypes[2]))
+    )
+    by = np.arange(m)[:, None] if scaled else 1
+    expected = z.astype(np.int64) * by + x.astype(np.int64) @ y.astype(np.int64)
+    compile_module(PrimFunc([a, b, c], body)).entry()(x, y, z)
+    return z.astype(np.int64), expected
+
+
+@pytest.mark.parametrize("scaled", [True, False], ids=["rescaled", "int8"])
+@pytest.mark.parametrize("n", [64, 70, 9])
+def test_tile_gemm_on_ready_operands(n: int, scaled: bool) -> None:
+    np.testing.assert_array_equal(*run_tile(22, n, 36, scaled=scaled))
