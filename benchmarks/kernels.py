@@ -122,9 +122,10 @@ def softmax(rows, columns, block_M=8):
             for i, j in T.Parallel(block_M, columns):
                 x[i, j] = T.exp2((x[i, j] - highest[i]) * 1.4426950408889634)
             T.reduce_sum(x, total, dim=1)
+            for i in T.Parallel(block_M):
+                total[i] = 1.0 / total[i]
             for i, j in T.Parallel(block_M, columns):
-                x[i, j] /= total[i]
-            T.copy(x, Y[bx * block_M, 0])
+                Y[bx * block_M + i, j] = x[i, j] * total[i]
 
     return main
 
@@ -150,8 +151,7 @@ def rms_norm(rows, columns, block_M=8, eps=1e-5):
             for i in T.Parallel(block_M):
                 scale[i] = T.rsqrt(scale[i] / columns + eps)
             for i, j in T.Parallel(block_M, columns):
-                x[i, j] = x[i, j] * scale[i] * weight[j]
-            T.copy(x, Y[bx * block_M, 0])
+                Y[bx * block_M + i, j] = x[i, j] * scale[i] * weight[j]
 
     return main
 
@@ -182,8 +182,7 @@ def layer_norm(rows, columns, block_M=8, eps=1e-5):
             for i in T.Parallel(block_M):
                 scale[i] = T.rsqrt(scale[i] / columns + eps)
             for i, j in T.Parallel(block_M, columns):
-                x[i, j] = (x[i, j] - mean[i]) * scale[i] * weight[j] + bias[j]
-            T.copy(x, Y[bx * block_M, 0])
+                Y[bx * block_M + i, j] = (x[i, j] - mean[i]) * scale[i] * weight[j] + bias[j]
 
     return main
 
