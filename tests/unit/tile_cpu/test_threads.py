@@ -1,0 +1,232 @@
+"""Parallel loops share the process's OpenMP threads and behave from anywhere."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from tile_core.errors import LaunchError
+from tile_core.tir.build import extern, i32, loop, parameter, seq
+from tile_core.tir.nodes import (
+    AssertStmt,
+    BufferLoad,
+    BufferStore,
+    ForKind,
+    PrimFunc,
+    StringImm,
+    tirx,
+)
+from tile_cpu import threads
+from tile_cpu.machine import host_machine
+from tile_cpu.toolchain import compile_module, load_module
+
+SIZE = 512
+
+
+@pytest.fixture(autouse=True)
+def _restored():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+    threads.set_num_threads(None)
+
+
+def parallel(body, *, size: int = SIZE, before=None):
+    """Compile ``for i in parallel(size): body(out, i)`` over an int32 tensor of `size`."""
+    out = parameter([size], "int32", "out")
+    loops = loop(size, lambda i: body(out, i), kind=ForKind.PARALLEL)
+    return compile_module(PrimFunc([out], seq(before, loops)))
+
+
+def record_thread(out, i):
+    return BufferStore(out, extern("int32", "omp_get_thread_num"), [i])
+
+
+def count_up(out, i):
+    return BufferStore(out, BufferLoad(out, [i]) + 1, [i])
+
+
+def slow_record(out, i):
+    """Spend some microseconds on each element, so that no thread can take all of them."""
+    spin = loop(3000, lambda k: BufferStore(out, BufferLoad(out, [i]) * 3 + k, [i]))
+    return seq(spin, record_thread(out, i))
+
+
+def used(module, at_least: int = 1) -> set[int]:
+    """Return the numbers of the OpenMP threads that took part, over some launches.
+
+    On a busy machine a thread may wake up late: launches go on until `at_least` were seen.
+    """
+    entry, out, seen = module.entry(), np.full(SIZE, -1, np.int32), set()
+    end = time.monotonic() + 20
+    for times in itertools.count():
+        entry(out)
+        seen |= set(out.tolist())
+        if times >= 20 and (len(seen) >= at_least or time.monotonic() > end):
+            return seen
+    raise AssertionError
+
+
+needs_openmp = pytest.mark.skipif(
+    threads.install().openmp is None, reason="there is no OpenMP runtime here"
+)
+
+
+def test_every_iteration_runs_once() -> None:
+    entry = parallel(count_up, size=1000).entry()
+    out = np.zeros(1000, np.int32)
+    for times in range(1, 30):
+        entry(out)
+        assert (out == times).all()
+
+
+@needs_openmp
+def test_the_thread_count_follows_torch_and_can_be_set() -> None:
+    module = parallel(slow_record)
+    torch.set_num_threads(1)
+    assert (threads.num_threads(), used(module)) == (1, {0})
+    torch.set_num_threads(2)
+    assert (threads.num_threads(), used(module, 2)) == (2, {0, 1})
+    threads.set_num_threads(3)
+    assert (threads.num_threads(), used(module, 3)) == (3, {0, 1, 2})
+    threads.set_num_threads(None)
+    assert threads.num_threads() == 2
+
+
+def test_a_thread_count_is_positive() -> None:
+    with pytest.raises(LaunchError, match="cannot run on 0 threads"):
+        threads.set_num_threads(0)
+
+
+@needs_openmp
+def test_short_loops_stay_on_the_calling_thread() -> None:
+    threads.set_num_threads(2)
+    hinted = lambda ns: parallel(slow_record, before=threads.work_hint(ns))  # noqa: E731
+    assert used(hinted(threads.INLINE_BELOW_NS - 1)) == {0}
+    assert used(hinted(threads.INLINE_BELOW_NS), 2) == {0, 1}
+    assert used(parallel(slow_record), 2) == {0, 1}  # a hint holds for one launch
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_an_error_in_a_task_reaches_the_caller(count: int) -> None:
+    def fail(out, i):
+        good = tirx.NE(i, i32(37))
+        return seq(
+            AssertStmt(good, StringImm("ValueError"), [StringImm("element 37 is bad")]),
+            count_up(out, i),
+        )
+
+    threads.set_num_threads(count)
+    entry, out = parallel(fail).entry(), np.zeros(SIZE, np.int32)
+    for _ in range(50):
+        with pytest.raises(ValueError, match="element 37 is bad"):
+            entry(out)
+    fine, out = parallel(count_up).entry(), np.zeros(SIZE, np.int32)
+    fine(out)  # nothing of it is left behind
+    assert (out == 1).all()
+
+
+def test_several_python_threads_at_once() -> None:
+    threads.set_num_threads(2)
+    entry = parallel(count_up).entry()
+    outs = [np.zeros(SIZE, np.int32) for _ in range(4)]
+    workers = [
+        threading.Thread(target=lambda out=out: [entry(out) for _ in range(200)]) for out in outs
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert all((out == 200).all() for out in outs)
+
+
+@needs_openmp
+def test_inside_a_parallel_region_loops_run_on_their_thread() -> None:
+    """A kernel called from each task of a parallel loop, as from torch's own operators."""
+    threads.set_num_threads(2)
+    inner = parallel(count_up).entry()
+    outs = [np.zeros(SIZE, np.int32) for _ in range(16)]
+    import ctypes
+
+    team = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    openmp = threads.install().openmp
+    assert openmp is not None
+    lock, rest = threading.Lock(), list(outs)
+
+    def work(_: object) -> None:
+        while True:
+            with lock:
+                if not rest:
+                    return
+                out = rest.pop()
+            inner(out)
+
+    openmp.GOMP_parallel(team(work), None, 2, 0)
+    assert all((out == 1).all() for out in outs)
+
+
+@needs_openmp
+def test_a_saved_module_runs_on_the_same_threads() -> None:
+    threads.set_num_threads(2)
+    module = parallel(slow_record)
+    again = load_module(module.to_bytes(), host_machine())
+    assert used(again, 2) == used(module, 2) == {0, 1}
+
+
+def in_a_fresh_process(code: str, **env: str) -> str:
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **env},
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+PROGRAM = """
+import os, threading, numpy as np
+{first}
+from tile_cpu import openmp, threads
+{patch}
+from tile_core.tir.build import loop, parameter
+from tile_core.tir.nodes import BufferLoad, BufferStore, ForKind, PrimFunc
+from tile_cpu.toolchain import compile_module
+affinity = os.sched_getaffinity(0)
+x = parameter([64], "int32", "x")
+body = loop(64, lambda i: BufferStore(x, BufferLoad(x, [i]) + 1, [i]), kind=ForKind.PARALLEL)
+module = compile_module(PrimFunc([x], body))
+racers = [threading.Thread(target=module.entry) for _ in range(4)]
+[r.start() for r in racers]; [r.join() for r in racers]
+out = np.zeros(64, "int32")
+for _ in range(100):
+    module.entry()(out)
+assert (out == 100).all()
+assert os.sched_getaffinity(0) == affinity
+maps = open("/proc/self/maps").read().splitlines()
+print(len({{line.split()[-1] for line in maps if "libgomp" in line}}), threads.num_threads())
+"""
+
+
+@needs_openmp
+@pytest.mark.parametrize("first", ["", "import torch"], ids=["torch later", "torch first"])
+def test_there_is_one_openmp_and_nobody_is_pinned(first: str) -> None:
+    code = PROGRAM.format(first=first, patch="") + "\nimport torch; torch.ones(9999).sum()\n"
+    code += 'print(sum("libgomp" in p for p in {m.split()[-1] for m in open("/proc/self/maps")}))'
+    first_line, last = in_a_fresh_process(code, OMP_NUM_THREADS="2").splitlines()
+    assert (first_line, last) == ("1 2", "1")
+
+
+def test_without_openmp_tvms_pool_is_tamed() -> None:
+    patch = "threads.find_openmp = lambda: None"
+    out = in_a_fresh_process(PROGRAM.format(first="", patch=patch))
+    assert out.split()[1] == str(len(os.sched_getaffinity(0)))
