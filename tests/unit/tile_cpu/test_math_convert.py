@@ -3,8 +3,8 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from support.vector_kernels import apply, compiled, elementwise, machines
 
+from support.vector_kernels import apply, compiled, elementwise, machines
 from tile_core.dtypes import FORMATS, dtype_of
 from tile_core.interp import values as meaning
 from tile_core.tir.build import Temporaries, splat, vector_type

@@ -3,8 +3,8 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from support.vector_kernels import apply, compiled, elementwise, machines, padded
 
+from support.vector_kernels import apply, compiled, elementwise, machines, padded
 from tile_core.errors import InternalError
 from tile_core.tir.build import Temporaries, splat, vector_type
 from tile_core.tir.nodes import Cast, FloatImm
