@@ -49,7 +49,7 @@ def test_checks_stop_the_kernel(host: PluginHost) -> None:
         built.executable(*arguments, 0)
 
 
-@pytest.mark.parametrize("value", ["cast[float32](tx)", "erf(1.0)"])
+@pytest.mark.parametrize("value", ["bitcast[float32](bx)", "erf(1.0)"])
 def test_what_it_cannot_do_it_says(host: PluginHost, value: str) -> None:
     with pytest.raises(UnsupportedOnTarget, match="the toy has no such"):
         build(kernel(f"    B[bx] = {value}\n"), "toy", host)

@@ -23,8 +23,13 @@ from tile_core.errors import (
 from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.arith import const
 from tile_core.ir.buffer import Buffer, Scope, whole
+from tile_core.ir.equal import structurally_equal
 from tile_core.ir.expr import AddressOf, Call
+from tile_core.ir.parser import parse_kernel
+from tile_core.ir.printer import print_kernel
+from tile_core.ir.verify import verify
 from tile_core.ops.control import Breakpoint, Print
+from tile_core.ops.table import OPERATORS
 from tile_core.testing.build_ir import (
     alloc,
     copy,
@@ -336,3 +341,18 @@ def test_breakpoint_opens_the_users_frame(monkeypatch):
     monkeypatch.setattr(sys, "breakpointhook", hook)
     run(lambda bx: Breakpoint(("n",), (const(7),), span=Span("user.py", 41, 0, 4)))
     assert frames == [("user.py", 40, {"n": 7})]
+
+
+def test_breakpoints_print_parse_and_stand_in_parallel_loops():
+    tile, seen = shared("t", (2,), "int32"), []
+
+    def body(bx):
+        stop = lambda i: Breakpoint(("i", "t"), (i, tile))  # noqa: E731
+        return [alloc(tile), fill(tile, 3), parallel((2,), lambda i: [stop(i), store(A, i, 1)])]
+
+    k = kernel([A], 1, body)
+    verify(k)
+    assert structurally_equal(parse_kernel(print_kernel(k), OPERATORS, str), k)
+    interpret(k, [zeros()], options=InterpretOptions(debugger=lambda names, _: seen.append(names)))
+    np.testing.assert_array_equal(seen[0]["i"], [0, 1])
+    np.testing.assert_array_equal(seen[0]["t"], [3, 3])

@@ -403,3 +403,12 @@ def test_element_regions_take_extents_from_the_other_side():
     want = np.zeros((4, 6), np.int32)
     want[3, 4:] = x[1, 2:4]
     np.testing.assert_array_equal(out, want)
+
+
+def test_a_copy_of_one_element_outside():
+    """Extents of one leave no axis to iterate over."""
+    a, b, tile = tensor("A", (1, 1)), tensor("B", (1, 1)), shared("t", (1, 1))
+    body = lambda bx: [alloc(tile), copy(region(a, (0, 1), (1, 1)), tile), copy(tile, b)]  # noqa: E731
+    out = np.full((1, 1), np.nan, np.float32)
+    run(kernel([a, b], 1, body), np.ones((1, 1), np.float32), out)
+    assert out[0, 0] == 0

@@ -70,7 +70,7 @@ def _value(cursor: Cursor, scope: Scope, hint: Any, parse_layout: Callable[[str]
             return cursor.next().text == "true"
         if choice is Region:
             return parse_region(cursor, scope)
-        if choice is Buffer:
+        if choice is Buffer and (len(choices) == 1 or _is_bare_buffer(cursor, scope)):
             return scope.buffer(cursor)
         if choice is Expr or (choice is int and _is_expression(cursor)):
             return parse_expr(cursor, scope)
@@ -81,6 +81,11 @@ def _value(cursor: Cursor, scope: Scope, hint: Any, parse_layout: Callable[[str]
 
 def _is_union(hint: Any) -> bool:
     return typing.get_origin(hint) is types.UnionType
+
+
+def _is_bare_buffer(cursor: Cursor, scope: Scope) -> bool:
+    named = isinstance(scope.things.get(cursor.here.text), Buffer)
+    return named and cursor.peek().text != "["
 
 
 def _is_expression(cursor: Cursor) -> bool:

@@ -37,6 +37,9 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ir.verify_expr import verify_expr
 
+_ELEMENTWISE = frozenset({"reducer_update", "breakpoint"})
+"""Mnemonics of operators that may stand in a data-parallel loop."""
+
 
 def verify(kernel: Kernel) -> None:
     """Raise a `TileError` if `kernel` is ill-formed.
@@ -204,7 +207,7 @@ class _Verifier:
             Pipelined: "a pipelined loop",
             Launch: "a kernel launch",
         }.get(type(stmt))
-        if what is None and isinstance(stmt, Leaf) and stmt.mnemonic != "reducer_update":
+        if what is None and isinstance(stmt, Leaf) and stmt.mnemonic not in _ELEMENTWISE:
             what = f"the tile operator {stmt.mnemonic!r}"
         if what is not None:
             raise ParallelBodyError(

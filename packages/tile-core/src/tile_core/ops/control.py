@@ -72,7 +72,7 @@ class Breakpoint(TileOperator):
 
     mnemonic: ClassVar[str] = "breakpoint"
     names: tuple[str, ...] = ()
-    values: tuple[Expr | Buffer, ...] = ()
+    values: tuple[Buffer | Expr, ...] = ()
 
     def reads(self) -> tuple[Region, ...]:
         """Nothing that an optimisation would have to keep."""

@@ -16,7 +16,7 @@ from tile_core.ir import stmt as s
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.intrinsics import INTRINSICS
 from tile_core.ir.names import Names
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, rewrite
 from tile_core.ir.print_expr import print_expr
 
 REFUSED = (e.AddressOf, e.Bitcast, e.Broadcast, e.Ramp, e.Shuffle, e.StringConst)
@@ -77,11 +77,10 @@ def python(kernel: s.Kernel) -> str:
 
 def pythonic(x: Node) -> Node:
     """Return `x` in a form whose text is Python, or raise if there is none."""
-    foreign = isinstance(x, e.Call) and x.function not in NAMESPACE
-    foreign |= isinstance(x, Buffer) and x.dtype.base not in TYPES
-    foreign |= isinstance(x, s.Launch) and bool({*x.thread_vars} & {*walk(x.body)})
-    if foreign or isinstance(x, REFUSED) or getattr(x, "origin", None) is not None:
-        what = x.function if isinstance(x, e.Call) else type(x).__name__
+    name = x.function if isinstance(x, e.Call) else x.dtype if isinstance(x, Buffer) else "np"
+    view = getattr(x, "origin", None) is not None
+    if name not in NAMESPACE or view or isinstance(x, REFUSED):
+        what = getattr(x, "function", type(x).__name__)
         raise UnsupportedOnTarget(f"the toy has no such {what}", span=x.span)
     return replace(x, lazy=False) if isinstance(x, e.Select) else x
 
@@ -114,8 +113,8 @@ NAMESPACE: dict[str, Any] = {
     **{name: getattr(np, name) for name in INTRINSICS if hasattr(np, name)},
     **TYPES,
     "cast": {kind: lambda value, name=name: cast_to(name, value) for name, kind in TYPES.items()},
-    "truncdiv": lambda a, b: (a - np.fmod(a, b)) // b,
     "select": lambda condition, then, otherwise: then if condition else otherwise,
     **{"min": np.fmin, "max": np.fmax, "truncmod": np.fmod, "inf": np.inf, "nan": np.nan},
-    **{"true": True, "false": False, "np": np, "Box": Box, "Failed": DeviceAssertError},
+    **{"truncdiv": lambda a, b: (a - np.fmod(a, b)) // b, "true": True},
+    **{"false": False, "np": np, "Box": Box, "Failed": DeviceAssertError},
 }
