@@ -54,8 +54,8 @@ def view_of(value: Any) -> TensorView | None:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return _torch_view(value, torch)
-    is_number = numpy is not None and isinstance(value, numpy.generic)
-    if not is_number and hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+    is_none = isinstance(value, type) or (numpy is not None and isinstance(value, numpy.generic))
+    if not is_none and hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
         return _dlpack_view(value)
     return None
 
@@ -127,6 +127,12 @@ def key_function(kind: type) -> Callable[[Any], Hashable] | None:
         return _numpy_key
     if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
         return _torch_key
+    if kind is type(None):
+        return _none_key
+    return None
+
+
+def _none_key(nothing: None) -> Hashable:
     return None
 
 
