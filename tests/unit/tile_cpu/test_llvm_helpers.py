@@ -110,7 +110,7 @@ def _operations(dtype: str) -> list[str]:
     return [o for o in COMBINE if "float" not in dtype or o not in ("and", "or", "xor")]
 
 
-@pytest.mark.parametrize("order", ["relaxed", "acquire", "release", "acq_rel", "seq_cst"])
+@pytest.mark.parametrize("order", ["relaxed", "acq_rel", "seq_cst"])
 def test_atomics_on_one_thread(order):
     functions = {
         f"{operation}_{dtype}": _atomic_function(operation, dtype, order)
@@ -126,7 +126,7 @@ def test_atomics_on_one_thread(order):
                 old = np.zeros(1, dtype)
                 module.entry(f"{operation}_{dtype}")(cell, given, old)
                 want = COMBINE[operation](np.array(before, dtype), given[0])
-                assert cell[1] == want and cell[0] == 11, (operation, dtype)
+                assert cell.tolist() == [11, want], (operation, dtype)
                 assert operation == "store" or old[0] == before
 
 

@@ -147,10 +147,12 @@ def test_conversion(build, samples, source, target, saturate):
     assert not len(wrong), [(x[k], got[k], want[k]) for k in wrong[:5]]
 
 
-@pytest.mark.parametrize("name", NARROW)
+# The others lack NaN or a sign, and ml_dtypes has its own way to say so.
+SIGNED_WITH_NAN = [n for n in NARROW if n.startswith("float8") and n != "float8_e8m0fnu"]
+
+
+@pytest.mark.parametrize("name", SIGNED_WITH_NAN)
 def test_unsaturated_codes_are_those_of_ml_dtypes(build, samples, name):
-    if name in ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu"):
-        pytest.skip("ml_dtypes gives NaN and negative numbers codes of its own there")
     module, lanes = build
     x = samples["float32"]
     got = apply(module, f"float32_to_{name}False", "uint8", lanes, x)
