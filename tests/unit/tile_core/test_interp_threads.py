@@ -407,3 +407,39 @@ def test_random_numbers_depend_on_seed_and_sequence_only():
     assert ((first > 0) & (first <= 1)).all()
     assert 0.4 < first.mean() < 0.6
     assert any(isinstance(n, Call) for n in walk(kernel([a], 1, body, thread_indices=True)))
+
+
+@pytest.mark.parametrize("order", ["acquire", "relaxed"])
+def test_data_handed_over_by_a_flag(order):
+    flag, data, a = (
+        tensor("F", (1,), "int32"),
+        tensor("D", (1,), "int32"),
+        tensor("A", (1,), "int32"),
+    )
+
+    def body(bx):
+        arrived = call_atomic("load", flag, (0,), order=order)
+        give = [store(data, 0, 42), evaluate(call_atomic("store", flag, (0,), 1, order="release"))]
+        take = [loop_while(arrived.__eq__(0)), store(a, 0, load(data, 0))]
+        return when(bx < 1, take, give)
+
+    k, out = kernel([flag, data, a], 2, body), np.zeros(1, np.int32)
+    args = [np.zeros(1, np.int32), np.zeros(1, np.int32), out]
+    if order == "acquire":
+        interpret(k, args)
+        assert out[0] == 42
+    else:
+        with pytest.raises(DataRace, match=r"block 0 reads D\[0\], which was written by block 1"):
+            interpret(k, args)
+
+
+def test_barriers_of_one_warp():
+    a, s = tensor("A", (64,), "int32"), shared("s", (64,), "int32")
+
+    def body(bx, tx, ty, tz):
+        swap = [store(s, tx, tx), Barrier("warp"), store(a, tx, load(s, 31 - tx))]
+        return [alloc(s), when(tx < 32, swap)]
+
+    out = np.zeros(64, np.int32)
+    threads([a], body, out, count=64)
+    np.testing.assert_array_equal(out[:32], np.arange(32)[::-1])

@@ -11,7 +11,7 @@ from tile_core.interp import access
 from tile_core.interp.machine import Lanes
 from tile_core.interp.memory import Storage
 from tile_core.interp.values import Array, decode, encode, settle
-from tile_core.ir.expr import AddressOf, Call, Expr
+from tile_core.ir.expr import AddressOf, Call, Expr, StringConst
 
 Evaluate = Callable[[Expr, Lanes], Array]
 Combine = Callable[[Array, Array], Array]
@@ -81,7 +81,22 @@ def element(expr: Call, lanes: Lanes, evaluate: Evaluate) -> Array:
         place.storage.mark(flat, buffer.dtype)
     if operation != "load":
         lanes.machine.stores += 1
+    _synchronise(expr, lanes)
     return result
+
+
+_ACQUIRES = frozenset({"acquire", "consume", "acq_rel", "seq_cst"})
+
+
+def _synchronise(expr: Call, lanes: Lanes) -> None:
+    """Let what these lanes do from now on follow what others did before they were seen.
+
+    Any acquiring operation counts, whoever released: races it would still leave are missed,
+    but programs that hand data over by a flag are not accused.
+    """
+    order = expr.args[-1]
+    if isinstance(order, StringConst) and order.value in _ACQUIRES and lanes.block is not None:
+        lanes.block.epoch = lanes.block.thread_epoch = lanes.machine.next_epoch()
 
 
 def _mask(lanes: Lanes, active: Array | None, rank: int) -> Array:

@@ -265,6 +265,8 @@ def _leaf(stmt: Leaf, lanes: Lanes) -> Steps:
 def _barrier(stmt: Barrier, lanes: Lanes) -> Steps:
     if stmt.scope == "grid":
         yield GridWait(stmt)
+    elif stmt.scope == "warp" and lanes.block is not None:
+        lanes.block.thread_epoch = lanes.machine.next_epoch()  # lanes are in step already
     elif lanes.warp is not None:
         yield Wait.at(stmt, lanes, evaluate)
 

@@ -101,11 +101,13 @@ def load(buffer: Buffer, *indices: Any) -> Load:
     return Load(buffer, tuple(as_expr(i) for i in indices))
 
 
-def call_atomic(name: str, buffer: Buffer, indices: Sequence[Any], *values: Any) -> Call:
-    """Return ``atomic_<name>(&buffer[indices], values…)``, relaxed."""
+def call_atomic(
+    name: str, buffer: Buffer, indices: Sequence[Any], *values: Any, order: str = "relaxed"
+) -> Call:
+    """Return ``atomic_<name>(&buffer[indices], values…)``."""
     address = AddressOf(buffer, tuple(as_expr(i) for i in indices))
     args = tuple(cast(as_expr(v, buffer.dtype), buffer.dtype) for v in values)
-    return Call(f"atomic_{name}", (address, *args, StringConst("relaxed")), buffer.dtype)
+    return Call(f"atomic_{name}", (address, *args, StringConst(order)), buffer.dtype)
 
 
 # Statements ----------------------------------------------------------------------------------
