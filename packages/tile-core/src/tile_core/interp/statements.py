@@ -19,6 +19,8 @@ from tile_core.interp.operators import run_operator
 from tile_core.interp.parallel import each_lane, iterations
 from tile_core.interp.values import Array, convert
 from tile_core.ir.buffer import Scope
+from tile_core.ir.names import Names
+from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import (
     Alloc,
     AnnotateLayout,
@@ -108,14 +110,12 @@ def _check(stmt: Check, lanes: Lanes) -> None:
     wrong = ~holds if len(holds) == 1 or lanes.mask is None else ~holds & lanes.mask
     if not wrong.any():
         return
-    if stmt.kind is CheckKind.ASSUME or lanes.block is None:
-        raise AssumptionError(
-            f"the assumption does not hold{': ' if stmt.message else ''}{stmt.message}"
-            if stmt.kind is CheckKind.ASSUME
-            else stmt.message or "an assertion failed",
-            span=stmt.span or lanes.span,
-        )
-    raise DeviceAssertError(stmt.message or "an assertion failed", span=stmt.span or lanes.span)
+    told, span = stmt.message or print_expr(stmt.cond, Names()), stmt.span or lanes.span
+    if stmt.kind is CheckKind.ASSUME:
+        raise AssumptionError(f"the assumption does not hold: {told}", span=span)
+    if lanes.block is None:
+        raise AssumptionError(f"the assertion does not hold: {told}", span=span)
+    raise DeviceAssertError(f"device assertion failed: {told}", span=span)
 
 
 def _safe_value(stmt: AnnotateSafeValue, lanes: Lanes) -> None:

@@ -1,0 +1,43 @@
+"""TL6004: the rank or a dimension of an argument is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tile_api as tile
+from tile_core.errors import ArgumentShapeError
+
+PROGRAM = """
+n = T.dynamic("n")
+
+@T.prim_func
+def add(A: T.Tensor((n, 4), "float32"),
+        B: T.Tensor((n,), "float32")):
+    with T.Kernel(n) as bx:
+        B[bx] += A[bx, 0]
+"""
+EXPECTED = """\
+[TL6004] add.B.shape[0]: expected n = 3, got 5
+note: the parameter is declared here
+ --> program.py:5:9
+  |
+5 |         B: T.Tensor((n,), "float32")):
+  |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+note: n is 3 because of A.shape[0]"""
+RANK = """\
+[TL6004] add.A.ndim: expected 2 [n, 4], got 1 [3]
+note: the parameter is declared here
+ --> program.py:4:9
+  |
+4 | def add(A: T.Tensor((n, 4), "float32"),
+  |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"""
+
+
+def test_messages(program):
+    kernel = tile.compile(program(PROGRAM)["add"], target="interpret")
+    for shapes, expected in ((((3, 4), (5,)), EXPECTED), (((3,), (3,)), RANK)):
+        with pytest.raises(ArgumentShapeError) as caught:
+            kernel(*[np.zeros(shape, np.float32) for shape in shapes])
+        assert str(caught.value) == expected
+        assert isinstance(caught.value, RuntimeError)
