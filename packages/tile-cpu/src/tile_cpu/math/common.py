@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from tile_core.tir.nodes import PrimExpr
 from tile_cpu.llvm.builder import Function, Type, Value
 
 NAN = math.nan
@@ -14,7 +15,8 @@ LN2 = math.log(2.0)
 ROUNDER_SINGLE = 1.5 * 2.0**23
 ROUNDER_DOUBLE = 1.5 * 2.0**52
 
-Unary = Callable[[Function, Value], Value]
+# Names a value so that it is computed once: `tile_core.tir.build.Temporaries` does.
+Keep = Callable[[PrimExpr], PrimExpr]
 
 
 def clamp(x: Value, low: float, high: float) -> Value:

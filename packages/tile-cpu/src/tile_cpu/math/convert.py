@@ -10,18 +10,19 @@ import re
 
 from tile_core.dtypes import DType, Kind, dtype_of
 from tile_core.errors import InternalError
-from tile_core.tir.build import Temporaries, dtype_of_expr
+from tile_core.tir.build import dtype_of_expr
 from tile_core.tir.nodes import PrimExpr, tirx
 from tile_cpu.llvm.builder import Function, Type, Value
 from tile_cpu.machine import Machine
 from tile_cpu.math import narrow
+from tile_cpu.math.common import Keep
 
 _SYMBOL = re.compile(r"tile_cast_(\w+)_to_(\w+)_(sat|raw)_x(\d+)")
 _EXPONENT_ONLY = "float8_e8m0fnu"
 
 
 def convert(
-    keep: Temporaries,
+    keep: Keep,
     value: PrimExpr,
     source: str,
     target: str,
@@ -57,14 +58,14 @@ def convert(
 
 
 def encode_narrow(
-    keep: Temporaries, value: PrimExpr, dtype: str, lanes: int, *, saturate: bool = True
+    keep: Keep, value: PrimExpr, dtype: str, lanes: int, *, saturate: bool = True
 ) -> PrimExpr:
     """Return float32 or float64 values as codes of a float type of 8 bits and fewer."""
     source = dtype_of_expr(value).partition("x")[0]
     return convert(keep, value, source, dtype_of(dtype).base, lanes, saturate=saturate)
 
 
-def decode_narrow(keep: Temporaries, code: PrimExpr, dtype: str, lanes: int) -> PrimExpr:
+def decode_narrow(keep: Keep, code: PrimExpr, dtype: str, lanes: int) -> PrimExpr:
     """Return codes of a float type of 8 bits and fewer as float32 values."""
     return convert(keep, code, dtype_of(dtype).base, "float32", lanes)
 
@@ -165,12 +166,14 @@ def _rounded(fn: Function, value: Value, target: DType, saturate: bool) -> Value
 
 def _truncated(value: Value, target: DType) -> Value:
     signed = target.kind is Kind.INT
-    result = value.to(f"i{max(target.bits, 8)}", signed=signed)
-    if target.bits != 4:
-        return result
-    low, high = (-8, 7) if signed else (0, 15)
-    result = (result.gt(high) if signed else result.ugt(high)).where(high, result)
-    return result.lt(low).where(low, result) if signed else result
+    if target.bits >= 32:
+        return value.to(f"i{target.bits}", signed=signed)
+    # Through int32, whose saturating conversion is a few instructions, then to the bounds.
+    low = -(1 << (target.bits - 1)) if signed else 0
+    high = (1 << (target.bits - signed)) - 1
+    wide = value.to("i32")
+    wide = wide.gt(high).where(high, wide)
+    return wide.lt(low).where(low, wide).to(f"i{max(target.bits, 8)}")
 
 
 def _wrapped(value: Value, target: DType) -> Value:

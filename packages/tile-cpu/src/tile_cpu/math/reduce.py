@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable
 
 from tile_core.errors import InternalError
-from tile_core.tir.build import Temporaries, dtype_of_expr
+from tile_core.tir.build import dtype_of_expr
 from tile_core.tir.nodes import PrimExpr, tirx
 from tile_cpu.llvm.builder import Function, Type, Value
 from tile_cpu.machine import Machine
 from tile_cpu.math import rounding
+from tile_cpu.math.common import Keep
 
 _SYMBOL = re.compile(r"tile_reduce_(\w+)_([fiu]\d+)x(\d+)")
 _SCALARS = {"f16": "half", "f32": "float", "f64": "double"}
@@ -42,7 +43,7 @@ _TABLES = {
 }
 
 
-def horizontal(keep: Temporaries, vector: PrimExpr, kind: str, *, lanes: int) -> PrimExpr:
+def horizontal(keep: Keep, vector: PrimExpr, kind: str, *, lanes: int) -> PrimExpr:
     """Return one scalar made of all lanes: halves are combined until one lane is left.
 
     Parameters

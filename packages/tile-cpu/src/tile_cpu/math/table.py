@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tile_core.errors import InternalError
-from tile_core.tir.build import Temporaries, dtype_of_expr
+from tile_core.tir.build import dtype_of_expr
 from tile_core.tir.nodes import PrimExpr, tirx
 from tile_cpu.llvm.builder import Function, Type, Value
 from tile_cpu.machine import Machine
@@ -24,7 +24,7 @@ from tile_cpu.math import (
     special,
     trigonometric,
 )
-from tile_cpu.math.common import library
+from tile_cpu.math.common import Keep, library
 from tile_cpu.math.narrow import bfloat_bits, bfloat_value
 
 Body = Callable[..., Value]
@@ -167,7 +167,7 @@ _FAST = {
 FUNCTIONS: dict[str, MathFunction] = {**_EXACT, **_TRANSCENDENTAL, **_FAST, **_directed()}
 
 
-def call(keep: Temporaries, name: str, *args: PrimExpr, lanes: int) -> PrimExpr:
+def call(keep: Keep, name: str, *args: PrimExpr, lanes: int) -> PrimExpr:
     """Return the function `name` of TIR values, lane by lane.
 
     Parameters
