@@ -226,6 +226,11 @@ class Value:
             op = "sext" if signed else "zext"
         return self.fn.emit(f"{op} {source} {self.text} to {kind}", kind)
 
+    def to_int_in_range(self, scalar: str, *, signed: bool = True) -> Value:
+        """Convert floats known to lie in the range of an integer type, toward zero."""
+        kind, op = self.type.of(scalar), "fptosi" if signed else "fptoui"
+        return self.fn.emit(f"{op} {self.type} {self.text} to {kind}", kind)
+
     def where(self, yes: Operand, no: Operand) -> Value:
         """Return `yes` in the lanes where this mask is set, else `no`; one must be a Value."""
         model = yes if isinstance(yes, Value) else no

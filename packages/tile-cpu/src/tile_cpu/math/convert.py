@@ -166,14 +166,17 @@ def _rounded(fn: Function, value: Value, target: DType, saturate: bool) -> Value
 
 def _truncated(value: Value, target: DType) -> Value:
     signed = target.kind is Kind.INT
-    if target.bits >= 32:
-        return value.to(f"i{target.bits}", signed=signed)
-    # Through int32, whose saturating conversion is a few instructions, then to the bounds.
     low = -(1 << (target.bits - 1)) if signed else 0
     high = (1 << (target.bits - signed)) - 1
-    wide = value.to("i32")
-    wide = wide.gt(high).where(high, wide)
-    return wide.lt(low).where(low, wide).to(f"i{max(target.bits, 8)}")
+    # LLVM's own saturating conversion goes lane by lane.
+    number = value.is_nan().where(0.0, value)
+    number = number.lt(low).where(low, number)
+    if target.bits < 32:  # both bounds are exact in every float type
+        number = number.gt(high).where(high, number)
+        return number.to_int_in_range("i32").to(f"i{max(target.bits, 8)}")
+    beyond = number.ge(float(high + 1))
+    inside = beyond.where(0.0, number).to_int_in_range(f"i{target.bits}", signed=signed)
+    return beyond.where(high, inside)
 
 
 def _wrapped(value: Value, target: DType) -> Value:
