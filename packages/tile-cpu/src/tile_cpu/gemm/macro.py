@@ -83,11 +83,11 @@ def plan_steps(spec: GemmSpec, k_extent: Any, block: int = 0) -> KSteps:
 
     The last step is not much shorter than the others, so that no time goes into loading
     and storing C for a few products. There is always at least one step. `block` is the
-    number of elements of C.
+    number of elements of C, 0 where blocks or k are ragged.
     """
     kernel = spec.kernel
     if spec.form is Form.PANELS:
-        small = block <= SMALL_BLOCK and kernel.group < 4
+        small = 0 < block <= SMALL_BLOCK and kernel.group < 4
         wanted = (SMALL_BLOCK_GROUPS if small else PANEL_GROUPS) * kernel.group
     else:
         wanted = VECTOR_ROWS if spec.tile.mr <= MAX_VECTOR_ROWS else DIRECT_ROWS
@@ -152,7 +152,9 @@ def emit_blocked_gemm(
         return emit_dot_rows(spec, a, b, whole, start=start, finish=finish)
     if spec.form is Form.DOT_ROWS:
         spec = replace(spec, form=Form.PANELS)
-    steps = plan_steps(spec, k_extent, extent.m * extent.n)
+    ragged = extent.m_valid is not None or extent.n_valid is not None
+    block = 0 if ragged or not isinstance(k_extent, int) else extent.m * extent.n
+    steps = plan_steps(spec, k_extent, block)
     in_place = a_in_place and _readable(spec, a, k_extent, transposed_a)
     run = _Block(spec, a, b, extent, steps, k_extent, transposed_a, transposed_b, in_place)
     if isinstance(steps.count, int) and steps.count == 1:

@@ -10,7 +10,7 @@ from tile_core.tir.nodes import IfThenElse, PrimExpr, Select, Stmt, tirx
 from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
 from tile_cpu.gemm.operands import GemmSpec, OperandA, PackedB
 from tile_cpu.gemm.transpose import transpose
-from tile_cpu.vectors import Matrix, as_expr, ceil_div, reinterpret
+from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_mod, reinterpret
 
 Put = Callable[[Any, Any, PrimExpr], Stmt]  # (group row q, vector of columns, value)
 
@@ -100,22 +100,19 @@ def _copy_rows(
 ) -> Stmt:
     chunk = kernel.chunk
 
-    def copy(rows: Any, columns: Any, edge: Any) -> Stmt:
+    rows, columns = m if m_valid is None else m_valid, k if k_valid is None else k_valid
+
+    def copy(masked: bool) -> Stmt:
         def one(i: Any, c: Any) -> Stmt:
-            count = None if edge is None else edge - c * chunk
+            count = columns - c * chunk if masked else None
             value = source.load_as(kernel.a_dtype, i, c * chunk, chunk, count)
             return target.store(i, c * chunk, value, chunk)
 
         return loop(rows, lambda i: loop(ceil_div(columns, chunk), lambda c: one(i, c), name="c"))
 
-    whole = copy(m, k, None) if k % chunk == 0 else copy(m, k, k)
-    if m_valid is None and k_valid is None:
-        return whole
-    rows, columns = m if m_valid is None else m_valid, k if k_valid is None else k_valid
-    edge = copy(rows, columns, columns)
-    if k % chunk:
-        return edge
-    return IfThenElse(_all_valid((m_valid, m), (k_valid, k)), whole, edge)
+    if isinstance(columns, int):
+        return copy(columns % chunk != 0)
+    return IfThenElse(tirx.EQ(floor_mod(columns, chunk), i32(0)), copy(False), copy(True))
 
 
 def _pack_rows(
@@ -155,8 +152,7 @@ def _pack_rows(
             name="q",
         )
 
-    static_edge = bool(k % group or n % chunk)
-    return _guarded(pack, (k, k_valid), (n, n_valid), static_edge)
+    return _guarded(pack, (k, k_valid, group), (n, n_valid, chunk))
 
 
 def _pack_columns(
@@ -195,29 +191,33 @@ def _pack_columns(
             name="j",
         )
 
-    static_edge = bool(k % chunk or n % lanes)
-    return _guarded(pack, (k, k_valid), (n, n_valid), static_edge)
+    return _guarded(pack, (k, k_valid, chunk), (n, n_valid, lanes))
 
 
 def _guarded(
     pack: Callable[[Any, Any, bool], Stmt],
-    depth: tuple[int, Any],
-    width: tuple[int, Any],
-    static_edge: bool,
+    depth: tuple[int, Any, int],
+    width: tuple[int, Any, int],
 ) -> Stmt:
-    """Return the unguarded copy, the masked one, or a choice between them at run time."""
-    (k, k_valid), (n, n_valid) = depth, width
-    if k_valid is None and n_valid is None:
-        return pack(k, n, static_edge)
-    edge = pack(k if k_valid is None else k_valid, n if n_valid is None else n_valid, True)
-    if static_edge:
-        return edge
-    return IfThenElse(_all_valid((k_valid, k), (n_valid, n)), pack(k, n, False), edge)
+    """Return the unguarded copy, the masked one, or a choice between them at run time.
 
-
-def _all_valid(*pairs: tuple[Any, int]) -> PrimExpr:
-    tests = [tirx.EQ(as_expr(valid), i32(extent)) for valid, extent in pairs if valid is not None]
-    return tests[0] if len(tests) == 1 else tirx.And(tests[0], tests[1])
+    `depth` and `width` are the extent, what of it exists, and the unit it must be whole in.
+    The unguarded copy may be less deep than the extent, so that the steps of a loop along a
+    k of unknown length all take it, but the last.
+    """
+    (k, k_valid, k_unit), (n, n_valid, n_unit) = depth, width
+    tests = []
+    if k_valid is not None and k_unit > 1:
+        tests.append(tirx.EQ(floor_mod(k_valid, k_unit), i32(0)))
+    if n_valid is not None:
+        tests.append(tirx.EQ(as_expr(n_valid), i32(n)))
+    deep, wide = k if k_valid is None else k_valid, n if n_valid is None else n_valid
+    if (k_valid is None and k % k_unit) or n % n_unit:
+        return pack(deep, wide, True)
+    if not tests:
+        return pack(deep, n, False)
+    test = tests[0] if len(tests) == 1 else tirx.And(tests[0], tests[1])
+    return IfThenElse(test, pack(deep, n, False), pack(deep, wide, True))
 
 
 def _interleave(keep: Temporaries, kernel: MicroKernel, rows: list[PrimExpr]) -> list[PrimExpr]:
