@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tile_core.ir.arith import cast, const
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.expr import Cast, Expr, Extent, Load
+from tile_core.ir.expr import BinaryOp, Cast, Expr, Extent, Load
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Store
 from tile_core.passes.ranges import prove_in_range
@@ -13,6 +13,7 @@ from tile_core.tir.nodes import Cast as TirCast
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering import casts
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
+from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.places import Place
 from tile_cpu.lowering.types import memory_type, number, prim
 
@@ -52,7 +53,15 @@ def outside_checks(ctx: Context, at: Expr, extent: Extent) -> list[PrimExpr]:
 
 def position(ctx: Context, place: Place, indices: tuple[Expr, ...]) -> PrimExpr:
     """Return the flat offset of an element."""
-    return place.offset([ctx.index(i, place.index) for i in indices])
+    flat = place.offset([ctx.index(i, place.index) for i in indices])
+    if place.base is None:
+        return flat
+    unravelled: list[PrimExpr] = []
+    for extent in reversed(place.base_shape):
+        size = number(extent, place.index) if isinstance(extent, int) else extent
+        unravelled.append(divide(ctx, BinaryOp.FLOORMOD, flat, size))
+        flat = divide(ctx, BinaryOp.FLOORDIV, flat, size)
+    return place.base.offset(unravelled[::-1])
 
 
 def fetch(place: Place, offset: PrimExpr) -> PrimExpr:
@@ -60,7 +69,7 @@ def fetch(place: Place, offset: PrimExpr) -> PrimExpr:
     if place.packing == 1:
         return BufferLoad(place.flat, [offset])
     kind = memory_type(place.dtype)
-    byte = BufferLoad(place.flat, [tirx.floordiv(offset, number(2, place.index))])
+    byte = BufferLoad(place.flat, [tirx.shift_right(offset, number(1, place.index))])
     shift = nibble_shift(place, offset)
     nibble = tirx.bitwise_and(tirx.shift_right(TirCast(prim("uint8"), byte), shift),
                               number(15, "uint8"))  # fmt: skip
@@ -72,7 +81,7 @@ def fetch(place: Place, offset: PrimExpr) -> PrimExpr:
 
 def nibble_shift(place: Place, offset: PrimExpr) -> PrimExpr:
     """Return by how many bits the element at `offset` is shifted in its byte: 0 or 4."""
-    odd = TirCast(prim("uint8"), tirx.floormod(offset, number(2, place.index)))
+    odd = TirCast(prim("uint8"), tirx.bitwise_and(offset, number(1, place.index)))
     return odd * number(4, "uint8")
 
 
@@ -80,7 +89,7 @@ def put(place: Place, offset: PrimExpr, stored: PrimExpr) -> TirStmt:
     """Return the store of an encoded element at a flat offset."""
     if place.packing == 1:
         return BufferStore(place.flat, stored, [offset])
-    at = tirx.floordiv(offset, number(2, place.index))
+    at = tirx.shift_right(offset, number(1, place.index))
     shift = nibble_shift(place, offset)
     kept = tirx.bitwise_and(
         TirCast(prim("uint8"), BufferLoad(place.flat, [at])),
@@ -147,7 +156,7 @@ def address(ctx: Context, buffer: Buffer, indices: tuple[Expr, ...]) -> PrimExpr
     place = ctx.place(buffer)
     offset = position(ctx, place, indices)
     if place.packing > 1:
-        offset = tirx.floordiv(offset, number(2, place.index))
+        offset = tirx.shift_right(offset, number(1, place.index))
     return tirx.address_of(BufferLoad(place.flat, [offset]))
 
 

@@ -14,9 +14,9 @@ from tile_core.tir.build import llvm_pure
 from tile_core.tir.nodes import FloatImm, PrimExpr, Select, tirx
 from tile_cpu.lowering.casts import wrapped
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.types import is_zero, lanes_of, number, scalar_name, with_lanes
+from tile_cpu.lowering.division import DIVISIONS, divide
+from tile_cpu.lowering.types import is_zero, lanes_of, number, prim, scalar_name, with_lanes
 
-DIVISIONS = frozenset({BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD})
 _COMPARE = {
     BinaryOp.EQ: tirx.EQ,
     BinaryOp.NE: tirx.NE,
@@ -29,10 +29,6 @@ _INTEGER = {
     BinaryOp.ADD: lambda a, b: a + b,
     BinaryOp.SUB: lambda a, b: a - b,
     BinaryOp.MUL: lambda a, b: a * b,
-    BinaryOp.FLOORDIV: tirx.floordiv,
-    BinaryOp.FLOORMOD: tirx.floormod,
-    BinaryOp.TRUNCDIV: tirx.truncdiv,
-    BinaryOp.TRUNCMOD: tirx.truncmod,
     BinaryOp.MIN: tirx.Min,
     BinaryOp.MAX: tirx.Max,
     BinaryOp.BITAND: tirx.bitwise_and,
@@ -47,7 +43,7 @@ _FLOAT = {
     BinaryOp.MUL: lambda a, b: a * b,
     BinaryOp.DIV: lambda a, b: a / b,
 }
-_MAY_WRAP = frozenset({BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.SHL, BinaryOp.FLOORDIV})
+_MAY_WRAP = frozenset({BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.SHL})
 
 
 def binary(
@@ -66,9 +62,11 @@ def binary(
         return _on_floats(ctx, op, a, b)
     if op.is_comparison:
         return _COMPARE[op](a, b)
-    if op in DIVISIONS and not divisor_is_safe:
-        one, zero = (number(v, scalar_name(b), lanes_of(b)) for v in (1, 0))
-        b = Select(tirx.EQ(b, zero), one, b)  # undefined, but not a trap that ends the process
+    if op in DIVISIONS:
+        if not divisor_is_safe:
+            one, zero = (number(v, scalar_name(b), lanes_of(b)) for v in (1, 0))
+            b = Select(tirx.EQ(b, zero), one, b)  # undefined, but not a trap that ends the process
+        return wrapped(divide(ctx, op, a, b), dtype)
     result = _INTEGER[op](a, b)
     return wrapped(result, dtype) if op in _MAY_WRAP else result
 
@@ -95,7 +93,7 @@ def _on_bools(op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:
 def _on_floats(ctx: Context, op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:
     a, b = _opaque(ctx, a, b)
     if op is BinaryOp.NE:
-        return tirx.Not(tirx.EQ(a, b))  # TVM's own comparison is false for NaN
+        return negated(ctx, tirx.EQ(a, b))  # TVM's own comparison is false for NaN
     if op.is_comparison:
         return _COMPARE[op](a, b)
     if op in _FLOAT:
@@ -131,6 +129,16 @@ def extremum(op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:
         return (tirx.Min if op is BinaryOp.MIN else tirx.Max)(a, b)
     name = "llvm.minnum" if op is BinaryOp.MIN else "llvm.maxnum"
     return llvm_pure(with_lanes(scalar_name(a), lanes_of(a)), name, a, b)
+
+
+def negated(ctx: Context, truth: PrimExpr) -> PrimExpr:
+    """Return ``not truth`` where that may compare floats.
+
+    TVM would turn ``not a < b`` into ``a >= b``, which differs if one of them is NaN.
+    """
+    lanes = lanes_of(truth)
+    flag = ctx.keep(tirx.Cast(prim("int32", lanes), truth))
+    return tirx.EQ(flag, number(0, "int32", lanes))
 
 
 def unary(ctx: Context, op: UnaryOp, a: PrimExpr, dtype: DType) -> PrimExpr:

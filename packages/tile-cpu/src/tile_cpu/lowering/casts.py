@@ -30,7 +30,7 @@ def convert(
         return value
     lanes = lanes_of(value)
     if target.is_bool:
-        return truth(value)
+        return truth(ctx, value)
     if source.is_bool:
         one, zero = (number(v, value_type(target), lanes) for v in (1, 0))
         return Select(value, one, zero)
@@ -46,13 +46,17 @@ def convert(
     return wrapped(Cast(prim(value_type(target), lanes), value), target)
 
 
-def truth(value: PrimExpr) -> PrimExpr:
+def truth(ctx: Context, value: PrimExpr) -> PrimExpr:
     """Return ``value != 0``; true for NaN."""
-    kind = scalar_name(value)
+    kind, lanes = scalar_name(value), lanes_of(value)
     if kind == "bool":
         return value
-    zero = number(0, kind, lanes_of(value))
-    return tirx.Not(tirx.EQ(value, zero)) if kind.startswith("float") else tirx.NE(value, zero)
+    if not kind.startswith("float"):
+        return tirx.NE(value, number(0, kind, lanes))
+    # On the bits, less the sign: TVM's comparison of floats is false for NaN.
+    width = "uint64" if kind == "float64" else "uint32"
+    bits = tirx.reinterpret(with_lanes(width, lanes), value)
+    return tirx.NE(tirx.shift_left(bits, number(1, width, lanes)), number(0, width, lanes))
 
 
 def wrapped(value: PrimExpr, dtype: DType) -> PrimExpr:

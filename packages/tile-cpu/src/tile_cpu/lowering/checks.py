@@ -6,6 +6,7 @@ from tile_core.ir.stmt import Check, CheckKind
 from tile_core.tir.build import extern, i32, seq
 from tile_core.tir.nodes import BufferLoad, Evaluate, IfThenElse, tirx
 from tile_core.tir.nodes import Stmt as TirStmt
+from tile_cpu.lowering.arithmetic import negated
 from tile_cpu.lowering.context import Context, assigned
 
 REPORT = "cpu_report_failure"
@@ -28,7 +29,7 @@ def emit_check(ctx: Context, check: Check) -> TirStmt:
     ctx.checks.append(check)
     number = len(ctx.checks)
     ctx.helpers[REPORT] = _REPORT_TEXT
-    failed = tirx.Not(ctx.value(check.cond))
+    failed = negated(ctx, ctx.value(check.cond))
     status = tirx.address_of(BufferLoad(ctx.status, [i32(0)]))
     tell = Evaluate(extern("int32", REPORT, status, i32(number)))
     return IfThenElse(failed, seq(tell, assigned(ctx.jump, i32(3))), None)

@@ -35,6 +35,7 @@ from tile_cpu.lowering import arithmetic, casts
 from tile_cpu.lowering.access import address, load
 from tile_cpu.lowering.calls import emit_call
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
+from tile_cpu.lowering.division import DIVISIONS
 from tile_cpu.lowering.types import lanes_of, number, prim, scalar_name, together, value_type
 
 
@@ -70,10 +71,12 @@ def _emit(ctx: Context, expr: Expr) -> PrimExpr:
             return _logical(ctx, expr)
         case Binary(op=op, a=a, b=b):
             left, right = together(value(ctx, a), value(ctx, b))
-            safe = op not in arithmetic.DIVISIONS or _is_positive(ctx, b)
+            safe = op not in DIVISIONS or _is_positive(ctx, b)
             return arithmetic.binary(ctx, op, left, right, a.dtype, divisor_is_safe=safe)
         case Unary(op=UnaryOp.NOT, a=a):
-            return tirx.Not(value(ctx, a))
+            floats = any(isinstance(n, Expr) and n.dtype.is_float for n in walk(a))
+            truth = value(ctx, a)
+            return arithmetic.negated(ctx, truth) if floats else tirx.Not(truth)
         case Unary(op=op, a=a):
             return arithmetic.unary(ctx, op, value(ctx, a), a.dtype)
         case Select():
@@ -136,10 +139,10 @@ def _logical(ctx: Context, expr: Binary) -> PrimExpr:
         return join(*together(a, b))
     flag = ctx.cell("int32", "flag")
     ctx.run(assigned(flag, TirCast(prim("int32"), a)))
-    undecided = a if expr.op is BinaryOp.AND else tirx.Not(a)
-    ctx.run(
-        IfThenElse(undecided, sequence(statements, assigned(flag, TirCast(prim("int32"), b))), None)
-    )
+    decide = sequence(statements, assigned(flag, TirCast(prim("int32"), b)))
+    # Asking the variable, not `a`: TVM would negate a comparison of floats wrongly.
+    undecided = tirx.NE if expr.op is BinaryOp.AND else tirx.EQ
+    ctx.run(IfThenElse(undecided(loaded(flag), number(0, "int32")), decide, None))
     return tirx.NE(loaded(flag), number(0, "int32"))
 
 
@@ -182,4 +185,4 @@ def _select(ctx: Context, expr: Select) -> PrimExpr:
         )
     )
     result = loaded(cell)
-    return casts.truth(result) if kind == "bool" else result
+    return casts.truth(ctx, result) if kind == "bool" else result

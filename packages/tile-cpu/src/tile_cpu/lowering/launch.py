@@ -9,7 +9,7 @@ from typing import Any
 
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.expr import Var
+from tile_core.ir.expr import BinaryOp, Var
 from tile_core.ir.node import walk
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Check, Kernel, Launch
@@ -23,6 +23,7 @@ from tile_core.tir.nodes import Stmt as TirStmt
 from tile_core.tir.nodes import Var as TirVar
 from tile_cpu.lowering import externs, storage
 from tile_cpu.lowering.context import Context, Settings, assigned
+from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.emitter import Emitter
 from tile_cpu.lowering.types import number, prim, value_type
 from tile_cpu.machine import Machine
@@ -162,8 +163,8 @@ def _block(ctx: Context, launch: Launch, grid: list[PrimExpr], block: PrimExpr) 
         rest = block
         for axis, (var, extent) in enumerate(zip(launch.block_vars, grid, strict=True)):
             last = axis == len(grid) - 1
-            at = rest if last else tirx.floormod(rest, extent)
-            rest = rest if last else tirx.floordiv(rest, extent)
+            at = rest if last else divide(ctx, BinaryOp.FLOORMOD, rest, extent)
+            rest = rest if last else divide(ctx, BinaryOp.FLOORDIV, rest, extent)
             named = TirVar(var.name, prim(str(var.dtype)))
             ctx.run(Bind(named, tirx.Cast(named.ty, at)))
             ctx.vars[var] = named

@@ -10,7 +10,7 @@ from typing import Any
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Extent
-from tile_core.tir.nodes import PrimExpr, TirBuffer, tirx
+from tile_core.tir.nodes import PrimExpr, TirBuffer
 from tile_cpu.lowering.types import number
 
 INT32_LIMIT = 2**31 - 1
@@ -45,21 +45,16 @@ class Place:
     base_shape: tuple[Any, ...] = ()
 
     def offset(self, indices: Sequence[PrimExpr]) -> PrimExpr:
-        """Return the flat position of an element; `indices` have the type `index`."""
+        """Return the flat position of an element among those of this place.
+
+        `indices` have the type `index`. With a `base` the position counts row by row and is
+        not yet an offset in memory.
+        """
         total: Any = None
         for index, stride in zip(indices, self.strides, strict=True):
             term = index if isinstance(stride, int) and stride == 1 else index * stride
             total = term if total is None else total + term
-        if total is None:
-            total = number(0, self.index)
-        return total if self.base is None else self.base.offset(self._unravelled(total))
-
-    def _unravelled(self, flat: PrimExpr) -> list[PrimExpr]:
-        indices: list[PrimExpr] = []
-        for extent in reversed(self.base_shape):
-            indices.append(tirx.floormod(flat, extent))
-            flat = tirx.floordiv(flat, extent)
-        return indices[::-1]
+        return number(0, self.index) if total is None else total
 
 
 def row_major(shape: Sequence[Any]) -> tuple[Any, ...]:

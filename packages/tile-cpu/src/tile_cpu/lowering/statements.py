@@ -188,6 +188,8 @@ def _if(ctx: Context, stmt: If) -> TirStmt:
         if stmt.otherwise is not None:
             with ctx.scope(ctx.env.assuming(stmt.cond, holds=False)):
                 otherwise = ctx.stmt(stmt.otherwise)
+        if otherwise is not None:  # a bare `else` would make TVM negate a comparison of floats
+            cond = tirx.NE(ctx.keep(tirx.Cast(i32(0).ty, cond)), i32(0))
     return sequence(statements, IfThenElse(cond, then, otherwise))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tile_core.dtypes import DType, Kind
 from tile_core.tir.build import i32, i64
-from tile_core.tir.nodes import Broadcast, Cast, FloatImm, IntImm, PrimExpr, PrimType
+from tile_core.tir.nodes import Broadcast, Cast, FloatImm, IntImm, PointerType, PrimExpr, PrimType
 
 
 def memory_type(dtype: DType) -> str:
@@ -51,11 +51,15 @@ def prim(dtype: str, lanes: int = 1) -> Any:
 
 def scalar_name(value: PrimExpr) -> str:
     """Return the element type of a TIR value, without lanes."""
+    if isinstance(value.ty, PointerType):
+        return "handle"
     return str(value.ty.dtype).partition("x")[0]
 
 
 def lanes_of(value: PrimExpr) -> int:
     """Return the number of lanes of a TIR value."""
+    if isinstance(value.ty, PointerType):
+        return 1
     return int(str(value.ty.dtype).partition("x")[2] or 1)
 
 

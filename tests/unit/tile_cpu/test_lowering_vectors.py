@@ -1,0 +1,185 @@
+"""The vectoriser: what it vectorises, what it leaves alone, and that both are right."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tile_api as tile
+import tile_api.language as T
+
+DTYPES = ["float32", "float16", "bfloat16", "float64", "int8", "uint8", "int32", "int64"]
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(16, 64), (33, 131), (5, 3)])
+def test_elementwise_tiles(dtype: str, shape: tuple[int, int]) -> None:
+    @T.prim_func
+    def main(A: T.Tensor(shape, dtype), B: T.Tensor(shape, dtype), C: T.Tensor(shape, dtype)):
+        with T.Kernel(T.ceildiv(shape[1], 64), T.ceildiv(shape[0], 16)) as (bx, by):
+            a, b = T.alloc_shared((16, 64), dtype), T.alloc_fragment((16, 64), dtype)
+            T.copy(A[by * 16, bx * 64], a)
+            T.copy(B[by * 16, bx * 64], b)
+            for i, j in T.Parallel(16, 64):
+                b[i, j] = T.max(a[i, j] * 2 - b[i, j], 0)
+            T.copy(b, C[by * 16, bx * 64])
+
+    rng = np.random.default_rng(0)
+    low = 0 if dtype == "uint8" else -9
+    a = rng.integers(low + 9 if low == 0 else low, 20, shape).astype(numpy_dtype(dtype))
+    b = rng.integers(low, 9, shape).astype(numpy_dtype(dtype))
+    c = np.full(shape, 77, numpy_dtype(dtype))
+    kernel = tile.compile(main, target="cpu:x86-64-v3")
+    kernel(a, b, c)
+    wanted = np.maximum(a.astype(float) * 2 - b.astype(float), 0)
+    np.testing.assert_array_equal(c.astype(float), wanted)
+
+
+def lowered(function: object) -> str:
+    return tile.compile(function, target="cpu:x86-64-v4").ir("lowered")
+
+
+def test_lanes_are_explicit_and_edges_are_masked() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((100,), "float32"), C: T.Tensor((100,), "float32")):
+        with T.Kernel(4) as bx:
+            for i in T.Parallel(32):
+                C[bx * 32 + i] = A[bx * 32 + i] + 1
+
+    text = lowered(main)
+    assert "float32x16" in text
+    assert "tile_mload_i32x16" in text
+    assert "tile_mstore_i32x16" in text
+    assert 'float32", 1' not in text
+
+
+def test_provably_whole_tiles_have_no_masks() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((128,), "float32"), C: T.Tensor((128,), "float32")):
+        with T.Kernel(4) as bx:
+            for i in T.Parallel(32):
+                C[bx * 32 + i] = A[bx * 32 + i] + 1
+
+    text = lowered(main)
+    assert "float32x16" in text
+    assert "tile_mload" not in text
+    assert " if " not in text
+
+
+def test_sums_across_lanes_stay_scalar() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((8, 32), "int32"), C: T.Tensor((8,), "int32")):
+        with T.Kernel(1) as _:
+            acc = T.alloc_fragment((8,), "int32")
+            T.clear(acc)
+            for i, j in T.Parallel(8, 32):
+                acc[i] = acc[i] + A[i, j]
+            T.copy(acc, C)
+
+    a = np.arange(256, dtype="int32").reshape(8, 32)
+    c = np.full(8, -1, "int32")
+    tile.compile(main, target="cpu")(a, c)
+    np.testing.assert_array_equal(c, a.sum(1))
+
+
+def test_conditions_become_masks() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((40, 40), "float32"), C: T.Tensor((40, 40), "float32")):
+        with T.Kernel(2) as bx:
+            for i, j in T.Parallel(20, 40):
+                row = bx * 20 + i
+                C[row, j] = T.if_then_else(row >= j, A[row, j], -T.infinity("float32"))
+
+    a = np.random.default_rng(0).standard_normal((40, 40)).astype("float32")
+    c = np.zeros((40, 40), "float32")
+    tile.compile(main, target="cpu")(a, c)
+    np.testing.assert_array_equal(c, np.where(np.tri(40) > 0, a, -np.inf))
+
+
+def test_a_load_under_a_condition_does_not_leave_its_tile() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((32,), "float32"), C: T.Tensor((32,), "float32")):
+        with T.Kernel(1) as _:
+            s = T.alloc_shared((32,), "float32")
+            T.copy(A, s)
+            for i in T.Parallel(32):
+                C[i] = T.if_then_else(i > 0, s[i - 1], 9.0)
+
+    a = np.arange(32, dtype="float32")
+    c = np.zeros(32, "float32")
+    tile.compile(main, target="cpu")(a, c)
+    np.testing.assert_array_equal(c, [9, *a[:-1]])
+
+
+@pytest.mark.parametrize("n", [1, 7, 16, 50])
+def test_indirect_and_strided_reads(n: int) -> None:
+    @T.prim_func
+    def main(
+        I: T.Tensor((n,), "int32"), A: T.Tensor((64,), "float32"), C: T.Tensor((n,), "float32")
+    ):
+        with T.Kernel(1) as _:
+            s = T.alloc_shared((64,), "float32")
+            T.copy(A, s)
+            for i in T.Parallel(n):
+                C[i] = s[I[i]] + s[i % 8 * 8]
+
+    rng = np.random.default_rng(0)
+    picks, a = rng.integers(0, 64, n).astype("int32"), rng.standard_normal(64).astype("float32")
+    c = np.zeros(n, "float32")
+    tile.compile(main, target="cpu")(picks, a, c)
+    np.testing.assert_array_equal(c, a[picks] + a[np.arange(n) % 8 * 8])
+
+
+@pytest.mark.parametrize("columns", [1, 5, 64, 100])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_reductions_of_any_length(dim: int, columns: int) -> None:
+    kept = columns if dim == 0 else 10
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((10, columns), "float32"),
+        S: T.Tensor((kept,), "float32"),
+        H: T.Tensor((kept,), "float32"),
+    ):
+        with T.Kernel(1) as _:
+            a = T.alloc_fragment((10, columns), "float32")
+            s, h = T.alloc_fragment((kept,), "float32"), T.alloc_fragment((kept,), "float32")
+            T.copy(A, a)
+            T.copy(S, s)
+            T.reduce_sum(a, s, dim=dim, clear=False)
+            T.reduce_max(a, h, dim=dim)
+            T.copy(s, S)
+            T.copy(h, H)
+
+    a = np.random.default_rng(0).integers(-99, 99, (10, columns)).astype("float32")
+    s, h = np.full(kept, 3, "float32"), np.zeros(kept, "float32")
+    tile.compile(main, target="cpu")(a, s, h)
+    np.testing.assert_array_equal(s, a.sum(dim) + 3)
+    np.testing.assert_array_equal(h, a.max(dim))
+
+
+def test_special_values_survive_arithmetic() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((32,), "float32"), C: T.Tensor((5, 32), "float32")):
+        with T.Kernel(1) as _:
+            for i in T.Parallel(32):
+                x = A[i]
+                C[0, i] = x - x
+                C[1, i] = x * 0.0
+                C[2, i] = (x + 1e30) - 1e30
+                C[3, i] = T.if_then_else(x != x, 1.0, 0.0)
+                C[4, i] = T.max(x, 0.5)
+
+    a = np.zeros(32, "float32")
+    a[:6] = [np.nan, np.inf, -np.inf, 1.5, -0.0, 3e38]
+    c = np.full((5, 32), 7, "float32")
+    tile.compile(main, target="cpu")(a, c)
+    with np.errstate(all="ignore"):
+        big = np.float32(1e30)
+        rows = [a - a, a * np.float32(0), (a + big) - big, (a != a).astype("float32")]
+        np.testing.assert_array_equal(c, [*rows, np.fmax(a, np.float32(0.5))])
