@@ -96,7 +96,9 @@ class Matrix:
 
     def load_as(self, dtype: str, row: Any, column: Any, lanes: int, count: Any = None) -> PrimExpr:
         """Load as `load` does, and convert to `dtype`."""
-        return convert(self.load(row, column, lanes, count), dtype, lanes, source=self.dtype)
+        value = convert(self.load(row, column, lanes, count), dtype, lanes, source=self.dtype)
+        # Bits held as integers must not be taken for the integers themselves further on.
+        return reinterpret(dtype, lanes, value) if dtype == "bfloat16" else value
 
     def store(self, row: Any, column: Any, value: PrimExpr, lanes: int, count: Any = None) -> Stmt:
         """Store `lanes` columns at (`row`, `column`), only those before `count` if given.
