@@ -17,7 +17,7 @@ from tile_api.lowered import LoweredKernel
 from tile_api.pass_configs import normalise_pass_configs
 from tile_api.settings import Settings
 from tile_core import driver
-from tile_core.driver import BuildOptions, build
+from tile_core.driver import BuildOptions, Built, build
 from tile_core.errors import FrontendTypeError, FrontendValueError, OutputError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.printer import print_kernel
@@ -76,17 +76,16 @@ def compile(
     plugins = host or default_host()
     _, exact = plugins.resolve(spec)
     key = _cache_key(kernel, str(exact), options) if host is None and settings.cache else None
-    cached = None if key is None else default_cache().get(key)
-    if isinstance(cached, CompiledKernel):
-        return cached
+    built = None if key is None else default_cache().get(key)
+    if isinstance(built, Built):
+        return CompiledKernel(built, func)
     built = build(kernel, exact, plugins, options)
-    compiled = CompiledKernel(built, func)
     if verbose or (verbose is None and settings.verbose):
         times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in built.phases_ms.items())
         os.write(2, f"compiled {kernel.name} for {exact}: {times}\n".encode())
     if key is not None:
-        default_cache().put(key, compiled)
-    return compiled
+        default_cache().put(key, built)
+    return CompiledKernel(built, func)
 
 
 def lower(
