@@ -214,14 +214,14 @@ def normalise_dtype(spec: object) -> DType:
     if isinstance(spec, str):
         return dtype_of(spec)
     if spec in (bool, int, float):
-        return dtype_of({bool: "bool", int: "int32", float: "float32"}[spec])  # type: ignore[index]
+        return dtype_of({bool: "bool", int: "int32", float: "float32"}[spec])
     text = str(spec)
     if text.startswith("torch."):
         name = text.removeprefix("torch.")
         return dtype_of("float4_e2m1fn" if name == "float4_e2m1fn_x2" else name)
-    name = getattr(spec, "name", None) or getattr(spec, "__name__", None)
-    if isinstance(name, str):
-        return dtype_of(name.rstrip("_"))
+    known_as = getattr(spec, "name", None) or getattr(spec, "__name__", None)
+    if isinstance(known_as, str):
+        return dtype_of(known_as.rstrip("_"))
     raise FrontendTypeError(f"{spec!r} is not an element type", hint="use a name such as 'float16'")
 
 
