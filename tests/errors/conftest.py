@@ -25,7 +25,7 @@ def program() -> Callable[..., dict[str, Any]]:
         text = textwrap.dedent(text).lstrip("\n")
         linecache.cache[FILE] = (len(text), None, text.splitlines(True), FILE)
         scope = {"T": T, **names}
-        exec(compile(text, FILE, "exec"), scope)
+        exec(compile(text, FILE, "exec", dont_inherit=True), scope)
         return scope
 
     return run

@@ -42,7 +42,8 @@ def assert_close(
     if a.shape != b.shape:
         raise AssertionError(f"{name}: shape {a.shape} against {b.shape}")
     with np.errstate(invalid="ignore"):
-        close = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= atol + rtol * np.abs(b))
+        near = np.isfinite(b) & (np.abs(a - b) <= atol + rtol * np.abs(b))
+        close = (a == b) | (np.isnan(a) & np.isnan(b)) | near
     wrong = int(a.size - np.count_nonzero(close))
     if wrong > max_mismatched_ratio * a.size:
         where = tuple(int(i) for i in np.argwhere(~close)[0])
