@@ -13,6 +13,7 @@ from tile_core.target import Target
 from tile_cpu.csource import SharedLibrary, compile_c
 from tile_cpu.lowering.launch import Lowered, lower_kernel
 from tile_cpu.machine import machine
+from tile_cpu.threads import set_num_threads
 from tile_cpu.toolchain import CompiledModule, compile_module
 
 UNGUARDED = "tl.disable_safe_memory_legalize"
@@ -56,7 +57,13 @@ def source(lowered: Lowered) -> str:
 
 
 def compile_kernel(lowered: Lowered, options: Any) -> Artifact:
-    """Compile the kernel, and first the C text it brings along."""
+    """Compile the kernel, and first the C text it brings along.
+
+    A thread count in `options` becomes that of the whole process: loops of all kernels
+    share one set of threads.
+    """
+    if options.threads:
+        set_num_threads(options.threads)
     library = None
     if lowered.kernel.sources:
         flags = tuple(options.compile_flags)
