@@ -7,15 +7,17 @@ simplifier does not look into and LLVM removes.
 
 from __future__ import annotations
 
+import struct
+
 from tile_core.dtypes import DType
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.expr import BinaryOp, UnaryOp
 from tile_core.tir.build import llvm_pure
-from tile_core.tir.nodes import FloatImm, PrimExpr, Select, tirx
+from tile_core.tir.nodes import FloatImm, IfThenElse, PrimExpr, Select, tirx
 from tile_cpu.lowering.casts import wrapped
-from tile_cpu.lowering.context import Context
+from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import DIVISIONS, divide
-from tile_cpu.lowering.types import is_zero, lanes_of, number, prim, scalar_name, with_lanes
+from tile_cpu.lowering.types import is_zero, lanes_of, number, prim, scalar_name, spread, with_lanes
 
 _COMPARE = {
     BinaryOp.EQ: tirx.EQ,
@@ -118,6 +120,44 @@ def _opaque(ctx: Context, a: PrimExpr, b: PrimExpr) -> tuple[PrimExpr, PrimExpr]
     if is_zero(b):
         b = ctx.keep(b)
     return a, (ctx.keep(b) if a.same_as(b) else b)
+
+
+_EASY = (2.0**-60, 2.0**60)
+"""Divisors of ordinary size, for which a reciprocal loses nothing."""
+
+
+def divided_by_scalar(ctx: Context, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """Return the vector `a` over the scalar `b`, correctly rounded, without dividing vectors.
+
+    The quotient with the reciprocal is corrected by its remainder, which gives the nearest
+    float unless it is subnormal, and then at most its neighbour. Where the correction fails
+    (infinities, NaN) the first quotient is the answer. Divisors of unusual size are divided
+    by plainly.
+    """
+    lanes, kind = lanes_of(a), scalar_name(a)
+    if kind != "float32":
+        return _on_floats(ctx, BinaryOp.DIV, a, spread(b, lanes))
+    b = ctx.keep(b)
+    bits = tirx.bitwise_and(tirx.reinterpret("uint32", b), number(0x7FFFFFFF, "uint32"))
+    low, high = (number(_float_bits(x), "uint32") for x in _EASY)
+    easy = tirx.And(tirx.GE(bits, low), tirx.LE(bits, high))
+    reciprocal = ctx.keep(number(1.0, kind) / b)
+    cell = ctx.cell(with_lanes(kind, lanes), "quotient")
+    with ctx.branch() as fast:
+        r, d = spread(reciprocal, lanes), spread(b, lanes)
+        first = ctx.keep(a * r)
+        minus = ctx.keep(first * number(-1.0, kind, lanes))
+        rest = ctx.keep(llvm_pure(with_lanes(kind, lanes), "llvm.fma", minus, d, a))
+        better = ctx.keep(llvm_pure(with_lanes(kind, lanes), "llvm.fma", rest, r, first))
+        ctx.run(assigned(cell, Select(tirx.EQ(better, ctx.keep(better)), better, first)))
+    with ctx.branch() as plain:
+        ctx.run(assigned(cell, a / spread(b, lanes)))
+    ctx.run(IfThenElse(easy, sequence(fast), sequence(plain)))
+    return loaded(cell)
+
+
+def _float_bits(value: float) -> int:
+    return int.from_bytes(struct.pack("<f", value), "little")
 
 
 def extremum(op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:

@@ -70,7 +70,10 @@ def _emit(ctx: Context, expr: Expr) -> PrimExpr:
         case Binary(op=op) if op.is_logical:
             return _logical(ctx, expr)
         case Binary(op=op, a=a, b=b):
-            left, right = together(value(ctx, a), value(ctx, b))
+            left, right = value(ctx, a), value(ctx, b)
+            if op is BinaryOp.DIV and lanes_of(left) > 1 and lanes_of(right) == 1:
+                return arithmetic.divided_by_scalar(ctx, left, right)
+            left, right = together(left, right)
             safe = op not in DIVISIONS or _is_positive(ctx, b)
             return arithmetic.binary(ctx, op, left, right, a.dtype, divisor_is_safe=safe)
         case Unary(op=UnaryOp.NOT, a=a):

@@ -13,17 +13,19 @@ from tile_core.ops.serial import expand
 from tile_core.ops.serial.loops import accumulator, load, store
 from tile_core.ops.serial.reduce import combine
 from tile_core.tir.build import i32, seq
-from tile_core.tir.nodes import BufferStore, ForKind, PrimExpr, Select, TirBuffer, tirx
 from tile_core.tir.nodes import For as TirFor
+from tile_core.tir.nodes import ForKind, PrimExpr, Select, TirBuffer, tirx
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_core.tir.nodes import Var as TirVar
-from tile_cpu.lowering.context import Context, Lane, loaded, sequence
+from tile_cpu.lowering.context import Context, Lane, assigned, loaded, sequence
 from tile_cpu.lowering.types import number, prim, scalar_name, spread, value_type, with_lanes
 from tile_cpu.lowering.vector_access import NotVectorisable, lane_stride
 from tile_cpu.rules.elementwise import as_parallel
 
 ROWS_TOGETHER = 4
 """Rows reduced side by side: one sum waits for itself, four keep the adders busy."""
+
+SUMS_OF_ONE_ROW = 4
 
 _HORIZONTAL = {
     ReduceKind.SUM: "sum",
@@ -116,46 +118,61 @@ class _Rows:
         return TirFor(named, i32(0), count, ForKind.SERIAL, self.reduced(rows))
 
     def reduced(self, rows: list[dict[Var, PrimExpr]]) -> TirStmt:
-        """Return the reduction of some rows side by side, and the stores of their results."""
+        """Return the reduction of some rows side by side, and the stores of their results.
+
+        A row alone is cut into several sums instead.
+        """
         ctx = self.ctx
         kind = value_type(self.total)
         identity = number(self.op.kind.identity(self.op.dst.buffer.dtype), kind, self.lanes)
+        whole, rest = divmod(self.extent, self.lanes)
+        sums = min(SUMS_OF_ONE_ROW, max(1, whole // 2)) if len(rows) == 1 else 1
         with ctx.statement() as statements:
-            cells = [ctx.cell(with_lanes(kind, self.lanes), "acc") for _ in rows]
-            for cell in cells:
-                ctx.run(BufferStore(cell, identity, [i32(0)]))
-            whole, rest = divmod(self.extent, self.lanes)
-            if whole:
+            cells = [[ctx.cell(with_lanes(kind, self.lanes), "acc") for _ in range(sums)]
+                     for _ in rows]  # fmt: skip
+            for cell in (c for row in cells for c in row):
+                ctx.run(assigned(cell, identity))
+            if whole // sums:
                 vector = TirVar("v", prim("int32"))
-                lane = Lane(self.r, vector * self.lanes, self.lanes)
-                step = self.accumulate(rows, cells, lane)
-                ctx.run(TirFor(vector, i32(0), i32(whole), ForKind.SERIAL, step))
+                first = vector * (sums * self.lanes)
+                steps = [
+                    self.accumulate(rows, [c[u] for c in cells], first + u * self.lanes)
+                    for u in range(sums)
+                ]
+                ctx.run(TirFor(vector, i32(0), i32(whole // sums), ForKind.SERIAL, seq(steps)))
+            for v in range(whole // sums * sums, whole):
+                ctx.run(self.accumulate(rows, [c[0] for c in cells], i32(v * self.lanes)))
             if rest:
-                lane = Lane(self.r, i32(whole * self.lanes), self.lanes, i32(rest))
-                ctx.run(self.accumulate(rows, cells, lane))
-            for row, cell in zip(rows, cells, strict=True):
+                last = i32(whole * self.lanes)
+                ctx.run(self.accumulate(rows, [c[0] for c in cells], last, i32(rest)))
+            for row, (cell, *others) in zip(rows, cells, strict=True):
+                for other in others:
+                    ctx.run(assigned(cell, self.combined(loaded(other), loaded(cell))))
                 self.finish(row, cell)
         return seq(statements)
 
     def accumulate(
-        self, rows: list[dict[Var, PrimExpr]], cells: list[TirBuffer], lane: Lane
+        self,
+        rows: list[dict[Var, PrimExpr]],
+        cells: list[TirBuffer],
+        first: PrimExpr,
+        count: PrimExpr | None = None,
     ) -> TirStmt:
-        """Return the combination of one vector of each row into its accumulator."""
+        """Return the combination of one vector of each row, from `first` on, into its sum."""
         ctx = self.ctx
         outer = ctx.lane
         parts = []
         for row, cell in zip(rows, cells, strict=True):
             ctx.vars.update(row)
-            ctx.lane = lane
+            ctx.lane = Lane(self.r, first, self.lanes, count)
             with ctx.statement() as statements:
                 value = spread(ctx.value(self.value), self.lanes)
                 old = loaded(cell)
                 new = self.combined(value, old)
-                if lane.count is not None:
+                if count is not None:
                     numbers = tirx.Ramp(i32(0), i32(1), self.lanes)
-                    inside = tirx.LT(numbers, spread(lane.count, self.lanes))
-                    new = Select(inside, new, old)
-                ctx.run(BufferStore(cell, new, [i32(0)]))
+                    new = Select(tirx.LT(numbers, spread(count, self.lanes)), new, old)
+                ctx.run(assigned(cell, new))
             ctx.lane = outer
             parts.append(seq(statements))
         return seq(parts)
