@@ -149,6 +149,9 @@ CASES = {
                None),
     "sparse": (MATRIX, [torch.zeros(4, 3).to_sparse()], ArgumentLayoutError,
                "f.A: the tensor is not plain memory: it is stored as torch.sparse_coo", None),
+    "nested": (VECTOR, [torch.nested.nested_tensor([torch.zeros(4)], layout=torch.jagged)],
+               ArgumentLayoutError,
+               "f.A: the tensor is not plain memory: it is nested", None),
     "conjugated": (VECTOR, [torch.zeros(4, dtype=torch.complex64).conj()], ArgumentLayoutError,
                    "f.A: the tensor is not plain memory: its conjugation is pending; pass "
                    "x.resolve_conj()", None),
@@ -242,6 +245,16 @@ def test_linear_extents_are_solved(launcher):
     lone, _ = launcher("A: T.Tensor((2 * m + 1,))")
     assert list(lone.check((f32(7),)).values.values()) == [3]
     launch.check((f32(11), f32(6), f32(3)))
+
+
+def test_symbols_hold_their_values(launcher):
+    huge = np.broadcast_to(np.zeros(1, np.float32), 2**31)
+    launch, _ = launcher("A: T.StridedTensor((n,), (s,), 'float32')", "T.evaluate(A[0])")
+    error = refusal(launch, huge)
+    assert type(error) is ArgumentShapeError
+    assert error.message == "f: n is 2147483648, which does not fit int32"
+    assert error.hint == 'declare it as n = T.dynamic("n", "int64")'
+    launch(huge[1:])
 
 
 def test_strides_bind_symbols_and_extents_of_one_lie_anywhere(launcher):

@@ -16,6 +16,7 @@ from tile_api.geometry import (
     check_rank,
     check_shape,
     check_strides,
+    check_symbols,
     declared,
     value_of,
 )
@@ -141,6 +142,7 @@ class Signature:
         for param, view in tensors:
             check_rank(self.name(param), param, view)
         bind_symbols(tensors, values)
+        check_symbols(self.kernel.name, values)
         for tensor, is_written in zip(tensors, written, strict=True):
             check_shape(self.name(tensor[0]), tensor, values, tensors)
             check_strides(self.name(tensor[0]), tensor, values, written=is_written)

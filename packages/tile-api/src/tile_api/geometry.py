@@ -7,6 +7,7 @@ from typing import Any
 
 from tile_api.tensors import TensorView
 from tile_core.errors import ArgumentLayoutError, ArgumentShapeError, Note
+from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.evaluate import evaluate, free_variables
 from tile_core.ir.expr import Extent, Var
@@ -81,6 +82,24 @@ def bind_symbols(tensors: list[Bound], values: dict[Var, Any]) -> None:
         for param, view in tensors:
             for extent, got in zip(param.shape, logical_shape(param, view), strict=True):
                 _solve(extent, got, values)
+
+
+def check_symbols(kernel: str, values: Mapping[Var, Any]) -> None:
+    """Raise unless the type of every symbol can hold its value.
+
+    Raises
+    ------
+    ArgumentShapeError
+    """
+    for var, value in values.items():
+        if var.dtype.is_int:
+            low, high = integer_bounds(var.dtype)
+            if not low <= value <= high:
+                raise ArgumentShapeError(
+                    f"{kernel}: {var.name} is {value}, which does not fit {var.dtype}",
+                    span=var.span,
+                    hint=f'declare it as {var.name} = T.dynamic("{var.name}", "int64")',
+                )
 
 
 def _solve(extent: Extent, got: int, values: dict[Var, Any]) -> None:

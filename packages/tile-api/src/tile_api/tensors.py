@@ -75,21 +75,26 @@ def _numpy_view(value: Any, numpy: Any) -> TensorView:
 
 def _torch_view(value: Any, torch: Any) -> TensorView:
     dtype, device = str(value.dtype).removeprefix("torch."), str(value.device)
-    shape = tuple(value.shape)
-    problem = None
-    if value.layout is not torch.strided:
-        problem = f"it is stored as {value.layout}"
-    elif value.is_conj():
-        problem = "its conjugation is pending; pass x.resolve_conj()"
-    elif value.is_neg():
-        problem = "its negation is pending; pass x.resolve_neg()"
-    if problem is not None:
-        return TensorView(shape, (), dtype, device, 0, problem=problem)
     try:
-        return TensorView(shape, tuple(value.stride()), dtype, device, value.data_ptr())
-    except RuntimeError as error:  # tensors of a transformation have no memory of their own
-        told = str(error).partition("\n")[0]
-        return TensorView(shape, (), dtype, device, 0, problem=told)
+        problem = _torch_problem(value, torch)
+        if problem is None:
+            shape, strides = tuple(value.shape), tuple(value.stride())
+            return TensorView(shape, strides, dtype, device, value.data_ptr())
+    except RuntimeError as error:  # nested tensors, and those of a transformation
+        problem = str(error).partition("\n")[0]
+    return TensorView((), (), dtype, device, 0, problem=problem)
+
+
+def _torch_problem(value: Any, torch: Any) -> str | None:
+    if value.is_nested:
+        return "it is nested"
+    if value.layout is not torch.strided:
+        return f"it is stored as {value.layout}"
+    if value.is_conj():
+        return "its conjugation is pending; pass x.resolve_conj()"
+    if value.is_neg():
+        return "its negation is pending; pass x.resolve_neg()"
+    return None
 
 
 def _dlpack_view(value: Any) -> TensorView:
