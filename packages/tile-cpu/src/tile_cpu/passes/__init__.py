@@ -11,7 +11,6 @@ from tile_core.passes.serialise_threads import serialise_threads
 from tile_core.passes.split_vectors import split_vectors
 from tile_core.target import Target
 from tile_cpu.passes.absorb_fills import absorb_fills
-from tile_cpu.passes.block_rows import block_rows
 from tile_cpu.passes.drop_unused_tiles import drop_unused_tiles
 from tile_cpu.passes.forward_tile_copies import forward_tile_copies
 from tile_cpu.passes.fuse_gemm_loops import fuse_gemm_loops
@@ -41,7 +40,6 @@ _IN_ORDER: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
     ("absorb_fills", absorb_fills),
     ("fuse_rows", fuse_rows),
     ("drop_unused_tiles", drop_unused_tiles),
-    ("block_rows", block_rows),
 )
 
 
