@@ -188,6 +188,12 @@ class MissingReturn(FrontendError, RuntimeError):
     code = "TL1012"
 
 
+class UnknownName(FrontendError, AttributeError):
+    """An object of the language has no attribute of this name."""
+
+    code = "TL1013"
+
+
 class ParseError(TileError, ValueError):
     """The text of a printed kernel is not well-formed."""
 

@@ -151,7 +151,7 @@ class Assignments(ActivationBase):
             )
         elif isinstance(target, Expr):
             raise MutationError(
-                f"an element of a {target.dtype} value cannot be assigned to",
+                f"an element of a value of dtype {target.dtype} cannot be assigned to",
                 span=self.builder.span,
                 hint="only buffers have elements: allocate one with T.alloc_local",
             )
@@ -174,7 +174,7 @@ class Assignments(ActivationBase):
             )
         if isinstance(target, Expr):
             raise FrontendTypeError(
-                f"a {target.dtype} value cannot be indexed",
+                f"a value of dtype {target.dtype} cannot be indexed",
                 span=self.table.span(number),
                 hint="only buffers have elements; give all indices at once, as in A[i, j]",
             )

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tile_api.frontend.accumulation import as_update
-from tile_api.frontend.source import SpanTable
+from tile_api.frontend.source import SpanTable, calling_span
 from tile_core.errors import ControlFlowError, ScopeError, Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Load, Var
@@ -280,6 +280,12 @@ def active() -> Builder | None:
     return _ACTIVE.get()
 
 
+def here() -> Span | None:
+    """Return the user's line being traced; outside a kernel, the line that called us."""
+    builder = _ACTIVE.get()
+    return calling_span() if builder is None else builder.span
+
+
 def current() -> Builder:
     """Return the trace in progress.
 
@@ -292,6 +298,7 @@ def current() -> Builder:
     if builder is None:
         raise ScopeError(
             "this can only be used inside a kernel",
+            span=calling_span(),
             hint="call it in the body of a function decorated with @T.prim_func, @T.macro or "
             "@tile.jit",
         )
@@ -316,5 +323,6 @@ __all__ = [
     "KernelWarning",
     "active",
     "current",
+    "here",
     "tracing",
 ]

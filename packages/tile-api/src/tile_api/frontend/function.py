@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
 from tile_api.frontend.builder import Builder, tracing
+from tile_api.frontend.explain import explained
 from tile_api.frontend.rewrite import Rewritten, rewrite_function
-from tile_api.frontend.source import FunctionSource, evaluate_annotations, read_source
+from tile_api.frontend.source import (
+    FunctionSource,
+    calling_span,
+    evaluate_annotations,
+    read_source,
+)
 from tile_api.frontend.statements import activation_factory
 from tile_api.frontend.types import PointerSpec, TensorSpec
 from tile_api.frontend.values import BufferValue
@@ -19,7 +24,6 @@ from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import (
     FrontendTypeError,
     MissingReturn,
-    ScopeError,
     SignatureError,
     Span,
     TileError,
@@ -59,7 +63,9 @@ class PrimFunc:
         set_(self, "__wrapped__", orig_func)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise FrontendTypeError("a PrimFunc cannot be changed", hint="trace another one")
+        raise FrontendTypeError(
+            "a PrimFunc cannot be changed", span=calling_span(), hint="trace another one"
+        )
 
     @property
     def kernel(self) -> Kernel:
@@ -94,6 +100,7 @@ class PrimFunc:
         """Refuse: a kernel runs after it was compiled."""
         raise FrontendTypeError(
             f"the kernel {self.name!r} is not compiled and cannot be called",
+            span=calling_span(),
             hint="compile it first: tile.compile(kernel)(A, B), or decorate a factory with "
             "@tile.jit",
         )
@@ -123,7 +130,9 @@ def prim_func(function: Callable[..., Any] | None = None, **options: Any) -> Any
     unknown = set(options) - {"private", "check_well_formed", "is_stir"}
     if unknown:
         raise FrontendTypeError(
-            f"T.prim_func has no option {sorted(unknown)[0]!r}", hint="use @T.prim_func alone"
+            f"T.prim_func has no option {sorted(unknown)[0]!r}",
+            span=calling_span(),
+            hint="use @T.prim_func alone",
         )
     if function is None:
         return prim_func
@@ -153,18 +162,11 @@ def user_errors(builder: Builder, file: str) -> Iterator[None]:
     except TileError as error:
         error.at(builder.span)
         raise
-    except NameError as error:
-        if traceback.extract_tb(error.__traceback__)[-1].filename != file:
+    except Exception as error:
+        coded = explained(error, file)
+        if coded is None:
             raise
-        raise ScopeError(
-            str(error), span=builder.span, hint="define the name before the kernel that uses it"
-        ) from error
-    except TypeError as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        if last.filename != file:
-            raise
-        hint = "use T.pow(x, y)" if "**" in str(error) else "check the types of the operands"
-        raise FrontendTypeError(str(error), span=builder.span, hint=hint) from error
+        raise coded.at(builder.span) from error
 
 
 def handle(param: Buffer | Var) -> Any:
@@ -227,7 +229,10 @@ def declared_parameter(name: str, annotation: Any, span: Span) -> Buffer | Var:
     """
     spec = annotation
     if callable(spec) and not isinstance(spec, (DType, TensorSpec, PointerSpec, type)):
-        spec = spec()
+        try:
+            spec = spec()
+        except TypeError:  # it needs arguments: not the declaration of a parameter
+            spec = annotation
     if isinstance(spec, str) and not isinstance(spec, DType):
         try:
             spec = dtype_of(spec)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tile_api.frontend.builder import active
-from tile_core.errors import IndexMismatch, Note, Span
+from tile_api.frontend.builder import active, here
+from tile_core.errors import IndexMismatch, Note
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import Const, Expr, Extent
@@ -59,7 +59,7 @@ def _expand(buffer: Buffer, index: Any) -> tuple[Any, ...]:
     parts = index if isinstance(index, tuple) else (index,)
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
-        raise IndexMismatch("an index can contain only one `...`", span=_span())
+        raise IndexMismatch("an index can contain only one `...`", span=here())
     if dots:
         missing = buffer.rank - len(parts) + 1
         parts = (*parts[: dots[0]], *(slice(None),) * max(missing, 0), *parts[dots[0] + 1 :])
@@ -73,7 +73,7 @@ def _wrong_rank(buffer: Buffer, given: int) -> IndexMismatch:
     return IndexMismatch(
         f"{buffer.name!r} has {rank} dimension{'s' * (rank != 1)} and needs {rank} {plural}, "
         f"got {given}",
-        span=_span(),
+        span=here(),
         notes=(Note(f"{buffer.name} is declared here", buffer.span),),
         hint=f"write {buffer.name}[{example}] for an element; use `:` for a whole dimension",
     )
@@ -100,7 +100,7 @@ def _number(buffer: Buffer, axis: int, part: Any) -> Extent:
 def _not_integer(buffer: Buffer, axis: int, what: str) -> IndexMismatch:
     return IndexMismatch(
         f"index {axis} of {buffer.name!r} must be an integer, got {what}",
-        span=_span(),
+        span=here(),
         hint="convert it with T.cast(x, 'int32'), or use // instead of /",
     )
 
@@ -126,7 +126,7 @@ def _slice(buffer: Buffer, axis: int, part: slice) -> tuple[Extent, Extent]:
     if part.step is not None and not (isinstance(part.step, int) and part.step == 1):
         raise IndexMismatch(
             f"a slice of {buffer.name!r} cannot have a step",
-            span=_span(),
+            span=here(),
             hint="copy the elements in a T.Parallel loop with the index i * step",
         )
     start: Extent = 0
@@ -139,7 +139,7 @@ def _slice(buffer: Buffer, axis: int, part: slice) -> tuple[Extent, Extent]:
     if isinstance(length, int) and length < 0:
         raise IndexMismatch(
             f"the slice of dimension {axis} of {buffer.name!r} ends {-length} before it starts",
-            span=_span(),
+            span=here(),
             hint="swap the bounds, as in A[start:stop] with start <= stop",
         )
     _check_inside(buffer, axis, start, length)
@@ -164,13 +164,8 @@ def _check_inside(buffer: Buffer, axis: int, start: Extent, length: Extent) -> N
         raise IndexMismatch(
             f"{where} is outside dimension {axis} of {buffer.name!r}, which has {limit} "
             f"element{'s' * (limit != 1)}",
-            span=_span(),
+            span=here(),
             notes=(Note(f"{buffer.name} is declared here", buffer.span),),
             hint="only global tensors are checked at run time; stay inside "
             f"{buffer.scope.value} buffers",
         )
-
-
-def _span() -> Span | None:
-    builder = active()
-    return None if builder is None else builder.span

@@ -93,6 +93,10 @@ def _not_integer(value: Any) -> FrontendTypeError:
     )
 
 
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun[:1] in "aeiouAEIOU" else f"a {noun}"
+
+
 def as_loop(iterable: Any) -> LoopSpec:
     """Return what a `for` statement in a kernel runs over.
 
@@ -107,7 +111,7 @@ def as_loop(iterable: Any) -> LoopSpec:
         start, stop, step = index_bounds(iterable.start, iterable.stop, iterable.step)
         return SerialLoop(start, stop, step)
     raise FrontendTypeError(
-        f"`for` in a kernel cannot run over a {type(iterable).__name__}",
+        f"`for` in a kernel cannot run over {_a(type(iterable).__name__)}",
         span=current().span,
         hint="use range(...), T.serial, T.unroll, T.Parallel or T.Pipelined; to repeat "
         "statements at compile time, call a macro from a list comprehension or a helper function",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
-from tile_api.frontend.builder import active
+from tile_api.frontend.builder import active, here
+from tile_api.frontend.explain import call_form
 from tile_api.frontend.function import user_errors
 from tile_api.frontend.rewrite import rewrite_function
 from tile_api.frontend.source import read_source
 from tile_api.frontend.statements import activation_factory
-from tile_core.errors import ControlFlowError, Note, ScopeError, TileError
+from tile_core.errors import ControlFlowError, FrontendTypeError, Note, ScopeError, TileError
 
 _MAX_DEPTH = 100
 
@@ -46,6 +48,8 @@ class Macro:
         ------
         ScopeError
             Outside a kernel.
+        FrontendTypeError
+            If the arguments do not fit the parameters.
         ControlFlowError
             In an operand of `and`, `or` or a conditional expression, or without end.
         """
@@ -54,6 +58,7 @@ class Macro:
         if builder is None:
             raise ScopeError(
                 f"the macro {name!r} can only be called inside a kernel",
+                span=here(),
                 hint="call it in the body of a @T.prim_func or an eager @tile.jit function",
             )
         if builder.operand_of is not None:
@@ -70,17 +75,31 @@ class Macro:
             )
         place, hint = builder.place, builder.hint
         where = builder.span
+        self._check_arguments(args, kwargs)
         builder.depth += 1
         try:
             with user_errors(builder, self.source.file):
                 result = self._traced(*args, **kwargs)
         except TileError as error:
-            if where is not None and not any(n.span == where for n in error.notes):
+            seen = {error.span, *(n.span for n in error.notes)}
+            if where is not None and where not in seen:
                 error.notes += (Note(f"while expanding {name!r} called here", where),)
             raise
         builder.depth -= 1
         builder.place, builder.hint = place, hint
         return result
+
+    def _check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        function = self.source.function
+        try:
+            inspect.signature(function).bind(*args, **kwargs)
+        except TypeError as error:
+            raise FrontendTypeError(
+                f"the arguments of the macro {function.__name__!r} do not fit: {error}",
+                span=here(),
+                notes=(Note("it is defined here", self.source.span),),
+                hint=f"call it as {function.__name__}{call_form(function)}",
+            ) from None
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Bind to an instance, as functions do."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from tile_api.frontend.activation import ActivationBase, Gone
 from tile_api.frontend.control import condition
+from tile_api.frontend.explain import bad_call
 from tile_api.frontend.loopspec import LoopSpec
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_core.errors import FrontendTypeError, TileError
@@ -183,9 +184,7 @@ class Operands(ActivationBase):
         except TypeError as error:
             trace = error.__traceback__
             if trace is not None and trace.tb_next is None:  # the call itself did not fit
-                raise FrontendTypeError(
-                    str(error), span=builder.span, hint="check the arguments of this call"
-                ) from error
+                raise bad_call(function, error).at(builder.span) from error
             raise
         builder.place = before
         return result

@@ -32,6 +32,7 @@ _AUGMENTED = {
     ast.RShift: ">>",
     ast.MatMult: "@",
 }
+_FLAG = "set an alloc_var before `break` and test it after the loop"
 _REJECTED: dict[str, tuple[str, str]] = {
     "Try": ("`try` has no meaning in a kernel", "test conditions with `if`"),
     "TryStar": ("`try` has no meaning in a kernel", "test conditions with `if`"),
@@ -244,7 +245,7 @@ class StatementRewriter:
                 )
                 result.append(self._set(target.id, unbound, node))
             else:
-                result.append(ast.copy_location(ast.Delete(targets=[target]), node))
+                self._reject(target, "only names can be deleted in a kernel", "leave it out")
         return result
 
     # Blocks --------------------------------------------------------------------------------
@@ -302,7 +303,7 @@ class StatementRewriter:
 
     def _for(self, node: ast.For) -> list[ast.stmt]:
         if node.orelse:
-            self._reject(node.orelse[0], "`else` after a loop is not supported", "use a flag")
+            self._reject(node.orelse[0], "`else` after a loop is not supported", _FLAG)
         if any(not isinstance(leaf, ast.Name) for leaf in _leaves(node.target)):
             self._reject(node.target, "a loop index must be a plain name", "write `for i in …`")
         iterable = node.iter
@@ -325,7 +326,7 @@ class StatementRewriter:
 
     def _while(self, node: ast.While) -> list[ast.stmt]:
         if node.orelse:
-            self._reject(node.orelse[0], "`else` after a loop is not supported", "use a flag")
+            self._reject(node.orelse[0], "`else` after a loop is not supported", _FLAG)
         test = state_call("while_", node, thunk(self._value(node.test)))
         body = self.block(node.body)
         unused = ast.Name(id=self._temporary(), ctx=ast.Store())

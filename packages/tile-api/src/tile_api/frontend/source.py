@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tile_core.errors import FrontendError, Span
+from tile_core.errors import FrontendError, Span, TileError
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
     """
     if not isinstance(function, types.FunctionType):
         raise FrontendError(
-            f"{function!r} is not a plain Python function",
+            f"{_called(function)} is not a plain Python function",
+            span=calling_span(),
             hint="decorate a function defined with `def`",
         )
     code = function.__code__
@@ -64,6 +65,7 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
     if not lines:
         raise FrontendError(
             f"the source text of {function.__name__!r} cannot be found (looked for {file!r})",
+            span=calling_span(),
             hint="define it in a file or a notebook cell, or register the text in linecache",
         )
     block = inspect.getblock(lines[first - 1 :])
@@ -81,6 +83,30 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
             hint="lambdas and `async def` cannot be kernels",
         )
     return FunctionSource(function, tree, file)
+
+
+def calling_span() -> Span | None:
+    """Return the line of the user's program that is being executed: the first outside ours."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and _is_ours(frame):
+        frame = frame.f_back
+    text = "" if frame is None else linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    if frame is None or not text.strip():
+        return None
+    indent = len(text) - len(text.lstrip())
+    return Span(frame.f_code.co_filename, frame.f_lineno, indent, len(text.rstrip()))
+
+
+def _is_ours(frame: types.FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in _OURS
+
+
+_OURS = frozenset({"tile_api", "tile_core", "functools", "contextlib"})
+
+
+def _called(thing: object) -> str:
+    name = getattr(thing, "__name__", None)
+    return f"{type(thing).__name__} {name if name is not None else thing!r}"
 
 
 @dataclass(slots=True)
@@ -132,12 +158,22 @@ def _evaluate(
 ) -> Any:
     try:
         return eval(text, globals_, scope)
-    except (NameError, SyntaxError) as error:
+    except TileError as error:
+        error.span = _parameter_span(function, name)
+        raise
+    except Exception as error:
         raise FrontendError(
             f"the annotation of parameter {name!r} of {function.__name__!r} cannot be "
             f"evaluated: {error}",
+            span=_parameter_span(function, name),
             hint="annotate with names that are visible where the function is defined",
         ) from error
+
+
+def _parameter_span(function: Callable[..., Any], name: str) -> Span | None:
+    if not isinstance(function, types.FunctionType):
+        return None
+    return read_source(function).parameter_span(name)
 
 
 def _surrounding_locals(function: Callable[..., Any]) -> dict[str, Any]:

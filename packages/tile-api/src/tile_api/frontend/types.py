@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tile_api.frontend.builder import active
+from tile_api.frontend.builder import here
 from tile_core.dtypes import DType, dtype_of, normalise_dtype
 from tile_core.errors import FrontendTypeError, FrontendValueError, ShapeMismatch, Span
 from tile_core.ir import arith
@@ -55,7 +55,7 @@ def as_dtype(spec: object, what: str = "the dtype") -> DType:
         return dtype_of(str(found)) if type(found) is not DType else found
     except FrontendTypeError as error:
         raise FrontendTypeError(
-            f"{what} is not an element type: {error.message}", span=_span(), hint=error.hint
+            f"{what} is not an element type: {error.message}", span=here(), hint=error.hint
         ) from None
 
 
@@ -92,7 +92,7 @@ def _not_an_extent(value: Any, what: str) -> FrontendTypeError:
     got = f"a {value.dtype} value" if isinstance(value, Expr) else f"{value!r}"
     return FrontendTypeError(
         f"{what} must be an integer or an integer expression, got {got}",
-        span=_span(),
+        span=here(),
         hint="use Python ints, T.dynamic symbols, or arithmetic on them with //",
     )
 
@@ -114,7 +114,7 @@ def as_shape(shape: Any, what: str = "the shape") -> tuple[Extent, ...]:
         if isinstance(extent, int) and extent < 0:
             raise FrontendValueError(
                 f"extent {k} of {what} is negative: {extent}",
-                span=_span(),
+                span=here(),
                 hint="extents are counts of elements, zero or more",
             )
     return result
@@ -143,7 +143,7 @@ def tensor_spec(
             raise ShapeMismatch(
                 f"a tensor of {len(extents)} dimensions needs {len(extents)} strides, "
                 f"got {len(steps)}",
-                span=_span(),
+                span=here(),
                 hint="give one stride per dimension, in elements",
             )
     place = default_scope if scope is None else as_scope(scope)
@@ -166,12 +166,7 @@ def as_scope(scope: str | Scope) -> Scope:
     if scope not in _SCOPES:
         raise FrontendValueError(
             f"there is no memory scope {scope!r}",
-            span=_span(),
+            span=here(),
             hint=f"use one of {', '.join(sorted(s for s in _SCOPES if s))}",
         )
     return _SCOPES[scope]
-
-
-def _span() -> Span | None:
-    builder = active()
-    return None if builder is None else builder.span

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tile_api.frontend.builder import active, current
+from tile_api.frontend.builder import current, here
 from tile_api.frontend.indexing import ResolvedIndex, resolve_index
 from tile_core.dtypes import DType
 from tile_core.errors import (
@@ -13,6 +13,8 @@ from tile_core.errors import (
     FrontendTypeError,
     IndexMismatch,
     MutationError,
+    Note,
+    ShapeMismatch,
     Span,
 )
 from tile_core.ir import arith
@@ -86,12 +88,12 @@ class BufferValue:
             "r", "w" or "rw": what is done through the pointer.
         """
         if access not in ("r", "w", "rw"):
-            raise FrontendTypeError(f"access {access!r} is not one of 'r', 'w', 'rw'", span=_span())
+            raise FrontendTypeError(f"access {access!r} is not one of 'r', 'w', 'rw'", span=here())
         where = resolve_index(self.buffer, indices or (0,) * self.buffer.rank).indices
-        return AddressOf(self.buffer, where, access, span=_span())
+        return AddressOf(self.buffer, where, access, span=here())
 
     def __getitem__(self, index: Any) -> Any:
-        return load(self.buffer, index, _span())
+        return load(self.buffer, index, here())
 
     def __setitem__(self, index: Any, value: Any) -> None:
         store(self.buffer, index, value)
@@ -99,21 +101,21 @@ class BufferValue:
     def __len__(self) -> int:
         raise FrontendTypeError(
             f"len() of the buffer {self.name!r} is not supported in a kernel",
-            span=_span(),
+            span=here(),
             hint=f"use {self.name}.shape[0]",
         )
 
     def __iter__(self) -> Any:
         raise FrontendTypeError(
             f"the buffer {self.name!r} cannot be iterated over",
-            span=_span(),
+            span=here(),
             hint=f"loop over its indices: for i in T.serial({self.name}.shape[0])",
         )
 
     def __bool__(self) -> bool:
         raise FrontendTypeError(
             f"the buffer {self.name!r} has no truth value",
-            span=_span(),
+            span=here(),
             hint=f"compare an element, as in `{self.name}[0] != 0`, or test `is not None`",
         )
 
@@ -139,9 +141,9 @@ class RegionReference(Region):
         """Emit the assignment of `value` to every element."""
         dtype = self.buffer.dtype
         region = Region(
-            self.buffer, self.starts, self.extents, is_element=self.is_element, span=_span()
+            self.buffer, self.starts, self.extents, is_element=self.is_element, span=here()
         )
-        current().emit(Fill(region, arith.cast(as_value(value, dtype), dtype)))
+        current().emit(Fill(region, converted(value, dtype)))
 
 
 class VarHandle:
@@ -159,11 +161,11 @@ class VarHandle:
         self.claimed = claimed  # whether a name owns it: reading that name gives the value
 
     def __tile_expr__(self) -> Expr:
-        return Load(self.buffer, self.indices, span=_span())
+        return Load(self.buffer, self.indices, span=here())
 
     def store(self, value: Any) -> None:
         """Emit the assignment of `value`, converted to the element type."""
-        expr = arith.cast(as_value(value, self.buffer.dtype), self.buffer.dtype)
+        expr = converted(value, self.buffer.dtype)
         current().emit(Store(self.buffer, self.indices, expr))
 
     @property
@@ -188,7 +190,7 @@ class VarHandle:
     @property
     def data(self) -> Expr:
         """The address of the place."""
-        return AddressOf(self.buffer, self.indices, "rw", span=_span())
+        return AddressOf(self.buffer, self.indices, "rw", span=here())
 
     def _element(self, index: Any) -> None:
         first = index[0] if isinstance(index, tuple) and len(index) == 1 else index
@@ -197,7 +199,7 @@ class VarHandle:
         if not isinstance(first, int) or first != 0:
             raise IndexMismatch(
                 f"the variable {self.name!r} is a single element",
-                span=_span(),
+                span=here(),
                 hint=f"use {self.name} or {self.name}[0]",
             )
 
@@ -212,7 +214,7 @@ class VarHandle:
     def __bool__(self) -> bool:
         raise ControlFlowError(
             f"the value of {self.name!r} is not known while the kernel is traced",
-            span=_span(),
+            span=here(),
             hint="use `if` in the kernel body, or T.if_then_else(cond, a, b)",
         )
 
@@ -290,11 +292,6 @@ def _install_operators() -> None:
 _install_operators()
 
 
-def _span() -> Span | None:
-    builder = active()
-    return None if builder is None else builder.span
-
-
 def _language_dtype(dtype: DType) -> DType:
     """Return the callable dtype object of the language for `dtype`."""
     from tile_api.frontend.types import user_dtype
@@ -331,9 +328,33 @@ def store(buffer: Buffer, index: Any, value: Any) -> None:
 
 
 def _stored(buffer: Buffer, where: ResolvedIndex, value: Any) -> Expr:
-    expr = as_value(value, buffer.dtype)
     lanes = where.indices[-1].dtype.lanes if where.indices else 1
-    return arith.cast(expr, buffer.dtype if lanes == 1 else buffer.dtype.with_lanes(lanes))
+    given = as_value(value, buffer.dtype).dtype.lanes
+    if buffer.dtype.lanes == 1 and given not in (1, lanes):
+        raise ShapeMismatch(
+            f"a vector of {given} values cannot be stored to {lanes} "
+            f"element{'s' * (lanes != 1)} of {buffer.name!r}",
+            span=here(),
+            notes=(Note(f"{buffer.name} is declared here", buffer.span),),
+            hint="give the index T.Ramp(start, 1, n) and the value the same number of lanes",
+        )
+    return converted(value, buffer.dtype if lanes == 1 else buffer.dtype.with_lanes(lanes))
+
+
+def converted(value: Any, dtype: DType) -> Expr:
+    """Return `value` as the element type it is assigned to.
+
+    Expressions are converted when the kernel runs, by the rules of `T.cast`.
+
+    Raises
+    ------
+    FrontendValueError
+        If `value` is a plain number that `dtype` cannot hold.
+    """
+    number = value if isinstance(value, int) and not isinstance(value, bool) else None
+    if number is not None and dtype.is_int and not arith.representable(number, dtype):
+        raise arith.unrepresentable(number, dtype).at(here())
+    return arith.cast(as_value(value, dtype), dtype)
 
 
 def as_value(x: Any, like: DType | None = None) -> Expr:
@@ -353,7 +374,7 @@ def as_value(x: Any, like: DType | None = None) -> Expr:
         what = "a region of the buffer" if isinstance(x, Region) else "the whole buffer"
         raise FrontendTypeError(
             f"{what} {name!r} is used where a single value is needed",
-            span=_span(),
+            span=here(),
             hint=f"index one element, as in {name}[i], or use a tile operator such as T.copy",
         )
     return arith.as_expr(x, like)
@@ -387,7 +408,7 @@ def as_region(x: Any, what: str) -> Region:
         return _element(x.buffer, x.indices, x.span)
     raise FrontendTypeError(
         f"{what} must be a buffer, a region A[a:b, c] or an element A[i, j], got {_describe(x)}",
-        span=_span(),
+        span=here(),
         hint="allocate it with T.alloc_shared or T.alloc_fragment, or make it a parameter",
     )
 
@@ -413,7 +434,7 @@ def as_buffer(x: Any, what: str = "the operand") -> Buffer:
         return x.buffer
     raise FrontendTypeError(
         f"{what} must be a whole buffer, got {_describe(x)}",
-        span=_span(),
+        span=here(),
         hint="pass the name of the buffer without an index",
     )
 
@@ -433,6 +454,7 @@ __all__ = [
     "as_buffer",
     "as_region",
     "as_value",
+    "converted",
     "load",
     "store",
 ]

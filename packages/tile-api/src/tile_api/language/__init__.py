@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from tile_api.frontend.unknown import unknown_name
 from tile_api.language.allocate import *
 from tile_api.language.allreduce import *
 from tile_api.language.annotations import *
@@ -77,7 +78,7 @@ def __getattr__(name: str) -> Any:
     """Load layouts and the compiler's classes when first asked for."""
     home = _LAZY.get(name)
     if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise unknown_name("the language", name, __all__, "T.")
     module, _, attribute = home.partition(":")
     value = globals()[name] = getattr(importlib.import_module(module), attribute)
     return value

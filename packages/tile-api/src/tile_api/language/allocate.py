@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tile_api.frontend.builder import Builder, current
@@ -14,8 +13,6 @@ from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Expr, Extent
 from tile_core.ir.stmt import Alloc, Hint
-
-_LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
 
 
 def _inside(what: str) -> Builder:
@@ -155,19 +152,13 @@ def _var_arguments(args: tuple[Any, ...], init: Any, scope: str) -> tuple[Any, s
 def _fitting(value: Any, dtype: DType) -> Expr:
     """Return an initialiser, if it is a number then only if `dtype` can hold it."""
     number = value.value if isinstance(value, Const) else value
-    if isinstance(number, (int, float)) and not isinstance(number, bool):
-        fits = True
-        if dtype.is_int:
-            low, high = arith.integer_bounds(dtype)
-            fits = math.isfinite(number) and low <= number <= high
-        elif math.isfinite(number):
-            fits = abs(number) <= _LARGEST.get(dtype.base, math.inf)
-        if not fits:
-            raise FrontendValueError(
-                f"the initial value {number} cannot be represented in {dtype}",
-                span=current().span,
-                hint="use a wider dtype, or T.infinity(dtype) for an unbounded start",
-            )
+    plain = isinstance(number, (int, float)) and not isinstance(number, bool)
+    if plain and not arith.representable(number, dtype):
+        raise FrontendValueError(
+            f"the initial value {number} cannot be represented in {dtype}",
+            span=current().span,
+            hint="use a wider dtype, or T.infinity(dtype) for an unbounded start",
+        )
     return as_value(value, dtype)
 
 

@@ -8,10 +8,10 @@ from typing import Any, TypeVar, cast
 
 from typing_extensions import Self
 
-from tile_api.frontend.builder import active
+from tile_api.frontend.builder import here
 from tile_api.frontend.values import as_value
 from tile_core.dtypes import DType, normalise_dtype
-from tile_core.errors import FrontendTypeError, FrontendValueError, Span
+from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.ir import arith
 from tile_core.ir.expr import Expr, Shuffle
 
@@ -111,12 +111,12 @@ class dtype(DType):
         if len(values) != self.lanes:
             raise FrontendValueError(
                 f"T.{self} packs {self.lanes} values, got {len(values)}",
-                span=_span(),
+                span=here(),
                 hint=f"pass {self.lanes} values, or one to convert",
             )
         lane = self.scalar
         return Shuffle(tuple(arith.cast(_value(v, lane), lane) for v in values),
-                       tuple(range(self.lanes)), span=_span())  # fmt: skip
+                       tuple(range(self.lanes)), span=here())  # fmt: skip
 
     def _convert(self, value: Any) -> Expr:
         if isinstance(value, str) and self.is_float:
@@ -160,11 +160,6 @@ def _made(cls: type[D], name: str) -> D:
     return cast(D, made)
 
 
-def _span() -> Span | None:
-    builder = active()
-    return None if builder is None else builder.span
-
-
 def _value(value: Any, like: DType) -> Expr:
     return as_value(value, like)
 
@@ -175,7 +170,7 @@ def _parse(target: dtype, text: str) -> float:
     except ValueError:
         raise FrontendTypeError(
             f"T.{target}({text!r}) is not a number",
-            span=_span(),
+            span=here(),
             hint="strings stand for 'inf', '-inf' and 'nan'",
         ) from None
 
@@ -185,7 +180,7 @@ def _check_fits(target: dtype, value: int | float) -> None:
     if not (math.isfinite(value) and low <= int(value) <= high):
         raise FrontendValueError(
             f"{value} does not fit {target}, which holds {low} to {high}",
-            span=_span(),
+            span=here(),
             hint="use a wider type",
         )
 
@@ -248,6 +243,6 @@ def validate_gemm_ab_dtypes(a: object, b: object) -> None:
     if left != right and not both_small and not (left.is_int and right.is_int):
         raise FrontendValueError(
             f"T.gemm cannot multiply {left} with {right}",
-            span=_span(),
+            span=here(),
             hint="copy one operand into a tile of the other's element type first",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_api.frontend.values import as_region, as_value
+from tile_api.frontend.values import as_region, converted
 from tile_api.language.operands import emit
 from tile_core.ir import arith
 from tile_core.ops.fill import Fill
@@ -20,7 +20,7 @@ def fill(buffer: Any, value: Any) -> None:
     """
     region = as_region(buffer, "the destination of T.fill")
     dtype = region.buffer.dtype
-    emit(Fill(region, arith.cast(as_value(value, dtype), dtype)))
+    emit(Fill(region, converted(value, dtype)))
 
 
 def clear(buffer: Any) -> None:

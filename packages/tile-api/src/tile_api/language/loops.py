@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tile_api.frontend.builder import BlockKind, Builder, current
+from tile_api.frontend.builder import BlockKind, Builder, current, here
 from tile_api.frontend.control import emit_jump
 from tile_api.frontend.loopspec import LoopSpec, SerialLoop, index_bounds
 from tile_api.frontend.parallel import check_parallel_body, fuse_parallel
@@ -27,16 +27,12 @@ def _range(start: Any, stop: Any, step: Any, kind: LoopKind) -> SerialLoop:
     if isinstance(by, Const) and by.value == 0:
         raise FrontendValueError(
             "the step of a loop cannot be zero",
-            span=_span(),
+            span=here(),
             hint="use a positive or negative step",
         )
     if not isinstance(by, Const):
         current().warn("the step of this loop is known only at run time; it must not be zero then")
     return SerialLoop(first, last, by, kind)
-
-
-def _span() -> Span | None:
-    return current().span
 
 
 def serial(
@@ -110,7 +106,7 @@ def unroll(
     if unroll_factor is not None and (explicit or int(unroll_factor) < 1):
         raise FrontendValueError(
             "unroll_factor must be positive and excludes explicit=True",
-            span=_span(),
+            span=here(),
             hint="give one of explicit=True and unroll_factor=n",
         )
     loop = _range(start, stop, step, LoopKind.UNROLL)
@@ -119,7 +115,7 @@ def unroll(
     if not all(isinstance(b, Const) for b in (loop.start, loop.stop, loop.step)):
         raise FrontendValueError(
             "a loop can be unrolled explicitly only if its bounds are compile-time integers",
-            span=_span(),
+            span=here(),
             hint="leave out explicit=True",
         )
     return _ExpandedLoop(loop.start, loop.stop, loop.step, LoopKind.UNROLL)
@@ -137,7 +133,7 @@ def _check_annotations(annotations: object) -> None:
     if annotations is not None and not isinstance(annotations, dict):
         raise FrontendTypeError(
             f"annotations must be a dict, got {annotations!r}",
-            span=_span(),
+            span=here(),
             hint="leave them out: they have no effect on results",
         )
 
@@ -213,14 +209,14 @@ def Parallel(
     if not extents:
         raise FrontendValueError(
             "T.Parallel needs at least one extent",
-            span=_span(),
+            span=here(),
             hint="write `for i, j in T.Parallel(M, N)`",
         )
     if coalesced_width is not None and (
         not isinstance(coalesced_width, int) or coalesced_width < 1
     ):
         raise FrontendValueError(
-            f"coalesced_width must be a positive integer, got {coalesced_width!r}", span=_span()
+            f"coalesced_width must be a positive integer, got {coalesced_width!r}", span=here()
         )
     rank = getattr(loop_layout, "input_rank", None)
     if rank is None and loop_layout is not None:
@@ -228,7 +224,7 @@ def Parallel(
     if rank is not None and rank != len(extents):
         raise LayoutError(
             f"the loop_layout has {rank} dimensions, the loop {len(extents)}",
-            span=_span(),
+            span=here(),
             hint="give a T.Fragment with one dimension per extent",
         )
     return _ParallelLoop(index_bounds(*extents), coalesced_width, loop_layout)
@@ -308,20 +304,20 @@ def Pipelined(
     if not isinstance(num_stages, int) or num_stages < 0:
         raise FrontendValueError(
             f"num_stages must be an integer >= 0, got {num_stages!r}",
-            span=_span(),
+            span=here(),
             hint="0 or 1 mean no overlap, 2 and more how many tiles are in flight",
         )
     orders, stages = tuple(order or ()), tuple(stage or ())
     if num_stages and (orders or stages):
         raise FrontendValueError(
             "num_stages and a schedule by order= and stage= exclude each other",
-            span=_span(),
+            span=here(),
             hint="leave out num_stages: it follows from the stages",
         )
     if len(orders) != len(stages):
         raise FrontendValueError(
             f"order has {len(orders)} entries and stage has {len(stages)}",
-            span=_span(),
+            span=here(),
             hint="give both, with one entry per statement of the body",
         )
     first, last = index_bounds(0, start) if stop is None else index_bounds(start, stop)
@@ -354,7 +350,7 @@ def grid(*extents: Any) -> LoopSpec:
         Without extents.
     """
     if not extents:
-        raise FrontendValueError("T.grid needs at least one extent", span=_span())
+        raise FrontendValueError("T.grid needs at least one extent", span=here())
     return _Grid(index_bounds(*extents))
 
 

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tile_api.frontend.builder import active, current
+from tile_api.frontend.builder import current
+from tile_api.frontend.builder import here as here
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_core.dtypes import DType
-from tile_core.errors import FrontendTypeError, FrontendValueError, Span
+from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Load, StringConst
 from tile_core.ir.intrinsics import INTRINSICS
 from tile_core.ir.stmt import Evaluate, Stmt
-
-
-def here() -> Span | None:
-    """Return the user's line being traced, or None outside a kernel."""
-    builder = active()
-    return None if builder is None else builder.span
 
 
 def emit(stmt: Stmt) -> None:

@@ -7,20 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tile_api.frontend.builder import BlockKind, Builder, current
+from tile_api.frontend.builder import BlockKind, Builder, current, here
 from tile_api.frontend.loopspec import LoopSpec, SerialLoop, index_bounds
 from tile_api.frontend.values import VarHandle, as_value
 from tile_api.language.allocate import alloc_var
 from tile_api.language.launch import require_launch
-from tile_core.errors import FrontendValueError, Span
+from tile_core.errors import FrontendValueError
 from tile_core.ir import arith
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.interval import Interval
 from tile_core.ir.stmt import If
-
-
-def _span() -> Span | None:
-    return current().span
 
 
 @dataclass(frozen=True)
@@ -44,12 +40,12 @@ def thread_binding(extent: int, thread: str = "threadIdx.x") -> LoopSpec:
     launch = require_launch("T.thread_binding")
     if thread not in axes:
         raise FrontendValueError(
-            f"{thread!r} is not a thread axis", span=_span(), hint=f"use one of {', '.join(axes)}"
+            f"{thread!r} is not a thread axis", span=here(), hint=f"use one of {', '.join(axes)}"
         )
     if launch.threads[axes[thread]] != extent:
         raise FrontendValueError(
             f"the block has {launch.threads[axes[thread]]} threads along {thread}, not {extent}",
-            span=_span(),
+            span=here(),
             hint="loop over as many threads as T.Kernel(threads=...) starts",
         )
     return _ThreadLoop(extent, axes[thread])
@@ -130,7 +126,7 @@ def Persistent(
     if not domain or not isinstance(group_size, int) or group_size < 1 or num_stages < 0:
         raise FrontendValueError(
             "T.Persistent needs a domain with at least one extent and a group_size >= 1",
-            span=_span(),
+            span=here(),
             hint="write T.Persistent([m_tiles, n_tiles], wave_size, block_index)",
         )
     *extents, size, first = index_bounds(*domain, wave_size, index)
@@ -196,7 +192,7 @@ class PersistentTileScheduler(BaseTileScheduler):
         if swizzle_size < 1 or cluster_size != 1:
             raise FrontendValueError(
                 "a tile scheduler needs swizzle_size >= 1 and cluster_size == 1",
-                span=_span(),
+                span=here(),
                 hint="leave out cluster_size",
             )
         self.num_m_tiles, self.num_n_tiles = num_m_tiles, num_n_tiles
@@ -253,7 +249,7 @@ class PersistentTileScheduler(BaseTileScheduler):
         if not self.stateful:
             raise FrontendValueError(
                 "a tile scheduler made with stateful=False has no current tile",
-                span=_span(),
+                span=here(),
                 hint="use .coord(tile_id)",
             )
 

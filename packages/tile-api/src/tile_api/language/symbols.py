@@ -6,7 +6,7 @@ import re
 import warnings
 from typing import Any
 
-from tile_api.frontend.builder import KernelWarning, active
+from tile_api.frontend.builder import KernelWarning, active, here
 from tile_api.frontend.types import as_dtype
 from tile_core.errors import ConstBindingError, FrontendTypeError, FrontendValueError
 from tile_core.ir.expr import Var as _Var
@@ -15,12 +15,16 @@ from tile_core.ir.expr import Var as _Var
 def _names(text: str, what: str) -> list[str]:
     if not isinstance(text, str):
         raise FrontendTypeError(
-            f"{what} takes names as one string, got {text!r}", hint=f'write {what}("m, n")'
+            f"{what} takes names as one string, got {text!r}",
+            span=here(),
+            hint=f'write {what}("m, n")',
         )
     names = [name for name in re.split(r"[,\s]+", text) if name]
     if not names or not all(name.isidentifier() for name in names):
         raise FrontendValueError(
-            f"{text!r} is not a list of names", hint=f'write {what}("m") or {what}("m, n")'
+            f"{text!r} is not a list of names",
+            span=here(),
+            hint=f'write {what}("m") or {what}("m, n")',
         )
     return names
 
@@ -46,7 +50,9 @@ def dynamic(names: str, dtype: Any = "int32") -> Any:
     element = as_dtype(dtype, "the dtype of a symbol")
     if not element.is_int:
         raise FrontendTypeError(
-            f"a dimension is an integer, not {element}", hint='use "int32" or "int64"'
+            f"a dimension is an integer, not {element}",
+            span=here(),
+            hint='use "int32" or "int64"',
         )
     builder = active()
     span = None if builder is None else builder.span
@@ -72,7 +78,7 @@ def const(names: str, dtype: Any = "int32") -> Any:
     if builder is None or builder.eager is None:
         raise ConstBindingError(
             "T.const can only be used in the body of an eager @tile.jit function",
-            span=None if builder is None else builder.span,
+            span=here(),
             hint="use T.dynamic for run-time dimensions, or a Python int",
         )
     element = as_dtype(dtype, "the dtype of a constant")

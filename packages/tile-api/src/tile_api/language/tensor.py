@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tile_api.frontend.builder import KernelWarning, active
+from tile_api.frontend.builder import KernelWarning, current, here
 from tile_api.frontend.types import PointerSpec, TensorSpec, as_dtype, tensor_spec
 from tile_api.frontend.values import BufferValue, as_value
 from tile_api.language.dtypes import dtype as dtype_class
@@ -15,22 +15,15 @@ from tile_core.ir.buffer import Scope
 from tile_core.ir.expr import Expr
 
 
-def _span() -> Any:
-    builder = active()
-    return None if builder is None else builder.span
-
-
 def _at_address(spec: TensorSpec, data: Any, name: str = "view") -> BufferValue:
     """Return the tensor that `spec` describes at the address `data`."""
-    from tile_api.frontend.builder import current
-
     if isinstance(data, BufferValue):
         data = data.data
     address = as_value(data)
     if not (address.dtype.is_handle or str(address.dtype) in ("int64", "uint64")):
         raise FrontendTypeError(
             f"a tensor needs an address to lie at, got a {address.dtype} value",
-            span=_span(),
+            span=here(),
             hint="pass buffer.data, a T.ptr parameter, or an element of a table of addresses",
         )
     builder = current()
@@ -116,7 +109,7 @@ class StridedTensorType(TensorType):
         if not isinstance(item, tuple) or len(item) not in (2, 3):
             raise ShapeMismatch(
                 "T.StridedTensor[...] takes a shape, strides and a dtype",
-                span=_span(),
+                span=here(),
                 hint='write T.StridedTensor[(M, N), (s, 1), "float32"]',
             )
         shape, strides, *rest = item
@@ -150,7 +143,7 @@ class BufferType(TensorType):
         if elem_offset is not None and not (isinstance(elem_offset, int) and elem_offset == 0):
             raise FrontendValueError(
                 "elem_offset is not supported",
-                span=_span(),
+                span=here(),
                 hint="pass the address of the first element: T.make_tensor(address, shape, dtype)",
             )
         strides = strides or None

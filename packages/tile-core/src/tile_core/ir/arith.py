@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -28,12 +29,7 @@ INT32, FLOAT32, BOOL = dtype_of("int32"), dtype_of("float32"), dtype_of("bool")
 def const(value: int | float, dtype: DType | None = None) -> Const:
     """Return `value` as a constant; without `dtype` int32 (or int64), float32 or bool."""
     if dtype is None:
-        if isinstance(value, bool):
-            dtype = BOOL
-        elif isinstance(value, int):
-            dtype = INT32 if -(2**31) <= value < 2**31 else dtype_of("int64")
-        else:
-            dtype = FLOAT32
+        dtype = _natural(value)
     if dtype.is_bool:
         value = bool(value)
     elif dtype.is_int:
@@ -41,6 +37,52 @@ def const(value: int | float, dtype: DType | None = None) -> Const:
     elif dtype.is_float:
         value = float(value)
     return Const(value, dtype)
+
+
+def _natural(value: int | float) -> DType:
+    """Return the element type of a plain number that stands alone.
+
+    Raises
+    ------
+    FrontendValueError
+        If no such type can hold it.
+    """
+    if isinstance(value, bool):
+        return BOOL
+    if not isinstance(value, int):
+        return FLOAT32
+    for dtype in (INT32, dtype_of("int64"), dtype_of("uint64")):
+        if representable(value, dtype):
+            return dtype
+    raise unrepresentable(value, dtype_of("int64"))
+
+
+_LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
+
+
+def representable(value: int | float, dtype: DType) -> bool:
+    """Whether `dtype` can hold a plain number, but for rounding (and saturation, if narrow)."""
+    if dtype.is_int:
+        low, high = integer_bounds(dtype)
+        return math.isfinite(value) and low <= value <= high
+    if dtype.is_float and math.isfinite(value):
+        return abs(value) <= _LARGEST.get(dtype.base, sys.float_info.max)
+    return True
+
+
+def unrepresentable(value: int | float, dtype: DType) -> FrontendValueError:
+    """Return the error for a plain number that `dtype` cannot hold."""
+    if dtype.is_int:
+        low, high = integer_bounds(dtype)
+        return FrontendValueError(
+            f"{value} does not fit {dtype}, which holds {low} to {high}",
+            hint="use a wider type, or a number that fits",
+        )
+    largest = _LARGEST.get(dtype.base, sys.float_info.max)
+    return FrontendValueError(
+        f"{value} does not fit {dtype}, whose largest finite value is {largest}",
+        hint=f"use a wider type, or T.infinity('{dtype.base}') if infinity is meant",
+    )
 
 
 def as_expr(value: Any, like: DType | None = None) -> Expr:
@@ -64,15 +106,23 @@ def as_expr(value: Any, like: DType | None = None) -> Expr:
         return const(value)
     if isinstance(value, int) or (hasattr(value, "__index__") and not hasattr(value, "shape")):
         value = int(value)
-        fits = like is not None and (like.is_float or like.is_int)
+        if like is not None and like.is_float:
+            return _float(value, like.scalar)
+        fits = like is not None and like.is_int and representable(value, like)
         return const(value, like.scalar if fits and like is not None else None)
-    if isinstance(value, float) or hasattr(value, "__float__"):
+    if isinstance(value, float) or (hasattr(value, "__float__") and not hasattr(value, "shape")):
         is_float = like is not None and like.is_float
-        return const(float(value), like.scalar if is_float and like is not None else None)
+        return _float(float(value), like.scalar if is_float and like is not None else FLOAT32)
     raise FrontendTypeError(
         f"{type(value).__name__} {value!r} is not a scalar value",
-        hint="index the buffer, as in A[i, j], or use a tile operator such as T.copy",
+        hint="use a number, an element such as A[i, j], or an expression of these",
     )
+
+
+def _float(value: int | float, dtype: DType) -> Const:
+    if not representable(value, dtype):
+        raise unrepresentable(value, dtype)
+    return const(value, dtype)
 
 
 def binary(op: BinaryOp, left: Any, right: Any) -> Expr:
@@ -97,6 +147,8 @@ def binary(op: BinaryOp, left: Any, right: Any) -> Expr:
         folded = _fold(op, a.value, b.value, common)
         if folded is not None:
             return const(folded, result)
+    if common.is_int and isinstance(b, Const):
+        _refuse_undefined(op, b.value, common)
     if common.is_int and common.lanes == 1:
         simpler = _identity(op, a, b)
         if simpler is not None:
@@ -180,14 +232,35 @@ def _fold(op: BinaryOp, a: int | float, b: int | float, dtype: DType) -> int | f
         return None
     if op in _INT_FOLDS:
         if b == 0:
-            raise FrontendValueError("division by zero in a compile-time expression")
+            raise FrontendValueError(
+                "division by zero in a compile-time expression",
+                hint="the divisor is known while the kernel is traced: change what it is made of",
+            )
         return _in_range(int(_INT_FOLDS[op](a, b)), dtype)
     if op in (BinaryOp.SHL, BinaryOp.SHR):
         if not 0 <= b < dtype.bits:
-            raise FrontendValueError(f"shift of {dtype} by {b} is outside 0..{dtype.bits - 1}")
+            raise _bad_shift(dtype, b)
         return _in_range(int(a) << int(b) if op is BinaryOp.SHL else int(a) >> int(b), dtype)
     result = _FOLDS[op](a, b)
     return result if op.is_comparison else _in_range(result, dtype)
+
+
+def _bad_shift(dtype: DType, amount: int | float) -> FrontendValueError:
+    return FrontendValueError(
+        f"a shift of {dtype} by {amount} is outside 0..{dtype.bits - 1}",
+        hint="widen the value first, as in T.int64(x), or use // and *",
+    )
+
+
+def _refuse_undefined(op: BinaryOp, right: int | float, dtype: DType) -> None:
+    """Refuse operations on integers that no left operand gives a meaning."""
+    if op in (BinaryOp.SHL, BinaryOp.SHR) and not 0 <= right < dtype.bits:
+        raise _bad_shift(dtype, right)
+    if op in _INT_FOLDS and right == 0:
+        raise FrontendValueError(
+            f"{op.value!r} divides an integer by zero",
+            hint="the divisor is known while the kernel is traced: change what it is made of",
+        )
 
 
 def _in_range(value: int, dtype: DType) -> int | None:
@@ -232,7 +305,10 @@ def unary(op: UnaryOp, value: Any) -> Expr:
     """Return ``op value``; constants are folded."""
     a = truth(value) if op is UnaryOp.NOT else as_expr(value)
     if op is UnaryOp.BITNOT and a.dtype.is_float:
-        raise DtypeMismatch(f"'~' works on integers, got {a.dtype}")
+        raise DtypeMismatch(
+            f"'~' works on integers, got {a.dtype}",
+            hint="use T.reinterpret(x, 'int32') to reach the bits of a float",
+        )
     if op is UnaryOp.BITNOT and a.dtype.is_bool:
         return unary(UnaryOp.NOT, a)
     if isinstance(a, Const):
@@ -299,7 +375,10 @@ def call(function: str, *args: Any) -> Expr:
     """
     intrinsic = INTRINSICS.get(function)
     if intrinsic is None:
-        raise FrontendTypeError(f"there is no intrinsic {function!r}")
+        raise FrontendTypeError(
+            f"there is no intrinsic {function!r}",
+            hint="call a C function with T.call_extern, or use a function of T",
+        )
     exprs = tuple(as_expr(a) for a in args)
     return Call(function, *intrinsic.resolve(function, exprs))
 

@@ -41,7 +41,10 @@ class Intrinsic:
             If an argument has a dtype the intrinsic does not take.
         """
         if self.arity is not None and len(args) != self.arity:
-            raise FrontendTypeError(f"T.{name} takes {self.arity} arguments, got {len(args)}")
+            raise FrontendTypeError(
+                f"T.{name} takes {self.arity} arguments, got {len(args)}",
+                hint=f"help(T.{name}) shows what it takes",
+            )
         return self.rule(name, args)
 
 
@@ -88,7 +91,10 @@ def _float_test(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DT
 def _integer(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
     common = _common(args)
     if not common.is_int:
-        raise DtypeMismatch(f"T.{name} takes integers, got {common}")
+        raise DtypeMismatch(
+            f"T.{name} takes integers, got {common}",
+            hint="convert the value: T.cast(x, 'int32'), or T.reinterpret(x, 'int32') for its bits",
+        )
     return _converted(args, common), common
 
 
@@ -114,7 +120,10 @@ def _element(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType
 
     address = args[0]
     if not isinstance(address, AddressOf):
-        raise FrontendTypeError(f"T.{name} needs an element such as A[i, j] as destination")
+        raise FrontendTypeError(
+            f"T.{name} needs an element such as A[i, j] as destination",
+            hint="index a buffer: its address is needed, not its value",
+        )
     dtype = address.buffer.dtype
     rest = tuple(a if isinstance(a, StringConst) else _converted((a,), dtype)[0] for a in args[1:])
     return (address, *rest), dtype

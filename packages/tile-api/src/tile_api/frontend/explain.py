@@ -1,0 +1,116 @@
+"""Python's own errors in a kernel, told as errors of the language."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from tile_api.frontend.unknown import unknown_name
+from tile_api.frontend.values import BufferValue, VarHandle
+from tile_core.errors import (
+    FrontendError,
+    FrontendTypeError,
+    FrontendValueError,
+    ScopeError,
+    TileError,
+)
+from tile_core.ir.buffer import Region
+from tile_core.ir.expr import Expr
+
+_LANGUAGE = "tile_api.language"
+_KINDS: dict[type, str] = {BufferValue: "buffer", VarHandle: "variable", Region: "region"}
+
+
+def explained(error: Exception, file: str) -> TileError | None:
+    """Return `error` as an error of the language, without a place, or None to let it pass.
+
+    Only what the user's own lines in `file` raised is explained, and not what a `raise`
+    statement there says: that is the user's message.
+    """
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    line = linecache.getline(last.filename, last.lineno or 0).strip()
+    if last.filename != file or line.startswith("raise"):
+        return None
+    match error:
+        case NameError():
+            hint = "define the name before the kernel that uses it"
+            return ScopeError(str(error), hint=hint)
+        case AttributeError() if error.name is not None:
+            owner = _owner(error.obj)
+            return unknown_name(owner, error.name, [n for n in dir(error.obj) if n[:1] != "_"])
+        case TypeError():
+            hint = "use T.pow(x, y)" if "**" in str(error) else "check the types of the operands"
+            return FrontendTypeError(_plain(str(error)), hint=hint)
+        case ValueError() if "unpack" in str(error):
+            hint = "give as many names as there are values; n extents have n indices"
+            return FrontendValueError(_plain(str(error)), hint=hint)
+        case ValueError() | ArithmeticError() | LookupError():
+            text = str(error) if not isinstance(error, KeyError) else f"there is no key {error}"
+            hint = "this is computed by Python while the kernel is traced: change its operands"
+            return FrontendValueError(_plain(text), hint=hint)
+    return None
+
+
+def _owner(value: object) -> str:
+    if isinstance(value, BufferValue):
+        return f"the buffer {value.name!r}"
+    if isinstance(value, VarHandle):
+        return f"the variable {value.name!r}"
+    if isinstance(value, Region):
+        return f"a region of {value.buffer.name!r}"
+    if isinstance(value, Expr):
+        return f"a value of dtype {value.dtype}"
+    if inspect.ismodule(value):
+        return f"the module {value.__name__!r}"
+    return f"an object of type {type(value).__name__}"
+
+
+def _plain(message: str) -> str:
+    """Say "buffer" and "run-time value" where Python names our classes."""
+    names = {cls.__name__: word for cls, word in _KINDS.items()}
+    names |= {cls.__name__: "run-time value" for cls in _subclasses(Expr)}
+
+    def word(match: re.Match[str]) -> str:
+        known = names.get(match[1])
+        return match[0] if known is None else f"a {known}"
+
+    return re.sub(r"'(\w+)'(?: object)?", word, message)
+
+
+def _subclasses(cls: type) -> list[type]:
+    direct: list[type] = cls.__subclasses__()
+    return [cls, *direct, *(c for d in direct for c in _subclasses(d))]
+
+
+def bad_call(function: Any, error: TypeError) -> FrontendError:
+    """Return the error for a call whose arguments do not fit the parameters of `function`."""
+    if not callable(function):
+        hint = "check what the name stands for"
+        if isinstance(function, (BufferValue, Region)):
+            hint = "index with square brackets, as in A[i, j]"
+        return FrontendTypeError(f"{_owner(function)} cannot be called", hint=hint)
+    written = name = getattr(function, "__qualname__", type(function).__name__)
+    if str(getattr(function, "__module__", "")).startswith(_LANGUAGE):
+        name = f"T.{written}"
+    message = _plain(str(error)).replace(f"{written}()", f"{name}()", 1)
+    return FrontendTypeError(message, hint=f"call it as {name}{call_form(function)}")
+
+
+def call_form(function: Callable[..., Any]) -> str:
+    """Return the parameters of a function as a call shows them: ``(src, dst, ...)``."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return "(...)"
+    kinds = inspect.Parameter
+    names = [
+        f"*{p.name}" if p.kind is kinds.VAR_POSITIONAL else p.name
+        for p in parameters
+        if p.default is kinds.empty and p.kind not in (kinds.VAR_KEYWORD, kinds.KEYWORD_ONLY)
+    ]
+    names += [f"{p.name}=..." for p in parameters if p.default is not kinds.empty]
+    return f"({', '.join(names)})"

@@ -1,0 +1,27 @@
+"""Misspelt names: what they may have been meant to be."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from tile_api.frontend.builder import here
+from tile_core.errors import UnknownName
+
+
+def unknown_name(owner: str, name: str, known: Iterable[str], prefix: str = "") -> UnknownName:
+    """Return the error for a name that `owner` does not have.
+
+    Parameters
+    ----------
+    known
+        The names that exist.
+    prefix
+        What the user writes before the name, such as ``"T."``.
+    """
+    alike = difflib.get_close_matches(name, sorted(known), 1, 0.7)
+    return UnknownName(
+        f"{owner} has no {prefix + name!r}",
+        span=None if name.startswith("__") else here(),
+        hint=f"did you mean {prefix}{alike[0]}?" if alike else "dir(...) lists what there is",
+    )
