@@ -108,7 +108,8 @@ def elementwise(peaks: Mapping[str, float]) -> Iterator[Row]:
     for name, kernel, inputs, reference in cases:
         got = torch.empty(n)
         kernel(*inputs, got)
-        torch.testing.assert_close(got, reference(), rtol=1e-5, atol=1e-6)
+        # 1 + erf(x) cancels for negative x: the error is absolute, an ulp of 1 times |x|.
+        torch.testing.assert_close(got, reference(), rtol=1e-5, atol=1e-5)
         set_threads(1)
         times = median_ms({"ours": kernel.raw(*inputs, got), "torch": reference}, 1)
         moved = 4 * n * (len(inputs) + 1) / 1e9
