@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
+from tile_core.crash import guarded
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
@@ -112,7 +113,10 @@ class Built(Lowered):
         """
         show = getattr(self.artifact, "asm", None)
         if show is None:
-            raise UnsupportedOnTarget(f"{self.backend.name} kernels have no assembly to show")
+            raise UnsupportedOnTarget(
+                f"{self.backend.name} kernels have no assembly to show",
+                hint="print the source: kernel.get_kernel_source()",
+            )
         return str(show())
 
 
@@ -139,9 +143,9 @@ def build(
     """
     lowered = lower(kernel, spec, host, options)
     backend, clock = lowered.backend, _Clock(lowered.phases_ms)
-    with clock.phase("compile"):
+    with guarded(kernel, lowered.target, "compile"), clock.phase("compile"):
         artifact = backend.compile(lowered.module, lowered.target, lowered.options)
-    with clock.phase("load"):
+    with guarded(kernel, lowered.target, "load"), clock.phase("load"):
         executable = backend.load(artifact, lowered.planned)
     report = {"name": kernel.name, "target": str(lowered.target), "phases_ms": clock.phases}
     host.kernel_built(report)
@@ -165,8 +169,9 @@ def lower(
     options = replace(options or BuildOptions(), rules=host.rules(target))
     with clock.phase("verify"):
         verify(kernel)
-    planned = _run_passes(kernel, target, host, options, clock)
-    with clock.phase("lower"):
+    with guarded(kernel, target, "plan"):
+        planned = _run_passes(kernel, target, host, options, clock)
+    with guarded(planned, target, "lower"), clock.phase("lower"):
         module = backend.lower(planned, target, options)
     return Lowered(kernel, planned, target, backend, options, module, clock.phases)
 

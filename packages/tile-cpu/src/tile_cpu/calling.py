@@ -15,6 +15,7 @@ from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Var
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
+from tile_cpu.lowering.externs import require_symbols
 from tile_cpu.lowering.launch import MAIN, Lowered
 from tile_cpu.stages import Artifact
 
@@ -26,10 +27,13 @@ def callable_of(artifact: Artifact) -> Callable[..., None]:
     ------
     MissingFeature
         If this machine lacks instructions that the code may use.
+    ToolchainError
+        If the kernel calls a C function that does not exist.
     """
-    keep_alive = artifact.library.load() if artifact.library is not None else None
-    entry = artifact.module.entry(MAIN)
     lowered = artifact.lowered
+    keep_alive = artifact.library.load() if artifact.library is not None else None
+    require_symbols(lowered.kernel, lowered.extern_names)
+    entry = artifact.module.entry(MAIN)
     text = launcher_source(lowered)
     names: dict[str, Any] = {
         "entry": entry,

@@ -17,6 +17,8 @@ _COMPILERS = ("cc", "gcc", "clang")
 _DIALECT = ("-D__device__=", "-D__host__=", "-D__forceinline__=inline", "-D__restrict__=restrict")
 """GPU qualifiers mean nothing here; C text shared with a GPU kernel still compiles."""
 
+_TEXT = "import_source"
+
 
 @dataclass(frozen=True, slots=True)
 class SharedLibrary:
@@ -72,7 +74,11 @@ def compile_c(
         If there is no compiler, or it refuses; its messages are attached.
     """
     compiler = find_compiler()
-    text = "\n".join(sources) + "\n"
+    text = "".join(
+        f'#line 1 "{_TEXT}{"" if len(sources) == 1 else f" {k}"}"\n{source}\n'
+        for k, source in enumerate(sources, 1)
+    )
+    text += '#line 1 "functions the kernel calls"\n'
     for name, symbol in symbols.items():
         text += f'extern __typeof__({name}) {symbol} __attribute__((alias("{name}")));\n'
     with tempfile.TemporaryDirectory() as folder:
@@ -85,6 +91,8 @@ def compile_c(
         if done.returncode:
             raise ToolchainError(
                 f"{Path(compiler).name} does not accept the kernel's C code:\n"
-                + done.stderr.replace(str(source), "import_source")
+                + done.stderr.replace(str(source), _TEXT).rstrip(),
+                hint="lines are counted from the first of the text given to T.import_source; "
+                f"the command was {' '.join([Path(compiler).name, *command[1:]])}",
             )
         return SharedLibrary(target.read_bytes())

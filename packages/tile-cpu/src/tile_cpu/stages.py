@@ -13,6 +13,7 @@ from tile_core.target import Target
 from tile_cpu.csource import SharedLibrary, compile_c
 from tile_cpu.lowering.launch import Lowered, lower_kernel
 from tile_cpu.machine import machine
+from tile_cpu.scratch import require_scratch
 from tile_cpu.threads import set_num_threads
 from tile_cpu.toolchain import CompiledModule, compile_module
 
@@ -44,6 +45,7 @@ class Artifact:
 
 def lower(kernel: Kernel, target: Target, options: Any) -> Lowered:
     """Choose a rule for each operator, then emit the kernel as one function."""
+    require_scratch(kernel)
     chosen = {
         op: select(op, target, options.rules) for op in walk(kernel) if isinstance(op, TileOperator)
     }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tile_core.dtypes import DType
+from tile_core.errors import ToolchainError
 from tile_core.ir.expr import AddressOf, Call, Expr
 from tile_core.ir.node import Node, walk
 from tile_core.tir.build import extern
@@ -21,12 +23,39 @@ PREFIX = "extern:"
 
 def names_called(root: Node) -> tuple[str, ...]:
     """Return the C functions called under `root`, sorted."""
-    found = {
-        node.function.removeprefix(PREFIX)
-        for node in walk(root)
-        if isinstance(node, Call) and node.function.startswith(PREFIX)
-    }
-    return tuple(sorted(found))
+    return tuple(sorted({node.function.removeprefix(PREFIX) for node in _calls(root)}))
+
+
+def _calls(root: Node) -> Iterator[Call]:
+    for node in walk(root):
+        if isinstance(node, Call) and node.function.startswith(PREFIX):
+            yield node
+
+
+def require_symbols(root: Node, symbols: Mapping[str, str]) -> None:
+    """Check that this process has every C function that is called under `root`.
+
+    Parameters
+    ----------
+    symbols
+        The symbols of the functions that the kernel brought along, by C name.
+
+    Raises
+    ------
+    ToolchainError
+        At the first call of a function that is nowhere: linking would end the process.
+    """
+    process = ctypes.CDLL(None)
+    for call in _calls(root):
+        name = call.function.removeprefix(PREFIX)
+        if not hasattr(process, symbols.get(name, name)):
+            raise ToolchainError(
+                f"the kernel calls the C function {name!r}, which neither its own C text nor this "
+                "process has",
+                span=call.span,
+                hint=f'bring it along: T.import_source("... {name}(...) {{ ... }}"), or load the '
+                "library that has it with ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)",
+            )
 
 
 def own_symbols(sources: Iterable[str], names: Iterable[str]) -> Mapping[str, str]:

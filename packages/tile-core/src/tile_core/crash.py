@@ -1,0 +1,57 @@
+"""What happens when the compiler itself fails: one coded error, and a folder with the facts."""
+
+from __future__ import annotations
+
+import tempfile
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tile_core.errors import InternalError, Note, TileError
+from tile_core.ir.printer import print_kernel
+from tile_core.ir.stmt import Kernel
+from tile_core.target import Target
+
+
+@contextmanager
+def guarded(kernel: Kernel, target: Target, phase: str) -> Iterator[None]:
+    """Turn whatever goes wrong in a phase, and is no `TileError`, into an `InternalError`.
+
+    The kernel and the traceback are written to a folder that the message names.
+
+    Raises
+    ------
+    InternalError
+        With the original error as its cause.
+    """
+    try:
+        yield
+    except InternalError as error:
+        error.at(kernel.span)
+        if not error.notes:
+            error.notes = (_dumped(kernel, target, phase, error),)
+            error.hint = error.hint or _REPORT
+        raise
+    except TileError:
+        raise
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise InternalError(
+            f"the compiler failed to {phase} the kernel {kernel.name!r} for {target}: "
+            f"{type(error).__name__}: {lines[-1] if lines else 'without a message'}",
+            span=kernel.span,
+            notes=(_dumped(kernel, target, phase, error),),
+            hint=_REPORT,
+        ) from error
+
+
+_REPORT = "please report it with that folder; until it is mended another tile shape may do"
+
+
+def _dumped(kernel: Kernel, target: Target, phase: str, error: Exception) -> Note:
+    folder = Path(tempfile.mkdtemp(prefix=f"tile-{kernel.name}-"))
+    trace = "".join(traceback.format_exception(error))
+    (folder / "error.txt").write_text(f"target {target}, phase {phase}\n\n{trace}")
+    (folder / "kernel.tile").write_text(print_kernel(kernel))
+    return Note(f"the kernel and the traceback are in {folder}")
