@@ -183,3 +183,22 @@ def test_special_values_survive_arithmetic() -> None:
         big = np.float32(1e30)
         rows = [a - a, a * np.float32(0), (a + big) - big, (a != a).astype("float32")]
         np.testing.assert_array_equal(c, [*rows, np.fmax(a, np.float32(0.5))])
+
+
+@pytest.mark.parametrize("columns", [128, 131])
+def test_a_named_index_is_as_good_as_the_index(columns: int) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((4, columns), "float32"), C: T.Tensor((4, columns), "float32")):
+        with T.Kernel(4) as row:
+            for k in T.serial(T.ceildiv(columns, 64)):
+                for j in T.Parallel(64):
+                    at = k * 64 + j
+                    after = at + 1
+                    C[row, at] = A[row, at] * 2 + A[row, after]
+
+    a = np.random.default_rng(0).integers(-9, 10, (4, columns)).astype("float32")
+    c = np.full_like(a, 77)
+    kernel = tile.compile(main, target="cpu:x86-64-v3")
+    kernel(a, c)
+    np.testing.assert_array_equal(c, a * 2 + np.pad(a, ((0, 0), (0, 1)))[:, 1:])
+    assert "float32x8" in kernel.ir("lowered")

@@ -106,6 +106,7 @@ class Context:
         self.frame = Frame()
         self.lane: Lane | None = None
         self.vectors: frozenset[Var] = frozenset()  # names that differ between lanes
+        self.first_values: dict[Var, PrimExpr] = {}  # of those, in the first lane
         self.lane_cells: dict[Buffer, TirBuffer] = {}  # private memory, a vector per element
         self.trusted: frozenset[Node] = frozenset()  # accesses proven by a test up front
         self.speculative: tuple[Env, ...] = ()  # what is known without the current condition

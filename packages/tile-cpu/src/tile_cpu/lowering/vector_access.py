@@ -79,15 +79,14 @@ def first_lane(ctx: Context) -> Iterator[None]:
     assert lane is not None
     outer, ctx.lane = ctx.frame, None
     ctx.frame = Frame(statements=outer.statements)
-    before = ctx.vars.get(lane.var)
-    ctx.vars[lane.var] = lane.base
+    names = {v: ctx.vars[v] for v in (lane.var, *ctx.first_values) if v in ctx.vars}
+    ctx.vars.update({lane.var: lane.base, **ctx.first_values})
     try:
         yield
     finally:
         ctx.frame, ctx.lane = outer, lane
         del ctx.vars[lane.var]
-        if before is not None:
-            ctx.vars[lane.var] = before
+        ctx.vars.update(names)
 
 
 def lane_stride(ctx: Context, place: Place, indices: tuple[Expr, ...], var: Var) -> int | None:

@@ -22,6 +22,7 @@ from tile_cpu.lowering.statements import counted
 from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, with_lanes
 from tile_cpu.lowering.vector_access import (
     NotVectorisable,
+    first_lane,
     lane_stride,
     varies,
     vector_store,
@@ -307,6 +308,9 @@ def _let(ctx: Context, var: Var, value: Expr) -> TirStmt:
         computed = ctx.value(value)
         if lanes_of(computed) > 1:
             ctx.vectors = ctx.vectors | {var}
+            if var.dtype.is_int and not any(isinstance(n, (Load, Call)) for n in walk(value)):
+                with first_lane(ctx):  # where neighbouring elements begin, if it is an index
+                    ctx.first_values[var] = ctx.keep(ctx.value(value), var.name)
         is_bool = scalar_name(computed) == "bool"
         ctx.vars[var] = computed if is_bool else ctx.keep(computed, var.name)
     ctx.env = ctx.env.with_let(var, value)
