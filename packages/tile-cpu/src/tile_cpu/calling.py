@@ -17,20 +17,24 @@ from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_cpu.lowering.externs import require_symbols
 from tile_cpu.lowering.launch import MAIN, Lowered
+from tile_cpu.machine import missing_features, require_runnable
 from tile_cpu.stages import Artifact
 
 
 def callable_of(artifact: Artifact) -> Callable[..., None]:
     """Return ``run(*args)``: one checked argument per parameter, outputs among them.
 
+    Code for a machine unlike this one can be looked at; the function then raises
+    `MissingFeature` when it is called.
+
     Raises
     ------
-    MissingFeature
-        If this machine lacks instructions that the code may use.
     ToolchainError
         If the kernel calls a C function that does not exist.
     """
     lowered = artifact.lowered
+    if missing_features(lowered.machine):
+        return lambda *args: require_runnable(lowered.machine)
     keep_alive = artifact.library.load() if artifact.library is not None else None
     require_symbols(lowered.kernel, lowered.extern_names)
     entry = artifact.module.entry(MAIN)
