@@ -12,7 +12,9 @@ from tile_core.ops.fill import Fill
 from tile_core.ops.rule import Rule, select
 from tile_core.target import Target
 
-EXPECTED = "[TL4002] one.fill and other.fill both claim 'fill'"
+EXPECTED = """\
+[TL4002] one.fill and other.fill both claim 'fill'
+hint: give one of the rules a higher priority"""
 
 
 def rule(name: str, priority: int = 0) -> Rule[Fill]:

@@ -18,5 +18,6 @@ def test_message(monkeypatch):
  --> user.py:6:1
   |
 6 | A[i] = 1 // A[i]
-  | ^^^^^^^^^^^^^^^^"""
+  | ^^^^^^^^^^^^^^^^
+hint: guard it: T.if_then_else(d != 0, n // d, 0) evaluates one side only"""
     )

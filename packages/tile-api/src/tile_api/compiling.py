@@ -130,7 +130,7 @@ def kernel_of(func: Any) -> Kernel:
     kernel = getattr(func, "kernel", func)
     if not isinstance(kernel, Kernel):
         raise FrontendTypeError(
-            f"cannot compile {type(func).__name__} {getattr(func, '__name__', '')!r}",
+            f"cannot compile {type(func).__name__} {getattr(func, '__name__', func)!r}",
             hint="decorate the function with @T.prim_func, or the function that returns it "
             "with @tile.jit and call it",
         )
@@ -147,7 +147,12 @@ def with_outputs(kernel: Kernel, out_idx: int | Sequence[int] | None) -> Kernel:
     """
     if out_idx is None:
         return kernel
-    wanted = [out_idx] if isinstance(out_idx, int) else list(out_idx)
+    wanted: list[Any] = list(out_idx) if isinstance(out_idx, (list, tuple)) else [out_idx]
+    if not all(isinstance(index, int) and not isinstance(index, bool) for index in wanted):
+        raise OutputError(
+            f"out_idx is an int or a list of ints, got {out_idx!r}",
+            hint="write out_idx=[-1] for the last parameter",
+        )
     if kernel.outputs:
         raise OutputError(
             f"{kernel.name} returns tensors made by T.empty, and out_idx={out_idx!r} was given too",
@@ -163,7 +168,10 @@ def with_outputs(kernel: Kernel, out_idx: int | Sequence[int] | None) -> Kernel:
                 hint=f"use an index between {-count} and {count - 1}",
             )
         if position in positions:
-            raise OutputError(f"out_idx names parameter {position} of {kernel.name} twice")
+            raise OutputError(
+                f"out_idx names parameter {position} of {kernel.name} twice",
+                hint="name each output once; -1 is the last parameter",
+            )
         positions.append(position)
     return replace(kernel, outputs=tuple(positions))
 
@@ -212,7 +220,7 @@ def _request(
             hint="leave it out: there is one runtime",
         )
     kernel = with_outputs(kernel_of(func), out_idx)
-    flags = compile_flags.split() if isinstance(compile_flags, str) else list(compile_flags or ())
+    flags = _flags(compile_flags)
     recorded = normalise_pass_configs(dict(kernel.options.pass_configs))
     configs = recorded | normalise_pass_configs(pass_configs)
     options = BuildOptions(
@@ -223,6 +231,19 @@ def _request(
     )
     spec = settings.target if target is None else target
     return kernel, "interpret" if settings.interpret else spec, options
+
+
+def _flags(flags: object) -> list[str]:
+    """Return compiler flags given as one string or a list of them."""
+    if isinstance(flags, str):
+        return flags.split()
+    listed = [] if flags is None else flags
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(f, str) for f in listed):
+        raise FrontendTypeError(
+            f"compile_flags are a string or a list of strings, got {flags!r}",
+            hint='write compile_flags=["-O2", "-DNAME=1"]',
+        )
+    return list(listed)
 
 
 def _cache_key(kernel: Kernel, target: str, options: BuildOptions) -> str:

@@ -197,5 +197,6 @@ class EagerFunction:
         except TypeError:
             raise FrontendTypeError(
                 f"the constant {name!r} of {self._func.__name__} is an int, got "
-                f"{type(value).__name__}"
+                f"{type(value).__name__}",
+                hint="constants stand for dimensions: pass a Python int",
             ) from None

@@ -184,7 +184,10 @@ class CompiledKernel:
             If neither path is given.
         """
         if kernel_path is None and host_path is None:
-            raise FrontendValueError("export_sources needs kernel_path, host_path, or both")
+            raise FrontendValueError(
+                "export_sources needs kernel_path, host_path, or both",
+                hint="write kernel.export_sources(kernel_path='kernel.ll')",
+            )
         for path, stage in ((kernel_path, "source"), (host_path, "lowered")):
             if path is not None:
                 Path(path).write_text(self.ir(stage))
@@ -214,7 +217,10 @@ class CompiledKernel:
             If the kernel was not tuned.
         """
         if self.latency is None:
-            raise FrontendValueError(f"kernel {self._kernel.name} was not tuned")
+            raise FrontendValueError(
+                f"kernel {self._kernel.name} was not tuned",
+                hint="compile it with an autotuner first",
+            )
         return {"latency": self.latency, "config": self.config, "ref_latency": self.ref_latency}
 
     def __repr__(self) -> str:

@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Mapping
 from enum import Enum
 
+from tile_core.errors import FrontendTypeError
+
 
 class PassConfigKey(str, Enum):
     """Keys accepted in ``pass_configs``, as members or as their string values.
@@ -72,7 +74,17 @@ _KNOWN = frozenset(key.value for key in PassConfigKey)
 def normalise_pass_configs(configs: Mapping[object, object] | None) -> dict[str, object]:
     """Return `configs` with string keys, warning about keys nobody knows."""
     normal: dict[str, object] = {}
+    if not isinstance(configs, (Mapping, type(None))):
+        raise FrontendTypeError(
+            f"pass_configs are a dictionary, got {configs!r}",
+            hint="write pass_configs={tile.PassConfigKey.TL_ENABLE_FAST_MATH: True}",
+        )
     for key, value in (configs or {}).items():
+        if not isinstance(key, str):
+            raise FrontendTypeError(
+                f"the keys of pass_configs are names, got {key!r}",
+                hint="use the members of tile.PassConfigKey",
+            )
         name = str(key.value) if isinstance(key, PassConfigKey) else str(key)
         if name not in _KNOWN:
             warnings.warn(f"pass config {name!r} is not known and is ignored", stacklevel=3)

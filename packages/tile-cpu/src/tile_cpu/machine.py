@@ -191,7 +191,10 @@ def host_machine() -> Machine:
         If the processor is not an x86-64.
     """
     if platform.machine().lower() not in ("x86_64", "amd64"):
-        raise TargetError(f"the CPU backend runs on x86-64, this machine is {platform.machine()}")
+        raise TargetError(
+            f"the CPU backend runs on x86-64, this machine is {platform.machine()}",
+            hint="use target 'interpret', the reference interpreter",
+        )
     source = Path("/proc/cpuinfo")
     if not source.exists():
         return MACHINES["x86-64-v3"]

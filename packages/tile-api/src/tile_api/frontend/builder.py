@@ -111,6 +111,7 @@ class Builder:
         self.attrs: dict[str, object] = {}
         self.accumulators: set[Buffer] = set()  # fragments that matrix products add to
         self.reducers: dict[Buffer, str] = {}  # what each accumulator computes
+        self.layouts: dict[Buffer, tuple[Any, Span | None]] = {}  # as annotated, and where
         self.place: tuple[SpanTable, int] | None = None
         self.hint: str | None = None
         self.operand_of: str | None = None  # inside an operand that may not be evaluated
@@ -259,7 +260,11 @@ class Frame:
 
     def enter(self, builder: Builder, names: tuple[str, ...]) -> Any:
         """Begin; `names` are those the value will be bound to. Return that value."""
-        raise ControlFlowError(f"{type(self).__name__} cannot be entered", span=builder.span)
+        raise ControlFlowError(
+            f"{type(self).__name__} cannot be entered",
+            span=builder.span,
+            hint="enter a frame of the language, such as T.Kernel(...)",
+        )
 
     def exit(self, builder: Builder) -> None:
         """End."""

@@ -240,7 +240,14 @@ def _outputs(builder: Builder, value: Any) -> tuple[Any, ...]:
                 span=builder.span,
                 hint="write C = T.empty((M, N), dtype) before the kernel, fill it, and return it",
             )
-    return tuple(v.buffer for v in values)
+    buffers = tuple(v.buffer for v in values)
+    if len(set(buffers)) != len(buffers):
+        raise OutputError(
+            "a kernel returns each tensor once",
+            span=builder.span,
+            hint="return it once and use the result twice",
+        )
+    return buffers
 
 
 def emit_jump(builder: Builder, keyword: str) -> None:

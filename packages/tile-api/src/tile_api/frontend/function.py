@@ -24,15 +24,18 @@ from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import (
     FrontendTypeError,
     MissingReturn,
+    Note,
     SignatureError,
     Span,
     TileError,
 )
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.printer import print_kernel
-from tile_core.ir.stmt import Kernel, KernelOptions
+from tile_core.ir.node import Node, walk
+from tile_core.ir.printer import print_kernel, symbols_of
+from tile_core.ir.stmt import For, Kernel, KernelOptions, Launch, Let, Parallel, Pipelined
 from tile_core.ir.verify_parallel import verify_parallel
+from tile_core.ops.verify_reducers import verify_reducers
 
 
 class PrimFunc:
@@ -289,8 +292,37 @@ def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None
         options,
         span=span,
     )
+    _refuse_unbound(kernel)
     verify_parallel(kernel, frozenset(builder.accumulators))
+    verify_reducers(kernel)
     return kernel
+
+
+def _refuse_unbound(kernel: Kernel) -> None:
+    """Raise for a symbol that no argument of a call determines."""
+    known: set[Node] = {*kernel.params, *symbols_of(kernel)}
+    used: dict[Var, Span | None] = {}
+    for stmt in walk(kernel.body):
+        match stmt:
+            case Let(var=var) | For(var=var) | Pipelined(var=var):
+                known.add(var)
+            case Parallel(vars=vars_):
+                known.update(vars_)
+            case Launch(block_vars=blocks, thread_vars=threads):
+                known.update((*blocks, *threads))
+        if not isinstance(stmt, Expr):
+            exprs = (child for child in stmt.children() if isinstance(child, Expr))
+            for node in (n for expr in exprs for n in walk(expr)):
+                if isinstance(node, Var):
+                    used.setdefault(node, stmt.span)
+    for var, span in used.items():
+        if var not in known:
+            raise SignatureError(
+                f"no argument determines the symbol {var.name!r}",
+                span=span,
+                notes=(Note(f"{var.name} is made here", var.span),) if var.span else (),
+                hint=f"use it as a dimension of a tensor parameter, or declare {var.name}: T.int32",
+            )
 
 
 __all__ = ["PrimFunc", "prim_func"]

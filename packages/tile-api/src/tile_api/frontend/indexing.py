@@ -59,7 +59,11 @@ def _expand(buffer: Buffer, index: Any) -> tuple[Any, ...]:
     parts = index if isinstance(index, tuple) else (index,)
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
-        raise IndexMismatch("an index can contain only one `...`", span=here())
+        raise IndexMismatch(
+            "an index can contain only one `...`",
+            span=here(),
+            hint="write `:` for each other whole dimension",
+        )
     if dots:
         missing = buffer.rank - len(parts) + 1
         parts = (*parts[: dots[0]], *(slice(None),) * max(missing, 0), *parts[dots[0] + 1 :])

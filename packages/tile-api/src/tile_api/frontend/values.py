@@ -88,7 +88,11 @@ class BufferValue:
             "r", "w" or "rw": what is done through the pointer.
         """
         if access not in ("r", "w", "rw"):
-            raise FrontendTypeError(f"access {access!r} is not one of 'r', 'w', 'rw'", span=here())
+            raise FrontendTypeError(
+                f"access {access!r} is not one of 'r', 'w', 'rw'",
+                span=here(),
+                hint="say 'r' for an address to read through, 'w' for one to write through",
+            )
         where = resolve_index(self.buffer, indices or (0,) * self.buffer.rank).indices
         return AddressOf(self.buffer, where, access, span=here())
 

@@ -35,6 +35,12 @@ def _static_shape(shape: Any, what: str) -> tuple[Extent, ...]:
                 span=current().span,
                 hint="tiles have compile-time extents: allocate the largest and use part of it",
             )
+        if extent == 0:
+            raise FrontendValueError(
+                f"extent {k} given to {what} is zero: the tile has no elements",
+                span=current().span,
+                hint="give each dimension at least one element",
+            )
     return extents
 
 

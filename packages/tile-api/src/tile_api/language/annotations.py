@@ -11,6 +11,7 @@ from tile_api.language.operands import choice, count, emit, here
 from tile_core.errors import (
     FrontendTypeError,
     FrontendValueError,
+    LayoutConflict,
     LayoutError,
     Note,
     ScopeMismatch,
@@ -56,9 +57,30 @@ def annotate_layout(layouts: Mapping[Any, Any], *_: Any, **__: Any) -> None:
         If a value is no layout, or a fragment gets something else than a `T.Fragment`.
     FrontendValueError
         If a layout does not fit the buffer's shape, or puts two elements at one place.
+    LayoutConflict
+        If a buffer is given two different layouts.
     """
+    builder = current()
     for buffer, spec in _items(layouts, "T.annotate_layout"):
-        emit(AnnotateLayout(buffer, _layout_for(buffer, spec)))
+        layout = _layout_for(buffer, spec)
+        first = builder.layouts.setdefault(buffer.storage, (layout, here()))
+        if first[0] != layout:
+            raise LayoutConflict(
+                f"{buffer.name!r} is given two different layouts{_difference(first[0], layout)}",
+                span=here(),
+                notes=(Note("the first is given here", first[1]),),
+                hint="keep one of them, or copy the tile to a second one with the other layout",
+            )
+        emit(AnnotateLayout(buffer, layout))
+
+
+def _difference(first: Any, second: Any) -> str:
+    from tile_core.layout import Layout
+
+    if not isinstance(first, Layout) or not isinstance(second, Layout):
+        return ""
+    element = first.first_difference(second) if first.shape == second.shape else None
+    return "" if element is None else f": element {element} is not at the same place in both"
 
 
 def _items(mapping: Any, what: str) -> list[tuple[Buffer, Any]]:
@@ -79,6 +101,7 @@ def _layout_for(buffer: Buffer, spec: Any) -> object:
         raise FrontendValueError(
             f"{buffer.name!r} has extents known only at run time: its layout cannot be fixed",
             span=here(),
+            hint="leave the annotation out, or make the extents compile-time integers",
         )
     is_fragment = buffer.scope is Scope.FRAGMENT
     if is_fragment and not isinstance(spec, Fragment):
@@ -86,6 +109,13 @@ def _layout_for(buffer: Buffer, spec: Any) -> object:
             f"the fragment {buffer.name!r} needs a T.Fragment, got {type(spec).__name__}",
             span=here(),
             hint="T.Fragment(shape, forward_fn=lambda i, j: (thread, index))",
+        )
+    if not is_fragment and isinstance(spec, Fragment):
+        raise FrontendTypeError(
+            f"{buffer.name!r} is in {buffer.scope.value} memory, which no thread owns a part of: "
+            "it takes no T.Fragment",
+            span=here(),
+            hint="give a T.Layout, or allocate the tile with T.alloc_fragment",
         )
     try:
         layout = spec
@@ -96,6 +126,7 @@ def _layout_for(buffer: Buffer, spec: Any) -> object:
                 f"the layout of {buffer.name!r} has the shape {tuple(layout.shape)}, the buffer "
                 f"{tuple(shape)}",
                 span=here(),
+                hint=f"make the layout for {tuple(shape)}",
             )
         if not is_fragment and not layout.is_injective():
             raise FrontendValueError(
@@ -103,10 +134,15 @@ def _layout_for(buffer: Buffer, spec: Any) -> object:
                 "place",
                 span=here(),
                 notes=(Note(f"{buffer.name} is declared here", buffer.span),),
+                hint="every element needs an address of its own; padding between rows is fine",
             )
     except LayoutError as error:
         raise FrontendValueError(
-            f"the layout of {buffer.name!r}: {error.message}", span=here()
+            f"the layout of {buffer.name!r}: {error.message}",
+            span=here(),
+            hint=error.hint
+            or "the function takes one coordinate per dimension and returns an "
+            "expression, or a list of them",
         ) from error
     return layout
 
@@ -166,7 +202,9 @@ def use_swizzle(panel_size: Any, order: str = "row", enable: Any = True) -> None
     word = choice(order, ("row", "column", "mlx"), "order of blocks")
     size = count(panel_size, "panel_size")
     if isinstance(enable, Expr):
-        raise FrontendTypeError("`enable` must be known at compile time", span=here())
+        raise FrontendTypeError(
+            "`enable` must be known at compile time", span=here(), hint="pass True or False"
+        )
     if enable:
         emit(Hint("swizzle", (size, word)))
 
@@ -182,7 +220,9 @@ def annotate_l2_hit_ratio(ratios: Mapping[Any, Any]) -> None:
     for buffer, ratio in _items(ratios, "T.annotate_l2_hit_ratio"):
         if not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
             raise FrontendValueError(
-                f"a hit ratio lies between 0 and 1, got {ratio!r} for {buffer.name!r}", span=here()
+                f"a hit ratio lies between 0 and 1, got {ratio!r} for {buffer.name!r}",
+                span=here(),
+                hint="give a fraction, such as 0.5",
             )
         emit(Hint("l2_hit_ratio", (buffer.name, str(float(ratio)))))
 
@@ -198,6 +238,7 @@ def _registers(value: Any) -> int:
         raise FrontendValueError(
             f"{number} registers: the number must be a multiple of 8 between 24 and 240",
             span=here(),
+            hint="round it to a multiple of 8",
         )
     return number
 
@@ -242,7 +283,9 @@ def annotate_compile_flags(flags: Any) -> None:
     items = [flags] if isinstance(flags, str) else flags
     if not isinstance(items, (list, tuple)) or not all(isinstance(f, str) for f in items):
         raise FrontendTypeError(
-            f"compile flags are a string or a list of strings, got {flags!r}", span=here()
+            f"compile flags are a string or a list of strings, got {flags!r}",
+            span=here(),
+            hint='write T.annotate_compile_flags(["-O2"])',
         )
     current().compile_flags.extend(items)
 
@@ -251,7 +294,9 @@ def annotate_pass_configs(configs: Mapping[Any, Any]) -> None:
     """Set pass configurations of this kernel; those given to `compile` override them."""
     if not isinstance(configs, Mapping):
         raise FrontendTypeError(
-            f"pass configurations are a dictionary, got {configs!r}", span=here()
+            f"pass configurations are a dictionary, got {configs!r}",
+            span=here(),
+            hint="write T.annotate_pass_configs({key: value})",
         )
     for key, value in configs.items():
         current().pass_configs[str(getattr(key, "value", key))] = value
@@ -260,7 +305,11 @@ def annotate_pass_configs(configs: Mapping[Any, Any]) -> None:
 def func_attr(attributes: Mapping[str, Any]) -> None:
     """Attach attributes to the kernel function; they have no effect on results."""
     if not isinstance(attributes, Mapping):
-        raise FrontendTypeError(f"attributes are a dictionary, got {attributes!r}", span=here())
+        raise FrontendTypeError(
+            f"attributes are a dictionary, got {attributes!r}",
+            span=here(),
+            hint='write T.func_attr({"name": value})',
+        )
     current().attrs.update(attributes)
 
 
@@ -291,6 +340,10 @@ class AttributeFrame(Frame):
 def attr(node: Any, key: str, value: Any) -> AttributeFrame:
     """Attach a raw attribute to the statements inside: ``with T.attr(node, key, value):``."""
     if not isinstance(key, str):
-        raise FrontendTypeError(f"the key of an attribute is a string, got {key!r}", span=here())
+        raise FrontendTypeError(
+            f"the key of an attribute is a string, got {key!r}",
+            span=here(),
+            hint="write T.attr(node, 'key', value)",
+        )
     current()
     return AttributeFrame(node, key, value)

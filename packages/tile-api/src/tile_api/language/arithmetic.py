@@ -54,7 +54,11 @@ def _number(name: str, compute: Callable[[], Any]) -> Any:
     try:
         return compute()
     except (ZeroDivisionError, ValueError, TypeError) as error:
-        raise FrontendValueError(f"T.{name}: {error}", span=here()) from error
+        raise FrontendValueError(
+            f"T.{name}: {error}",
+            span=here(),
+            hint="this is computed by Python while the kernel is traced: change its operands",
+        ) from error
 
 
 def max(a: Any, b: Any, *more: Any) -> Any:
@@ -209,7 +213,9 @@ def fmul(x: Any, y: Any) -> Any:
     if is_static(x, y):
         return x * y
     if not all(is_number(v) or as_value(v).dtype.is_float for v in (x, y)):
-        raise FrontendTypeError("T.fmul multiplies floating-point values", span=here())
+        raise FrontendTypeError(
+            "T.fmul multiplies floating-point values", span=here(), hint="use the * operator"
+        )
     return call("ieee_mul_rn", x, y)
 
 

@@ -234,7 +234,9 @@ def _lane_values(name: str, lanes: int, value: Any) -> list[Expr]:
     vector = isinstance(value, Expr) and value.dtype.lanes > 1
     if vector and value.dtype.lanes != lanes:
         raise FrontendTypeError(
-            f"{name} adds {lanes} values, got a vector of {value.dtype.lanes}", span=here()
+            f"{name} adds {lanes} values, got a vector of {value.dtype.lanes}",
+            span=here(),
+            hint="give as many values as elements, or use T.atomic_add on a tile",
         )
     if vector:
         return [lane_of(value, k) for k in range(lanes)]
@@ -242,7 +244,9 @@ def _lane_values(name: str, lanes: int, value: Any) -> list[Expr]:
         buffer, indices = element(value, f"the value of {name}")
         if (static_size(buffer) or lanes) < lanes:
             raise FrontendValueError(
-                f"{name} reads {lanes} elements, but {buffer.name!r} has fewer", span=here()
+                f"{name} reads {lanes} elements, but {buffer.name!r} has fewer",
+                span=here(),
+                hint="use T.atomic_add on single elements",
             )
         return [Load(buffer, _shifted(indices, k), span=here()) for k in range(lanes)]
     raise FrontendTypeError(

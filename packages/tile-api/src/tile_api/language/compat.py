@@ -83,7 +83,11 @@ def sblock_attr(attributes: Mapping[str, Any]) -> None:
         If they are not a dictionary.
     """
     if not isinstance(attributes, Mapping):
-        raise FrontendTypeError(f"attributes are a dictionary, got {attributes!r}", span=here())
+        raise FrontendTypeError(
+            f"attributes are a dictionary, got {attributes!r}",
+            span=here(),
+            hint='write T.sblock_attr({"name": value})',
+        )
 
 
 ignore_loop_partition = meta_var = tvm_thread_invariant = identity

@@ -186,7 +186,11 @@ def min_value(dtype: object) -> Const:
 
 def _refuse_handle(target: DType) -> None:
     if target.is_handle:
-        raise FrontendTypeError("addresses have no largest or smallest value", span=here())
+        raise FrontendTypeError(
+            "addresses have no largest or smallest value",
+            span=here(),
+            hint="name the element type that is meant",
+        )
 
 
 def logical_not(x: Any) -> Any:

@@ -117,7 +117,9 @@ def _copy(
     if annotations is not None:
         if not isinstance(annotations, Mapping):
             raise FrontendTypeError(
-                f"annotations must be a dictionary, got {annotations!r}", span=here()
+                f"annotations must be a dictionary, got {annotations!r}",
+                span=here(),
+                hint="leave them out: they have no effect on results",
             )
         options = options | {k: v for k, v in annotations.items() if k in options}
     width, policy = options["coalesced_width"], options["eviction_policy"]

@@ -38,7 +38,11 @@ def print(obj: Any = None, msg: str = "", warp_group_id: Any = 0, warp_id: Any =
     if isinstance(obj, str) and not msg:
         obj, msg = None, obj
     if not isinstance(msg, str):
-        raise FrontendTypeError(f"the message of T.print is a string, got {msg!r}", span=here())
+        raise FrontendTypeError(
+            f"the message of T.print is a string, got {msg!r}",
+            span=here(),
+            hint='write T.print(x, msg="x is")',
+        )
     if obj is None:
         op = Print(msg)
     elif is_tile(obj):

@@ -190,7 +190,9 @@ def ieee(name: str) -> Callable[..., Expr]:
             *values, rounding_mode = values  # type: ignore[assignment]
         if len(values) != arity:
             raise FrontendTypeError(
-                f"T.ieee_{name} takes {arity} values, got {len(values)}", span=here()
+                f"T.ieee_{name} takes {arity} values, got {len(values)}",
+                span=here(),
+                hint="give each operand, and the rounding mode by name: rounding_mode='rn'",
             )
         mode = choice(rounding_mode, ("rn", "rz", "ru", "rd"), "rounding mode")
         floats = [float(v) if is_number(v) else v for v in values]

@@ -24,7 +24,11 @@ def import_source(text: str) -> None:
     Functions in it are reached with `T.call_extern`.
     """
     if not isinstance(text, str):
-        raise FrontendTypeError(f"C source is a string, got {type(text).__name__}", span=here())
+        raise FrontendTypeError(
+            f"C source is a string, got {type(text).__name__}",
+            span=here(),
+            hint='write T.import_source("int f(int x) { return x + 1; }")',
+        )
     sources = current().sources
     if text not in sources:
         sources.append(text)

@@ -112,7 +112,9 @@ def _sort(
         values.append(as_value(value))
     else:
         raise FrontendTypeError(
-            f"T.{name} cannot take {type(value).__name__} {value!r}", span=here()
+            f"T.{name} cannot take {type(value).__name__} {value!r}",
+            span=here(),
+            hint="pass numbers, strings, buffers, regions or elements",
         )
 
 

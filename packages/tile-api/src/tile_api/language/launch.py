@@ -231,7 +231,9 @@ def require_launch(what: str) -> KernelLaunchFrame:
 def _pick(values: tuple[Any, ...], dim: Any, what: str) -> Any:
     if not isinstance(dim, int) or not 0 <= dim < len(values):
         raise FrontendValueError(
-            f"{what} has dimensions 0 to {len(values) - 1}, got {dim!r}", span=current().span
+            f"{what} has dimensions 0 to {len(values) - 1}, got {dim!r}",
+            span=current().span,
+            hint="dimension 0 is x, the fastest",
         )
     return values[dim]
 

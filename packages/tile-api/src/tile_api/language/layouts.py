@@ -47,7 +47,9 @@ def _tile(x: Any) -> tuple[tuple[int, ...], int]:
     shape = buffer.static_shape
     if shape is None:
         raise FrontendValueError(
-            f"the extents of {buffer.name!r} are known only at run time", span=here()
+            f"the extents of {buffer.name!r} are known only at run time",
+            span=here(),
+            hint="a layout needs extents known at compile time",
         )
     return shape, buffer.dtype.bits
 

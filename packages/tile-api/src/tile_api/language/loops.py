@@ -10,6 +10,7 @@ from tile_api.frontend.builder import BlockKind, Builder, current, here
 from tile_api.frontend.control import emit_jump
 from tile_api.frontend.loopspec import LoopSpec, SerialLoop, index_bounds
 from tile_api.frontend.parallel import check_parallel_body, fuse_parallel
+from tile_api.frontend.schedule import check_schedule
 from tile_api.frontend.unrolling import unrolled
 from tile_core.errors import FrontendTypeError, FrontendValueError, LayoutError, Span
 from tile_core.ir import arith
@@ -18,6 +19,8 @@ from tile_core.ir.interval import Interval, interval
 from tile_core.ir.stmt import LoopKind
 from tile_core.ir.stmt import Parallel as ParallelStmt
 from tile_core.ir.stmt import Pipelined as PipelinedStmt
+
+_MOST_ROUNDS = 4096
 
 
 def _range(start: Any, stop: Any, step: Any, kind: LoopKind) -> SerialLoop:
@@ -118,7 +121,14 @@ def unroll(
             span=here(),
             hint="leave out explicit=True",
         )
-    return _ExpandedLoop(loop.start, loop.stop, loop.step, LoopKind.UNROLL)
+    expanded = _ExpandedLoop(loop.start, loop.stop, loop.step, LoopKind.UNROLL)
+    if len(expanded.rounds) > _MOST_ROUNDS:
+        raise FrontendValueError(
+            f"{len(expanded.rounds)} rounds are too many to be written out; {_MOST_ROUNDS} is most",
+            span=here(),
+            hint="leave out explicit=True, or nest an unrolled loop in T.serial",
+        )
+    return expanded
 
 
 def vectorized(
@@ -216,8 +226,11 @@ def Parallel(
         not isinstance(coalesced_width, int) or coalesced_width < 1
     ):
         raise FrontendValueError(
-            f"coalesced_width must be a positive integer, got {coalesced_width!r}", span=here()
+            f"coalesced_width must be a positive integer, got {coalesced_width!r}",
+            span=here(),
+            hint="leave it out, or give the number of elements of one access, such as 4",
         )
+    bounds = _counts(*extents)
     rank = getattr(loop_layout, "input_rank", None)
     if rank is None and loop_layout is not None:
         rank = len(getattr(loop_layout, "shape", extents))
@@ -227,7 +240,19 @@ def Parallel(
             span=here(),
             hint="give a T.Fragment with one dimension per extent",
         )
-    return _ParallelLoop(index_bounds(*extents), coalesced_width, loop_layout)
+    return _ParallelLoop(bounds, coalesced_width, loop_layout)
+
+
+def _counts(*extents: Any) -> tuple[Expr, ...]:
+    bounds = index_bounds(*extents)
+    for extent in bounds:
+        if isinstance(extent, Const) and extent.value < 0:
+            raise FrontendValueError(
+                f"an extent of T.Parallel is negative: {extent.value}",
+                span=here(),
+                hint="extents are counts; write the larger bound first in a difference",
+            )
+    return bounds
 
 
 def parallel(
@@ -265,6 +290,7 @@ class _PipelinedLoop(LoopSpec):
         builder.open(BlockKind.PIPELINED)
         yield var
         body = builder.close()
+        check_schedule(body, self.order, self.stage, span)
         builder.emit(
             PipelinedStmt(
                 var, self.start, self.stop, body, self.num_stages, self.order, self.stage, span=span
@@ -350,7 +376,11 @@ def grid(*extents: Any) -> LoopSpec:
         Without extents.
     """
     if not extents:
-        raise FrontendValueError("T.grid needs at least one extent", span=here())
+        raise FrontendValueError(
+            "T.grid needs at least one extent",
+            span=here(),
+            hint="write `for i, j in T.grid(M, N)`",
+        )
     return _Grid(index_bounds(*extents))
 
 

@@ -142,7 +142,11 @@ def _check_scope(region: Region, what: str) -> None:
 
 def _flag(value: Any, what: str) -> bool:
     if isinstance(value, (Expr, str)) or not isinstance(value, (bool, int)):
-        raise FrontendTypeError(f"{what} must be True or False, got {value!r}", span=here())
+        raise FrontendTypeError(
+            f"{what} must be True or False, got {value!r}",
+            span=here(),
+            hint="pass True or False, known while the kernel is traced",
+        )
     return bool(value)
 
 
@@ -161,7 +165,9 @@ def _check_hints(wg_wait: Any, annotations: Any) -> None:
     count(wg_wait, "wg_wait", least=-1)
     if annotations is not None and not isinstance(annotations, Mapping):
         raise FrontendTypeError(
-            f"annotations must be a dictionary, got {annotations!r}", span=here()
+            f"annotations must be a dictionary, got {annotations!r}",
+            span=here(),
+            hint="leave them out: they have no effect on results",
         )
 
 
@@ -186,11 +192,17 @@ def dp4a(A: Any, B: Any, C: Any) -> None:
     for which, buffer in (("A", a), ("B", b)):
         if buffer.dtype not in ("int8", "uint8"):
             raise FrontendValueError(
-                f"dp4a requires {which} to be int8 or uint8, got {buffer.dtype}", span=here()
+                f"dp4a requires {which} to be int8 or uint8, got {buffer.dtype}",
+                span=here(),
+                hint="convert it first, or use T.gemm",
             )
         _check_four(which, buffer)
     if c.dtype != "int32":
-        raise FrontendValueError(f"dp4a requires C to be int32, got {c.dtype}", span=here())
+        raise FrontendValueError(
+            f"dp4a requires C to be int32, got {c.dtype}",
+            span=here(),
+            hint="allocate it with T.alloc_local((1,), 'int32')",
+        )
     addresses = (AddressOf(a, a_at, "r"), AddressOf(b, b_at, "r"))
     total = Call("dp4a", (*addresses, Load(c, c_at, span=here())), c.dtype, span=here())
     emit(Store(c, c_at, total))
@@ -203,4 +215,5 @@ def _check_four(which: str, buffer: Buffer) -> None:
             f"dp4a requires four elements along the last dimension of {which}, "
             f"{buffer.name!r} has {last}",
             span=here(),
+            hint="pass four consecutive elements, as in A[i, 4 * k : 4 * k + 4]",
         )

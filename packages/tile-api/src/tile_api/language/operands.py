@@ -83,11 +83,17 @@ def count(value: Any, what: str, *, least: int = 1) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         got = f"a {value.dtype} value" if isinstance(value, Expr) else repr(value)
         raise FrontendTypeError(
-            f"{what} must be an integer known at compile time, got {got}", span=here()
+            f"{what} must be an integer known at compile time, got {got}",
+            span=here(),
+            hint="pass a Python int",
         )
     number = int(value.__index__())
     if number < least:
-        raise FrontendValueError(f"{what} must be at least {least}, got {number}", span=here())
+        raise FrontendValueError(
+            f"{what} must be at least {least}, got {number}",
+            span=here(),
+            hint=f"pass {least} or more",
+        )
     return number
 
 

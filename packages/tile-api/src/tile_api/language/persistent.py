@@ -12,7 +12,7 @@ from tile_api.frontend.loopspec import LoopSpec, SerialLoop, index_bounds
 from tile_api.frontend.values import VarHandle, as_value
 from tile_api.language.allocate import alloc_var
 from tile_api.language.launch import require_launch
-from tile_core.errors import FrontendValueError
+from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.ir import arith
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.interval import Interval
@@ -123,6 +123,18 @@ def Persistent(
     FrontendValueError
         If the domain is empty or `group_size` is not positive.
     """
+    if isinstance(domain, str) or not isinstance(domain, Sequence):
+        raise FrontendTypeError(
+            f"the domain of T.Persistent is a list of extents, got {type(domain).__name__}",
+            span=here(),
+            hint="write T.Persistent([M, N], wave_size, index)",
+        )
+    if isinstance(wave_size, int) and wave_size < 1:
+        raise FrontendValueError(
+            f"the wave_size of T.Persistent must be at least 1, got {wave_size}",
+            span=here(),
+            hint="give the number of blocks that were launched",
+        )
     if not domain or not isinstance(group_size, int) or group_size < 1 or num_stages < 0:
         raise FrontendValueError(
             "T.Persistent needs a domain with at least one extent and a group_size >= 1",

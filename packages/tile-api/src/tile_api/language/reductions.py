@@ -96,7 +96,9 @@ def _reduce(
 def _flag(name: str, what: str, value: Any) -> bool:
     if isinstance(value, Expr) or not isinstance(value, (bool, int)):
         raise FrontendTypeError(
-            f"{what} of {name} must be True or False while compiling, got {value!r}", span=here()
+            f"{what} of {name} must be True or False while compiling, got {value!r}",
+            span=here(),
+            hint="pass True or False",
         )
     return bool(value)
 

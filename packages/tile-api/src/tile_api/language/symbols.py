@@ -54,8 +54,7 @@ def dynamic(names: str, dtype: Any = "int32") -> Any:
             span=here(),
             hint='use "int32" or "int64"',
         )
-    builder = active()
-    span = None if builder is None else builder.span
+    span = here()
     symbols = tuple(_Var(name, element, span=span) for name in _names(names, "T.dynamic"))
     return symbols[0] if len(symbols) == 1 else symbols
 

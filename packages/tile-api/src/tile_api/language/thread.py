@@ -126,7 +126,9 @@ def _shuffle(name: str, value: Any, lane: Any, width: Any) -> Expr:
     size = count(width, "the width of a shuffle")
     if size > 64 or size & (size - 1):
         raise FrontendValueError(
-            f"the width of a shuffle is a power of two up to 64, got {size}", span=here()
+            f"the width of a shuffle is a power of two up to 64, got {size}",
+            span=here(),
+            hint="use 32, or leave it out",
         )
     return call(name, as_value(value), arith.cast(as_value(lane), "int32"), arith.const(size))
 
@@ -151,7 +153,11 @@ def _vote(name: str, args: tuple[Any, ...]) -> Expr:
     if len(args) == 2 and _is_full_mask(args[0]):
         args = (args[1],)
     if not 1 <= len(args) <= 2:
-        raise FrontendValueError(f"T.{name} takes a predicate and a mask", span=here())
+        raise FrontendValueError(
+            f"T.{name} takes a predicate and a mask",
+            span=here(),
+            hint=f"write T.{name}(predicate) or T.{name}(mask, predicate)",
+        )
     return call(name, arith.truth(as_value(args[0])))
 
 

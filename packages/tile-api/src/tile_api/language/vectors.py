@@ -62,11 +62,17 @@ def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> Expr:
     picks = tuple(count(i, "a lane", least=0) for i in indices)
     total = sum(p.dtype.lanes for p in parts)
     if not parts or not picks or max(picks) >= total:
-        raise FrontendValueError(f"T.Shuffle picks lanes {list(picks)} out of {total}", span=here())
+        raise FrontendValueError(
+            f"T.Shuffle picks lanes {list(picks)} out of {total}",
+            span=here(),
+            hint="number the lanes of all vectors from 0",
+        )
     kinds = {str(p.dtype.scalar) for p in parts}
     if len(kinds) > 1:
         raise FrontendTypeError(
-            f"T.Shuffle mixes element types: {', '.join(sorted(kinds))}", span=here()
+            f"T.Shuffle mixes element types: {', '.join(sorted(kinds))}",
+            span=here(),
+            hint="convert the vectors to one type with T.cast",
         )
     return ShuffleNode(parts, picks, span=here())
 
@@ -84,6 +90,7 @@ def extract_lane(vector: Any, lane: Any) -> Expr:
         raise FrontendValueError(
             f"lane {number} of {expr.dtype}, which has lanes 0 to {expr.dtype.lanes - 1}",
             span=here(),
+            hint="lanes are counted from 0",
         )
     return lane_of(expr, number)
 
@@ -119,13 +126,21 @@ def vectorcombine(low: Any, high: Any) -> Expr:
 
 def _need_scalar(expr: Expr, what: str) -> None:
     if expr.dtype.lanes > 1:
-        raise FrontendTypeError(f"{what} needs a scalar, got {expr.dtype}", span=here())
+        raise FrontendTypeError(
+            f"{what} needs a scalar, got {expr.dtype}",
+            span=here(),
+            hint="extract a lane with T.extract_lane(v, i)",
+        )
 
 
 def _packed(name: str, arity: int, compute: Callable[..., Any], meaning: str) -> Callable[..., Any]:
     def function(*values: Any) -> Expr:
         if len(values) != arity:
-            raise FrontendTypeError(f"T.{name} takes {arity} pairs, got {len(values)}", span=here())
+            raise FrontendTypeError(
+                f"T.{name} takes {arity} pairs, got {len(values)}",
+                span=here(),
+                hint="pass vectors of two lanes, such as T.float16x2(a, b)",
+            )
         pairs = [v if is_number(v) else as_value(v) for v in values]
         for pair in pairs:
             if is_number(pair) or pair.dtype.lanes != 2:

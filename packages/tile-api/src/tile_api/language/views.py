@@ -145,6 +145,7 @@ def _filled(base: Buffer, shape: Any) -> tuple[Extent, ...]:
         raise FrontendValueError(
             "-1 may stand for one extent of a shape that is otherwise known at compile time",
             span=here(),
+            hint="give all other extents as Python ints",
         )
     left = math.prod(total) // max(1, math.prod(e for e in part if e is not None))
     return tuple(left if k in rest else as_extent(e, "an extent") for k, e in enumerate(items))

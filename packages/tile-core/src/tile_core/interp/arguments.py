@@ -44,7 +44,8 @@ def bind(kernel: Kernel, args: Sequence[Any], machine: Machine) -> list[Finish]:
     """
     if len(args) != len(kernel.params):
         raise ArgumentCountError(
-            f"{kernel.name} takes {len(kernel.params)} arguments, got {len(args)}"
+            f"{kernel.name} takes {len(kernel.params)} arguments, got {len(args)}",
+            hint="pass one argument per parameter, outputs among them",
         )
     finish: list[Finish] = []
     arrays: dict[Buffer, Array] = {}
@@ -71,11 +72,14 @@ def _scalar(param: Var, arg: Any) -> Array:
         address = arg.ctypes.data if isinstance(arg, np.ndarray) else int(arg)
         return np.array([address], np.uint64)
     if isinstance(arg, np.ndarray) and arg.ndim:
-        raise ArgumentTypeError(f"argument {param.name!r} is a {param.dtype}, got an array")
+        raise ArgumentTypeError(
+            f"argument {param.name!r} is a {param.dtype}, got an array", hint="pass a number"
+        )
     value = arg.item() if isinstance(arg, np.generic) else arg
     if not param.dtype.is_float and not isinstance(value, (int, bool)):
         raise ArgumentTypeError(
-            f"argument {param.name!r} is a {param.dtype}, got {type(arg).__name__}"
+            f"argument {param.name!r} is a {param.dtype}, got {type(arg).__name__}",
+            hint="pass a number of that type",
         )
     return constant(value, param.dtype)
 
@@ -88,15 +92,22 @@ def _array(param: Buffer, arg: Any, finish: list[Finish]) -> Array:
         )
     if arg.ndim != param.rank and not (param.rank == 1 and arg.ndim == 0):
         raise ArgumentShapeError(
-            f"argument {param.name!r} has {param.rank} dimensions, got {arg.ndim}"
+            f"argument {param.name!r} has {param.rank} dimensions, got {arg.ndim}",
+            hint="reshape it",
         )
     if param.dtype.packing == 2:
         return _packed(param, arg, finish)
     wanted = param.dtype.numpy()
     if arg.dtype != wanted and not _interchangeable(param.dtype, arg.dtype):
-        raise ArgumentDtypeError(f"argument {param.name!r} is {param.dtype}, got {arg.dtype}")
+        raise ArgumentDtypeError(
+            f"argument {param.name!r} is {param.dtype}, got {arg.dtype}",
+            hint="convert it with .astype",
+        )
     if any(s % arg.dtype.itemsize or s < 0 for s in arg.strides):
-        raise ArgumentLayoutError(f"argument {param.name!r} has strides {arg.strides} in bytes")
+        raise ArgumentLayoutError(
+            f"argument {param.name!r} has strides {arg.strides} in bytes",
+            hint="pass a contiguous array: numpy.ascontiguousarray(x)",
+        )
     return arg.reshape(1) if arg.ndim < param.rank else arg
 
 
@@ -121,7 +132,10 @@ def _packed(param: Buffer, arg: Array, finish: list[Finish]) -> Array:
             hint="pass the packed bytes as an int8 or uint8 array",
         )
     if arg.shape[-1] % 2:
-        raise ArgumentShapeError(f"argument {param.name!r} has an odd last dimension")
+        raise ArgumentShapeError(
+            f"argument {param.name!r} has an odd last dimension",
+            hint="two elements share a byte: pad it by one",
+        )
     nibbles = np.ascontiguousarray(arg).view(np.uint8) & 15
     packed = nibbles[..., 0::2] | (nibbles[..., 1::2] << 4)
 
@@ -164,7 +178,8 @@ def _check_geometry(buffer: Buffer, array: Array, lanes: Lanes) -> None:
         wanted = _expected(declared, lanes)
         if wanted is not None and wanted != actual:
             raise ArgumentShapeError(
-                f"dimension {axis} of argument {buffer.name!r} is {wanted}, got {actual}"
+                f"dimension {axis} of argument {buffer.name!r} is {wanted}, got {actual}",
+                hint="pass an array of that shape",
             )
     wanted_strides = buffer.strides
     contiguous = 1

@@ -91,7 +91,11 @@ def _nonzero(op: BinaryOp, b: Array, mask: Array | None, span: Span | None) -> A
     if not zero.any():
         return b
     if _active(zero, mask).any():
-        raise UndefinedOperation(f"{op.value!r} divides an integer by zero", span=span)
+        raise UndefinedOperation(
+            f"{op.value!r} divides an integer by zero",
+            span=span,
+            hint="guard it: T.if_then_else(d != 0, n // d, 0) evaluates one side only",
+        )
     return np.where(zero, np.ones_like(b), b)
 
 
@@ -108,6 +112,7 @@ def _shift_count(
             f"{op.value!r} shifts {dtype} by {reported.flat[0]}, which is not in "
             f"0..{dtype.bits - 1}",
             span=span,
+            hint="mask the amount: x << (n & 31)",
         )
     return np.where(bad, np.zeros_like(b), b)
 

@@ -69,7 +69,9 @@ class Generator:
         state = self.lanes.random
         if not state:
             raise UndefinedOperation(
-                "a random number is drawn before T.rng_init", span=self.lanes.span
+                "a random number is drawn before T.rng_init",
+                span=self.lanes.span,
+                hint="call T.rng_init(seed) first, in every thread that draws",
             )
         drawn, sequence, seed = state["drawn"], state["sequence"], state["seed"]
         quarter = (drawn // 4).astype(np.uint64)

@@ -198,7 +198,11 @@ def _enter_round(lanes: Lanes, loop: Loop, entry: Array | None, goes_on: Array) 
 def _for(stmt: For, lanes: Lanes) -> Steps:
     step = evaluate(stmt.step, lanes)
     if (step == 0).any():
-        raise UndefinedOperation("a loop's step is zero", span=stmt.span or lanes.span)
+        raise UndefinedOperation(
+            "a loop's step is zero",
+            span=stmt.span or lanes.span,
+            hint="make sure that the step cannot be zero, with T.assume",
+        )
     start, stop = evaluate(stmt.start, lanes), evaluate(stmt.stop, lanes)
     yield from _counted(stmt, start, stop, step, lanes)
 

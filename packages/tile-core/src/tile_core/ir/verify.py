@@ -155,7 +155,11 @@ class _Verifier:
                 for bound in (stmt.start, stmt.stop, stmt.step):
                     self.expr(bound, stmt.span)
                 if static_value(stmt.step) == 0:
-                    raise FrontendValueError("a loop's step must not be zero", span=stmt.span)
+                    raise FrontendValueError(
+                        "a loop's step must not be zero",
+                        span=stmt.span,
+                        hint="use a positive or negative step",
+                    )
             case Pipelined():
                 variables = (stmt.var,)
                 for bound in (stmt.start, stmt.stop):
@@ -227,6 +231,7 @@ class _Verifier:
                 f"a region of {region.buffer.name!r} needs {region.buffer.rank} dimensions, "
                 f"got {len(region.starts)}",
                 span=span,
+                hint="give one index or slice per dimension",
             )
         self.check_static_box(region, span)
 
@@ -264,10 +269,15 @@ class _Verifier:
                 f"{buffer.name!r} has {buffer.rank} dimensions, indexed with {len(indices)}",
                 span=span,
                 notes=(Note("declared here", buffer.span),),
+                hint="give one index per dimension",
             )
         for axis, (index, size) in enumerate(zip(indices, buffer.shape, strict=True)):
             if not (index.dtype.is_int or index.dtype.is_bool):
-                raise IndexMismatch(f"an index must be an integer, got {index.dtype}", span=span)
+                raise IndexMismatch(
+                    f"an index must be an integer, got {index.dtype}",
+                    span=span,
+                    hint="convert it with T.cast(x, 'int32')",
+                )
             i, s = static_value(index), static_value(size)
             constant = isinstance(index, Const) and not buffer.scope.is_global
             if constant and i is not None and s is not None and not 0 <= i < s:
@@ -275,6 +285,7 @@ class _Verifier:
                     f"index {i} leaves dimension {axis} of {buffer.name!r}, which has {s} elements",
                     span=span,
                     notes=(Note("declared here", buffer.span),),
+                    hint="stay inside the buffer: only global tensors are guarded",
                 )
 
     def expr(self, expr: Expr, span: Span | None) -> None:

@@ -44,4 +44,8 @@ def _check(expr: Expr, span: Span | None) -> None:
                 )
         case Call(function=function) if not function.startswith("extern:"):
             if function not in INTRINSICS:
-                raise FrontendTypeError(f"there is no intrinsic {function!r}", span=span)
+                raise FrontendTypeError(
+                    f"there is no intrinsic {function!r}",
+                    span=span,
+                    hint="call a C function with T.call_extern, or use a function of T",
+                )

@@ -51,5 +51,7 @@ class CopyWait(TileOperator):
         """Check that the number of groups is not negative."""
         if self.pending < 0:
             raise FrontendValueError(
-                f"cannot wait until {self.pending} groups are in flight", span=self.span
+                f"cannot wait until {self.pending} groups are in flight",
+                span=self.span,
+                hint="pass 0 or more",
             )

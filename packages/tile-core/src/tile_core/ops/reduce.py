@@ -138,6 +138,7 @@ class Reduce(TileOperator):
                 f"T.reduce_{self.kind.value} works on integers and bools, got "
                 f"{self.src.buffer.dtype} to {self.dst.buffer.dtype}",
                 span=self.span,
+                hint="reduce the bits: view the tile as integers with T.view(tile, dtype='int32')",
             )
 
 
@@ -175,7 +176,9 @@ class Scan(TileOperator):
         name = {"sum": "cumsum", "max": "cummax"}[self.kind.value]
         if not 0 <= self.dim < len(self.src.extents):
             raise FrontendValueError(
-                f"T.{name}: dim {self.dim} is outside {describe(self.src)}", span=self.span
+                f"T.{name}: dim {self.dim} is outside {describe(self.src)}",
+                span=self.span,
+                hint=f"use a dim between {-len(self.src.extents)} and {len(self.src.extents) - 1}",
             )
         if not _equal(self.dst.extents, list(self.src.extents)):
             raise ShapeMismatch(
@@ -255,4 +258,5 @@ class ReducerFinalize(TileOperator):
                 f"T.finalize_reducer of {self.reducer.name}{list(self.reducer.shape)} does not "
                 f"give {describe(self.dst)}",
                 span=self.span,
+                hint="give the destination the shape of the reducer",
             )

@@ -57,8 +57,13 @@ def select(op: TileOperator, target: Target, rules: Sequence[Rule[Any]]) -> Rule
             f"no rule lowers {op.mnemonic!r} on {target}",
             span=op.span,
             notes=tuple(Note(f"{rule.name}: {why}") for rule, why in verdicts),
+            hint="change the operands as the notes ask, or compile for another target",
         )
     tied = [r.name for r in accepted if r.priority == accepted[0].priority]
     if len(tied) > 1:
-        raise AmbiguousRule(f"{' and '.join(tied)} both claim {op.mnemonic!r}", span=op.span)
+        raise AmbiguousRule(
+            f"{' and '.join(tied)} both claim {op.mnemonic!r}",
+            span=op.span,
+            hint="give one of the rules a higher priority",
+        )
     return accepted[0]

@@ -136,12 +136,20 @@ class _Splitter:
                 if isinstance(scalar, Select):
                     return scalar
                 return replace(scalar, dtype=expr.dtype.scalar)
-        raise UnsupportedOnTarget("a vector is used in a way that scalars cannot", span=expr.span)
+        raise UnsupportedOnTarget(
+            "a vector is used in a way that scalars cannot",
+            span=expr.span,
+            hint="write a loop over the elements",
+        )
 
     def cut(self, bits: int, value: Expr, k: int, expr: Bitcast) -> Expr:
         """Return `bits` bits of a wider integer as a lane."""
         if value.dtype.lanes > 1 or bits >= value.dtype.bits:
-            raise UnsupportedOnTarget("these vectors cannot be reinterpreted", span=expr.span)
+            raise UnsupportedOnTarget(
+                "these vectors cannot be reinterpreted",
+                span=expr.span,
+                hint="write a loop over the elements",
+            )
         whole = Bitcast(dtype_of(f"uint{value.dtype.bits}"), value)
         shifted = binary(BinaryOp.SHR, whole, const(k * bits, whole.dtype))
         return Bitcast(expr.dtype.scalar, cast(shifted, f"uint{bits}"))

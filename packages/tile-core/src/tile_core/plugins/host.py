@@ -64,7 +64,10 @@ class PluginHost:
                 continue
             try:
                 if name in seen:
-                    raise PluginConflict(f"{seen[name]} and {entry.value} are both called {name!r}")
+                    raise PluginConflict(
+                        f"{seen[name]} and {entry.value} are both called {name!r}",
+                        hint="uninstall one of them",
+                    )
                 seen[name] = entry.value
                 self.add(name, entry.load())
             except Exception as error:  # one sick plugin must not take the others down
@@ -89,7 +92,10 @@ class PluginHost:
         except (pluggy.PluginValidationError, ValueError) as error:
             if self.manager.has_plugin(name):
                 self.manager.unregister(name=name)
-            raise PluginError(f"plugin {name!r} does not fit the hooks: {error}") from error
+            raise PluginError(
+                f"plugin {name!r} does not fit the hooks: {error}",
+                hint="update the plugin, or disable it: TILE_DISABLE_PLUGINS=name",
+            ) from error
         self._backends = None
         self._rules.clear()
         self._insertions.clear()
@@ -318,7 +324,10 @@ def installed_plugins() -> PluginHost:
 
 def _check_backend(backend: object) -> None:
     if not isinstance(backend, Backend):
-        raise PluginError(f"tile_backends gave {backend!r}, which is not a Backend")
+        raise PluginError(
+            f"tile_backends gave {backend!r}, which is not a Backend",
+            hint="return tile_core.plugins.backend.Backend objects from the hook",
+        )
     if backend.api_version != API_VERSION:
         raise PluginError(
             f"backend {backend.name!r} was written for plugin API {backend.api_version}; "
@@ -331,7 +340,10 @@ def _unique(items: tuple[Named, ...], what: str) -> tuple[Named, ...]:
     seen: set[str] = set()
     for item in items:
         if item.name in seen:
-            raise PluginConflict(f"two {what} are called {item.name!r}")
+            raise PluginConflict(
+                f"two {what} are called {item.name!r}",
+                hint="uninstall one of the plugins, or disable it: TILE_DISABLE_PLUGINS=name",
+            )
         seen.add(item.name)
     return items
 

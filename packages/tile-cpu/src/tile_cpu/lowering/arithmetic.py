@@ -89,7 +89,9 @@ def _on_bools(op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:
         case BinaryOp.LE | BinaryOp.GE:
             low, high = (a, b) if op is BinaryOp.LE else (b, a)
             return tirx.Or(tirx.Not(low), high)
-    raise UnsupportedOnTarget(f"{op.value!r} of two truth values has no meaning")
+    raise UnsupportedOnTarget(
+        f"{op.value!r} of two truth values has no meaning", hint="convert them: T.cast(x, 'int32')"
+    )
 
 
 def _on_floats(ctx: Context, op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:

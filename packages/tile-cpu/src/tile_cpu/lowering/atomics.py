@@ -89,7 +89,9 @@ def _indivisible(
 ) -> PrimExpr:
     dtype = target.buffer.dtype
     if dtype.bits < 8 or dtype.is_narrow_float or dtype.is_bool:
-        raise UnsupportedOnTarget(f"there is no atomic access to {dtype}", span=call.span)
+        raise UnsupportedOnTarget(
+            f"there is no atomic access to {dtype}", span=call.span, hint="use a 32- or 64-bit type"
+        )
     order = _ORDERS[_text(call.args[-1])]
     memory = memory_type(dtype)
     half = dtype.base == "float16"  # travels as its bits

@@ -49,7 +49,9 @@ def _pure(ctx: Context, call: Call, args: list[PrimExpr]) -> PrimExpr:
 
     if call.function not in FUNCTIONS:
         raise UnsupportedOnTarget(
-            f"T.{call.function} is an instruction that {ctx.target} does not have", span=call.span
+            f"T.{call.function} is an instruction that {ctx.target} does not have",
+            span=call.span,
+            hint="use the portable operators, or compile for a GPU",
         )
     result = emit_math(ctx.temporaries, call.function, *args, lanes=lanes_of(args[0]))
     wanted = with_lanes(value_type(call.dtype), lanes_of(result))

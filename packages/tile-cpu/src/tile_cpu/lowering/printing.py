@@ -21,7 +21,11 @@ def emit_printf(ctx: Context, call: Call) -> PrimExpr:
     """Return the call that prints; its text appears on the process's standard output."""
     text = call.args[0]
     if not isinstance(text, StringConst):
-        raise UnsupportedOnTarget("printf needs a constant format", span=call.span)
+        raise UnsupportedOnTarget(
+            "printf needs a constant format",
+            span=call.span,
+            hint="write the format as a string in the kernel",
+        )
     ctx.prints = True
     args = [_promoted(ctx.value(a)) for a in call.args[1:]]
     kinds = [_LLVM.get(scalar_name(a), "ptr") for a in args]
