@@ -202,3 +202,21 @@ def test_a_named_index_is_as_good_as_the_index(columns: int) -> None:
     kernel(a, c)
     np.testing.assert_array_equal(c, a * 2 + np.pad(a, ((0, 0), (0, 1)))[:, 1:])
     assert "float32x8" in kernel.ir("lowered")
+
+
+def test_what_a_name_in_the_loop_stands_for_is_not_known_before_the_loop() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((5, 4, 8), "float32"), C: T.Tensor((5, 32), "float32")):
+        with T.Kernel(5) as bx:
+            for i, j in T.Parallel(4, 8):
+                m = bx * 8 + i
+                C[bx, i * 8 + j] = A[m // 4, m * m % 4 - 1, j]
+
+    a = np.random.default_rng(0).integers(-9, 10, (5, 4, 8)).astype("float32")
+    c = np.full((5, 32), 77, "float32")
+    tile.compile(main, target="cpu")(a, c)
+    m = np.arange(5)[:, None] * 8 + np.arange(4)
+    row = m * m % 4 - 1
+    inside = (m // 4 < 5) & (row >= 0)
+    wanted = np.where(inside[..., None], a[np.minimum(m // 4, 4), row], 0)
+    np.testing.assert_array_equal(c, wanted.reshape(5, 32))

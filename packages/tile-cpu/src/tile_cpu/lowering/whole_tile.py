@@ -62,7 +62,7 @@ def whole_tile(ctx: Context, loop: Parallel) -> Whole:
 
 
 def _accesses(stmt: Node, env: Env, inner: list[Var]) -> Iterator[tuple[Load | Store, Env]]:
-    """Yield global accesses with what is known there; inner loop indices join `inner`."""
+    """Yield global accesses with what is known there; names bound inside join `inner`."""
     known = env
     match stmt:
         case For(var=var, start=start, stop=stop):
@@ -73,6 +73,7 @@ def _accesses(stmt: Node, env: Env, inner: list[Var]) -> Iterator[tuple[Load | S
     for child in stmt.children():
         yield from _accesses(child, known, inner)
         if isinstance(child, Let):
+            inner.append(child.var)
             known = known.with_let(child.var, child.value)
 
 
@@ -98,13 +99,13 @@ def _conditions(node: Load | Store, env: Env, inner: list[Var]) -> dict[object, 
 
 
 def _lowest(value: Linear, env: Env, inner: list[Var]) -> Linear | None:
-    """Return the smallest value over all inner indices, in terms of what is outside."""
+    """Return the smallest value over all inner names, in terms of what is outside."""
     for var in reversed(inner):
         factor = value.terms.get(var)
         if factor is None:
             continue
-        bound = env.bounds_of[var]
-        end = bound.low if factor > 0 else bound.high
+        bound = env.bounds_of.get(var)
+        end = None if bound is None else bound.low if factor > 0 else bound.high
         if end is None:
             return None
         value = value.replaced(var, end)
