@@ -17,7 +17,8 @@ def double(A: T.Tensor((16,), "float32"), B: T.Tensor((16,), "float32")):
 """
 EXPECTED = """\
 [TL6002] double(A) takes 1 argument, got 2
-note: B is returned, not passed"""
+note: B is returned, not passed
+hint: pass the arguments in the order of the parameters"""
 EAGER = """\
 [TL6002] double(A, scale=2): missing a required argument: 'A'
 hint: pass every parameter that has no default, by position or by name"""

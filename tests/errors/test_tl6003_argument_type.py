@@ -29,7 +29,8 @@ note: the parameter is declared here
  --> program.py:2:42
   |
 2 | def scale(A: T.Tensor((16,), "float32"), n: T.int32):
-  |                                          ^^^^^^^^^^"""
+  |                                          ^^^^^^^^^^
+hint: convert it: int(x), float(x) or bool(x)"""
 
 
 def test_messages(program):

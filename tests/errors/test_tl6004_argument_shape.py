@@ -24,14 +24,16 @@ note: the parameter is declared here
   |
 5 |         B: T.Tensor((n,), "float32")):
   |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-note: n is 3 because of A.shape[0]"""
+note: n is 3 because of A.shape[0]
+hint: pass a tensor of that extent; T.dynamic declares dimensions of any extent"""
 RANK = """\
 [TL6004] add.A.ndim: expected 2 [n, 4], got 1 [3]
 note: the parameter is declared here
  --> program.py:4:9
   |
 4 | def add(A: T.Tensor((n, 4), "float32"),
-  |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"""
+  |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+hint: reshape it to 2 dimensions"""
 
 
 def test_messages(program):

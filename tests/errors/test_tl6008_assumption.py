@@ -24,14 +24,16 @@ EXPECTED = """\
   |
 5 |     T.assume(n % 64 == 0)
   |     ^^^^^^^^^^^^^^^^^^^^^
-note: n is 100"""
+note: n is 100
+hint: pass arguments for which it holds"""
 DIVISION = """\
 [TL6001] the condition cannot be computed: integer modulo by zero
  --> program.py:5:5
   |
 5 |     T.assume(8 % n == 0)
   |     ^^^^^^^^^^^^^^^^^^^^
-note: n is 0"""
+note: n is 0
+hint: pass arguments for which it is defined"""
 
 
 def test_message(program):

@@ -180,7 +180,9 @@ class Signature:
                 )
             if size < 0:
                 raise ArgumentShapeError(
-                    f"{self.name(param)}.shape[{axis}]: {size} is negative", notes=declared(param)
+                    f"{self.name(param)}.shape[{axis}]: {size} is negative",
+                    notes=declared(param),
+                    hint="check the sizes that this extent is computed from",
                 )
             shape.append(size)
         return tuple(shape)
@@ -191,7 +193,9 @@ class Signature:
         notes = (Note(f"{', '.join(returned)} is returned, not passed"),) if returned else ()
         takes = f"{len(self.inputs)} argument{'' if len(self.inputs) == 1 else 's'}"
         return ArgumentCountError(
-            f"{self.kernel.name}({names}) takes {takes}, got {got}", notes=notes
+            f"{self.kernel.name}({names}) takes {takes}, got {got}",
+            notes=notes,
+            hint="pass the arguments in the order of the parameters",
         )
 
     def _tensor(self, position: int, arg: Any) -> TensorView:
@@ -214,6 +218,7 @@ class Signature:
             raise ArgumentLayoutError(
                 f"{self.name(param)}: the tensor is not plain memory: {view.problem}",
                 notes=declared(param),
+                hint="pass a plain dense tensor, or an array of plain numbers",
             )
         if position in self.written and not view.writeable:
             raise ArgumentLayoutError(
@@ -247,7 +252,11 @@ class Signature:
                     hint="all tensors of a call must be on one device",
                 )
         if view.address == 0 and all(view.shape):
-            raise ArgumentLayoutError(f"{name}.data: the address is null", notes=declared(param))
+            raise ArgumentLayoutError(
+                f"{name}.data: the address is null",
+                notes=declared(param),
+                hint="pass a tensor that has memory",
+            )
         size = max(1, param.dtype.bits // 8)
         if view.address % size:
             raise ArgumentLayoutError(

@@ -158,6 +158,7 @@ class EagerFunction:
             raise ArgumentLayoutError(
                 f"{name}: the tensor is not plain memory: {view.problem}",
                 notes=declared(param),
+                hint="pass a plain dense tensor, or an array of plain numbers",
             )
         check_rank(name, param, view)
         return (logical_strides if is_stride else logical_shape)(param, view)[dim]

@@ -58,6 +58,7 @@ def check_rank(name: str, param: Buffer, view: TensorView) -> None:
             f"{name}.ndim: expected {param.rank} {spelt(param.shape)}, got {len(view.shape)} "
             f"{spelt(view.shape)}",
             notes=declared(param),
+            hint=f"reshape it to {param.rank} dimension{'s' * (param.rank != 1)}",
         )
 
 
@@ -147,6 +148,7 @@ def check_shape(name: str, tensor: Bound, values: Mapping[Var, Any], owners: lis
         raise ArgumentShapeError(
             f"{name}.shape[{param.rank - 1}]: {view.shape[-1]} is odd; two elements share a byte",
             notes=declared(param),
+            hint="pad the last dimension by one element",
         )
     for axis, (extent, got) in enumerate(zip(param.shape, logical_shape(param, view), strict=True)):
         want = value_of(extent, values)
@@ -156,6 +158,7 @@ def check_shape(name: str, tensor: Bound, values: Mapping[Var, Any], owners: lis
         raise ArgumentShapeError(
             f"{name}.shape[{axis}]: expected {_equation(extent, want)}, got {got}",
             notes=(*declared(param), *_origins(extent, values, owners, tensor)),
+            hint="pass a tensor of that extent; T.dynamic declares dimensions of any extent",
         )
 
 

@@ -128,7 +128,10 @@ class JITKernelFactory:
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentCountError(f"{self.func.__name__}{self.signature}: {error}") from None
+            raise ArgumentCountError(
+                f"{self.func.__name__}{self.signature}: {error}",
+                hint="pass every parameter that has no default, by position or by name",
+            ) from None
         bound.apply_defaults()
         return (frozen(bound.arguments), environment_of_code())
 

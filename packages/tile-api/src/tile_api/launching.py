@@ -228,6 +228,7 @@ def check_condition(check: Check, values: Mapping[Var, Any]) -> None:
             f"{what}: {check.message or told} (does not hold for these arguments)",
             span=check.span,
             notes=_known(check.cond, values),
+            hint="pass arguments for which it holds",
         )
 
 
@@ -236,7 +237,10 @@ def _evaluated(root: Expr, values: Mapping[Var, Any], stmt: Node, what: str) -> 
         return evaluate(root, values)
     except ArithmeticError as error:
         raise LaunchError(
-            f"{what} cannot be computed: {error}", span=stmt.span, notes=_known(root, values)
+            f"{what} cannot be computed: {error}",
+            span=stmt.span,
+            notes=_known(root, values),
+            hint="pass arguments for which it is defined",
         ) from None
 
 

@@ -46,6 +46,7 @@ def scalar_value(name: str, param: Var, arg: Any) -> Any:
     raise ArgumentTypeError(
         f"{name}: expected {_KINDS[kind]} ({param.dtype}), got {type(arg).__name__}",
         notes=declared(param),
+        hint="convert it: int(x), float(x) or bool(x)",
     )
 
 
@@ -58,7 +59,9 @@ def _float(name: str, param: Var, arg: Any) -> float:
         return float(arg)
     except OverflowError:
         raise ArgumentTypeError(
-            f"{name}: the integer does not fit {param.dtype}", notes=declared(param)
+            f"{name}: the integer does not fit {param.dtype}",
+            notes=declared(param),
+            hint="pass a smaller number",
         ) from None
 
 
@@ -66,7 +69,9 @@ def _integer(name: str, param: Var, value: int) -> int:
     low, high = integer_bounds(param.dtype)
     if not low <= value <= high:
         raise ArgumentTypeError(
-            f"{name}: {value} does not fit {param.dtype} ({low}..{high})", notes=declared(param)
+            f"{name}: {value} does not fit {param.dtype} ({low}..{high})",
+            notes=declared(param),
+            hint="pass a number in that range, or declare the parameter with a wider type",
         )
     return value
 
@@ -82,4 +87,5 @@ def _address(name: str, param: Var, arg: Any) -> int:
     raise ArgumentTypeError(
         f"{name}: expected an address (int) or a tensor, got {type(arg).__name__}",
         notes=declared(param),
+        hint="pass x.data_ptr(), or the tensor itself",
     )
