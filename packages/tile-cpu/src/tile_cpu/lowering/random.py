@@ -1,4 +1,4 @@
-"""Per-thread random numbers."""
+"""Random numbers that no generator can give."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tile_cpu.lowering.context import Context
 
 
 def emit_random(ctx: Context, call: Call) -> PrimExpr:
-    """Refuse: the CPU backend has no per-thread generator."""
+    """Refuse: draws of a started generator are arithmetic by now."""
     raise UnsupportedOnTarget(
-        f"T.{call.function} needs a random generator per thread, which the CPU target lacks",
+        f"T.{call.function} has no generator to draw from",
         span=call.span,
-        hint="pass a tensor of random numbers to the kernel",
+        hint="call T.rng_init(seed) before, inside the same T.Kernel",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tile_core.ir.stmt import Kernel
+from tile_core.passes.draw_random import draw_random
 from tile_core.passes.insertion import Insertion
 from tile_core.passes.refuse_gpu_only import refuse_gpu_only
 from tile_core.passes.serialise_threads import serialise_threads
@@ -24,6 +25,10 @@ def _split(kernel: Kernel, target: Target) -> Kernel:
     return split_vectors(kernel)
 
 
+def _draw(kernel: Kernel, target: Target) -> Kernel:
+    return draw_random(kernel)
+
+
 def _serialise(kernel: Kernel, target: Target) -> Kernel:
     return serialise_threads(kernel)
 
@@ -31,6 +36,7 @@ def _serialise(kernel: Kernel, target: Target) -> Kernel:
 _IN_ORDER: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
     ("refuse_gpu_only", refuse_gpu_only),
     ("split_vectors", _split),
+    ("draw_random", _draw),
     ("serialise_threads", _serialise),
     ("widen_gemm_factors", widen_gemm_factors),
     ("fuse_gemm_loops", fuse_gemm_loops),
