@@ -58,7 +58,9 @@ def flash_attention(batch, tokens, heads, dim, causal, block_M=64, block_N=64, n
                     query, key = bx * block_M + i, k * block_N + j
                     visible = key < tokens and (query >= key if causal else True)
                     scores[i, j] = T.if_then_else(visible, 0, -T.infinity(accum_dtype))
-                T.gemm(Q_shared, K_shared, scores, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+                T.gemm(
+                    Q_shared, K_shared, scores, transpose_B=True, policy=T.GemmWarpPolicy.FullRow
+                )
                 T.copy(row_max, row_max_before)
                 T.reduce_max(scores, row_max, dim=1, clear=False)
                 for i in T.Parallel(block_M):

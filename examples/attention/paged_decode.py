@@ -51,7 +51,9 @@ def paged_decode(batch, heads, dim, page_size, pages_per_sequence, block_H=16):
                 T.gemm(Q_shared, K_shared, scores, transpose_B=True, clear_accum=True)
                 for i, j in T.Parallel(block_H, page_size):
                     scores[i, j] = T.if_then_else(
-                        p * page_size + j < lengths[by], scores[i, j] * scale, -T.infinity("float32")
+                        p * page_size + j < lengths[by],
+                        scores[i, j] * scale,
+                        -T.infinity("float32"),
                     )
                 T.copy(row_max, row_max_before)
                 T.reduce_max(scores, row_max, dim=1, clear=False)

@@ -5,6 +5,7 @@ begins. Blocks beyond the end of their sequence have nothing to do.
 """
 
 import math
+from itertools import pairwise
 
 import torch
 
@@ -85,7 +86,7 @@ def check(lengths, heads, dim):
     q, k, v = (torch.randn(sum(lengths), heads, dim).half() for _ in range(3))
     starts = torch.tensor([0, *lengths]).cumsum(0).int()
     o = attention_varlen(len(lengths), max(lengths), heads, dim)(q, k, v, starts)
-    for first, last in zip(starts[:-1], starts[1:], strict=True):
+    for first, last in pairwise(starts):
         one = [x[first:last].float().transpose(0, 1)[None] for x in (q, k, v)]
         expected = torch.nn.functional.scaled_dot_product_attention(*one, is_causal=True)
         found = o[first:last].float().transpose(0, 1)[None]

@@ -24,9 +24,11 @@ def causal_conv1d(batch, dim, tokens, width, block_D=8, block_T=64):
         bias: T.Tensor((dim,), "float32"),
         Y: T.Tensor(shape, "float32"),
     ):
-        with T.Kernel(
-            T.ceildiv(tokens, block_T), T.ceildiv(dim, block_D), batch, threads=128
-        ) as (bx, by, bz):
+        with T.Kernel(T.ceildiv(tokens, block_T), T.ceildiv(dim, block_D), batch, threads=128) as (
+            bx,
+            by,
+            bz,
+        ):
             window = T.alloc_shared((block_D, block_T + width - 1), "float32")
             acc = T.alloc_fragment((block_D, block_T), "float32")
             for i, j in T.Parallel(block_D, block_T + width - 1):

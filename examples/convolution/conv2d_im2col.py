@@ -9,7 +9,11 @@ import torch
 import tile_api as tilelang
 import tile_api.language as T
 
-SIZES = [(1, 8, 8, 16, 16, 3, 1, 1, 1), (2, 9, 7, 32, 24, 3, 2, 1, 1), (1, 12, 12, 16, 40, 3, 1, 2, 2)]
+SIZES = [
+    (1, 8, 8, 16, 16, 3, 1, 1, 1),
+    (2, 9, 7, 32, 24, 3, 2, 1, 1),
+    (1, 12, 12, 16, 40, 3, 1, 2, 2),
+]
 
 
 @tilelang.jit(out_idx=[-1])

@@ -23,9 +23,11 @@ def depthwise(N, C, H, W, block=8):
         filters: T.Tensor((C, 3, 3), "float32"),
         Y: T.Tensor(shape, "float32"),
     ):
-        with T.Kernel(
-            T.ceildiv(W, block), T.ceildiv(H, block), N * C, threads=block * block
-        ) as (bx, by, bz):
+        with T.Kernel(T.ceildiv(W, block), T.ceildiv(H, block), N * C, threads=block * block) as (
+            bx,
+            by,
+            bz,
+        ):
             n, c = bz // C, bz % C
             tile = T.alloc_shared((block + 2, block + 2), "float32")
             acc = T.alloc_fragment((block, block), "float32")
@@ -54,7 +56,9 @@ def max_pool(N, C, H, W, block=16):
             T.fill(best, -T.infinity("float32"))
             for di, dj in T.grid(3, 3):
                 for j in T.Parallel(block):
-                    best[j] = T.max(best[j], X[n, c, oh * 2 + di - 1, (bx * block + j) * 2 + dj - 1])
+                    best[j] = T.max(
+                        best[j], X[n, c, oh * 2 + di - 1, (bx * block + j) * 2 + dj - 1]
+                    )
             T.copy(best, Y[n, c, oh, bx * block : (bx + 1) * block])
 
     return main

@@ -33,9 +33,11 @@ def batched_matmul(activation, batch, M, N, K, block_M=64, block_N=64, block_K=3
         bias: T.Tensor((N,), "float32"),
         C: T.Tensor((batch, M, N), "float32"),
     ):
-        with T.Kernel(
-            T.ceildiv(N, block_N), T.ceildiv(M, block_M), batch, threads=128
-        ) as (bx, by, bz):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), batch, threads=128) as (
+            bx,
+            by,
+            bz,
+        ):
             A_shared = T.alloc_shared((block_M, block_K), "float32")
             B_shared = T.alloc_shared((block_K, block_N), "float32")
             bias_local = T.alloc_fragment((block_N,), "float32")

@@ -16,7 +16,9 @@ def gemv_tiles(N, K, block_N=64, block_K=64):
     """Multiply tiles of A by a strip of x, then add up each row."""
 
     @T.prim_func
-    def main(A: T.Tensor((N, K), "float16"), x: T.Tensor((K,), "float16"), y: T.Tensor((N,), "float32")):
+    def main(
+        A: T.Tensor((N, K), "float16"), x: T.Tensor((K,), "float16"), y: T.Tensor((N,), "float32")
+    ):
         with T.Kernel(T.ceildiv(N, block_N), threads=128) as bn:
             A_shared = T.alloc_shared((block_N, block_K), "float16")
             x_shared = T.alloc_shared((block_K,), "float16")
@@ -27,7 +29,9 @@ def gemv_tiles(N, K, block_N=64, block_K=64):
                 T.copy(A[bn * block_N, k * block_K], A_shared)
                 T.copy(x[k * block_K], x_shared)
                 for i, j in T.Parallel(block_N, block_K):
-                    products[i, j] += A_shared[i, j].astype("float32") * x_shared[j].astype("float32")
+                    products[i, j] += A_shared[i, j].astype("float32") * x_shared[j].astype(
+                        "float32"
+                    )
             T.reduce_sum(products, sums, dim=1)
             T.copy(sums, y[bn * block_N])
 
@@ -39,7 +43,9 @@ def gemv_allreduce(N, K, rows=4, lanes=32, width=8):
     """Give each row to 32 threads, which read vectors and add up with one all-reduce."""
 
     @T.prim_func
-    def main(A: T.Tensor((N, K), "float16"), x: T.Tensor((K,), "float16"), y: T.Tensor((N,), "float32")):
+    def main(
+        A: T.Tensor((N, K), "float16"), x: T.Tensor((K,), "float16"), y: T.Tensor((N,), "float32")
+    ):
         with T.Kernel(T.ceildiv(N, rows), threads=(lanes, rows)) as bn:
             lane = T.get_thread_binding(0)
             row = T.get_thread_binding(1)
@@ -75,7 +81,9 @@ def gemv_shuffles(N, K, rows=4):
     """Give each row to a warp, which adds up by halves with shuffles."""
 
     @T.prim_func
-    def main(A: T.Tensor((N, K), "float16"), x: T.Tensor((K,), "float16"), y: T.Tensor((N,), "float32")):
+    def main(
+        A: T.Tensor((N, K), "float16"), x: T.Tensor((K,), "float16"), y: T.Tensor((N,), "float32")
+    ):
         with T.Kernel(T.ceildiv(N, rows), threads=32 * rows) as bn:
             lane = T.get_lane_idx()
             row = bn * rows + T.get_warp_idx()

@@ -24,9 +24,11 @@ def matmul_split_k(M, N, K, split_k, block_M=64, block_N=64, block_K=32):
         B: T.Tensor((K, N), "float32"),
         C: T.Tensor((M, N), "float32"),
     ):
-        with T.Kernel(
-            T.ceildiv(N, block_N), T.ceildiv(M, block_M), split_k, threads=128
-        ) as (bx, by, bz):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), split_k, threads=128) as (
+            bx,
+            by,
+            bz,
+        ):
             A_shared = T.alloc_shared((block_M, block_K), "float32")
             B_shared = T.alloc_shared((block_K, block_N), "float32")
             C_local = T.alloc_fragment((block_M, block_N), "float32")

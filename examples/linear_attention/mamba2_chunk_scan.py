@@ -15,7 +15,9 @@ SIZES = [(1, 64, 64, 2, 1, 32, 32), (1, 256, 128, 4, 2, 48, 64)]
 
 
 @tilelang.jit(out_idx=[7])
-def chunk_scan(batch, tokens, chunk, heads, groups, headdim, dstate, block_M=64, block_N=32, block_K=32):
+def chunk_scan(
+    batch, tokens, chunk, heads, groups, headdim, dstate, block_M=64, block_N=32, block_K=32
+):
     """Combine what happens within a chunk with what came before it."""
     chunks = tokens // chunk
     dtype, accum_dtype = "float16", "float32"
@@ -33,9 +35,11 @@ def chunk_scan(batch, tokens, chunk, heads, groups, headdim, dstate, block_M=64,
         y: T.Tensor((batch, tokens, heads, headdim), dtype),
     ):
         tiles_n = T.ceildiv(headdim, block_N)
-        with T.Kernel(
-            heads, T.ceildiv(chunk, block_M) * tiles_n, batch * chunks, threads=128
-        ) as (bh, bmn, bbc):
+        with T.Kernel(heads, T.ceildiv(chunk, block_M) * tiles_n, batch * chunks, threads=128) as (
+            bh,
+            bmn,
+            bbc,
+        ):
             acc = T.alloc_fragment((block_M, block_N), accum_dtype)
             cb_shared = T.alloc_shared((block_M, block_K), dtype)
             cb_local = T.alloc_fragment((block_M, block_K), dtype)

@@ -27,9 +27,11 @@ def chunk_state(batch, tokens, chunk, heads, groups, headdim, dstate, block=32, 
         S: T.Tensor((batch, chunks, heads, headdim, dstate), accum_dtype),
     ):
         tiles_n = T.ceildiv(dstate, block)
-        with T.Kernel(
-            heads, T.ceildiv(headdim, block) * tiles_n, batch * chunks, threads=128
-        ) as (bh, bmn, bbc):
+        with T.Kernel(heads, T.ceildiv(headdim, block) * tiles_n, batch * chunks, threads=128) as (
+            bh,
+            bmn,
+            bbc,
+        ):
             x_shared = T.alloc_shared((block_K, block), dtype)
             x_local = T.alloc_fragment((block_K, block), dtype)
             xt_local = T.alloc_fragment((block, block_K), dtype)

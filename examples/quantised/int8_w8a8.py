@@ -60,9 +60,7 @@ def matmul_w8a8(M, N, K, block=64):
                 T.gemm(A_shared, B_shared, sums, transpose_B=True)
             for i, j in T.Parallel(block, block):
                 result[i, j] = (
-                    sums[i, j].astype("float32")
-                    * scale_A[by * block + i]
-                    * scale_B[bx * block + j]
+                    sums[i, j].astype("float32") * scale_A[by * block + i] * scale_B[bx * block + j]
                 )
             T.copy(result, C[by * block, bx * block])
 

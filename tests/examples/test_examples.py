@@ -1,0 +1,59 @@
+"""Every example runs on the CPU as it stands, and means the same to the interpreter."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NAMES = sorted(str(p.relative_to(EXAMPLES).with_suffix("")) for p in EXAMPLES.glob("*/*.py"))
+
+
+def load(name: str) -> ModuleType:
+    """Import an example under a name of its own: some files in different folders share one."""
+    spec = importlib.util.spec_from_file_location(name.replace("/", "_"), EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def no_choice_of_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("TILE_TARGET", "TILELANG_DEFAULT_TARGET", "TILE_INTERPRET"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_on_the_cpu(
+    name: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILE_TARGET", "cpu")
+    load(name).main()
+    assert len(capfd.readouterr().out.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_in_the_interpreter(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILE_INTERPRET", "1")
+    module = load(name)
+    module.check(*module.SIZES[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_written_for_gpus_and_short(name: str) -> None:
+    text = (EXAMPLES / f"{name}.py").read_text()
+    assert "threads=" in text
+    assert not re.search(r"target|\bcpu\b", text, re.IGNORECASE)
+    assert len(text.splitlines()) <= 150
+
+
+def test_there_are_many_and_the_table_lists_them_all() -> None:
+    listed = re.findall(r"\]\(([\w/]+)\.py\)", (EXAMPLES / "README.md").read_text())
+    assert sorted(listed) == sorted([*NAMES, "quickstart"])
+    assert len(NAMES) >= 40
