@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.node import Node
 from tile_core.ir.stmt import Leaf, Stmt
 from tile_core.target import Target
 
@@ -36,6 +37,12 @@ class InferContext(Protocol):
 
     def layout_of(self, buffer: Buffer) -> Layout | None:
         """Return the layout already fixed for the storage of `buffer`, if any."""
+
+    def users_of(self, buffer: Buffer) -> tuple[Node, ...]:
+        """Return what accesses the storage of `buffer`: loads, stores, addresses, operators."""
+
+    def is_viewed(self, buffer: Buffer) -> bool:
+        """Whether the storage of `buffer` is seen in another shape or element type."""
 
     def rule_of(self, op: TileOperator) -> Rule[Any]:
         """Return the one rule chosen for `op`."""

@@ -1,0 +1,73 @@
+"""The layouts of a kernel's tiles, for people to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile_core.errors import FrontendValueError, Span
+from tile_core.ir.buffer import Buffer
+from tile_core.layout import Layout, draw
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Who fixed a layout: an operator, an annotation, or nobody, and where that stands."""
+
+    who: str
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return self.who if self.span is None else f"{self.who}, {self.span.file}:{self.span.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTile:
+    """One tile, how it is stored, and who asked for that."""
+
+    buffer: Buffer
+    layout: Layout
+    reason: Reason
+
+    def __str__(self) -> str:
+        return f"{self.buffer.name}: {self.buffer.dtype}, {self.layout!r}, by {self.reason}"
+
+    def draw(self, max_rows: int = 32, max_columns: int = 32) -> str:
+        """Return a grid of the addresses of the elements; see `tile_core.layout.draw`."""
+        return draw(self.layout, max_rows, max_columns)
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutReport:
+    """The tiles of a kernel in the order of their allocation; ``str`` gives a line for each."""
+
+    tiles: tuple[StoredTile, ...]
+
+    def __iter__(self) -> Iterator[StoredTile]:
+        return iter(self.tiles)
+
+    def __len__(self) -> int:
+        return len(self.tiles)
+
+    def __getitem__(self, name: str) -> StoredTile:
+        """Return the first tile called `name`.
+
+        Raises
+        ------
+        FrontendValueError
+            If there is none.
+        """
+        for tile in self.tiles:
+            if tile.buffer.name == name:
+                return tile
+        names = ", ".join(tile.buffer.name for tile in self.tiles) or "none"
+        raise FrontendValueError(
+            f"no tile is called {name!r}", hint=f"after all passes there are: {names}"
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.tiles))
+
+    def draw(self, max_rows: int = 32, max_columns: int = 32) -> str:
+        """Return each tile's line and below it the grid of its addresses."""
+        return "\n\n".join(f"{tile}\n{tile.draw(max_rows, max_columns)}" for tile in self)
