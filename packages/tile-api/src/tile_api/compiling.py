@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from tile_api.cache import default_cache
+from tile_api.frontend.source import placed
 from tile_api.kernel import CompiledKernel
 from tile_api.lowered import LoweredKernel
 from tile_api.pass_configs import normalise_pass_configs
@@ -70,11 +71,12 @@ def compile(
         Whatever is wrong with the function, the target or the toolchain.
     """
     settings = Settings.from_environment()
-    kernel, spec, options = _request(
-        func, out_idx, execution_backend, target, pass_configs, compile_flags, settings
-    )
     plugins = host or default_host()
-    _, exact = plugins.resolve(spec)
+    with placed():
+        kernel, spec, options = _request(
+            func, out_idx, execution_backend, target, pass_configs, compile_flags, settings
+        )
+        _, exact = plugins.resolve(spec)
     key = _cache_key(kernel, str(exact), options) if host is None and settings.cache else None
     built = None if key is None else default_cache().get(key)
     if isinstance(built, Built):
@@ -113,10 +115,11 @@ def lower(
         Whatever is wrong with the function or the target.
     """
     settings = Settings.from_environment()
-    kernel, spec, options = _request(
-        func, out_idx, None, target, pass_configs, compile_flags, settings
-    )
-    return LoweredKernel(driver.lower(kernel, spec, host or default_host(), options))
+    with placed():
+        kernel, spec, options = _request(
+            func, out_idx, None, target, pass_configs, compile_flags, settings
+        )
+        return LoweredKernel(driver.lower(kernel, spec, host or default_host(), options))
 
 
 def kernel_of(func: Any) -> Kernel:

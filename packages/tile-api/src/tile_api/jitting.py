@@ -10,6 +10,7 @@ from typing import Any
 
 from tile_api.cache import KernelCache
 from tile_api.compiling import compile, par_compile
+from tile_api.frontend.source import calling_span, placed
 from tile_api.frozen import frozen
 from tile_api.kernel import CompiledKernel
 from tile_api.settings import environment_of_code
@@ -101,6 +102,7 @@ class JITKernelFactory:
                 if mode == "eager" and self._options.get("out_idx") is not None:
                     raise OutputError(
                         f"{self.func.__name__} is in eager style, where out_idx has no meaning",
+                        span=calling_span(),
                         hint="declare outputs with T.empty and return them",
                     )
                 self._mode = mode
@@ -119,6 +121,7 @@ class JITKernelFactory:
         if not isinstance(getattr(made, "kernel", made), Kernel):
             raise FrontendTypeError(
                 f"{self.func.__name__} returned {type(made).__name__}, not a @T.prim_func",
+                span=calling_span(),
                 hint="return the @T.prim_func, or declare tensors at the top of the body: "
                 'A: T.Tensor((M, N), "float32")',
             )
@@ -130,10 +133,12 @@ class JITKernelFactory:
         except TypeError as error:
             raise ArgumentCountError(
                 f"{self.func.__name__}{self.signature}: {error}",
+                span=calling_span(),
                 hint="pass every parameter that has no default, by position or by name",
             ) from None
         bound.apply_defaults()
-        return (frozen(bound.arguments), environment_of_code())
+        with placed():
+            return (frozen(bound.arguments), environment_of_code())
 
     def _eager_function(self) -> Any:
         from tile_api.eager import EagerFunction
@@ -204,6 +209,7 @@ def jit(
     if not callable(func):
         raise FrontendTypeError(
             f"tile.jit decorates functions, got {type(func).__name__}",
+            span=calling_span(),
             hint="options are keywords: @tile.jit(out_idx=[-1])",
         )
     return JITKernelFactory(func, options)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tile_api.profiler import Profiler
     from tile_core.driver import Built
     from tile_core.ir.stmt import Kernel
+    from tile_core.passes.layout_report import LayoutReport
 
 STAGES = ("tile", "planned", "lowered", "source")
 """Stages of compilation that `CompiledKernel.ir` shows."""
@@ -129,6 +130,20 @@ class CompiledKernel:
                 f"there is no stage {stage!r}", hint=f"use one of {', '.join(STAGES)}"
             )
         return self._built.text(stage)
+
+    def layouts(self) -> LayoutReport:
+        """Return how each tile is stored in scratch, and who asked for that.
+
+        ``print(kernel.layouts())`` shows a line per tile with the function from coordinates
+        to places and the operator and line it comes from; ``kernel.layouts()["A_shared"].draw()``
+        is a picture.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If the target does not infer layouts.
+        """
+        return self._built.layouts()
 
     def get_kernel_source(self, kernel_only: bool = True) -> str:
         """Return the generated source: LLVM IR on the CPU, C++ on GPUs."""

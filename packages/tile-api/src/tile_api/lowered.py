@@ -9,6 +9,7 @@ from tile_core.ir.node import Node
 
 if TYPE_CHECKING:
     from tile_core.driver import Lowered
+    from tile_core.passes.layout_report import LayoutReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,10 @@ class LoweredKernel:
     def host_source(self) -> str:
         """The text of the program around the kernel: thread-level code."""
         return self.lowered.text("lowered")
+
+    def layouts(self) -> LayoutReport:
+        """Return how each tile is stored in scratch, and who asked for that."""
+        return self.lowered.layouts()
 
     @property
     def device_mod(self) -> Any:

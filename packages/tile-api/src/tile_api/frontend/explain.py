@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from tile_api.frontend import assignments
 from tile_api.frontend.unknown import unknown_name
 from tile_api.frontend.values import BufferValue, VarHandle
 from tile_core.errors import (
@@ -31,7 +32,8 @@ def explained(error: Exception, file: str) -> TileError | None:
     Only what the user's own lines in `file` raised is explained, and not what a `raise`
     statement there says: that is the user's message.
     """
-    last = traceback.extract_tb(error.__traceback__)[-1]
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-2] if len(frames) > 1 and _is_indexing(frames[-1]) else frames[-1]
     line = linecache.getline(last.filename, last.lineno or 0).strip()
     if last.filename != file or line.startswith("raise"):
         return None
@@ -53,6 +55,11 @@ def explained(error: Exception, file: str) -> TileError | None:
             hint = "this is computed by Python while the kernel is traced: change its operands"
             return FrontendValueError(_plain(text), hint=hint)
     return None
+
+
+def _is_indexing(frame: traceback.FrameSummary) -> bool:
+    """Whether the error is that of a Python object that was indexed on the user's behalf."""
+    return frame.filename == assignments.__file__ and frame.name in ("get", "put", "aug_put")
 
 
 def _owner(value: object) -> str:

@@ -7,7 +7,8 @@ import inspect
 import linecache
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,6 +96,16 @@ def calling_span() -> Span | None:
         return None
     indent = len(text) - len(text.lstrip())
     return Span(frame.f_code.co_filename, frame.f_lineno, indent, len(text.rstrip()))
+
+
+@contextmanager
+def placed() -> Iterator[None]:
+    """Give errors without a place the user's line that called us."""
+    try:
+        yield
+    except TileError as error:
+        error.at(calling_span())
+        raise
 
 
 def _is_ours(frame: types.FrameType) -> bool:
