@@ -147,11 +147,12 @@ def test_persistent_tiles_are_each_visited_once():
 
 
 @pytest.mark.parametrize("column_major", [True, False])
-def test_scheduled_tiles_are_each_visited_once(column_major):
+@pytest.mark.parametrize("together", [1, 2])  # 1: the tile after the last has no width
+def test_scheduled_tiles_are_each_visited_once(column_major, together):
     @T.prim_func
     def f(out: T.Tensor((35,), "int32")):
         with T.Kernel(4, threads=1) as bx:
-            tiles = T.PersistentTileScheduler(5, 7, swizzle_size=2, column_major=column_major)
+            tiles = T.PersistentTileScheduler(5, 7, None, together, column_major)
             tiles.init(bx)
             while tiles.valid():
                 out[tiles.m_idx * 7 + tiles.n_idx] = tiles.linear_idx

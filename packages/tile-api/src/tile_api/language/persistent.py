@@ -226,7 +226,8 @@ class PersistentTileScheduler(BaseTileScheduler):
             minor, major = major, minor
         start = tile // (minor * self.swizzle_size) * self.swizzle_size
         inside = tile % (minor * self.swizzle_size)
-        width = arith.minimum(major - start, self.swizzle_size)
+        # Beyond the last tile nothing is left, and must not be divided by.
+        width = arith.maximum(arith.minimum(major - start, self.swizzle_size), 1)
         across, along = start + inside % width, inside // width
         return (along, across) if self.column_major else (across, along)
 
