@@ -88,10 +88,22 @@ def test_transposed_operands(trans: tuple[bool, bool], dynamic: bool) -> None:
     check(Case(33, 77, 97, trans_a=trans[0], trans_b=trans[1], dynamic=dynamic))
 
 
-@pytest.mark.parametrize("m", [1, 2, 3, 4, 7, 12, 16])
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 5, 7, 12, 16])
 @pytest.mark.parametrize("trans_b", [False, True], ids=["nn", "nt"])
 def test_few_rows(m: int, trans_b: bool) -> None:
     check(Case(m, 101, 70, block=(m, 64), trans_b=trans_b))
+
+
+@pytest.mark.parametrize("block", [(3, 64), (16, 32)])
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_dot_products_of_blocks_that_stick_out(block: tuple[int, int], dynamic: bool) -> None:
+    check(Case(17, 45, 70, block=block, trans_b=True, dynamic=dynamic))
+    check(Case(16, 32, 64, block=block, trans_b=True, dynamic=dynamic))
+
+
+@pytest.mark.parametrize("dtypes", [BF16, F16, F64, ("int16", "int16", "int32")], ids="-".join)
+def test_dot_products_of_many_rows_of_every_width(dtypes: tuple[str, str, str]) -> None:
+    check(Case(9, 45, small(71, dtypes), (9, 32), dtypes, trans_b=True))
 
 
 @pytest.mark.parametrize("dtypes", TYPES, ids="-".join)
@@ -123,6 +135,7 @@ def test_c_is_added_to() -> None:
 def test_other_machines(machine, dtypes: tuple[str, str, str]) -> None:
     check(Case(33, 45, 51, dtypes=dtypes), machine)
     check(Case(32, 64, 64, dtypes=dtypes, trans_b=True), machine)
+    check(Case(9, 21, 51, (12, 16), dtypes=dtypes, trans_b=True), machine)
 
 
 def test_row_segments_cover_all_rows_once() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from tile_core.dtypes import dtype_of
 from tile_core.tir.build import (
     Temporaries,
     allocate,
@@ -15,9 +17,12 @@ from tile_core.tir.build import (
     vload,
     vstore,
 )
-from tile_core.tir.nodes import Bind, BufferStore, IfThenElse, PrimExpr, Stmt, TirBuffer, Var
+from tile_core.tir.nodes import Bind, IfThenElse, PrimExpr, Stmt, TirBuffer, Var
 from tile_cpu.gemm.kernel import MicroKernel
-from tile_cpu.gemm.operands import Choice, Extent, Finish, GemmSpec, Start, round_up
+from tile_cpu.gemm.operands import Choice, Extent, Finish, GemmSpec, OperandA, Start, round_up
+from tile_cpu.gemm.packing import emit_copy_rows
+from tile_cpu.gemm.prefetch import fetch
+from tile_cpu.gemm.shape import Segment, row_segments
 from tile_cpu.vectors import (
     Matrix,
     as_expr,
@@ -30,8 +35,13 @@ from tile_cpu.vectors import (
     zero,
 )
 
-# Rows of B multiplied at once, by rows of A: enough independent sums, few enough registers.
-_ROWS_AT_ONCE = {1: 8, 2: 6, 3: 4, 4: 3}
+# Rows of A in one pass over some rows of B.
+_ROWS_PER_PASS = 4
+# Rows of B in one pass, by vector registers and rows of A: many, for long independent
+# streams from memory, but no more sums than there are registers for.
+_ROWS_AT_ONCE = {32: {1: 8, 2: 8, 3: 6, 4: 6}, 16: {1: 8, 2: 6, 3: 4, 4: 2}}
+# Rows of A are this many bytes apart, modulo a page.
+_APART_BYTES, _PAGE_BYTES = 1024, 4096
 
 
 def emit_dot_rows(
@@ -43,26 +53,34 @@ def emit_dot_rows(
     start: Start = None,
     finish: Finish,
 ) -> Stmt:
-    """Return ``finish(start + A Bᵀ)`` for a block of at most four rows.
+    """Return ``finish(start + A Bᵀ)`` for a block of few rows.
 
     Parameters
     ----------
     a
         ``(i, k)`` elements of any type.
     b
-        ``(j, k)`` elements of any type; read once, front to back, several rows at a time.
+        ``(j, k)`` elements of any type; fetched once, several rows at a time.
     extent, start, finish
         As in `emit_tile_gemm`; `start` must not be a `Choice`.
 
     Notes
     -----
-    Each sum is kept as one vector of partial sums over k, added up at the end.
+    Each sum is kept as one vector of partial sums over k, added up at the end. More rows of
+    A than there are registers for take several passes over the same rows of B, while the
+    next ones are fetched.
     """
     kernel = spec.kernel
     columns = extent.n if extent.n_valid is None else extent.n_valid
-    at_once = _ROWS_AT_ONCE.get(extent.m, 2)
-    width = round_up(round_up(extent.n, kernel.lanes), at_once)
+    rows_per_pass = min(extent.m, _ROWS_PER_PASS)
+    at_once = _ROWS_AT_ONCE[spec.machine.vector_registers][rows_per_pass]
+    width = round_up(extent.n, kernel.lanes) + at_once + kernel.lanes
     sums = scratch([extent.m, width], kernel.accumulator, "sums")
+    partial = scratch([extent.m, at_once * kernel.lanes], kernel.accumulator, "partial")
+
+    prepare: list[Stmt] = []
+    if extent.m > rows_per_pass and isinstance(extent.depth, int):
+        a, prepare = _spread_out(spec, a, extent)
 
     def some_rows(block: Any) -> Stmt:
         first = block * at_once
@@ -74,83 +92,179 @@ def emit_dot_rows(
             name, named = opaque("row", row)
             names.append(name)
             binds += named
-        return seq(binds, _dots(kernel, a, b, extent, names, sums, first))
+        rows = _Rows(kernel, a, b, extent, tuple(names), first, partial)
+        return seq(binds, _multiply(rows), _add_up(rows, sums))
 
     return seq(
         allocate(sums),
+        allocate(partial),
+        prepare,
         loop(ceil_div(columns, at_once), some_rows, name="block"),
         _write_out(kernel, extent, columns, sums, start, finish),
     )
 
 
-def _dots(
-    kernel: MicroKernel,
-    a: Matrix,
-    b: Matrix,
-    extent: Extent,
-    rows: list[Any],
-    sums: TirBuffer,
-    first: Any,
-) -> Stmt:
-    m, count, lanes, chunk = extent.m, len(rows), kernel.lanes, kernel.chunk
+def _spread_out(spec: GemmSpec, a: Matrix, extent: Extent) -> tuple[Matrix, list[Stmt]]:
+    """Return a copy of A whose rows, read together, fall into different cache sets.
+
+    Rows of tensors are often a power of two apart: with those of B they would need more
+    ways than the first-level cache has.
+    """
+    dtype = spec.kernel.a_dtype
+    size = dtype_of(dtype).bits // 8
+    row = round_up(extent.k, _PAGE_BYTES // size) + _APART_BYTES // size
+    held = "uint16" if dtype == "bfloat16" else dtype
+    buffer = scratch([extent.m, row], held, "a_rows")
+    rows = OperandA(Matrix.of(buffer, element=dtype))
+    copy = emit_copy_rows(spec, a, rows, extent.m, extent.k, m_valid=extent.m_valid)
+    return rows.matrix, [allocate(buffer), copy]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Some rows of B, named, from column `first` of the product on.
+
+    Parameters
+    ----------
+    partial
+        A vector of partial sums for each row of A and each of these rows.
+    """
+
+    kernel: MicroKernel
+    a: Matrix
+    b: Matrix
+    extent: Extent
+    names: tuple[PrimExpr, ...]
+    first: Any
+    partial: TirBuffer
+
+    def load_a(self, row: Any, c: Any, tail: Any) -> PrimExpr:
+        """Return groups of k of one row of A; rows that do not exist repeat the last."""
+        if self.extent.m_valid is not None:
+            row = minimum(row, self.extent.m_valid - 1)
+        return self._load(self.a, row, c, tail, self.kernel.a_dtype)
+
+    def load_b(self, r: int, c: Any, tail: Any) -> PrimExpr:
+        """Return groups of k of one row of B."""
+        return self._load(self.b, self.names[r], c, tail, self.kernel.b_dtype)
+
+    def _load(self, matrix: Matrix, row: Any, c: Any, tail: Any, dtype: str) -> PrimExpr:
+        value = matrix.load_as(dtype, row, c * self.kernel.chunk, self.kernel.chunk, tail)
+        return reinterpret(self.kernel.group_dtype, self.kernel.lanes, value)
+
+    def fetch_next(self, c: Any, turn: Any, turns: int) -> list[Stmt]:
+        """Fetch the share of pass `turn` of what step `c` of the next rows of B will read."""
+        count = len(self.names)
+        share = -(-count // turns)
+        lines = [minimum(turn * share + x, count - 1) for x in range(share)]
+        return [fetch(self.b, self.first + count + line, c * self.kernel.chunk) for line in lines]
+
+
+def _multiply(rows: _Rows) -> Stmt:
+    """Return the partial sums of all rows of A, some of them at a time."""
+    segments = row_segments(rows.extent.m, _ROWS_PER_PASS)
+    turns = sum(segment.count for segment in segments)
+
+    def several(segment: Segment, before: int) -> Stmt:
+        def one(t: Any) -> Stmt:
+            top = t * segment.size + segment.start
+            return _pass(rows, top, segment.size, (before + t, turns))
+
+        return loop(segment.count, one, name="t")
+
+    statements, done = [], 0
+    for segment in segments:
+        statements.append(several(segment, done))
+        done += segment.count
+    return seq(statements)
+
+
+def _pass(rows: _Rows, top: Any, m: int, turn: tuple[Any, int]) -> Stmt:
+    """Return the partial sums of `m` rows of A, from `top` on, with each of these rows of B."""
+    kernel, count = rows.kernel, len(rows.names)
+    lanes, chunk, depth = kernel.lanes, kernel.chunk, rows.extent.depth
     acc = scratch([m * count * lanes], kernel.accumulator, "acc")
+    cells = [(i, r) for i in range(m) for r in range(count)]
 
     def cell(i: int, r: int) -> list[PrimExpr]:
         return [i32((i * count + r) * lanes)]
 
-    cells = [(i, r) for i in range(m) for r in range(count)]
-
-    def load(matrix: Matrix, row: Any, c: Any, tail: Any, dtype: str) -> PrimExpr:
-        value = matrix.load_as(dtype, row, c * chunk, chunk, tail)
-        return reinterpret(kernel.group_dtype, lanes, value)
-
     def step(c: Any, tail: Any = None) -> list[Stmt]:
-        statements: list[Stmt] = []
+        statements: list[Stmt] = rows.fetch_next(c, *turn) if tail is None else []
         left = []
         for i in range(m):
-            row = i if extent.m_valid is None else minimum(i, extent.m_valid - 1)
-            value = load(a, row, c, tail, kernel.a_dtype)
-            var = Var("a", value.ty)
-            statements.append(Bind(var, value))
+            var, bound = _name("a", rows.load_a(top + i, c, tail))
+            statements.append(bound)
             left.append(var)
-        for r, row in enumerate(rows):
-            value = load(b, row, c, tail, kernel.b_dtype)
-            var = Var("b", value.ty)
-            statements.append(Bind(var, value))
+        for r in range(count):
+            var, bound = _name("b", rows.load_b(r, c, tail))
+            statements.append(bound)
             for i in range(m):
                 total = kernel.accumulate(vload(acc, cell(i, r), lanes), left[i], var)
                 statements.append(vstore(acc, cell(i, r), total, lanes))
         return statements
 
-    depth = extent.depth
-    whole = floor_div(depth, chunk)
-    rest = floor_mod(depth, chunk)
-    tail = None
+    def kept(i: int, r: int) -> Stmt:
+        at = [as_expr(top + i), i32(r * lanes)]
+        return vstore(rows.partial, at, vload(acc, cell(i, r), lanes), lanes)
+
+    whole, rest = floor_div(depth, chunk), floor_mod(depth, chunk)
+    last = None
     if not isinstance(rest, int):
-        tail = IfThenElse(rest > 0, seq(step(whole, rest)), None)
+        last = IfThenElse(rest > 0, seq(step(whole, rest)), None)
     elif rest:
-        tail = seq(step(i32(whole), rest))
-    reduced = []
-    for i, r in cells:
-        keep = Temporaries()
-        total = _horizontal_sum(keep, vload(acc, cell(i, r), lanes), lanes)
-        reduced.append(seq(keep.statements, BufferStore(sums, total, [i32(i), first + r])))
+        last = seq(step(i32(whole), i32(rest)))
     return seq(
         allocate(acc, on_stack=True),
         [vstore(acc, cell(i, r), zero(kernel.accumulator, lanes), lanes) for i, r in cells],
         loop(whole, step, name="c"),
-        tail,
-        reduced,
+        last,
+        [kept(i, r) for i, r in cells],
     )
 
 
-def _horizontal_sum(keep: Temporaries, value: PrimExpr, lanes: int) -> PrimExpr:
-    while lanes > 1:
-        half = lanes // 2
-        value = keep(value)
-        value = keep(shuffle([value], range(half)) + shuffle([value], range(half, lanes)))
-        lanes = half
-    return value
+def _name(name: str, value: PrimExpr) -> tuple[Any, Stmt]:
+    var = Var(name, value.ty)
+    return var, Bind(var, value)
+
+
+def _add_up(rows: _Rows, sums: TirBuffer) -> Stmt:
+    """Return the sums over the lanes of the partial sums, as rows of `sums`."""
+    lanes, count = rows.kernel.lanes, len(rows.names)
+
+    def row(i: Any) -> list[Stmt]:
+        keep, statements = Temporaries(), []
+        for first in range(0, count, lanes):
+            last = min(first + lanes, count)
+            cells = [[as_expr(i), i32(r * lanes)] for r in range(first, last)]
+            vectors = [keep(vload(rows.partial, cell, lanes)) for cell in cells]
+            total, width = _sums_of(keep, vectors, lanes)
+            at = [as_expr(i), rows.first + first]
+            # Lanes beyond `count` are overwritten by the sums of the next rows.
+            statements.append(vstore(sums, at, total, width))
+        return [*keep.statements, *statements]
+
+    return loop(rows.extent.m, row)
+
+
+def _sums_of(keep: Temporaries, vectors: list[PrimExpr], lanes: int) -> tuple[PrimExpr, int]:
+    """Return one vector of the sums of `vectors`, padded to a power of two, and its width.
+
+    Halves of neighbours are added and joined, so each round halves the number of vectors.
+    """
+    size = lanes  # lanes that belong to one sum
+    while len(vectors) > 1 or size > 1:
+        pairs = [vectors[x : x + 2] for x in range(0, len(vectors), 2)]
+        if len(vectors) > 1:
+            pairs = [pair if len(pair) == 2 else pair * 2 for pair in pairs]
+        width = lanes if len(vectors) > 1 else lanes // 2
+        total = len(pairs[0]) * lanes
+        low = [x for x in range(total) if x % size < size // 2]
+        vectors = [
+            keep(shuffle(pair, low) + shuffle(pair, [x + size // 2 for x in low])) for pair in pairs
+        ]
+        lanes, size = width, size // 2
+    return vectors[0], lanes
 
 
 def _write_out(

@@ -75,8 +75,11 @@ def _share(regions: tuple[Region, ...], index: Any, tiles: int) -> list[Stmt]:
         for x in range(share):
             line = index * share + x
             at = (floor_div(line, row_lines), floor_mod(line, row_lines) * per_line)
-            address = region.matrix.address(*at)
-            statements.append(
-                llvm_effect("llvm.prefetch", address, i32(_READ), i32(_LEVEL), i32(_DATA))
-            )
+            statements.append(fetch(region.matrix, *at))
     return statements
+
+
+def fetch(matrix: Matrix, row: Any, column: Any) -> Stmt:
+    """Prefetch the line that one element lies in."""
+    address = matrix.address(row, column)
+    return llvm_effect("llvm.prefetch", address, i32(_READ), i32(_LEVEL), i32(_DATA))

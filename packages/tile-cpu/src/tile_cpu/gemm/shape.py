@@ -12,9 +12,11 @@ from tile_cpu.machine import Machine
 # A block of at most this many rows multiplies B where it lies: each of its elements would
 # be packed to be used once.
 MAX_DIRECT_ROWS = 16
-# Up to this many rows that also holds when every element has to be converted, and a
-# transposed B is multiplied as dot products along its rows.
+# Up to this many rows that also holds when every element has to be converted.
 MAX_VECTOR_ROWS = 4
+# Up to this many a transposed B is multiplied as dot products along its rows, and up to the
+# number above also if that takes another inner step.
+MAX_DOT_ROWS = 16
 
 
 class Form(Enum):
@@ -45,7 +47,8 @@ class Segment:
 def choose_form(b_dtype: str, m: int, *, transposed_b: bool) -> Form:
     """Return the loop form for blocks of `m` rows."""
     if transposed_b:
-        return Form.DOT_ROWS if m <= MAX_VECTOR_ROWS else Form.PANELS
+        narrow = dtype_of(b_dtype).bits <= 8
+        return Form.DOT_ROWS if m <= (MAX_VECTOR_ROWS if narrow else MAX_DOT_ROWS) else Form.PANELS
     native = dtype_of(b_dtype).bits >= 32
     return Form.DIRECT if m <= (MAX_DIRECT_ROWS if native else MAX_VECTOR_ROWS) else Form.PANELS
 
