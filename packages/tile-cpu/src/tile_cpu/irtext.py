@@ -8,6 +8,7 @@ name                      meaning
 ========================  =======================================================
 ``tile_mload_i32x16``     ``(ptr, i32 n)``: load lanes below n, others are zero
 ``tile_mstore_i32x16``    ``(ptr, i32 n, vector)``: store lanes below n
+``tile_stream_i32x16``    ``(ptr, vector)``: store past the caches where aligned
 ``tile_dot_bf16_x16``     ``(f32 acc, i32 a, i32 b)``: acc + sum of two bf16 products
 ``tile_narrow_bf16_x16``  ``(f32)``: round to nearest even bf16, as i16
 ``tile_work_hint``        ``(i64 ns)``: tell the thread pool how long a loop will take
@@ -61,6 +62,26 @@ define i32 @{match[0]}(ptr %p, i32 %count, {vec} %v) #0 {{
   %n = call i32 asm "", "=r,0"(i32 %count)
 {_lane_mask(lanes)}\
   call void @{name}({vec} %v, ptr %p, i32 {bits // 8}, <{lanes} x i1> %m)
+  ret i32 0
+}}
+"""
+
+
+def _stream(match: re.Match[str], machine: Machine) -> str:
+    del machine
+    bits, lanes = int(match[1]), int(match[2])
+    vec, size = f"<{lanes} x i{bits}>", lanes * bits // 8
+    return f"""\
+define i32 @{match[0]}(ptr %p, {vec} %v) #0 {{
+  %a = ptrtoint ptr %p to i64
+  %low = and i64 %a, {size - 1}
+  %aligned = icmp eq i64 %low, 0
+  br i1 %aligned, label %past, label %through
+past:
+  store {vec} %v, ptr %p, align {size}, !nontemporal !{{i32 1}}
+  ret i32 0
+through:
+  store {vec} %v, ptr %p, align {bits // 8}
   ret i32 0
 }}
 """
@@ -138,6 +159,7 @@ done:
 _WRITERS: tuple[tuple[str, Callable[[re.Match[str], Machine], str]], ...] = (
     (r"tile_mload_i(8|16|32|64)x(\d+)", _masked_load),
     (r"tile_mstore_i(8|16|32|64)x(\d+)", _masked_store),
+    (r"tile_stream_i(8|16|32|64)x(\d+)", _stream),
     (r"tile_dot_bf16_x(\d+)", _dot_bf16),
     (r"tile_narrow_bf16_x(\d+)", _narrow_bf16),
     (r"tile_work_hint", _work_hint),

@@ -65,6 +65,8 @@ class Machine:
         Data cache of one core.
     disabled
         Features of `cpu` this machine lacks after all: virtual machines mask some.
+    l3_bytes
+        Last-level cache that one core reaches.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Machine:
     l1_bytes: int
     l2_bytes: int
     disabled: tuple[str, ...] = ()
+    l3_bytes: int = 32 << 20
 
     @property
     def vector_bytes(self) -> int:
@@ -198,7 +201,18 @@ def host_machine() -> Machine:
     source = Path("/proc/cpuinfo")
     if not source.exists():
         return MACHINES["x86-64-v3"]
-    return parse_cpuinfo(source.read_text(errors="replace"))
+    found = parse_cpuinfo(source.read_text(errors="replace"))
+    return replace(found, l3_bytes=_last_level_bytes() or found.l3_bytes)
+
+
+def _last_level_bytes() -> int | None:
+    """Return the size of the first processor's last-level cache, None if it is not told."""
+    source = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
+    try:
+        text = source.read_text().strip()
+    except OSError:
+        return None
+    return int(text[:-1]) * 1024 if text.endswith("K") and text[:-1].isdigit() else None
 
 
 def parse_cpuinfo(text: str) -> Machine:

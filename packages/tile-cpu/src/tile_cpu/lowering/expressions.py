@@ -43,6 +43,8 @@ def value(ctx: Context, expr: Expr) -> PrimExpr:
     """Return `expr` in its value type; each node is computed once per statement."""
     known = ctx.frame.find(expr)
     if known is None:
+        known = ctx.hoisted.get(expr)
+    if known is None:
         known = _emit(ctx, expr)
         ctx.frame.known[expr] = known
     return known

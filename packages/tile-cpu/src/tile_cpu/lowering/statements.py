@@ -220,7 +220,9 @@ def counted(
     extent = stop - start
     with ctx.scope(ctx.env.with_loop(loop.var, loop.start, loop.stop)):
         ctx.vars[loop.var] = named
+        outer, ctx.round = ctx.round, loop.var
         inner = body()
+        ctx.round = outer
     short = isinstance(extent, IntImm) and extent.value <= _UNROLL_LIMIT
     kind = ForKind.UNROLLED if unroll and short else ForKind.SERIAL
     if not (isinstance(start, IntImm) and start.value == 0):

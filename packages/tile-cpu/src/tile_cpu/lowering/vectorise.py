@@ -11,14 +11,29 @@ from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import Alloc, AnnotateSafeValue, For, If, Let, Parallel, Seq, Stmt, Store
+from tile_core.ir.stmt import (
+    Alloc,
+    AnnotateSafeValue,
+    For,
+    Hint,
+    If,
+    Let,
+    Parallel,
+    Seq,
+    Stmt,
+    Store,
+)
+from tile_core.ops.reduce import ReducerUpdate
 from tile_core.tir.build import allocate, i32, scratch, seq
 from tile_core.tir.nodes import For as TirFor
 from tile_core.tir.nodes import ForKind, IfThenElse, IntImm, PrimExpr, tirx
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_core.tir.nodes import Var as TirVar
 from tile_cpu.lowering.context import Context, Lane, sequence
+from tile_cpu.lowering.fetching import FETCH_NEXT_ROUND
+from tile_cpu.lowering.invariants import hoisted
 from tile_cpu.lowering.statements import counted
+from tile_cpu.lowering.sums import RowSums, can_sum, updates_of, vector_update
 from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, with_lanes
 from tile_cpu.lowering.vector_access import (
     NotVectorisable,
@@ -56,6 +71,9 @@ def _lane_variable(ctx: Context, loop: Parallel) -> Var | None:
     if any(not _is_supported(node, private) for node in walk(loop.body)):
         return None
     stores = [n for n in walk(loop.body) if isinstance(n, Store) and n.buffer not in private]
+    sums = updates_of(loop)
+    if sums:
+        return _summing_variable(ctx, loop, stores)
     if not stores:
         return None
     with ctx.scope(_inside(ctx, loop)), ctx.statement():
@@ -70,6 +88,18 @@ def _lane_variable(ctx: Context, loop: Parallel) -> Var | None:
     return None
 
 
+def _summing_variable(ctx: Context, loop: Parallel, stores: list[Store]) -> Var | None:
+    """Return the last index if sums may follow it and every store is contiguous along it."""
+    var = loop.vars[-1]
+    if not can_sum(ctx, loop, var):
+        return None
+    with ctx.scope(_inside(ctx, loop)), ctx.statement():
+        for let in (n for n in walk(loop.body) if isinstance(n, Let)):
+            ctx.env = ctx.env.with_let(let.var, let.value)
+        strides = {lane_stride(ctx, ctx.place(s.buffer), s.indices, var) for s in stores}
+    return var if strides <= {1} else None
+
+
 def _is_supported(node: Node, private: set[Buffer]) -> bool:
     """Whether the vectoriser knows what to do with a node of a loop's body."""
     match node:
@@ -80,6 +110,8 @@ def _is_supported(node: Node, private: set[Buffer]) -> bool:
         case Store(buffer=buffer):
             return buffer in private or not buffer.storage.scope.is_thread_private
         case Seq() | Let() | If() | For() | AnnotateSafeValue() | Expr() | Buffer():
+            return True
+        case Hint() | ReducerUpdate():
             return True
     return False
 
@@ -113,7 +145,10 @@ def _bits(dtype: DType) -> int:
 def _element_types(body: Node) -> Iterator[DType]:
     """Yield the types of values in `body`; pure moves of one type count as stored."""
     stores = [n for n in walk(body) if isinstance(n, Store)]
-    if all(isinstance(s.value, Load) and s.value.dtype.base == s.buffer.dtype.base for s in stores):
+    sums = any(isinstance(n, ReducerUpdate) for n in walk(body))
+    if not sums and all(
+        isinstance(s.value, Load) and s.value.dtype.base == s.buffer.dtype.base for s in stores
+    ):
         for store in stores:
             yield _stored(store.buffer.dtype)
         return
@@ -125,6 +160,8 @@ def _element_types(body: Node) -> Iterator[DType]:
                     yield inner.dtype
         elif isinstance(node, Let):
             yield node.value.dtype
+        elif isinstance(node, ReducerUpdate):
+            yield node.reducer.dtype
 
 
 def _stored(dtype: DType) -> DType:
@@ -158,7 +195,10 @@ def _scalar_nest(ctx: Context, loop: Parallel) -> TirStmt:
 
 def _nest(ctx: Context, loop: Parallel, var: Var, plan: Whole, *, guarded: bool) -> TirStmt:
     """Return loops over the other indices around the loop of vectors."""
-    trusted = ctx.trusted
+    trusted, ahead = ctx.trusted, ctx.ahead
+    hint = next((n for n in walk(loop.body) if _is_fetching(n)), None)
+    if isinstance(hint, Hint) and ctx.round is not None:
+        ctx.ahead = ctx.round, int(hint.values[0])
     if not guarded:
         ctx.trusted = trusted | plan.accesses
     try:
@@ -167,15 +207,30 @@ def _nest(ctx: Context, loop: Parallel, var: Var, plan: Whole, *, guarded: bool)
         extent = next(e for v, e in pairs if v is var)
         return _outer(ctx, loop, outer, var, extent, guarded)
     finally:
-        ctx.trusted = trusted
+        ctx.trusted, ctx.ahead = trusted, ahead
+
+
+def _is_fetching(node: Node) -> bool:
+    return isinstance(node, Hint) and node.name == FETCH_NEXT_ROUND
 
 
 def _outer(
     ctx: Context, loop: Parallel, outer: list[Any], var: Var, extent: Expr, guarded: bool
 ) -> TirStmt:
+    sums = None
+    if updates_of(loop):
+        sums = RowSums(ctx, loop, lanes_for(ctx, loop.body, static_value(extent)), _one_vector)
     if not outer:
-        return vector_loop(ctx, loop.body, var, extent, masked=guarded)
+        if sums is not None:
+            return sums.row_group([{}])
+        with ctx.statement() as statements:
+            before, ctx.hoisted = ctx.hoisted, hoisted(ctx, loop.body, var)
+            inner = vector_loop(ctx, loop.body, var, extent, masked=guarded)
+            ctx.hoisted = before
+        return sequence(statements, inner)
     (index, stop), *rest = outer
+    if sums is not None and not rest:
+        return sums.rows(index, stop)
     named = TirVar(index.name, prim(str(index.dtype)))
     with ctx.statement() as statements:
         ctx.vars[index] = named
@@ -264,6 +319,10 @@ def _vector_stmt(ctx: Context, stmt: Stmt) -> TirStmt:
         case AnnotateSafeValue(buffer=buffer, value=value):
             ctx.safe[buffer] = value
             return seq()
+        case Hint():
+            return seq()
+        case ReducerUpdate():
+            return seq(vector_update(ctx, stmt))
         case Alloc(buffer=buffer):
             return _private_memory(ctx, buffer)
         case Store():

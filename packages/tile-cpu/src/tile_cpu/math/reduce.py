@@ -21,6 +21,8 @@ _FLOATS: dict[str, Combine] = {
     "prod": lambda fn, a, b: a * b,
     "max": rounding.maximum,
     "min": rounding.minimum,
+    "max_number": lambda fn, a, b: b.lt(a).where(a, b),
+    "min_number": lambda fn, a, b: a.lt(b).where(a, b),
     "max_nan": rounding.maximum_or_nan,
     "min_nan": rounding.minimum_or_nan,
 }
@@ -52,7 +54,7 @@ def horizontal(keep: Keep, vector: PrimExpr, kind: str, *, lanes: int) -> PrimEx
         float16, float32, float64 or integer lanes.
     kind
         ``sum``, ``prod``, ``max``, ``min`` (a NaN loses), ``max_nan``, ``min_nan`` (a NaN wins),
-        and for integers ``and``, ``or``, ``xor``.
+        ``max_number``, ``min_number`` (there is no NaN), and for integers ``and``, ``or``, ``xor``.
     lanes
         Any number; one returns the value itself.
 

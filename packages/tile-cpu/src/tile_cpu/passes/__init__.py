@@ -15,6 +15,7 @@ from tile_cpu.passes.absorb_fills import absorb_fills
 from tile_cpu.passes.drop_unused_tiles import drop_unused_tiles
 from tile_cpu.passes.forward_tile_copies import forward_tile_copies
 from tile_cpu.passes.fuse_gemm_loops import fuse_gemm_loops
+from tile_cpu.passes.fuse_rows import fuse_rows
 from tile_cpu.passes.stream_gemm_operands import stream_gemm_operands
 from tile_cpu.passes.widen_gemm_factors import widen_gemm_factors
 
@@ -43,6 +44,7 @@ _IN_ORDER: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
     ("stream_gemm_operands", stream_gemm_operands),
     ("forward_tile_copies", forward_tile_copies),
     ("absorb_fills", absorb_fills),
+    ("fuse_rows", fuse_rows),
     ("drop_unused_tiles", drop_unused_tiles),
 )
 

@@ -7,7 +7,7 @@ from typing import Any
 from tile_core.ir.arith import call, cast, const
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Expr, Var
-from tile_core.ops.reduce import Reduce, ReduceKind, Scan
+from tile_core.ops.reduce import Reduce, Scan
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial import expand
 from tile_core.ops.serial.loops import accumulator, load, store
@@ -18,7 +18,8 @@ from tile_core.tir.nodes import ForKind, PrimExpr, Select, TirBuffer, tirx
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_core.tir.nodes import Var as TirVar
 from tile_cpu.lowering.context import Context, Lane, assigned, loaded, sequence
-from tile_cpu.lowering.types import number, prim, scalar_name, spread, value_type, with_lanes
+from tile_cpu.lowering.sums import HORIZONTAL, combined
+from tile_cpu.lowering.types import number, prim, spread, value_type, with_lanes
 from tile_cpu.lowering.vector_access import NotVectorisable, lane_stride
 from tile_cpu.rules.elementwise import as_parallel
 
@@ -26,17 +27,6 @@ ROWS_TOGETHER = 4
 """Rows reduced side by side: one sum waits for itself, four keep the adders busy."""
 
 SUMS_OF_ONE_ROW = 4
-
-_HORIZONTAL = {
-    ReduceKind.SUM: "sum",
-    ReduceKind.ABSSUM: "sum",
-    ReduceKind.MAX: "max",
-    ReduceKind.ABSMAX: "max",
-    ReduceKind.MIN: "min",
-    ReduceKind.BITAND: "and",
-    ReduceKind.BITOR: "or",
-    ReduceKind.BITXOR: "xor",
-}
 
 
 def lower_reduce(op: Reduce, ctx: Context) -> TirStmt:
@@ -179,33 +169,17 @@ class _Rows:
 
     def combined(self, value: PrimExpr, old: PrimExpr) -> PrimExpr:
         """Return `value` combined into `old`, which is never NaN unless NaN propagates."""
-        kind = self.op.kind
-        is_max = kind in (ReduceKind.MAX, ReduceKind.ABSMAX)
-        if is_max or kind is ReduceKind.MIN:
-            if self.op.nan_propagate and scalar_name(value).startswith("float"):
-                from tile_cpu.math.table import call as math_call
-
-                name = "max_nan" if is_max else "min_nan"
-                return math_call(self.ctx.temporaries, name, value, old, lanes=self.lanes)
-            # Of a first operand that is NaN the instruction returns the second.
-            return (tirx.Max if is_max else tirx.Min)(value, old)
-        match _HORIZONTAL[kind]:
-            case "and":
-                return tirx.bitwise_and(value, old)
-            case "or":
-                return tirx.bitwise_or(value, old)
-            case "xor":
-                return tirx.bitwise_xor(value, old)
-        return value + old
+        op = self.op
+        return combined(self.ctx, op.kind, value, old, nan_propagate=op.nan_propagate)
 
     def finish(self, row: dict[Var, PrimExpr], cell: TirBuffer) -> None:
         """Combine the lanes, and the old contents unless cleared, and store the result."""
         from tile_cpu.math.reduce import horizontal
 
         ctx, op = self.ctx, self.op
-        name = _HORIZONTAL[op.kind]
-        if op.nan_propagate and name in ("max", "min") and self.total.is_float:
-            name += "_nan"
+        name = HORIZONTAL[op.kind]
+        if name in ("max", "min") and self.total.is_float:
+            name += "_nan" if op.nan_propagate else "_number"
         ctx.vars.update(row)
         single = horizontal(ctx.temporaries, loaded(cell), name, lanes=self.lanes)
         result = Var("total", self.total)

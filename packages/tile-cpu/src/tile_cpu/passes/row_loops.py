@@ -1,0 +1,168 @@
+"""Passes over rows as statements again: a loop over groups of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tile_core.ir.arith import binary, cast, const
+from tile_core.ir.buffer import Buffer, Scope, whole
+from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
+from tile_core.ir.linear import linear_in
+from tile_core.ir.node import N, Node, rewrite, substitute, walk
+from tile_core.ir.stmt import Alloc, For, Hint, Parallel, Seq, Stmt, Store
+from tile_core.ops.reduce import ReducerFinalize, ReducerInit, ReducerUpdate
+from tile_core.ops.serial.reduce import combine
+from tile_cpu.lowering.fetching import FETCH_NEXT_ROUND
+from tile_cpu.passes.row_dependence import is_at
+from tile_cpu.passes.row_passes import RowPass, Total
+
+GROUP_BYTES = 8192
+"""Elements of one tile in a group of rows: a few such tiles fit into a first-level cache."""
+
+GROUP_ROWS = 16
+"""Rows of a group at most: enough to fill a vector with one result per row."""
+
+
+def row_loop(passes: Sequence[RowPass], row: Var, rows: int, dead: set[Buffer]) -> list[Stmt]:
+    """Return allocations and the loop that runs `passes` on one group of rows after another.
+
+    Parameters
+    ----------
+    dead
+        Buffers with nothing in them before and after a row's passes. They shrink to the
+        rows of a group.
+    """
+    group = _group_rows(passes, rows)
+    number = Var("g", row.dtype)
+    first = binary(BinaryOp.MUL, number, group)
+    touched = dict.fromkeys(b for one in passes for b, _ in one.touched())
+    small = {b: _shrunk(b, group) for b in touched if b in dead and _is_shrinkable(b, passes, row)}
+    writer = _Writer(row, first, group, small)
+    fetching = _fetching_pass(passes, number, row)
+    body: list[Stmt] = []
+    for position, one in enumerate(passes):
+        body += writer.statements(one, fetch=position == fetching)
+    zero, one_ = const(0, row.dtype), const(1, row.dtype)
+    loop = For(number, zero, const(rows // group, row.dtype), one_, Seq(tuple(body)))
+    return [*(Alloc(b) for b in (*small.values(), *writer.tiles)), loop]
+
+
+def _group_rows(passes: Sequence[RowPass], rows: int) -> int:
+    """Return how many rows to run together: a divisor of `rows`, small tiles in more rows."""
+    widest = max(
+        one.columns * max((b.dtype.bits for b, _ in one.touched()), default=8) // 8
+        for one in passes
+    )
+    group = GROUP_ROWS
+    while group > 1 and (rows % group or group * widest > GROUP_BYTES):
+        group //= 2
+    return group
+
+
+def _is_shrinkable(buffer: Buffer, passes: Sequence[RowPass], row: Var) -> bool:
+    return buffer.static_shape is not None and all(
+        is_at(indices[0], row)
+        for one in passes
+        for touched, indices in one.touched()
+        if touched is buffer
+    )
+
+
+def _shrunk(buffer: Buffer, rows: int) -> Buffer:
+    return replace(buffer, shape=(rows, *buffer.shape[1:]))
+
+
+def _fetching_pass(passes: Sequence[RowPass], number: Var, row: Var) -> int | None:
+    """Return the position of the pass to fetch the next rows in, None if there is none.
+
+    It reads a row that an earlier pass has read, so it does not wait for memory itself; of
+    several, the one that computes most.
+    """
+    seen: set[Buffer] = set()
+    best: tuple[int, int] | None = None
+    for position, one in enumerate(passes):
+        sources = {
+            n.buffer
+            for n in one.loads()
+            if n.buffer.scope.is_global and any(_follows(i, row) for i in n.indices)
+        }
+        if one.column is not None and sources & seen:
+            calls = sum(isinstance(n, Call) for e in one.expressions() for n in walk(e))
+            if best is None or calls > best[0]:
+                best = calls, position
+        seen |= sources
+    return None if best is None else best[1]
+
+
+def _follows(index: Expr, row: Var) -> bool:
+    moves = linear_in(index, row)
+    return moves is not None and moves[0] != 0
+
+
+class _Writer:
+    """Writes passes over the rows ``first + i`` of a group."""
+
+    def __init__(self, row: Var, first: Expr, group: int, small: dict[Buffer, Buffer]) -> None:
+        self.row, self.first, self.group, self.small = row, first, group, small
+        self.tiles: list[Buffer] = []  # made for results
+
+    def statements(self, one: RowPass, *, fetch: bool) -> list[Stmt]:
+        """Return the statements of one pass."""
+        at = Var("i", self.row.dtype)
+        body: list[Stmt] = []
+        if fetch:
+            near = self.group * one.columns * 4 <= GROUP_BYTES
+            body.append(Hint(FETCH_NEXT_ROUND, (1 if near else 2,)))
+        body += [self.placed(stmt, at) for stmt in one.body]
+        before: list[Stmt] = []
+        after: list[Stmt] = []
+        for total in one.totals:
+            reducer = Buffer(
+                f"{total.dst.name}_total", (self.group,), total.value.dtype, Scope.REDUCER
+            )
+            self.tiles.append(reducer)
+            before.append(ReducerInit(reducer, total.kind))
+            value = self.placed(total.value, at)
+            body.append(ReducerUpdate(reducer, total.kind, (at,), value))
+            after += self.finish(total, reducer)
+        loop = self.over_rows(at, one.column, one.columns, body)
+        return [*before, loop, *after]
+
+    def over_rows(
+        self, at: Var, column: Var | None, columns: int, body: Sequence[Stmt]
+    ) -> Parallel:
+        """Return the loop over the elements of a group."""
+        inner = body[0] if len(body) == 1 else Seq(tuple(body))
+        rows = const(self.group, at.dtype)
+        if column is None:
+            return Parallel((at,), (rows,), inner)
+        return Parallel((at, column), (rows, const(columns, column.dtype)), inner)
+
+    def finish(self, total: Total, reducer: Buffer) -> list[Stmt]:
+        """Return what brings the results of a group to where they belong."""
+        done = Buffer(f"{reducer.name}s", (self.group,), reducer.dtype, Scope.FRAGMENT)
+        self.tiles.append(done)
+        at = Var("i", self.row.dtype)
+        value: Expr = Load(done, (at,))
+        if not total.clear:
+            old = Load(total.dst, total.indices)
+            value = combine(total.kind, value, cast(self.placed(old, at), value.dtype))
+        stored = Store(total.dst, total.indices, const(0, total.dst.dtype))
+        stored = replace(self.placed(stored, at), value=cast(value, total.dst.dtype))
+        return [
+            ReducerFinalize(reducer, total.kind, whole(done)),
+            self.over_rows(at, None, 1, [stored]),
+        ]
+
+    def placed(self, node: N, at: Var) -> N:
+        """Return `node` for row `at` of the group, with shrunk tiles in place of whole ones."""
+
+        def rule(inner: Node) -> Node:
+            if isinstance(inner, (Load, Store)) and inner.buffer in self.small:
+                indices = (at, *inner.indices[1:])
+                return replace(inner, buffer=self.small[inner.buffer], indices=indices)
+            return inner
+
+        node = rewrite(node, rule)
+        return substitute(node, {self.row: binary(BinaryOp.ADD, self.first, at)})

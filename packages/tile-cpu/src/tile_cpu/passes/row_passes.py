@@ -1,0 +1,177 @@
+"""Statements on tiles as passes over rows: what is done to each row, under one row index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tile_core.ir.arith import call, cast, const
+from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.expr import AddressOf, Call, Expr, Load, Ramp, Var
+from tile_core.ir.intrinsics import Effect, effect_of
+from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.stmt import Let, Parallel, Seq, Stmt, Store
+from tile_core.ops.copy import Copy
+from tile_core.ops.fill import Fill
+from tile_core.ops.reduce import Reduce, ReduceKind
+from tile_core.ops.serial import expand
+from tile_core.ops.serial.loops import accumulator, element, load
+from tile_cpu.rules.elementwise import as_parallel
+
+Indices: TypeAlias = "tuple[Expr, ...]"
+
+_EFFECTS = Effect.ATOMIC | Effect.STATE | Effect.OUTPUT | Effect.WARP | Effect.BLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Values of one row combined into one element.
+
+    Parameters
+    ----------
+    value
+        In the type that combines; of magnitudes if `kind` takes them.
+    dst, indices
+        The element, in terms of the row.
+    clear
+        Its old contents do not take part.
+    """
+
+    kind: ReduceKind
+    value: Expr
+    dst: Buffer
+    indices: Indices
+    clear: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RowPass:
+    """What one statement does to one row.
+
+    Parameters
+    ----------
+    column, columns
+        The index along the row and how far it counts; None and 1: once per row.
+    body
+        `Let`s and `Store`s, for each element.
+    totals
+        Combined over the row's elements, and stored after the last of them.
+    """
+
+    column: Var | None
+    columns: int
+    body: tuple[Let | Store, ...]
+    totals: tuple[Total, ...] = ()
+
+    def expressions(self) -> Iterator[Expr]:
+        """Yield every expression that is evaluated for each element."""
+        for stmt in self.body:
+            if isinstance(stmt, Store):
+                yield from stmt.indices
+            yield stmt.value
+        for total in self.totals:
+            yield total.value
+
+    def loads(self) -> Iterator[Load]:
+        """Yield every load of the elements' expressions."""
+        for expr in self.expressions():
+            yield from (node for node in walk(expr) if isinstance(node, Load))
+
+    def stores(self) -> Iterator[Store]:
+        """Yield the stores of single elements."""
+        yield from (stmt for stmt in self.body if isinstance(stmt, Store))
+
+    def bound(self) -> set[Var]:
+        """Return the names that mean something in this pass only."""
+        names = {stmt.var for stmt in self.body if isinstance(stmt, Let)}
+        return names if self.column is None else names | {self.column}
+
+    def touched(self) -> Iterator[tuple[Buffer, Indices]]:
+        """Yield every element read or written, with its indices."""
+        yield from ((node.buffer, node.indices) for node in self.loads())
+        yield from ((stmt.buffer, stmt.indices) for stmt in self.stores())
+        yield from ((total.dst, total.indices) for total in self.totals)
+
+    def read(self) -> set[Buffer]:
+        """Return the storages whose contents matter."""
+        found = {node.buffer.storage for node in self.loads()}
+        return found | {t.dst.storage for t in self.totals if not t.clear}
+
+    def written(self) -> set[Buffer]:
+        """Return the storages that change."""
+        found = {stmt.buffer.storage for stmt in self.stores()}
+        return found | {total.dst.storage for total in self.totals}
+
+
+def row_pass(stmt: Stmt, row: Var) -> tuple[int, RowPass] | None:
+    """Return the number of rows of a statement and what it does to row number `row`.
+
+    None if it is no plain element-wise statement, copy, fill or reduction of rows.
+    """
+    match stmt:
+        case Parallel():
+            return _of_loop(stmt, row)
+        case Copy(src=src, dst=dst) if not stmt.is_async:
+            overlap = src.buffer.storage is dst.buffer.storage
+            return None if overlap else _of_expansion(expand(stmt), row)
+        case Fill():
+            return _of_expansion(expand(stmt), row)
+        case Reduce():
+            return _of_reduction(stmt, row)
+    return None
+
+
+def _of_expansion(stmt: Stmt, row: Var) -> tuple[int, RowPass] | None:
+    loop = as_parallel(stmt)
+    return _of_loop(loop, row) if isinstance(loop, Parallel) else None
+
+
+def _of_loop(loop: Parallel, row: Var) -> tuple[int, RowPass] | None:
+    extents = [static_value(extent) for extent in loop.extents]
+    if len(extents) not in (1, 2) or None in extents or loop.vars[0].dtype != row.dtype:
+        return None
+    body = tuple(_flat(substitute(loop.body, {loop.vars[0]: row})))
+    if not all(isinstance(stmt, (Let, Store)) and _is_plain(stmt) for stmt in body):
+        return None
+    column = loop.vars[1] if len(extents) == 2 else None
+    elements = tuple(stmt for stmt in body if isinstance(stmt, (Let, Store)))
+    return extents[0] or 0, RowPass(column, 1 if column is None else extents[1] or 0, elements)
+
+
+def _flat(stmt: Stmt) -> Iterator[Stmt]:
+    if not isinstance(stmt, Seq):
+        yield stmt
+        return
+    for item in stmt.body:
+        yield from _flat(item)
+
+
+def _is_plain(stmt: Node) -> bool:
+    """Whether nothing below `stmt` has an effect, or an address taken, or several lanes."""
+    for node in walk(stmt):
+        match node:
+            case Call(function=function):
+                if function.startswith("extern:") or effect_of(function) & _EFFECTS:
+                    return False
+            case AddressOf() | Ramp():
+                return False
+    return True
+
+
+def _of_reduction(op: Reduce, row: Var) -> tuple[int, RowPass] | None:
+    extents = op.src.static_extents
+    dtype = op.dst.buffer.dtype
+    if extents is None or len(extents) != 2 or op.dim != 1 or extents[1] < 2 or dtype.is_bool:
+        return None
+    if op.nan_propagate:
+        return None
+    column = Var("r", const(0).dtype)
+    value = load(op.src, (0, 1), (row, column))
+    wide = cast(cast(value, dtype), accumulator("total", dtype).dtype)
+    if op.kind.takes_magnitudes:
+        wide = call("abs", wide)
+    axes = tuple(None if axis is None else 0 for axis in op.dst_axes)
+    indices = element(op.dst, axes, (row,))
+    total = Total(op.kind, wide, op.dst.buffer, indices, op.clear)
+    return extents[0], RowPass(column, extents[1], (), (total,))
