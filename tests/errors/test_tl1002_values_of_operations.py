@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - messages are compared as they are printed
+
 """TL1002: values that operations on numbers and tiles do not accept."""
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ MISTAKES = [
           |
         4 |         tile_ = T.alloc_shared((16,), "float32")
           |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: declare `tile_ = T.alloc_var(dtype)` before the block; assigning to it inside then stores, and the value can be read afterwards
+        hint: allocate the tile in the block that uses it; T.alloc_global outlives a launch
         """,
         whole=True,
     ),

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - messages are compared as they are printed
+
 """TL1006: a loop or branch that cannot be traced: endless, or in the wrong place."""
 
 from __future__ import annotations

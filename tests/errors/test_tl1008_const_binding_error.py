@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - messages are compared as they are printed
+
 """TL1008: a `T.const` symbol is misplaced, or no tensor dimension determines it."""
 
 from __future__ import annotations

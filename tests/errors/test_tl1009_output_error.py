@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - messages are compared as they are printed
+
 """TL1009: `out_idx`, `T.empty` and `return` contradict each other."""
 
 from __future__ import annotations

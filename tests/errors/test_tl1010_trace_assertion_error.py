@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - messages are compared as they are printed
+
 """TL1010: an `assert` on a compile-time value inside a kernel is false."""
 
 from __future__ import annotations

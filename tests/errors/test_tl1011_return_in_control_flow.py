@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - messages are compared as they are printed
+
 """TL1011: a `return` stands inside a branch or loop that is taken only at run time."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MISTAKES = [
           |
         7 |             return
           |             ^^^^^^
-        hint: store the result in an alloc_var and return it at the end
+        hint: guard the statements that follow with `if`
         """,
     ),
     Mistake(
@@ -37,7 +37,7 @@ MISTAKES = [
           |
         7 |             return
           |             ^^^^^^
-        hint: store the result in an alloc_var and return it at the end
+        hint: guard the statements that follow with `if`
         """,
     ),
     Mistake(

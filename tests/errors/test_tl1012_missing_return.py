@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - messages are compared as they are printed
+
 """TL1012: a tensor declared with `T.empty` is not returned."""
 
 from __future__ import annotations

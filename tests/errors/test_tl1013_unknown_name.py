@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - messages are compared as they are printed
+
 """TL1013: an object of the language has no attribute of this name."""
 
 from __future__ import annotations

@@ -9,19 +9,20 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
 import tile_api as tile
 import tile_api.language as T
 from tile_core.errors import TileError
 
 FILE = "program.py"
-LAUNCH = '''\
+LAUNCH = """\
 @T.prim_func
 def kernel(A: T.Tensor((16, 16), "float32"), n: T.int32):
     with T.Kernel(4, threads=128) as bx:
         S = T.alloc_shared((16, 16), "float32")
         F = T.alloc_fragment((16, 16), "float32")
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,13 @@ class Mistake:
         """Return what running the program raises; it can be sent to another process."""
         text = self.text()
         linecache.cache[FILE] = (len(text), None, text.splitlines(True), FILE)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                exec(compile(text, FILE, "exec", dont_inherit=True), _names())
-        except TileError as error:
-            assert str(pickle.loads(pickle.dumps(error))) == str(error)
-            return error
-        raise AssertionError(f"nothing is wrong with\n{text}")
+        code = compile(text, FILE, "exec", dont_inherit=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(TileError) as caught:
+                exec(code, _names())
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+        return caught.value
 
     @property
     def expected(self) -> str:

@@ -9,6 +9,7 @@ from typing_extensions import Never
 
 from tile_api.frontend.builder import Builder, active
 from tile_api.frontend.source import SpanTable
+from tile_api.frontend.values import BufferValue
 from tile_core.errors import Note, ScopeError, Span
 
 
@@ -27,20 +28,28 @@ UNBOUND = Unbound()
 class Gone:
     """What a name holds after the end of the block that bound it: any use is an error."""
 
-    __slots__ = ("_block", "_bound_at", "_name")
+    __slots__ = ("_block", "_bound_at", "_is_buffer", "_name")
 
-    def __init__(self, name: str, block: str, bound_at: Span | None) -> None:
+    def __init__(
+        self, name: str, block: str, bound_at: Span | None, *, is_buffer: bool = False
+    ) -> None:
         self._name, self._block, self._bound_at = name, block, bound_at
+        self._is_buffer = is_buffer
 
     def refuse(self) -> Never:
         """Raise the error that explains where the name is visible."""
         builder = active()
+        hint = (
+            f"declare `{self._name} = T.alloc_var(dtype)` before the block; assigning to it "
+            "inside then stores, and the value can be read afterwards"
+        )
+        if self._is_buffer:
+            hint = "allocate the tile in the block that uses it; T.alloc_global outlives a launch"
         raise ScopeError(
             f"{self._name!r} is used outside the {self._block} block that bound it",
             span=None if builder is None else builder.span,
             notes=(Note(f"{self._name} is bound here", self._bound_at),),
-            hint=f"declare `{self._name} = T.alloc_var(dtype)` before the block; assigning to it "
-            "inside then stores, and the value can be read afterwards",
+            hint=hint,
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -146,6 +155,8 @@ class ActivationBase:
         bound, label = self.left_names, self.left_label
         self.left_names = {}
         return tuple(
-            Gone(name, label, bound[name]) if name in bound else value
+            Gone(name, label, bound[name], is_buffer=isinstance(value, BufferValue))
+            if name in bound
+            else value
             for name, value in zip(names, values, strict=True)
         )

@@ -214,7 +214,9 @@ class Control(ActivationBase):
             raise ReturnInControlFlow(
                 f"`return` inside a run-time {inside!r} block is not supported",
                 span=builder.span,
-                hint="store the result in an alloc_var and return it at the end",
+                hint="guard the statements that follow with `if`"
+                if self.kind == "prim_func"
+                else "store the result in an alloc_var and return it at the end",
             )
         if self.kind != "prim_func":
             return self.returned(value)

@@ -92,7 +92,7 @@ def _number(buffer: Buffer, axis: int, part: Any) -> Extent:
     if not isinstance(part, Expr) and not hasattr(part, "__tile_expr__"):
         if hasattr(part, "__index__") and getattr(part, "shape", ()) == ():
             return int(part.__index__())
-        raise _not_integer(buffer, axis, f"{type(part).__name__} {part!r}")
+        raise _not_integer(buffer, axis, f"an object of type {type(part).__name__}")
     expr = arith.as_expr(part)
     if expr.dtype.is_bool:
         expr = arith.cast(expr, "int32")

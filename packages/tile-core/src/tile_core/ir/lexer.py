@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from tile_core.errors import ParseError
 
+HINT = "compare with what print_kernel writes for a kernel like it"
+"""What to do about a text that is not well-formed."""
+
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<number>(?:\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|\d+))
@@ -41,7 +44,7 @@ def tokenize(line: str, number: int) -> list[Token]:
         match = _TOKEN.match(text, at)
         if match is None or match.lastgroup is None:
             at += len(text[at:]) - len(text[at:].lstrip())
-            raise ParseError(f"line {number}, column {at + 1}: unexpected {text[at]!r}")
+            raise ParseError(f"line {number}, column {at + 1}: unexpected {text[at]!r}", hint=HINT)
         tokens.append(Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
         at = match.end()
     return [*tokens, Token("end", "", len(text))]
@@ -97,4 +100,4 @@ class Cursor:
 
     def error(self, message: str) -> ParseError:
         """Return an error that says where in the text this is."""
-        return ParseError(f"line {self.line}, column {self.here.col + 1}: {message}")
+        return ParseError(f"line {self.line}, column {self.here.col + 1}: {message}", hint=HINT)

@@ -12,7 +12,7 @@ from tile_core.errors import ParseError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.buffer import Scope as MemoryScope
 from tile_core.ir.expr import Expr, Extent, Var
-from tile_core.ir.lexer import Cursor, tokenize
+from tile_core.ir.lexer import HINT, Cursor, tokenize
 from tile_core.ir.parse_expr import Scope, parse_expr, parse_extent, parse_indices, parse_list
 from tile_core.ir.parse_operator import parse_operator
 from tile_core.ir.stmt import (
@@ -67,7 +67,7 @@ def parse_kernel(
         if raw.strip()
     ]
     if not lines:
-        raise ParseError("the text is empty")
+        raise ParseError("the text is empty", hint=HINT)
     return _Reader(lines, operators, parse_layout).kernel()
 
 

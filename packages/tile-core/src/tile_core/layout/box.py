@@ -21,10 +21,14 @@ def extents_of(shape: Sequence[int] | int) -> tuple[int, ...]:
         box = tuple(operator.index(extent) for extent in items)
     except TypeError:
         raise LayoutError(
-            f"the extents of a layout are integers known at compile time, got {shape!r}"
+            f"the extents of a layout are integers known at compile time, got {shape!r}",
+            hint="write the shape as a tuple of ints, such as (64, 32)",
         ) from None
     if any(extent < 1 for extent in box):
-        raise LayoutError(f"the extents of a layout are at least 1, got {box}")
+        raise LayoutError(
+            f"the extents of a layout are at least 1, got {box}",
+            hint="write the shape as a tuple of ints, such as (64, 32)",
+        )
     return box
 
 
@@ -34,7 +38,9 @@ def call_forward(forward: Callable[..., Any], coords: Sequence[AnyIndex]) -> Any
         return forward(*coords)
     except TypeError as error:
         raise LayoutError(
-            f"the layout function fails on {len(coords)} coordinates: {error}"
+            f"the layout function fails on {len(coords)} coordinates: "
+            f"{str(error).rpartition('<locals>.')[2]}",
+            hint="it takes one coordinate per dimension, and computes with + - * // % ^",
         ) from error
 
 
@@ -61,7 +67,8 @@ def physical_box(
         lo, hi = exact_bounds(expr, shape)
         if lo < 0:
             raise LayoutError(
-                f"physical coordinate {number}, {expr}, is negative: it goes down to {lo}"
+                f"physical coordinate {number}, {expr}, is negative: it goes down to {lo}",
+                hint=f"add {-lo}: the first place is 0",
             )
         box.append(hi + 1)
     if given is None:
@@ -69,7 +76,8 @@ def physical_box(
     outer = extents_of(given)
     if len(outer) != len(box) or any(have > room for have, room in zip(box, outer, strict=True)):
         raise LayoutError(
-            f"the physical coordinates need {tuple(box)}, which is not inside {outer}"
+            f"the physical coordinates need {tuple(box)}, which is not inside {outer}",
+            hint="leave the output shape out, or make it larger",
         )
     return outer
 
@@ -77,5 +85,8 @@ def physical_box(
 def normal_axis(axis: int, rank: int) -> int:
     """Return `axis` counted from the front, or raise `LayoutError` if there is none such."""
     if not -rank <= axis < rank:
-        raise LayoutError(f"there is no dimension {axis} among {rank}")
+        raise LayoutError(
+            f"there is no dimension {axis} among {rank}",
+            hint=f"use a dimension between {-rank} and {rank - 1}",
+        )
     return axis % rank

@@ -323,14 +323,18 @@ class Layout:
             If two elements share an address.
         """
         if not self.is_injective():
-            raise LayoutError(self._clash())
+            raise LayoutError(
+                self._clash(), hint="only layouts without such elements have an inverse"
+            )
         result = np.full(self.cosize, -1, dtype=np.int64)
         result[self.linear_table().reshape(-1)] = np.arange(self.size)
         return result
 
     def _check_bijective(self) -> None:
         if not self.is_injective():
-            raise LayoutError(self._clash())
+            raise LayoutError(
+                self._clash(), hint="only layouts without such elements have an inverse"
+            )
         if self.size != self.cosize:
             raise LayoutError(
                 f"a padded layout has no inverse: {self.size} elements in {self.cosize} places",

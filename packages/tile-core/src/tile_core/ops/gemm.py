@@ -118,12 +118,14 @@ class Gemm(TileOperator):
                 f"T.gemm cannot accumulate {a} x {b} in {c}",
                 span=self.span,
                 notes=self._declarations(),
-                hint="copy one operand into a tile of the other's element type first",
+                hint="copy one operand into a tile of the other's element type first"
+                if a.is_float != b.is_float
+                else "accumulate floats in a float32 tile",
             )
 
     def _declarations(self) -> tuple[Note, ...]:
         return tuple(
-            Note(f"{r.buffer.name} is declared here", r.buffer.span)
-            for r in (self.a, self.b, self.c)
-            if r.buffer.span is not None
+            Note(f"{buffer.name} is declared here", buffer.span)
+            for buffer in dict.fromkeys(r.buffer for r in (self.a, self.b, self.c))
+            if buffer.span is not None
         )

@@ -1,0 +1,142 @@
+# ruff: noqa: E501 - messages are compared as they are printed
+"""TL4001: the target has no way to run an operator or intrinsic; notes say why."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.mistakes import Mistake
+from tile_core.errors import UnsupportedOnTarget
+
+MISTAKES = [
+    Mistake(
+        "an instruction of GPUs",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((16, 16), "float16")):
+            with T.Kernel(1):
+                tile_ = T.alloc_shared((16, 16), "float16")
+                T.tma_copy(A, tile_)
+        tile.compile(kernel, target="cpu")
+        """,
+        """
+        [TL4001] T.tma_copy is an instruction of GPUs; cpu does not have it
+         --> program.py:5:9
+          |
+        5 |         T.tma_copy(A, tile_)
+          |         ^^^^^^^^^^^^^^^^^^^^
+        hint: use the portable operators (T.copy, T.gemm, T.sync_threads), or compile for a GPU
+        """,
+        whole=True,
+    ),
+    Mistake(
+        "a barrier of GPUs",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((16,), "float32")):
+            with T.Kernel(1, threads=128):
+                ready = T.alloc_barrier(128)
+                T.barrier_wait(ready, 0)
+        tile.compile(kernel, target="cpu")
+        """,
+        """
+        [TL4001] T.mbarrier_wait_parity is an instruction of GPUs; cpu does not have it
+         --> program.py:5:9
+          |
+        5 |         T.barrier_wait(ready, 0)
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: use the portable operators (T.copy, T.gemm, T.sync_threads), or compile for a GPU
+        """,
+        whole=True,
+    ),
+    Mistake(
+        "threads that part before they meet",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((16,), "float32")):
+            with T.Kernel(1, threads=32):
+                if T.get_thread_binding(0) < 16:
+                    T.sync_threads()
+                A[T.get_thread_binding(0)] = 1.0
+        tile.compile(kernel, target="cpu")
+        """,
+        """
+        [TL4001] threads of a block take different ways around something they must do together
+         --> program.py:5:13
+          |
+        5 |             T.sync_threads()
+          |             ^^^^^^^^^^^^^^^^
+        note: the threads meet here
+         --> program.py:5:13
+          |
+        5 |             T.sync_threads()
+          |             ^^^^^^^^^^^^^^^^
+        hint: make the condition the same for all threads, or run the kernel in the reference interpreter (TILE_INTERPRET=1) or an emulator target such as cuda@sim
+        """,
+        whole=True,
+    ),
+    Mistake(
+        "memory of other machines",
+        """
+        accumulator = T.alloc_tmem((128, 128), "float32")
+        """,
+        """
+        [TL4001] T.alloc_tmem describes memory or registers that only recent NVIDIA GPUs have
+         --> program.py:6:23
+          |
+        6 |         accumulator = T.alloc_tmem((128, 128), "float32")
+          |                       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: use T.alloc_shared and T.alloc_fragment
+        """,
+    ),
+    Mistake(
+        "roles of warps",
+        """
+        with T.ws(0):
+            A[0, 0] = 1.0
+        """,
+        """
+        [TL4001] T.ws schedules the warps of a GPU by role
+         --> program.py:6:14
+          |
+        6 |         with T.ws(0):
+          |              ^^^^^^^
+        hint: use T.Pipelined, which overlaps copies with work
+        """,
+    ),
+    Mistake(
+        "calling Python's runtime",
+        """
+        T.call_packed("print", n)
+        """,
+        """
+        [TL4001] T.call_packed builds host code, which this compiler writes itself
+         --> program.py:6:9
+          |
+        6 |         T.call_packed("print", n)
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: use T.call_extern to call a C function
+        """,
+    ),
+    Mistake(
+        "an intrinsic of another compiler",
+        """
+        A[0, 0] = T.call_intrin("float32", "tir.teleport", n)
+        """,
+        """
+        [TL4001] there is no intrinsic 'tir.teleport'
+         --> program.py:6:19
+          |
+        6 |         A[0, 0] = T.call_intrin("float32", "tir.teleport", n)
+          |                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: call a C function with T.call_extern, or use the function of T of that name
+        """,
+    ),
+]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=str)
+def test_message(mistake):
+    error = mistake.error()
+    assert type(error) is UnsupportedOnTarget
+    assert str(error) == mistake.expected

@@ -1,0 +1,95 @@
+
+"""TL7001: targets that need a plugin which is not installed."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.mistakes import Mistake
+from tile_core.errors import BackendNotFound
+
+MISTAKES = [
+    Mistake(
+        "CUDA",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((16,), "float32")):
+            with T.Kernel(1):
+                A[0] = 1.0
+        tile.compile(kernel, target="cuda")
+        """,
+        """
+        [TL7001] no backend serves target 'cuda'; installed: cpu, interpret, toy
+         --> program.py:5:1
+          |
+        5 | tile.compile(kernel, target="cuda")
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: pip install 'tile-api[cuda]'
+        """,
+        whole=True,
+    ),
+    Mistake(
+        "an AMD machine",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((16,), "float32")):
+            with T.Kernel(1):
+                A[0] = 1.0
+        tile.compile(kernel, target="hip:gfx942")
+        """,
+        """
+        [TL7001] no backend serves target 'hip:gfx942'; installed: cpu, interpret, toy
+         --> program.py:5:1
+          |
+        5 | tile.compile(kernel, target="hip:gfx942")
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: pip install 'tile-api[hip]'
+        """,
+        whole=True,
+    ),
+    Mistake(
+        "a machine nobody knows",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((16,), "float32")):
+            with T.Kernel(1):
+                A[0] = 1.0
+        tile.compile(kernel, target="tpu")
+        """,
+        """
+        [TL7001] no backend serves target 'tpu'; installed: cpu, interpret, toy
+         --> program.py:5:1
+          |
+        5 | tile.compile(kernel, target="tpu")
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: did you mean 'cpu'?
+        """,
+        whole=True,
+    ),
+    Mistake(
+        "an executor nobody has",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((16,), "float32")):
+            with T.Kernel(1):
+                A[0] = 1.0
+        tile.compile(kernel, target="cpu@emulator")
+        """,
+        """
+        [TL7001] no backend serves target 'cpu@emulator'; installed: cpu, interpret, toy
+         --> program.py:5:1
+          |
+        5 | tile.compile(kernel, target="cpu@emulator")
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: name one of the installed backends
+        """,
+        whole=True,
+    ),
+]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=str)
+def test_message(mistake):
+    error = mistake.error()
+    assert type(error) is BackendNotFound
+    assert str(error) == mistake.expected

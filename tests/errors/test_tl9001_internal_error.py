@@ -1,0 +1,79 @@
+"""TL9001: a defect of the compiler itself: please report it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import tile_api as tile
+from tile_core.errors import InternalError
+from tile_core.plugins.backend import Backend
+from tile_core.plugins.hookspecs import hookimpl
+from tile_core.plugins.host import PluginHost
+from tile_core.target import parse_target_spec
+
+PROGRAM = """
+@T.prim_func
+def kernel(A: T.Tensor((16,), "float32")):
+    with T.Kernel(1):
+        A[0] = 1.0
+"""
+EXPECTED = """\
+[TL9001] the compiler failed to {phase} the kernel 'kernel' for bad: {cause}
+ --> program.py:2:1
+  |
+2 | def kernel(A: T.Tensor((16,), "float32")):
+  | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+note: the kernel and the traceback are in FOLDER
+hint: please report it with that folder; until it is mended another tile shape may do"""
+
+
+class Plugin:
+    def __init__(self, backend):
+        self.backend = backend
+
+    @hookimpl
+    def tile_backends(self):
+        return [self.backend]
+
+
+def fail(*_):
+    raise ValueError("Check failed: x == y\n\n  it is false")
+
+
+def give(value):
+    return lambda *_: value
+
+
+def parse(spec):
+    target = parse_target_spec(spec)
+    return target if target.kind == "bad" else None
+
+
+WORKS = Backend(
+    name="bad",
+    parse_target=parse,
+    rules=give(()),
+    lower=give("module"),
+    source=give(""),
+    compile=give("artifact"),
+    load=give(print),
+)
+
+
+@pytest.mark.parametrize("phase", ["lower", "compile", "load"])
+def test_message(phase, program):
+    host = PluginHost()
+    host.add("bad", Plugin(replace(WORKS, **{phase: fail})))
+    with pytest.raises(InternalError) as caught:
+        tile.compile(program(PROGRAM)["kernel"], target="bad", host=host)
+    text = str(caught.value)
+    folder = re.search(r"traceback are in (.*)", text)[1]
+    cause = "ValueError: it is false"
+    assert text.replace(folder, "FOLDER") == EXPECTED.format(phase=phase, cause=cause)
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert "in fail" in Path(folder, "error.txt").read_text()
+    assert Path(folder, "kernel.tile").read_text().startswith("kernel kernel(")
