@@ -1,4 +1,3 @@
-
 """TL1002: values that operations on numbers and tiles do not accept."""
 
 from __future__ import annotations

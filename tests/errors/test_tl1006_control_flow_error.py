@@ -1,4 +1,3 @@
-
 """TL1006: a loop or branch that cannot be traced: endless, or in the wrong place."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-
 """TL1008: a `T.const` symbol is misplaced, or no tensor dimension determines it."""
 
 from __future__ import annotations

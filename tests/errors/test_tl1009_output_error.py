@@ -1,4 +1,3 @@
-
 """TL1009: `out_idx`, `T.empty` and `return` contradict each other."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-
 """TL1010: an `assert` on a compile-time value inside a kernel is false."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-
 """TL1011: a `return` stands inside a branch or loop that is taken only at run time."""
 
 from __future__ import annotations

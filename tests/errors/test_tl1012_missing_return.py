@@ -1,4 +1,3 @@
-
 """TL1012: a tensor declared with `T.empty` is not returned."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-
 """TL1013: an object of the language has no attribute of this name."""
 
 from __future__ import annotations

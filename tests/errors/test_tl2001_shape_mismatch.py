@@ -1,4 +1,3 @@
-
 """TL2001: operand shapes do not fit together."""
 
 from __future__ import annotations

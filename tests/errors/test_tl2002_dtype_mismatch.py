@@ -1,4 +1,3 @@
-
 """TL2002: operand element types do not fit together."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-
 """TL2003: a buffer is indexed with the wrong rank, kind or order of indices."""
 
 from __future__ import annotations

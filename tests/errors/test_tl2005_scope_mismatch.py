@@ -1,4 +1,3 @@
-
 """TL2005: an operand lives in a memory scope the operator cannot use."""
 
 from __future__ import annotations

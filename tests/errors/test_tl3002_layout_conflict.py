@@ -1,4 +1,3 @@
-
 """TL3002: two operators demand different layouts for one buffer."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-
 """TL7001: targets that need a plugin which is not installed."""
 
 from __future__ import annotations
