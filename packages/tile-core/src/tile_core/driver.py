@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile_core.crash import guarded
 from tile_core.errors import UnsupportedOnTarget
@@ -18,6 +18,9 @@ from tile_core.ops.rule import Rule
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.host import PluginHost
 from tile_core.target import Target
+
+if TYPE_CHECKING:
+    from tile_core.passes.layout_report import LayoutReport
 
 TILE_PASSES = "tile-ir"
 """The named point at which insertions see whole tile IR, before rules are selected."""
@@ -83,6 +86,23 @@ class Lowered:
         if stage == "lowered":
             return str(self.module)
         return self.backend.source(self.module, self.target)
+
+    def layouts(self) -> LayoutReport:
+        """Return how each tile of the kernel is stored, and who asked for that.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If the backend does not infer layouts.
+        """
+        found = getattr(self.module, "layouts", None)
+        if found is None:
+            raise UnsupportedOnTarget(
+                f"{self.backend.name} kernels have no layouts to show",
+                hint="compile for a machine that stores tiles, such as target='cpu'",
+            )
+        report: LayoutReport = found.report()
+        return report
 
 
 @dataclass(frozen=True, slots=True)

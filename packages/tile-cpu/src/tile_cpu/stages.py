@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel
-from tile_core.ops.operator import TileOperator
-from tile_core.ops.rule import select
+from tile_core.passes.infer_layouts import infer_layouts
 from tile_core.target import Target
 from tile_cpu.csource import SharedLibrary, compile_c
 from tile_cpu.lowering.launch import Lowered, lower_kernel
+from tile_cpu.lowering.layouts import admits_in
 from tile_cpu.machine import machine
 from tile_cpu.scratch import require_scratch
 from tile_cpu.threads import set_num_threads
@@ -44,13 +43,11 @@ class Artifact:
 
 
 def lower(kernel: Kernel, target: Target, options: Any) -> Lowered:
-    """Choose a rule for each operator, then emit the kernel as one function."""
+    """Choose rules for operators and layouts for tiles, then emit the kernel as one function."""
     require_scratch(kernel)
-    chosen = {
-        op: select(op, target, options.rules) for op in walk(kernel) if isinstance(op, TileOperator)
-    }
+    layouts = infer_layouts(kernel, target, options.rules, admits_in(kernel))
     guarded = not options.config(UNGUARDED, False)
-    return lower_kernel(kernel, machine(target.arch), target, chosen, guarded=guarded)
+    return lower_kernel(kernel, machine(target.arch), target, layouts, guarded=guarded)
 
 
 def source(lowered: Lowered) -> str:

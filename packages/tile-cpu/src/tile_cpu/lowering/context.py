@@ -12,6 +12,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Check, Stmt
+from tile_core.layout import Layout
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import Rule
 from tile_core.passes.ranges import Env
@@ -79,6 +80,8 @@ class Settings:
         The rule chosen for each operator.
     retyped
         Storages that are read under more than one element type.
+    layouts
+        The layouts of the storages that are not stored row by row without gaps.
     """
 
     machine: Machine
@@ -87,6 +90,7 @@ class Settings:
     retyped: frozenset[Buffer] = frozenset()
     guarded: bool = True
     extern_names: Mapping[str, str] = field(default_factory=dict)
+    layouts: Mapping[Buffer, Layout] = field(default_factory=dict)
 
 
 class Context:
@@ -108,10 +112,6 @@ class Context:
         self.vectors: frozenset[Var] = frozenset()  # names that differ between lanes
         self.first_values: dict[Var, PrimExpr] = {}  # of those, in the first lane
         self.lane_cells: dict[Buffer, TirBuffer] = {}  # private memory, a vector per element
-        self.hoisted: Mapping[Expr, PrimExpr] = {}  # values computed in front of the loop
-        self.sums: Mapping[Any, TirBuffer] = {}  # of each combination along the lanes
-        self.ahead: tuple[Var, int] | None = None  # fetch for its next round, into which cache
-        self.round: Var | None = None  # the index of the sequential loop around
         self.trusted: frozenset[Node] = frozenset()  # accesses proven by a test up front
         self.speculative: tuple[Env, ...] = ()  # what is known without the current condition
         self.block_entry: list[TirStmt] = []
@@ -120,8 +120,6 @@ class Context:
         self.checks: list[Check] = []
         self.helpers: dict[str, str] = {}
         self.prints = False
-        self.streamed: frozenset[Buffer] = frozenset()  # stored past the caches
-        self.streams = False  # some store of the block goes past the caches
 
     @property
     def machine(self) -> Machine:

@@ -13,8 +13,7 @@ from tile_core.ir.expr import BinaryOp, Var
 from tile_core.ir.node import walk
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Check, Kernel, Launch
-from tile_core.ops.operator import TileOperator
-from tile_core.ops.rule import Rule
+from tile_core.passes.infer_layouts import Layouts
 from tile_core.target import Target
 from tile_core.tir.build import i32, seq
 from tile_core.tir.nodes import AttrStmt, Bind, ForKind, PrimExpr, PrimFunc, StringImm, tirx
@@ -25,7 +24,7 @@ from tile_cpu.lowering import externs, storage
 from tile_cpu.lowering.context import Context, Settings, assigned
 from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.emitter import Emitter
-from tile_cpu.lowering.streaming import fence, streamed_buffers
+from tile_cpu.lowering.layouts import special_layouts
 from tile_cpu.lowering.types import number, prim, value_type
 from tile_cpu.machine import Machine
 
@@ -49,6 +48,7 @@ class Lowered:
     checks: tuple[Check, ...]
     prints: bool
     extern_names: Mapping[str, str]
+    layouts: Layouts
 
     def __str__(self) -> str:
         return str(self.function.script())
@@ -58,7 +58,7 @@ def lower_kernel(
     kernel: Kernel,
     machine: Machine,
     target: Target,
-    rules: Mapping[TileOperator, Rule[Any]],
+    layouts: Layouts,
     *,
     guarded: bool = True,
 ) -> Lowered:
@@ -68,10 +68,17 @@ def lower_kernel(
     After    parallel for b in 4: scratch T; loops of vector loads and stores; …
     """
     names = externs.own_symbols(kernel.sources, externs.names_called(kernel))
-    settings = Settings(machine, target, rules, storage.retyped_storages(kernel), guarded, names)
+    settings = Settings(
+        machine,
+        target,
+        layouts.rules,
+        storage.retyped_storages(kernel),
+        guarded,
+        names,
+        special_layouts(layouts),
+    )
     ctx = Emitter(settings)
     symbols = symbols_of(kernel)
-    ctx.streamed = streamed_buffers(kernel, machine)
     params = {p: _parameter(p) for p in (*kernel.params, *symbols)}
     status = TirVar("status", storage.pointer_to("int32"))
     with ctx.statement() as head:
@@ -95,7 +102,9 @@ def lower_kernel(
     for key, number_of in (("device_type", 1), ("device_id", 0)):
         whole = AttrStmt(StringImm("default"), key, i32(number_of), whole)
     function = PrimFunc(arguments, whole)
-    return Lowered(function, machine, kernel, symbols, tuple(ctx.checks), ctx.prints, names)
+    return Lowered(
+        function, machine, kernel, symbols, tuple(ctx.checks), ctx.prints, names, layouts
+    )
 
 
 def _parameter(param: Buffer | Var) -> Any:
@@ -172,10 +181,7 @@ def _block(ctx: Context, launch: Launch, grid: list[PrimExpr], block: PrimExpr) 
             ctx.vars[var] = named
         ctx.jump = ctx.cell("int32", "jump")
         ctx.run(assigned(ctx.jump, i32(0)))
-        ctx.streams = False
         body = ctx.stmt(launch.body)
-        if ctx.streams:
-            body = seq(body, fence())
     entry = ctx.block_entry
     ctx.block_entry, ctx.jump = outer_entry, outer_jump
     return seq(entry, statements, body)

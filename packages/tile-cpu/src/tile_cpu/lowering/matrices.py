@@ -20,7 +20,8 @@ def matrix_of(ctx: Context, region: Region, rows: int) -> Matrix:
     The start of the region is computed once, before the statement being emitted.
     """
     place = ctx.place(region.buffer)
-    if place.base is not None or place.packing > 1 or place.strides[-1] != 1:
+    is_by_rows = place.base is None and place.layout is None and place.packing == 1
+    if not is_by_rows or place.strides[-1] != 1:
         raise InternalError(f"{region.buffer.name!r} cannot be read as a matrix")
     start = place.offset([ctx.index(s, place.index) for s in region.starts])
     origin, statement = bind("origin", start)

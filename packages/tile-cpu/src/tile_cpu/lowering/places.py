@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Extent
-from tile_core.tir.nodes import PrimExpr, TirBuffer
+from tile_core.layout import Const, IndexOp, Input, Layout, fold
+from tile_core.layout.index import apply_op
+from tile_core.tir.nodes import PrimExpr, TirBuffer, tirx
 from tile_cpu.lowering.types import number
+from tile_cpu.vectors import floor_div, floor_mod
 
 INT32_LIMIT = 2**31 - 1
 
@@ -34,6 +37,9 @@ class Place:
         Elements per stored unit: 2 for four-bit elements in packed storage.
     base, base_shape
         For a view of storage that is not contiguous: the place and extents of the storage.
+    layout
+        Of scratch that is not stored by rows; `strides` are those of rows then, without
+        meaning in memory.
     """
 
     flat: TirBuffer
@@ -43,6 +49,7 @@ class Place:
     packing: int = 1
     base: Place | None = None
     base_shape: tuple[Any, ...] = ()
+    layout: Layout | None = None
 
     def offset(self, indices: Sequence[PrimExpr]) -> PrimExpr:
         """Return the flat position of an element among those of this place.
@@ -50,11 +57,54 @@ class Place:
         `indices` have the type `index`. With a `base` the position counts row by row and is
         not yet an offset in memory.
         """
+        if self.layout is not None:
+            return address(self.layout, indices, self.index)
         total: Any = None
         for index, stride in zip(indices, self.strides, strict=True):
             term = index if isinstance(stride, int) and stride == 1 else index * stride
             total = term if total is None else total + term
         return number(0, self.index) if total is None else total
+
+
+def laid_out(place: Place, layout: Layout) -> Place:
+    """Return `place` with its elements where `layout` puts them."""
+    strides = row_strides(layout)
+    return replace(place, layout=layout) if strides is None else replace(place, strides=strides)
+
+
+def row_strides(layout: Layout) -> tuple[int, ...] | None:
+    """Return the distances along the dimensions if rows are runs of consecutive elements."""
+    found = layout.affine()
+    if found is None or found[0] != 0 or not layout.is_injective():
+        return None
+    strides = found[1]
+    return strides if strides and strides[-1] == 1 else None
+
+
+def address(layout: Layout, indices: Sequence[PrimExpr], kind: str) -> PrimExpr:
+    """Return the flat offset of the element at `indices`, none of them negative.
+
+    Divisions by powers of two become shifts: TVM's floor divisions take long to lower.
+    """
+
+    def leaf(node: Const | Input) -> Any:
+        return node.value if isinstance(node, Const) else indices[node.axis]
+
+    def combine(op: IndexOp, a: Any, b: Any) -> Any:
+        if isinstance(a, int) and isinstance(b, int):
+            return apply_op(op, a, b)
+        if op in (IndexOp.FLOORDIV, IndexOp.FLOORMOD):
+            return floor_div(a, b) if op is IndexOp.FLOORDIV else floor_mod(a, b)
+        if op in (IndexOp.MIN, IndexOp.MAX):
+            return (tirx.Min if op is IndexOp.MIN else tirx.Max)(*(_value(x, kind) for x in (a, b)))
+        return apply_op(op, a, b)
+
+    found = fold(layout.linear_index_expr(), leaf, combine)
+    return _value(found, kind)
+
+
+def _value(x: Any, kind: str) -> Any:
+    return number(x, kind) if isinstance(x, int) else x
 
 
 def row_major(shape: Sequence[Any]) -> tuple[Any, ...]:

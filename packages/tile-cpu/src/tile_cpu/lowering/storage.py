@@ -23,7 +23,7 @@ from tile_core.tir.nodes import (
 )
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.places import Place, extents, index_type, row_major
+from tile_cpu.lowering.places import Place, extents, index_type, laid_out, row_major
 from tile_cpu.lowering.types import memory_type
 
 STACK_BYTES = 256
@@ -101,7 +101,9 @@ def allocate_buffer(ctx: Context, buffer: Buffer) -> list[TirStmt]:
     shape = buffer.static_shape
     if shape is None:
         return _allocate_dynamic(ctx, buffer, memory)
-    units = -(-math.prod(shape) // packing_of(ctx, buffer))
+    layout = ctx.settings.layouts.get(buffer)
+    elements = math.prod(shape) if layout is None else layout.cosize
+    units = -(-elements // packing_of(ctx, buffer))
     size = max(1, units) * _element_bytes(memory)
     on_stack = size <= STACK_BYTES and not buffer.scope.is_global
     room = ctx.block_entry
@@ -122,7 +124,8 @@ def allocate_buffer(ctx: Context, buffer: Buffer) -> list[TirStmt]:
             [count], memory, buffer.name, layout=None, data_alignment=_ALIGNMENT
         )
         room.append(allocate(flat, on_stack=on_stack))
-    ctx.places[buffer] = _contiguous(ctx, buffer, flat)
+    place = _contiguous(ctx, buffer, flat)
+    ctx.places[buffer] = place if layout is None else laid_out(place, layout)
     return []
 
 

@@ -28,9 +28,7 @@ from tile_core.tir.nodes import Cast as TirCast
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.context import Context, Frame, Lane
-from tile_cpu.lowering.fetching import fetch_next_round
 from tile_cpu.lowering.places import Place, row_major
-from tile_cpu.lowering.streaming import streamed
 from tile_cpu.lowering.types import (
     lanes_of,
     memory_type,
@@ -93,7 +91,7 @@ def first_lane(ctx: Context) -> Iterator[None]:
 
 def lane_stride(ctx: Context, place: Place, indices: tuple[Expr, ...], var: Var) -> int | None:
     """Return how many elements apart neighbouring lanes are, None if that is not constant."""
-    if place.base is not None:
+    if place.base is not None or place.layout is not None:
         return None
     total = 0
     for at, stride in zip(indices, place.strides, strict=True):
@@ -212,7 +210,6 @@ def _contiguous(ctx: Context, expr: Load, place: Place, lane: Lane) -> PrimExpr:
     valid = reach(ctx, expr)
     with first_lane(ctx):
         offset = access.position(ctx, place, expr.indices)
-        fetch_next_round(ctx, expr, place)
     memory = memory_type(expr.buffer.dtype)
     if valid.condition is None and valid.count is None:
         return ctx.keep(vload(place.flat, [offset], lane.lanes))
@@ -254,7 +251,7 @@ def _gathered(ctx: Context, expr: Load, place: Place, lane: Lane) -> PrimExpr:
     valid = reach(ctx, expr)
     if valid.count is not None or valid.condition is not None or place.base is not None:
         raise NotVectorisable("scattered elements need a guard")
-    if place.index != "int32":
+    if place.index != "int32" or place.layout is not None:
         raise NotVectorisable("scattered elements are too far apart")
     offset = access.position(ctx, place, expr.indices)
     memory = memory_type(expr.buffer.dtype)
@@ -271,13 +268,6 @@ def _assembled(ctx: Context, place: Place, offsets: PrimExpr, lanes: int) -> Pri
         at = tirx.Shuffle([offsets], [i32(k)])
         elements.append(ctx.keep(BufferLoad(place.flat, [at])))
     return ctx.keep(tirx.Shuffle(elements, [i32(k) for k in range(lanes)]))
-
-
-def _is_streamed(ctx: Context, stmt: Store, stored: PrimExpr) -> bool:
-    """Whether a store goes past the caches: only whole registers do."""
-    bits = int("".join(c for c in scalar_name(stored) if c.isdigit()))
-    whole = lanes_of(stored) * bits == ctx.machine.vector_bytes * 8
-    return whole and stmt.buffer in ctx.streamed
 
 
 def vector_store(ctx: Context, stmt: Store) -> TirStmt:
@@ -302,11 +292,7 @@ def vector_store(ctx: Context, stmt: Store) -> TirStmt:
     with first_lane(ctx):
         offset = access.position(ctx, place, stmt.indices)
     if valid.count is None:
-        if _is_streamed(ctx, stmt, stored):
-            ctx.streams = True
-            write = streamed(place, offset, stored)
-        else:
-            write = vstore(place.flat, [offset], stored, lane.lanes)
+        write = vstore(place.flat, [offset], stored, lane.lanes)
         return write if valid.condition is None else IfThenElse(valid.condition, write, None)
     bits = int("".join(c for c in scalar_name(stored) if c.isdigit()))
     raw = _as(f"int{bits}", stored, lanes_of(stored))
