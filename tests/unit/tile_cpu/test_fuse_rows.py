@@ -297,3 +297,26 @@ def test_different_heights_are_different_runs() -> None:
         "@copy(src=y[0:8, 0:43], dst=Y[bx * 8, 0])",
     )
     check(kernel)
+
+
+def test_a_pass_that_reads_what_it_has_written_reads_the_new_value() -> None:
+    kernel = parse(
+        LOAD,
+        loop("x[i, j] = x[i, j] + 1.0", "y[i, j] = x[i, j] * x[i, j]"),
+        SUM_Y,
+        OUT_U,
+        OUT_X,
+    )
+    assert is_fused(check(kernel))
+
+
+def test_a_joined_pass_that_reads_what_it_has_written_reads_the_new_value() -> None:
+    kernel = parse(
+        LOAD,
+        loop("x[i, j] = x[i, j] * 2.0"),
+        loop("x[i, j] = x[i, j] + 1.0", "y[i, j] = x[i, j] * x[i, j]"),
+        SUM_Y,
+        OUT_U,
+        OUT_X,
+    )
+    assert is_fused(check(kernel))

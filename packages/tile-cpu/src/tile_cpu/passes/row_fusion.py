@@ -10,7 +10,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Cast, Expr, Load, Var
 from tile_core.ir.linear import linear_in
 from tile_core.ir.node import Node, substitute, walk
-from tile_core.ir.stmt import Let, Store
+from tile_core.ir.stmt import Let, Stmt, Store
 from tile_cpu.passes.row_dependence import covers_row, is_at, same_place
 from tile_cpu.passes.row_passes import Indices, RowPass, Total
 from tile_cpu.passes.uses import Facts
@@ -28,7 +28,7 @@ def read_sources_in_place(passes: Sequence[RowPass], row: Var, facts: Facts) -> 
     result: list[RowPass] = []
     copied: dict[Buffer, tuple[Expr, Var]] = {}
     for one in passes:
-        changed = _rewritten(one, {n: _source(n, copied, row) for n in one.loads()})
+        changed = _with_old_values(one, {n: _source(n, copied, row) for n in one.loads()})
         for storage in one.written():
             copied.pop(storage, None)
         stores = list(changed.stores())
@@ -122,7 +122,7 @@ def _joined(first: RowPass, second: RowPass) -> RowPass | None:
                 buffer is store.buffer and same_place(indices, store.indices)
             ):
                 return None
-    second = _rewritten(second, replacements)
+    second = _with_old_values(second, replacements)
     totals = (*first.totals, *second.totals)
     return RowPass(first.column, first.columns, (*named, *second.body), totals)
 
@@ -233,6 +233,27 @@ def _rewritten(one: RowPass, replacements: Mapping[Any, Node]) -> RowPass:
     column = one.column if one.column is None else substitute(one.column, table)
     totals = tuple(_moved(total, table) for total in one.totals)
     return RowPass(column, one.columns, body, totals)
+
+
+def _with_old_values(one: RowPass, values: Mapping[Any, Node]) -> RowPass:
+    """Return `one` with loads replaced by what their elements held when the pass began.
+
+    A load that follows a store to its buffer stays: it reads what was stored.
+    """
+    stored: set[Buffer] = set()
+
+    def replaced(node: Stmt | Expr) -> Any:
+        loads = [n for n in walk(node) if isinstance(n, Load) and n.buffer.storage not in stored]
+        table: dict[Node, Node] = {n: values[n] for n in loads if values.get(n, n) is not n}
+        return substitute(node, table) if table else node
+
+    body: list[Let | Store] = []
+    for stmt in one.body:
+        body.append(replaced(stmt))
+        if isinstance(stmt, Store):
+            stored.add(stmt.buffer.storage)
+    totals = tuple(replace(total, value=replaced(total.value)) for total in one.totals)
+    return RowPass(one.column, one.columns, tuple(body), totals)
 
 
 def _moved(total: Total, table: dict[Node, Node]) -> Total:
