@@ -112,6 +112,10 @@ class Context:
         self.vectors: frozenset[Var] = frozenset()  # names that differ between lanes
         self.first_values: dict[Var, PrimExpr] = {}  # of those, in the first lane
         self.lane_cells: dict[Buffer, TirBuffer] = {}  # private memory, a vector per element
+        self.hoisted: Mapping[Expr, PrimExpr] = {}  # values computed in front of the loop
+        self.sums: Mapping[Any, TirBuffer] = {}  # of each combination along the lanes
+        self.ahead: tuple[Var, int] | None = None  # fetch for its next round, into which cache
+        self.round: Var | None = None  # the index of the sequential loop around
         self.trusted: frozenset[Node] = frozenset()  # accesses proven by a test up front
         self.speculative: tuple[Env, ...] = ()  # what is known without the current condition
         self.block_entry: list[TirStmt] = []
@@ -120,6 +124,8 @@ class Context:
         self.checks: list[Check] = []
         self.helpers: dict[str, str] = {}
         self.prints = False
+        self.streamed: frozenset[Buffer] = frozenset()  # stored past the caches
+        self.streams = False  # some store of the block goes past the caches
 
     @property
     def machine(self) -> Machine:

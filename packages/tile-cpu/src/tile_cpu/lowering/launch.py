@@ -24,7 +24,11 @@ from tile_cpu.lowering import externs, storage
 from tile_cpu.lowering.context import Context, Settings, assigned
 from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.emitter import Emitter
+<<<<<<< /tmp/mf/launch.py
+from tile_cpu.lowering.streaming import fence, streamed_buffers
+=======
 from tile_cpu.lowering.layouts import special_layouts
+>>>>>>> /work/helpers/scratch/inference/snap/packages/tile-cpu/src/tile_cpu/lowering/launch.py
 from tile_cpu.lowering.types import number, prim, value_type
 from tile_cpu.machine import Machine
 
@@ -79,6 +83,7 @@ def lower_kernel(
     )
     ctx = Emitter(settings)
     symbols = symbols_of(kernel)
+    ctx.streamed = streamed_buffers(kernel, machine)
     params = {p: _parameter(p) for p in (*kernel.params, *symbols)}
     status = TirVar("status", storage.pointer_to("int32"))
     with ctx.statement() as head:
@@ -181,7 +186,10 @@ def _block(ctx: Context, launch: Launch, grid: list[PrimExpr], block: PrimExpr) 
             ctx.vars[var] = named
         ctx.jump = ctx.cell("int32", "jump")
         ctx.run(assigned(ctx.jump, i32(0)))
+        ctx.streams = False
         body = ctx.stmt(launch.body)
+        if ctx.streams:
+            body = seq(body, fence())
     entry = ctx.block_entry
     ctx.block_entry, ctx.jump = outer_entry, outer_jump
     return seq(entry, statements, body)

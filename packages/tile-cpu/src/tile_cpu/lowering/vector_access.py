@@ -28,7 +28,9 @@ from tile_core.tir.nodes import Cast as TirCast
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.context import Context, Frame, Lane
+from tile_cpu.lowering.fetching import fetch_next_round
 from tile_cpu.lowering.places import Place, row_major
+from tile_cpu.lowering.streaming import streamed
 from tile_cpu.lowering.types import (
     lanes_of,
     memory_type,
@@ -210,6 +212,7 @@ def _contiguous(ctx: Context, expr: Load, place: Place, lane: Lane) -> PrimExpr:
     valid = reach(ctx, expr)
     with first_lane(ctx):
         offset = access.position(ctx, place, expr.indices)
+        fetch_next_round(ctx, expr, place)
     memory = memory_type(expr.buffer.dtype)
     if valid.condition is None and valid.count is None:
         return ctx.keep(vload(place.flat, [offset], lane.lanes))
@@ -270,6 +273,13 @@ def _assembled(ctx: Context, place: Place, offsets: PrimExpr, lanes: int) -> Pri
     return ctx.keep(tirx.Shuffle(elements, [i32(k) for k in range(lanes)]))
 
 
+def _is_streamed(ctx: Context, stmt: Store, stored: PrimExpr) -> bool:
+    """Whether a store goes past the caches: only whole registers do."""
+    bits = int("".join(c for c in scalar_name(stored) if c.isdigit()))
+    whole = lanes_of(stored) * bits == ctx.machine.vector_bytes * 8
+    return whole and stmt.buffer in ctx.streamed
+
+
 def vector_store(ctx: Context, stmt: Store) -> TirStmt:
     """Return the store of one element per lane, contiguous and within bounds.
 
@@ -292,7 +302,11 @@ def vector_store(ctx: Context, stmt: Store) -> TirStmt:
     with first_lane(ctx):
         offset = access.position(ctx, place, stmt.indices)
     if valid.count is None:
-        write = vstore(place.flat, [offset], stored, lane.lanes)
+        if _is_streamed(ctx, stmt, stored):
+            ctx.streams = True
+            write = streamed(place, offset, stored)
+        else:
+            write = vstore(place.flat, [offset], stored, lane.lanes)
         return write if valid.condition is None else IfThenElse(valid.condition, write, None)
     bits = int("".join(c for c in scalar_name(stored) if c.isdigit()))
     raw = _as(f"int{bits}", stored, lanes_of(stored))
