@@ -24,11 +24,8 @@ from tile_cpu.lowering import externs, storage
 from tile_cpu.lowering.context import Context, Settings, assigned
 from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.emitter import Emitter
-<<<<<<< /tmp/mf/launch.py
-from tile_cpu.lowering.streaming import fence, streamed_buffers
-=======
 from tile_cpu.lowering.layouts import special_layouts
->>>>>>> /work/helpers/scratch/inference/snap/packages/tile-cpu/src/tile_cpu/lowering/launch.py
+from tile_cpu.lowering.streaming import fence, streamed_buffers
 from tile_cpu.lowering.types import number, prim, value_type
 from tile_cpu.machine import Machine
 
