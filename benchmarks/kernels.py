@@ -107,9 +107,15 @@ def attention(heads, tokens, dim, dtype, block_M=128, block_N=128, causal=False)
     return flash
 
 
+def rows_of_a_block(columns):
+    """Return how many rows make a block of 16384 elements, but 8 at least."""
+    return max(8, 2**14 // columns)
+
+
 @tile.jit(out_idx=[-1])
-def softmax(rows, columns, block_M=8):
+def softmax(rows, columns, block_M=None):
     """Row-wise softmax, one pass over memory."""
+    block_M = block_M or rows_of_a_block(columns)
 
     @T.prim_func
     def main(X: T.Tensor((rows, columns), "float32"), Y: T.Tensor((rows, columns), "float32")):
@@ -131,8 +137,9 @@ def softmax(rows, columns, block_M=8):
 
 
 @tile.jit(out_idx=[-1])
-def rms_norm(rows, columns, block_M=8, eps=1e-5):
+def rms_norm(rows, columns, block_M=None, eps=1e-5):
     """X / sqrt(mean(x^2) + eps) * weight."""
+    block_M = block_M or rows_of_a_block(columns)
 
     @T.prim_func
     def main(
@@ -157,8 +164,9 @@ def rms_norm(rows, columns, block_M=8, eps=1e-5):
 
 
 @tile.jit(out_idx=[-1])
-def layer_norm(rows, columns, block_M=8, eps=1e-5):
+def layer_norm(rows, columns, block_M=None, eps=1e-5):
     """(x - mean) / sqrt(variance + eps) * weight + bias."""
+    block_M = block_M or rows_of_a_block(columns)
 
     @T.prim_func
     def main(
