@@ -9,7 +9,7 @@ from tile_api.tensors import TensorView
 from tile_core.errors import ArgumentLayoutError, ArgumentShapeError, Note
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.evaluate import evaluate, free_variables
+from tile_core.ir.evaluate import evaluate, free_variables, solve
 from tile_core.ir.expr import Extent, Var
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_extent
@@ -68,21 +68,16 @@ def bind_symbols(tensors: list[Bound], values: dict[Var, Any]) -> None:
     A symbol has the value of the first dimension that it is, else of the first stride, else
     the solution of the first linear equation in which it is the only unknown.
     """
-    for param, view in tensors:
-        for extent, got in zip(param.shape, logical_shape(param, view), strict=True):
-            if isinstance(extent, Var):
-                values.setdefault(extent, got)
-    for param, view in tensors:
-        if param.strides is not None:
-            for stride, got in zip(param.strides, logical_strides(param, view), strict=True):
-                if isinstance(stride, Var):
-                    values.setdefault(stride, got)
-    before = -1
-    while len(values) != before:
-        before = len(values)
-        for param, view in tensors:
-            for extent, got in zip(param.shape, logical_shape(param, view), strict=True):
-                _solve(extent, got, values)
+    shapes = [
+        pair for p, view in tensors for pair in zip(p.shape, logical_shape(p, view), strict=True)
+    ]
+    strides = [
+        pair
+        for p, view in tensors
+        if p.strides is not None
+        for pair in zip(p.strides, logical_strides(p, view), strict=True)
+    ]
+    solve((*shapes, *strides), values)
 
 
 def check_symbols(kernel: str, values: Mapping[Var, Any]) -> None:
@@ -101,22 +96,6 @@ def check_symbols(kernel: str, values: Mapping[Var, Any]) -> None:
                     span=var.span,
                     hint=f'declare it as {var.name} = T.dynamic("{var.name}", "int64")',
                 )
-
-
-def _solve(extent: Extent, got: int, values: dict[Var, Any]) -> None:
-    """Solve a linear extent such as ``m + 1`` or ``2 * m`` for its one unknown symbol."""
-    unknown = [v for v in free_variables(extent) if v not in values]
-    if len(unknown) != 1:
-        return
-    (var,) = unknown
-    try:
-        at0, at1 = (evaluate(extent, values | {var: x}) for x in (0, 1))
-        slope = at1 - at0
-        candidate = (got - at0) // slope
-        if evaluate(extent, values | {var: candidate}) == got:
-            values[var] = candidate
-    except ArithmeticError:
-        return
 
 
 def value_of(extent: Extent, values: Mapping[Var, Any]) -> int | None:

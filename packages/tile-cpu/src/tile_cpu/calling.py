@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ import numpy as np
 from tile_core.errors import DeviceAssertError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.evaluate import free_variables
-from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Var
+from tile_core.ir.evaluate import free_variables, solve
+from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Extent, Var
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_cpu.lowering.externs import require_symbols
@@ -49,6 +49,7 @@ def callable_of(artifact: Artifact) -> Callable[..., None]:
         "flush": _flush,
         "packed": _packed,
         "strides": strides_of,
+        "solved": lambda *args: solutions(lowered, args),
         "library": keep_alive,
     }
     exec(compile(text, f"<launcher of {lowered.kernel.name}>", "exec"), names)
@@ -73,8 +74,11 @@ def launcher_source(lowered: Lowered) -> str:
             values.append(f"pointer(address({name}))")
         else:
             values.append(name)
-    for position, symbol in enumerate(lowered.symbols):
-        before.append(f"s{position} = {_solution(kernel.params, names, symbol)}")
+    texts = [_solution(kernel.params, names, symbol) for symbol in lowered.symbols]
+    if None in texts:
+        before.append(f"known = solved({', '.join(names)})")
+    for position, text in enumerate(texts):
+        before.append(f"s{position} = {f'known[{position}]' if text is None else text}")
         values.append(f"s{position}")
     if lowered.checks:
         before.append("status = Status(0)")
@@ -86,8 +90,27 @@ def launcher_source(lowered: Lowered) -> str:
     return "\n".join([f"def run({', '.join(names)}):", *(f"    {line}" for line in lines)]) + "\n"
 
 
-def _solution(params: tuple[Any, ...], names: list[str], symbol: Var) -> str:
-    """Return Python text that computes a symbol from the shape or strides of an argument."""
+def solutions(lowered: Lowered, args: Sequence[Any]) -> list[int]:
+    """Return the value of each symbol, also of those that take several equations."""
+    shapes: list[tuple[Extent, int]] = []
+    strides: list[tuple[Extent, int]] = []
+    values: dict[Var, Any] = {}
+    for param, arg in zip(lowered.kernel.params, args, strict=True):
+        if isinstance(param, Var):
+            values[param] = arg
+        elif arg is not None:
+            factor, last = param.dtype.packing, param.rank - 1
+            for axis, (extent, got) in enumerate(zip(param.shape, arg.shape, strict=True)):
+                shapes.append((extent, got * factor if axis == last else got))
+            for axis, stride in enumerate(param.strides or ()):
+                got = strides_of(arg)[axis]
+                strides.append((stride, got if axis == last else got * factor))
+    solve((*shapes, *strides), values)
+    return [values.get(symbol, 0) for symbol in lowered.symbols]
+
+
+def _solution(params: tuple[Any, ...], names: list[str], symbol: Var) -> str | None:
+    """Return Python text that computes a symbol from one extent or stride of an argument."""
     for name, param in zip(names, params, strict=True):
         if not isinstance(param, Buffer):
             continue
@@ -102,7 +125,7 @@ def _solution(params: tuple[Any, ...], names: list[str], symbol: Var) -> str:
             text = _solved(stride, symbol, f"strides({name})[{axis}]{scale}")
             if text is not None:
                 return text
-    return "0"
+    return None
 
 
 def _solved(extent: Any, symbol: Var, got: str) -> str | None:
@@ -119,7 +142,6 @@ def _solved(extent: Any, symbol: Var, got: str) -> str | None:
                 BinaryOp.ADD: f"({got} - {number})",
                 BinaryOp.SUB: f"({got} + {number})",
                 BinaryOp.MUL: f"({got} // {number or 1})",
-                BinaryOp.FLOORDIV: f"({got} * {number})",
             }.get(op)
             return None if inverse is None else _solved(a, symbol, inverse)
         case Binary(op=op, a=Const(value=number), b=b) if op in (BinaryOp.ADD, BinaryOp.MUL):

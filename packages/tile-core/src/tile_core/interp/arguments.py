@@ -20,6 +20,7 @@ from tile_core.interp.machine import Lanes, Machine
 from tile_core.interp.memory import of_array
 from tile_core.interp.values import Array, constant, element_bits
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.evaluate import solve
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel
@@ -54,8 +55,7 @@ def bind(kernel: Kernel, args: Sequence[Any], machine: Machine) -> list[Finish]:
             machine.symbols[param] = _scalar(param, arg)
         elif arg is not None:
             arrays[param] = _array(param, arg, finish)
-    for buffer, array in arrays.items():
-        _bind_symbols(buffer, array, machine)
+    _bind_symbols(arrays, machine)
     lanes = Lanes(None, machine)
     undefined = {kernel.params[k] for k in kernel.outputs if machine.options.outputs_undefined}
     for buffer, array in arrays.items():
@@ -162,14 +162,19 @@ def _logical(buffer: Buffer, array: Array) -> tuple[list[int], list[int]]:
     return shape, strides
 
 
-def _bind_symbols(buffer: Buffer, array: Array, machine: Machine) -> None:
-    shape, strides = _logical(buffer, array)
-    pairs = [*zip(buffer.shape, shape, strict=True)]
-    if buffer.strides is not None:
-        pairs += zip(buffer.strides, strides, strict=True)
-    for declared, actual in pairs:
-        if isinstance(declared, Var) and declared not in machine.symbols:
-            machine.symbols[declared] = constant(actual, declared.dtype)
+def _bind_symbols(arrays: dict[Buffer, Array], machine: Machine) -> None:
+    shapes: list[tuple[int | Expr, int]] = []
+    strides: list[tuple[int | Expr, int]] = []
+    for buffer, array in arrays.items():
+        shape, steps = _logical(buffer, array)
+        shapes += zip(buffer.shape, shape, strict=True)
+        strides += zip(buffer.strides or (), steps, strict=buffer.strides is not None)
+    scalars = {v: x[0].item() for v, x in machine.symbols.items() if v.dtype.is_int}
+    values: dict[Var, Any] = dict(scalars)
+    solve((*shapes, *strides), values)
+    for var, value in values.items():
+        if var not in machine.symbols:
+            machine.symbols[var] = constant(value, var.dtype)
 
 
 def _check_geometry(buffer: Buffer, array: Array, lanes: Lanes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tile_core.errors import InternalError
@@ -90,3 +90,35 @@ def evaluate(root: Extent, values: Mapping[Variable, Any]) -> Any:
             return float(inner) if dtype.is_float else int(inner)
         case _:
             raise InternalError(f"{type(root).__name__} cannot be evaluated on the host")
+
+
+def solve(equations: Iterable[tuple[Extent, int]], values: dict[Variable, Any]) -> None:
+    """Add to `values` every symbol that equations ``extent == number`` determine.
+
+    A symbol has the value of the first equation that it stands in alone, else the solution
+    of the first linear one, such as ``2 * m + n == 7``, in which it is the only unknown.
+    What has a value keeps it.
+    """
+    pairs = [*equations]
+    for extent, number in pairs:
+        if isinstance(extent, Variable):
+            values.setdefault(extent, number)
+    before = -1
+    while len(values) != before:
+        before = len(values)
+        for extent, number in pairs:
+            _solve_one(extent, number, values)
+
+
+def _solve_one(extent: Extent, number: int, values: dict[Variable, Any]) -> None:
+    unknown = [v for v in free_variables(extent) if v not in values]
+    if len(unknown) != 1:
+        return
+    (var,) = unknown
+    try:
+        at0, at1 = (evaluate(extent, values | {var: x}) for x in (0, 1))
+        candidate = (number - at0) // (at1 - at0)
+        if evaluate(extent, values | {var: candidate}) == number:
+            values[var] = candidate
+    except ArithmeticError:
+        return
