@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Chunks per thread: enough to balance, few enough that taking one costs nothing.
-CHUNKS_PER_THREAD = 8
+CHUNKS_PER_THREAD = 32
 ENTRY = "address"
 _LAYOUT = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 

@@ -19,6 +19,7 @@ from tile_cpu.gemm.operands import (
     OperandB,
     PackedB,
     Start,
+    StoreTo,
     copied_a,
     packed_b,
     padded_row,
@@ -28,7 +29,7 @@ from tile_cpu.gemm.operands import (
     window_columns,
 )
 from tile_cpu.gemm.packing import emit_copy_rows, emit_pack_b
-from tile_cpu.gemm.prefetch import Prefetch, Region, spread, spread_by_panel
+from tile_cpu.gemm.prefetch import Prefetch, Region, spread, spread_by_panel, spread_results
 from tile_cpu.gemm.row_sums import emit_row_sums, row_sums
 from tile_cpu.gemm.shape import MAX_VECTOR_ROWS, Form, choose_form, choose_tile
 from tile_cpu.gemm.tile import BeforePanel, emit_tile_gemm
@@ -37,7 +38,8 @@ from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_div, floor_mod, mi
 
 # Groups of k per step. A panel of B and a few rows of A then fill the first-level cache,
 # and C is read and written seldom, however short the steps of the kernel's own loop are.
-PANEL_GROUPS = 128
+# Groups of four bytes pass so quickly that sums are read and written less often.
+PANEL_GROUPS, BYTE_GROUPS = 128, 192
 # Small blocks take shorter steps: what they prefetch then competes less with what they use.
 SMALL_BLOCK, SMALL_BLOCK_GROUPS = 128 * 128, 64
 # Where B is read in place a step stays within few pages, fewer when it is read once for
@@ -88,7 +90,8 @@ def plan_steps(spec: GemmSpec, k_extent: Any, block: int = 0) -> KSteps:
     kernel = spec.kernel
     if spec.form is Form.PANELS:
         small = 0 < block <= SMALL_BLOCK and kernel.group < 4
-        wanted = (SMALL_BLOCK_GROUPS if small else PANEL_GROUPS) * kernel.group
+        groups = BYTE_GROUPS if kernel.group == 4 else PANEL_GROUPS
+        wanted = (SMALL_BLOCK_GROUPS if small else groups) * kernel.group
     else:
         wanted = VECTOR_ROWS if spec.tile.mr <= MAX_VECTOR_ROWS else DIRECT_ROWS
     unit = kernel.chunk if spec.form is Form.PANELS else 1
@@ -234,8 +237,8 @@ class _Block:
         k0, bind_k0 = opaque("k0", ko * self.steps.step)
         valid, bind_valid = self._valid(k0)
         a, ready_a = self._operand_a(k0, valid)
-        b, pack = self._operand_b(k0, valid)
-        ahead = self._ahead(k0 + self.steps.step) if prefetch else None
+        b, pack = self._operand_b(k0, valid, prefetch)
+        ahead, bind_ahead = self._ahead(ko, k0, finish) if prefetch else (None, [])
         extent = replace(self.extent, k=self.steps.capacity, k_valid=valid)
         product = emit_tile_gemm(
             self.spec,
@@ -247,7 +250,11 @@ class _Block:
             prefetch=ahead,
             before_panel=pack,
         )
-        return seq(bind_k0, bind_valid, ready_a, product)
+        return seq(bind_k0, bind_valid, bind_ahead, ready_a, product)
+
+    def _is_streamed(self) -> bool:
+        """Whether B, read in place, takes longer to arrive than to multiply."""
+        return self.b_copy is None and self.spec.tile.mr <= MAX_VECTOR_ROWS
 
     def _valid(self, k0: Any) -> tuple[Any, list[Stmt]]:
         extent, step = self.k_extent, self.steps.step
@@ -287,10 +294,13 @@ class _Block:
             ready.append(add)
         return operand, ready
 
-    def _operand_b(self, k0: Any, valid: Any) -> tuple[OperandB, BeforePanel | None]:
+    def _operand_b(
+        self, k0: Any, valid: Any, prefetch: bool
+    ) -> tuple[OperandB, BeforePanel | None]:
         packed = self.b_copy
         if packed is None:
-            return DirectB(self.b.moved(k0, 0)), None
+            below = self.steps.step if prefetch and self._is_streamed() else 0
+            return DirectB(self.b.moved(k0, 0), below), None
         return packed, lambda panel: self._pack(packed, k0, valid, panel)
 
     def _pack(self, packed: PackedB, k0: Any, valid: Any, panel: Any) -> Stmt:
@@ -318,20 +328,38 @@ class _Block:
             return pack
         return IfThenElse(tirx.EQ(floor_mod(panel, packed.window), i32(0)), pack, None)
 
-    def _ahead(self, k0: Any) -> Prefetch:
-        """Return the prefetch of the parts of A and B the step at `k0` will read."""
+    def _ahead(self, ko: Any, k0: Any, finish: Finish) -> tuple[Prefetch, list[Stmt]]:
+        """Return the prefetch of what comes after step `ko`, which begins at `k0`.
+
+        That is the next step's part of A and B; in the last step the part that the block
+        to the right will read first, which most often is the next one, and room for the
+        results.
+        """
+        last = tirx.EQ(ko, as_expr(self.steps.count) - 1)
+        k1, bind_k1 = opaque("k1", Select(last, i32(0), k0 + self.steps.step))
+        right, bind_right = opaque("right", Select(last, i32(self.extent.n), i32(0)))
+        fetches = self._fetches(k1, right)
+        if isinstance(finish, Choice) and isinstance(finish.then, StoreTo):
+            tile = self.spec.tile.mr, self.spec.panel_width
+            fetches.append(spread_results(finish.then.matrix, *tile, finish.condition))
+        return lambda *where: [f for one in fetches for f in one(*where)], [*bind_k1, *bind_right]
+
+    def _fetches(self, k0: Any, column: Any) -> list[Prefetch]:
+        """Return the prefetches of A from `k0` on, and of B from there and from `column` on."""
         k, m, n = self.steps.capacity, self.extent.m, self.extent.n
         if self.transposed_a:
             a = Region(self.a.moved(k0, 0), k, m)
         else:
             a = Region(self.a.moved(0, k0), m, k)
         if self.transposed_b:
-            return spread(a, Region(self.b.moved(0, k0), n, k))
+            return [spread(a, Region(self.b.moved(column, k0), n, k))]
+        b = self.b.moved(k0, column)
+        if self._is_streamed():
+            return [spread(a)]
         if self.b_copy is None:
-            return spread(a, Region(self.b.moved(k0, 0), k, n))
-        rows = spread(a)
-        columns = spread_by_panel(self.b.moved(k0, 0), k, self.spec.panel_width, self.b_copy.window)
-        return lambda *where: rows(*where) + columns(*where)
+            return [spread(a, Region(b, k, n))]
+        window = self.b_copy.window
+        return [spread(a), spread_by_panel(b, k, self.spec.panel_width, window)]
 
 
 __all__ = ["KSteps", "emit_blocked_gemm", "plan_gemm", "plan_steps"]

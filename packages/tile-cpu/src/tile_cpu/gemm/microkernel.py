@@ -9,7 +9,8 @@ from typing import Any
 from tile_core.tir.build import allocate, i32, loop, scratch, seq, splat, vload, vstore
 from tile_core.tir.nodes import Bind, BufferLoad, IfThenElse, PrimExpr, Stmt, Var
 from tile_cpu.gemm.kernel import MicroKernel
-from tile_cpu.gemm.operands import Choice, Finish, OperandA, OperandB, Start
+from tile_cpu.gemm.operands import Choice, DirectB, Finish, OperandA, OperandB, Start
+from tile_cpu.gemm.prefetch import fetch
 from tile_cpu.vectors import as_expr, ceil_div, minimum, opaque, zero
 
 
@@ -59,7 +60,8 @@ class Product:
                 name, bound = _name("b", self.b.load(kernel, q, vector + v, count))
                 names.append(name)
                 binds.append(bound)
-            return [*binds, *_products(kernel, acc, self.a, q, rows, names)]
+            fetches = _fetch_below(kernel, self.b, q, vector, len(counts))
+            return [*fetches, *binds, *_products(kernel, acc, self.a, q, rows, names)]
 
         return seq(_compensate(kernel, acc, self.a, rows), loop(self.groups, step, name="k"))
 
@@ -174,6 +176,16 @@ def _clamped_rows(row: Any, mr: int, limit: Any) -> tuple[list[PrimExpr], list[S
         rows.append(name)
         statements += named
     return rows, statements
+
+
+def _fetch_below(kernel: MicroKernel, b: OperandB, q: Any, vector: Any, nv: int) -> list[Stmt]:
+    """Fetch `nv` vectors of the row that is read when the block gets there.
+
+    One line for each that is read keeps memory evenly busy; many at once are dropped.
+    """
+    if not isinstance(b, DirectB) or (isinstance(b.ahead, int) and b.ahead == 0):
+        return []
+    return [fetch(b.matrix, q + b.ahead, (vector + v) * kernel.lanes) for v in range(nv)]
 
 
 def group_count(kernel: MicroKernel, k: Any) -> Any:

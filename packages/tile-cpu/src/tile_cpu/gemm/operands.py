@@ -102,7 +102,13 @@ class PackedB:
 
 @dataclass(frozen=True, slots=True)
 class DirectB:
-    """B where it lies, ``(k, j)``, for kernels whose group is 1; converted while reading."""
+    """B where it lies, ``(k, j)``, for kernels whose group is 1; converted while reading.
+
+    Parameters
+    ----------
+    ahead
+        Fetch the same columns this many rows below what is read; 0 for nothing.
+    """
 
     matrix: Matrix
 
@@ -139,6 +145,7 @@ class Extent:
     def depth(self) -> Any:
         """How much of k exists."""
         return self.k if self.k_valid is None else self.k_valid
+    ahead: Any = 0
 
 
 # (row, column, lanes, count) -> the vector that starts there; row and column are of the
@@ -182,9 +189,20 @@ def start_from(matrix: Matrix, kernel: MicroKernel, scale: Matrix | None = None)
     return value
 
 
-def store_to(matrix: Matrix) -> StoreAt:
+@dataclass(frozen=True, slots=True)
+class StoreTo:
     """Finish by storing to `matrix`, converted to its element type."""
-    return lambda row, column, value, lanes, count: matrix.store(row, column, value, lanes, count)
+
+    matrix: Matrix
+
+    def __call__(self, row: Any, column: Any, value: PrimExpr, lanes: int, count: Any) -> Stmt:
+        """Return the statement that stores one vector."""
+        return self.matrix.store(row, column, value, lanes, count)
+
+
+def store_to(matrix: Matrix) -> StoreTo:
+    """Finish by storing to `matrix`, converted to its element type."""
+    return StoreTo(matrix)
 
 
 def round_up(value: int, unit: int) -> int:
@@ -213,10 +231,11 @@ def packed_b(
 def window_columns(spec: GemmSpec) -> int:
     """Return how many columns of B are packed together: whole panels and whole vectors.
 
-    At least two panels, because rows of B are often a power of two apart and each visit to
-    a row costs a miss in the address cache.
+    At least two panels and two lines of memory, because rows of B are often a power of two
+    apart and each visit to a row costs a miss in the address cache.
     """
-    return math.lcm(2 * spec.panel_width, spec.kernel.chunk)
+    two_lines = 2 * 64 * 8 // dtype_of(spec.kernel.b_dtype).bits
+    return math.lcm(2 * spec.panel_width, spec.kernel.chunk, two_lines)
 
 
 def copied_a(

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tile_core.dtypes import dtype_of
-from tile_core.tir.build import i32, llvm_effect
-from tile_core.tir.nodes import Stmt
+from tile_core.tir.build import i32, llvm_effect, seq
+from tile_core.tir.nodes import IfThenElse, Stmt
 from tile_cpu.vectors import Matrix, floor_div, floor_mod
 
 LINE_BYTES = 64
 # LLVM's locality 2 is prefetcht1: into the second-level cache. The first level is full of
 # the panels in use.
 _READ, _LEVEL, _DATA = 0, 2, 1
+_WRITE, _NEAREST = 1, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,30 @@ def spread_by_panel(source: Matrix, depth: int, width: int, window: int) -> Pref
     return before
 
 
+def spread_results(matrix: Matrix, rows: int, columns: int, condition: Any) -> Prefetch:
+    """Fetch the place of each register tile's results before it is multiplied.
+
+    Otherwise its stores would wait for memory, one after the other.
+
+    Parameters
+    ----------
+    rows, columns
+        Of a register tile.
+    condition
+        Whether this step stores results.
+    """
+    per_line = LINE_BYTES * 8 // dtype_of(matrix.dtype).bits
+
+    def before(panel: Any, tile: Any, per_panel: int, panels: int) -> list[Stmt]:
+        del per_panel, panels
+        top, left = tile * rows, panel * columns
+        places = [(top + i, left + j) for i in range(rows) for j in range(0, columns, per_line)]
+        lines = [fetch(matrix, i, j, writes=True) for i, j in places]
+        return [IfThenElse(condition, seq(lines), None)]
+
+    return before
+
+
 def _share(regions: tuple[Region, ...], index: Any, tiles: int) -> list[Stmt]:
     """Prefetch the share of `regions` of register tile `index` out of `tiles`.
 
@@ -79,7 +104,8 @@ def _share(regions: tuple[Region, ...], index: Any, tiles: int) -> list[Stmt]:
     return statements
 
 
-def fetch(matrix: Matrix, row: Any, column: Any) -> Stmt:
-    """Prefetch the line that one element lies in."""
+def fetch(matrix: Matrix, row: Any, column: Any, *, writes: bool = False) -> Stmt:
+    """Prefetch the line that one element lies in, to the first level if it will be written."""
     address = matrix.address(row, column)
-    return llvm_effect("llvm.prefetch", address, i32(_READ), i32(_LEVEL), i32(_DATA))
+    how = (_WRITE, _NEAREST) if writes else (_READ, _LEVEL)
+    return llvm_effect("llvm.prefetch", address, i32(how[0]), i32(how[1]), i32(_DATA))

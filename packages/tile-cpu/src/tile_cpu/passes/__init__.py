@@ -16,6 +16,7 @@ from tile_cpu.passes.drop_unused_tiles import drop_unused_tiles
 from tile_cpu.passes.forward_tile_copies import forward_tile_copies
 from tile_cpu.passes.fuse_gemm_loops import fuse_gemm_loops
 from tile_cpu.passes.fuse_rows import fuse_rows
+from tile_cpu.passes.merge_gemm_blocks import merge_gemm_blocks
 from tile_cpu.passes.stream_gemm_operands import stream_gemm_operands
 from tile_cpu.passes.widen_gemm_factors import widen_gemm_factors
 
@@ -46,6 +47,7 @@ _IN_ORDER: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
     ("absorb_fills", absorb_fills),
     ("fuse_rows", fuse_rows),
     ("drop_unused_tiles", drop_unused_tiles),
+    ("merge_gemm_blocks", merge_gemm_blocks),
 )
 
 

@@ -1,0 +1,196 @@
+"""Let one block of a launch that only multiplies do the work of several neighbours."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+from tile_core.ir.arith import binary, const
+from tile_core.ir.buffer import Region, static_value
+from tile_core.ir.evaluate import free_variables
+from tile_core.ir.expr import BinaryOp, Expr, Extent, Var
+from tile_core.ir.linear import linear_in
+from tile_core.ir.node import Node, rewrite
+from tile_core.ir.stmt import Hint, Kernel, Launch, Seq
+from tile_core.target import Target
+from tile_cpu.ops.blocked_gemm import BlockedGemm
+
+# A block's sums stay in the second-level cache with the steps of A and B next to them.
+MAX_SIDE, MAX_SUMS_BYTES = 256, 256 * 1024
+# Blocks of few rows read B once, best in long rows: widest block, by rows.
+MAX_WIDTH = {4: 2048, 16: 512}
+# Blocks per core that leave the cores evenly busy: any number from the first on, a multiple
+# of the number of cores from the second on.
+PLENTY, EVEN = 4, 2
+
+
+def merge_gemm_blocks(kernel: Kernel, target: Target, cores: int | None = None) -> Kernel:
+    """Return `kernel` with larger and fewer blocks where all they do is one blocked product.
+
+    Before   launch bx, by in (32, 32): blocked_gemm A[by * 64:64, 0], B[0, bx * 64:64] -> ...
+    After    launch bx, by in (8, 8): blocked_gemm A[by * 256:256, 0], B[0, bx * 256:256] -> ...
+
+    A larger block packs its operands for more products. Blocks are independent and clip
+    themselves at the tensors' edges, so results do not change. Only grids and tiles known
+    at compile time, and never so far that there is too little for each of `cores` (default:
+    those this process may use). Returns the same object when nothing fits.
+    """
+    del target
+    available = _available_cores() if cores is None else cores
+
+    def rule(node: Node) -> Node:
+        return _merge(node, available) if isinstance(node, Launch) else node
+
+    return rewrite(kernel, rule)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side of the product's block: its length and the grid dimension that moves it.
+
+    Parameters
+    ----------
+    axis
+        Position in the grid, or None if no dimension moves this side alone.
+    length, count
+        Elements of one block, and blocks.
+    covers
+        Whether the blocks reach the end of the tensor, so that further ones write nothing.
+    """
+
+    axis: int | None
+    length: int
+    count: int
+    covers: bool
+
+    def times(self, factor: int) -> _Side | None:
+        """Return the side with blocks `factor` times as long, or None if that is illegal."""
+        if self.axis is None or self.count < 2 or (self.count % factor and not self.covers):
+            return None
+        return replace(self, length=self.length * factor, count=-(-self.count // factor))
+
+
+def _merge(launch: Launch, cores: int) -> Launch:
+    grid = [static_value(extent) for extent in launch.grid]
+    product = _only_product(launch)
+    if product is None or not product.dst.buffer.scope.is_global or product.start is not None:
+        return launch
+    if any(extent is None for extent in grid):
+        return launch
+    counts = [extent or 0 for extent in grid]
+    rows, columns = _sides(launch, product, counts)
+    others = 1
+    for axis, count in enumerate(counts):
+        others *= 1 if axis in (rows.axis, columns.axis) else count
+    bigger = _grow(rows, columns, others, product.accumulator.bits // 8, cores)
+    if bigger == (rows, columns):
+        return launch
+    for before, after in zip((rows, columns), bigger, strict=True):
+        if before.axis is not None:
+            counts[before.axis] = after.count
+            var = launch.block_vars[before.axis]
+            product = _stretched(product, var, after.length)
+    extents = tuple(const(count, old.dtype) for count, old in zip(counts, launch.grid, strict=True))
+    body = rewrite(launch.body, lambda node: product if isinstance(node, BlockedGemm) else node)
+    return replace(launch, grid=extents, body=body)
+
+
+def _only_product(launch: Launch) -> BlockedGemm | None:
+    """Return the blocked product that is all the body does, hints aside."""
+    body = launch.body.body if isinstance(launch.body, Seq) else (launch.body,)
+    work = [stmt for stmt in body if not isinstance(stmt, Hint)]
+    return work[0] if len(work) == 1 and isinstance(work[0], BlockedGemm) else None
+
+
+def _sides(launch: Launch, op: BlockedGemm, counts: list[int]) -> tuple[_Side, _Side]:
+    """Return the rows and the columns of the blocks of `op`."""
+    m, n = op.mn
+    a_at = op.a.buffer.rank - 1 if op.transpose_a else op.a_rows
+    b_at = op.b_rows if op.transpose_b else op.b.buffer.rank - 1
+    d_columns = op.dst.buffer.rank - 1
+    rows = _side(launch, op, counts, m, {op.a: a_at, op.dst: op.dst_rows})
+    columns = _side(launch, op, counts, n, {op.b: b_at, op.dst: d_columns})
+    return rows, columns
+
+
+def _side(
+    launch: Launch, op: BlockedGemm, counts: list[int], length: int, moved: dict[Region, int]
+) -> _Side:
+    """Return the side of `length` that lies along dimension ``moved[region]`` of each region."""
+    for axis, var in enumerate(launch.block_vars):
+        if not _moves_only(op, var, length, moved):
+            continue
+        at = moved[op.dst]
+        rest = linear_in(op.dst.starts[at], var)
+        size = static_value(op.dst.buffer.shape[at])
+        first = static_value(rest[1]) if rest is not None else None
+        is_known = size is not None and first is not None
+        covers = is_known and (first or 0) + counts[axis] * length >= (size or 0)
+        return _Side(axis, length, counts[axis], covers)
+    return _Side(None, length, 1, False)
+
+
+def _moves_only(op: BlockedGemm, var: Var, length: int, moved: dict[Region, int]) -> bool:
+    """Whether `var` moves just the given dimensions, by one block's length each."""
+    if var in free_variables(op.k):
+        return False
+    for region in (op.a, op.b, op.dst):
+        for dimension, start in enumerate(region.starts):
+            found = linear_in(start, var)
+            expected = length if moved.get(region) == dimension else 0
+            if found is None or found[0] != expected:
+                return False
+        if any(var in free_variables(x) for x in region.extents):
+            return False
+    return True
+
+
+def _grow(
+    rows: _Side, columns: _Side, others: int, item_bytes: int, cores: int
+) -> tuple[_Side, _Side]:
+    """Return both sides, doubled as often as that helps: the shorter one first."""
+    while True:
+        wider, taller = columns.times(2), rows.times(2)
+        options = [(rows, wider), (taller, columns)]
+        if rows.length <= columns.length and rows.count > 1:
+            options.reverse()
+        for m, n in options:
+            if m is None or n is None or m.length * n.length * item_bytes > MAX_SUMS_BYTES:
+                continue
+            few = min((r for r in MAX_WIDTH if m.length <= r), default=0)
+            limit = MAX_WIDTH.get(few, MAX_SIDE) if m.count == 1 else MAX_SIDE
+            if m.length > MAX_SIDE or n.length > limit:
+                continue
+            blocks = m.count * n.count * others
+            enough = 1 if few == min(MAX_WIDTH) else EVEN
+            if blocks >= PLENTY * cores or (blocks >= enough * cores and blocks % cores == 0):
+                rows, columns = m, n
+                break
+        else:
+            return rows, columns
+
+
+def _stretched(op: BlockedGemm, var: Var, length: int) -> BlockedGemm:
+    """Return `op` with the side that `var` moves made `length` long."""
+
+    def stretch(region: Region) -> Region:
+        starts, extents = list(region.starts), list(region.extents)
+        for dimension, start in enumerate(starts):
+            found = linear_in(start, var)
+            if found is not None and found[0]:
+                moved = binary(BinaryOp.MUL, var, length)
+                starts[dimension] = binary(BinaryOp.ADD, moved, _as_expr(found[1]))
+                extents[dimension] = 1 if region.is_element else length
+        return replace(region, starts=tuple(starts), extents=tuple(extents))
+
+    return replace(op, a=stretch(op.a), b=stretch(op.b), dst=stretch(op.dst))
+
+
+def _as_expr(extent: Extent) -> Expr:
+    return const(extent) if isinstance(extent, int) else extent
+
+
+def _available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

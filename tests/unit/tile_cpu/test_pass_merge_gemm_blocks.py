@@ -1,0 +1,115 @@
+"""Blocks of pure matrix products are merged as far as that is legal and leaves enough of them."""
+
+import pytest
+
+from tile_core.ir.equal import structurally_equal
+from tile_core.ir.node import walk
+from tile_core.ir.parser import parse_kernel
+from tile_core.ir.stmt import Kernel
+from tile_core.ir.verify import verify
+from tile_core.ops.table import OPERATORS
+from tile_core.target import Target
+from tile_cpu.ops.blocked_gemm import BlockedGemm
+from tile_cpu.passes.merge_gemm_blocks import merge_gemm_blocks
+
+CPU = Target("cpu")
+KNOWN = {**OPERATORS, "cpu.blocked_gemm": BlockedGemm}
+THREADS = "threads tx: int32, ty: int32, tz: int32 in (128, 1, 1)"
+
+
+def product(
+    grid: str = "16, 8",
+    m: int = 512,
+    n: int = 2048,
+    a: str = "by * 64:64, 0:32",
+    b: str = "0:32, bx * 128:128",
+    d: str = "by * 64, bx * 128",
+    k: str = "96",
+    before: str = "",
+) -> str:
+    """Return a kernel whose blocks are products of 64 x 128, by default."""
+    return f"""\
+kernel k(A: global float32[{m}, 96], B: global float32[96, {n}], D: global float32[{m}, {n}]):
+  launch bx: int32, by: int32 in ({grid}) {THREADS}:
+{before}    @cpu.blocked_gemm(a=A[{a}], b=B[{b}], dst=D[{d}], accumulator="float32", k={k}, \
+a_rows=0, b_rows=0, dst_rows=0, transpose_a=false, transpose_b=false)
+"""
+
+
+def parse(text: str) -> Kernel:
+    kernel = parse_kernel(text, KNOWN, str)
+    verify(kernel)
+    return kernel
+
+
+def check(before: str, after: str, cores: int) -> None:
+    merged = merge_gemm_blocks(parse(before), CPU, cores)
+    verify(merged)
+    assert structurally_equal(merged, parse(after))
+
+
+def test_blocks_grow_to_squares() -> None:
+    after = product("8, 2", a="by * 256:256, 0:32", b="0:32, bx * 256:256", d="by * 256, bx * 256")
+    check(product(), after, 2)
+
+
+def test_enough_blocks_are_left_for_the_cores() -> None:
+    after = product("16, 4", a="by * 128:128, 0:32", d="by * 128, bx * 128")
+    check(product(), after, 32)
+    kernel = parse(product())
+    assert merge_gemm_blocks(kernel, CPU, 64) is kernel
+
+
+def test_the_last_block_may_stick_out_of_the_tensor() -> None:
+    before = product("15, 7", m=400, n=1850)
+    after = product(
+        "8, 2",
+        m=400,
+        n=1850,
+        a="by * 256:256, 0:32",
+        b="0:32, bx * 256:256",
+        d="by * 256, bx * 256",
+    )
+    check(before, after, 2)
+
+
+def test_blocks_that_leave_a_part_out_write_no_more_of_it() -> None:
+    # Seven blocks of 64 rows of 512: an eighth would write what the kernel does not.
+    after = product("8, 7", b="0:32, bx * 256:256", d="by * 64, bx * 256")
+    check(product("16, 7"), after, 2)
+
+
+def test_rows_of_a_vector_become_long() -> None:
+    before = product("64, 1", 1, 8192, a="by:1, 0:32", d="by, bx * 128")
+    after = product("4, 1", 1, 8192, "by:1, 0:32", "0:32, bx * 2048:2048", "by, bx * 2048")
+    check(before, after, 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        product(k="96 - by - bx"),  # each block has its own depth
+        product(a="by * 64:64, bx:32", b="by:32, bx * 128:128"),  # split along k
+        product(before="    @fill(dst=D[0:1, 0:1], value=1.0)\n"),  # does more
+        product(a="by * 32:64, 0:32", b="0:32, bx * 64:128", d="by * 32, bx * 64"),
+    ],
+    ids=["k", "split", "more", "overlap"],
+)
+def test_other_launches_are_left_alone(text: str) -> None:
+    kernel = parse(text)
+    assert merge_gemm_blocks(kernel, CPU, 1) is kernel
+
+
+def test_a_grid_of_unknown_size_is_left_alone() -> None:
+    text = product().replace("kernel k(", "kernel k[x: int32](").replace("(16, 8)", "(x, 8)")
+    text = text.replace("[96, 2048]", "[96, x]").replace("[512, 2048]", "[512, x]")
+    kernel = parse(text)
+    assert merge_gemm_blocks(kernel, CPU, 1) is kernel
+
+
+def test_hints_stay() -> None:
+    before = product(before="    hint use_swizzle [10]\n")
+    merged = merge_gemm_blocks(parse(before), CPU, 1)
+    assert sum(1 for node in walk(merged) if type(node).__name__ == "Hint") == 1
+    (op,) = (node for node in walk(merged) if isinstance(node, BlockedGemm))
+    assert op.mn == (256, 256)
