@@ -78,6 +78,8 @@ def row_strides(layout: Layout) -> tuple[int, ...] | None:
     if found is None or found[0] != 0 or not layout.is_injective():
         return None
     strides = found[1]
+    if strides and layout.shape[-1] == 1:
+        strides = (*strides[:-1], 1)  # where there is one column, its distance is free
     return strides if strides and strides[-1] == 1 else None
 
 
