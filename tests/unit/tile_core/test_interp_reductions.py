@@ -18,6 +18,7 @@ from tile_core.testing.build_ir import (
     load,
     parallel,
     reduce,
+    serial,
     store,
     tensor,
     value,
@@ -142,3 +143,21 @@ def _max(a, b):
     from tile_core.ir.arith import maximum
 
     return maximum(a, b)
+
+
+def test_stores_of_other_elements_are_no_updates():
+    a, b = tensor("A", (6,), "int32"), tensor("B", (6,), "int32")
+    acc = Buffer("acc", (6,), dtype_of("int32"), Scope.REDUCER)
+
+    def body(bx):
+        return [
+            alloc(acc),
+            ReducerInit(acc, ReduceKind.SUM, value(100)),
+            serial(6, lambda i: store(acc, i, load(a, i))),
+            serial(1, lambda i: serial(6, lambda j: store(acc, j, load(acc, i) + 1))),
+            ReducerFinalize(acc, ReduceKind.SUM, whole(b)),
+        ]
+
+    x, found = np.arange(6, dtype=np.int32) * 10, np.empty(6, np.int32)
+    run(kernel([a, b], 1, body), x, found)
+    assert found.tolist() == [1, 2, 2, 2, 2, 2]

@@ -14,6 +14,7 @@ from tile_core.interp.machine import Lanes
 from tile_core.interp.philox import Generator
 from tile_core.interp.values import Array, carrier, decode, from_bytes, settle, to_bytes
 from tile_core.ir.expr import AddressOf, Call, Expr, StringConst
+from tile_core.ops.serial.printing import specifier
 
 Evaluate = Callable[[Expr, Lanes], Array]
 
@@ -125,9 +126,14 @@ def printf(expr: Call, lanes: Lanes, evaluate: Evaluate) -> Array:
     return np.zeros(1, np.int32)
 
 
+def printed(value: Any, dtype: DType) -> str:
+    """Return the text that C's `printf` gives a value."""
+    return _format(specifier(dtype), (value,))
+
+
 def _format(text: str, values: tuple[Any, ...]) -> str:
     plain = text.replace("%ll", "%").replace("%l", "%").replace("%u", "%d").replace("%h", "%")
-    return plain % values
+    return plain.replace("%p", "0x%x") % values
 
 
 def extern(expr: Call, function: Callable[..., Any], lanes: Lanes, evaluate: Evaluate) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tile_core.dtypes import DType
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.interp import access, atomics, debug, reductions, regions
+from tile_core.interp import access, atomics, calls, debug, reductions, regions
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.machine import Lanes
 from tile_core.interp.values import Array, convert, decode, encode, settle
@@ -25,6 +25,7 @@ from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.pairing import pair
 from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
+from tile_core.ops.serial.printing import line
 
 
 def run_operator(op: Leaf, lanes: Lanes) -> None:
@@ -170,13 +171,19 @@ def show(op: Print, lanes: Lanes) -> None:
     out = sys.stdout
     if op.source is not None:
         values = regions.read(op.source, lanes, op)
+        starts = regions.numbers(op.source.starts, lanes)
+        buffer = op.source.buffer
         for index in np.ndindex(values.shape):
-            where = ", ".join(map(str, index))
-            out.write(f"{op.message}{op.source.buffer.name}[{where}] = {values[index]}\n")
+            where = ", ".join(str(s + i) for s, i in zip(starts, index, strict=True))
+            shown = calls.printed(values[index].item(), buffer.dtype)
+            out.write(line(op.message, f"{buffer.name}[{where}]", shown))
         return
-    columns = [np.broadcast_to(evaluate(v, lanes), (lanes.count,)) for v in op.values]
+    columns = [(v.dtype, np.broadcast_to(evaluate(v, lanes), (lanes.count,))) for v in op.values]
     for lane in np.flatnonzero(lanes.active):
-        out.write(" ".join([op.message, *(str(c[lane]) for c in columns)]).strip() + "\n")
+        for dtype, column in columns:
+            out.write(line(op.message, "", calls.printed(column[lane].item(), dtype)))
+        if not columns:
+            out.write(f"{op.message}\n")
 
 
 def nothing(op: Barrier | CopyCommit | CopyWait, lanes: Lanes) -> None:

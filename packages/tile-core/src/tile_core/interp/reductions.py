@@ -13,7 +13,7 @@ from tile_core.interp.expressions import evaluate
 from tile_core.interp.machine import Lanes
 from tile_core.interp.values import Array, constant, convert, decode, encode, settle
 from tile_core.ir.buffer import whole
-from tile_core.ir.equal import structurally_equal
+from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Binary, BinaryOp, Load
 from tile_core.ir.stmt import Store
 from tile_core.ops.reduce import (
@@ -152,9 +152,14 @@ def as_update(stmt: Store) -> ReducerUpdate | None:
     value = stmt.value
     if not isinstance(value, Binary) or value.op not in _UPDATES:
         return None
-    here = Load(stmt.buffer, stmt.indices)
+
     for old, new in ((value.a, value.b), (value.b, value.a)):
-        if isinstance(old, Load) and old.buffer is stmt.buffer and structurally_equal(old, here):
+        if isinstance(old, Load) and old.buffer is stmt.buffer and _same_place(old, stmt):
             kind = _UPDATES[value.op]
             return ReducerUpdate(stmt.buffer, kind, stmt.indices, new, span=stmt.span)
     return None
+
+
+def _same_place(old: Load, stmt: Store) -> bool:
+    pairs = zip(old.indices, stmt.indices, strict=True)
+    return all(same_value(a, b) for a, b in pairs)

@@ -21,6 +21,14 @@ def structurally_equal(left: Any, right: Any) -> bool:
     return _Matcher().same(left, right)
 
 
+def same_value(left: Any, right: Any) -> bool:
+    """Tell whether two expressions are written alike, with the very same variables and buffers.
+
+    ``i + 1`` and another ``i + 1`` are; ``i`` and ``j`` are not, though structurally equal.
+    """
+    return _Identity().same(left, right)
+
+
 class _Matcher:
     def __init__(self) -> None:
         self._partner: dict[Node | None, Node] = {}
@@ -52,6 +60,11 @@ class _Matcher:
             for f in fields(a)
             if f.name not in ("span", "name")
         )
+
+
+class _Identity(_Matcher):
+    def _matched(self, a: Node, b: Any) -> bool:
+        return a is b
 
 
 def _unwrap(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tile_core.dtypes import dtype_of
+from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.arith import binary, cast, const
 from tile_core.ir.buffer import Buffer, Scope
@@ -78,7 +78,8 @@ class _Splitter:
             case Shuffle(picks=(_,)):
                 return self.lane(node, 0)
             case Bitcast(dtype=dtype, value=value) if dtype.lanes == 1 and value.dtype.lanes > 1:
-                return self.joined(node)
+                lanes = [self.lane(value, k) for k in range(value.dtype.lanes)]
+                return self.joined(dtype, lanes)
         return node
 
     def statements(self, stmt: Stmt) -> tuple[Stmt, ...]:
@@ -143,26 +144,32 @@ class _Splitter:
         )
 
     def cut(self, bits: int, value: Expr, k: int, expr: Bitcast) -> Expr:
-        """Return `bits` bits of a wider integer as a lane."""
-        if value.dtype.lanes > 1 or bits >= value.dtype.bits:
+        """Return lane `k`, of `bits` bits, of a value whose lanes have another width."""
+        have = value.dtype.bits
+        if max(bits, have) > 64 or max(bits, have) % min(bits, have):
             raise UnsupportedOnTarget(
-                "these vectors cannot be reinterpreted",
+                f"lanes of {have} bits cannot be read as lanes of {bits}",
                 span=expr.span,
                 hint="write a loop over the elements",
             )
-        whole = Bitcast(dtype_of(f"uint{value.dtype.bits}"), value)
-        shifted = binary(BinaryOp.SHR, whole, const(k * bits, whole.dtype))
-        return Bitcast(expr.dtype.scalar, cast(shifted, f"uint{bits}"))
+        target = expr.dtype.scalar
+        if bits >= have:
+            each = bits // have
+            return self.joined(target, [self.lane(value, k * each + j) for j in range(each)])
+        each = have // bits
+        lane = Bitcast(dtype_of(f"uint{have}"), self.lane(value, k // each))
+        shifted = binary(BinaryOp.SHR, lane, const(k % each * bits, lane.dtype))
+        return Bitcast(target, cast(shifted, f"uint{bits}"))
 
-    def joined(self, expr: Bitcast) -> Expr:
-        """Return the lanes of a vector side by side in one wide scalar."""
-        wide = dtype_of(f"uint{expr.dtype.bits}")
-        bits = expr.value.dtype.bits
+    def joined(self, target: DType, lanes: list[Expr]) -> Expr:
+        """Return narrow values side by side in one wide scalar, the first in the lowest bits."""
+        wide = dtype_of(f"uint{target.bits}")
+        bits = lanes[0].dtype.bits
         total: Expr = const(0, wide)
-        for k in range(expr.value.dtype.lanes):
-            lane = cast(Bitcast(dtype_of(f"uint{bits}"), self.lane(expr.value, k)), wide)
+        for k, value in enumerate(lanes):
+            lane = cast(Bitcast(dtype_of(f"uint{bits}"), value), wide)
             total = total | binary(BinaryOp.SHL, lane, const(k * bits, wide))
-        return Bitcast(expr.dtype, total)
+        return Bitcast(target, total)
 
     def dot(self, call: Call) -> Expr:
         """Return ``c`` plus the products of four neighbours each."""

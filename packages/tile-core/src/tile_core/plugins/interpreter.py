@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tile_core.passes.refuse_gpu_only import refuse_gpu_only
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.hookspecs import hookimpl
 from tile_core.target import Target
@@ -32,8 +33,14 @@ class Program:
 
 
 def lower(kernel: Kernel, target: Target, options: Any) -> Program:
-    """Return the kernel as it is: the interpreter knows every operator."""
-    return Program(kernel)
+    """Return the kernel as it is: the interpreter knows every operator but those of GPUs.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If the kernel names an instruction of GPUs.
+    """
+    return Program(refuse_gpu_only(kernel, target))
 
 
 def load(artifact: Program, kernel: Kernel) -> Callable[..., None]:

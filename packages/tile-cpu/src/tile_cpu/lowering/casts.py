@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tile_core.dtypes import DType, Kind
 from tile_core.tir.build import llvm_pure
-from tile_core.tir.nodes import Cast, PrimExpr, Select, tirx
+from tile_core.tir.nodes import Cast, IntImm, PrimExpr, Select, tirx
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.types import (
     lanes_of,
@@ -43,7 +43,30 @@ def convert(
         return rounded(ctx, wide, target, saturate=saturate)
     if scalar_name(value) == value_type(target) and target.bits != 4:
         return value
-    return wrapped(Cast(prim(value_type(target), lanes), value), target)
+    if isinstance(value, IntImm):
+        return number(wrapped_constant(int(value.value), target), value_type(target))
+    return wrapped(_int_to_int(value, value_type(target)), target)
+
+
+def _int_to_int(value: PrimExpr, kind: str) -> PrimExpr:
+    """Return an integer modulo the width of the TIR type `kind`.
+
+    TVM takes a conversion that loses bits for a mistake as soon as its operand becomes a
+    constant: what is left must fit.
+    """
+    lanes, width = lanes_of(value), int(kind.lstrip("uint"))
+    signed, unsigned = (prim(f"{sign}int{width}", lanes) for sign in ("", "u"))
+    have = scalar_name(value)
+    given = int(have.lstrip("uint"))
+    if given < width:
+        if not (kind.startswith("u") and not have.startswith("u")):
+            return Cast(prim(kind, lanes), value)
+        return tirx.reinterpret(unsigned, Cast(signed, value))
+    if given > width:
+        low = tirx.bitwise_and(value, number((1 << width) - 1, have, lanes))
+        value = Cast(unsigned, low)
+        return value if kind.startswith("u") else tirx.reinterpret(signed, value)
+    return tirx.reinterpret(unsigned if kind.startswith("u") else signed, value)
 
 
 def truth(ctx: Context, value: PrimExpr) -> PrimExpr:
@@ -57,6 +80,12 @@ def truth(ctx: Context, value: PrimExpr) -> PrimExpr:
     width = "uint64" if kind == "float64" else "uint32"
     bits = tirx.reinterpret(with_lanes(width, lanes), value)
     return tirx.NE(tirx.shift_left(bits, number(1, width, lanes)), number(0, width, lanes))
+
+
+def wrapped_constant(value: int, dtype: DType) -> int:
+    """Return a constant reduced to the width of an integer type: TVM refuses those too wide."""
+    low = value & ((1 << dtype.bits) - 1)
+    return low - (1 << dtype.bits) if dtype.kind is Kind.INT and low >> (dtype.bits - 1) else low
 
 
 def wrapped(value: PrimExpr, dtype: DType) -> PrimExpr:
