@@ -454,6 +454,26 @@ MISTAKES = [
         hint: round it to a multiple of 8
         """,
     ),
+    Mistake(
+        "an expression too deep",
+        """
+        import functools
+        @T.prim_func
+        def kernel(A: T.Tensor((16,), "float32")):
+            with T.Kernel(1):
+                A[0] = functools.reduce(lambda x, y: x + y, [A[1]] * 3000)
+        tile.compile(kernel, target="cpu")
+        """,
+        """
+        [TL1002] an expression of the kernel 'kernel' is nested too deeply
+         --> program.py:3:1
+          |
+        3 | def kernel(A: T.Tensor((16,), "float32")):
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: give parts of it names: x = ...; y = x + ...
+        """,
+        whole=True,
+    ),
 ]
 
 

@@ -455,6 +455,37 @@ MISTAKES = [
         hint: both sides must be numbers; use an `if` statement to choose a buffer
         """,
     ),
+    Mistake(
+        "a tile of vectors",
+        """
+        wide = T.alloc_shared((16,), "float32x4")
+        """,
+        """
+        [TL1003] the dtype given to T.alloc_shared is float32x4: the elements of a buffer are scalars
+         --> program.py:6:16
+          |
+        6 |         wide = T.alloc_shared((16,), "float32x4")
+          |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: add a dimension of 4 elements of float32; T.vectorized and T.Ramp reach them together
+        """,
+    ),
+    Mistake(
+        "range of a run-time value in a helper",
+        """
+        def clear_rows():
+            for i in range(n):
+                A[i, 0] = 0.0
+        clear_rows()
+        """,
+        """
+        [TL1003] a run-time value cannot be interpreted as an integer
+         --> program.py:9:9
+          |
+        9 |         clear_rows()
+          |         ^^^^^^^^^^^^
+        hint: loop over T.serial, or make the helper function a @T.macro
+        """,
+    ),
 ]
 
 

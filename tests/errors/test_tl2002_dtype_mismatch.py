@@ -191,6 +191,59 @@ MISTAKES = [
         hint: convert the value with T.cast, or choose a type of the same width
         """,
     ),
+    Mistake(
+        "a matrix product of truth values",
+        """
+        flags = T.alloc_shared((16, 16), "bool")
+        T.gemm(flags, flags, F)
+        """,
+        """
+        [TL2002] T.gemm multiplies numbers, got bool x bool in float32
+         --> program.py:7:9
+          |
+        7 |         T.gemm(flags, flags, F)
+          |         ^^^^^^^^^^^^^^^^^^^^^^^
+        note: flags is declared here
+         --> program.py:6:17
+          |
+        6 |         flags = T.alloc_shared((16, 16), "bool")
+          |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        note: F is declared here
+         --> program.py:5:13
+          |
+        5 |         F = T.alloc_fragment((16, 16), "float32")
+          |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: copy the truth values into int8 tiles first
+        """,
+    ),
+    Mistake(
+        "an address as a number",
+        """
+        A[0, 0] = A.data
+        """,
+        """
+        [TL2002] a value of dtype handle cannot be converted to float32
+         --> program.py:6:9
+          |
+        6 |         A[0, 0] = A.data
+          |         ^^^^^^^
+        hint: read what lies at an address with T.make_tensor(address, shape, dtype)
+        """,
+    ),
+    Mistake(
+        "a number as an address",
+        """
+        x = T.cast(n, "handle")
+        """,
+        """
+        [TL2002] a value of dtype int32 cannot be converted to handle
+         --> program.py:6:13
+          |
+        6 |         x = T.cast(n, "handle")
+          |             ^^^^^^^^^^^^^^^^^^^
+        hint: read what lies at an address with T.make_tensor(address, shape, dtype)
+        """,
+    ),
 ]
 
 

@@ -286,6 +286,26 @@ MISTAKES = [
         hint: use x or x[0]
         """,
     ),
+    Mistake(
+        "a tile that leaves the tile it is copied into",
+        """
+        large = T.alloc_shared((20, 20), "float32")
+        T.copy(large, S[4, 4])
+        """,
+        """
+        [TL2003] the tile of 20 elements from 4 on leaves dimension 0 of 'S', which has 16
+         --> program.py:7:9
+          |
+        7 |         T.copy(large, S[4, 4])
+          |         ^^^^^^^^^^^^^^^^^^^^^^
+        note: S is declared here
+         --> program.py:4:13
+          |
+        4 |         S = T.alloc_shared((16, 16), "float32")
+          |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: only global tensors are checked at run time; stay inside shared buffers
+        """,
+    ),
 ]
 
 

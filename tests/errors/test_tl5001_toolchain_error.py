@@ -61,5 +61,9 @@ def test_no_compiler(monkeypatch):
     text = CALL.format(source="int nowhere(int x) { return x; }", flags=[])
     assert str(Mistake("", text, "", whole=True).error()) == (
         "[TL5001] a kernel brings C code along (T.import_source), and there is no C compiler\n"
+        " --> program.py:6:1\n"
+        "  |\n"
+        '6 | tile.compile(kernel, target="cpu", compile_flags=[])\n'
+        "  | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
         "hint: install gcc or clang, or point CC at a compiler"
     )

@@ -18,6 +18,7 @@ from tile_api.lowered import LoweredKernel
 from tile_api.pass_configs import normalise_pass_configs
 from tile_api.settings import Settings
 from tile_core import driver
+from tile_core.crash import shallow
 from tile_core.driver import BuildOptions, Built, build
 from tile_core.errors import FrontendTypeError, FrontendValueError, OutputError
 from tile_core.ir.buffer import Buffer
@@ -77,11 +78,12 @@ def compile(
             func, out_idx, execution_backend, target, pass_configs, compile_flags, settings
         )
         _, exact = plugins.resolve(spec)
-    key = _cache_key(kernel, str(exact), options) if host is None and settings.cache else None
-    built = None if key is None else default_cache().get(key)
-    if isinstance(built, Built):
-        return CompiledKernel(built, func)
-    built = build(kernel, exact, plugins, options)
+    with placed(), shallow(kernel):
+        key = _cache_key(kernel, str(exact), options) if host is None and settings.cache else None
+        built = None if key is None else default_cache().get(key)
+        if isinstance(built, Built):
+            return CompiledKernel(built, func)
+        built = build(kernel, exact, plugins, options)
     if verbose or (verbose is None and settings.verbose):
         times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in built.phases_ms.items())
         os.write(2, f"compiled {kernel.name} for {exact}: {times}\n".encode())
@@ -119,7 +121,8 @@ def lower(
         kernel, spec, options = _request(
             func, out_idx, None, target, pass_configs, compile_flags, settings
         )
-        return LoweredKernel(driver.lower(kernel, spec, host or default_host(), options))
+        with shallow(kernel):
+            return LoweredKernel(driver.lower(kernel, spec, host or default_host(), options))
 
 
 def kernel_of(func: Any) -> Kernel:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tile_core.errors import InternalError, Note, TileError
+from tile_core.errors import FrontendValueError, InternalError, Note, TileError
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
 from tile_core.target import Target
@@ -33,7 +33,7 @@ def guarded(kernel: Kernel, target: Target, phase: str) -> Iterator[None]:
             error.notes = (_dumped(kernel, target, phase, error),)
             error.hint = error.hint or _REPORT
         raise
-    except TileError:
+    except (TileError, RecursionError):
         raise
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -44,6 +44,25 @@ def guarded(kernel: Kernel, target: Target, phase: str) -> Iterator[None]:
             notes=(_dumped(kernel, target, phase, error),),
             hint=_REPORT,
         ) from error
+
+
+@contextmanager
+def shallow(kernel: Kernel) -> Iterator[None]:
+    """Explain what happens to expressions nested deeper than Python can follow.
+
+    Raises
+    ------
+    FrontendValueError
+        In place of a `RecursionError`.
+    """
+    try:
+        yield
+    except RecursionError:
+        raise FrontendValueError(
+            f"an expression of the kernel {kernel.name!r} is nested too deeply",
+            span=kernel.span,
+            hint="give parts of it names: x = ...; y = x + ...",
+        ) from None
 
 
 _REPORT = "please report it with that folder; until it is mended another tile shape may do"

@@ -45,7 +45,11 @@ def explained(error: Exception, file: str) -> TileError | None:
             owner = _owner(error.obj)
             return unknown_name(owner, error.name, [n for n in dir(error.obj) if n[:1] != "_"])
         case TypeError():
-            hint = "use T.pow(x, y)" if "**" in str(error) else "check the types of the operands"
+            hint = "check the types of the operands"
+            if "**" in str(error):
+                hint = "use T.pow(x, y)"
+            elif "as an integer" in str(error):
+                hint = "loop over T.serial, or make the helper function a @T.macro"
             return FrontendTypeError(_plain(str(error)), hint=hint)
         case ValueError() if "unpack" in str(error):
             hint = "give as many names as there are values; n extents have n indices"

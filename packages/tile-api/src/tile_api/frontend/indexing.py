@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tile_api.frontend.builder import active, here
+from tile_api.frontend.builder import active, current, here
 from tile_core.errors import IndexMismatch, Note
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope, static_value
@@ -153,7 +153,14 @@ def _slice(buffer: Buffer, axis: int, part: slice) -> tuple[Extent, Extent]:
 def _check_inside(buffer: Buffer, axis: int, start: Extent, length: Extent) -> None:
     """Refuse what is provably outside; global buffers have run-time guards instead."""
     limit, size = static_value(buffer.shape[axis]), static_value(length)
-    if buffer.scope is Scope.GLOBAL or limit is None:
+    if limit is None:
+        return
+    if buffer.scope is Scope.GLOBAL:
+        if size == 1 and isinstance(start, int) and not 0 <= start < limit:
+            current().warn(
+                f"index {start} is always outside dimension {axis} of {buffer.name!r}, which has "
+                f"{limit} elements: reads give the safe value and stores do nothing"
+            )
         return
     builder = active()
     bounds = interval(start, builder.ranges if builder else {})

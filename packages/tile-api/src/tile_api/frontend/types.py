@@ -59,6 +59,25 @@ def as_dtype(spec: object, what: str = "the dtype") -> DType:
         ) from None
 
 
+def as_element(spec: object, what: str = "the dtype") -> DType:
+    """Return the type of a buffer's elements, which are scalars.
+
+    Raises
+    ------
+    FrontendTypeError
+        If `spec` names no element type, or one of vectors.
+    """
+    dtype = as_dtype(spec, what)
+    if dtype.lanes > 1:
+        raise FrontendTypeError(
+            f"{what} is {dtype}: the elements of a buffer are scalars",
+            span=here(),
+            hint=f"add a dimension of {dtype.lanes} elements of {dtype.scalar}; T.vectorized and "
+            "T.Ramp reach them together",
+        )
+    return dtype
+
+
 def user_dtype(dtype: DType) -> DType:
     """Return the dtype object of the language, which can be called to convert values."""
     from tile_api.language.dtypes import dtype as language_dtype
@@ -147,7 +166,7 @@ def tensor_spec(
                 hint="give one stride per dimension, in elements",
             )
     place = default_scope if scope is None else as_scope(scope)
-    return TensorSpec(extents, as_dtype(dtype, "the tensor dtype"), place, steps)
+    return TensorSpec(extents, as_element(dtype, "the tensor dtype"), place, steps)
 
 
 _SCOPES = {"shared.dyn": Scope.SHARED, "": Scope.GLOBAL} | {s.value: s for s in Scope}

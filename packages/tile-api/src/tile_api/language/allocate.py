@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_api.frontend.builder import Builder, current
-from tile_api.frontend.types import as_dtype, as_scope, as_shape
+from tile_api.frontend.types import as_dtype, as_element, as_scope, as_shape
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import FrontendTypeError, FrontendValueError, ScopeError
@@ -54,7 +54,7 @@ def _tile(what: str, default_name: str, shape: Any, dtype: Any, scope: str) -> B
     buffer = Buffer(
         builder.take_hint(default_name),
         _static_shape(shape, what),
-        as_dtype(dtype, f"the dtype given to {what}"),
+        as_element(dtype, f"the dtype given to {what}"),
         as_scope(scope),
         span=builder.span,
     )
@@ -104,7 +104,7 @@ def alloc_global(shape: Any, dtype: Any) -> BufferValue:
     buffer = Buffer(
         builder.take_hint("workspace"),
         as_shape(shape, "the shape given to T.alloc_global"),
-        as_dtype(dtype, "the dtype given to T.alloc_global"),
+        as_element(dtype, "the dtype given to T.alloc_global"),
         Scope.GLOBAL,
         workspace=True,
         span=builder.span,
@@ -131,7 +131,7 @@ def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var"
         If `dtype` cannot hold the number `init`.
     """
     builder = _inside("T.alloc_var")
-    element = as_dtype(dtype, "the dtype given to T.alloc_var")
+    element = as_element(dtype, "the dtype given to T.alloc_var")
     init, scope = _var_arguments(args, init, scope)
     buffer = Buffer(builder.take_hint("var"), (1,), element, as_scope(scope), span=builder.span)
     builder.emit(Alloc(buffer))
@@ -189,7 +189,7 @@ def alloc_reducer(
     """
     builder = _inside("T.alloc_reducer")
     plain, bits = ("sum", "max", "min"), ("bitand", "bitor", "bitxor")
-    element = as_dtype(dtype, "the dtype given to T.alloc_reducer")
+    element = as_element(dtype, "the dtype given to T.alloc_reducer")
     if replication not in (None, "all", "none"):
         raise FrontendValueError(
             f"replication must be None, 'all' or 'none', got {replication!r}",

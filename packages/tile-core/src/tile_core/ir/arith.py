@@ -332,6 +332,7 @@ def cast(value: Any, dtype: str, *, saturate: bool = True) -> Expr:
         target = target.with_lanes(expr.dtype.lanes)
     if expr.dtype == target:
         return expr
+    _refuse_addresses(expr, target)
     if isinstance(expr, Const) and target.lanes == 1 and _converts_exactly(expr.value, target):
         return const(expr.value, target)
     if target.lanes > 1 and expr.dtype.lanes == 1:
@@ -339,6 +340,17 @@ def cast(value: Any, dtype: str, *, saturate: bool = True) -> Expr:
 
         return Broadcast(cast(expr, target.scalar), target.lanes)
     return Cast(target, expr, saturate)
+
+
+def _refuse_addresses(expr: Expr, target: DType) -> None:
+    if expr.dtype.is_handle is target.is_handle or (isinstance(expr, Const) and expr.dtype.is_int):
+        return
+    other = target if expr.dtype.is_handle else expr.dtype
+    if not other.is_int or other.bits < 64:
+        raise DtypeMismatch(
+            f"a value of dtype {expr.dtype} cannot be converted to {target}",
+            hint="read what lies at an address with T.make_tensor(address, shape, dtype)",
+        )
 
 
 def _converts_exactly(value: int | float, dtype: DType) -> bool:

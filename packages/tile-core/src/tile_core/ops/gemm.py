@@ -113,6 +113,13 @@ class Gemm(TileOperator):
 
     def _verify_dtypes(self) -> None:
         a, b, c = (r.buffer.dtype for r in (self.a, self.b, self.c))
+        if any(dtype.is_bool or dtype.is_handle for dtype in (a, b, c)):
+            raise DtypeMismatch(
+                f"T.gemm multiplies numbers, got {a} x {b} in {c}",
+                span=self.span,
+                notes=self._declarations(),
+                hint="copy the truth values into int8 tiles first",
+            )
         if a.is_float != b.is_float or (a.is_float and not c.is_float):
             raise DtypeMismatch(
                 f"T.gemm cannot accumulate {a} x {b} in {c}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_core.errors import Note, ShapeMismatch, Span
+from tile_core.errors import IndexMismatch, Note, ShapeMismatch, Span
 from tile_core.ir.buffer import Region, Scope, static_value
 from tile_core.ir.expr import Extent
 
@@ -47,20 +47,45 @@ def pair(src: Region, dst: Region, span: Span | None = None) -> Pairing:
     ShapeMismatch
         If two whole buffers differ in shape, or the chosen side is provably smaller than
         the source.
+    IndexMismatch
+        If a tile written by its first element provably leaves a buffer that is not global.
     """
     if src.is_element and dst.is_element:
         return Pairing((), (None,) * src.buffer.rank, (None,) * dst.buffer.rank)
     if src.is_element:
         axes = _right_aligned(src.buffer.rank, len(dst.extents))
+        _check_head(src, axes, dst.extents, span)
         return Pairing(dst.extents, axes, tuple(range(len(dst.extents))))
     if dst.is_element:
         axes = _right_aligned(dst.buffer.rank, len(src.extents))
+        _check_head(dst, axes, src.extents, span)
         return Pairing(src.extents, tuple(range(len(src.extents))), axes)
     return _pair_boxes(src, dst, span)
 
 
 def _right_aligned(rank: int, count: int) -> tuple[int | None, ...]:
     return tuple(k if k >= 0 else None for k in range(count - rank, count))
+
+
+def _check_head(
+    head: Region, axes: tuple[int | None, ...], extents: tuple[Extent, ...], span: Span | None
+) -> None:
+    """Refuse a tile that provably leaves the buffer in which `head` is its first element."""
+    if head.buffer.scope is Scope.GLOBAL:
+        return
+    for dim, axis in enumerate(axes):
+        start, limit = static_value(head.starts[dim]), static_value(head.buffer.shape[dim])
+        extent = 1 if axis is None else static_value(extents[axis])
+        if start is None or extent is None or limit is None or start + extent <= limit:
+            continue
+        raise IndexMismatch(
+            f"the tile of {extent} elements from {start} on leaves dimension {dim} of "
+            f"{head.buffer.name!r}, which has {limit}",
+            span=span,
+            notes=(Note(f"{head.buffer.name} is declared here", head.buffer.span),),
+            hint="only global tensors are checked at run time; stay inside "
+            f"{head.buffer.scope.value} buffers",
+        )
 
 
 def _pair_boxes(src: Region, dst: Region, span: Span | None) -> Pairing:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tile_core.dtypes import DType
 from tile_core.errors import ToolchainError
-from tile_core.ir.expr import AddressOf, Call, Expr
+from tile_core.ir.expr import AddressOf, Call, Expr, StringConst
 from tile_core.ir.node import Node, walk
 from tile_core.tir.build import extern
 from tile_core.tir.nodes import Cast as TirCast
@@ -118,4 +118,6 @@ def _all_inside(ctx: Context, args: tuple[Expr, ...]) -> PrimExpr | None:
 
 def _argument(ctx: Context, arg: Expr) -> PrimExpr:
     value = ctx.value(arg)
+    if isinstance(arg, StringConst):
+        return value
     return TirCast(prim("int32"), value) if scalar_name(value) == "bool" else value

@@ -33,6 +33,8 @@ def row_loop(passes: Sequence[RowPass], row: Var, rows: int, dead: set[Buffer]) 
         Buffers with nothing in them before and after a row's passes. They shrink to the
         rows of a group.
     """
+    if not passes:  # nothing reads what they would have written
+        return []
     group = _group_rows(passes, rows)
     number = Var("g", row.dtype)
     first = binary(BinaryOp.MUL, number, group)
