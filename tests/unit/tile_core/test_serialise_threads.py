@@ -171,3 +171,17 @@ def test_what_differs_between_threads() -> None:
     assert "same" not in {v.name for v in facts.variables}
     assert {b.name for b in facts.storages} == {"mine"}
     assert not [n for n in walk(main.kernel) if isinstance(n, For)]
+
+
+def test_the_active_lanes_of_a_branch() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((2, 64), "int32"), B: T.Tensor((2, 64), "int32")):
+        with T.Kernel(2, threads=64) as bx:
+            tx = T.get_thread_binding()
+            B[bx, tx] = 0
+            if A[bx, tx] > 2:
+                B[bx, tx] = T.cast(T.activemask(), "int32")
+                if tx % 3 == 0:
+                    B[bx, tx] = T.cast(T.activemask(), "int32")
+
+    check(main)

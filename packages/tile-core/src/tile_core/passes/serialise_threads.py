@@ -279,9 +279,9 @@ class _Serialiser:
 
     # Rewriting ---------------------------------------------------------------------------
 
-    def over_threads(self, body: Stmt) -> Stmt:
-        """Return a loop over all (or all active) threads around `body`."""
-        if self.mask is not None:
+    def over_threads(self, body: Stmt, *, everyone: bool = False) -> Stmt:
+        """Return a loop over the active threads, or `everyone`, around `body`."""
+        if self.mask is not None and not everyone:
             body = If(Load(self.mask, (self.index,)), body)
         body = self.named(_expanded_operators(body))
         fresh: dict[Node, Var] = {v: Var(v.name, v.dtype) for v in self.launch.thread_vars}

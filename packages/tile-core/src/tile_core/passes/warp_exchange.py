@@ -69,7 +69,9 @@ class Exchange:
         """Return what a thread adds to a vote, or its value in a reduction."""
         one = const(1, UINT32)
         if name == "activemask":
-            return binary(BinaryOp.SHL, one, cast(self.lane, UINT32))
+            bit = binary(BinaryOp.SHL, one, cast(self.lane, UINT32))
+            mask = self.threads.mask
+            return bit if mask is None else select(Load(mask, (self.me,)), bit, const(0, UINT32))
         value = self.call.args[0]
         if name == "ballot_sync":
             bit = binary(BinaryOp.SHL, one, cast(self.lane, UINT32))
@@ -87,7 +89,10 @@ class Exchange:
     def publish(self, value: Expr) -> Buffer:
         """Store what each thread gives in an array and return that."""
         given = self.threads.array("given", value)
-        self.steps.append(self.threads.over_threads(Store(given, (self.me,), value)))
+        store = Store(given, (self.me,), value)
+        # The mask of active lanes is asked of all of them; nothing else waits for a part.
+        everyone = self.call.function == "activemask"
+        self.steps.append(self.threads.over_threads(store, everyone=everyone))
         return given
 
     def source(self, name: str) -> Expr:
