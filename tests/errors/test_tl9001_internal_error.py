@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,7 +66,8 @@ WORKS = Backend(
 
 
 @pytest.mark.parametrize("phase", ["lower", "compile", "load"])
-def test_message(phase, program):
+def test_message(phase, program, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     host = PluginHost()
     host.add("bad", Plugin(replace(WORKS, **{phase: fail})))
     with pytest.raises(InternalError) as caught:
