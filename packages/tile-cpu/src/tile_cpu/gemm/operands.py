@@ -101,6 +101,40 @@ class PackedB:
 
 
 @dataclass(frozen=True, slots=True)
+class TilePanels:
+    """B in panels in the memory of a tile: ``[n / NR][k / group][NR][group]`` elements.
+
+    Parameters
+    ----------
+    buffer
+        Flat scratch of the tile's memory type, which has the bits of `MicroKernel.b_dtype`.
+    nv
+        Vectors per panel row, ``NR / lanes``.
+    groups
+        Groups along k.
+    """
+
+    buffer: TirBuffer
+    nv: int
+    groups: int
+
+    def load(self, kernel: MicroKernel, q: Any, vector: Any, count: Any = None) -> PrimExpr:
+        """Return group row `q` of the `vector`-th vector of columns."""
+        del count  # panels are whole
+        value = vload(self.buffer, [self._at(kernel, q, vector)], kernel.chunk)
+        return reinterpret(kernel.group_dtype, kernel.lanes, value)
+
+    def store(self, kernel: MicroKernel, q: Any, vector: Any, value: PrimExpr) -> Stmt:
+        """Set group row `q` of the `vector`-th vector of columns."""
+        bits = reinterpret(str(self.buffer.dtype), kernel.chunk, value)
+        return vstore(self.buffer, [self._at(kernel, q, vector)], bits, kernel.chunk)
+
+    def _at(self, kernel: MicroKernel, q: Any, vector: Any) -> PrimExpr:
+        panel, within = floor_div(vector, self.nv), floor_mod(vector, self.nv)
+        return as_expr(((panel * self.groups + q) * self.nv + within) * kernel.chunk)
+
+
+@dataclass(frozen=True, slots=True)
 class DirectB:
     """B where it lies, ``(k, j)``, for kernels whose group is 1; converted while reading.
 
@@ -111,6 +145,7 @@ class DirectB:
     """
 
     matrix: Matrix
+    ahead: Any = 0
 
     def load(self, kernel: MicroKernel, q: Any, vector: Any, count: Any = None) -> PrimExpr:
         """Return row `q` of the `vector`-th vector of columns, zero from lane `count` on."""
@@ -118,7 +153,7 @@ class DirectB:
         return self.matrix.load_as(kernel.b_dtype, q, vector * lanes, lanes, count)
 
 
-OperandB: TypeAlias = "PackedB | DirectB"
+OperandB: TypeAlias = "PackedB | TilePanels | DirectB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +180,6 @@ class Extent:
     def depth(self) -> Any:
         """How much of k exists."""
         return self.k if self.k_valid is None else self.k_valid
-    ahead: Any = 0
 
 
 # (row, column, lanes, count) -> the vector that starts there; row and column are of the

@@ -8,7 +8,7 @@ from typing import Any
 from tile_core.tir.build import Temporaries, i32, loop, seq, shuffle, splat
 from tile_core.tir.nodes import IfThenElse, PrimExpr, Select, Stmt, tirx
 from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
-from tile_cpu.gemm.operands import GemmSpec, OperandA, PackedB
+from tile_cpu.gemm.operands import GemmSpec, OperandA, PackedB, TilePanels
 from tile_cpu.gemm.transpose import transpose
 from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_mod, reinterpret
 
@@ -18,7 +18,7 @@ Put = Callable[[Any, Any, PrimExpr], Stmt]  # (group row q, vector of columns, v
 def emit_pack_b(
     spec: GemmSpec,
     source: Matrix,
-    packed: PackedB,
+    packed: PackedB | TilePanels,
     k: int,
     n: int,
     *,
@@ -33,7 +33,8 @@ def emit_pack_b(
     source
         ``(k, n)`` elements, or ``(n, k)`` if `transposed`.
     packed
-        Room for `k` x `n`, from `packed_b`.
+        Room for `k` x `n`, from `packed_b`; or a tile of panels, which has no room for more,
+        so that `k` and `n` must be whole vectors there.
     k, n
         Extent of the region; compile-time.
     k_valid, n_valid

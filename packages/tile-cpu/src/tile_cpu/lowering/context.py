@@ -82,6 +82,8 @@ class Settings:
         Storages that are read under more than one element type.
     layouts
         The layouts of the storages that are not stored row by row without gaps.
+    users
+        For each storage, the nodes that access it.
     """
 
     machine: Machine
@@ -91,6 +93,7 @@ class Settings:
     guarded: bool = True
     extern_names: Mapping[str, str] = field(default_factory=dict)
     layouts: Mapping[Buffer, Layout] = field(default_factory=dict)
+    users: Mapping[Buffer, tuple[Node, ...]] = field(default_factory=dict)
 
 
 class Context:

@@ -77,6 +77,7 @@ def lower_kernel(
         guarded,
         names,
         special_layouts(layouts),
+        layouts.touching,
     )
     ctx = Emitter(settings)
     symbols = symbols_of(kernel)

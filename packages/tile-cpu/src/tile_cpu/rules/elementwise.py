@@ -10,11 +10,13 @@ from tile_core.ir.expr import Expr, Var
 from tile_core.ir.stmt import For, Parallel, Stmt
 from tile_core.ops.copy import Copy, Im2col, Transpose
 from tile_core.ops.fill import Fill
-from tile_core.ops.operator import LowerContext, TileOperator
+from tile_core.ops.operator import TileOperator
 from tile_core.ops.reduce import ReducerFinalize, ReducerInit
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial import expand
 from tile_core.target import Target
+from tile_cpu.lowering.context import Context
+from tile_cpu.rules.panels import is_packing, lower_packing_copy
 
 _OPERATORS: tuple[type[TileOperator], ...] = (
     Copy,
@@ -46,8 +48,13 @@ def as_parallel(stmt: Stmt) -> Stmt:
     return Parallel(tuple(variables), tuple(extents), body, span=stmt.span)
 
 
-def lower(op: TileOperator, ctx: LowerContext) -> Any:
-    """Return the operator's elements as a data-parallel loop, lowered."""
+def lower(op: TileOperator, ctx: Context) -> Any:
+    """Return the operator's elements as a data-parallel loop, lowered.
+
+    A copy into panels packs them instead.
+    """
+    if isinstance(op, Copy) and is_packing(op, ctx):
+        return lower_packing_copy(op, ctx)
     return ctx.lower_stmt(as_parallel(expand(op)))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.errors import InternalError
 from tile_core.ir.arith import const
 from tile_core.ir.buffer import Region, static_value
 from tile_core.ir.expr import Const
@@ -21,6 +20,7 @@ from tile_cpu.lowering.matrices import element_name, matrix_of, valid_extent
 from tile_cpu.ops.blocked_gemm import BlockedGemm
 from tile_cpu.ops.streamed_gemm import StreamedGemm
 from tile_cpu.rules.gemm_dtypes import unsupported_product
+from tile_cpu.rules.panels import extents_of, infer_gemm, panels_of, tile_spec
 
 
 def lower_blocked_gemm(op: BlockedGemm, ctx: Context) -> Stmt:
@@ -86,14 +86,11 @@ def _block_product(op: BlockedGemm, ctx: Context) -> Stmt:
 
 
 def _tile_product(op: Gemm | StreamedGemm, ctx: Context, b_rows: int) -> Stmt:
-    from tile_cpu.gemm.kernel import choose_kernel
-    from tile_cpu.gemm.operands import Extent, GemmSpec, store_to
-    from tile_cpu.gemm.shape import choose_tile
+    from tile_cpu.gemm.operands import Extent, store_to
     from tile_cpu.gemm.tile import emit_tile_gemm
 
-    m, n, k = _extents(op)
-    kernel = choose_kernel(ctx.machine, *(element_name(r) for r in (op.a, op.b, op.c)))
-    spec = GemmSpec(ctx.machine, kernel, choose_tile(ctx.machine, kernel, m, n))
+    m, n, k = extents_of(op)
+    spec = tile_spec(op, ctx.machine)
     last = op.b.buffer.rank - 1
     k_valid = valid_extent(ctx, op.b, last if op.transpose_b else b_rows)
     n_valid = valid_extent(ctx, op.b, b_rows if op.transpose_b else last)
@@ -139,6 +136,8 @@ def _column_operand(
     from tile_cpu.gemm.operands import DirectB, packed_b
     from tile_cpu.gemm.packing import emit_pack_b
 
+    if op.b.buffer in ctx.settings.layouts and ctx.place(op.b.buffer).layout is not None:
+        return panels_of(ctx, op.b.buffer, spec, extent.k), []
     b = matrix_of(ctx, op.b, b_rows)
     is_whole = extent.k_valid is None and extent.n_valid is None
     if spec.kernel.group == 1 and not op.transpose_b and is_whole:
@@ -170,7 +169,7 @@ def _start(
         return start_from(c, spec.kernel), []
     if not is_clipped:
         return None, []
-    m, n, _ = _extents(op)  # columns that do not exist are zero too
+    m, n, _ = extents_of(op)  # columns that do not exist are zero too
     return start_from(c, spec.kernel), [zero_matrix(c, m, n, spec.kernel.lanes)]
 
 
@@ -187,13 +186,6 @@ def zero_matrix(matrix: Any, m: int, n: int, lanes: int) -> Stmt:
         return parts if whole else parts[1:]
 
     return loop(m, row, name="i")
-
-
-def _extents(op: Gemm | StreamedGemm) -> tuple[int, int, int]:
-    a, c = op.a.static_extents, op.c.static_extents
-    if a is None or c is None:
-        raise InternalError("a product has run-time extents", span=op.span)
-    return c[-2], c[-1], a[-2] if op.transpose_a else a[-1]
 
 
 def rejects_gemm(op: Gemm, target: Target) -> str | None:
@@ -213,6 +205,7 @@ GEMM_RULES: tuple[Rule[Any], ...] = (
         name="cpu.gemm.tiled",
         op=Gemm,
         lower=lower_gemm,
+        infer_layout=infer_gemm,
         rejects=rejects_gemm,
         priority=10,
     ),
