@@ -7,6 +7,7 @@ from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import For, Kernel, Leaf, Parallel, Pipelined, Stmt
 from tile_core.ops.serial import expand
 from tile_core.passes.serialise_threads import serialise_threads
+from tile_core.passes.split_grid_barriers import split_grid_barriers
 from tile_core.passes.split_vectors import split_vectors
 
 
@@ -36,7 +37,7 @@ def lower_serially(kernel: Kernel) -> Kernel:
                 return rewrite(expand(node), rule)
         return node
 
-    return rewrite(serialise_threads(split_vectors(kernel)), rule)
+    return rewrite(serialise_threads(split_vectors(split_grid_barriers(kernel))), rule)
 
 
 def nested_loops(loop: Parallel) -> Stmt:

@@ -9,6 +9,7 @@ from tile_core.passes.draw_random import draw_random
 from tile_core.passes.insertion import Insertion
 from tile_core.passes.refuse_gpu_only import refuse_gpu_only
 from tile_core.passes.serialise_threads import serialise_threads
+from tile_core.passes.split_grid_barriers import split_grid_barriers
 from tile_core.passes.split_vectors import split_vectors
 from tile_core.target import Target
 from tile_cpu.passes.absorb_fills import absorb_fills
@@ -27,6 +28,10 @@ def _split(kernel: Kernel, target: Target) -> Kernel:
     return split_vectors(kernel)
 
 
+def _launch_apart(kernel: Kernel, target: Target) -> Kernel:
+    return split_grid_barriers(kernel)
+
+
 def _draw(kernel: Kernel, target: Target) -> Kernel:
     return draw_random(kernel)
 
@@ -37,6 +42,7 @@ def _serialise(kernel: Kernel, target: Target) -> Kernel:
 
 _IN_ORDER: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
     ("refuse_gpu_only", refuse_gpu_only),
+    ("split_grid_barriers", _launch_apart),
     ("split_vectors", _split),
     ("draw_random", _draw),
     ("serialise_threads", _serialise),
