@@ -99,7 +99,7 @@ CASES = {
                "f.A: expected a tensor, got _TensorMeta", TENSOR),
     "rank": (MATRIX, [f32(4)], ArgumentShapeError,
              "f.A.ndim: expected 2 [4, 3], got 1 [4]", "reshape it to 2 dimensions"),
-    "rank 0": (VECTOR, [f32()], ArgumentShapeError, "f.A.ndim: expected 1 [4], got 0 []", "reshape it to 1 dimension"),
+    "rank 0": (VECTOR, [f32()], ArgumentShapeError, "f.A.ndim: expected 1 [4], got 0 []", "reshape it to 1 dimension"),  # noqa: E501
     "extent": (MATRIX, [f32(4, 4)], ArgumentShapeError, "f.A.shape[1]: expected 3, got 4", EXTENT),
     "empty": (MATRIX, [f32(0, 3)], ArgumentShapeError, "f.A.shape[0]: expected 4, got 0", EXTENT),
     "dtype": (VECTOR, [np.zeros(4)], ArgumentDtypeError,
@@ -119,7 +119,7 @@ CASES = {
     "packed extent": ("A: T.Tensor((2, 4), 'int4')", [np.zeros((2, 4), np.int8)],
                       ArgumentShapeError, "f.A.shape[1]: expected 4, got 8", EXTENT),
     "unpacked odd": ("A: T.Tensor((n,), 'int4')", [np.zeros(3, ml_dtypes.int4)],
-                     ArgumentShapeError, "f.A.shape[0]: 3 is odd; two elements share a byte", "pad the last dimension by one element"),
+                     ArgumentShapeError, "f.A.shape[0]: 3 is odd; two elements share a byte", "pad the last dimension by one element"),  # noqa: E501
     "packed odd rows": ("A: T.Tensor((2, 3), 'int4')", [np.zeros((2, 2), np.int8)],
                         ArgumentLayoutError, "f.A.strides[0]: expected 3, got 4", CONTIGUOUS),
     "strides": (MATRIX, [f32(3, 4).T], ArgumentLayoutError,

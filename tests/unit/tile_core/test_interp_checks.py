@@ -299,12 +299,12 @@ def test_printing(capsys):
         lambda bx: [
             alloc(tile),
             fill(tile, 5),
-            Print("m ", whole(tile)),
+            Print("m", whole(tile)),
             Print("x", None, (bx + 4,)),
             evaluate(printf),
         ]
     )
-    assert capsys.readouterr().out == "m t[0] = 5\nm t[1] = 5\nx 4\nv=3\n"
+    assert capsys.readouterr().out == "m: t[0] = 5\nm: t[1] = 5\nx: 4\nv=3\n"
 
 
 def _text(text):

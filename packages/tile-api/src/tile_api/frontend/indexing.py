@@ -9,7 +9,7 @@ from tile_api.frontend.builder import active, current, here
 from tile_core.errors import IndexMismatch, Note
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.ir.expr import Const, Expr, Extent
+from tile_core.ir.expr import Const, Expr, Extent, Ramp
 from tile_core.ir.interval import interval, subtract
 
 
@@ -119,10 +119,27 @@ def _from_end(index: Extent, extent: Extent) -> Extent:
     """Add the extent to an index that is provably negative."""
     if isinstance(index, int):
         return index if index >= 0 else extent + index
+    if isinstance(index, Ramp):
+        return _lanes_from_end(index, extent)
     builder = active()
     if index.dtype.lanes == 1 and interval(index, builder.ranges if builder else {}).is_negative:
         return index + extent
     return index
+
+
+def _lanes_from_end(index: Ramp, extent: Extent) -> Expr:
+    """Add the extent to the lanes that are negative, whether or not that is known by now."""
+    builder = active()
+    ranges = builder.ranges if builder else {}
+    ends = [
+        interval(end, ranges) for end in (index.base, index.base + index.stride * (index.lanes - 1))
+    ]
+    if all(end.low is not None and end.low >= 0 for end in ends):
+        return index
+    wrapped = index + extent
+    if all(end.is_negative for end in ends):
+        return wrapped
+    return arith.select(index < 0, wrapped, index)
 
 
 def _slice(buffer: Buffer, axis: int, part: slice) -> tuple[Extent, Extent]:
