@@ -347,20 +347,6 @@ MISTAKES = [
         """,
     ),
     Mistake(
-        "previous values of a tile",
-        """
-        T.atomic_add(A, S, return_prev=True)
-        """,
-        """
-        [TL1003] T.atomic_add cannot return the previous values of a whole tile
-         --> program.py:6:9
-          |
-        6 |         T.atomic_add(A, S, return_prev=True)
-          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: update single elements in a T.Parallel loop to get them
-        """,
-    ),
-    Mistake(
         "one value added to a whole tile",
         """
         T.atomic_add(A, 1.0)

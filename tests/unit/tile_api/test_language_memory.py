@@ -11,6 +11,7 @@ from tile_core.errors import (
     FrontendTypeError,
     FrontendValueError,
     ScopeMismatch,
+    UnsupportedForm,
     ViewMismatch,
 )
 
@@ -91,7 +92,7 @@ def test_atomic_load_and_store():
         (lambda C, **_: T.atomic_store(C[0, 0], 1, "acquire"), FrontendValueError, "'acquire'"),
         (
             lambda C, F, **_: T.atomic_add(C[0, 0], F, return_prev=True),
-            FrontendTypeError,
+            UnsupportedForm,
             "cannot return the previous values of a whole tile",
         ),
         (lambda C, **_: T.atomic_add(C, 1), FrontendTypeError, "needs one element as destination"),

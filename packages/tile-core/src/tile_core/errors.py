@@ -194,6 +194,12 @@ class UnknownName(FrontendError, AttributeError):
     code = "TL1013"
 
 
+class UnsupportedForm(FrontendError, NotImplementedError):
+    """An operation exists, but not in this form."""
+
+    code = "TL1014"
+
+
 class ParseError(TileError, ValueError):
     """The text of a printed kernel is not well-formed."""
 

@@ -10,7 +10,13 @@ from tile_api.frontend.values import BufferValue, VarHandle, as_region, as_value
 from tile_api.language.operands import choice, element, emit, here, is_tile, static_size, text
 from tile_api.language.vectors import lane_of
 from tile_core.dtypes import DType
-from tile_core.errors import DtypeMismatch, FrontendTypeError, FrontendValueError, ScopeMismatch
+from tile_core.errors import (
+    DtypeMismatch,
+    FrontendTypeError,
+    FrontendValueError,
+    ScopeMismatch,
+    UnsupportedForm,
+)
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, Shuffle
@@ -65,8 +71,10 @@ def atomic_add(
     ------
     FrontendValueError
         Unknown memory order.
+    UnsupportedForm
+        `return_prev` of a tile.
     FrontendTypeError
-        `return_prev` of a tile, or operands of the wrong kind.
+        Operands of the wrong kind.
     DtypeMismatch
         An element type without atomics.
     ScopeMismatch
@@ -100,7 +108,7 @@ def _update(
     order = _order(memory_order, ORDERS, "relaxed")
     if is_tile(value):
         if return_prev:
-            raise FrontendTypeError(
+            raise UnsupportedForm(
                 f"{name} cannot return the previous values of a whole tile",
                 span=here(),
                 hint="update single elements in a T.Parallel loop to get them",
