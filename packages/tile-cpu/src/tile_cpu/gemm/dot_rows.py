@@ -13,7 +13,6 @@ from tile_core.tir.build import (
     loop,
     scratch,
     seq,
-    shuffle,
     vload,
     vstore,
 )
@@ -23,6 +22,7 @@ from tile_cpu.gemm.operands import Choice, Extent, Finish, GemmSpec, OperandA, S
 from tile_cpu.gemm.packing import emit_copy_rows
 from tile_cpu.gemm.prefetch import fetch
 from tile_cpu.gemm.shape import Segment, row_segments
+from tile_cpu.gemm.transpose import lane_sums
 from tile_cpu.vectors import (
     Matrix,
     as_expr,
@@ -238,33 +238,13 @@ def _add_up(rows: _Rows, sums: TirBuffer) -> Stmt:
             last = min(first + lanes, count)
             cells = [[as_expr(i), i32(r * lanes)] for r in range(first, last)]
             vectors = [keep(vload(rows.partial, cell, lanes)) for cell in cells]
-            total, width = _sums_of(keep, vectors, lanes)
+            total, width = lane_sums(keep, vectors, lanes)
             at = [as_expr(i), rows.first + first]
             # Lanes beyond `count` are overwritten by the sums of the next rows.
             statements.append(vstore(sums, at, total, width))
         return [*keep.statements, *statements]
 
     return loop(rows.extent.m, row)
-
-
-def _sums_of(keep: Temporaries, vectors: list[PrimExpr], lanes: int) -> tuple[PrimExpr, int]:
-    """Return one vector of the sums of `vectors`, padded to a power of two, and its width.
-
-    Halves of neighbours are added and joined, so each round halves the number of vectors.
-    """
-    size = lanes  # lanes that belong to one sum
-    while len(vectors) > 1 or size > 1:
-        pairs = [vectors[x : x + 2] for x in range(0, len(vectors), 2)]
-        if len(vectors) > 1:
-            pairs = [pair if len(pair) == 2 else pair * 2 for pair in pairs]
-        width = lanes if len(vectors) > 1 else lanes // 2
-        total = len(pairs[0]) * lanes
-        low = [x for x in range(total) if x % size < size // 2]
-        vectors = [
-            keep(shuffle(pair, low) + shuffle(pair, [x + size // 2 for x in low])) for pair in pairs
-        ]
-        lanes, size = width, size // 2
-    return vectors[0], lanes
 
 
 def _write_out(

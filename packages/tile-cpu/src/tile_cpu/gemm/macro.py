@@ -290,6 +290,7 @@ class _Block:
                 k,
                 m_valid=self.extent.m_valid,
                 k_valid=valid,
+                padded=self.a_copy is not None,
             )
             ready.append(add)
         return operand, ready

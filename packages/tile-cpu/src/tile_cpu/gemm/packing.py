@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from tile_core.tir.build import Temporaries, i32, loop, seq, shuffle, splat
-from tile_core.tir.nodes import IfThenElse, PrimExpr, Select, Stmt, tirx
+from tile_core.dtypes import dtype_of
+from tile_core.tir.build import (
+    Temporaries,
+    allocate,
+    dtype_of_expr,
+    i32,
+    loop,
+    scratch,
+    seq,
+    shuffle,
+    splat,
+    vload,
+    vstore,
+)
+from tile_core.tir.nodes import (
+    BufferLoad,
+    BufferStore,
+    IfThenElse,
+    PrimExpr,
+    Select,
+    Stmt,
+    tirx,
+)
 from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
 from tile_cpu.gemm.operands import GemmSpec, OperandA, PackedB, TilePanels
 from tile_cpu.gemm.transpose import transpose
-from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_mod, reinterpret
+from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_mod, opaque, reinterpret
 
 Put = Callable[[Any, Any, PrimExpr], Stmt]  # (group row q, vector of columns, value)
 
@@ -129,31 +151,30 @@ def _pack_rows(
 ) -> Stmt:
     """Interleave `group` rows of a ``(k, n)`` source."""
     group, chunk = kernel.group, kernel.chunk
+    region = _region((k, k_valid, group), (n, n_valid, chunk))
+    depth, width = region.depth, region.width
 
-    def pack(depth: Any, width: Any, edge: bool) -> Stmt:
-        def one(q: Any, c: Any) -> Stmt:
-            keep = Temporaries()
-            rows = []
-            for x in range(group):
-                count = width - c * chunk if edge else None
-                if edge and group > 1:
-                    present = as_expr(q * group + x) < as_expr(depth)
-                    count = Select(present, as_expr(count), i32(0))
-                value = source.load_as(dtype, q * group + x, c * chunk, chunk, count)
-                if group > 1:
-                    value = reinterpret(f"uint{32 // group}", chunk, value)
-                rows.append(keep(value))
-            vectors = _interleave(keep, kernel, rows)
-            puts = [put(q, c * group + w, value) for w, value in enumerate(vectors)]
-            return seq(keep.statements, puts)
+    def load(q: Any, c: Any, x: Any, edge: bool) -> PrimExpr:
+        count = width - c * chunk if edge else None
+        if edge and group > 1:
+            present = as_expr(q * group + x) < as_expr(depth)
+            count = Select(present, as_expr(count), i32(0))
+        value = source.load_as(dtype, q * group + x, c * chunk, chunk, count)
+        return reinterpret(f"uint{32 // group}", chunk, value) if group > 1 else value
 
-        return loop(
-            ceil_div(depth, group),
-            lambda q: loop(ceil_div(width, chunk), lambda c: one(q, c), name="c"),
-            name="q",
-        )
+    def one(q: Any, c: Any) -> Stmt:
+        keep = Temporaries()
+        rows = _loaded(keep, region.whole, group, lambda x, edge: load(q, c, x, edge))
+        vectors = _interleave(keep, kernel, rows)
+        puts = [put(q, c * group + w, value) for w, value in enumerate(vectors)]
+        return seq(keep.statements, puts)
 
-    return _guarded(pack, (k, k_valid, group), (n, n_valid, chunk))
+    body = loop(
+        ceil_div(depth, group),
+        lambda q: loop(ceil_div(width, chunk), lambda c: one(q, c), name="c"),
+        name="q",
+    )
+    return seq(region.statements, body)
 
 
 def _pack_columns(
@@ -170,41 +191,55 @@ def _pack_columns(
     """Transpose squares of a ``(n, k)`` source in registers."""
     lanes, chunk = kernel.lanes, kernel.chunk
     bits = 64 if kernel.accumulator in ("float64", "int64", "uint64") else 32
+    region = _region((k, k_valid, chunk), (n, n_valid, lanes))
+    depth, width = region.depth, region.width
 
-    def pack(depth: Any, width: Any, edge: bool) -> Stmt:
-        def one(j: Any, c: Any) -> Stmt:
-            keep = Temporaries()
-            rows = []
-            for r in range(lanes):
-                count = None
-                if edge:
-                    present = as_expr(j * lanes + r) < as_expr(width)
-                    count = Select(present, as_expr(depth - c * chunk), i32(0))
-                value = source.load_as(dtype, j * lanes + r, c * chunk, chunk, count)
-                rows.append(keep(reinterpret(kernel.group_dtype, lanes, value)))
-            turned = transpose(keep, rows, bits)
-            puts = [put(c * lanes + r, j, value) for r, value in enumerate(turned)]
-            return seq(keep.statements, puts)
+    def load(j: Any, c: Any, r: Any, edge: bool) -> PrimExpr:
+        count = None
+        if edge:
+            present = as_expr(j * lanes + r) < as_expr(width)
+            count = Select(present, as_expr(depth - c * chunk), i32(0))
+        value = source.load_as(dtype, j * lanes + r, c * chunk, chunk, count)
+        return reinterpret(kernel.group_dtype, lanes, value)
 
-        return loop(
-            ceil_div(width, lanes),
-            lambda j: loop(ceil_div(depth, chunk), lambda c: one(j, c), name="c"),
-            name="j",
-        )
+    def one(j: Any, c: Any) -> Stmt:
+        keep = Temporaries()
+        rows = _loaded(keep, region.whole, lanes, lambda r, edge: load(j, c, r, edge))
+        turned = transpose(keep, rows, bits)
+        puts = [put(c * lanes + r, j, value) for r, value in enumerate(turned)]
+        return seq(keep.statements, puts)
 
-    return _guarded(pack, (k, k_valid, chunk), (n, n_valid, lanes))
+    body = loop(
+        ceil_div(width, lanes),
+        lambda j: loop(ceil_div(depth, chunk), lambda c: one(j, c), name="c"),
+        name="j",
+    )
+    return seq(region.statements, body)
 
 
-def _guarded(
-    pack: Callable[[Any, Any, bool], Stmt],
-    depth: tuple[int, Any, int],
-    width: tuple[int, Any, int],
-) -> Stmt:
-    """Return the unguarded copy, the masked one, or a choice between them at run time.
+@dataclass(frozen=True, slots=True)
+class _Copied:
+    """How much is copied, and whether it consists of whole vectors.
 
-    `depth` and `width` are the extent, what of it exists, and the unit it must be whole in.
-    The unguarded copy may be less deep than the extent, so that the steps of a loop along a
-    k of unknown length all take it, but the last.
+    Parameters
+    ----------
+    whole
+        Known now, or an expression.
+    statements
+        Run before the copy.
+    """
+
+    depth: Any
+    width: Any
+    whole: bool | PrimExpr
+    statements: list[Stmt]
+
+
+def _region(depth: tuple[int, Any, int], width: tuple[int, Any, int]) -> _Copied:
+    """Return what is copied; `depth` and `width` are the extent, what exists, and the unit.
+
+    A whole region may be less deep than the extent, so that the steps of a loop along a k
+    of unknown length all are, but the last.
     """
     (k, k_valid, k_unit), (n, n_valid, n_unit) = depth, width
     tests = []
@@ -214,11 +249,49 @@ def _guarded(
         tests.append(tirx.EQ(as_expr(n_valid), i32(n)))
     deep, wide = k if k_valid is None else k_valid, n if n_valid is None else n_valid
     if (k_valid is None and k % k_unit) or n % n_unit:
-        return pack(deep, wide, True)
+        return _Copied(deep, wide, False, [])
     if not tests:
-        return pack(deep, n, False)
+        return _Copied(deep, n, True, [])
     test = tests[0] if len(tests) == 1 else tirx.And(tests[0], tests[1])
-    return IfThenElse(test, pack(deep, n, False), pack(deep, wide, True))
+    flag, statements = opaque("whole", Select(test, i32(1), i32(0)))
+    return _Copied(deep, wide, flag > 0, statements)
+
+
+def _loaded(
+    keep: Temporaries,
+    whole: bool | PrimExpr,
+    count: int,
+    load: Callable[[Any, bool], PrimExpr],
+) -> list[PrimExpr]:
+    """Return `count` vectors, loaded unguarded where `whole` holds, and masked elsewhere.
+
+    ``load(row, masked)`` gives one of them. Masked loads go through memory one by one, which
+    is little code, and what follows is emitted once for both.
+    """
+    if whole is True:
+        return [keep(load(r, False)) for r in range(count)]
+    if count == 1 and whole is False:
+        return [keep(load(0, True))]
+    first = load(0, True)
+    kind = dtype_of_expr(first)
+    lanes = dtype_of(kind).lanes
+    square = scratch([count, lanes], str(dtype_of(kind).base), "square")
+    fill = loop(count, lambda r: vstore(square, [r, i32(0)], load(r, True), lanes), name="r")
+    kept = [vload(square, [i32(r), i32(0)], lanes) for r in range(count)]
+    keep.statements.append(allocate(square, on_stack=True))
+    if whole is False:
+        keep.statements.append(fill)
+        return [keep(value) for value in kept]
+    cells = [scratch([1], kind, "row") for _ in range(count)]
+
+    def into(values: list[PrimExpr]) -> list[Stmt]:
+        pairs = zip(cells, values, strict=True)
+        return [BufferStore(cell, value, [i32(0)]) for cell, value in pairs]
+
+    plain = [load(r, False) for r in range(count)]
+    keep.statements += [allocate(cell, on_stack=True) for cell in cells]
+    keep.statements.append(IfThenElse(whole, seq(into(plain)), seq(fill, into(kept))))
+    return [BufferLoad(cell, [i32(0)]) for cell in cells]
 
 
 def _interleave(keep: Temporaries, kernel: MicroKernel, rows: list[PrimExpr]) -> list[PrimExpr]:

@@ -9,7 +9,7 @@ from tile_core.tir.build import Temporaries, allocate, i32, loop, scratch, seq, 
 from tile_core.tir.nodes import IfThenElse, PrimExpr, Stmt, TirBuffer
 from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
 from tile_cpu.gemm.operands import GemmSpec, OperandA, round_up
-from tile_cpu.gemm.transpose import transpose
+from tile_cpu.gemm.transpose import lane_sums
 from tile_cpu.vectors import (
     as_expr,
     ceil_div,
@@ -37,6 +37,7 @@ def emit_row_sums(
     *,
     m_valid: Any = None,
     k_valid: Any = None,
+    padded: bool = False,
 ) -> tuple[OperandA, Stmt]:
     """Return `operand` with its row sums, and the statement that computes them.
 
@@ -52,15 +53,21 @@ def emit_row_sums(
         From `row_sums`.
     m, k, m_valid, k_valid
         Extent of A, as in `emit_pack_b`.
+    padded
+        Rows are zero from their end to a whole vector, as `emit_copy_rows` leaves them.
     """
     kernel = spec.kernel
     rows, depth = m if m_valid is None else m_valid, k if k_valid is None else k_valid
+    if padded and not operand.k_major:
+        depth = ceil_div(depth, kernel.chunk) * kernel.chunk
     if operand.k_major:
         body = _along_columns(kernel, operand, sums, rows, ceil_div(depth, kernel.group))
     else:
         body = loop(
             ceil_div(rows, kernel.lanes),
-            lambda block: _square(kernel, operand, sums, block * kernel.lanes, rows, depth),
+            lambda block: _square(
+                kernel, operand, sums, block * kernel.lanes, (rows, depth), padded
+            ),
             name="block",
         )
     return replace(operand, sums=sums), body
@@ -89,10 +96,15 @@ def _along_columns(
 
 
 def _square(
-    kernel: MicroKernel, operand: OperandA, sums: TirBuffer, first: Any, rows: Any, depth: Any
+    kernel: MicroKernel,
+    operand: OperandA,
+    sums: TirBuffer,
+    first: Any,
+    extent: tuple[Any, Any],
+    padded: bool,
 ) -> Stmt:
-    """Sum as many rows as there are lanes; the transpose turns their sums into one vector."""
-    lanes, chunk = kernel.lanes, kernel.chunk
+    """Sum as many rows as there are lanes; their sums are one vector."""
+    (rows, depth), lanes, chunk = extent, kernel.lanes, kernel.chunk
     acc = scratch([lanes * lanes], "int32", "acc")
     ragged = not isinstance(rows, int) or rows % lanes != 0
     names: list[PrimExpr] = []
@@ -112,16 +124,14 @@ def _square(
             statements.append(vstore(acc, at, total, lanes))
         return statements
 
-    whole, rest = floor_div(depth, chunk), floor_mod(depth, chunk)
+    whole, rest = floor_div(depth, chunk), 0 if padded else floor_mod(depth, chunk)
     tail: Stmt | None = None
     if not isinstance(rest, int):
         tail = IfThenElse(rest > 0, seq(step(whole, rest)), None)
     elif rest:
         tail = seq(step(i32(whole), rest))
     keep = Temporaries()
-    turned = transpose(keep, [vload(acc, [i32(r * lanes)], lanes) for r in range(lanes)])
-    while len(turned) > 1:
-        turned = [keep(a + b) for a, b in zip(turned[::2], turned[1::2], strict=True)]
+    total, _ = lane_sums(keep, [vload(acc, [i32(r * lanes)], lanes) for r in range(lanes)], lanes)
     return seq(
         binds,
         allocate(acc, on_stack=True),
@@ -129,7 +139,7 @@ def _square(
         loop(whole, step, name="c"),
         tail,
         keep.statements,
-        vstore(sums, [as_expr(first)], turned[0], lanes),
+        vstore(sums, [as_expr(first)], total, lanes),
     )
 
 

@@ -1,4 +1,4 @@
-"""Square transposes in registers."""
+"""Square transposes, and sums over lanes, in registers."""
 
 from __future__ import annotations
 
@@ -89,3 +89,20 @@ def _swap_lanes(
 def _pick(count: int, lanes: range, per_lane: int) -> list[int]:
     assert len(lanes) == count
     return [lane * per_lane + e for lane in lanes for e in range(per_lane)]
+
+
+def lane_sums(keep: Temporaries, vectors: Sequence[PrimExpr], lanes: int) -> tuple[PrimExpr, int]:
+    """Return one vector of the sums of `vectors`, padded to a power of two, and its width.
+
+    Halves of neighbours are added and joined, so each round halves the number of vectors.
+    """
+    size, rest = lanes, list(vectors)  # `size` lanes belong to one sum
+    while len(rest) > 1 or size > 1:
+        pairs = [rest[x : x + 2] for x in range(0, len(rest), 2)]
+        if len(rest) > 1:
+            pairs[-1] = pairs[-1] if len(pairs[-1]) == 2 else [*pairs[-1], *pairs[-1]]
+        low = [x for x in range(len(pairs[0]) * lanes) if x % size < size // 2]
+        high = [x + size // 2 for x in low]
+        lanes, size = len(low), size // 2
+        rest = [keep(shuffle(pair, low) + shuffle(pair, high)) for pair in pairs]
+    return rest[0], lanes
