@@ -13,7 +13,6 @@ from tile_core.target import Target
 def lower(kernel: Any, target: Target, options: Any) -> str:
     """Return the kernel as the text of a Python module."""
     from tile_core.passes.lower_serially import lower_serially
-
     from tile_toy.codegen import python
 
     return python(lower_serially(kernel))
