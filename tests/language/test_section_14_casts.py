@@ -1,0 +1,175 @@
+"""Conversions between element types, and of bits."""
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tile_api.language as T
+from support.arrays import dtype_named, poisoned
+from tile_core.errors import TileError
+
+RNG = np.random.default_rng(5)
+FLOATS = np.array(
+    [
+        0.0,
+        -0.0,
+        1.0,
+        -1.5,
+        2.5,
+        0.3,
+        300.0,
+        -300.0,
+        1e5,
+        -1e9,
+        3e9,
+        1e20,
+        -1e20,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e-8,
+        0.017,
+    ],
+    "float32",
+)
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_floats_to_integers_truncate_and_saturate(run, dtype):
+    @T.prim_func
+    def main(A: T.Tensor((18,), "float32"), B: T.Tensor((18,), dtype)):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(18):
+                B[i] = T.cast(A[i], dtype)
+
+    b = poisoned(18, dtype=dtype)
+    run(main, FLOATS, b)
+    info = np.iinfo(dtype)
+    expected = [
+        0 if math.isnan(x) else info.max if x >= info.max else info.min if x <= info.min else int(x)
+        for x in FLOATS.tolist()
+    ]
+    assert b.tolist() == expected
+
+
+@pytest.mark.parametrize("source", INTEGERS)
+def test_integers_to_everything(run, source):
+    def one(target):
+        @T.prim_func
+        def main(A: T.Tensor((7,), source), B: T.Tensor((7,), target)):
+            with T.Kernel(1, threads=32):
+                for i in T.Parallel(7):
+                    B[i] = A[i].astype(target)
+
+        return main
+
+    info = np.iinfo(source)
+    a = np.array([0, 1, 5, 100, 127, info.max, info.min], source)
+    for target in [
+        "int8",
+        "uint8",
+        "int32",
+        "uint64",
+        "float32",
+        "float16",
+        "bfloat16",
+        "float64",
+        "bool",
+    ]:
+        b = poisoned(7, dtype=target)
+        run(one(target), a, b)
+        if target.startswith("bfloat16"):
+            expected = a.astype("float32").astype(b.dtype)
+        else:
+            with np.errstate(over="ignore"):
+                expected = a.astype(b.dtype)
+        assert np.array_equal(b, expected), target
+
+
+NARROW = [
+    "float16",
+    "bfloat16",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "float8_e4m3",
+    "float8_e3m4",
+    "float8_e4m3b11fnuz",
+    "float8_e8m0fnu",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+]
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_floats_to_narrow_floats_round_to_even_and_saturate(run, dtype):
+    values = np.concatenate(
+        [FLOATS[np.isfinite(FLOATS)], RNG.normal(size=200) * 8, np.arange(-20, 20) / 16]
+    ).astype("float32")
+    if dtype == "float8_e8m0fnu":
+        values = np.exp2(RNG.integers(-120, 120, 50)).astype("float32")
+    count = len(values)
+
+    @T.prim_func
+    def main(A: T.Tensor((count,), "float32"), B: T.Tensor((count,), dtype)):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(count):
+                B[i] = T.cast(A[i], dtype)
+
+    b = np.ones(count, dtype_named(dtype))
+    run(main, values, b)
+    info = ml_dtypes.finfo(b.dtype)
+    bounded = (
+        values
+        if dtype in ("float16", "bfloat16")
+        else np.clip(values, np.float32(info.min), np.float32(info.max))
+    )
+    with np.errstate(over="ignore"):
+        assert np.array_equal(b.astype("float32"), bounded.astype(b.dtype).astype("float32"))
+
+
+def test_reinterpret_in_both_orders(run):
+    @T.prim_func
+    def main(
+        A: T.Tensor((4,), "float32"),
+        B: T.Tensor((4,), "int32"),
+        C: T.Tensor((4,), "uint16"),
+        D: T.Tensor((4,), "float32"),
+    ):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(4):
+                B[i] = T.reinterpret(A[i], "int32")
+                C[i] = T.reinterpret("uint16", T.cast(A[i], "float16"))
+                D[i] = T.reinterpret(B[i] ^ T.int32(-(1 << 31)), T.float32)
+
+    a = np.array([1, -2.5, 0, np.inf], "float32")
+    b, c, d = poisoned(4), poisoned(4, dtype="uint16"), poisoned(4, dtype="float32")
+    run(main, a, b, c, d)
+    assert np.array_equal(b, a.view("int32"))
+    assert np.array_equal(c, a.astype("float16").view("uint16"))
+    assert np.array_equal(d, -a)
+
+
+def test_spellings_of_casts(run):
+    @T.prim_func
+    def main(A: T.Tensor((1,), "float32"), B: T.Tensor((5,), "float32")):
+        with T.Kernel(1):
+            B[0] = T.Cast("int32", A[0])
+            B[1] = A[0].astype("int8")
+            B[2] = T.int32(A[0])
+            B[3] = T.cast(A[0], T.int16)
+            B[4] = T.cast(A[0], "int32", sat=False)
+
+    b = poisoned(5, dtype="float32")
+    run(main, np.array([2.75], "float32"), b)
+    assert b.tolist() == [2] * 5
+    with pytest.raises(TileError):
+
+        @T.prim_func
+        def needs_bits(A: T.Tensor((1,), "float32")):
+            with T.Kernel(1):
+                A[0] = T.cast(A[0], "float8_e4m3fn", round="rs")

@@ -1,0 +1,67 @@
+"""Random numbers: a Philox stream per thread."""
+
+import numpy as np
+import pytest
+
+import tile_api.language as T
+from support.arrays import poisoned
+from support.philox import philox
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+def test_random_bits_are_those_of_philox(run, threads):
+    @T.prim_func
+    def main(B: T.Tensor((2, threads, 6), "uint32"), F: T.Tensor((2, threads), "float32")):
+        with T.Kernel(2, threads=threads) as bx:
+            tx = T.get_thread_binding()
+            T.rng_init(1234567, off=3)
+            for i in T.serial(6):
+                B[bx, tx, i] = T.rng_rand()
+            F[bx, tx] = T.rng_rand_float()
+
+    b, f = poisoned(2, threads, 6, dtype="uint32"), poisoned(2, threads, dtype="float32")
+    run(main, b, f)
+    for block in range(2):
+        for thread in range(threads):
+            words = [philox(1234567, block * threads + thread, 3 + k) for k in range(7)]
+            assert b[block, thread].tolist() == words[:6]
+            assert f[block, thread] == np.float32(words[6] * 2.0**-32 + 2.0**-33)
+
+
+def test_random_floats(run):
+    @T.prim_func
+    def main(A: T.Tensor((3, 400), "float64"), seed: T.int32):
+        with T.Kernel(1, threads=1):
+            T.rng_init(seed, 7)
+            for i in T.serial(400):
+                A[0, i] = T.rng_rand_float()
+                A[1, i] = T.rng_rand_float(bit=64)
+                A[2, i] = T.rng_rand_float(dist="normal")
+
+    a, b = poisoned(3, 400, dtype="float64"), poisoned(3, 400, dtype="float64")
+    run(main, a, 1)
+    run(main, b, 2)
+    assert (a != b).mean() > 0.99
+    assert ((a[:2] > 0) & (a[:2] <= 1)).all()
+    assert abs(a[:2].mean() - 0.5) < 0.05
+    assert abs(a[2].mean()) < 0.2
+    assert abs(a[2].std() - 1) < 0.1
+    with pytest.raises(ValueError, match="dice"):
+
+        @T.prim_func
+        def wrong(A: T.Tensor((1,), "float32")):
+            with T.Kernel(1):
+                T.rng_init(1, generator="dice")
+
+
+def test_random_numbers_in_parallel_loops(run):
+    @T.prim_func
+    def main(A: T.Tensor((16,), "uint32")):
+        with T.Kernel(1, threads=16):
+            tx = T.get_thread_binding()
+            T.rng_init(9, tx)
+            A[tx] = T.rng_rand()
+
+    a = poisoned(16, dtype="uint32")
+    run(main, a)
+    assert a.tolist() == [philox(9, t, 0) for t in range(16)]
