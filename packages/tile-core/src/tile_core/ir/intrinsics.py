@@ -221,4 +221,8 @@ def effect_of(function: str) -> Effect:
     """Return the effects of calling `function`; extern functions go by their addresses."""
     if function.startswith("extern:"):
         return Effect.READS | Effect.WRITES
+    if function.startswith("device:"):
+        from tile_core.simt.device_calls import device_effect
+
+        return device_effect(function)
     return INTRINSICS[function].effect

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tile_core.ops.rule import Rule
     from tile_core.passes.insertion import Insertion
     from tile_core.plugins.backend import Backend
+    from tile_core.plugins.executor import Executor
     from tile_core.target import Target
 
 NAME = "tile"
@@ -30,6 +31,15 @@ def tile_backends() -> Iterable[Backend]:  # type: ignore[empty-body]
 
     Called once, when the first target is resolved. All results are collected; two backends
     of one name are a `PluginConflict`. Must not import a toolchain or touch a device.
+    """
+
+
+@hookspec
+def tile_executors() -> Iterable[Executor]:  # type: ignore[empty-body]
+    """Return the executors this plugin provides: who runs code in place of its machine.
+
+    Called once, when the first target with an ``@executor`` is resolved. All results are
+    collected; two executors of one name are a `PluginConflict`. Must not start a toolchain.
     """
 
 

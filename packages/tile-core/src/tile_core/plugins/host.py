@@ -6,6 +6,7 @@ import difflib
 import importlib.metadata
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pluggy
@@ -18,6 +19,7 @@ from tile_core.target import AUTO, Target, parse_target_spec
 if TYPE_CHECKING:
     from tile_core.ops.rule import Rule
     from tile_core.passes.insertion import Insertion
+    from tile_core.plugins.executor import Executor
 
 DISABLE_VARIABLE = "TILE_DISABLE_PLUGINS"
 EXTRAS = ("cuda", "hip", "sim")
@@ -50,6 +52,7 @@ class PluginHost:
         self.manager = pluggy.PluginManager(hookspecs.NAME)
         self.manager.add_hookspecs(hookspecs)
         self._backends: dict[str, Backend] | None = None
+        self._executors: dict[str, Executor] | None = None
         self._rules: dict[Target, tuple[Rule[Any], ...]] = {}
         self._insertions: dict[Target, tuple[Insertion, ...]] = {}
 
@@ -97,6 +100,7 @@ class PluginHost:
                 hint="update the plugin, or disable it: TILE_DISABLE_PLUGINS=name",
             ) from error
         self._backends = None
+        self._executors = None
         self._rules.clear()
         self._insertions.clear()
 
@@ -115,6 +119,26 @@ class PluginHost:
         if self._backends is None:
             self._backends = self._collect_backends()
         return self._backends
+
+    def executors(self) -> Mapping[str, Executor]:
+        """Return every executor by name, in the order of their names.
+
+        Raises
+        ------
+        PluginConflict
+            If two plugins provide executors of one name.
+        """
+        if self._executors is None:
+            found: dict[str, Executor] = {}
+            for executor in self._collect("tile_executors"):
+                if executor.name in found:
+                    raise PluginConflict(
+                        f"two plugins provide an executor called {executor.name!r}",
+                        hint=_disable(executor.name),
+                    )
+                found[executor.name] = executor
+            self._executors = dict(sorted(found.items()))
+        return self._executors
 
     # Who serves a target -------------------------------------------------------------------
 
@@ -140,7 +164,7 @@ class PluginHost:
         target = parse_target_spec(spec)
         if target.kind == AUTO:
             target = self.default_target()
-        match self._claims(target):
+        match self._claims(target) or self._executed(target):
             case [(backend, exact)]:
                 return backend, exact
             case [(one, _), (other, _), *_]:
@@ -278,6 +302,17 @@ class PluginHost:
                 claims.append((backend, exact))
         return claims
 
+    def _executed(self, target: Target) -> list[tuple[Backend, Target]]:
+        """Return who lowers for `target`, served by the executor that the target names."""
+        executor = self.executors().get(target.executor)
+        if executor is None or target.kind not in executor.kinds:
+            return []
+        claims = self._claims(replace(target, executor=""))
+        return [
+            (executor.serving(backend), replace(exact, executor=executor.name))
+            for backend, exact in claims
+        ]
+
     def _ailments(self) -> tuple[Note, ...]:
         broken = [Note(f"plugin {n!r} is broken: {_told(e)}") for n, e in self.broken.items()]
         disabled = [Note(f"plugin {name!r} is disabled") for name in sorted(self.disabled)]
@@ -287,7 +322,9 @@ class PluginHost:
         """Return the error for a target nobody claims, with the most likely way out."""
         wanted = [name for name in (target.executor, target.kind) if name]
         installed = list(self.backends())
-        missing = [name for name in wanted if name not in installed]
+        missing = [
+            name for name in wanted if name not in installed and name not in self.executors()
+        ]
         for name in missing:
             if name in self.broken:
                 error = PluginError(

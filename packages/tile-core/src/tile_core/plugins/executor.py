@@ -1,0 +1,36 @@
+"""The record that describes an executor: who runs a backend's code in place of its machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tile_core.plugins.backend import Backend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executor:
+    """Runs what backends of other machines lower: the suffix of a target, as in ``cuda@sim``.
+
+    Parameters
+    ----------
+    name
+        What stands behind the ``@``; unique among installed executors.
+    compile
+        ``compile(module, target, options) -> artifact``: as `Backend.compile`, for the
+        module that the backend of the target's kind lowered.
+    load
+        ``load(artifact, kernel) -> executable``: as `Backend.load`.
+    kinds
+        The kinds of target it can run.
+    """
+
+    name: str
+    compile: Callable[..., Any]
+    load: Callable[..., Callable[..., None]]
+    kinds: frozenset[str]
+
+    def serving(self, backend: Backend) -> Backend:
+        """Return `backend` with its code run by this executor."""
+        return replace(backend, compile=self.compile, load=self.load)

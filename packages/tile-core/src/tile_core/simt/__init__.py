@@ -1,0 +1,1 @@
+"""From tiles to threads: what CUDA and HIP machines share of lowering."""

@@ -1,0 +1,132 @@
+"""What the rules of machines of many threads may look at while they lower an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tile_core.dtypes import dtype_of
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import AddressOf, Expr, Extent, Load, Var
+from tile_core.ir.stmt import Launch, Stmt
+from tile_core.ops.operator import TileOperator
+from tile_core.passes.ranges import Env
+from tile_core.simt.machine import SimtMachine
+from tile_core.simt.places import Places
+from tile_core.target import Target
+
+if TYPE_CHECKING:
+    from tile_core.layout import Fragment, Layout
+    from tile_core.ops.rule import Rule
+
+
+@dataclass(slots=True)
+class Names:
+    """Gives out names that occur nowhere else in the function."""
+
+    taken: set[str] = field(default_factory=set)
+
+    def fresh(self, wish: str) -> str:
+        """Return `wish`, numbered if it is taken."""
+        name, count = wish, 0
+        while name in self.taken:
+            count += 1
+            name = f"{wish}_{count}"
+        self.taken.add(name)
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class SimtContext:
+    """The state of lowering at one place of one launch.
+
+    Parameters
+    ----------
+    thread
+        Index of the thread in its block, from 0 to ``threads - 1``; a variable.
+    threads
+        How many threads run what is being lowered.
+    env
+        What is known about integers at this place.
+    places
+        Where elements lie; `address` and `offset` ask it.
+    names
+        Fresh names.
+    workspaces
+        Shared tiles that lowering itself asked for, each placed by the memory plan.
+    lower
+        Lowers any statement in a given context: what `lower_stmt` calls.
+    """
+
+    target: Target
+    machine: SimtMachine
+    launch: Launch
+    thread: Var
+    threads: int
+    env: Env
+    places: Places
+    names: Names
+    lower: Callable[[Stmt, SimtContext], Stmt]
+    guarded: bool = True
+    workspaces: list[Buffer] = field(default_factory=list)
+    safe_values: dict[Buffer, Expr] = field(default_factory=dict)
+
+    @property
+    def lane(self) -> Expr:
+        """Index of the thread in its warp."""
+        return self.thread % self.machine.warp_size
+
+    @property
+    def warp(self) -> Expr:
+        """Index of the thread's warp in the block."""
+        return self.thread // self.machine.warp_size
+
+    def knowing(self, env: Env) -> SimtContext:
+        """Return the context at a place where more is known."""
+        return replace(self, env=env)
+
+    def layout_of(self, buffer: Buffer) -> Layout:
+        """Return the layout of a shared tile, in the shape of `buffer`."""
+        return self.places.layout(buffer)
+
+    def fragment_of(self, buffer: Buffer) -> Fragment:
+        """Return which thread holds each element of a fragment, and in which register."""
+        return self.places.fragment(buffer)
+
+    def rule_of(self, op: TileOperator) -> Rule[Any]:
+        """Return the one rule chosen for `op`."""
+        rule: Rule[Any] = self.places.layouts.rule_of(op)
+        return rule
+
+    def lower_stmt(self, stmt: Stmt) -> Stmt:
+        """Return any tile IR statement as a program of one thread."""
+        return self.lower(stmt, self)
+
+    def fresh_var(self, wish: str, dtype: str = "int32") -> Var:
+        """Return a new scalar, such as a loop index."""
+        return Var(self.names.fresh(wish), dtype_of(dtype))
+
+    def registers(self, wish: str, count: int, dtype: str) -> Buffer:
+        """Return a new flat array in the registers of each thread; `Alloc` it where it is used."""
+        return Buffer(self.names.fresh(wish), (count,), dtype_of(dtype), Scope.LOCAL)
+
+    def workspace(self, wish: str, count: int, dtype: str) -> Buffer:
+        """Return a new flat shared array for the use of one operator; it needs no `Alloc`.
+
+        Its contents are the operator's own between two barriers that the operator places.
+        """
+        made = Buffer(self.names.fresh(wish), (count,), dtype_of(dtype), Scope.SHARED)
+        self.workspaces.append(made)
+        return made
+
+    def load(self, buffer: Buffer, *indices: Extent) -> Load:
+        """Return the element at `indices` of a tile IR buffer, read physically and unguarded."""
+        return Load(self.places.flat(buffer), (self.places.offset(buffer, indices),))
+
+    def address(self, buffer: Buffer, *indices: Extent, access: str = "rw") -> AddressOf:
+        """Return the physical address of an element of a tile IR buffer; not guarded."""
+        return AddressOf(
+            self.places.flat(buffer), (as_expr(self.places.offset(buffer, indices)),), access
+        )

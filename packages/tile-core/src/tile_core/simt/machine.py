@@ -1,0 +1,44 @@
+"""What the shared lowering must know of a machine of many threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimtMachine:
+    """Sizes and abilities of one architecture. Passes ask for features, never for versions.
+
+    Parameters
+    ----------
+    name, family
+        Such as ``"sm_80"`` and ``"cuda"``.
+    warp_size
+        Threads that execute together.
+    max_threads
+        Threads that a block may have.
+    shared_bytes
+        Shared memory that one block may ask for.
+    registers
+        32-bit registers that one thread may use.
+    vector_bytes
+        The widest access of one thread to memory.
+    banks
+        Four-byte banks of shared memory.
+    features
+        Names of instructions and abilities, such as ``"cp_async"`` or ``"ldmatrix"``.
+    """
+
+    name: str
+    family: str
+    shared_bytes: int
+    features: frozenset[str]
+    warp_size: int = 32
+    max_threads: int = 1024
+    registers: int = 255
+    vector_bytes: int = 16
+    banks: int = 32
+
+    def has(self, feature: str) -> bool:
+        """Whether the machine has an instruction or ability."""
+        return feature in self.features
