@@ -58,6 +58,12 @@ class SimtContext:
         Shared tiles that lowering itself asked for, each placed by the memory plan.
     lower
         Lowers any statement in a given context: what `lower_stmt` calls.
+    guarded
+        Whether accesses of tensors that may be outside are skipped.
+    by_thread
+        The program names its threads: what it says outside of tiles, every thread does.
+    safe_values
+        What loads outside of a tensor give, where it is not zero.
     """
 
     target: Target
@@ -70,6 +76,7 @@ class SimtContext:
     names: Names
     lower: Callable[[Stmt, SimtContext], Stmt]
     guarded: bool = True
+    by_thread: bool = False
     workspaces: list[Buffer] = field(default_factory=list)
     safe_values: dict[Buffer, Expr] = field(default_factory=dict)
 

@@ -1,0 +1,213 @@
+"""From a tile kernel to the functions that its launches run on the device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tile_core.errors import UnsupportedOnTarget
+from tile_core.ir.arith import binary
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import BinaryOp, Expr, Var
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import Check, For, Hint, Kernel, Launch, Let, Seq, Stmt
+from tile_core.ops.rule import Rule
+from tile_core.passes.infer_layouts import Layouts, infer_layouts
+from tile_core.passes.insert_barriers import insert_barriers
+from tile_core.passes.plan_pipelines import plan_pipelines
+from tile_core.passes.ranges import Env
+from tile_core.passes.uniformity import is_thread_program
+from tile_core.simt.context import Names, SimtContext
+from tile_core.simt.machine import SimtMachine
+from tile_core.simt.places import Places
+from tile_core.simt.plan_shared import plan_shared
+from tile_core.simt.program import DeviceFunction, DeviceProgram, HostStep
+from tile_core.simt.simplify import simplify_indices
+from tile_core.simt.statements import lower_stmt
+from tile_core.target import Target
+
+UNGUARDED = "tl.disable_safe_memory_legalize"
+WORKSPACE_ALIGNMENT = 16
+
+
+def lower_kernel(
+    kernel: Kernel,
+    target: Target,
+    machine: SimtMachine,
+    rules: Sequence[Rule[Any]],
+    *,
+    guarded: bool = True,
+    compile_flags: tuple[str, ...] = (),
+) -> DeviceProgram:
+    """Return `kernel` as functions of single threads, one per launch.
+
+    Before   launch (8, 8) x 128: pipelined k: copy, copy, gemm;  copy
+    After    the program of thread `tid` of block (bx, by): flat buffers, device calls, loops
+
+    Parameters
+    ----------
+    rules
+        The ways the target runs each operator.
+    guarded
+        Whether accesses of tensors are checked against their box where nothing proves them
+        inside.
+
+    Raises
+    ------
+    TileError
+        Whatever the machine cannot do: layouts in conflict, too much shared memory, no rule.
+    """
+    kernel = plan_pipelines(kernel, machine)
+    layouts = infer_layouts(kernel, target, rules, simt=machine)
+    maker = _Maker(kernel, target, machine, layouts, guarded)
+    steps = tuple(maker.steps(kernel.body))
+    return DeviceProgram(kernel, machine, steps, layouts, maker.workspaces(steps), compile_flags)
+
+
+class _Maker:
+    """Makes a device function of each launch of one kernel."""
+
+    def __init__(
+        self, kernel: Kernel, target: Target, machine: SimtMachine, layouts: Layouts, guarded: bool
+    ) -> None:
+        self.kernel, self.target, self.machine = kernel, target, machine
+        self.places, self.guarded = Places(layouts), guarded
+        self.launches = sum(isinstance(node, Launch) for node in walk(kernel.body))
+        self.made = 0
+        self.env = _facts_of_parameters(kernel)
+
+    def steps(self, stmt: Stmt) -> Iterator[HostStep]:
+        """Yield what the host does, in order."""
+        match stmt:
+            case Seq(body=body):
+                for item in body:
+                    yield from self.steps(item)
+            case Launch():
+                yield self.function(stmt)
+            case Let():
+                self.env = self.env.with_let(stmt.var, stmt.value)
+                yield stmt
+            case Check():
+                self.env = self.env.assuming(stmt.cond)
+                yield stmt
+            case _ if not any(isinstance(node, Launch) for node in walk(stmt)):
+                return
+            case _:
+                raise UnsupportedOnTarget(
+                    f"a launch inside of a host-side {type(stmt).__name__.lower()} cannot run "
+                    f"on {self.target}",
+                    span=stmt.span,
+                    hint="launch it from Python instead, once per kernel call",
+                )
+
+    def function(self, launch: Launch) -> DeviceFunction:
+        """Return the program of one thread of `launch`."""
+        self._check_threads(launch)
+        shared, room = plan_shared(launch, self.places, self.machine)
+        launch = insert_barriers(launch, self.places, shared)
+        ctx = self._context(launch)
+        body = simplify_indices(_top(launch, ctx, lower_stmt(launch.body, ctx)), ctx.env)
+        offsets, total = _with_workspaces(ctx.workspaces, shared, room)
+        self.made += 1
+        name = self.kernel.name if self.launches == 1 else f"{self.kernel.name}_{self.made}"
+        lowered = Launch(
+            launch.block_vars, launch.grid, launch.thread_vars, launch.threads, body,
+            launch.cluster, span=launch.span,
+        )  # fmt: skip
+        params, arguments = self._parameters(lowered)
+        return DeviceFunction(name, params, arguments, lowered, offsets, total)
+
+    def _context(self, launch: Launch) -> SimtContext:
+        names = Names({node.name for node in walk(launch.body) if isinstance(node, (Var, Buffer))})
+        names.taken |= {p.name for p in self.kernel.params}
+        threads = math.prod(launch.threads)
+        is_line = launch.threads[1] == launch.threads[2] == 1
+        thread = (
+            launch.thread_vars[0]
+            if is_line
+            else Var(names.fresh("tid"), launch.thread_vars[0].dtype)
+        )
+        env = self.env
+        for var, extent in (*zip(launch.block_vars, launch.grid, strict=True),
+                            *zip(launch.thread_vars, launch.threads, strict=True)):  # fmt: skip
+            env = env.with_loop(var, 0, extent)
+        env = env if is_line else env.with_loop(thread, 0, threads)
+        return SimtContext(
+            self.target, self.machine, launch, thread, threads, env, self.places, names,
+            lower_stmt, self.guarded, is_thread_program(launch),
+        )  # fmt: skip
+
+    def _check_threads(self, launch: Launch) -> None:
+        threads = math.prod(launch.threads)
+        if threads > self.machine.max_threads:
+            raise UnsupportedOnTarget(
+                f"a block of {threads} threads is more than {self.machine.name} runs: "
+                f"{self.machine.max_threads}",
+                span=launch.span,
+                hint=f"ask for threads={self.machine.max_threads} or fewer",
+            )
+
+    def _parameters(
+        self, launch: Launch
+    ) -> tuple[tuple[Buffer | Var, ...], tuple[Buffer | Var, ...]]:
+        """Return what the function takes, and what the host passes for it."""
+        flats = {self.places.flat(b): b for b in self.places.flats if _is_tensor(b)}
+        used = {n: None for n in walk(launch.body) if isinstance(n, Buffer)}
+        tensors = [(flat, owner) for flat, owner in flats.items() if flat in used]
+        order = {p: k for k, p in enumerate(self.kernel.params)}
+        tensors.sort(key=lambda pair: order.get(pair[1], len(order)))
+        scalars = tuple(_free_variables(launch))
+        params = (*(flat for flat, _ in tensors), *scalars)
+        return params, (*(owner for _, owner in tensors), *scalars)
+
+    def workspaces(self, steps: Iterable[HostStep]) -> tuple[Buffer, ...]:
+        """Return the tensors that the runtime allocates for each call."""
+        found = (a for s in steps if isinstance(s, DeviceFunction) for a in s.arguments)
+        return tuple(dict.fromkeys(b for b in found if isinstance(b, Buffer) and b.workspace))
+
+
+def _is_tensor(buffer: Buffer) -> bool:
+    return buffer.scope.is_global and buffer.origin is None
+
+
+def _facts_of_parameters(kernel: Kernel) -> Env:
+    """Return what the shapes of parameters say: extents are not negative."""
+    env = Env()
+    for param in kernel.params:
+        if isinstance(param, Buffer):
+            for extent in (*param.shape, *(param.strides or ())):
+                if isinstance(extent, Expr):
+                    for node in walk(extent):
+                        if isinstance(node, Var):
+                            env = env.with_symbol(node)
+    return env
+
+
+def _top(launch: Launch, ctx: SimtContext, body: Stmt) -> Stmt:
+    """Put the one number of a thread in front, where threads form a box."""
+    if ctx.thread in launch.thread_vars:
+        return body
+    x, y, z = launch.thread_vars
+    number = binary(BinaryOp.ADD, x, (z * launch.threads[1] + y) * launch.threads[0])
+    return Seq((Let(ctx.thread, number), body))
+
+
+def _with_workspaces(
+    workspaces: Sequence[Buffer], shared: dict[Buffer, int], room: int
+) -> tuple[dict[Buffer, int], int]:
+    """Put what operators need for themselves behind the tiles: one after the other uses it."""
+    if not workspaces:
+        return shared, room
+    start = -(-room // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
+    most = max(b.nbytes or 0 for b in workspaces)
+    return {**shared, **dict.fromkeys(workspaces, start)}, start + most
+
+
+def _free_variables(launch: Launch) -> dict[Var, None]:
+    """Return the scalars that the body and nobody in it defines, in the order of their use."""
+    bound: set[Node] = {*launch.block_vars, *launch.thread_vars}
+    for node in walk(launch.body):
+        if isinstance(node, (For, Let)):
+            bound.add(node.var)
+    return {n: None for n in walk(launch.body) if isinstance(n, Var) and n not in bound}

@@ -1,0 +1,196 @@
+"""The walk from tile IR to the program of one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+from tile_core.errors import InternalError
+from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import BinaryOp, Call, Expr
+from tile_core.ir.intrinsics import Effect, effect_of
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import (
+    Alloc,
+    AnnotateLayout,
+    AnnotateSafeValue,
+    Break,
+    Check,
+    CheckKind,
+    Continue,
+    Evaluate,
+    For,
+    Hint,
+    If,
+    Let,
+    LoopKind,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
+from tile_core.ops.operator import TileOperator
+from tile_core.passes.ranges import Env
+from tile_core.simt.accesses import lower_expr, lower_store
+from tile_core.simt.context import SimtContext
+from tile_core.simt.elementwise import lower_parallel
+from tile_core.simt.vectorise import vectorise
+
+NOTHING = Seq(())
+
+_ACTS = Effect.WRITES | Effect.ATOMIC | Effect.OUTPUT
+
+
+def lower_stmt(stmt: Stmt, ctx: SimtContext) -> Stmt:
+    """Return `stmt` as each thread of the block runs it.
+
+    Before   gemm A_shared, B_shared, C_local;  C[bx] = s  (one statement of the block)
+    After    what gemm's rule makes of it;  if tid == 0: C[bx] = s
+
+    Operators are lowered by their rules, loops over tiles are spread over the threads, and
+    every access becomes flat. In a program that never speaks of threads, an element outside
+    of thread-private memory is written by the first thread alone.
+    """
+    lowering = _LOWERINGS.get(type(stmt))
+    if lowering is not None:
+        return lowering(stmt, ctx)
+    if isinstance(stmt, TileOperator):
+        return _spanned(cast("Stmt", ctx.rule_of(stmt).lower(stmt, ctx)), stmt)
+    raise InternalError(f"no lowering for {type(stmt).__name__}", span=stmt.span)
+
+
+def _seq(stmt: Seq, ctx: SimtContext) -> Stmt:
+    lowered: list[Stmt] = []
+    for item in stmt.body:
+        part = lower_stmt(item, ctx)
+        lowered.extend(part.body if isinstance(part, Seq) else (part,))
+        ctx = after(item, ctx)
+    return Seq(tuple(lowered), span=stmt.span)
+
+
+def after(stmt: Stmt, ctx: SimtContext) -> SimtContext:
+    """Return what is known to the statements that follow `stmt` in its sequence."""
+    match stmt:
+        case Let(var=var, value=value):
+            return ctx.knowing(ctx.env.with_let(var, value))
+        case Check(cond=cond):
+            return ctx.knowing(ctx.env.assuming(cond))
+        case AnnotateSafeValue(buffer=buffer, value=value):
+            return replace(ctx, safe_values={**ctx.safe_values, buffer: value})
+    return ctx
+
+
+def _let(stmt: Let, ctx: SimtContext) -> Stmt:
+    return replace(stmt, value=lower_expr(stmt.value, ctx))
+
+
+def _alloc(stmt: Alloc, ctx: SimtContext) -> Stmt:
+    """Keep what is the thread's own; the block's memory is planned apart."""
+    if stmt.buffer.scope in (Scope.SHARED, Scope.BARRIER, Scope.GLOBAL):
+        return NOTHING
+    return replace(stmt, buffer=ctx.places.flat(stmt.buffer))
+
+
+def _store(stmt: Store, ctx: SimtContext) -> Stmt:
+    lowered = lower_store(stmt, ctx)
+    return lowered if _is_private(stmt.buffer) else by_one_thread(lowered, ctx)
+
+
+def _evaluate(stmt: Evaluate, ctx: SimtContext) -> Stmt:
+    lowered = replace(stmt, value=lower_expr(stmt.value, ctx))
+    return by_one_thread(lowered, ctx) if _acts(stmt.value) else lowered
+
+
+def _acts(value: Expr) -> bool:
+    """Whether evaluating twice differs from evaluating once."""
+    return any(isinstance(n, Call) and bool(effect_of(n.function) & _ACTS) for n in walk(value))
+
+
+def _is_private(buffer: Buffer) -> bool:
+    return buffer.scope.is_thread_private or buffer.scope in (Scope.FRAGMENT, Scope.REDUCER)
+
+
+def by_one_thread(stmt: Stmt, ctx: SimtContext) -> Stmt:
+    """Return `stmt` for the first thread alone, unless the program itself names threads."""
+    if ctx.threads == 1 or ctx.by_thread:
+        return stmt
+    return If(binary(BinaryOp.EQ, ctx.thread, 0), stmt, span=stmt.span)
+
+
+def _for(stmt: For, ctx: SimtContext) -> Stmt:
+    start, stop, step = (lower_expr(e, ctx) for e in (stmt.start, stmt.stop, stmt.step))
+    inner = ctx.knowing(_in_loop(stmt, ctx.env))
+    lowered = For(
+        stmt.var, start, stop, step, lower_stmt(stmt.body, inner), stmt.kind, span=stmt.span
+    )
+    return vectorise(lowered, ctx) if stmt.kind is LoopKind.VECTORIZED else lowered
+
+
+def _in_loop(stmt: For, env: Env) -> Env:
+    step = env.bounds(stmt.step)
+    if step.low is not None and step.low > 0:
+        return env.with_loop(stmt.var, stmt.start, stmt.stop)
+    return env
+
+
+def _pipelined(stmt: Pipelined, ctx: SimtContext) -> Stmt:
+    """Run the rounds one after the other: what could be overlapped was rewritten before."""
+    return _for(For(stmt.var, stmt.start, stmt.stop, as_expr(1, stmt.var.dtype), stmt.body,
+                    span=stmt.span), ctx)  # fmt: skip
+
+
+def _while(stmt: While, ctx: SimtContext) -> Stmt:
+    return replace(stmt, cond=lower_expr(stmt.cond, ctx), body=lower_stmt(stmt.body, ctx))
+
+
+def _if(stmt: If, ctx: SimtContext) -> Stmt:
+    yes = ctx.knowing(ctx.env.assuming(stmt.cond))
+    no = ctx.knowing(ctx.env.assuming(stmt.cond, holds=False))
+    otherwise = None if stmt.otherwise is None else lower_stmt(stmt.otherwise, no)
+    return If(lower_expr(stmt.cond, ctx), lower_stmt(stmt.then, yes), otherwise, span=stmt.span)
+
+
+def _check(stmt: Check, ctx: SimtContext) -> Stmt:
+    """Keep assertions; assumptions have done their work in what is known."""
+    if stmt.kind is CheckKind.ASSUME:
+        return NOTHING
+    return replace(stmt, cond=lower_expr(stmt.cond, ctx))
+
+
+def _nothing(stmt: Stmt, ctx: SimtContext) -> Stmt:
+    return NOTHING
+
+
+def _unchanged(stmt: Stmt, ctx: SimtContext) -> Stmt:
+    return stmt
+
+
+def _spanned(lowered: Stmt, origin: Stmt) -> Stmt:
+    """Give statements that have no place of their own that of the operator they came from."""
+    if isinstance(lowered, Seq):
+        return replace(lowered, body=tuple(_spanned(s, origin) for s in lowered.body))
+    return lowered if lowered.span is not None else replace(lowered, span=origin.span)
+
+
+_LOWERINGS: dict[type, Callable[[Any, SimtContext], Stmt]] = {
+    Seq: _seq,
+    Let: _let,
+    Alloc: _alloc,
+    Store: _store,
+    Evaluate: _evaluate,
+    For: _for,
+    Parallel: lower_parallel,
+    Pipelined: _pipelined,
+    While: _while,
+    If: _if,
+    Check: _check,
+    Break: _unchanged,
+    Continue: _unchanged,
+    Hint: _nothing,
+    AnnotateLayout: _nothing,
+    AnnotateSafeValue: _nothing,
+}
