@@ -11,7 +11,7 @@ from tile_core.ir.arith import binary
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import Check, For, Hint, Kernel, Launch, Let, Seq, Stmt
+from tile_core.ir.stmt import Check, For, Kernel, Launch, Let, Seq, Stmt
 from tile_core.ops.rule import Rule
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.passes.insert_barriers import insert_barriers

@@ -1,0 +1,23 @@
+"""How NVIDIA GPUs run each operator: what all machines of threads share, and matrix units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_cuda.machine import machine
+from tile_cuda.rules.gemm import gemm_rules
+
+from tile_core.ops.rule import Rule
+from tile_core.simt.rules import element_rules
+from tile_core.simt.rules.control import control_rules
+from tile_core.target import Target
+from tile_cuda.stages import exact
+
+
+def all_rules(target: Target) -> tuple[Rule[Any], ...]:
+    """Return every rule of the CUDA backend for `target`."""
+    return (
+        *element_rules(),
+        *control_rules(),
+        *gemm_rules(machine(exact(target).arch)),
+    )

@@ -1,0 +1,82 @@
+"""The rooms of the CUDA backend: lower, compile, load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tile_cuda.machine import machine
+
+from tile_core.ir.stmt import Kernel
+from tile_core.passes.draw_random import draw_random
+from tile_core.passes.insertion import Insertion
+from tile_core.passes.split_grid_barriers import split_grid_barriers
+from tile_core.passes.split_vectors import split_vectors
+from tile_core.simt.lower import UNGUARDED, lower_kernel
+from tile_core.simt.program import DeviceProgram
+from tile_core.target import Target
+
+DEFAULT_ARCH = "sm_80"
+"""What is emulated when nobody says which machine."""
+
+POINT = "tile-ir"
+
+
+def cuda_passes() -> tuple[Insertion, ...]:
+    """Return the passes on tile IR that NVIDIA GPUs need, in their order."""
+    passes: tuple[tuple[str, Callable[[Kernel], Kernel]], ...] = (
+        ("split_grid_barriers", split_grid_barriers),
+        ("split_vectors", split_vectors),
+        ("draw_random", draw_random),
+    )
+    return tuple(
+        Insertion(
+            name=f"cuda.{number:02}.{name}", point=POINT, run=lambda kernel, _, run=run: run(kernel)
+        )
+        for number, (name, run) in enumerate(passes, 1)
+    )
+
+
+def exact(target: Target) -> Target:
+    """Return the target with an architecture: the emulated one, or that of the GPU at hand."""
+    if target.arch:
+        return target
+    if target.executor:
+        return replace(target, arch=DEFAULT_ARCH)
+    from tile_cuda.driver import device_arch
+
+    return replace(target, arch=device_arch())
+
+
+def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
+    """Choose rules and layouts, and spread the kernel over the threads of its blocks."""
+    target = exact(target)
+    return lower_kernel(
+        kernel,
+        target,
+        machine(target.arch),
+        options.rules,
+        guarded=not options.config(UNGUARDED, False),
+        compile_flags=tuple(options.compile_flags),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """Machine code of one kernel.
+
+    Parameters
+    ----------
+    program
+        What the host must know to launch it.
+    compiled
+        The cubin, its PTX and the compiler's report.
+    """
+
+    program: DeviceProgram
+    compiled: Any
+
+    def asm(self) -> str:
+        """Return the PTX."""
+        return str(self.compiled.ptx)
