@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tile_core.errors import DeviceAssertError
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.evaluate import free_variables, solve
-from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Extent, Var
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
+from tile_core.plugins.calling import address_of, solutions, strides_of, symbol_text
 from tile_cpu.lowering.externs import require_symbols
 from tile_cpu.lowering.launch import MAIN, Lowered
 from tile_cpu.machine import missing_features, require_runnable
@@ -49,7 +47,7 @@ def callable_of(artifact: Artifact) -> Callable[..., None]:
         "flush": _flush,
         "packed": _packed,
         "strides": strides_of,
-        "solved": lambda *args: solutions(lowered, args),
+        "solved": lambda *args: solutions(lowered.kernel.params, lowered.symbols, args),
         "library": keep_alive,
     }
     exec(compile(text, f"<launcher of {lowered.kernel.name}>", "exec"), names)
@@ -74,7 +72,7 @@ def launcher_source(lowered: Lowered) -> str:
             values.append(f"pointer(address({name}))")
         else:
             values.append(name)
-    texts = [_solution(kernel.params, names, symbol) for symbol in lowered.symbols]
+    texts = [symbol_text(kernel.params, names, symbol) for symbol in lowered.symbols]
     if None in texts:
         before.append(f"known = solved({', '.join(names)})")
     for position, text in enumerate(texts):
@@ -88,92 +86,6 @@ def launcher_source(lowered: Lowered) -> str:
         after.append("flush()")
     lines = [*before, f"entry({', '.join(values)})", *after]
     return "\n".join([f"def run({', '.join(names)}):", *(f"    {line}" for line in lines)]) + "\n"
-
-
-def solutions(lowered: Lowered, args: Sequence[Any]) -> list[int]:
-    """Return the value of each symbol, also of those that take several equations."""
-    shapes: list[tuple[Extent, int]] = []
-    strides: list[tuple[Extent, int]] = []
-    values: dict[Var, Any] = {}
-    for param, arg in zip(lowered.kernel.params, args, strict=True):
-        if isinstance(param, Var):
-            values[param] = arg
-        elif arg is not None:
-            factor, last = param.dtype.packing, param.rank - 1
-            for axis, (extent, got) in enumerate(zip(param.shape, arg.shape, strict=True)):
-                shapes.append((extent, got * factor if axis == last else got))
-            for axis, stride in enumerate(param.strides or ()):
-                got = strides_of(arg)[axis]
-                strides.append((stride, got if axis == last else got * factor))
-    solve((*shapes, *strides), values)
-    return [values.get(symbol, 0) for symbol in lowered.symbols]
-
-
-def _solution(params: tuple[Any, ...], names: list[str], symbol: Var) -> str | None:
-    """Return Python text that computes a symbol from one extent or stride of an argument."""
-    for name, param in zip(names, params, strict=True):
-        if not isinstance(param, Buffer):
-            continue
-        last = param.rank - 1
-        for axis, extent in enumerate(param.shape):
-            scale = f" * {param.dtype.packing}" if axis == last and param.dtype.packing > 1 else ""
-            text = _solved(extent, symbol, f"{name}.shape[{axis}]{scale}")
-            if text is not None:
-                return text
-        for axis, stride in enumerate(param.strides or ()):
-            scale = f" * {param.dtype.packing}" if axis != last and param.dtype.packing > 1 else ""
-            text = _solved(stride, symbol, f"strides({name})[{axis}]{scale}")
-            if text is not None:
-                return text
-    return None
-
-
-def _solved(extent: Any, symbol: Var, got: str) -> str | None:
-    """Return text for the value of `symbol` if ``extent == got`` determines it."""
-    if isinstance(extent, int) or free_variables(as_expr(extent)).keys() != {symbol}:
-        return None
-    match extent:
-        case Var():
-            return got
-        case Cast(value=value):
-            return _solved(value, symbol, got)
-        case Binary(op=op, a=a, b=Const(value=number)):
-            inverse = {
-                BinaryOp.ADD: f"({got} - {number})",
-                BinaryOp.SUB: f"({got} + {number})",
-                BinaryOp.MUL: f"({got} // {number or 1})",
-            }.get(op)
-            return None if inverse is None else _solved(a, symbol, inverse)
-        case Binary(op=op, a=Const(value=number), b=b) if op in (BinaryOp.ADD, BinaryOp.MUL):
-            inverse = f"({got} - {number})" if op is BinaryOp.ADD else f"({got} // {number or 1})"
-            return _solved(b, symbol, inverse)
-    return None
-
-
-def address_of(tensor: Any) -> int:
-    """Return the address of a tensor's first element; 0 for None; an int is an address."""
-    if tensor is None:
-        return 0
-    if isinstance(tensor, int):
-        return tensor
-    if isinstance(tensor, np.ndarray):
-        return int(tensor.__array_interface__["data"][0])
-    pointer = getattr(tensor, "data_ptr", None)
-    if pointer is not None:
-        return int(pointer())
-    if isinstance(tensor, ctypes.c_void_p):
-        return tensor.value or 0
-    return int(np.from_dlpack(tensor).__array_interface__["data"][0])
-
-
-def strides_of(tensor: Any) -> tuple[int, ...]:
-    """Return the distances between a tensor's elements, in elements."""
-    if isinstance(tensor, np.ndarray):
-        return tuple(s // tensor.itemsize for s in tensor.strides)
-    stride = getattr(tensor, "stride", None)
-    if callable(stride):
-        return tuple(stride())
-    return strides_of(np.from_dlpack(tensor))
 
 
 def _nothing() -> None:
