@@ -1,0 +1,160 @@
+"""NVIDIA architectures: what each offers, as data. Passes ask for features, never for versions.
+
+Features were taken from the assembler: an architecture has one if the instruction is real there.
+Instructions that assemble but expand to slow sequences (``mma.m8n8k4`` after Turing, 4-bit integer
+and warp-level fp8 products on Hopper) are not features. Sizes: CUDA C++ Programming Guide,
+"Technical Specifications per Compute Capability".
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tile_core.errors import TargetError
+from tile_core.simt.machine import SimtMachine
+
+_KIB = 1024
+
+_VOLTA = frozenset(
+    {
+        "mma_m8n8k4",  # four 8x8x4 products of quarter warps
+        "dp4a",
+        "f16_arithmetic",
+        "atomic_f16",
+        "atomic_f16x2",
+        "atomic_f64",
+        "match_sync",
+        "nanosleep",
+    }
+)
+_TURING = _VOLTA | {
+    "mma_m16n8k8_f16",
+    "mma_int8_m8n8k16",
+    "ldmatrix",
+    "movmatrix",
+    "tanh_approx",
+    "ex2_f16x2",
+}
+_AMPERE = (_TURING - {"mma_m8n8k4"}) | {
+    "mma_m16n8k16",
+    "mma_bf16",
+    "mma_tf32",
+    "mma_f64",
+    "mma_int8_m16n8k32",
+    "mma_int4",
+    "cp_async",
+    "mbarrier",
+    "bf16_arithmetic",
+    "max_nan",
+    "redux",
+}
+_ADA = _AMPERE | {"mma_fp8", "fp8_convert"}
+_HOPPER = (_ADA - {"mma_int4", "mma_fp8"}) | {
+    "atomic_bf16",
+    "atomic_bf16x2",
+    "atomic_f32x2",
+    "atomic_f32x4",
+    "clusters",
+    "dependent_launch",
+    "elect",
+    "mbarrier_try_wait",
+    "mma_f64_m16n8",
+    "stmatrix",
+    "tma",
+}
+_HOPPER_ONLY = _HOPPER | {"setmaxnreg", "wgmma"}
+
+
+@dataclass(frozen=True, slots=True)
+class Multiprocessor:
+    """What the blocks that run at once on one multiprocessor share.
+
+    Parameters
+    ----------
+    threads, blocks
+        Most of each that can be resident.
+    shared_bytes
+        Shared memory of all resident blocks.
+    reserved_bytes
+        Shared memory that the system takes for itself from each block.
+    registers
+        32-bit registers of all resident threads.
+    register_unit
+        Registers are given to a warp in multiples of this.
+    """
+
+    threads: int
+    blocks: int
+    shared_bytes: int
+    reserved_bytes: int = 0
+    registers: int = 65536
+    register_unit: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """One row of the table: what lowering sees, and what limits occupancy."""
+
+    simt: SimtMachine
+    multiprocessor: Multiprocessor
+
+
+def _row(
+    name: str, features: frozenset[str], block_kib: int, threads: int, blocks: int, all_kib: int
+) -> Architecture:
+    return Architecture(
+        SimtMachine(name=name, family="cuda", shared_bytes=block_kib * _KIB, features=features),
+        # From Ampere on a block costs one kilobyte more than it asks for.
+        Multiprocessor(threads, blocks, all_kib * _KIB, (all_kib - block_kib) * _KIB),
+    )
+
+
+ARCHITECTURES = MappingProxyType(
+    {
+        row.simt.name: row
+        for row in (
+            #    name       features   KiB per block, threads, blocks, KiB in all
+            _row("sm_70", _VOLTA, 96, 2048, 32, 96),
+            _row("sm_75", _TURING, 64, 1024, 16, 64),
+            _row("sm_80", _AMPERE, 163, 2048, 32, 164),
+            _row("sm_86", _AMPERE, 99, 1536, 16, 100),
+            _row("sm_87", _AMPERE, 163, 1536, 16, 164),
+            _row("sm_89", _ADA, 99, 1536, 24, 100),
+            _row("sm_90", _HOPPER, 227, 2048, 32, 228),
+            _row("sm_90a", _HOPPER_ONLY, 227, 2048, 32, 228),
+        )
+    }
+)
+"""By name, oldest first."""
+
+
+def architecture(arch: str) -> Architecture:
+    """Return the row called `arch`, such as ``"sm_80"``.
+
+    Raises
+    ------
+    TargetError
+        If there is no such row; the hint names the nearest ones.
+    """
+    found = ARCHITECTURES.get(arch)
+    if found is None:
+        near = difflib.get_close_matches(arch, ARCHITECTURES, n=3, cutoff=0.7)
+        names = " or ".join(f"'cuda:{n}'" for n in near) or ", ".join(ARCHITECTURES)
+        raise TargetError(
+            f"no NVIDIA architecture is called {arch!r}",
+            hint=f"did you mean {names}?" if near else f"use one of {names}",
+        )
+    return found
+
+
+def machine(arch: str) -> SimtMachine:
+    """Return what lowering must know of the architecture `arch`, such as ``"sm_80"``.
+
+    Raises
+    ------
+    TargetError
+        If there is no such architecture; the hint names the nearest ones.
+    """
+    return architecture(arch).simt
