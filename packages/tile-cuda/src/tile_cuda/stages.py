@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tile_cuda.machine import machine
-
 from tile_core.ir.stmt import Kernel
 from tile_core.passes.draw_random import draw_random
 from tile_core.passes.insertion import Insertion
@@ -16,6 +14,7 @@ from tile_core.passes.split_vectors import split_vectors
 from tile_core.simt.lower import UNGUARDED, lower_kernel
 from tile_core.simt.program import DeviceProgram
 from tile_core.target import Target
+from tile_cuda.machine import machine
 
 DEFAULT_ARCH = "sm_80"
 """What is emulated when nobody says which machine."""

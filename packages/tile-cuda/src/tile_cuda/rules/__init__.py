@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_cuda.machine import machine
-from tile_cuda.rules.gemm import gemm_rules
-
 from tile_core.ops.rule import Rule
 from tile_core.simt.rules import element_rules
 from tile_core.simt.rules.control import control_rules
 from tile_core.target import Target
+from tile_cuda.machine import machine
+from tile_cuda.rules.gemm import gemm_rules
 from tile_cuda.stages import exact
 
 

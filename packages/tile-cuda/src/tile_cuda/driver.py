@@ -1,0 +1,184 @@
+"""The dozen calls of the CUDA driver that a launcher needs, through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tile_core.errors import LaunchError, MissingFeature
+from tile_cuda.machine import ARCHITECTURES
+
+LIBRARY = "libcuda.so.1"
+STATIC_SHARED_LIMIT = 48 * 1024
+"""Dynamic shared memory above this must be asked for (CUDA C++ guide, compute capabilities)."""
+
+_MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+
+_SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "cuInit": (ctypes.c_uint,),
+    "cuDeviceGetCount": (ctypes.c_void_p,),
+    "cuDeviceGet": (ctypes.c_void_p, ctypes.c_int),
+    "cuDeviceGetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
+    "cuDevicePrimaryCtxRetain": (ctypes.c_void_p, ctypes.c_int),
+    "cuCtxSetCurrent": (ctypes.c_void_p,),
+    "cuModuleLoadData": (ctypes.c_void_p, ctypes.c_char_p),
+    "cuModuleGetFunction": (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p),
+    "cuFuncSetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
+    "cuLaunchKernelEx": (ctypes.c_void_p,) * 4,
+    "cuGetErrorString": (ctypes.c_int, ctypes.c_void_p),
+}
+
+
+class LaunchConfig(ctypes.Structure):
+    """``CUlaunchConfig``: the extents, the stream and the attributes of one launch."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared_bytes", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("attribute_count", ctypes.c_uint),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """An initialised driver library."""
+
+    library: Any
+
+    def check(self, code: int, what: str) -> None:
+        """Raise if the driver refused.
+
+        Raises
+        ------
+        LaunchError
+            With the driver's own words.
+        """
+        if code:
+            text = ctypes.c_char_p()
+            self.library.cuGetErrorString(code, ctypes.byref(text))
+            told = (text.value or b"unknown error").decode()
+            raise LaunchError(
+                f"the CUDA driver refused {what}: {told} (error {code})",
+                hint="run with compute-sanitizer, or on target 'cuda@sim', to find the access",
+            )
+
+    def device_count(self) -> int:
+        """Return how many GPUs this process may use."""
+        count = ctypes.c_int()
+        self.check(self.library.cuDeviceGetCount(ctypes.byref(count)), "to count devices")
+        return count.value
+
+    def capability(self, device: int = 0) -> tuple[int, int]:
+        """Return the compute capability of a device."""
+        return self._attribute(_MAJOR, device), self._attribute(_MINOR, device)
+
+    def _attribute(self, which: int, device: int) -> int:
+        value = ctypes.c_int()
+        code = self.library.cuDeviceGetAttribute(ctypes.byref(value), which, device)
+        self.check(code, "to describe a device")
+        return value.value
+
+    def make_current(self, device: int) -> None:
+        """Make the primary context of `device`, which torch uses too, current in this thread."""
+        context = ctypes.c_void_p()
+        code = self.library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+        self.check(code, f"a context on device {device}")
+        self.check(self.library.cuCtxSetCurrent(context), f"to make device {device} current")
+
+    def load(self, cubin: bytes) -> ctypes.c_void_p:
+        """Return the module of a cubin, in the current context."""
+        module = ctypes.c_void_p()
+        self.check(self.library.cuModuleLoadData(ctypes.byref(module), cubin), "the machine code")
+        return module
+
+    def function(self, module: ctypes.c_void_p, name: str, shared_bytes: int) -> int:
+        """Return the handle of a kernel that may be launched with `shared_bytes`."""
+        function = ctypes.c_void_p()
+        code = self.library.cuModuleGetFunction(ctypes.byref(function), module, name.encode())
+        self.check(code, f"to find {name}")
+        if shared_bytes > STATIC_SHARED_LIMIT:
+            code = self.library.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED, shared_bytes)
+            self.check(code, f"{shared_bytes} bytes of shared memory for {name}")
+        return function.value or 0
+
+
+def open_driver(path: str = LIBRARY) -> Driver:
+    """Return the driver of this machine.
+
+    Raises
+    ------
+    MissingFeature
+        If there is none, or it finds no device.
+    """
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise MissingFeature(
+            f"this machine has no NVIDIA driver: {error}",
+            hint="run the kernel in the emulator: target='cuda:sm_80@sim'",
+        ) from error
+    for name, arguments in _SIGNATURES.items():
+        getattr(library, name).argtypes = arguments
+    driver = Driver(library)
+    code = library.cuInit(0)
+    if code or driver.device_count() == 0:
+        raise MissingFeature(
+            "the NVIDIA driver finds no GPU",
+            hint="run the kernel in the emulator: target='cuda:sm_80@sim'",
+        )
+    return driver
+
+
+@cache
+def installed_driver() -> Driver:
+    """Return the driver of this machine, opened once."""
+    return open_driver()
+
+
+def device_arch(device: int = 0) -> str:
+    """Return the architecture to compile for, such as ``"sm_90a"`` on compute capability 9.0.
+
+    Raises
+    ------
+    MissingFeature
+        If there is no GPU.
+    """
+    return arch_of(*installed_driver().capability(device))
+
+
+def arch_of(major: int, minor: int) -> str:
+    """Return the best architecture whose machine code a compute capability runs.
+
+    Code runs on later devices of its own major version; code of a name that ends in ``a``
+    runs on exactly its own.
+
+    Raises
+    ------
+    MissingFeature
+        If the device is older than all of them, or of a generation without one.
+
+    Examples
+    --------
+    >>> arch_of(8, 6), arch_of(9, 0)
+    ('sm_86', 'sm_90a')
+    """
+    number = 10 * major + minor
+    fitting = [
+        (int(name[3:].rstrip("a")), name)
+        for name in ARCHITECTURES
+        if int(name[3:].rstrip("a")) == number
+        or (int(name[3:].rstrip("a")) // 10 == major and number > int(name[3:].rstrip("a"))
+            and not name.endswith("a"))
+    ]  # fmt: skip
+    if not fitting:
+        raise MissingFeature(
+            f"no architecture we compile for runs on compute capability {major}.{minor}",
+            hint=f"use a GPU of one of {', '.join(ARCHITECTURES)}",
+        )
+    return max(fitting)[1]

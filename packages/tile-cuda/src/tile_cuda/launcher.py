@@ -1,0 +1,199 @@
+"""Compiled kernels as Python functions: one generated function fills slots and launches."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tile_core.errors import EmptyGridError, LaunchError
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Expr, Var
+from tile_core.ir.stmt import Let
+from tile_core.plugins.calling import address_of, solutions, strides_of, symbol_text
+from tile_core.plugins.host_text import host_text
+from tile_core.simt.program import DeviceFunction, DeviceProgram
+from tile_cuda.driver import Driver, LaunchConfig
+
+_SLOTS = {
+    "bool": "c_bool",
+    "float32": "c_float",
+    "float64": "c_double",
+    **{f"{sign}int{bits}": f"c_{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+
+
+def callable_of(
+    program: DeviceProgram,
+    cubin: bytes,
+    driver: Driver,
+    stream_of: Callable[[int], int],
+    device_of: Callable[..., int],
+    empty: Callable[..., Any],
+) -> Callable[..., None]:
+    """Return ``run(*args)``: one checked argument per parameter, outputs among them.
+
+    The launch goes to the stream that `stream_of` names and is not waited for; it can be
+    captured in a graph. Slots for parameters are each thread's own, so several threads may
+    launch at once; each device gets its own copy of the machine code, loaded at first use.
+
+    Parameters
+    ----------
+    stream_of
+        Raw handle of the current stream of a device.
+    device_of
+        Number of the device that holds the arguments.
+    empty
+        ``empty(shape, dtype, device)`` allocates a workspace.
+    """
+    text = launcher_source(program)
+    loaded: dict[int, tuple[int, ...]] = {}
+    guard = threading.Lock()
+
+    def handles(device: int) -> tuple[int, ...]:
+        with guard:
+            if device not in loaded:
+                driver.make_current(device)
+                module = driver.load(cubin)
+                loaded[device] = tuple(
+                    driver.function(module, f.name, f.shared_bytes) for f in program.functions
+                )
+            return loaded[device]
+
+    names: dict[str, Any] = {
+        "address": address_of,
+        "strides": strides_of,
+        "solved": lambda *args: solutions(program.kernel.params, _symbols(program), args),
+        "cdiv": lambda a, b: -(-a // b),
+        "handles": handles,
+        "loaded": loaded,
+        "device_of": device_of,
+        "stream_of": stream_of,
+        "empty": empty,
+        "launch": driver.library.cuLaunchKernelEx,
+        "refused": lambda code, name: driver.check(code, f"to launch {name}"),
+        "no_blocks": _no_blocks,
+        "local": threading.local(),
+        "Slots": lambda: _slots(program),
+    }
+    exec(compile(text, f"<launcher of {program.kernel.name}>", "exec"), names)
+    run: Callable[..., None] = names["run"]
+    return run
+
+
+def launcher_source(program: DeviceProgram) -> str:
+    """Return the text of a Python function that launches the kernel."""
+    kernel = program.kernel
+    arguments = [f"a{k}" for k in range(len(kernel.params))]
+    known: dict[Buffer | Var, str] = dict(zip(kernel.params, arguments, strict=True))
+    lines = ["try:", "    slots = local.slots", "except AttributeError:",
+             "    slots = local.slots = Slots()",
+             f"device = device_of({', '.join(arguments)})",
+             "functions = loaded.get(device) or handles(device)",
+             "stream = stream_of(device)"]  # fmt: skip
+    symbols = _symbols(program)
+    texts = [symbol_text(kernel.params, arguments, symbol) for symbol in symbols]
+    if None in texts:
+        lines.append(f"known = solved({', '.join(arguments)})")
+    for position, (symbol, text) in enumerate(zip(symbols, texts, strict=True)):
+        known[symbol] = f"s{position}"
+        lines.append(f"s{position} = {f'known[{position}]' if text is None else text}")
+    for position, buffer in enumerate(program.workspaces):
+        known[buffer] = f"w{position}"
+        shape = ", ".join(_text(extent, known) for extent in buffer.shape)
+        lines.append(f"w{position} = empty(({shape},), {str(buffer.dtype)!r}, device)")
+    number = 0
+    for step in program.steps:
+        if isinstance(step, Let):
+            known[step.var] = f"h{len(known)}"
+            lines.append(f"{known[step.var]} = {_text(step.value, known)}")
+        elif isinstance(step, DeviceFunction):
+            lines += _launch(step, number, known)
+            number += 1
+    return "\n".join([f"def run({', '.join(arguments)}):", *(f"    {x}" for x in lines)]) + "\n"
+
+
+def _launch(function: DeviceFunction, number: int, known: Mapping[Buffer | Var, str]) -> list[str]:
+    """Return the lines that fill the slots of one launch and start it."""
+    lines = [f"f = slots[{number}]"]
+    for position, argument in enumerate(function.arguments):
+        text = known[argument]
+        value = f"address({text})" if isinstance(argument, Buffer) else text
+        lines.append(f"f.values[{position}].value = {value}")
+    grid = [_text(extent, known) for extent in function.launch.grid]
+    grid += ["1"] * (3 - len(grid))
+    lines.append("grid = f.config.grid")
+    lines += [f"grid[{axis}] = g{axis} = {text}" for axis, text in enumerate(grid)]
+    lines += [
+        "if g0 < 1 or g1 < 1 or g2 < 1: no_blocks((g0, g1, g2))",
+        "f.config.stream = stream",
+        f"code = launch(f.config_address, functions[{number}], f.parameters_address, None)",
+        f"if code: refused(code, {function.name!r})",
+    ]
+    return lines
+
+
+class _Launch:
+    """The memory that the driver reads at one launch: extents, and where parameters lie."""
+
+    def __init__(self, function: DeviceFunction) -> None:
+        self.config = LaunchConfig()
+        self.config.block[:] = function.launch.threads
+        self.config.shared_bytes = function.shared_bytes
+        self.config_address = ctypes.addressof(self.config)
+        self.values = [_slot(argument) for argument in function.arguments]
+        addresses = [ctypes.addressof(value) for value in self.values]
+        self.parameters = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
+        self.parameters_address = ctypes.addressof(self.parameters)
+
+
+def _slots(program: DeviceProgram) -> list[_Launch]:
+    return [_Launch(function) for function in program.functions]
+
+
+def _slot(argument: Buffer | Var) -> Any:
+    if isinstance(argument, Buffer) or argument.dtype.is_handle:
+        return ctypes.c_uint64()
+    name = _SLOTS.get(str(argument.dtype))
+    if name is None:
+        raise LaunchError(
+            f"a scalar of {argument.dtype} cannot be passed to a kernel",
+            hint="declare the parameter as float32 and convert it in the kernel",
+        )
+    return getattr(ctypes, name)()
+
+
+def _symbols(program: DeviceProgram) -> list[Var]:
+    """Return the scalars of the launches that no parameter and no host step names."""
+    named = {*program.kernel.params, *(s.var for s in program.steps if isinstance(s, Let))}
+    found: dict[Var, None] = {}
+    for step in program.steps:
+        if isinstance(step, DeviceFunction):
+            scalars = (a for a in step.arguments if isinstance(a, Var))
+            found |= {v: None for v in (*scalars, *_in_grid(step)) if v not in named}
+        elif isinstance(step, Let):
+            found |= {v: None for v in _variables(step.value) if v not in named}
+    return list(found)
+
+
+def _in_grid(function: DeviceFunction) -> list[Var]:
+    return [v for extent in function.launch.grid for v in _variables(extent)]
+
+
+def _variables(extent: Expr | int) -> list[Var]:
+    from tile_core.ir.evaluate import free_variables
+
+    return list(free_variables(as_expr(extent)))
+
+
+def _text(extent: Expr | int, known: Mapping[Buffer | Var, str]) -> str:
+    return host_text(as_expr(extent), known)
+
+
+def _no_blocks(grid: tuple[int, int, int]) -> None:
+    raise EmptyGridError(
+        f"a grid of {grid[0]} x {grid[1]} x {grid[2]} blocks has nothing to run",
+        hint="pass tensors whose extents are at least 1",
+    )
