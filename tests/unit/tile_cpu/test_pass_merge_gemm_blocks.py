@@ -1,7 +1,10 @@
 """Blocks of pure matrix products are merged as far as that is legal and leaves enough of them."""
 
+import numpy as np
 import pytest
 
+import tile_api as tile
+import tile_api.language as T
 from tile_core.ir.equal import structurally_equal
 from tile_core.ir.node import walk
 from tile_core.ir.parser import parse_kernel
@@ -113,3 +116,34 @@ def test_hints_stay() -> None:
     assert sum(1 for node in walk(merged) if type(node).__name__ == "Hint") == 1
     (op,) = (node for node in walk(merged) if isinstance(node, BlockedGemm))
     assert op.mn == (256, 256)
+
+
+@pytest.mark.parametrize(("m", "n"), [(300, 521), (257, 640), (1, 5000), (256, 512)])
+def test_merged_blocks_compute_the_same(m: int, n: int) -> None:
+    block_m, depth = (64 if m > 1 else 1), 70
+
+    @tile.jit(out_idx=[-1], target="cpu")
+    def factory():  # type: ignore[no-untyped-def]
+        @T.prim_func
+        def gemm(
+            A: T.Tensor((m, depth), "float32"),
+            B: T.Tensor((depth, n), "float32"),
+            C: T.Tensor((m, n), "float32"),
+        ):
+            with T.Kernel(T.ceildiv(n, 64), T.ceildiv(m, block_m), threads=128) as (bx, by):
+                A_shared = T.alloc_shared((block_m, 32), "float32")
+                B_shared = T.alloc_shared((32, 64), "float32")
+                C_local = T.alloc_fragment((block_m, 64), "float32")
+                T.clear(C_local)
+                for k in T.Pipelined(T.ceildiv(depth, 32), num_stages=2):
+                    T.copy(A[by * block_m, k * 32], A_shared)
+                    T.copy(B[k * 32, bx * 64], B_shared)
+                    T.gemm(A_shared, B_shared, C_local)
+                T.copy(C_local, C[by * block_m, bx * 64])
+
+        return gemm
+
+    rng = np.random.default_rng(m + n)
+    a = rng.integers(-4, 5, (m, depth)).astype(np.float32)
+    b = rng.integers(-4, 5, (depth, n)).astype(np.float32)
+    np.testing.assert_array_equal(np.asarray(factory()(a, b)), a @ b)

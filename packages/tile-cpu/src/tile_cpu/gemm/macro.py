@@ -38,8 +38,9 @@ from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_div, floor_mod, mi
 
 # Groups of k per step. A panel of B and a few rows of A then fill the first-level cache,
 # and C is read and written seldom, however short the steps of the kernel's own loop are.
-# Groups of four bytes pass so quickly that sums are read and written less often.
-PANEL_GROUPS, BYTE_GROUPS = 128, 192
+# Narrow panels leave room for longer steps, and groups of four bytes pass so quickly that
+# sums should be read and written less often.
+PANEL_GROUPS, LONG_GROUPS, NARROW_PANEL = 128, 192, 16
 # Small blocks take shorter steps: what they prefetch then competes less with what they use.
 SMALL_BLOCK, SMALL_BLOCK_GROUPS = 128 * 128, 64
 # Where B is read in place a step stays within few pages, fewer when it is read once for
@@ -90,7 +91,8 @@ def plan_steps(spec: GemmSpec, k_extent: Any, block: int = 0) -> KSteps:
     kernel = spec.kernel
     if spec.form is Form.PANELS:
         small = 0 < block <= SMALL_BLOCK and kernel.group < 4
-        groups = BYTE_GROUPS if kernel.group == 4 else PANEL_GROUPS
+        is_long = kernel.group == 4 or spec.panel_width <= NARROW_PANEL
+        groups = LONG_GROUPS if is_long else PANEL_GROUPS
         wanted = (SMALL_BLOCK_GROUPS if small else groups) * kernel.group
     else:
         wanted = VECTOR_ROWS if spec.tile.mr <= MAX_VECTOR_ROWS else DIRECT_ROWS
