@@ -1,0 +1,179 @@
+// The C interface of the emulator's shared library: launching a kernel, and what a launch returns.
+//
+// Python (ctypes) is the client of this file. The functions that *compiled kernels* call live in
+// `include/tile_sim/device_abi.h`; both halves are implemented by the one library in `runtime/`.
+//
+// Every structure is plain C: fixed-width fields, natural alignment, no bit fields. A structure
+// grows only at its end, and every such change raises TSIM_ABI_VERSION.
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TSIM_ABI_VERSION 1
+
+// ---------------------------------------------------------------------------------------------
+// Kernels. `TILE_EXPORT(gemm)` of an emitted source defines the symbol `tsim_kernel_gemm`, an
+// object of this type; `ctypes.c_char.in_dll(library, "tsim_kernel_gemm")` gives its address.
+
+enum tsim_parameter_kind {
+  TSIM_SCALAR = 0,          // the argument points to the value, in the parameter's own C type
+  TSIM_READ_ONLY = 1,       // gptr<const T>: the argument points to a tsim_buffer
+  TSIM_READ_WRITE = 2,      // gptr<T>:       the argument points to a tsim_buffer
+};
+
+typedef struct tsim_parameter {
+  uint32_t kind;            // tsim_parameter_kind
+  uint32_t bytes;           // size of the scalar, or of one element of the buffer
+} tsim_parameter;
+
+typedef struct tsim_kernel {
+  void (*run)(void** arguments);      // one thread's execution; called by the scheduler only
+  uint32_t parameter_count;
+  uint32_t threads;                   // first argument of TILE_KERNEL: threads of a block
+  const tsim_parameter* parameters;
+  const char* name;
+} tsim_kernel;
+
+// A global buffer as an argument. The launch keeps no reference to it after it returns.
+// Align `data` to 256 bytes as device allocators do, or the sector counters are distorted.
+typedef struct tsim_buffer {
+  void* data;
+  uint64_t bytes;           // accesses outside [data, data + bytes) are reported
+  const char* name;         // for reports; may be null
+  void* shadow;             // used by the runtime during a launch; set it to null
+} tsim_buffer;
+
+// ---------------------------------------------------------------------------------------------
+// What a launch checks and counts: bits of tsim_config.checks. Deadlocks, faults, divergent warp
+// operations, failed assertions and invalid arguments are always reported.
+
+enum tsim_check {
+  TSIM_CHECK_BOUNDS = 1,      // accesses outside their logical buffer; misaligned vectors
+  TSIM_CHECK_UNINIT = 2,      // reads of shared memory or registers that nothing has written
+  TSIM_CHECK_RACE = 4,        // unordered conflicting accesses to shared and global memory
+  TSIM_CHECK_WAIT = 8,        // accesses to the destination of a copy that is not waited for
+  TSIM_CHECK_BARRIER = 16,    // threads of a block that meet at different barrier statements
+  TSIM_CHECK_ALL = 31,
+  TSIM_COUNT_BANKS = 32,      // turns that accesses to shared memory take
+  TSIM_COUNT_SECTORS = 64,    // 32-byte sectors that accesses to global memory touch
+};
+
+// Which thread runs next when several could.
+enum tsim_schedule {
+  TSIM_FORWARD = 0,           // lowest warp, lowest lane
+  TSIM_REVERSE = 1,           // highest warp, highest lane
+  TSIM_RANDOM = 2,            // drawn from `seed` and the block's index
+};
+
+// When the bytes of an asynchronous copy arrive. Until then the destination holds poison.
+enum tsim_async_mode {
+  TSIM_LATE = 0,              // at the wait that covers the copy: the strictest legal engine
+  TSIM_EARLY = 1,             // at once
+  TSIM_ANY_TIME = 2,          // drawn for each copy
+};
+
+typedef struct tsim_config {
+  uint32_t grid[3];
+  uint32_t block[3];          // x * y * z in 1..1024
+  uint32_t warp_size;         // 32 or 64
+  uint32_t shared_bytes;      // size of the block's arena
+  uint32_t checks;            // tsim_check bits
+  uint32_t schedule;          // tsim_schedule
+  uint32_t async_mode;        // tsim_async_mode
+  uint32_t os_threads;        // host threads that share the blocks; 0 means 1
+  uint64_t seed;
+  uint32_t max_reports;       // no new block starts after so many different reports; 0 means 20
+  uint32_t stack_bytes;       // of one thread; 0 means 65536
+  uint32_t time_limit_ms;     // threads that still run then are abandoned and reported; 0: none
+  uint32_t reserved;
+} tsim_config;
+
+// ---------------------------------------------------------------------------------------------
+// What a launch returns.
+
+enum tsim_report_kind {
+  TSIM_OUT_OF_BOUNDS = 1,
+  TSIM_MISALIGNED = 2,
+  TSIM_UNINITIALISED = 3,
+  TSIM_DATA_RACE = 4,
+  TSIM_MISSING_WAIT = 5,
+  TSIM_BARRIER = 6,           // divergent barrier, or one barrier with different thread counts
+  TSIM_DEADLOCK = 7,
+  TSIM_DIVERGENCE = 8,        // lanes of a warp disagree about a warp operation
+  TSIM_ASSERTION = 9,         // tile::assert_that
+  TSIM_FAULT = 10,            // a wild access of the host process, a stack overflow
+  TSIM_INVALID = 11,          // a device function called with arguments it does not take
+  TSIM_TIME_LIMIT = 12,
+};
+
+enum tsim_space { TSIM_NO_MEMORY = 0, TSIM_REGISTERS = 1, TSIM_SHARED = 2, TSIM_GLOBAL = 3 };
+
+// One finding. Findings of one kind at one line (and the same other line) are one record.
+typedef struct tsim_report {
+  uint32_t kind;              // tsim_report_kind
+  uint32_t space;             // tsim_space of the memory concerned
+  uint32_t line;              // line of the emitted source, 1-based; 0 if unknown
+  uint32_t other_line;        // the earlier, conflicting operation; 0 if there is none
+  int32_t thread;             // linear index in the block; -1 if no single thread is to blame
+  int32_t other_thread;       // -1 if there is none
+  uint32_t block[3];
+  uint32_t other_block[3];    // equals `block` unless blocks conflict with each other
+  uint64_t count;             // how often it happened, this first time included
+  uint64_t offset;            // of the access: bytes from the start of the buffer (negative ones
+                              // as two's complement), element index for registers
+  uint64_t bytes;             // size of the access
+  uint64_t buffer_start;      // shared: byte offset of the logical buffer in the arena
+  uint64_t buffer_bytes;      // size of the logical buffer; element count for registers
+  const char* buffer;         // name of the global buffer; null otherwise
+  const char* message;        // one or more lines of plain text; says everything above in words
+} tsim_report;
+
+// Counts of one line for one kind of access, summed over all warps and blocks.
+typedef struct tsim_counter {
+  uint32_t line;
+  uint32_t space;             // TSIM_SHARED or TSIM_GLOBAL
+  uint32_t is_write;
+  uint32_t bytes_per_lane;
+  uint64_t requests;          // warp-wide operations
+  uint64_t bytes;             // that the lanes asked for
+  uint64_t turns;             // shared: passes through the 32 banks of four bytes
+  uint64_t ideal_turns;       // shared: what conflict-free addresses would take
+  uint64_t sectors;           // global: 32-byte sectors touched, counted once per request
+  uint64_t ideal_sectors;     // global: what dense, aligned addresses would touch
+} tsim_counter;
+
+typedef struct tsim_result {
+  uint64_t report_count;
+  const tsim_report* reports;         // in the order of discovery
+  uint64_t counter_count;
+  const tsim_counter* counters;       // by line, then space
+  uint64_t output_bytes;
+  const char* output;                 // text of tile::print, zero-terminated
+  uint64_t total_findings;            // sum of tsim_report.count
+  uint64_t blocks_run;
+  uint64_t switches;                  // between threads
+  uint64_t collectives;               // warp operations executed
+  uint64_t barriers;                  // block barriers released
+  uint64_t async_copies;
+  uint64_t shared_accesses;
+  uint64_t global_accesses;
+  double seconds;
+} tsim_result;
+
+// Version of the interface that the library was built from: compare with TSIM_ABI_VERSION.
+uint32_t tsim_abi_version(void);
+
+// Runs a grid to its end and returns what was found; never null. `arguments[i]` follows
+// kernel->parameters[i]. A configuration that cannot be launched gives one TSIM_INVALID report.
+// Concurrent launches are allowed. The caller must free the result.
+tsim_result* tsim_launch(const tsim_kernel* kernel, void** arguments, const tsim_config* config);
+
+void tsim_free_result(tsim_result* result);
+
+#ifdef __cplusplus
+}
+#endif
