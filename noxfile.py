@@ -8,7 +8,13 @@ from pathlib import Path
 import nox
 
 ROOT = Path(__file__).parent
-PACKAGES = ("packages/tile-core", "packages/tile-cpu", "packages/tile-api")
+PACKAGES = (
+    "packages/tile-core",
+    "packages/tile-cpu",
+    "packages/tile-cuda",
+    "packages/tile-sim",
+    "packages/tile-api",
+)
 DEV = ("-r", "requirements-dev.txt")
 
 nox.needs_version = ">=2025.2.9"

@@ -1,0 +1,107 @@
+"""What the emulator compiles: its runtime library, once, and each printed kernel."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import tile_core.codegen
+from tile_sim.cache import cached, digest_of
+from tile_sim.toolchain import Compiler, dialect, find_compiler, run_compiler
+
+HERE = Path(__file__).parent
+RUNTIME = HERE / "runtime"
+HEADERS = HERE / "include"
+
+_RUNTIME_FLAGS = ("-O2", "-g1", "-pthread")
+_KERNEL_FLAGS = ("-DTILE_SIM", "-O1", "-g1", "-fno-exceptions", "-fno-rtti")
+
+
+def header_folders() -> tuple[Path, ...]:
+    """Return where a printed kernel finds ``tile.h`` and the headers that it includes."""
+    dispatch = Path(tile_core.codegen.__file__).parent / "include"
+    return (dispatch, HEADERS, RUNTIME)
+
+
+def runtime_library() -> Path:
+    """Return the path of the emulator's runtime, compiled for this machine if it is not yet.
+
+    Raises
+    ------
+    ToolchainError
+        If there is no C++ compiler, or it fails, or the cache cannot be written.
+    """
+    compiler = find_compiler()
+    sources = sorted(RUNTIME.glob("*.cpp"))
+    digest = digest_of(
+        [compiler.identity, *dialect(), *_RUNTIME_FLAGS, *_texts([RUNTIME, HEADERS])]
+    )
+    return cached(f"runtime-{digest}.so", partial(_make_runtime, compiler, sources))
+
+
+def kernel_library(text: str, name: str, flags: Sequence[str] = ()) -> Path:
+    """Return the path of a shared library with the kernel that `text` holds.
+
+    Parameters
+    ----------
+    text
+        C++ in the form of the printer.
+    name
+        What messages call the kernel.
+    flags
+        The user's, after ours.
+
+    Raises
+    ------
+    ToolchainError
+        As `runtime_library`; or if the compiler does not accept the text.
+    """
+    compiler, runtime = find_compiler(), runtime_library()
+    everything = (*_KERNEL_FLAGS, *flags)
+    digest = digest_of(
+        [compiler.identity, *dialect(), *everything, str(runtime), text,
+         *_texts(header_folders())]
+    )  # fmt: skip
+    make = partial(_make_kernel, compiler, text, name, everything, runtime)
+    return cached(f"{name}-{digest}.so", make)
+
+
+def _texts(folders: Sequence[Path]) -> list[bytes]:
+    """Return name and contents of each C++ file in `folders`."""
+    files = [f for folder in folders for f in sorted(folder.glob("*")) if f.suffix in _CXX]
+    return [part for f in files for part in (f.name.encode(), f.read_bytes())]
+
+
+_CXX = frozenset({".cpp", ".h", ".inc", ".S"})
+
+
+def _make_runtime(compiler: Compiler, sources: Sequence[Path], target: Path) -> None:
+    include = [f"-I{folder}" for folder in (HEADERS, RUNTIME)]
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
+        objects = [Path(folder, f"{source.stem}.o") for source in sources]
+
+        def compile_one(source: Path, made: Path) -> None:
+            arguments = [*_RUNTIME_FLAGS, *include, "-c", "-o", str(made), str(source)]
+            run_compiler(compiler, arguments, what="the emulator's runtime", hint=_UPDATE)
+
+        list(pool.map(compile_one, sources, objects))
+        arguments = ["-shared", *_RUNTIME_FLAGS, "-o", str(target), *map(str, objects)]
+        run_compiler(compiler, arguments, what="the emulator's runtime", hint=_UPDATE)
+
+
+_UPDATE = "use g++ 9, clang 10 or newer; CXX names the compiler"
+
+
+def _make_kernel(
+    compiler: Compiler, text: str, name: str, flags: Sequence[str], runtime: Path, target: Path
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        source = f"{name}.cpp"
+        Path(folder, source).write_text(text)
+        arguments = [*flags, *(f"-I{path}" for path in header_folders()), "-shared"]
+        # Linked against the runtime by its path: both are loaded together, whoever comes first.
+        arguments += ["-o", str(target), source, str(runtime)]
+        run_compiler(compiler, arguments, what=f"the source of the kernel {name!r}", folder=folder)

@@ -1,0 +1,92 @@
+"""Compiled files on disk, named by what they were made from; safe among processes."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tile_core.errors import ToolchainError
+
+
+def cache_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """Return where compiled files stay.
+
+    ``$TILE_CACHE_DIR/sim``, else ``$XDG_CACHE_HOME/tile/sim``, else ``~/.cache/tile/sim``.
+    """
+    env = os.environ if environment is None else environment
+    if chosen := env.get("TILE_CACHE_DIR"):
+        return Path(chosen, "sim")
+    base = env.get("XDG_CACHE_HOME", "")
+    # The XDG base directory specification: a path that is not absolute is to be ignored.
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tile" / "sim"
+
+
+def digest_of(parts: Iterable[str | bytes]) -> str:
+    """Return a name for the sequence `parts`: equal only for equal sequences."""
+    digest = hashlib.sha256()
+    for part in parts:
+        raw = part.encode() if isinstance(part, str) else part
+        digest.update(len(raw).to_bytes(8, "little"))
+        digest.update(raw)
+    return digest.hexdigest()[:24]
+
+
+def cached(name: str, make: Callable[[Path], None], folder: Path | None = None) -> Path:
+    """Return the file called `name` in the cache; `make` writes it if it is not there.
+
+    One process makes it while others that want it wait. It appears complete or not at all:
+    it is written beside its place and then renamed.
+
+    Parameters
+    ----------
+    name
+        With a digest of everything that decides the contents.
+    make
+        Receives the path to write to.
+
+    Raises
+    ------
+    ToolchainError
+        If the folder cannot be written; and whatever `make` raises.
+    """
+    folder = cache_folder() if folder is None else folder
+    path = folder / name
+    if path.exists():
+        return path
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _alone(folder / f"{name}.lock"):
+            if not path.exists():
+                _write(path, make)
+    except OSError as error:
+        raise ToolchainError(
+            f"compiled kernels cannot be stored in {folder}: {error.strerror or error}",
+            hint="point TILE_CACHE_DIR at a folder that you may write",
+        ) from error
+    return path
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the lock file `path`; the system lets go of it if the process dies."""
+    with path.open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _write(path: Path, make: Callable[[Path], None]) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".tmp")
+    os.close(handle)
+    try:
+        make(Path(temporary))
+        os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)

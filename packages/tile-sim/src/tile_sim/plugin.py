@@ -1,0 +1,42 @@
+"""The emulator as an executor: ``@sim`` behind a GPU target runs its code on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tile_core.plugins.executor import Executor
+from tile_core.plugins.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from tile_core.ir.stmt import Kernel
+    from tile_core.simt.program import DeviceProgram
+    from tile_core.target import Target
+    from tile_sim.executable import Artifact
+
+
+def compile_program(program: DeviceProgram, target: Target, options: Any) -> Artifact:
+    """Return the kernel, printed and compiled for this machine."""
+    from tile_sim.executable import compile_program
+
+    return compile_program(program, target)
+
+
+def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:
+    """Return a function that emulates the kernel on host tensors."""
+    from tile_sim.executable import Executable
+
+    return Executable(artifact)
+
+
+@hookimpl
+def tile_executors() -> list[Executor]:
+    """Provide the emulator."""
+    return [
+        Executor(
+            name="sim",
+            compile=compile_program,
+            load=load,
+            kinds=frozenset({"cuda", "hip"}),
+        )
+    ]

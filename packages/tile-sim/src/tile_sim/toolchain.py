@@ -1,0 +1,137 @@
+"""The host's C++ compiler: found, and asked to make shared libraries."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tile_core.errors import ToolchainError
+
+_NAMES = ("g++", "clang++")
+_X86_64_V3 = frozenset({"avx2", "bmi2", "f16c", "fma", "movbe"})
+_DIALECT = (
+    "-std=c++17",
+    "-fPIC",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    # Each product is rounded before it is added, on every machine alike.
+    "-ffp-contract=off",
+    "-Wno-psabi",
+    "-Wno-unknown-pragmas",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C++ compiler.
+
+    Parameters
+    ----------
+    command
+        What starts it: a path, and arguments that always come first.
+    name
+        What messages call it.
+    """
+
+    command: tuple[str, ...]
+    name: str
+
+    @property
+    def identity(self) -> str:
+        """Text that changes when the compiler is replaced by another version."""
+        path = Path(self.command[0]).resolve()
+        facts = path.stat()
+        return f"{' '.join(self.command)} {path} {facts.st_size} {facts.st_mtime_ns}"
+
+
+def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
+    """Return the C++ compiler: ``$CXX``, else g++, clang++, or the one in ``ziglang``.
+
+    Raises
+    ------
+    ToolchainError
+        If there is none, or ``$CXX`` does not exist.
+    """
+    env = os.environ if environment is None else environment
+    path = env.get("PATH", os.defpath)
+    if chosen := env.get("CXX", "").split():
+        found = shutil.which(chosen[0], path=path)
+        if found is None:
+            raise ToolchainError(
+                f"CXX names the compiler {chosen[0]!r}, which does not exist",
+                hint="unset CXX, or point it at a C++ compiler",
+            )
+        return Compiler((found, *chosen[1:]), Path(found).name)
+    for name in _NAMES:
+        if found := shutil.which(name, path=path):
+            return Compiler((found,), name)
+    if importlib.util.find_spec("ziglang") is not None:
+        return Compiler((sys.executable, "-m", "ziglang", "c++"), "zig")
+    raise ToolchainError(
+        "the emulator compiles kernels for this machine, and there is no C++ compiler",
+        hint="install g++ or clang++, point CXX at a compiler, or pip install ziglang",
+    )
+
+
+def machine_flags(cpuinfo: str | None = None) -> tuple[str, ...]:
+    """Return the flags for the machine at hand: fused products and half floats if it has them.
+
+    Parameters
+    ----------
+    cpuinfo
+        The text of ``/proc/cpuinfo``; None reads it.
+    """
+    if platform.machine() != "x86_64":
+        return ()
+    if cpuinfo is None:
+        path = Path("/proc/cpuinfo")
+        cpuinfo = path.read_text() if path.exists() else ""
+    line = next((row for row in cpuinfo.splitlines() if row.startswith("flags")), "")
+    return ("-march=x86-64-v3",) if set(line.split()) >= _X86_64_V3 else ()
+
+
+def run_compiler(
+    compiler: Compiler, arguments: Sequence[str], *, what: str, hint: str = "", folder: str = "."
+) -> None:
+    """Start the compiler with the flags of every file of the emulator, then `arguments`.
+
+    Parameters
+    ----------
+    what
+        Whose text it compiles, for the message.
+    hint
+        What the user can do; else the message ends with the command.
+    folder
+        Where it runs.
+
+    Raises
+    ------
+    ToolchainError
+        If the compiler refuses or cannot be started; its messages are attached.
+    """
+    command = [*compiler.command, *dialect(), *arguments]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace")
+    except OSError as error:
+        raise ToolchainError(
+            f"{compiler.name} cannot be started: {error.strerror}",
+            hint="point CXX at a C++ compiler that works",
+        ) from error
+    if done.returncode:
+        told = done.stderr.strip() or f"it ended with status {done.returncode}"
+        raise ToolchainError(
+            f"{compiler.name} does not accept {what}:\n{told}",
+            hint=hint or f"the command was {' '.join(command)}",
+        )
+
+
+def dialect() -> tuple[str, ...]:
+    """Return the flags that every file of the emulator is compiled with."""
+    return (*_DIALECT, *machine_flags())
