@@ -1,56 +1,113 @@
 """The matrix instructions of NVIDIA's warps, as data. PTX ISA, "Warp-level matrix instructions".
 
-An instruction is offered where the machine has its feature; `matching` picks by element types
-and divisibility. Instructions that multiply narrower types come with more products per step.
+An instruction is offered where the machine has its feature. Layouts are built from patterns of
+8 rows; `tile_core.simt.atoms.defects` proves each of them by running it on integers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
-from tile_core.dtypes import DType, dtype_of
+from tile_core.dtypes import dtype_of
 from tile_core.layout import Fragment
 from tile_core.simt.atoms import MatrixAtom, atom_of_words
 from tile_core.simt.machine import SimtMachine
 
-_QUADS = tuple(tuple(lane for lane in range(32) if lane // 4 % 4 == quad) for quad in range(4))
+_QUADS = tuple(tuple(t for t in range(32) if t // 4 % 4 == quad) for quad in range(4))
 """Volta computes in four groups of eight threads: 0-3 with 16-19, 4-7 with 20-23, ..."""
 
+_INT8 = ("int8", "uint8")
+_INT4 = ("int4", "uint4")
+_FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 
-def _volta(c_dtype: str) -> MatrixAtom:
-    """Return ``m8n8k4``: each of four groups of threads multiplies 8×4 by 4×8.
 
-    The groups form a square of 16×16: group `g` has rows from ``8 * (g % 2)`` and columns from
+def _rows() -> Iterator[tuple[str, str, tuple[int, int, int], tuple[str, str, str]]]:
+    """Yield function, feature, shape (m, n, k) and element types of all but Volta's."""
+    for total in ("float32", "float16"):
+        half = ("float16", "float16", total)
+        yield "mma_m16n8k16", "mma_m16n8k16", (16, 8, 16), half
+        yield "mma_m16n8k8", "mma_m16n8k8_f16", (16, 8, 8), half
+    bfloat = ("bfloat16", "bfloat16", "float32")
+    yield "mma_m16n8k16", "mma_bf16", (16, 8, 16), bfloat
+    yield "mma_m16n8k8", "mma_bf16", (16, 8, 8), bfloat
+    for kind in ("float32", "tfloat32"):
+        yield "mma_m16n8k8", "mma_tf32", (16, 8, 8), (kind, kind, "float32")
+        yield "mma_m16n8k4", "mma_tf32", (16, 8, 4), (kind, kind, "float32")
+    yield "mma_m8n8k4", "mma_f64", (8, 8, 4), ("float64", "float64", "float64")
+    for a in _INT8:
+        for b in _INT8:
+            yield "mma_m16n8k32", "mma_int8_m16n8k32", (16, 8, 32), (a, b, "int32")
+            yield "mma_m16n8k16", "mma_int8_m16n8k32", (16, 8, 16), (a, b, "int32")
+            yield "mma_m8n8k16", "mma_int8_m8n8k16", (8, 8, 16), (a, b, "int32")
+    for a in _INT4:
+        for b in _INT4:
+            yield "mma_m16n8k64", "mma_int4", (16, 8, 64), (a, b, "int32")
+    for a in _FLOAT8:
+        for b in _FLOAT8:
+            yield "mma_m16n8k32", "mma_fp8", (16, 8, 32), (a, b, "float32")
+
+
+def _volta_atom(c_dtype: str) -> MatrixAtom:
+    """Return ``m8n8k4``: each of four groups of threads multiplies 8x4 by 4x8.
+
+    The groups form a square of 16x16: group `g` has rows from ``8 * (g % 2)`` and columns from
     ``8 * (g // 2)``, so each element of a factor is held by two groups.
     """
     half = dtype_of("float16")
+
+    def place(x: Any) -> Any:  # of row or column x within 8
+        return x % 4 + x // 4 % 2 * 16
+
+    def sums(i: Any, j: Any) -> tuple[Any, Any]:
+        quad = i // 8 + j // 8 * 2
+        if c_dtype == "float16":
+            return place(i) + quad * 4, j % 8
+        thread = i % 2 + j // 2 % 2 * 2 + i // 4 % 2 * 16 + quad * 4
+        return thread, j % 2 + i // 2 % 2 * 2 + j // 4 % 2 * 4
+
     return MatrixAtom(
         function="mma_m8n8k4",
         feature="mma_m8n8k4",
         a_dtype=half,
         b_dtype=half,
         c_dtype=dtype_of(c_dtype),
-        a=Fragment(
-            (16, 4),
-            lambda i, k, r: (i % 4 + i // 4 % 2 * 16 + (i // 8 + 2 * r) * 4, k),
-            replicate=2,
-        ),
-        b=Fragment(
-            (4, 16),
-            lambda k, j, r: (j % 4 + j // 4 % 2 * 16 + (r + j // 8 * 2) * 4, k),
-            replicate=2,
-        ),
-        c=Fragment((16, 16), _volta_sum if c_dtype == "float32" else _volta_half_sum),
+        a=Fragment((16, 4), lambda i, k, r: (place(i) + (i // 8 + r * 2) * 4, k), replicate=2),
+        b=Fragment((4, 16), lambda k, j, r: (place(j) + (r + j // 8 * 2) * 4, k), replicate=2),
+        c=Fragment((16, 16), sums),
         parts=_QUADS,
     )
 
 
-def _volta_sum(i: object, j: object) -> tuple[object, object]:
-    """Return thread and slot of a float32 sum: 2×2 elements in each of two column halves."""
-    from typing import Any
+def all_atoms() -> tuple[MatrixAtom, ...]:
+    """Return every instruction of the table; those with more products per step come first."""
+    made = [_atom(*row) for row in _rows()]
+    made += [_volta_atom(total) for total in ("float32", "float16")]
+    return _largest_first(made)
 
-    row: Any = i
-    column: Any = j
-    quad = row // 8 + column // 8 * 2
-    thread = row % 2 + column // 2 % 2 * 2 + quad * 4 + row // 4 % 2 * 16
-    return thread, column % 2 + row // 2 % 2 * 2 + column // 4 % 2 * 4
+
+@cache
+def atoms_for(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom, ...]:
+    """Return the instructions of `machine` for element types, the largest first.
+
+    Parameters
+    ----------
+    a, b, c
+        Names of the element types of both factors and of the sum.
+    """
+    made = [_atom(*row) for row in _rows() if row[3] == (a, b, c) and machine.has(row[1])]
+    if machine.has("mma_m8n8k4") and (a, b) == ("float16", "float16"):
+        made += [_volta_atom(c)] if c in ("float32", "float16") else []
+    return _largest_first(made)
+
+
+@cache
+def _atom(
+    function: str, feature: str, shape: tuple[int, int, int], dtypes: tuple[str, str, str]
+) -> MatrixAtom:
+    return atom_of_words(function, feature, shape, dtypes)
+
+
+def _largest_first(atoms: list[MatrixAtom]) -> tuple[MatrixAtom, ...]:
+    return tuple(sorted(atoms, key=lambda atom: -atom.m * atom.n * atom.k))

@@ -1,0 +1,172 @@
+"""How warps divide a matrix product, and what each thread holds of its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.layout import Fragment
+from tile_core.layout.digits import flatten_row_major
+from tile_core.ops.gemm import GemmWarpPolicy
+from tile_core.simt.atoms import MatrixAtom
+
+
+def partitions(rows: int, columns: int, warps: int) -> Iterator[tuple[int, int]]:
+    """Yield every (warps along M, warps along N) that divides a grid of atoms exactly.
+
+    Parameters
+    ----------
+    rows, columns
+        Atoms along M and N.
+    warps
+        How many there are; all get the same share.
+    """
+    for m_warps in range(1, warps + 1):
+        if warps % m_warps or rows % m_warps or columns % (warps // m_warps):
+            continue
+        yield m_warps, warps // m_warps
+
+
+def choose_partition(
+    rows: int, columns: int, warps: int, policy: GemmWarpPolicy, shape: tuple[int, int]
+) -> tuple[int, int] | None:
+    """Return how many warps go along M and along N, or None if none divides the grid exactly.
+
+    `FullRow` takes as many along M as can be, `FullCol` along N. `Square` makes the shares of
+    the warps, counted in atoms, as alike to the whole tile, counted in elements, as can be.
+
+    Parameters
+    ----------
+    rows, columns
+        Atoms along M and N.
+    shape
+        M and N, in elements.
+
+    Examples
+    --------
+    >>> choose_partition(8, 16, 4, GemmWarpPolicy.Square, (128, 128))
+    (2, 2)
+    >>> choose_partition(3, 6, 4, GemmWarpPolicy.Square, (48, 48)) is None
+    True
+    """
+    found = list(partitions(rows, columns, warps))
+    if not found:
+        return None
+    if policy is GemmWarpPolicy.FullRow:
+        return found[-1]
+    if policy is GemmWarpPolicy.FullCol:
+        return found[0]
+    m, n = shape
+    return min(found, key=lambda p: abs((rows // p[0]) / (columns // p[1]) - m / n))
+
+
+@dataclass(frozen=True, slots=True)
+class WarpTiling:
+    """A matrix product of one block, spread over its warps.
+
+    The warps form a grid, those along M first: warp `w` has the rectangle in row
+    ``w % m_warps`` and column ``w // m_warps`` of C. In it atoms follow each other row by row,
+    and their registers too.
+
+    Parameters
+    ----------
+    atom
+        The instruction.
+    m_warps, n_warps
+        The grid of warps.
+    rows, columns, steps
+        Atoms of one warp along M, N and K.
+    """
+
+    atom: MatrixAtom
+    m_warps: int
+    n_warps: int
+    rows: int
+    columns: int
+    steps: int
+
+    @property
+    def warps(self) -> int:
+        """Number of warps."""
+        return self.m_warps * self.n_warps
+
+    @property
+    def warp_shape(self) -> tuple[int, int]:
+        """Rows and columns of C that one warp computes."""
+        return self.rows * self.atom.m, self.columns * self.atom.n
+
+    def c_fragment(self) -> Fragment:
+        """Return who holds which sum: shape (M, N), each element once."""
+        tile = self.atom.c.repeat((self.rows, self.columns))
+        return tile.repeat((self.m_warps, self.n_warps), True, lower_dim_first=False)
+
+    def a_fragment(self) -> Fragment:
+        """Return who holds the first factor: shape (M, K), once per warp along N."""
+        tile = self.atom.a.repeat((self.rows, self.steps))
+        return tile.repeat((self.m_warps, 1), True).replicate(self.n_warps)
+
+    def b_fragment(self) -> Fragment:
+        """Return who holds the second factor: shape (K, N), once per warp along M.
+
+        Registers of one column of atoms follow each other along K.
+        """
+        tile = self.atom.b.repeat((self.steps, self.columns), lower_dim_first=False)
+        return tile.replicate(self.m_warps).repeat((1, self.n_warps), True)
+
+
+def tiling_of(
+    atoms: Sequence[MatrixAtom],
+    mnk: tuple[int, int, int],
+    warps: int,
+    policy: GemmWarpPolicy,
+) -> WarpTiling | None:
+    """Return the tiling with the first of `atoms` that divides the product, or None.
+
+    Each atom is tried with the partition that `policy` prefers among those that give every
+    warp the same whole number of atoms. Extents need not be powers of two.
+    """
+    m, n, k = mnk
+    for atom in atoms:
+        if m % atom.m or n % atom.n or k % atom.k:
+            continue
+        rows, columns = m // atom.m, n // atom.n
+        grid = choose_partition(rows, columns, warps, policy, (m, n))
+        if grid is not None:
+            return WarpTiling(atom, *grid, rows // grid[0], columns // grid[1], k // atom.k)
+    return None
+
+
+def permuted(fragment: Fragment, order: Sequence[int], lead: Sequence[int] = ()) -> Fragment:
+    """Return the fragment with dimensions in another order, behind leading ones.
+
+    Parameters
+    ----------
+    order
+        Dimension ``k`` of the result (after `lead`) is dimension ``order[k]`` of `fragment`.
+    lead
+        Extents of new leading dimensions; each of their coordinates has registers of its own.
+    """
+    if not lead and list(order) == list(range(fragment.rank)):
+        return fragment
+    places = [len(lead) + list(order).index(axis) for axis in range(fragment.rank)]
+    shape = (*lead, *(fragment.shape[axis] for axis in order))
+    rank = len(shape)
+
+    def thread(*coords: Any) -> Any:
+        own = [coords[p] for p in places]
+        return fragment.forward_thread(*own, rep=coords[rank] if len(coords) > rank else 0)
+
+    def slots(*coords: Any) -> Any:
+        own = flatten_row_major(
+            fragment.forward_index(*(coords[p] for p in places)), fragment.index_shape
+        )
+        return flatten_row_major(coords[: len(lead)], lead) * fragment.slots + own
+
+    return Fragment(
+        shape,
+        forward_thread_fn=thread,
+        replicate=fragment.replication,
+        forward_index_fn=slots,
+        threads=fragment.thread_extent,
+    )
