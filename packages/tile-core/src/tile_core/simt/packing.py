@@ -1,9 +1,20 @@
-"""Elements narrower than a byte: how they are stored, read and written."""
+"""Elements narrower than a byte: how they are stored, read, written and computed with.
+
+Four-bit elements of tensors share bytes, low nibble first. In tiles and registers each narrow
+element has a byte of its own, its bits lowest. Computations use a wider type, the *carrier*,
+that holds every value exactly; each result is brought back to the values of its own type.
+"""
 
 from __future__ import annotations
 
 from tile_core.dtypes import DType, dtype_of
-from tile_core.ir.buffer import Scope
+from tile_core.ir.arith import as_expr, binary, cast, const, maximum, minimum
+from tile_core.ir.arith import integer_bounds as bounds_of
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import BinaryOp, Bitcast, Cast, Expr, Load
+from tile_core.ir.stmt import Store
+
+BYTE = dtype_of("uint8")
 
 
 def is_packed(dtype: DType, scope: Scope) -> bool:
@@ -18,5 +29,82 @@ def storage_dtype(dtype: DType, scope: Scope) -> DType:
     its own. Truth values are bytes.
     """
     if is_packed(dtype, scope) or dtype.bits < 8:
-        return dtype_of("bool") if dtype.is_bool else dtype_of("uint8")
+        return dtype_of("bool") if dtype.is_bool else BYTE
     return dtype
+
+
+def is_narrow(dtype: DType) -> bool:
+    """Whether elements have fewer bits than a byte."""
+    return dtype.bits < 8 and not dtype.is_bool
+
+
+def carrier(dtype: DType) -> DType:
+    """Return the type that values of `dtype` are computed with in; usually itself."""
+    if not is_narrow(dtype):
+        return dtype
+    return dtype_of("float32" if dtype.is_float else f"{dtype.kind.value}8").with_lanes(dtype.lanes)
+
+
+def carried(value: Expr, dtype: DType) -> Expr:
+    """Return a value of `dtype` in its carrier."""
+    return cast(value, carrier(dtype))
+
+
+def settled(value: Expr, dtype: DType, *, saturate: bool = True) -> Expr:
+    """Return `value`, of any type, converted to the narrow `dtype`, in its carrier.
+
+    Integers wrap; floats that become integers saturate; narrow floats round once.
+    """
+    wide = carrier(dtype)
+    if dtype.is_float:
+        return Cast(wide, Cast(dtype, value, saturate))
+    if value.dtype.is_float:
+        low, high = bounds_of(dtype)
+        return minimum(maximum(cast(value, wide), const(low, wide)), const(high, wide))
+    return _signed(cast(value, wide) & const(15, wide), dtype)
+
+
+def unpacked(bits: Expr, dtype: DType) -> Expr:
+    """Return the value, in its carrier, of an element whose stored bits are `bits`."""
+    if not is_narrow(dtype):
+        return bits
+    if dtype.is_float:
+        return Cast(carrier(dtype), Bitcast(dtype, bits))
+    return _signed(cast(bits, carrier(dtype)), dtype)
+
+
+def _signed(low: Expr, dtype: DType) -> Expr:
+    """Return the four bits `low` as a number of `dtype`."""
+    if dtype.kind.value == "uint":
+        return low
+    return (low ^ const(8, low.dtype)) - const(8, low.dtype)
+
+
+def packed(value: Expr, dtype: DType) -> Expr:
+    """Return the stored bits, as a byte, of a value in its carrier."""
+    if not is_narrow(dtype):
+        return value
+    if dtype.is_float:
+        return Bitcast(BYTE, Cast(dtype, value))
+    return cast(value, BYTE) & const(15, BYTE)
+
+
+def nibble(flat: Buffer, offset: Expr) -> Expr:
+    """Return the bits of element `offset` of a tensor of packed elements."""
+    byte = Load(flat, (binary(BinaryOp.FLOORDIV, offset, 2),))
+    return binary(BinaryOp.SHR, byte, _shift(offset)) & const(15, BYTE)
+
+
+def put_nibble(flat: Buffer, offset: Expr, bits: Expr) -> Store:
+    """Return the store of one element of a tensor of packed elements.
+
+    The other element of the byte is read and written back: both must be of one thread.
+    """
+    at = binary(BinaryOp.FLOORDIV, offset, 2)
+    kept = Load(flat, (at,)) & binary(BinaryOp.SHR, const(240, BYTE), _shift(offset))
+    return Store(flat, (at,), kept | binary(BinaryOp.SHL, bits, _shift(offset)))
+
+
+def _shift(offset: Expr) -> Expr:
+    """Return how far the bits of an element are from the low end of its byte."""
+    return cast(binary(BinaryOp.FLOORMOD, offset, 2) * as_expr(4), BYTE)

@@ -1,0 +1,188 @@
+"""Expressions and stores of tile IR as those of one thread: flat, guarded, in storable types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tile_core.ir.arith import all_of, const, select
+from tile_core.ir.expr import (
+    AddressOf,
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+)
+from tile_core.ir.node import Node
+from tile_core.ir.stmt import Evaluate, If, Stmt, Store
+from tile_core.simt import packing
+from tile_core.simt.context import SimtContext
+from tile_core.simt.guards import inside, safe_value
+
+
+def lower_expr(expr: Expr, ctx: SimtContext) -> Expr:
+    """Return `expr` on flat buffers.
+
+    Before   A[bx*64 + i, k] * 2
+    After    (A[(bx*64 + i)*K + k] if bx*64 + i < M else 0) * 2
+
+    Loads outside of a tensor give its safe value, calls with an address outside of a tensor
+    do not happen. What a lazy `Select` or a logical operation states is known in the side
+    that it protects.
+    """
+    lowering = _EXPRESSIONS.get(type(expr))
+    if lowering is not None:
+        return lowering(expr, ctx)
+    return expr.map_children(lambda child: _lowered_child(child, ctx))
+
+
+def _lowered_child(child: Node, ctx: SimtContext) -> Node:
+    return lower_expr(child, ctx) if isinstance(child, Expr) else child
+
+
+def _const(expr: Const, ctx: SimtContext) -> Expr:
+    if not packing.is_narrow(expr.dtype):
+        return expr
+    wide = const(expr.value, packing.carrier(expr.dtype))
+    return packing.settled(wide, expr.dtype) if expr.dtype.is_float else wide
+
+
+def _load(expr: Load, ctx: SimtContext) -> Expr:
+    value = packing.unpacked(raw_load(expr, ctx), expr.buffer.dtype)
+    condition = inside(expr.buffer, expr.indices, ctx)
+    if condition is None:
+        return value
+    outside = lower_expr(safe_value(expr.buffer, ctx), ctx)
+    return select(lower_expr(condition, ctx), value, packing.carried(outside, expr.buffer.dtype))
+
+
+def raw_load(expr: Load, ctx: SimtContext) -> Expr:
+    """Return the stored bits of an element, unguarded: a byte for types narrower than one."""
+    buffer = expr.buffer
+    indices = tuple(lower_expr(i, ctx) for i in expr.indices)
+    offset = ctx.places.offset(buffer, indices)
+    if packing.is_packed(buffer.dtype, buffer.scope):
+        return packing.nibble(ctx.places.flat(buffer), offset)
+    return Load(ctx.places.flat(buffer), (offset,), span=expr.span)
+
+
+def _address(expr: AddressOf, ctx: SimtContext) -> Expr:
+    indices = tuple(lower_expr(i, ctx) for i in expr.indices)
+    return replace(ctx.address(expr.buffer, *indices, access=expr.access), span=expr.span)
+
+
+def _select(expr: Select, ctx: SimtContext) -> Expr:
+    yes = ctx.knowing(ctx.env.assuming(expr.cond)) if expr.lazy else ctx
+    no = ctx.knowing(ctx.env.assuming(expr.cond, holds=False)) if expr.lazy else ctx
+    return Select(
+        lower_expr(expr.cond, ctx), lower_expr(expr.then, yes), lower_expr(expr.otherwise, no),
+        expr.lazy, span=expr.span,
+    )  # fmt: skip
+
+
+def _binary(expr: Binary, ctx: SimtContext) -> Expr:
+    right = ctx
+    if expr.op.is_logical:
+        right = ctx.knowing(ctx.env.assuming(expr.a, holds=expr.op is BinaryOp.AND))
+    a, b = lower_expr(expr.a, ctx), lower_expr(expr.b, right)
+    dtype = packing.carrier(expr.dtype)
+    result = Binary(expr.op, a, b, dtype, span=expr.span)
+    return result if dtype == expr.dtype else packing.settled(result, expr.dtype)
+
+
+def _unary(expr: Unary, ctx: SimtContext) -> Expr:
+    dtype = packing.carrier(expr.dtype)
+    result = Unary(expr.op, lower_expr(expr.a, ctx), dtype, span=expr.span)
+    return result if dtype == expr.dtype else packing.settled(result, expr.dtype)
+
+
+def _cast(expr: Cast, ctx: SimtContext) -> Expr:
+    value = lower_expr(expr.value, ctx)
+    dtype = packing.carrier(expr.dtype)
+    if dtype == expr.dtype:
+        return Cast(dtype, value, expr.saturate, span=expr.span)
+    return packing.settled(value, expr.dtype, saturate=expr.saturate)
+
+
+def _call(expr: Call, ctx: SimtContext) -> Expr:
+    lowered = replace(expr, args=tuple(lower_expr(a, ctx) for a in expr.args))
+    condition = reachable(expr, ctx)
+    return lowered if condition is None else select(condition, lowered, const(0, expr.dtype))
+
+
+def reachable(expr: Call, ctx: SimtContext) -> Expr | None:
+    """Return the condition under which all addresses that `expr` takes exist; None: always."""
+    found = [inside(a.buffer, a.indices, ctx) for a in expr.args if isinstance(a, AddressOf)]
+    condition = all_of([c for c in found if c is not None])
+    return None if condition is None else lower_expr(condition, ctx)
+
+
+def lower_store(stmt: Store, ctx: SimtContext) -> Stmt:
+    """Return a store to a flat buffer, skipped outside of a tensor.
+
+    Before   C[bx*64 + i, j] = x
+    After    if bx*64 + i < M: C[(bx*64 + i)*N + j] = x
+    """
+    buffer = stmt.buffer
+    condition = inside(buffer, stmt.indices, ctx)
+    known = ctx if condition is None else ctx.knowing(ctx.env.assuming(condition))
+    indices = tuple(lower_expr(i, known) for i in stmt.indices)
+    flat, offset = ctx.places.flat(buffer), ctx.places.offset(buffer, indices)
+    bits = stored_bits(stmt.value, stmt, known)
+    lowered: Stmt
+    if packing.is_packed(buffer.dtype, buffer.scope):
+        lowered = replace(packing.put_nibble(flat, offset, bits), span=stmt.span)
+    else:
+        lowered = Store(flat, (offset,), bits, span=stmt.span)
+    if condition is None:
+        return lowered
+    return If(lower_expr(condition, ctx), lowered, span=stmt.span)
+
+
+def stored_bits(value: Expr, stmt: Store, ctx: SimtContext) -> Expr:
+    """Return `value` as the memory of ``stmt.buffer`` holds it; moves keep the bits."""
+    dtype = stmt.buffer.dtype
+    if not packing.is_narrow(dtype):
+        return lower_expr(value, ctx)
+    if isinstance(value, Load) and value.dtype == dtype:
+        condition = inside(value.buffer, value.indices, ctx)
+        bits = raw_load(value, ctx)
+        if condition is None:
+            return bits
+        outside = lower_expr(safe_value(value.buffer, ctx), ctx)
+        other = packing.packed(packing.carried(outside, dtype), dtype)
+        return select(lower_expr(condition, ctx), bits, other)
+    return packing.packed(packing.carried(lower_expr(value, ctx), dtype), dtype)
+
+
+def lower_evaluate(stmt: Evaluate, ctx: SimtContext) -> Stmt:
+    """Return what is evaluated for its effect; nothing happens at addresses outside tensors.
+
+    Before   atomic_add(C[bx*64 + i], x)
+    After    if bx*64 + i < M: atomic_add(&C[bx*64 + i], x)
+    """
+    value = stmt.value
+    condition = reachable(value, ctx) if isinstance(value, Call) else None
+    if condition is None:
+        return replace(stmt, value=lower_expr(value, ctx))
+    assert isinstance(value, Call)
+    lowered = replace(value, args=tuple(lower_expr(a, ctx) for a in value.args))
+    return If(condition, replace(stmt, value=lowered), span=stmt.span)
+
+
+_EXPRESSIONS: dict[type, Callable[[Any, SimtContext], Expr]] = {
+    Const: _const,
+    Load: _load,
+    AddressOf: _address,
+    Select: _select,
+    Binary: _binary,
+    Unary: _unary,
+    Cast: _cast,
+    Call: _call,
+}

@@ -1,0 +1,50 @@
+"""Which accesses of tensors can leave the tensor, and what happens then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tile_core.ir.arith import all_of, as_expr, binary, cast, const
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import BinaryOp, Expr, Extent
+from tile_core.passes.ranges import Env
+from tile_core.simt.context import SimtContext
+
+
+def inside(buffer: Buffer, indices: Sequence[Expr], ctx: SimtContext) -> Expr | None:
+    """Return the condition under which an element exists, or None if it certainly does.
+
+    Before   A[bx*64 + i, k], 0 <= k < K known
+    After    bx*64 + i < M
+
+    Only tensors are guarded: the author of a kernel stays inside of tiles. Each comparison
+    that the context proves is left out.
+    """
+    if not (ctx.guarded and buffer.scope.is_global):
+        return None
+    conditions: list[Expr] = []
+    for index, extent in zip(indices, buffer.shape, strict=True):
+        conditions += _missing(index, extent, ctx.env)
+    return all_of(conditions)
+
+
+def _missing(index: Expr, extent: Extent, env: Env) -> list[Expr]:
+    at = env.linear(index)
+    found: list[Expr] = []
+    if not env.is_natural(at):
+        found.append(binary(BinaryOp.GE, index, 0))
+    if not env.is_natural(env.linear(extent) - at.plus(1)):
+        found.append(binary(BinaryOp.LT, index, as_expr(extent)))
+    return found
+
+
+def safe_value(buffer: Buffer, ctx: SimtContext) -> Expr:
+    """Return what a load outside of `buffer` gives: 0, or what the program states."""
+    stated = ctx.safe_values.get(buffer)
+    return const(0, buffer.dtype) if stated is None else cast(stated, buffer.dtype)
+
+
+def is_zero_outside(buffer: Buffer, ctx: SimtContext) -> bool:
+    """Whether loads outside of `buffer` give zero bits, as asynchronous copies do."""
+    value = safe_value(buffer, ctx)
+    return str(getattr(value, "value", None)) in ("0", "0.0", "False")

@@ -1,0 +1,256 @@
+"""A data-parallel loop as the program of one of the threads that share it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tile_core.ir.arith import all_of, as_expr, binary, cast, ceildiv, const
+from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.effects import effects_of
+from tile_core.ir.evaluate import free_variables
+from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Extent, Load, Var
+from tile_core.ir.intrinsics import Effect
+from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Parallel, Seq, Stmt, Store
+from tile_core.passes.lower_serially import nested_loops
+from tile_core.passes.ranges import Env
+from tile_core.simt.context import SimtContext
+from tile_core.simt.loop_layout import LoopLayout
+from tile_core.simt.vectorise import vectorise
+
+MOST_UNROLLED = 16
+"""Rounds that are written out where registers do not ask for it."""
+
+_ACTS = Effect.WRITES | Effect.ATOMIC | Effect.OUTPUT | Effect.STATE
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The iterations of one thread: ``for round: for lane: if owned: body at coords``.
+
+    Parameters
+    ----------
+    round, lane
+        Loop variables, and how far they count.
+    coords
+        The point of the nest, one expression per dimension, of thread, round and lane.
+    owned
+        Under which conditions there is such an iteration, outermost first.
+    speaks
+        Whether this thread is the one of several at that point whose effects count; None:
+        it is alone.
+    env
+        What is known inside of both loops.
+    """
+
+    round: Var
+    rounds: Expr
+    lane: Var
+    lanes: int
+    coords: tuple[Expr, ...]
+    owned: tuple[Expr, ...]
+    speaks: Expr | None
+    env: Env
+
+
+def partition(loop: Parallel, layout: LoopLayout | None, ctx: SimtContext) -> Stmt:
+    """Return what each thread does of `loop`.
+
+    Before   parallel i, j in (64, 32): B[by*64 + i, j] = A[by*64 + i, j]
+    After    for r in unrolled(4): for v in vectorised(4):  i, j of r*512 + tid*4 + v
+                 if by*64 + i < M: B[...] = A[by*64 + i < M ? ... : 0]
+
+    Parameters
+    ----------
+    layout
+        Which thread runs each iteration; None where extents are known at run time only: then
+        iterations go round the threads in row-major order.
+
+    Notes
+    -----
+    Guards are decided on the indices of the tile, where most is known; threads and rounds
+    take the place of the loop's variables afterwards. Where several threads run one
+    iteration, all of them write registers and one of them everything else.
+    """
+    body = _sequential(loop.body)
+    inner = ctx.env
+    for var, extent in zip(loop.vars, loop.extents, strict=True):
+        inner = inner.with_loop(var, 0, extent)
+    lowered = ctx.lower(body, replace(ctx, env=inner, by_thread=True))
+    share = _dynamic(loop, lowered, ctx) if layout is None else _share(loop, layout, ctx)
+    lowered = _once(lowered, share.speaks)
+    known = all_of([c for c in share.owned if not share.env.proves(c)])
+    if known is not None:
+        lowered = If(known, lowered, span=loop.span)
+    points: dict[Node, Node] = dict(zip(loop.vars, share.coords, strict=True))
+    return _loops(substitute(lowered, points), share, loop, ctx)
+
+
+def _sequential(body: Stmt) -> Stmt:
+    """Let the thread of an iteration run all of a parallel loop inside of it."""
+    return rewrite(body, lambda n: nested_loops(n) if isinstance(n, Parallel) else n)
+
+
+def _share(loop: Parallel, layout: LoopLayout, ctx: SimtContext) -> Share:
+    turn, lane = ctx.fresh_var("r"), ctx.fresh_var("v")
+    env = ctx.env.with_loop(turn, 0, layout.rounds).with_loop(lane, 0, layout.vector)
+    coords = tuple(as_expr(x) for x in layout.coords_at(ctx.thread, turn, lane))
+    owned: list[Expr] = []
+    if layout.searched:
+        owned.append(_is_owner(layout, coords, ctx.thread))
+    elif layout.threads < ctx.threads:
+        owned.append(binary(BinaryOp.LT, ctx.thread, layout.threads))
+    for coord, room, extent in zip(coords, layout.extents, loop.extents, strict=True):
+        if layout.ragged:
+            owned.append(binary(BinaryOp.LT, coord, room))
+        if static_value(extent) != room:
+            owned.append(binary(BinaryOp.LT, coord, extent))
+    coords = tuple(cast(x, v.dtype) for x, v in zip(coords, loop.vars, strict=True))
+    speaks: Expr | None = None
+    if layout.is_replicated:
+        first = layout.fragment.forward_thread(*coords) if layout.searched else None
+        speaks = (
+            binary(BinaryOp.EQ, as_expr(layout.replica_at(ctx.thread, turn, lane)), 0)
+            if first is None
+            else binary(BinaryOp.EQ, ctx.thread, as_expr(first))
+        )
+    return Share(turn, const(layout.rounds), lane, layout.vector, coords, tuple(owned), speaks, env)
+
+
+def _is_owner(layout: LoopLayout, coords: Sequence[Expr], thread: Expr) -> Expr:
+    copies = range(layout.fragment.replication)
+    owners = [as_expr(layout.fragment.forward_thread(*coords, rep=r)) for r in copies]
+    found = binary(BinaryOp.EQ, thread, owners[0])
+    for owner in owners[1:]:
+        found = binary(BinaryOp.OR, found, binary(BinaryOp.EQ, thread, owner))
+    return found
+
+
+def _dynamic(loop: Parallel, body: Stmt, ctx: SimtContext) -> Share:
+    """Deal out iterations whose number is known at run time: row-major, round the threads."""
+    turn, lane = ctx.fresh_var("r"), ctx.fresh_var("v")
+    dtype = next((v.dtype for v in loop.vars if v.dtype.bits > 32), loop.vars[0].dtype)
+    turn = replace(turn, dtype=dtype)
+    total: Extent = 1
+    for extent in loop.extents:
+        total = extent * total
+    total = as_expr(total)
+    width = _widest(loop, body, ctx)
+    rounds = ceildiv(total, ctx.threads * width)
+    env = ctx.env.with_loop(turn, 0, rounds).with_loop(lane, 0, width)
+    flat = (turn * ctx.threads + ctx.thread) * width + lane
+    coords: list[Expr] = []
+    rest: Expr = flat
+    for var, extent in reversed(tuple(zip(loop.vars, loop.extents, strict=True))[1:]):
+        coords.insert(0, cast(rest % extent, var.dtype))
+        rest = rest // extent
+    coords.insert(0, cast(rest, loop.vars[0].dtype))
+    owned = (binary(BinaryOp.LT, flat, total),)
+    return Share(turn, rounds, lane, width, tuple(coords), owned, None, env)
+
+
+def _widest(loop: Parallel, body: Stmt, ctx: SimtContext) -> int:
+    """Return how many neighbours along the innermost extent one access could take."""
+    sizes = [b.dtype.bits // 8 for b in _memory(body)]
+    width = 1
+    if not sizes:
+        return width
+    multiple = ctx.env.multiple_of(loop.extents[-1])
+    while width * 2 * min(sizes) <= ctx.machine.vector_bytes and multiple % (width * 2) == 0:
+        width *= 2
+    return width
+
+
+def _memory(body: Stmt) -> dict[Buffer, None]:
+    """Return the flat buffers in shared and global memory that `body` touches."""
+    return {
+        n.buffer: None
+        for n in walk(body)
+        if isinstance(n, (Load, Store, AddressOf)) and n.buffer.scope in _OUTSIDE
+    }
+
+
+_OUTSIDE = (Scope.SHARED, Scope.GLOBAL)
+
+
+def _once(stmt: Stmt, speaks: Expr | None) -> Stmt:
+    """Let only the speaking thread do what all others would repeat."""
+    if speaks is None:
+        return stmt
+    leaves = [n for n in walk(stmt) if isinstance(n, (Store, Evaluate))]
+    if leaves and all(_is_outside(leaf) for leaf in leaves):
+        return If(speaks, stmt, span=stmt.span)
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, (Store, Evaluate)) and _is_outside(node):
+            return If(speaks, node, span=node.span)
+        return node
+
+    return rewrite(stmt, visit)
+
+
+def _is_outside(stmt: Store | Evaluate) -> bool:
+    if isinstance(stmt, Store):
+        return stmt.buffer.scope in _OUTSIDE
+    return bool(effects_of(stmt) & _ACTS)
+
+
+def _loops(body: Stmt, share: Share, loop: Parallel, ctx: SimtContext) -> Stmt:
+    """Wrap the lanes and the rounds around the body."""
+    zero, one = const(0, share.lane.dtype), const(1, share.lane.dtype)
+    known = ctx.knowing(share.env)
+    body = _unrolled(body)
+    if share.lanes > 1:
+        lanes = For(
+            share.lane, zero, const(share.lanes, share.lane.dtype), one, body,
+            LoopKind.VECTORIZED, span=loop.span,
+        )  # fmt: skip
+        body = vectorise(lanes, known)
+    else:
+        body = substitute(body, {share.lane: zero})
+    count = static_value(share.rounds)
+    if count == 1:
+        return substitute(body, {share.round: const(0, share.round.dtype)})
+    written_out = count is not None and (count <= MOST_UNROLLED or _picks(body, share.round))
+    kind = LoopKind.UNROLL if written_out else LoopKind.SERIAL
+    dtype = share.round.dtype
+    return For(
+        share.round, const(0, dtype), cast(share.rounds, dtype), const(1, dtype), body, kind,
+        span=loop.span,
+    )  # fmt: skip
+
+
+def _picks(body: Stmt, var: Var) -> bool:
+    """Whether `var` says which register of an array is meant."""
+    return any(
+        var in free_variables(index)
+        for node in walk(body)
+        if isinstance(node, (Load, Store, AddressOf)) and node.buffer.scope is Scope.LOCAL
+        for index in node.indices
+    )
+
+
+def _unrolled(body: Stmt) -> Stmt:
+    """Write out the sequential loops whose variable picks registers."""
+
+    def visit(node: Node) -> Node:
+        match node:
+            case For(kind=LoopKind.SERIAL, start=start, stop=stop) if (
+                static_value(start) is not None
+                and static_value(stop) is not None
+                and _picks(node.body, node.var)
+            ):
+                return replace(node, kind=LoopKind.UNROLL)
+        return node
+
+    return rewrite(body, visit)
+
+
+def sequence(*statements: Stmt | None) -> Stmt:
+    """Return the statements in order, those that are there."""
+    flat: list[Any] = []
+    for stmt in statements:
+        flat += stmt.body if isinstance(stmt, Seq) else [] if stmt is None else [stmt]
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
