@@ -1,0 +1,344 @@
+"""Barriers of the block between accesses of different threads that must not pass each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.effects import Mode, effects_of
+from tile_core.ir.expr import Expr, Extent, Var
+from tile_core.ir.intrinsics import Effect
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import (
+    Break,
+    Continue,
+    Evaluate,
+    For,
+    If,
+    Launch,
+    Leaf,
+    Let,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
+from tile_core.ops.async_copy import CopyCommit, CopyWait
+from tile_core.ops.control import Barrier
+from tile_core.passes.hazards import MOST_COMMITS, Loop, Memory, Pending, SameThread, never
+from tile_core.passes.touches import Doer, Touch, is_plain, touches
+from tile_core.passes.uniformity import Uniformity, is_thread_program
+
+State: TypeAlias = frozenset[Pending]
+Path: TypeAlias = tuple[int, ...]
+
+NONE: State = frozenset()
+AT_END = -1
+"""Stands in a path for the place after the last statement of a loop's body."""
+
+_WATCHED = (Scope.SHARED, Scope.GLOBAL)
+
+
+def insert_barriers(
+    launch: Launch,
+    places: Any = None,
+    shared: Mapping[Buffer, int] | None = None,
+    same_thread: SameThread = never,
+) -> Launch:
+    """Return `launch` with a barrier wherever threads of a block would race without one.
+
+    Before   copy A, A_s;  gemm A_s, B_s, C_l;  copy B, A_s
+    After    copy A, A_s;  barrier;  gemm A_s, B_s, C_l;  barrier;  copy B, A_s
+
+    An access of memory that threads share waits behind a barrier if an earlier one that it
+    conflicts with (read and write, write and write) may be another thread's. Accesses in
+    provably different boxes, such as versions of a tile, do not conflict, nor do atomics
+    among themselves. What an asynchronous copy writes counts as written where the program
+    waits for it. Loops are followed around to a fixed point; where only what happened before
+    a loop conflicts, the barrier stands before it. Branches that threads take apart from each
+    other hold no barrier: it comes before. Between accesses that an explicit program of
+    threads makes itself, barriers are that program's own affair.
+
+    Parameters
+    ----------
+    places, shared
+        Where tiles lie: flat buffers (`tile_core.simt.places`) and their byte offsets. Tiles
+        that share bytes conflict. By default every tile has memory of its own.
+    same_thread
+        Whether two accesses of a storage are, element by element, the same thread's.
+    """
+    flow = _Flow(launch, Memory(_spans(launch, places, shared), same_thread))
+    flow.visit(launch.body, (), NONE)
+    body = _rebuilt(launch.body, (), flow.decided)
+    return launch if body is launch.body else replace(launch, body=body)
+
+
+def _spans(
+    launch: Launch, places: Any, shared: Mapping[Buffer, int] | None
+) -> dict[Buffer, tuple[int, int]]:
+    if places is None or not shared:
+        return {}
+    tiles = {
+        n.storage: None
+        for n in walk(launch.body)
+        if isinstance(n, Buffer) and n.storage.scope is Scope.SHARED
+    }
+    spans = {}
+    for tile in tiles:
+        flat = places.flat(tile)
+        if flat in shared:
+            spans[tile] = (shared[flat], shared[flat] + (flat.nbytes or 0))
+    return spans
+
+
+class _Around:
+    """What leaves the rounds of a loop in the middle."""
+
+    def __init__(self) -> None:
+        self.broken: State = NONE
+        self.continued: State = NONE
+
+
+class _Flow:
+    """Follows the program and decides, once and for all, before which places a barrier stands."""
+
+    def __init__(self, launch: Launch, memory: Memory) -> None:
+        self.memory = memory
+        self.by_thread = is_thread_program(launch)
+        self.uniform = Uniformity(launch)
+        self.decided: set[Path] = set()
+        self.around: list[_Around] = []
+        self.meaning: dict[Var, Expr] = {}
+        self.known: dict[tuple[Path, str], tuple[Touch, ...]] = {}
+
+    def visit(self, stmt: Stmt, path: Path, state: State) -> State:
+        """Return what is pending after `stmt`, given what is before it."""
+        match stmt:
+            case Seq(body=body):
+                for k, item in enumerate(body):
+                    state = self.visit(item, (*path, k), state)
+                return state
+            case If():
+                return self._if(stmt, path, state)
+            case For() | Pipelined() | While():
+                return self._loop(stmt, path, state)
+            case Barrier():
+                return synced(state) if is_full(stmt) else state
+            case CopyCommit():
+                return frozenset(_closed(p) for p in state)
+            case CopyWait(pending=pending):
+                return frozenset(w for p in state for w in _waited(p, pending))
+            case Break():
+                self.around[-1].broken |= state
+                return NONE
+            case Continue():
+                self.around[-1].continued |= state
+                return NONE
+        return self._simple(stmt, path, state)
+
+    def _simple(self, stmt: Stmt, path: Path, state: State) -> State:
+        if isinstance(stmt, Let) and is_plain(stmt.value):
+            self.meaning[stmt.var] = stmt.value
+            return state
+        state = self._act(path, self._touches(stmt, path, self._doer(stmt)), state)
+        if isinstance(stmt, (Evaluate, Let)) and effects_of(stmt) & Effect.BLOCK:
+            return synced(state)
+        return state
+
+    def _doer(self, stmt: Stmt) -> Doer:
+        if isinstance(stmt, (Leaf, Parallel)):
+            return Doer.TILE
+        if self.by_thread:
+            return Doer.THREAD
+        private = isinstance(stmt, Store) and stmt.buffer.scope not in _WATCHED
+        return Doer.FIRST if isinstance(stmt, (Store, Evaluate)) and not private else Doer.ALL
+
+    def _touches(self, root: Node, path: Path, doer: Doer, part: str = "") -> tuple[Touch, ...]:
+        key = (path, part)
+        if key not in self.known:
+            found = touches(root, doer, self.meaning)
+            self.known[key] = tuple(t for t in found if t.storage.scope in _WATCHED)
+        return self.known[key]
+
+    def _act(self, path: Path, made: Iterable[Touch], state: State) -> State:
+        made = tuple(made)
+        if path in self.decided:
+            state = synced(state)
+        elif any(self.memory.conflict(p, t) for t in made for p in state):
+            self.decided.add(path)
+            state = synced(state)
+        return state.union(*(_begun(t) for t in made))
+
+    def _values(self, path: Path, state: State, *values: Extent) -> State:
+        """Return the state after every thread has evaluated `values`."""
+        doer = Doer.THREAD if self.by_thread else Doer.ALL
+        made = [
+            t
+            for k, value in enumerate(values)
+            if isinstance(value, Expr)
+            for t in self._touches(value, path, doer, f"value {k}")
+        ]
+        return self._act(path, made, state)
+
+    def _if(self, stmt: If, path: Path, state: State) -> State:
+        if self.uniform.varies(stmt.cond) and self.by_thread:
+            return self._act(path, self._apart(stmt, path), state)
+        state = self._values(path, state, stmt.cond)
+        then = self.visit(stmt.then, (*path, 0), state)
+        if stmt.otherwise is None:
+            return then | state
+        return then | self.visit(stmt.otherwise, (*path, 1), state)
+
+    def _apart(self, stmt: Stmt, path: Path) -> tuple[Touch, ...]:
+        """Return what a statement touches that holds no barrier, as threads run it apart."""
+        if (path, "apart") not in self.known:
+            shared_work = {
+                inner
+                for node in walk(stmt)
+                if isinstance(node, (Leaf, Parallel))
+                for inner in walk(node)
+            }
+            found = self._touches(stmt, path, Doer.THREAD)
+            self.known[path, "apart"] = tuple(
+                replace(t, doer=Doer.TILE) if t.node in shared_work else t for t in found
+            )
+        return self.known[path, "apart"]
+
+    # Loops -----------------------------------------------------------------------------------
+
+    def _loop(self, stmt: For | Pipelined | While, path: Path, state: State) -> State:
+        if self.by_thread and self._runs_apart(stmt):
+            return self._act(path, self._apart(stmt, path), state)
+        loop = _loop_of(stmt, path)
+        if not isinstance(stmt, While):
+            state = self._values(path, state, stmt.start, stmt.stop)
+        flying = frozenset(p for p in state if p.in_flight is not None)
+        inside = flying
+        while True:
+            after, _ = self._round(stmt, loop, inside)
+            grown = inside.union(self.memory.carried(p, loop) for p in after)
+            if grown == inside:
+                break
+            inside = grown
+        if not self._is_quiet(stmt, loop, state):
+            self.decided.add(path)
+            state = synced(state)
+        first = self._round(stmt, loop, state, entering=True)
+        later = self._round(stmt, loop, inside)
+        after = frozenset[Pending]().union(*first, *later)
+        return state.union(self.memory.left(p, loop) for p in after)
+
+    def _is_quiet(self, stmt: For | Pipelined | While, loop: Loop, state: State) -> bool:
+        """Whether what was pending before the loop meets no conflict in its first round."""
+        before = set(self.decided)
+        self._round(stmt, loop, state, entering=True)
+        quiet = self.decided == before
+        self.decided = before
+        return quiet
+
+    def _round(
+        self, stmt: For | Pipelined | While, loop: Loop, state: State, *, entering: bool = False
+    ) -> tuple[State, State]:
+        """Return what is pending after a round, and where the loop was left in its middle."""
+        self.around.append(_Around())
+        if isinstance(stmt, While):
+            before = loop.path if entering else (*loop.path, AT_END)
+            state = self._values(before, state, stmt.cond)
+        after = self.visit(stmt.body, (*loop.path, 0), state)
+        around = self.around.pop()
+        return after | around.continued, around.broken
+
+    def _runs_apart(self, stmt: For | Pipelined | While) -> bool:
+        """Whether threads run different numbers of rounds."""
+        bounds: tuple[Expr, ...]
+        match stmt:
+            case For(start=start, stop=stop, step=step):
+                bounds = (start, stop, step)
+            case Pipelined(start=start, stop=stop):
+                bounds = (start, stop)
+            case While(cond=cond):
+                bounds = (cond,)
+        return any(self.uniform.varies(b) for b in bounds) or self.uniform.leaves_apart(stmt.body)
+
+
+def _loop_of(stmt: For | Pipelined | While, path: Path) -> Loop:
+    bound = {n.var for n in walk(stmt.body) if isinstance(n, (Let, For, Pipelined))}
+    bound |= {v for n in walk(stmt.body) if isinstance(n, Parallel) for v in n.vars}
+    if isinstance(stmt, While):
+        return Loop(path, None, 1, frozenset(bound))
+    step = stmt.step if isinstance(stmt, For) else 1
+    return Loop(path, stmt.var, step, frozenset({*bound, stmt.var}))
+
+
+def is_full(barrier: Barrier) -> bool:
+    """Whether all threads of the block wait for all others."""
+    return barrier.scope != "warp" and barrier.count is None and not barrier.arrives_only
+
+
+def synced(state: State) -> State:
+    """Return what is still pending after a barrier: copies in flight."""
+    return frozenset(p for p in state if p.in_flight is not None)
+
+
+def _begun(touch: Touch) -> tuple[Pending, ...]:
+    if not touch.is_async:
+        return (Pending(touch),)
+    return (Pending(touch, in_flight=0),)
+
+
+def _closed(pending: Pending) -> Pending:
+    count = pending.in_flight
+    if count is None:
+        return pending
+    return replace(pending, in_flight=min(count + 1, MOST_COMMITS))
+
+
+def _waited(pending: Pending, still_open: int) -> tuple[Pending, ...]:
+    """Return the access after waiting until `still_open` groups are left."""
+    count = pending.in_flight
+    if count is None or count <= still_open:
+        return (pending,)
+    return (replace(pending, in_flight=None),)
+
+
+# The program with its barriers -----------------------------------------------------------------
+
+
+def _rebuilt(stmt: Stmt, path: Path, decided: set[Path]) -> Stmt:
+    if not any(where[: len(path)] == path for where in decided):
+        return stmt
+    inner = _rebuilt_inside(stmt, path, decided)
+    if path not in decided:
+        return inner
+    return Seq((Barrier(span=stmt.span), inner), span=stmt.span)
+
+
+def _rebuilt_inside(stmt: Stmt, path: Path, decided: set[Path]) -> Stmt:
+    def at(child: Stmt, k: int) -> Stmt:
+        return _rebuilt(child, (*path, k), decided)
+
+    match stmt:
+        case Seq(body=body):
+            return replace(stmt, body=tuple(_flat(at(s, k) for k, s in enumerate(body))))
+        case If(then=then, otherwise=otherwise):
+            other = None if otherwise is None else at(otherwise, 1)
+            return replace(stmt, then=at(then, 0), otherwise=other)
+        case For(body=body) | Pipelined(body=body) | While(body=body):
+            inner = at(body, 0)
+            if (*path, AT_END) in decided:
+                inner = Seq((inner, Barrier(span=stmt.span)), span=stmt.span)
+            return replace(stmt, body=inner)
+    return stmt
+
+
+def _flat(items: Iterable[Stmt]) -> Iterable[Stmt]:
+    """Put a barrier and its statement into the sequence around them."""
+    for item in items:
+        if isinstance(item, Seq) and item.body and isinstance(item.body[0], Barrier):
+            yield from item.body
+        else:
+            yield item

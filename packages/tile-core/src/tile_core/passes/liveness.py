@@ -1,0 +1,189 @@
+"""From where to where in a program the contents of a tile matter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.effects import Mode
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import (
+    Alloc,
+    Break,
+    Continue,
+    For,
+    If,
+    Pipelined,
+    Seq,
+    Stmt,
+    While,
+)
+from tile_core.passes.touches import Touch, touches
+
+
+class Meets(Enum):
+    """How a statement first meets the contents a tile had before."""
+
+    NOT = auto()  # it does not look at them, nor surely replaces them
+    READS = auto()  # it may read them
+    REPLACES = auto()  # it overwrites all of them first
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Positions of the first and of the last statement between which a tile is alive."""
+
+    first: int
+    last: int
+
+    def meets(self, other: Extent) -> bool:
+        """Whether both are alive somewhere."""
+        return self.first <= other.last and other.first <= self.last
+
+    def united(self, other: Extent) -> Extent:
+        """Return the shortest stretch that holds both."""
+        return Extent(min(self.first, other.first), max(self.last, other.last))
+
+    def holds(self, other: Extent) -> bool:
+        """Whether all of `other` lies in this stretch."""
+        return self.first <= other.first and other.last <= self.last
+
+
+@dataclass(slots=True)
+class _Walk:
+    position: int = 0
+    alive: dict[Buffer, Extent] = field(default_factory=dict)
+    flying: dict[Buffer, int] = field(default_factory=dict)
+
+
+def live_extents(body: Stmt, scopes: tuple[Scope, ...] = (Scope.SHARED,)) -> dict[Buffer, Extent]:
+    """Return for each storage in `scopes` where in `body` it is alive.
+
+    Statements without statements in them are numbered in program order. A tile is alive from
+    its first access to its last. Where a loop's round may read what an earlier round left, it
+    is alive in all of the loop; so it is to the end of the program where the last access is
+    an asynchronous copy.
+
+    Returns
+    -------
+    In the order of first accesses; what is never accessed is left out.
+    """
+    state = _Walk()
+    _visit(body, state, scopes)
+    for storage, position in state.flying.items():
+        if state.alive[storage].last == position:
+            _live(storage, Extent(position, state.position), state)
+    return state.alive
+
+
+def _visit(stmt: Stmt, state: _Walk, scopes: tuple[Scope, ...]) -> None:
+    match stmt:
+        case Seq(body=body):
+            for item in body:
+                _visit(item, state, scopes)
+        case If(then=then, otherwise=otherwise):
+            _note(touches(stmt.cond), state, scopes)
+            _visit(then, state, scopes)
+            if otherwise is not None:
+                _visit(otherwise, state, scopes)
+        case For() | Pipelined() | While():
+            _visit_loop(stmt, state, scopes)
+        case _:
+            _note(touches(stmt), state, scopes)
+
+
+def _visit_loop(stmt: For | Pipelined | While, state: _Walk, scopes: tuple[Scope, ...]) -> None:
+    bounds = (stmt.cond,) if isinstance(stmt, While) else (stmt.start, stmt.stop)
+    for bound in bounds:
+        _note(touches(bound), state, scopes)
+    before, first = state.alive, state.position
+    state.alive = {}
+    _visit(stmt.body, state, scopes)
+    whole = Extent(first - 1, state.position)
+    state.position += 1
+    inside, state.alive = state.alive, before
+    for storage, extent in inside.items():
+        carried = isinstance(stmt, While) or meets(stmt.body, storage) is Meets.READS
+        _live(storage, whole if carried else extent, state)
+
+
+def _note(found: tuple[Touch, ...], state: _Walk, scopes: tuple[Scope, ...]) -> None:
+    here = Extent(state.position, state.position)
+    state.position += 1
+    for touch in found:
+        if touch.storage.scope in scopes:
+            _live(touch.storage, here, state)
+            if touch.is_async:
+                state.flying[touch.storage] = here.last
+
+
+def _live(storage: Buffer, extent: Extent, state: _Walk) -> None:
+    known = state.alive.get(storage)
+    state.alive[storage] = extent if known is None else known.united(extent)
+
+
+def meets(stmt: Stmt, storage: Buffer) -> Meets:
+    """Return how `stmt` first meets the old contents of `storage`."""
+    match stmt:
+        case Seq(body=body):
+            for item in body:
+                how = meets(item, storage)
+                if how is not Meets.NOT:
+                    return how
+            return Meets.NOT
+        case If(cond=cond, then=then, otherwise=otherwise):
+            if _reads(touches(cond), storage):
+                return Meets.READS
+            branches = [meets(then, storage)]
+            branches.append(Meets.NOT if otherwise is None else meets(otherwise, storage))
+            if Meets.READS in branches:
+                return Meets.READS
+            return branches[0] if branches[0] is branches[1] else Meets.NOT
+        case For() | Pipelined() | While():
+            # A loop may have no round, and one that is left early replaces nothing.
+            inner = meets(stmt.body, storage)
+            bounds = (stmt.cond,) if isinstance(stmt, While) else (stmt.start, stmt.stop)
+            if inner is Meets.READS or any(_reads(touches(b), storage) for b in bounds):
+                return Meets.READS
+            return inner if _runs(stmt) else Meets.NOT
+        case Alloc(buffer=buffer) if buffer is storage:
+            return Meets.REPLACES
+    found = touches(stmt)
+    if _reads(found, storage):
+        return Meets.READS
+    return Meets.REPLACES if any(_covers(t, storage) for t in found) else Meets.NOT
+
+
+def _runs(stmt: For | Pipelined | While) -> bool:
+    """Whether the first round of a loop certainly runs to its end."""
+    if isinstance(stmt, While) or any(isinstance(n, (Break, Continue)) for n in walk(stmt.body)):
+        return False
+    start, stop = static_value(stmt.start), static_value(stmt.stop)
+    forward = isinstance(stmt, Pipelined) or (static_value(stmt.step) or 0) > 0
+    return start is not None and stop is not None and forward and start < stop
+
+
+def _reads(found: tuple[Touch, ...], storage: Buffer) -> bool:
+    return any(t.storage is storage and t.mode is not Mode.WRITE for t in found)
+
+
+def _covers(touch: Touch, storage: Buffer) -> bool:
+    """Whether a write surely replaces every element."""
+    if touch.buffer.storage is not storage or touch.mode is not Mode.WRITE:
+        return False
+    return is_surely_whole(touch)
+
+
+def is_surely_whole(touch: Touch) -> bool:
+    """Whether an operator's write replaces all elements of its buffer."""
+    from tile_core.ir.stmt import Leaf
+
+    return isinstance(touch.node, Leaf) and all(
+        side is not None and static_value(side[0]) == 0 and static_value(side[1]) == extent
+        for side, extent in zip(touch.box, _numbers(touch.buffer), strict=True)
+    )
+
+
+def _numbers(buffer: Buffer) -> tuple[int | None, ...]:
+    return tuple(static_value(e) for e in buffer.shape)

@@ -1,0 +1,112 @@
+"""Where each tile lies in the shared memory of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tile_core.errors import Note, OutOfScratch, Span
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.stmt import Launch
+from tile_core.passes.liveness import Extent, live_extents
+from tile_core.simt.machine import SimtMachine
+from tile_core.simt.places import Places
+
+ALIGNMENT = 16
+"""Of every tile: the widest access of one thread."""
+
+ALIGNMENT_OF_ATOMS = 128
+"""Of tiles that can hold a swizzle's atom: banks repeat with this distance."""
+
+ATOM = 256
+"""Bytes of the smallest atom of a swizzle."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    storage: Buffer
+    flat: Buffer
+    nbytes: int
+    alignment: int
+    alive: Extent
+
+
+def plan_shared(
+    launch: Launch,
+    places: Places,
+    machine: SimtMachine,
+    *,
+    reuse: bool = True,
+    alignment: int = ALIGNMENT,
+) -> tuple[dict[Buffer, int], int]:
+    """Return the byte offset of each shared tile, by flat buffer, and the bytes needed.
+
+    Before   alloc A_s; …; copy A, A_s; gemm A_s, …;  alloc C_s; copy C_l, C_s; copy C_s, C
+    After    A_s: 0, C_s: 0  (never alive together)
+
+    Tiles that are never alive at the same time may share bytes; a barrier must then separate
+    the last use of one from the first use of the other (`insert_barriers` sees it in the
+    offsets). Large tiles are placed first, each at the lowest place that is free.
+
+    Parameters
+    ----------
+    reuse
+        Whether tiles may share bytes at all.
+    alignment
+        Bytes that every tile's offset is a multiple of, such as 1024 for bulk copies.
+
+    Raises
+    ------
+    OutOfScratch
+        If a block of `machine` has less shared memory than that.
+    """
+    tiles = list(_tiles(launch, places, alignment))
+    offsets: dict[Buffer, int] = {}
+    placed: list[tuple[_Tile, int]] = []
+    for tile in sorted(tiles, key=lambda t: -t.nbytes):
+        rivals = [(o, o + t.nbytes) for t, o in placed if not reuse or t.alive.meets(tile.alive)]
+        offset = _lowest(tile, rivals)
+        placed.append((tile, offset))
+        offsets[tile.flat] = offset
+    total = max((o + t.nbytes for t, o in placed), default=0)
+    if total > machine.shared_bytes:
+        raise _too_much(tiles, total, machine, launch.span)
+    return {tile.flat: offsets[tile.flat] for tile in tiles}, total
+
+
+def _tiles(launch: Launch, places: Places, alignment: int) -> Iterable[_Tile]:
+    everywhere = Extent(-1, 1 << 62)
+    for storage, alive in live_extents(launch.body, (Scope.SHARED, Scope.BARRIER)).items():
+        flat = places.flat(storage)
+        nbytes = flat.nbytes or 0
+        needed = max(alignment, ALIGNMENT_OF_ATOMS if nbytes >= ATOM else ALIGNMENT)
+        keeps = storage.scope is Scope.BARRIER
+        yield _Tile(storage, flat, nbytes, needed, everywhere if keeps else alive)
+
+
+def _lowest(tile: _Tile, taken: list[tuple[int, int]]) -> int:
+    """Return the lowest aligned offset where the tile meets none of the ranges `taken`."""
+    offset = 0
+    for start, stop in sorted(taken):
+        if offset + tile.nbytes <= start:
+            break
+        offset = max(offset, -(-stop // tile.alignment) * tile.alignment)
+    return offset
+
+
+def _too_much(
+    tiles: Iterable[_Tile], total: int, machine: SimtMachine, span: Span | None
+) -> OutOfScratch:
+    largest = sorted(tiles, key=lambda t: -t.nbytes)
+    return OutOfScratch(
+        f"a block needs {total} bytes of shared memory, and {machine.name} gives it "
+        f"{machine.shared_bytes}",
+        span=span,
+        notes=tuple(Note(_described(tile), tile.storage.span) for tile in largest),
+        hint="use fewer stages (num_stages=), smaller tiles, or a narrower element type",
+    )
+
+
+def _described(tile: _Tile) -> str:
+    shape = ", ".join(map(str, tile.storage.shape))
+    return f"{tile.storage.name}[{shape}] of {tile.storage.dtype} takes {tile.nbytes} bytes"
