@@ -383,7 +383,7 @@ class DeviceAssertError(TileError, RuntimeError):
     code = "TL6009"
 
 
-# TL65xx: what the reference interpreter finds ----------------------------------------------
+# TL65xx: what the reference interpreter and the emulator find ------------------------------
 
 
 class OutOfBounds(TileError, IndexError):
@@ -414,6 +414,18 @@ class UndefinedOperation(TileError, ArithmeticError):
     """An operation without a defined result ran: a division by zero, an overlong shift."""
 
     code = "TL6505"
+
+
+class MissingWait(TileError):
+    """A kernel touched data whose asynchronous copy was not waited for."""
+
+    code = "TL6506"
+
+
+class MisalignedAccess(TileError, ValueError):
+    """A vector was accessed at an address that is no multiple of its size."""
+
+    code = "TL6507"
 
 
 # TL7xxx: the installation ------------------------------------------------------------------

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-import tile_core.codegen
+from tile_core.codegen.source import INCLUDE_DIRECTORY
 from tile_sim.cache import cached, digest_of
 from tile_sim.toolchain import Compiler, dialect, find_compiler, run_compiler
 
@@ -22,8 +22,7 @@ _KERNEL_FLAGS = ("-DTILE_SIM", "-O1", "-g1", "-fno-exceptions", "-fno-rtti")
 
 def header_folders() -> tuple[Path, ...]:
     """Return where a printed kernel finds ``tile.h`` and the headers that it includes."""
-    dispatch = Path(tile_core.codegen.__file__).parent / "include"
-    return (dispatch, HEADERS, RUNTIME)
+    return (INCLUDE_DIRECTORY, HEADERS, RUNTIME)
 
 
 def runtime_library() -> Path:
@@ -71,7 +70,7 @@ def kernel_library(text: str, name: str, flags: Sequence[str] = ()) -> Path:
 
 def _texts(folders: Sequence[Path]) -> list[bytes]:
     """Return name and contents of each C++ file in `folders`."""
-    files = [f for folder in folders for f in sorted(folder.glob("*")) if f.suffix in _CXX]
+    files = [f for folder in folders for f in sorted(folder.rglob("*")) if f.suffix in _CXX]
     return [part for f in files for part in (f.name.encode(), f.read_bytes())]
 
 

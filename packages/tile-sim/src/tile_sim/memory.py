@@ -83,14 +83,13 @@ class DeviceMemory:
         for low, high, members in _shared_spans(present):
             block = self._allocate(high - low, tuple(p.name for p, _ in members))
             for param, array in members:
-                first, last = _span(array)
                 offset = _address(array) - low
                 copy: Array = np.ndarray(
                     array.shape, array.dtype, block.raw, block.start + offset, array.strides
                 )
                 copy[...] = array
                 self._copies.append((param.name, array, copy))
-                size = last - _address(array) if array.size else 0
+                size = _span(array)[1] - _address(array)
                 self.places[param] = Place(block.address + offset, size)
 
     def add_workspace(self, buffer: Buffer, size: int) -> None:

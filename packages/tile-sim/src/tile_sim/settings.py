@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tile_core.errors import FrontendValueError
 
-CORRECTNESS = ("bounds", "uninit", "race", "wait", "barrier", "align")
+CORRECTNESS = ("bounds", "uninit", "race", "wait", "barrier")
 """Checks that find mistakes; all of them are on unless a setting says otherwise."""
 
 COUNTERS = "counters"
@@ -18,6 +18,7 @@ COUNTERS = "counters"
 
 CHECKS = (*CORRECTNESS, COUNTERS)
 SCHEDULES = ("forward", "reverse", "random")
+MAX_SECONDS = 1e6
 ASYNC_MODES = ("late", "early", "random")
 
 
@@ -28,11 +29,11 @@ class SimSettings:
     Parameters
     ----------
     checks
-        Names out of `CHECKS`: ``bounds`` (accesses outside of a buffer), ``uninit`` (reads of
-        what nothing wrote), ``race`` (accesses without an order between them), ``wait`` (reads
-        of data whose asynchronous copy was not waited for), ``barrier`` (barriers that not
-        all threads reach), ``align`` (vector accesses at addresses that are no multiple of
-        their size), ``counters``.
+        Names out of `CHECKS`: ``bounds`` (accesses outside of a buffer, and vectors at
+        addresses that are no multiple of their size), ``uninit`` (reads of what nothing
+        wrote), ``race`` (accesses without an order between them), ``wait`` (reads of data
+        whose asynchronous copy was not waited for), ``barrier`` (barriers at which threads
+        meet that came by different ways), ``counters``. Deadlocks are found without a check.
     schedule
         Which thread runs next where several can: ``forward``, ``reverse``, or ``random``.
     seed
@@ -42,6 +43,8 @@ class SimSettings:
         at ``random``.
     threads
         Threads of the host over which blocks are spread; 0 means one per CPU of the process.
+    time_limit
+        Seconds after which a launch is given up; 0 means never.
     """
 
     checks: frozenset[str] = frozenset(CORRECTNESS)
@@ -49,10 +52,11 @@ class SimSettings:
     seed: int = 0
     async_mode: str = "late"
     threads: int = 0
+    time_limit: float = 0.0
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> SimSettings:
-        """Read ``TILE_CHECK``, ``TILE_SIM_SCHEDULE``, ``TILE_SIM_ASYNC``, ``TILE_SIM_THREADS``.
+        """Read ``TILE_CHECK`` and ``TILE_SIM_SCHEDULE``, ``_ASYNC``, ``_THREADS``, ``_TIME_LIMIT``.
 
         Raises
         ------
@@ -69,7 +73,9 @@ class SimSettings:
         if text := env.get("TILE_SIM_ASYNC"):
             settings = replace(settings, async_mode=_mode(text, "TILE_SIM_ASYNC"))
         if text := env.get("TILE_SIM_THREADS"):
-            settings = replace(settings, threads=_number(text, "TILE_SIM_THREADS"))
+            settings = replace(settings, threads=_threads(text, "TILE_SIM_THREADS"))
+        if text := env.get("TILE_SIM_TIME_LIMIT"):
+            settings = replace(settings, time_limit=_seconds(text, "TILE_SIM_TIME_LIMIT"))
         return settings
 
     @property
@@ -93,6 +99,7 @@ def checking(
     schedule: str | None = None,
     async_mode: str | None = None,
     threads: int | None = None,
+    time_limit: float | None = None,
 ) -> Iterator[SimSettings]:
     """Launch with other settings inside of a ``with`` block; what is not given stays.
 
@@ -107,6 +114,8 @@ def checking(
         ``"late"``, ``"early"`` or ``"random"``.
     threads
         Threads of the host; 0 means one per CPU.
+    time_limit
+        Seconds after which a launch is given up; 0 means never.
 
     Raises
     ------
@@ -128,7 +137,9 @@ def checking(
     if async_mode is not None:
         settings = replace(settings, async_mode=_mode(async_mode, "async_mode"))
     if threads is not None:
-        settings = replace(settings, threads=_number(str(threads), "threads"))
+        settings = replace(settings, threads=_threads(str(threads), "threads"))
+    if time_limit is not None:
+        settings = replace(settings, time_limit=_seconds(str(time_limit), "time_limit"))
     token = _OVERRIDE.set(settings)
     try:
         yield settings
@@ -184,9 +195,21 @@ def _mode(text: str, where: str) -> str:
     return text
 
 
-def _number(text: str, where: str) -> int:
+def _threads(text: str, where: str) -> int:
     if not text.isdecimal():
         raise FrontendValueError(
             f"{where} is {text!r}", hint="set it to a number of threads; 0 means one per CPU"
         )
     return int(text)
+
+
+def _seconds(text: str, where: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= MAX_SECONDS:
+        raise FrontendValueError(
+            f"{where} is {text!r}", hint="set it to a number of seconds; 0 means no limit"
+        )
+    return seconds

@@ -1,0 +1,126 @@
+"""What the accesses of a kernel cost, line by line of the user's program."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tile_core.errors import Span
+from tile_sim.abi import Count, Space
+from tile_sim.scene import Scene
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Accesses of one line to one memory, over all warps and blocks.
+
+    Parameters
+    ----------
+    span
+        The user's line, or None if the accesses come from nowhere in particular.
+    space, is_write
+        Which memory, and whether they write.
+    requests
+        Operations of whole warps.
+    bytes
+        That the lanes asked for.
+    turns, ideal_turns
+        Shared memory: passes through the banks, and how many addresses without conflicts take.
+    sectors, ideal_sectors
+        Global memory: 32-byte sectors touched, and how many dense, aligned addresses touch.
+    """
+
+    span: Span | None
+    space: Space
+    is_write: bool
+    requests: int
+    bytes: int
+    turns: int
+    ideal_turns: int
+    sectors: int
+    ideal_sectors: int
+
+    @property
+    def cost(self) -> int:
+        """Turns in shared memory, sectors in global memory."""
+        return self.turns if self.space is Space.SHARED else self.sectors
+
+    @property
+    def ideal(self) -> int:
+        """The least cost of as many bytes."""
+        return self.ideal_turns if self.space is Space.SHARED else self.ideal_sectors
+
+    @property
+    def ratio(self) -> float:
+        """How many times dearer the line is than it has to be; 1.0 is perfect."""
+        return self.cost / self.ideal if self.ideal else 1.0
+
+    @property
+    def place(self) -> str:
+        """The user's file and line."""
+        return "-" if self.span is None else f"{Path(self.span.file).name}:{self.span.line}"
+
+
+def rows_of(counts: Iterable[Count], scene: Scene) -> tuple[Row, ...]:
+    """Sum counts over the lines of emitted source that come from one line of the user."""
+    rows: dict[tuple[object, ...], Row] = {}
+    for count in counts:
+        span = scene.span(count.line)
+        where = None if span is None else (span.file, span.line)
+        row = Row(
+            span, count.space, count.is_write, count.requests, count.bytes,
+            count.turns, count.ideal_turns, count.sectors, count.ideal_sectors,
+        )  # fmt: skip
+        key = (where, row.space, row.is_write)
+        rows[key] = _sum(rows[key], row) if key in rows else row
+    return tuple(rows.values())
+
+
+def merged(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Sum the rows of several launches, and sort them by place."""
+    found: dict[tuple[object, ...], Row] = {}
+    for row in rows:
+        where = None if row.span is None else (row.span.file, row.span.line)
+        key = (where, row.space, row.is_write)
+        found[key] = _sum(found[key], row) if key in found else row
+    return tuple(sorted(found.values(), key=_order))
+
+
+def _order(row: Row) -> tuple[str, int, int, bool]:
+    file, line = ("", 0) if row.span is None else (row.span.file, row.span.line)
+    return file, line, row.space, row.is_write
+
+
+def _sum(a: Row, b: Row) -> Row:
+    numbers = ("requests", "bytes", "turns", "ideal_turns", "sectors", "ideal_sectors")
+    return replace(a, **{name: getattr(a, name) + getattr(b, name) for name in numbers})
+
+
+_HEAD = ("line", "memory", "access", "requests", "bytes", "cost", "ideal", "ratio", "source")
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the rows as text; cost is in turns of shared memory, or sectors of global memory."""
+    cells = [_HEAD, *(_cells(row) for row in rows)]
+    widths = [max(len(line[k]) for line in cells) for k in range(len(_HEAD))]
+    left = {0, 1, 2, 8}
+    lines = [
+        "  ".join(
+            text.ljust(width) if k in left else text.rjust(width)
+            for k, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in cells
+    ]
+    return "\n".join(lines)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    unit = "turns" if row.space is Space.SHARED else "sectors"
+    source = "" if row.span is None else linecache.getline(row.span.file, row.span.line).strip()
+    return (
+        row.place, row.space.name.lower(), "write" if row.is_write else "read",
+        str(row.requests), str(row.bytes), f"{row.cost} {unit}", str(row.ideal),
+        f"{row.ratio:.2f}", source,
+    )  # fmt: skip

@@ -1,0 +1,249 @@
+"""Compiled kernels as Python functions that emulate a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tile_core.codegen import PrintedSource, print_program
+from tile_core.dtypes import DType
+from tile_core.errors import AssumptionError, EmptyGridError
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.evaluate import evaluate, free_variables, is_host_evaluable
+from tile_core.ir.expr import Extent, Var
+from tile_core.ir.names import Names
+from tile_core.ir.print_expr import print_expr
+from tile_core.ir.stmt import Check, Launch, Let
+from tile_core.plugins.arrays import as_array
+from tile_core.plugins.calling import address_of, solutions
+from tile_core.simt.program import DeviceFunction, DeviceProgram
+from tile_core.target import Target
+from tile_sim.abi import CBuffer, Geometry, KernelLibrary
+from tile_sim.build import kernel_library
+from tile_sim.counters import rows_of
+from tile_sim.memory import Array, DeviceMemory, Place
+from tile_sim.packed import Packed
+from tile_sim.report import SimReport, remember
+from tile_sim.reports import error_of
+from tile_sim.scene import Scene, Tensor, Tile
+from tile_sim.settings import SimSettings, current_settings
+
+_OUR_FLAGS = ("-D", "-U", "-I")
+"""Flags that mean the same to every C++ compiler; others are for the GPU's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A kernel as it was printed; its compiled form lies in the cache."""
+
+    program: DeviceProgram
+    printed: PrintedSource
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The user's flags that mean something to the host's compiler."""
+        return tuple(f for f in self.program.compile_flags if f.startswith(_OUR_FLAGS))
+
+    def library(self) -> KernelLibrary:
+        """Return the kernel, loaded; it is compiled if the cache has lost it.
+
+        Raises
+        ------
+        ToolchainError
+            If it has to be compiled and cannot be.
+        """
+        name = self.program.kernel.name
+        return KernelLibrary.load(kernel_library(self.printed.text, name, self.flags))
+
+
+def compile_program(program: DeviceProgram, target: Target) -> Artifact:
+    """Print `program` and compile it for the machine at hand.
+
+    Raises
+    ------
+    ToolchainError
+        If there is no C++ compiler, or it does not accept the source.
+    """
+    artifact = Artifact(program, print_program(program))
+    kernel_library(artifact.printed.text, program.kernel.name, artifact.flags)
+    return artifact
+
+
+class Executable:
+    """A kernel that runs on the emulator: ``run(*args)``, one checked argument per parameter.
+
+    Attributes
+    ----------
+    report
+        What the last call did; see `tile_sim.report.SimReport`.
+    """
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.report: SimReport | None = None
+        self._artifact = artifact
+        self._library = artifact.library()
+        self._symbols = _symbols(artifact.program)
+
+    def __call__(self, *args: Any) -> None:
+        """Emulate the kernel on NumPy arrays, torch CPU tensors, or what speaks DLPack.
+
+        Raises
+        ------
+        OutOfBounds, MisalignedAccess, UninitialisedRead, DataRace, MissingWait, Deadlock
+            What the checks found first; then the arguments stay as they were.
+        DeviceAssertError
+            If an assertion inside the kernel fails.
+        """
+        settings = current_settings()
+        call = _Call(self._artifact, self._library, settings)
+        try:
+            call.run(args, self._symbols)
+        finally:
+            self.report = call.report
+            remember(call.report)
+
+
+class _Call:
+    """One call: the memory, the values and the report that its launches share."""
+
+    def __init__(self, artifact: Artifact, library: KernelLibrary, settings: SimSettings) -> None:
+        self.program, self.printed = artifact.program, artifact.printed
+        self.library, self.settings = library, settings
+        self.memory = DeviceMemory()
+        self.arrays: dict[Buffer, Array] = {}
+        self.values: dict[Var, Any] = {}
+        self.report = SimReport(self.program.kernel.name, settings)
+
+    def run(self, args: Sequence[Any], symbols: Sequence[Var]) -> None:
+        """Copy the arguments in, do what the host does step by step, and copy results out."""
+        packed = self._bind(args, symbols)
+        names = iter(self.printed.entry_points)
+        for step in self.program.steps:
+            match step:
+                case Let(var=var, value=value):
+                    self.values[var] = evaluate(value, self.values)
+                case Check():
+                    self._check(step)
+                case DeviceFunction():
+                    self._launch(step, next(names))
+        self.memory.check_red_zones()
+        self.memory.copy_back()
+        for tensor in packed:
+            tensor.unpack()
+
+    def _bind(self, args: Sequence[Any], symbols: Sequence[Var]) -> list[Packed]:
+        params = self.program.kernel.params
+        self.values |= {p: a for p, a in zip(params, args, strict=True) if isinstance(p, Var)}
+        found = solutions(params, symbols, args)
+        self.values |= dict(zip(symbols, found, strict=True))
+        packed: list[Packed] = []
+        tensors: list[Buffer] = []
+        arrays: list[Array | None] = []
+        for param, arg in zip(params, args, strict=True):
+            if isinstance(param, Buffer):
+                array = as_array(param, arg)
+                if array is not None and Packed.needs(param, array):
+                    packed.append(Packed.of(array))
+                    array = packed[-1].bytes
+                tensors.append(param)
+                arrays.append(array)
+                if array is not None:
+                    self.arrays[param] = array
+        self.memory.add_tensors(tensors, arrays)
+        for buffer in self.program.workspaces:
+            count = math.prod(self._extent(e) for e in buffer.shape)
+            self.memory.add_workspace(buffer, -(-count * buffer.dtype.bits // 8))
+        return packed
+
+    def _check(self, check: Check) -> None:
+        """Raise if a condition on the host's values does not hold."""
+        known = is_host_evaluable(check.cond, self.values)
+        if known and not evaluate(check.cond, self.values):
+            told = check.message or print_expr(check.cond, Names())
+            raise AssumptionError(
+                f"{told} (does not hold for these arguments)",
+                span=check.span,
+                hint="pass arguments for which it holds",
+            )
+
+    def _launch(self, function: DeviceFunction, name: str) -> None:
+        """Run one grid; raise the first finding."""
+        launch, scene = function.launch, self._scene(function)
+        arguments = [self._argument(a) for a in function.arguments]
+        sizes = Geometry(
+            self._grid(launch, name),
+            launch.threads,
+            function.shared_bytes,
+            self.program.machine.warp_size,
+        )
+        outcome = self.library.launch(name, arguments, sizes, self.settings)
+        rows = rows_of(outcome.counts, scene)
+        self.report = self.report.with_launch(rows, outcome.findings, outcome.statistics)
+        if outcome.output:
+            sys.stdout.write(outcome.output)
+            sys.stdout.flush()
+        if outcome.findings:
+            raise error_of(outcome.findings, scene)
+
+    def _grid(self, launch: Launch, name: str) -> tuple[int, int, int]:
+        extents = [self._extent(e) for e in launch.grid]
+        if min(extents, default=1) < 1:
+            raise EmptyGridError(
+                f"{name}: the grid {tuple(extents)} has no blocks",
+                span=launch.span,
+                hint="do not call the kernel when there is nothing to do",
+            )
+        x, y, z = (*extents, 1, 1, 1)[:3]
+        return x, y, z
+
+    def _extent(self, extent: Extent) -> int:
+        return int(evaluate(extent, self.values))
+
+    def _argument(self, argument: Buffer | Var) -> Any:
+        if isinstance(argument, Buffer):
+            place = self.memory.places.get(argument, Place(0, 0))
+            return CBuffer(place.address or None, place.bytes, argument.name.encode(), None)
+        return scalar(self.values[argument], argument.dtype)
+
+    def _scene(self, function: DeviceFunction) -> Scene:
+        tiles = tuple(
+            Tile(b.name, start, b.nbytes or 0, b.dtype.itemsize, b.span)
+            for b, start in function.shared.items()
+        )
+        tensors = {
+            buffer.name: Tensor(
+                buffer.name,
+                array.shape,
+                tuple(s // array.itemsize for s in array.strides),
+                array.itemsize,
+                buffer.span,
+            )
+            for buffer, array in self.arrays.items()
+        }
+        return Scene(self.printed.lines, tiles, tensors, len(function.launch.grid))
+
+
+def scalar(value: Any, dtype: DType) -> Any:
+    """Return a number in the bytes of `dtype`, as a kernel takes it; a handle is an address."""
+    if dtype.is_handle:
+        return ctypes.c_uint64(address_of(value))
+    raw = np.asarray(value).astype(dtype.numpy()).tobytes()
+    return (ctypes.c_ubyte * len(raw)).from_buffer_copy(raw)
+
+
+def _symbols(program: DeviceProgram) -> tuple[Var, ...]:
+    """Return the symbols that shapes and strides of parameters determine."""
+    extents = (
+        e
+        for p in program.kernel.params
+        if isinstance(p, Buffer)
+        for e in (*p.shape, *(p.strides or ()))
+    )
+    found = dict.fromkeys(v for extent in extents for v in free_variables(extent))
+    return tuple(v for v in found if v not in program.kernel.params)

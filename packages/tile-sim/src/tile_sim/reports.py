@@ -1,0 +1,165 @@
+"""Findings of a launch as errors that speak of the user's program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tile_core.errors import (
+    DataRace,
+    Deadlock,
+    DeviceAssertError,
+    InternalError,
+    MisalignedAccess,
+    MissingWait,
+    Note,
+    OutOfBounds,
+    Span,
+    TileError,
+    UninitialisedRead,
+)
+from tile_sim.abi import Finding, ReportKind, Space
+from tile_sim.scene import Scene
+
+_CLASSES: dict[ReportKind, type[TileError]] = {
+    ReportKind.OUT_OF_BOUNDS: OutOfBounds,
+    ReportKind.MISALIGNED: MisalignedAccess,
+    ReportKind.UNINITIALISED: UninitialisedRead,
+    ReportKind.DATA_RACE: DataRace,
+    ReportKind.MISSING_WAIT: MissingWait,
+    ReportKind.BARRIER: Deadlock,
+    ReportKind.DEADLOCK: Deadlock,
+    ReportKind.DIVERGENCE: Deadlock,
+    ReportKind.ASSERTION: DeviceAssertError,
+    ReportKind.FAULT: OutOfBounds,
+    ReportKind.INVALID: InternalError,
+    ReportKind.TIME_LIMIT: Deadlock,
+}
+
+_HINTS: dict[ReportKind, str] = {
+    ReportKind.OUT_OF_BOUNDS: "guard the access, or make the buffer large enough for it",
+    ReportKind.MISALIGNED: "let vectors start at multiples of their length, or use shorter ones",
+    ReportKind.UNINITIALISED: "write the tile first: T.copy into it, T.fill, or T.clear",
+    ReportKind.DATA_RACE: "let the threads meet in between: T.sync_threads(), or use an atomic",
+    ReportKind.MISSING_WAIT: "wait for the copy first: T.ptx_wait_group(0), then T.sync_threads()",
+    ReportKind.BARRIER: "let every thread reach the same barrier: move it out of the branch",
+    ReportKind.DEADLOCK: "let every thread reach the barrier: move it out of the branch",
+    ReportKind.DIVERGENCE: "let all threads of the warp reach it: move it out of the branch",
+    ReportKind.FAULT: "turn the checks on to see the access: TILE_CHECK=all",
+    ReportKind.TIME_LIMIT: "end the loop, or give more time: TILE_SIM_TIME_LIMIT",
+}
+
+OTHERS_SHOWN = 3
+"""Findings beside the first that an error tells of, a note each."""
+
+
+def error_of(findings: Sequence[Finding], scene: Scene) -> TileError:
+    """Return the first finding as an error; the others are its notes.
+
+    The first in the order of discovery is the likeliest cause of the rest.
+    """
+    first, *others = findings
+    span = scene.span(first.line)
+    notes = [*_details(first, scene)]
+    if first.count > 1:
+        notes.append(Note(f"this happened {first.count} times"))
+    for other in others[:OTHERS_SHOWN]:
+        notes.append(Note(f"also: {sentence(other, scene)}", _unless(span, other, scene)))
+    if len(others) > OTHERS_SHOWN:
+        notes.append(Note(f"and {len(others) - OTHERS_SHOWN} more findings"))
+    return _CLASSES[first.kind](
+        sentence(first, scene), span=span, notes=tuple(notes), hint=_HINTS.get(first.kind)
+    )
+
+
+def sentence(finding: Finding, scene: Scene) -> str:
+    """Return what is wrong in one sentence: thread, block, element, and what it lacks."""
+    told = scene.in_users_lines(finding.message.partition("\n")[0])
+    who = f"thread {finding.thread} of {scene.block(finding.block)}"
+    where = place(finding, scene)
+    verb = "writes" if " writes " in f" {told} " else "reads"
+    match finding.kind:
+        case ReportKind.OUT_OF_BOUNDS:
+            return f"{who} {verb} {where}, which is outside of {extent(finding, scene)}"
+        case ReportKind.MISALIGNED:
+            return (
+                f"{who} accesses {finding.bytes} bytes at {where}, which is no multiple of "
+                "as many bytes"
+            )
+        case ReportKind.UNINITIALISED:
+            return f"{who} reads {where}, which nothing has written"
+        case ReportKind.DATA_RACE:
+            other = f"thread {finding.other_thread}"
+            if finding.other_block != finding.block:
+                other += f" of {scene.block(finding.other_block)}"
+            return f"{who} and {other} access {where} without synchronisation in between"
+        case ReportKind.MISSING_WAIT:
+            return f"{who} {verb} {where}, whose asynchronous copy was not waited for"
+        case ReportKind.ASSERTION:
+            return f"device assertion failed: {told}"
+    return told
+
+
+def place(finding: Finding, scene: Scene) -> str:
+    """Return how the user would write the first element that a finding is about."""
+    match finding.space:
+        case Space.GLOBAL:
+            tensor = scene.tensors.get(finding.buffer)
+            if tensor is not None:
+                return scene.element(tensor, finding.offset)
+            return f"byte {finding.offset} of {finding.buffer or 'a tensor'}"
+        case Space.SHARED:
+            tile = scene.tile(finding.buffer_start, finding.buffer_bytes)
+            if tile is not None:
+                return f"element {finding.offset // tile.itemsize} of {tile.name}"
+            return f"byte {finding.offset} of the shared tile at byte {finding.buffer_start}"
+        case Space.REGISTERS:
+            return f"register {finding.offset} of a tile"
+    return "memory"
+
+
+def extent(finding: Finding, scene: Scene) -> str:
+    """Return what an access should have stayed inside of."""
+    match finding.space:
+        case Space.GLOBAL if finding.buffer in scene.tensors:
+            return f"its shape {scene.tensors[finding.buffer].shape}"
+        case Space.SHARED:
+            tile = scene.tile(finding.buffer_start, finding.buffer_bytes)
+            if tile is not None:
+                return f"its {tile.bytes // tile.itemsize} elements"
+        case Space.REGISTERS:
+            return f"its {finding.buffer_bytes} registers per thread"
+    return f"its {finding.buffer_bytes} bytes"
+
+
+def _details(finding: Finding, scene: Scene) -> list[Note]:
+    """Return what else is known: the other access, the declaration, further lines."""
+    notes: list[Note] = []
+    other = scene.span(finding.other_line)
+    if other is not None:
+        what = "the copy was" if finding.kind is ReportKind.MISSING_WAIT else "the other access is"
+        notes.append(Note(f"{what} here", other))
+    declared = _declaration(finding, scene)
+    if declared is not None:
+        notes.append(declared)
+    _, _, rest = finding.message.partition("\n")
+    notes += [Note(scene.in_users_lines(line.strip())) for line in rest.splitlines() if line]
+    return notes
+
+
+def _declaration(finding: Finding, scene: Scene) -> Note | None:
+    named = (
+        scene.tensors.get(finding.buffer)
+        if finding.space is Space.GLOBAL
+        else scene.tile(finding.buffer_start, finding.buffer_bytes)
+        if finding.space is Space.SHARED
+        else None
+    )
+    if named is None or named.span is None:
+        return None
+    return Note(f"{named.name} is declared here", named.span)
+
+
+def _unless(shown: Span | None, finding: Finding, scene: Scene) -> Span | None:
+    """Return the place of a finding, unless it was shown already."""
+    span = scene.span(finding.line)
+    return None if span == shown else span

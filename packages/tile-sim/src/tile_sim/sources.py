@@ -1,0 +1,154 @@
+"""Kernels written by hand in the form of the printer, run on the emulator."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+from typing import Any
+
+import numpy as np
+
+from tile_core.dtypes import dtype_of
+from tile_core.errors import Span
+from tile_core.ir.buffer import Buffer, Scope
+from tile_sim.abi import CBuffer, Geometry, KernelLibrary
+from tile_sim.build import kernel_library
+from tile_sim.counters import rows_of
+from tile_sim.memory import DeviceMemory
+from tile_sim.report import SimReport, remember
+from tile_sim.reports import error_of
+from tile_sim.scene import Scene, Tensor, Tile
+from tile_sim.settings import current_settings
+
+_TILE = re.compile(
+    r"tile::sptr<(?P<type>[\w:]+)>\s+(?P<name>\w+)\s*=\s*tile::smem<[\w:]+>"
+    r"\((?P<start>\d+),\s*(?P<count>\d+)\)"
+)
+_WIDTHS = {
+    "bool": 1, "char": 1, "tile::i8": 1, "tile::u8": 1, "tile::e4m3": 1, "tile::e5m2": 1,
+    "half_t": 2, "bfloat16_t": 2, "tile::i16": 2, "tile::u16": 2,
+    "tile::i64": 8, "tile::u64": 8, "double": 8,
+}  # fmt: skip
+
+
+class SourceKernel:
+    """A kernel in C++, in the form that `tile_core.codegen` prints.
+
+    Reports name lines of `text` as lines of `file`, tiles of shared memory as they are declared
+    (``tile::sptr<float> s = tile::smem<float>(0, 256);``), and tensors as arguments are named.
+
+    Parameters
+    ----------
+    text
+        Includes ``tile.h`` and exports the kernel: ``TILE_EXPORT(name)``.
+    name
+        Which of its kernels to run.
+    block
+        Threads of a block: x, y, z.
+    shared_bytes
+        Shared memory of a block.
+    warp_size
+        32, or 64 as on AMD's machines.
+    file
+        What reports call the text.
+
+    Raises
+    ------
+    ToolchainError
+        If there is no C++ compiler, or it does not accept the text.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        name: str,
+        *,
+        block: tuple[int, ...] | int,
+        shared_bytes: int = 0,
+        warp_size: int = 32,
+        file: str = "kernel.cu",
+    ) -> None:
+        self.name, self.block, self.shared_bytes = name, _three(block), shared_bytes
+        self.warp_size, self.lines, self.tiles = warp_size, _lines(text, file), _tiles(text, file)
+        self._library = KernelLibrary.load(kernel_library(text, name))
+
+    def __call__(self, grid: tuple[int, ...] | int, **arguments: Any) -> SimReport:
+        """Run a grid on NumPy arrays and numbers, given by name in the order of the parameters.
+
+        Numbers need a type of NumPy's, such as ``np.int32(5)``; a Python int is an int32, a
+        float a float32.
+
+        Raises
+        ------
+        TileError
+            What the checks found first.
+        """
+        settings = current_settings()
+        report = SimReport(self.name, settings)
+        memory, arrays = DeviceMemory(), dict[Buffer, Any]()
+        for name, value in arguments.items():
+            if isinstance(value, np.ndarray) and value.ndim:
+                dtype = dtype_of(value.dtype.name)
+                arrays[Buffer(name, value.shape, dtype, Scope.GLOBAL)] = value
+        memory.add_tensors([*arrays], [*arrays.values()])
+        places = {buffer.name: memory.places[buffer] for buffer in arrays}
+        values = [
+            CBuffer(places[name].address, places[name].bytes, name.encode(), None)
+            if name in places
+            else _number(value)
+            for name, value in arguments.items()
+        ]
+        sizes = Geometry(_three(grid), self.block, self.shared_bytes, self.warp_size)
+        outcome = self._library.launch(self.name, values, sizes, settings)
+        rank = 1 if isinstance(grid, int) else len(grid)
+        scene = Scene(self.lines, self.tiles, _tensors(arrays), rank)
+        rows = rows_of(outcome.counts, scene)
+        report = report.with_launch(rows, outcome.findings, outcome.statistics)
+        remember(report)
+        sys.stdout.write(outcome.output)
+        if outcome.findings:
+            raise error_of(outcome.findings, scene)
+        memory.check_red_zones()
+        memory.copy_back()
+        return report
+
+
+def _three(extents: tuple[int, ...] | int) -> tuple[int, int, int]:
+    x, y, z = (*((extents,) if isinstance(extents, int) else extents), 1, 1)[:3]
+    return x, y, z
+
+
+def _lines(text: str, file: str) -> dict[int, Span]:
+    """Return the place of each line, without the blanks in front."""
+    return {
+        number: Span(file, number, len(line) - len(line.lstrip()), len(line.rstrip()))
+        for number, line in enumerate(text.splitlines(), 1)
+    }
+
+
+def _tiles(text: str, file: str) -> tuple[Tile, ...]:
+    """Return the buffers of shared memory that `text` declares."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        for match in _TILE.finditer(line):
+            width = _WIDTHS.get(match["type"], 4)
+            span = Span(file, number, match.start("name"), match.end("name"))
+            size = int(match["count"]) * width
+            found.append(Tile(match["name"], int(match["start"]), size, width, span))
+    return tuple(found)
+
+
+def _tensors(arrays: dict[Buffer, Any]) -> dict[str, Tensor]:
+    return {
+        b.name: Tensor(
+            b.name, a.shape, tuple(s // a.itemsize for s in a.strides), a.itemsize
+        )
+        for b, a in arrays.items()
+    }  # fmt: skip
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, np.generic):
+        value = np.float32(value) if isinstance(value, float) else np.int32(value)
+    return (ctypes.c_ubyte * value.nbytes).from_buffer_copy(value.tobytes())
