@@ -1,0 +1,91 @@
+"""The C++ text of calls: the device header's functions, mathematics, and the user's own C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tile_core.codegen.literals import string_literal
+from tile_core.codegen.operators import function_name
+from tile_core.codegen.types import cpp_type
+from tile_core.errors import InternalError
+from tile_core.ir.arith import cast
+from tile_core.ir.expr import AddressOf, Call, Const, Expr, StringConst
+from tile_core.ir.intrinsics import INTRINSICS, Effect
+from tile_core.simt.device_calls import DEVICE_CALLS, PREFIX
+
+if TYPE_CHECKING:
+    from tile_core.codegen.expressions import ExpressionPrinter
+
+EXTERN = "extern:"
+_ORDERS = {"acquire", "release", "acq_rel", "seq_cst", "consume"}
+
+
+def print_call(p: ExpressionPrinter, call: Call) -> str:
+    """Return the text of a call.
+
+    ``device:name`` is ``tile::name<templates>(…)``, ``extern:name`` is ``name(…)`` with plain
+    pointers, and intrinsics are overloads of ``tile::``.
+    """
+    name = call.function
+    if name.startswith(PREFIX):
+        return _device(p, name.removeprefix(PREFIX), call)
+    if name.startswith(EXTERN):
+        args = ", ".join(_extern_argument(p, a) for a in call.args)
+        return f"{name.removeprefix(EXTERN)}({args})"
+    row = INTRINSICS.get(name)
+    if row is None:
+        raise InternalError(f"no function {name!r} in printed C++", span=call.span)
+    if name == "printf":
+        args = ", ".join(_printed(p, a) for a in call.args)
+    elif row.effect & Effect.ATOMIC:
+        args = ", ".join(_atomic_arguments(p, call))
+    else:
+        args = ", ".join(map(p.argument, call.args))
+    return f"tile::{function_name(name)}({args})"
+
+
+def _device(p: ExpressionPrinter, name: str, call: Call) -> str:
+    row = DEVICE_CALLS.get(name)
+    if row is None:
+        raise InternalError(f"the device header has no function {name!r}", span=call.span)
+    templates = [cpp_type(call.dtype)] if row.is_typed else []
+    count = row.templates - len(templates)
+    templates += [_template(a) for a in call.args[:count]]
+    args = ", ".join(map(p.argument, call.args[count:]))
+    chosen = f"<{', '.join(templates)}>" if templates else ""
+    return f"tile::{name}{chosen}({args})"
+
+
+def _template(arg: Expr) -> str:
+    if not isinstance(arg, Const):
+        raise InternalError("a template argument is not known at compile time", span=arg.span)
+    if arg.dtype.is_bool:
+        return "true" if arg.value else "false"
+    return str(int(arg.value))
+
+
+def _extern_argument(p: ExpressionPrinter, arg: Expr) -> str:
+    """The user's functions take pointers of the language, not of the device header."""
+    text = p.argument(arg)
+    return f"tile::raw({text})" if isinstance(arg, AddressOf) else text
+
+
+def _printed(p: ExpressionPrinter, arg: Expr) -> str:
+    """What goes through ``...`` must be a number that C promotes."""
+    if isinstance(arg, StringConst):
+        return string_literal(arg.value)
+    if arg.dtype.is_float and arg.dtype.bits < 32:
+        return p.argument(cast(arg, "float32"))
+    if arg.dtype.is_bool:
+        return p.argument(cast(arg, "int32"))
+    return p.argument(arg)
+
+
+def _atomic_arguments(p: ExpressionPrinter, call: Call) -> Iterator[str]:
+    """Relaxed order, the rule, is left out."""
+    for arg in call.args:
+        if not isinstance(arg, StringConst):
+            yield p.argument(arg)
+        elif arg.value in _ORDERS:
+            yield f"tile::{arg.value}"

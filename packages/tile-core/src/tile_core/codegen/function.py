@@ -1,0 +1,97 @@
+"""One device function: signature, names of indices and tiles, body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tile_core.codegen.expressions import ExpressionPrinter
+from tile_core.codegen.names import CppNames
+from tile_core.codegen.source import Lines
+from tile_core.codegen.statements import StatementPrinter
+from tile_core.codegen.types import cpp_type
+from tile_core.codegen.usage import Usage, usage_of
+from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.expr import Var
+from tile_core.ir.stmt import Launch
+from tile_core.simt.bounds import Bounds
+from tile_core.simt.program import DeviceFunction
+
+MOST_BLOCKS = 2**31 - 1
+
+
+def print_function(
+    function: DeviceFunction, symbol: str, naturals: Iterable[Var], lines: Lines
+) -> None:
+    """Append the definition of `function`, under the name `symbol`.
+
+    Parameters
+    ----------
+    naturals
+        Scalars that are never negative: extents of tensors.
+    """
+    used = usage_of(function.launch.body)
+    names = CppNames(frozenset((symbol, *used.externs)))
+    bounds = Bounds()
+    for var in naturals:
+        bounds.bind(var, 0, MOST_BLOCKS)
+    bind_indices(function.launch, bounds)
+    constant = frozenset(
+        b for b in used.buffers if b.scope is Scope.GLOBAL and b.storage not in used.written
+    )
+    params = ", ".join(_parameter(p, names, constant) for p in function.params)
+    span = function.launch.span
+    lines.add(f"TILE_KERNEL({function.threads}, 1) void {symbol}({params}) {{", span)
+    printer = StatementPrinter(
+        ExpressionPrinter(names, bounds), lines, _views(used), constant=constant
+    )
+    _declare_indices(printer, function.launch, used)
+    for param in function.params:
+        if isinstance(param, Buffer):
+            printer.views_of(param)
+    _declare_shared(printer, function, used)
+    printer.statement(function.launch.body)
+    lines.add("}")
+    lines.add(f"TILE_EXPORT({symbol})")
+
+
+def bind_indices(launch: Launch, bounds: Bounds) -> None:
+    """State how far block and thread indices count."""
+    for var, extent in zip(launch.block_vars, launch.grid, strict=True):
+        blocks = static_value(extent)
+        bounds.bind(var, 0, (MOST_BLOCKS if blocks is None else blocks) - 1)
+    for var, threads in zip(launch.thread_vars, launch.threads, strict=True):
+        bounds.bind(var, 0, threads - 1)
+
+
+def _parameter(param: Buffer | Var, names: CppNames, constant: frozenset[Buffer]) -> str:
+    kind, name = cpp_type(param.dtype), names.of(param)
+    if isinstance(param, Var):
+        return f"{kind} {name}"
+    return f"tile::gptr<{'const ' if param in constant else ''}{kind}> {name}"
+
+
+def _views(used: Usage) -> dict[Buffer, list[Buffer]]:
+    """Return the views of each buffer."""
+    found: dict[Buffer, list[Buffer]] = {}
+    for buffer in used.buffers:
+        if isinstance(buffer.origin, Buffer):
+            found.setdefault(buffer.origin, []).append(buffer)
+    return found
+
+
+def _declare_indices(printer: StatementPrinter, launch: Launch, used: Usage) -> None:
+    names = printer.expressions.names
+    for variables, builtin in ((launch.block_vars, "blockIdx"), (launch.thread_vars, "threadIdx")):
+        for var, axis in zip(variables, "xyz", strict=False):
+            if var in used.variables:
+                kind = cpp_type(var.dtype)
+                printer.plain(f"const {kind} {names.of(var)} = {builtin}.{axis};")
+
+
+def _declare_shared(printer: StatementPrinter, function: DeviceFunction, used: Usage) -> None:
+    for buffer, offset in function.shared.items():
+        if buffer in used.buffers and not isinstance(buffer.origin, Buffer):
+            kind, name = cpp_type(buffer.dtype), printer.expressions.names.of(buffer)
+            (count,) = buffer.static_shape or (0,)
+            printer.plain(f"tile::sptr<{kind}> {name} = tile::smem<{kind}>({offset}, {count});")
+            printer.views_of(buffer)

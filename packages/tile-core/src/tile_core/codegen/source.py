@@ -1,0 +1,49 @@
+"""Printed C++ and the way back from its lines to the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tile_core.errors import Span
+
+INCLUDE_DIRECTORY = Path(__file__).parent / "include"
+"""Where ``tile.h`` lies: the header that picks the one of the toolchain."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedSource:
+    """One translation unit.
+
+    Parameters
+    ----------
+    text
+        C++17 that includes ``tile.h`` and nothing else.
+    lines
+        Where the user wrote what a line of `text` does; lines count from 1.
+    entry_points
+        The symbol of each function of the program, in its order.
+    """
+
+    text: str
+    lines: Mapping[int, Span]
+    entry_points: tuple[str, ...]
+
+    def span_at(self, line: int) -> Span | None:
+        """Return the place behind a line of `text`: that of the closest line above it."""
+        return next((self.lines[n] for n in range(line, 0, -1) if n in self.lines), None)
+
+
+@dataclass(slots=True)
+class Lines:
+    """Lines of text under way, each with its place in the user's program."""
+
+    texts: list[str] = field(default_factory=list)
+    spans: dict[int, Span] = field(default_factory=dict)
+
+    def add(self, text: str, span: Span | None = None) -> None:
+        """Append one line."""
+        self.texts.append(text)
+        if span is not None:
+            self.spans[len(self.texts)] = span

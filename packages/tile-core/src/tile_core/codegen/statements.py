@@ -1,0 +1,264 @@
+"""The C++ text of statements: one memory operation per line, with the user's line beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+from tile_core.codegen.expressions import ExpressionPrinter
+from tile_core.codegen.literals import string_literal
+from tile_core.codegen.operators import PRODUCT, RELATION, SUM
+from tile_core.codegen.source import Lines
+from tile_core.codegen.types import cpp_type
+from tile_core.codegen.usage import reads_registers_by
+from tile_core.errors import InternalError, Span
+from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.expr import Call, Const, Expr, Load
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import (
+    Alloc,
+    Break,
+    Check,
+    CheckKind,
+    Continue,
+    Evaluate,
+    For,
+    If,
+    Let,
+    LoopKind,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
+
+SHORT_LOOP = 16
+"""Loops of at most so many rounds are left to the C++ compiler's judgement."""
+
+
+@dataclass(slots=True)
+class StatementPrinter:
+    """Prints the statements of one function.
+
+    Parameters
+    ----------
+    views
+        Views to name once their storage is, by that storage.
+    constant
+        Global buffers that are only read.
+    """
+
+    expressions: ExpressionPrinter
+    lines: Lines
+    views: dict[Buffer, list[Buffer]]
+    constant: frozenset[Buffer] = frozenset()
+    depth: int = 1
+    commented: tuple[str, int] | None = None
+    declared: list[set[object]] = field(default_factory=lambda: [set()])
+
+    def line(self, text: str, span: Span | None = None) -> None:
+        """Append a line; the first of each of the user's lines says which that is."""
+        text = "  " * self.depth + text
+        if span is not None and (span.file, span.line) != self.commented:
+            self.commented = (span.file, span.line)
+            text = f"{text}  // {PurePath(span.file).name}:{span.line}"
+        self.lines.add(text, span)
+
+    def plain(self, text: str, span: Span | None = None) -> None:
+        """Append a line that needs no comment."""
+        self.lines.add("  " * self.depth + text, span)
+
+    def statement(self, stmt: Stmt) -> None:
+        """Print `stmt`."""
+        printer = _PRINTERS.get(type(stmt))
+        if printer is None:
+            raise InternalError(f"{type(stmt).__name__} is not printed as C++", span=stmt.span)
+        printer(self, stmt)
+
+    def block(self, body: Stmt) -> None:
+        """Print `body` one level deeper, in a scope of its own."""
+        self.depth += 1
+        self.declared.append(set())
+        self.statement(body)
+        self.declared.pop()
+        self.depth -= 1
+
+    def declare(self, thing: object, text: str, span: Span | None) -> None:
+        """Print a declaration."""
+        self.declared[-1].add(thing)
+        self.line(text, span)
+
+    def views_of(self, storage: Buffer) -> None:
+        """Name the views of a storage that was just declared."""
+        for view in self.views.get(storage, ()):
+            const = "const " if view in self.constant else ""
+            base = self.expressions.names.of(storage)
+            kind = f"{const}{cpp_type(view.dtype)}"
+            self.plain(f"auto {self.expressions.names.of(view)} = tile::view<{kind}>({base});")
+            self.views_of(view)
+
+
+def _seq(p: StatementPrinter, stmt: Seq) -> None:
+    """Names are unique in a function, so blocks need no braces unless they come twice."""
+    if not p.declared[-1].isdisjoint(_declares(stmt)):
+        p.plain("{")
+        p.block(stmt)
+        p.plain("}")
+        return
+    for item in stmt.body:
+        p.statement(item)
+
+
+def _declares(stmt: Seq) -> list[object]:
+    found: list[object] = []
+    for item in stmt.body:
+        match item:
+            case Let(var=var):
+                found.append(var)
+            case Alloc(buffer=buffer):
+                found.append(buffer)
+    return found
+
+
+def _let(p: StatementPrinter, stmt: Let) -> None:
+    e, var = p.expressions, stmt.var
+    text = f"const {cpp_type(var.dtype)} {e.names.of(var)} = {e.text(stmt.value)};"
+    p.declare(var, text, stmt.span)
+    if var.dtype.is_int:
+        e.bounds.bind(var, *e.bounds.of(stmt.value))
+
+
+def _alloc(p: StatementPrinter, stmt: Alloc) -> None:
+    buffer = stmt.buffer
+    name, kind = p.expressions.names.of(buffer), cpp_type(buffer.dtype)
+    if buffer.scope is Scope.VAR:
+        p.declare(buffer, f"{kind} {name};", stmt.span)
+    else:
+        p.declare(buffer, f"tile::frag<{kind}, {_count(buffer)}> {name};", stmt.span)
+    p.views_of(buffer)
+
+
+def _count(buffer: Buffer) -> int:
+    shape = buffer.static_shape
+    if shape is None or len(shape) != 1:
+        raise InternalError(f"{buffer.name!r} is no flat register array", span=buffer.span)
+    return shape[0]
+
+
+def _store(p: StatementPrinter, stmt: Store) -> None:
+    e = p.expressions
+    p.line(f"{e.element(stmt.buffer, stmt.indices)} = {e.text(stmt.value)};", stmt.span)
+
+
+def _evaluate(p: StatementPrinter, stmt: Evaluate) -> None:
+    if not isinstance(stmt.value, Const):
+        p.line(f"{p.expressions.text(stmt.value)};", stmt.span or stmt.value.span)
+
+
+def _for(p: StatementPrinter, stmt: For) -> None:
+    e, var = p.expressions, stmt.var
+    start, stop, step = e.bounds.of(stmt.start), e.bounds.of(stmt.stop), e.bounds.of(stmt.step)
+    stop_text, step_text = _once(p, stmt, "stop"), _once(p, stmt, "step")
+    if step[0] > 0:
+        e.bounds.bind(var, start[0], stop[1] - 1)
+    elif step[1] < 0:
+        e.bounds.bind(var, stop[0] + 1, start[1])
+    name = e.names.of(var)
+    if step == (1, 1):
+        advance = f"++{name}"
+    elif step[0] == step[1] and step[0] < 0:
+        advance = f"{name} -= {-step[0]}"
+    else:
+        advance = f"{name} += {step_text}"
+    if step[0] > 0:
+        goes_on = f"{name} < {stop_text}"
+    elif step[1] < 0:
+        goes_on = f"{name} > {stop_text}"
+    else:
+        goes_on = f"{step_text} > 0 ? {name} < {stop_text} : {name} > {stop_text}"
+    unroll = _unrolling(stmt, start, stop, step)
+    if unroll:
+        p.plain(unroll, stmt.span)
+    first = f"{cpp_type(var.dtype)} {name} = {e.text(stmt.start)}"
+    p.line(f"for ({first}; {goes_on}; {advance}) {{", stmt.span)
+    p.block(stmt.body)
+    p.plain("}")
+
+
+def _once(p: StatementPrinter, loop: For, part: str) -> str:
+    """Return the end or the step of a loop, named before if rounds could change it."""
+    expr: Expr = getattr(loop, part)
+    e = p.expressions
+    if not any(isinstance(node, (Load, Call)) for node in walk(expr)):
+        return e.text(expr, SUM if part == "stop" else PRODUCT)
+    name = e.names.fresh(f"{loop.var.name}_{part}")
+    p.line(f"const {cpp_type(expr.dtype)} {name} = {e.text(expr)};", loop.span)
+    return name
+
+
+def _unrolling(
+    loop: For, start: tuple[int, int], stop: tuple[int, int], step: tuple[int, int]
+) -> str:
+    """Return what is said about unrolling: run-time and long loops stay loops."""
+    if loop.kind is not LoopKind.SERIAL:
+        return "TILE_UNROLL"
+    is_static = all(static_value(x) is not None for x in (loop.start, loop.stop, loop.step))
+    if not is_static:
+        return "TILE_NO_UNROLL"
+    rounds = len(range(start[0], stop[0], step[0]))
+    if rounds <= SHORT_LOOP or reads_registers_by(loop.body, loop.var):
+        return ""
+    return "TILE_NO_UNROLL"
+
+
+def _while(p: StatementPrinter, stmt: While) -> None:
+    p.line(f"while ({p.expressions.text(stmt.cond)}) {{", stmt.span)
+    p.block(stmt.body)
+    p.plain("}")
+
+
+def _if(p: StatementPrinter, stmt: If) -> None:
+    p.line(f"if ({p.expressions.text(stmt.cond)}) {{", stmt.span)
+    p.block(stmt.then)
+    otherwise = stmt.otherwise
+    while isinstance(otherwise, If):
+        p.plain(f"}} else if ({p.expressions.text(otherwise.cond)}) {{", otherwise.span)
+        p.block(otherwise.then)
+        otherwise = otherwise.otherwise
+    if otherwise is not None and not (isinstance(otherwise, Seq) and not otherwise.body):
+        p.plain("} else {")
+        p.block(otherwise)
+    p.plain("}")
+
+
+def _break(p: StatementPrinter, stmt: Break) -> None:
+    p.line("break;", stmt.span)
+
+
+def _continue(p: StatementPrinter, stmt: Continue) -> None:
+    p.line("continue;", stmt.span)
+
+
+def _check(p: StatementPrinter, stmt: Check) -> None:
+    cond = p.expressions.text(stmt.cond)
+    if stmt.kind is CheckKind.ASSUME:
+        p.plain(f"// {cond} holds: {' '.join(stmt.message.split()) or 'assumed'}", stmt.span)
+    else:
+        p.line(f"tile::assert_that({cond}, {string_literal(stmt.message)});", stmt.span)
+
+
+_PRINTERS: dict[type, Callable[[StatementPrinter, Any], None]] = {
+    Seq: _seq,
+    Let: _let,
+    Alloc: _alloc,
+    Store: _store,
+    Evaluate: _evaluate,
+    For: _for,
+    While: _while,
+    If: _if,
+    Break: _break,
+    Continue: _continue,
+    Check: _check,
+}

@@ -1,0 +1,77 @@
+"""What a thread-level program mentions, found in one walk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.effect import Effect
+from tile_core.ir.expr import AddressOf, Call, Load, Var
+from tile_core.ir.intrinsics import INTRINSICS
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import Store
+
+
+@dataclass(slots=True)
+class Usage:
+    """Buffers, variables and functions of one body.
+
+    Parameters
+    ----------
+    buffers
+        Every buffer that is touched, in the order of appearance, and what views look at.
+    written
+        Storages that may be changed.
+    variables
+        Every scalar mentioned.
+    externs
+        The user's own C functions that are called.
+    """
+
+    buffers: dict[Buffer, None] = field(default_factory=dict)
+    written: set[Buffer] = field(default_factory=set)
+    variables: set[Var] = field(default_factory=set)
+    externs: set[str] = field(default_factory=set)
+
+    def add_buffer(self, buffer: Buffer) -> None:
+        """Take in a buffer after what it is a view of."""
+        if buffer not in self.buffers:
+            if isinstance(buffer.origin, Buffer):
+                self.add_buffer(buffer.origin)
+            self.buffers[buffer] = None
+
+
+def usage_of(root: Node) -> Usage:
+    """Return what `root` mentions."""
+    found = Usage()
+    for node in walk(root):
+        kind = type(node)
+        if kind is Var:
+            found.variables.add(node)  # type: ignore[arg-type]
+        elif kind is Buffer:
+            found.add_buffer(node)  # type: ignore[arg-type]
+        elif kind is Store:
+            found.written.add(node.buffer.storage)  # type: ignore[attr-defined]
+        elif kind is AddressOf and "w" in node.access:  # type: ignore[attr-defined]
+            found.written.add(node.buffer.storage)  # type: ignore[attr-defined]
+        elif kind is Call:
+            _add_call(found, node)  # type: ignore[arg-type]
+    return found
+
+
+def _add_call(found: Usage, call: Call) -> None:
+    prefix, _, name = call.function.rpartition(":")
+    if prefix == "extern":
+        found.externs.add(name)
+    row = INTRINSICS.get(call.function)
+    if row is not None and row.effect & Effect.ATOMIC:
+        found.written |= {a.buffer.storage for a in call.args if isinstance(a, AddressOf)}
+
+
+def reads_registers_by(root: Node, var: Var) -> bool:
+    """Whether an element of a register array is picked by a value that depends on `var`."""
+    for node in walk(root):
+        if isinstance(node, (Load, Store, AddressOf)) and node.buffer.scope.is_thread_private:
+            if any(part is var for index in node.indices for part in walk(index)):
+                return True
+    return False

@@ -1,0 +1,195 @@
+"""Finite bounds of integer expressions in a thread-level program, one step per node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeAlias
+
+from tile_core.dtypes import DType, dtype_of
+from tile_core.ir.arith import integer_bounds
+from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Select, Unary, UnaryOp, Var
+
+Range: TypeAlias = "tuple[int, int]"
+"""The smallest and the largest value, both included."""
+
+_TRUTH: Range = (0, 1)
+
+
+@cache
+def limits(dtype: DType) -> Range:
+    """Return the smallest and largest value of an integer type, truth value or address."""
+    if dtype.is_bool:
+        return _TRUTH
+    return integer_bounds(dtype if dtype.is_int else dtype_of("uint64"))
+
+
+def fitted(low: int, high: int, dtype: DType) -> Range:
+    """Return what is left of bounds of exact arithmetic once the result is of type `dtype`.
+
+    Arithmetic of 32 bits and more with sign does not overflow; all other wraps.
+    """
+    least, most = limits(dtype)
+    if least <= low and high <= most:
+        return low, high
+    wraps = dtype.bits < 32 or dtype.kind.value != "int"
+    if wraps or low > most or high < least:
+        return least, most
+    return max(low, least), min(high, most)
+
+
+@dataclass(slots=True)
+class Bounds:
+    """What values integer expressions can have, given those of their variables.
+
+    Variables that were never bound have any value of their type.
+    """
+
+    ranges: dict[Var, Range] = field(default_factory=dict)
+    known: dict[Expr, Range] = field(default_factory=dict)
+
+    def bind(self, var: Var, low: int, high: int) -> None:
+        """State ``low <= var <= high`` from here on."""
+        found = (low, high) if low <= high else (low, low)
+        if self.ranges.get(var) == found:
+            return
+        if var in self.ranges or var in self.known:
+            self.known.clear()
+        self.ranges[var] = found
+
+    def of(self, expr: Expr) -> Range:
+        """Return bounds of `expr`, an integer, truth value or address."""
+        found = self.known.get(expr)
+        if found is None:
+            found = self.known[expr] = self._of(expr)
+        return found
+
+    def is_natural(self, expr: Expr) -> bool:
+        """Whether `expr` is never negative."""
+        return self.of(expr)[0] >= 0
+
+    def _of(self, expr: Expr) -> Range:
+        kind = type(expr)
+        if kind is Const:
+            value = int(expr.value)  # type: ignore[attr-defined]
+            return value, value
+        if kind is Var:
+            return self.ranges.get(expr) or limits(expr.dtype)  # type: ignore[call-overload,no-any-return]
+        rule = _RULES.get(kind)
+        return limits(expr.dtype) if rule is None else rule(self, expr)
+
+
+def _binary(bounds: Bounds, expr: Binary) -> Range:
+    if not (expr.a.dtype.is_int or expr.a.dtype.is_bool):
+        return limits(expr.dtype)
+    a, b = bounds.of(expr.a), bounds.of(expr.b)
+    rule = _OPERATIONS.get(expr.op)
+    found = None if rule is None else rule(a, b)
+    return limits(expr.dtype) if found is None else fitted(*found, expr.dtype)
+
+
+def _unary(bounds: Bounds, expr: Unary) -> Range:
+    low, high = bounds.of(expr.a)
+    match expr.op:
+        case UnaryOp.NEG:
+            return fitted(-high, -low, expr.dtype)
+        case UnaryOp.BITNOT:
+            return fitted(~high, ~low, expr.dtype)
+    return 1 - high, 1 - low
+
+
+def _select(bounds: Bounds, expr: Select) -> Range:
+    a, b = bounds.of(expr.then), bounds.of(expr.otherwise)
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def _cast(bounds: Bounds, expr: Cast) -> Range:
+    if expr.value.dtype.is_float:
+        return limits(expr.dtype)
+    low, high = bounds.of(expr.value)
+    least, most = limits(expr.dtype)
+    return (low, high) if least <= low and high <= most else (least, most)
+
+
+_RULES: dict[type, Callable[[Bounds, Any], Range]] = {
+    Binary: _binary,
+    Unary: _unary,
+    Select: _select,
+    Cast: _cast,
+}
+
+
+def _product(a: Range, b: Range) -> Range:
+    ends = (a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1])
+    return min(ends), max(ends)
+
+
+def _quotient(a: Range, b: Range) -> Range | None:
+    if b[0] <= 0:
+        return None
+    ends = (a[0] // b[0], a[0] // b[1], a[1] // b[0], a[1] // b[1])
+    return min(ends), max(ends)
+
+
+def _remainder(a: Range, b: Range) -> Range | None:
+    if b[0] <= 0:
+        return None
+    if b[0] == b[1] and a[0] // b[0] == a[1] // b[0]:
+        return a[0] % b[0], a[1] % b[0]
+    return 0, min(a[1], b[1] - 1) if a[0] >= 0 else b[1] - 1
+
+
+def _natural_only(rule: Callable[[Range, Range], Range | None]) -> Any:
+    return lambda a, b: rule(a, b) if a[0] >= 0 and b[0] >= 0 else None
+
+
+def _bit_and(a: Range, b: Range) -> Range | None:
+    highs = [x[1] for x in (a, b) if x[0] >= 0]
+    return (0, min(highs)) if highs else None
+
+
+def _bit_or(a: Range, b: Range) -> Range:
+    return max(a[0], b[0]), (1 << max(a[1], b[1]).bit_length()) - 1
+
+
+def _bit_xor(a: Range, b: Range) -> Range:
+    return 0, (1 << max(a[1], b[1]).bit_length()) - 1
+
+
+def _shift_left(a: Range, b: Range) -> Range | None:
+    return _product(a, (1 << b[0], 1 << b[1])) if 0 <= b[0] and b[1] < 64 else None
+
+
+def _shift_right(a: Range, b: Range) -> Range | None:
+    return _quotient(a, (1 << b[0], 1 << b[1])) if 0 <= b[0] and b[1] < 64 else None
+
+
+def _decided(yes: bool, no: bool) -> Range:
+    return (1, 1) if yes else (0, 0) if no else _TRUTH
+
+
+_OPERATIONS: dict[BinaryOp, Callable[[Range, Range], Range | None]] = {
+    BinaryOp.ADD: lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    BinaryOp.SUB: lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    BinaryOp.MUL: _product,
+    BinaryOp.FLOORDIV: _quotient,
+    BinaryOp.FLOORMOD: _remainder,
+    BinaryOp.TRUNCDIV: _natural_only(_quotient),
+    BinaryOp.TRUNCMOD: _natural_only(_remainder),
+    BinaryOp.MIN: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    BinaryOp.MAX: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    BinaryOp.BITAND: _bit_and,
+    BinaryOp.BITOR: _natural_only(_bit_or),
+    BinaryOp.BITXOR: _natural_only(_bit_xor),
+    BinaryOp.SHL: _shift_left,
+    BinaryOp.SHR: _shift_right,
+    BinaryOp.LT: lambda a, b: _decided(a[1] < b[0], a[0] >= b[1]),
+    BinaryOp.LE: lambda a, b: _decided(a[1] <= b[0], a[0] > b[1]),
+    BinaryOp.GT: lambda a, b: _decided(a[0] > b[1], a[1] <= b[0]),
+    BinaryOp.GE: lambda a, b: _decided(a[0] >= b[1], a[1] < b[0]),
+    BinaryOp.EQ: lambda a, b: _decided(a[0] == a[1] == b[0] == b[1], a[1] < b[0] or b[1] < a[0]),
+    BinaryOp.NE: lambda a, b: _decided(a[1] < b[0] or b[1] < a[0], a[0] == a[1] == b[0] == b[1]),
+    BinaryOp.AND: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    BinaryOp.OR: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+}
