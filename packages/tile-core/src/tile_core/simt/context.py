@@ -11,6 +11,7 @@ from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import AddressOf, Expr, Extent, Load, Var
 from tile_core.ir.stmt import Launch, Stmt
+from tile_core.layout import row_major
 from tile_core.ops.operator import TileOperator
 from tile_core.passes.ranges import Env
 from tile_core.simt.machine import SimtMachine
@@ -126,6 +127,16 @@ class SimtContext:
         """
         made = Buffer(self.names.fresh(wish), (count,), dtype_of(dtype), Scope.SHARED)
         self.workspaces.append(made)
+        return made
+
+    def scratch_tile(self, wish: str, shape: tuple[int, ...], dtype: str) -> Buffer:
+        """Return a new shared tile, stored by rows, for the use of one operator.
+
+        As `workspace`, but addressed by coordinates like the tiles of the kernel.
+        """
+        made = Buffer(self.names.fresh(wish), shape, dtype_of(dtype), Scope.SHARED)
+        self.places.layouts.known[made] = row_major(shape)
+        self.workspaces.append(self.places.flat(made))
         return made
 
     def load(self, buffer: Buffer, *indices: Extent) -> Load:

@@ -40,31 +40,36 @@ def combine(kind: ReduceKind, a: Expr, b: Expr, *, nan_propagate: bool = False) 
 
 def expand_reduce(op: Reduce) -> Stmt:
     """Return loops over the kept dimensions with one accumulator each."""
+    kept = [n for axis, n in enumerate(op.src.extents) if axis != op.dim]
+    return nest(kept, lambda at: expand_reduce_at(op, at))
+
+
+def expand_reduce_at(op: Reduce, at: tuple[Var, ...]) -> Stmt:
+    """Return the reduction of the one row at `at`, with an accumulator of its own.
+
+    `at` has one index per kept dimension; a reduction to a single element ignores it.
+    """
     rank = len(op.src.extents)
     kept = [k for k in range(rank) if k != op.dim]
     dst_axes = tuple(None if d is None else kept.index(d) for d in op.dst_axes)
-
-    def body(at: tuple[Var, ...]) -> Stmt:
-        r = Var("r", at[0].dtype if at else const(0).dtype)
-        src_axes = tuple(len(kept) if d == op.dim else kept.index(d) for d in range(rank))
-        total = accumulator("total", op.dst.buffer.dtype)
-        value = cast(load(op.src, src_axes, (*at, r)), op.dst.buffer.dtype)
-        value = cast(value, total.dtype)
-        if op.kind.takes_magnitudes:
-            value = call("abs", value)
-        result: Expr = read(total)
-        if not op.clear:
-            old = cast(load(op.dst, dst_axes, at), total.dtype)
-            result = combine(op.kind, result, old, nan_propagate=op.nan_propagate)
-        step = combine(op.kind, read(total), value, nan_propagate=op.nan_propagate)
-        return seq(
-            Alloc(total),
-            write(total, const(op.kind.identity(op.dst.buffer.dtype), total.dtype)),
-            count(r, op.src.extents[op.dim], write(total, step)),
-            store(op.dst, dst_axes, at, result),
-        )
-
-    return nest([op.src.extents[k] for k in kept], body)
+    r = Var("r", at[0].dtype if at else const(0).dtype)
+    src_axes = tuple(len(kept) if d == op.dim else kept.index(d) for d in range(rank))
+    total = accumulator("total", op.dst.buffer.dtype)
+    value = cast(load(op.src, src_axes, (*at[: len(kept)], r)), op.dst.buffer.dtype)
+    value = cast(value, total.dtype)
+    if op.kind.takes_magnitudes:
+        value = call("abs", value)
+    result: Expr = read(total)
+    if not op.clear:
+        old = cast(load(op.dst, dst_axes, at), total.dtype)
+        result = combine(op.kind, result, old, nan_propagate=op.nan_propagate)
+    step = combine(op.kind, read(total), value, nan_propagate=op.nan_propagate)
+    return seq(
+        Alloc(total),
+        write(total, const(op.kind.identity(op.dst.buffer.dtype), total.dtype)),
+        count(r, op.src.extents[op.dim], write(total, step)),
+        store(op.dst, dst_axes, at, result),
+    )
 
 
 def expand_scan(op: Scan) -> Stmt:

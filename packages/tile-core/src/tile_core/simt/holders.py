@@ -1,0 +1,74 @@
+"""Which element of a tile a register of a thread holds: fragments read backwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tile_core.ir.arith import as_expr
+from tile_core.ir.expr import Expr
+from tile_core.layout import Fragment
+from tile_core.layout.loop_inverse import loop_over
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The element in one register slot of one thread.
+
+    Parameters
+    ----------
+    coords
+        Its coordinates in the tile.
+    replica
+        Which of the copies of the element this is, from 0.
+    """
+
+    coords: tuple[Expr, ...]
+    replica: Expr
+
+
+def held(fragment: Fragment, thread: Expr, slot: Expr) -> Held:
+    """Return the element that register `slot` of `thread` holds.
+
+    Parameters
+    ----------
+    fragment
+        One that `is_dense`.
+    """
+    loop = loop_over(fragment)
+    coords = loop.coords_at(thread, slot, as_expr(0))
+    replica = loop.replica_at(thread, slot, as_expr(0))
+    return Held(tuple(as_expr(x) for x in coords), as_expr(replica))
+
+
+def slot_map(source: Fragment, target: Fragment, dim: int) -> tuple[int, ...] | None:
+    """Return, for each slot of `source`, the slot of its row in `target`.
+
+    Parameters
+    ----------
+    source
+        A tile.
+    target
+        The tile without dimension `dim`, in which each thread that holds an element of a row
+        holds that row.
+    dim
+        The dimension that `target` lacks.
+
+    Returns
+    -------
+    tuple of int, or None if the slot depends on the thread.
+    """
+    slots = source.slot_table()
+    rows = np.broadcast_to(np.expand_dims(target.slot_table(), dim), slots.shape)
+    found = np.full(source.slots, -1, dtype=np.int64)
+    found[slots.reshape(-1)] = rows.reshape(-1)
+    if (found < 0).any() or not np.array_equal(found[slots], rows):
+        return None
+    return tuple(int(x) for x in found)
+
+
+def is_dense(fragment: Fragment) -> bool:
+    """Whether every register slot of every thread holds an element that a formula finds."""
+    loop = loop_over(fragment)
+    return not (loop.ragged or loop.searched)

@@ -1,0 +1,136 @@
+"""Running totals along one dimension of a tile."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tile_core.errors import ShapeMismatch
+from tile_core.ir.arith import as_expr, binary, call, const, select
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import BinaryOp, Expr, Load, Var
+from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
+from tile_core.ops.reduce import Scan
+from tile_core.ops.rule import Rule
+from tile_core.ops.serial.loops import accumulator
+from tile_core.ops.serial.reduce import combine
+from tile_core.simt.context import SimtContext
+from tile_core.simt.device_calls import device
+from tile_core.simt.staging import copied_in, copied_out
+
+
+def lower_scan(op: Scan, ctx: SimtContext) -> Stmt:
+    """Return the scan as each thread runs it.
+
+    Before   scan sum x, dim=1 -> y
+    After    x to shared memory, barrier;  for each row of this warp, 32 elements at a time:
+             five steps of shuffles, the total so far added;  barrier;  y from shared memory
+
+    Each warp takes whole rows; a row's running total goes from one group of lanes to the next.
+
+    Raises
+    ------
+    ShapeMismatch
+        If the extents are not known at compile time.
+    """
+    shape = op.src.static_extents
+    if shape is None:
+        raise ShapeMismatch(
+            "a scan needs extents known at compile time",
+            span=op.span,
+            hint="scan a tile of fixed extents, and carry the last element over",
+        )
+    wide = accumulator("total", op.dst.buffer.dtype).dtype
+    tile = ctx.scratch_tile("scanned", shape, str(wide))
+    barrier = Evaluate(device("sync"))
+    return Seq(
+        (
+            copied_in(op.src, tile, op.dst.buffer.dtype, ctx),
+            barrier,
+            _rows(op, tile, shape, ctx),
+            barrier,
+            copied_out(tile, op.dst, ctx),
+            barrier,
+        )
+    )
+
+
+def _rows(op: Scan, tile: Buffer, shape: tuple[int, ...], ctx: SimtContext) -> Stmt:
+    """Let each warp scan the rows whose number is its own, modulo the number of warps."""
+    width = ctx.machine.warp_size
+    warps = max(1, ctx.threads // width)
+    others = [n for axis, n in enumerate(shape) if axis != op.dim]
+    rows, length = math.prod(others), shape[op.dim]
+    row, base = ctx.fresh_var("row"), ctx.fresh_var("base")
+    carried = ctx.registers("carried", 1, str(tile.dtype))
+    identity = const(op.kind.identity(op.dst.buffer.dtype), tile.dtype)
+    first = as_expr(0)
+    body = Seq(
+        (
+            Store(carried, (first,), identity),
+            _for(base, as_expr(0), length, width,
+                 _group(op, tile, others, row, base, length, carried, ctx)),
+        )
+    )  # fmt: skip
+    loop = _for(row, ctx.warp, rows, warps, body)
+    if ctx.threads % width:  # lanes of the last warp that are no threads take no part
+        loop = If(binary(BinaryOp.LT, ctx.warp, warps), loop)
+    return Seq((Alloc(carried), loop))
+
+
+def _group(
+    op: Scan, tile: Buffer, others: list[int], row: Var, base: Var, length: int,
+    carried: Buffer, ctx: SimtContext,
+) -> Stmt:  # fmt: skip
+    """Scan the next elements of one row, one per lane."""
+    width = ctx.machine.warp_size
+    along = binary(BinaryOp.ADD, base, ctx.lane)
+    inside = binary(BinaryOp.LT, along, length)
+    place = _place(op, others, row, length - 1 - along if op.reverse else along)
+    value = ctx.registers("value", 1, str(tile.dtype))
+    zero = as_expr(0)
+    identity = const(op.kind.identity(op.dst.buffer.dtype), tile.dtype)
+    mine = Load(value, (zero,))
+    steps: list[Stmt] = [
+        Alloc(value),
+        Store(value, (zero,), select(inside, ctx.load(tile, *place), identity)),
+    ]
+    distance = 1
+    while distance < width:
+        before = call("shfl_up", mine, as_expr(distance), as_expr(width))
+        got = Var(ctx.names.fresh("before"), tile.dtype)
+        steps += [
+            Let(got, before),
+            If(
+                binary(BinaryOp.GE, ctx.lane, distance),
+                Store(value, (zero,), combine(op.kind, mine, got)),
+            ),
+        ]
+        distance *= 2
+    last = call("shfl_sync", mine, as_expr(width - 1), as_expr(width))
+    steps += [
+        Store(value, (zero,), combine(op.kind, Load(carried, (zero,)), mine)),
+        If(inside, Store(ctx.places.flat(tile), (ctx.places.offset(tile, place),), mine)),
+        Store(carried, (zero,), last),
+    ]
+    return Seq(tuple(steps))
+
+
+def _place(op: Scan, others: list[int], row: Var, along: Expr) -> tuple[Expr, ...]:
+    """Return the coordinates of an element, given the number of its row."""
+    coords: list[Expr] = []
+    rest: Expr = row
+    for extent in reversed(others):
+        coords.insert(0, rest % extent)
+        rest = rest // extent
+    coords.insert(op.dim, along)
+    return tuple(coords)
+
+
+def _for(var: Var, start: Expr, stop: int, step: int, body: Stmt) -> Stmt:
+    return For(var, start, as_expr(stop), as_expr(step), body, LoopKind.SERIAL)
+
+
+def scan_rules() -> tuple[Rule[Any], ...]:
+    """Return the rule of scans."""
+    return (Rule(name="simt.scan", op=Scan, lower=lower_scan),)
