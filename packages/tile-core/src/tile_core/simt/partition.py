@@ -173,6 +173,7 @@ def _memory(body: Stmt) -> dict[Buffer, None]:
 
 
 _OUTSIDE = (Scope.SHARED, Scope.GLOBAL)
+_REGISTERS = (Scope.LOCAL, Scope.REDUCER)
 
 
 def _once(stmt: Stmt, speaks: Expr | None) -> Stmt:
@@ -192,8 +193,9 @@ def _once(stmt: Stmt, speaks: Expr | None) -> Stmt:
 
 
 def _is_outside(stmt: Store | Evaluate) -> bool:
+    """Whether doing it twice is too much: memory, and totals that all threads add up."""
     if isinstance(stmt, Store):
-        return stmt.buffer.scope in _OUTSIDE
+        return stmt.buffer.scope in (*_OUTSIDE, Scope.REDUCER)
     return bool(effects_of(stmt) & _ACTS)
 
 
@@ -227,7 +229,7 @@ def _picks(body: Stmt, var: Var) -> bool:
     return any(
         var in free_variables(index)
         for node in walk(body)
-        if isinstance(node, (Load, Store, AddressOf)) and node.buffer.scope is Scope.LOCAL
+        if isinstance(node, (Load, Store, AddressOf)) and node.buffer.scope in _REGISTERS
         for index in node.indices
     )
 

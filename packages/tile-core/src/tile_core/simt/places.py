@@ -104,7 +104,7 @@ class Places:
 
 
 def _physical(scope: Scope) -> Scope:
-    return Scope.LOCAL if scope in (Scope.FRAGMENT, Scope.REDUCER) else scope
+    return Scope.LOCAL if scope is Scope.FRAGMENT else scope
 
 
 def _row_major(coords: Sequence[Any], shape: Sequence[Extent]) -> Any:

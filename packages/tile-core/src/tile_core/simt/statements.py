@@ -34,6 +34,8 @@ from tile_core.ir.stmt import (
     While,
 )
 from tile_core.ops.operator import TileOperator
+from tile_core.ops.reduce import ReducerUpdate
+from tile_core.ops.serial.reduce import expand_reducer_update
 from tile_core.passes.ranges import Env
 from tile_core.simt.accesses import lower_expr, lower_store
 from tile_core.simt.context import SimtContext
@@ -100,6 +102,10 @@ def _store(stmt: Store, ctx: SimtContext) -> Stmt:
     return lowered if _is_private(stmt.buffer) else by_one_thread(lowered, ctx)
 
 
+def _update(stmt: ReducerUpdate, ctx: SimtContext) -> Stmt:
+    return _store(cast("Store", expand_reducer_update(stmt)), ctx)
+
+
 def _evaluate(stmt: Evaluate, ctx: SimtContext) -> Stmt:
     lowered = replace(stmt, value=lower_expr(stmt.value, ctx))
     return by_one_thread(lowered, ctx) if _acts(stmt.value) else lowered
@@ -111,7 +117,7 @@ def _acts(value: Expr) -> bool:
 
 
 def _is_private(buffer: Buffer) -> bool:
-    return buffer.scope.is_thread_private or buffer.scope in (Scope.FRAGMENT, Scope.REDUCER)
+    return buffer.scope.is_thread_private or buffer.scope is Scope.FRAGMENT
 
 
 def by_one_thread(stmt: Stmt, ctx: SimtContext) -> Stmt:
@@ -193,4 +199,5 @@ _LOWERINGS: dict[type, Callable[[Any, SimtContext], Stmt]] = {
     Hint: _nothing,
     AnnotateLayout: _nothing,
     AnnotateSafeValue: _nothing,
+    ReducerUpdate: _update,
 }

@@ -7,6 +7,9 @@ from typing import Any
 from tile_core.ops.rule import Rule
 from tile_core.simt.rules import element_rules
 from tile_core.simt.rules.control import control_rules
+from tile_core.simt.rules.reduce import reduce_rules
+from tile_core.simt.rules.reducer import reducer_rules
+from tile_core.simt.rules.scan import scan_rules
 from tile_core.target import Target
 from tile_cuda.machine import machine
 from tile_cuda.rules.gemm import gemm_rules
@@ -18,5 +21,8 @@ def all_rules(target: Target) -> tuple[Rule[Any], ...]:
     return (
         *element_rules(),
         *control_rules(),
+        *reduce_rules(),
+        *reducer_rules(),
+        *scan_rules(),
         *gemm_rules(machine(exact(target).arch)),
     )
