@@ -1,0 +1,66 @@
+// A CUDA driver that remembers what it was asked to launch: for tests of the host side.
+#include <stdint.h>
+#include <string.h>
+
+typedef struct {
+  unsigned grid[3], block[3], shared_bytes;
+  void *stream, *attributes;
+  unsigned attribute_count;
+} Config;
+
+static int devices = 2, refuse = 0;
+static uint64_t launches, last_function, last_grid[3], last_block[3], last_shared, last_stream;
+static uint64_t last_values[16], module_count, dynamic_shared, current_device;
+
+void stub_set(int count, int error) { devices = count; refuse = error; }
+uint64_t stub_launches(void) { return launches; }
+uint64_t stub_modules(void) { return module_count; }
+uint64_t stub_dynamic_shared(void) { return dynamic_shared; }
+void stub_last(uint64_t *out) {
+  out[0] = last_function;
+  for (int k = 0; k < 3; ++k) out[1 + k] = last_grid[k], out[4 + k] = last_block[k];
+  out[7] = last_shared, out[8] = last_stream, out[9] = current_device;
+}
+uint64_t stub_value(int k) { return last_values[k]; }
+
+int cuInit(unsigned flags) { return 0; }
+int cuDeviceGetCount(int *count) { *count = devices; return 0; }
+int cuDeviceGet(int *device, int number) { *device = number; return 0; }
+int cuDeviceGetAttribute(int *value, int which, int device) {
+  *value = which == 75 ? 8 : which == 76 ? 6 : 0;
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+  *context = (void *)(uintptr_t)(0x100 + device);
+  return 0;
+}
+int cuCtxSetCurrent(void *context) { current_device = (uintptr_t)context - 0x100; return 0; }
+int cuModuleLoadData(void **module, const void *image) {
+  *module = (void *)(uintptr_t)(0x1000 + module_count++);
+  return 0;
+}
+int cuModuleGetFunction(void **function, void *module, const char *name) {
+  *function = (void *)((uintptr_t)module * 0x100 + strlen(name));
+  return 0;
+}
+int cuFuncSetAttribute(void *function, int which, int value) { dynamic_shared = value; return 0; }
+int cuGetErrorString(int code, const char **text) { *text = "the stub was told to refuse"; return 0; }
+
+// Parameters are 4 or 8 bytes wide; the test says which with stub_widths.
+static int widths[16] = {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}, parameters;
+void stub_widths(const int *bytes, int count) {
+  parameters = count;
+  for (int k = 0; k < count; ++k) widths[k] = bytes[k];
+}
+int cuLaunchKernelEx(const Config *config, void *function, void **values, void **extra) {
+  if (refuse) return refuse;
+  ++launches;
+  last_function = (uintptr_t)function;
+  for (int k = 0; k < 3; ++k) last_grid[k] = config->grid[k], last_block[k] = config->block[k];
+  last_shared = config->shared_bytes, last_stream = (uintptr_t)config->stream;
+  for (int k = 0; k < parameters; ++k) {
+    last_values[k] = 0;
+    memcpy(&last_values[k], values[k], widths[k]);
+  }
+  return 0;
+}

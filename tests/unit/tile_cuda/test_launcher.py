@@ -1,0 +1,147 @@
+"""The generated launcher, against a driver that remembers what it was asked."""
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tile_core.dtypes import dtype_of
+from tile_core.errors import EmptyGridError, LaunchError, MissingFeature
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import Const, Var
+from tile_core.ir.stmt import Kernel, Launch, Let, Seq
+from tile_core.simt.program import DeviceFunction, DeviceProgram
+from tile_cuda.driver import Driver, arch_of, open_driver
+from tile_cuda.launcher import callable_of
+from tile_cuda.machine import machine
+
+INT, FLOAT = dtype_of("int32"), dtype_of("float32")
+
+
+@pytest.fixture(scope="module")
+def stub_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    built = tmp_path_factory.mktemp("driver") / "libcuda_stub.so"
+    source = Path(__file__).parent / "stub_driver.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-w", "-o", built, source], check=True)
+    return built
+
+
+@pytest.fixture
+def driver(stub_path: Path) -> Driver:
+    opened = open_driver(str(stub_path))
+    opened.library.stub_set(2, 0)
+    for name in ("stub_launches", "stub_modules", "stub_dynamic_shared", "stub_value"):
+        getattr(opened.library, name).restype = ctypes.c_uint64
+    return opened
+
+
+def program(shared_bytes: int = 0) -> tuple[DeviceProgram, Var]:
+    """``A: (m, 8), scale`` on ``(m + 3) // 4`` blocks; the host names twice the rows."""
+    m, scale, twice = Var("m", INT), Var("scale", FLOAT), Var("twice", INT)
+    tensor = Buffer("A", (m, 8), FLOAT, Scope.GLOBAL)
+    flat = Buffer("A", (0,), FLOAT, Scope.GLOBAL)
+    block, threads = Var("bx", INT), tuple(Var(name, INT) for name in ("tx", "ty", "tz"))
+    launch = Launch(
+        (block,), ((m + 3) // 4,), (threads[0], threads[1], threads[2]), (64, 2, 1), Seq(())
+    )
+    function = DeviceFunction(
+        "kernel", (flat, scale, m, twice), (tensor, scale, m, twice), launch, {}, shared_bytes
+    )
+    kernel = Kernel("kernel", (tensor, scale), Seq(()))
+    steps = (Let(twice, m * Const(2, INT)), function)
+    layouts: Any = None
+    return DeviceProgram(kernel, machine("sm_80"), steps, layouts), m
+
+
+def launcher(driver: Driver, device: int = 0, shared_bytes: int = 0) -> Callable[..., None]:
+    driver.library.stub_widths((ctypes.c_int * 4)(8, 4, 4, 4), 4)
+    made, _ = program(shared_bytes)
+    return callable_of(
+        made, b"cubin", driver, lambda d: 0x500 + d, lambda *args: device, lambda *args: None
+    )
+
+
+def last(driver: Driver) -> list[int]:
+    found = (ctypes.c_uint64 * 10)()
+    driver.library.stub_last(found)
+    return list(found)
+
+
+def test_extents_parameters_and_stream_reach_the_driver(driver: Driver) -> None:
+    tensor = np.zeros((9, 8), np.float32)
+    launcher(driver)(tensor, 0.5)
+    found = last(driver)
+    assert found[1:7] == [3, 1, 1, 64, 2, 1]
+    assert found[8] == 0x500
+    assert driver.library.stub_value(0) == tensor.__array_interface__["data"][0]
+    assert driver.library.stub_value(1) == 0x3F000000  # 0.5f
+    assert (driver.library.stub_value(2), driver.library.stub_value(3)) == (9, 18)
+
+
+def test_each_device_loads_the_code_once(driver: Driver) -> None:
+    run = launcher(driver, device=1)
+    before = driver.library.stub_modules()
+    for _ in range(3):
+        run(np.zeros((4, 8), np.float32), 1.0)
+    assert driver.library.stub_modules() == before + 1
+    assert last(driver)[8:] == [0x501, 1]
+
+
+@pytest.mark.parametrize(("wanted", "asked"), [(48 * 1024, False), (48 * 1024 + 16, True)])
+def test_large_shared_memory_is_asked_for(driver: Driver, wanted: int, asked: bool) -> None:
+    before = driver.library.stub_dynamic_shared()
+    launcher(driver, shared_bytes=wanted)(np.zeros((4, 8), np.float32), 1.0)
+    assert last(driver)[7] == wanted
+    assert driver.library.stub_dynamic_shared() == (wanted if asked else before)
+
+
+def test_a_grid_without_blocks_is_an_error(driver: Driver) -> None:
+    with pytest.raises(EmptyGridError, match="0 x 1 x 1 blocks"):
+        launcher(driver)(np.zeros((0, 8), np.float32), 1.0)
+
+
+def test_what_the_driver_refuses_is_said_in_its_words(driver: Driver) -> None:
+    run = launcher(driver)
+    run(np.zeros((4, 8), np.float32), 1.0)
+    driver.library.stub_set(2, 700)
+    with pytest.raises(LaunchError, match=r"to launch kernel: the stub was told to refuse"):
+        run(np.zeros((4, 8), np.float32), 1.0)
+
+
+def test_a_machine_without_driver_names_the_emulator() -> None:
+    with pytest.raises(MissingFeature) as caught:
+        open_driver("libnothing_of_this_name.so")
+    assert caught.value.hint == "run the kernel in the emulator: target='cuda:sm_80@sim'"
+
+
+def test_a_driver_without_devices_is_no_gpu(stub_path: Path, driver: Driver) -> None:
+    driver.library.stub_set(0, 0)
+    with pytest.raises(MissingFeature, match="finds no GPU"):
+        open_driver(str(stub_path))
+
+
+@pytest.mark.parametrize(
+    ("capability", "arch"),
+    [
+        ((7, 0), "sm_70"),
+        ((7, 2), "sm_70"),
+        ((8, 6), "sm_86"),
+        ((8, 8), "sm_87"),
+        ((9, 0), "sm_90a"),
+    ],
+)
+def test_architecture_of_a_device(capability: tuple[int, int], arch: str) -> None:
+    assert arch_of(*capability) == arch
+
+
+def test_a_device_of_no_known_generation() -> None:
+    with pytest.raises(MissingFeature, match=r"compute capability 6\.1"):
+        arch_of(6, 1)
