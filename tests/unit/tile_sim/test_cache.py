@@ -1,0 +1,82 @@
+"""Compiled files on disk: complete or absent, made once, named by their contents."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tile_core.errors import ToolchainError
+from tile_sim.cache import cache_folder, cached, digest_of
+
+
+def test_where_it_is():
+    assert cache_folder({"TILE_CACHE_DIR": "/x", "XDG_CACHE_HOME": "/y"}) == Path("/x/sim")
+    assert cache_folder({"XDG_CACHE_HOME": "/y"}) == Path("/y/tile/sim")
+    assert cache_folder({"XDG_CACHE_HOME": "y"}) == Path.home() / ".cache/tile/sim"
+    assert cache_folder({}) == Path.home() / ".cache/tile/sim"
+
+
+def test_digests_tell_sequences_apart():
+    assert digest_of(["ab", "c"]) == digest_of([b"ab", b"c"])
+    assert digest_of(["ab", "c"]) != digest_of(["a", "bc"])
+    assert digest_of(["ab"]) != digest_of(["ab", ""])
+
+
+def test_a_file_is_made_once(tmp_path):
+    calls = []
+
+    def make(path):
+        calls.append(path)
+        path.write_text("made")
+
+    for _ in range(2):
+        assert cached("x.so", make, tmp_path / "deep" / "folder").read_text() == "made"
+    assert len(calls) == 1
+    assert os.listdir(tmp_path / "deep" / "folder") == ["x.so"]
+
+
+def test_what_fails_leaves_nothing(tmp_path):
+    def fail(path):
+        path.write_text("half")
+        raise ToolchainError("no")
+
+    with pytest.raises(ToolchainError):
+        cached("x.so", fail, tmp_path)
+    assert os.listdir(tmp_path) == []
+    assert cached("x.so", lambda path: path.write_text("whole"), tmp_path).read_text() == "whole"
+
+
+def make_slowly(folder: str) -> None:
+    def make(path: Path) -> None:
+        Path(folder, f"made-by-{os.getpid()}").touch()
+        path.write_text("ab")
+        time.sleep(0.05)
+        path.write_text("abcd")
+
+    assert cached("x.so", make, Path(folder, "cache")).read_text() == "abcd"
+
+
+def test_processes_wait_for_each_other(tmp_path):
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=make_slowly, args=(str(tmp_path),)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 4
+    assert len(list(tmp_path.glob("made-by-*"))) == 1
+    assert os.listdir(tmp_path / "cache") == ["x.so"]
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ToolchainError) as caught:
+        cached("x.so", lambda path: None, tmp_path / "file")
+    assert str(caught.value) == (
+        f"[TL5001] compiled kernels cannot be stored in {tmp_path}/file: File exists\n"
+        "hint: point TILE_CACHE_DIR at a folder that you may write"
+    )
