@@ -58,7 +58,7 @@ class CKernel(ctypes.Structure):
     _fields_: ClassVar = [
         ("run", _POINTER),
         ("parameter_count", _U32),
-        ("threads", _U32),
+        ("reserved", _U32),
         ("parameters", ctypes.POINTER(CParameter)),
         ("name", _TEXT),
     ]
