@@ -37,9 +37,10 @@ from tile_core.ops.operator import TileOperator
 from tile_core.ops.reduce import ReducerUpdate
 from tile_core.ops.serial.reduce import expand_reducer_update
 from tile_core.passes.ranges import Env
-from tile_core.simt.accesses import lower_expr, lower_store
+from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_parallel
+from tile_core.simt.gpu_calls import lower_gpu_call, names_instruction
 from tile_core.simt.vectorise import vectorise
 
 NOTHING = Seq(())
@@ -107,7 +108,9 @@ def _update(stmt: ReducerUpdate, ctx: SimtContext) -> Stmt:
 
 
 def _evaluate(stmt: Evaluate, ctx: SimtContext) -> Stmt:
-    lowered = replace(stmt, value=lower_expr(stmt.value, ctx))
+    if isinstance(stmt.value, Call) and names_instruction(stmt.value):
+        return replace(stmt, value=lower_gpu_call(stmt.value, ctx))
+    lowered = lower_evaluate(stmt, ctx)
     return by_one_thread(lowered, ctx) if _acts(stmt.value) else lowered
 
 

@@ -1,0 +1,137 @@
+"""Instructions that a kernel names itself, as calls of the device header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tile_core.errors import FrontendValueError, UnsupportedOnTarget
+from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.buffer import static_value
+from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
+from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
+from tile_core.simt.accesses import lower_expr
+from tile_core.simt.context import SimtContext
+from tile_core.simt.device_calls import DEVICE_CALLS, device
+
+_SHAPE = re.compile(r"m\d+n\d+k\d+")
+
+
+def names_instruction(expr: Expr) -> bool:
+    """Whether `expr` is a call of an instruction of GPUs by its name."""
+    return isinstance(expr, Call) and expr.function in GPU_INTRINSICS
+
+
+def lower_gpu_call(expr: Call, ctx: SimtContext) -> Expr:
+    """Return the call of the device header that an instruction named in a kernel is.
+
+    Before   ptx_mma("m16n8k16", "row", "col", …, A_local, 0, B_local, 0, C_local, 4, False)
+    After    device:mma_m16n8k16(C_local + 4, A_local + 0, B_local + 0)
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If the machine has no such instruction, or this form of it is not offered.
+    """
+    lowering = _LOWERINGS.get(expr.function)
+    if lowering is None:
+        raise UnsupportedOnTarget(
+            f"T.{expr.function} is not an instruction of {ctx.machine.name}",
+            span=expr.span,
+            hint="use T.copy and T.gemm, which choose the instructions of each machine",
+        )
+    return lowering(expr, ctx)
+
+
+def _mma(expr: Call, ctx: SimtContext) -> Expr:
+    """Lower T.ptx_mma(shape, layouts, dtypes, a, offset, b, offset, c, offset, saturate)."""
+    words = [a.value for a in expr.args if isinstance(a, StringConst)]
+    shape = next((w for w in words if _SHAPE.fullmatch(w)), None)
+    name = f"mma_{shape}"
+    if shape is None or name not in DEVICE_CALLS:
+        raise UnsupportedOnTarget(
+            f"T.ptx_mma does not know the shape {shape or words!r}",
+            span=expr.span,
+            hint="use one of " + ", ".join(n[4:] for n in DEVICE_CALLS if n.startswith("mma_")),
+        )
+    layouts = [w for w in words if w in ("row", "col")]
+    if layouts not in ([], ["row", "col"]):
+        raise UnsupportedOnTarget(
+            f"T.ptx_mma multiplies a row-major A by a column-major B, not {layouts}",
+            span=expr.span,
+            hint='pass "row", "col", and load B transposed',
+        )
+    a, b, c = _registers(expr, 3, ctx)
+    return device(name, c, a, b)
+
+
+def _ldmatrix(expr: Call, ctx: SimtContext) -> Expr:
+    """Lower T.ptx_ldmatrix(transposed, count, type, registers, offset, row, offset)."""
+    numbers = [static_value(a) for a in expr.args if not isinstance(a, (AddressOf, StringConst))]
+    if len(numbers) < 2 or numbers[1] not in (1, 2, 4):
+        raise FrontendValueError(
+            "T.ptx_ldmatrix loads 1, 2 or 4 matrices",
+            span=expr.span,
+            hint='write T.ptx_ldmatrix(False, 4, ".b16", regs.data, 0, tile.data, offset)',
+        )
+    target, source = _registers(expr, 2, ctx)
+    return device(f"ldmatrix_x{numbers[1]}{'_trans' if numbers[0] else ''}", target, source)
+
+
+def _cp_async(expr: Call, ctx: SimtContext) -> Expr:
+    """Lower T.ptx_cp_async(shared, [offset,] global, [offset,] bytes[, predicate])."""
+    target, source = _registers(expr, 2, ctx)
+    last = max(k for k, a in enumerate(expr.args) if isinstance(a, AddressOf))
+    rest = list(expr.args[last + 1 :])
+    if len(rest) >= 2 and len([a for a in expr.args if not isinstance(a, StringConst)]) > 4:
+        rest = rest[1:]  # the offset that follows the second address
+    size = static_value(rest[0]) if rest else None
+    if size not in (4, 8, 16):
+        raise FrontendValueError(
+            "T.ptx_cp_async copies 4, 8 or 16 bytes",
+            span=expr.span,
+            hint="write T.ptx_cp_async(T.access_ptr(S[i], 'w'), T.access_ptr(A[j], 'r'), 16)",
+        )
+    predicate = lower_expr(rest[1], ctx) if len(rest) > 1 else as_expr(True)
+    return device("cp_async", size, target, source, predicate)
+
+
+def _registers(expr: Call, count: int, ctx: SimtContext) -> tuple[Expr, ...]:
+    """Return the addresses among the arguments, each moved by the offset that follows it."""
+    found: list[Expr] = []
+    for position, argument in enumerate(expr.args):
+        if isinstance(argument, AddressOf):
+            moved = _moved(argument, _offset(expr.args, position, count), ctx)
+            found.append(moved)
+    if len(found) < count:
+        raise FrontendValueError(
+            f"T.{expr.function} needs {count} addresses, got {len(found)}",
+            span=expr.span,
+            hint="pass buffers, or T.access_ptr of an element",
+        )
+    return tuple(found[:count])
+
+
+def _offset(args: Sequence[Expr], position: int, count: int) -> Expr | None:
+    """Return the offset behind an address: given for all addresses or for none."""
+    places = [k for k, a in enumerate(args) if isinstance(a, AddressOf)][:count]
+    if any(b - a != 2 for a, b in zip(places, places[1:], strict=False)):
+        return None
+    return args[position + 1] if position + 1 < len(args) else None
+
+
+def _moved(address: AddressOf, offset: Expr | None, ctx: SimtContext) -> AddressOf:
+    lowered = lower_expr(address, ctx)
+    assert isinstance(lowered, AddressOf)
+    if offset is None:
+        return lowered
+    at = binary(BinaryOp.ADD, lowered.indices[0], lower_expr(offset, ctx))
+    return AddressOf(lowered.buffer, (at,), address.access, span=address.span)
+
+
+_LOWERINGS: dict[str, Callable[[Call, SimtContext], Any]] = {
+    "ptx_mma": _mma,
+    "ptx_ldmatrix": _ldmatrix,
+    "ptx_cp_async": _cp_async,
+}
