@@ -1,0 +1,147 @@
+// Element types, pointers, registers and what decorates kernels.
+#pragma once
+
+#ifdef __CUDACC_RTC__
+// NVRTC has no <stdint.h>; texts that users add to a kernel expect its names.
+using int8_t = signed char;
+using uint8_t = unsigned char;
+using int16_t = short;
+using uint16_t = unsigned short;
+using int32_t = int;
+using uint32_t = unsigned int;
+using int64_t = long long;
+using uint64_t = unsigned long long;
+#else
+#include <stdint.h>
+#endif
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#define TILE_DEVICE __device__ __forceinline__
+// A kernel whose blocks have `threads` threads, `blocks` of which shall fit one multiprocessor.
+#define TILE_KERNEL(threads, blocks) extern "C" __global__ __launch_bounds__(threads, blocks)
+#define TILE_UNROLL _Pragma("unroll")
+#define TILE_NO_UNROLL _Pragma("unroll 1")
+// On the host this lists a kernel for the launcher; the driver finds kernels by name.
+#define TILE_EXPORT(kernel)
+
+using half_t = __half;
+using bfloat16_t = __nv_bfloat16;
+
+namespace tile {
+
+using i8 = signed char;
+using u8 = unsigned char;
+using i16 = short;
+using u16 = unsigned short;
+using i32 = int;
+using u32 = unsigned int;
+using i64 = long long;
+using u64 = unsigned long long;
+
+// What the remaining codes of a narrow float mean, beside finite numbers.
+enum class codes {
+  ieee,    // infinities and NaNs, as in the wide formats
+  fn,      // all ones is NaN, no infinity
+  fnuz,    // the code of minus zero is NaN, no infinity
+  finite,  // numbers only
+};
+
+// A float of 8 bits or fewer in a byte of its own: sign, EXPONENT bits, MANTISSA bits.
+template <int EXPONENT, int MANTISSA, int BIAS, codes CODES>
+struct narrow_float {
+  u8 bits;
+};
+
+using e5m2 = narrow_float<5, 2, 15, codes::ieee>;
+using e5m2_fnuz = narrow_float<5, 2, 16, codes::fnuz>;
+using e4m3 = narrow_float<4, 3, 7, codes::fn>;  // float8_e4m3fn, NVIDIA's e4m3
+using e4m3_ieee = narrow_float<4, 3, 7, codes::ieee>;
+using e4m3_fnuz = narrow_float<4, 3, 8, codes::fnuz>;
+using e4m3_b11_fnuz = narrow_float<4, 3, 11, codes::fnuz>;
+using e3m4 = narrow_float<3, 4, 3, codes::ieee>;
+using e3m2 = narrow_float<3, 2, 3, codes::finite>;
+using e2m3 = narrow_float<2, 3, 1, codes::finite>;
+using e2m1 = narrow_float<2, 1, 1, codes::finite>;
+
+// An integer of 4 bits in a byte of its own, whose upper half counts for nothing.
+struct i4 {
+  u8 bits;
+  i4() = default;
+  TILE_DEVICE explicit i4(int x) : bits(static_cast<u8>(x & 15)) {}
+  TILE_DEVICE operator int() const { return static_cast<int>(static_cast<u32>(bits) << 28) >> 28; }
+};
+struct u4 {
+  u8 bits;
+  u4() = default;
+  TILE_DEVICE explicit u4(int x) : bits(static_cast<u8>(x & 15)) {}
+  TILE_DEVICE operator int() const { return bits & 15; }
+};
+
+// float8_e8m0fnu: a power of two, 0xff is NaN.
+struct e8m0 {
+  u8 bits;
+};
+
+// Kernel parameters: memory that no other parameter of the kernel overlaps.
+template <class T>
+using gptr = T* __restrict__;
+
+// The block's shared memory.
+template <class T>
+using sptr = T*;
+
+// `N` values in the registers of one thread; constant indices only, once loops are unrolled.
+template <class T, int N>
+using frag __attribute__((aligned(16))) = T[N];
+
+// The block's arena: sized by the launch, aligned for every kind of access.
+extern __shared__ __align__(1024) unsigned char arena[];
+
+// `count` elements of the arena from `offset` bytes on.
+template <class T>
+TILE_DEVICE sptr<T> smem(u32 offset, u32 count) {
+  return reinterpret_cast<T*>(arena + offset);
+}
+
+// The same memory or registers in another element type.
+template <class T, class U>
+TILE_DEVICE T* view(U* p) {
+  return reinterpret_cast<T*>(p);
+}
+template <class T, class U>
+TILE_DEVICE const T* view(const U* p) {
+  return reinterpret_cast<const T*>(p);
+}
+// The pointer as the language has it, for functions of the user.
+template <class T>
+TILE_DEVICE T* raw(T* p) {
+  return p;
+}
+
+// Memory at an address given as a number.
+template <class T>
+TILE_DEVICE T* at(u64 address) {
+  return reinterpret_cast<T*>(address);
+}
+template <class T>
+TILE_DEVICE T* at(void* address) {
+  return static_cast<T*>(address);
+}
+
+template <class A, class B>
+constexpr bool same = false;
+template <class A>
+constexpr bool same<A, A> = true;
+
+// False, but only known once a template is used: makes a static_assert wait for a user.
+template <class... T>
+constexpr bool never = false;
+
+#ifdef __CUDA_ARCH__
+constexpr int arch = __CUDA_ARCH__;  // 800 for sm_80
+#else
+constexpr int arch = 9999;  // the host half of nvcc: parsed, never run
+#endif
+
+}  // namespace tile

@@ -1,0 +1,105 @@
+// Exchange between the 32 threads of a warp; all of them take part.
+#pragma once
+#include "tile_cuda/arithmetic.h"
+
+namespace tile {
+
+constexpr u32 all_lanes = 0xffffffffu;
+
+// Values travel as 32-bit or 64-bit words.
+#define TILE_SHUFFLE(NAME, INTRINSIC)                                                        \
+  template <class T>                                                                         \
+  TILE_DEVICE T NAME(T value, int by, int width = 32) {                                      \
+    using U = bits_of<T>;                                                                    \
+    if constexpr (sizeof(T) == 8) {                                                          \
+      return bitcast<T>(INTRINSIC(all_lanes, bitcast<u64>(value), by, width));               \
+    } else {                                                                                 \
+      const u32 word = bitcast<U>(value);                                                    \
+      return bitcast<T>(static_cast<U>(INTRINSIC(all_lanes, word, by, width)));              \
+    }                                                                                        \
+  }
+TILE_SHUFFLE(shfl_xor, __shfl_xor_sync)
+TILE_SHUFFLE(shfl_down, __shfl_down_sync)
+TILE_SHUFFLE(shfl_up, __shfl_up_sync)
+TILE_SHUFFLE(shfl_idx, __shfl_sync)
+#undef TILE_SHUFFLE
+
+template <class T>
+TILE_DEVICE int any(T condition) { return __any_sync(all_lanes, cast<bool>(condition)); }
+template <class T>
+TILE_DEVICE int all(T condition) { return __all_sync(all_lanes, cast<bool>(condition)); }
+template <class T>
+TILE_DEVICE u32 ballot(T condition) { return __ballot_sync(all_lanes, cast<bool>(condition)); }
+TILE_DEVICE u32 activemask() { return __activemask(); }
+
+// The lanes that hold the same value as this one, or all lanes if all do and else none. Floats
+// compare as numbers: a zero has one sign; NaN equals nothing.
+template <class T>
+TILE_DEVICE auto matchable(T value) {
+  if constexpr (is_float<T>) {
+    if constexpr (sizeof(T) == 8) return bitcast<u64>(value + T(0));
+    else return bitcast<u32>(to_float(value) + 0.0f);
+  } else if constexpr (sizeof(T) == 8) {
+    return static_cast<u64>(value);
+  } else {
+    return static_cast<u32>(value);
+  }
+}
+template <class T>
+TILE_DEVICE u32 match_any(T value) {
+  const u32 lanes = __match_any_sync(all_lanes, matchable(value));
+  return value != value ? 0u : lanes;
+}
+template <class T>
+TILE_DEVICE u32 match_all(T value) {
+  int same_everywhere;
+  const u32 lanes = __match_all_sync(all_lanes, matchable(value), &same_everywhere);
+  return value != value ? 0u : lanes;
+}
+
+enum class reduction { sum, max, min, bitand_, bitor_ };
+
+template <reduction KIND, class T>
+TILE_DEVICE T combine(T a, T b) {
+  if constexpr (KIND == reduction::sum) return static_cast<T>(a + b);
+  else if constexpr (KIND == reduction::max) return max(a, b);
+  else if constexpr (KIND == reduction::min) return min(a, b);
+  else if constexpr (KIND == reduction::bitand_) return static_cast<T>(a & b);
+  else return static_cast<T>(a | b);
+}
+
+// Sums of floats of 16 bits and fewer are kept in float32.
+template <reduction KIND, class T>
+TILE_DEVICE T warp_reduce(T value) {
+  if constexpr (is_half<T> || is_narrow<T>) {
+    return cast<T>(warp_reduce<KIND>(to_float(value)));
+  } else {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if constexpr (!is_float<T> && sizeof(T) <= 4) {
+      using W = typename when_else<is_signed<T>, int, u32>::type;
+      const W word = value;
+      if constexpr (KIND == reduction::sum) return static_cast<T>(__reduce_add_sync(all_lanes, word));
+      else if constexpr (KIND == reduction::max) return static_cast<T>(__reduce_max_sync(all_lanes, word));
+      else if constexpr (KIND == reduction::min) return static_cast<T>(__reduce_min_sync(all_lanes, word));
+      else if constexpr (KIND == reduction::bitand_) return static_cast<T>(__reduce_and_sync(all_lanes, static_cast<u32>(word)));
+      else return static_cast<T>(__reduce_or_sync(all_lanes, static_cast<u32>(word)));
+    }
+#endif
+    TILE_UNROLL
+    for (int by = 16; by > 0; by /= 2) value = combine<KIND>(value, shfl_xor(value, by));
+    return value;
+  }
+}
+
+template <class T>
+TILE_DEVICE T warp_reduce_sum(T x) { return warp_reduce<reduction::sum>(x); }
+template <class T>
+TILE_DEVICE T warp_reduce_max(T x) { return warp_reduce<reduction::max>(x); }
+template <class T>
+TILE_DEVICE T warp_reduce_min(T x) { return warp_reduce<reduction::min>(x); }
+template <class T>
+TILE_DEVICE T warp_reduce_bitand(T x) { return warp_reduce<reduction::bitand_>(x); }
+template <class T>
+TILE_DEVICE T warp_reduce_bitor(T x) { return warp_reduce<reduction::bitor_>(x); }
+
+}  // namespace tile
