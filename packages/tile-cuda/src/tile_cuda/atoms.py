@@ -52,20 +52,24 @@ def _rows() -> Iterator[tuple[str, str, tuple[int, int, int], tuple[str, str, st
 def _volta_atom(c_dtype: str) -> MatrixAtom:
     """Return ``m8n8k4``: each of four groups of threads multiplies 8x4 by 4x8.
 
-    The groups form a square of 16x16: group `g` has rows from ``8 * (g % 2)`` and columns from
-    ``8 * (g // 2)``, so each element of a factor is held by two groups.
+    The groups form a square: an element of a factor is held by two of them. Which row of the
+    16 a group calls its row `r` is ours to say: ``r % 4 + 8 * (r // 4)``, and 4 more for the
+    second group, so that neighbouring threads read neighbouring rows and no banks collide.
     """
     half = dtype_of("float16")
 
-    def place(x: Any) -> Any:  # of row or column x within 8
-        return x % 4 + x // 4 % 2 * 16
-
     def sums(i: Any, j: Any) -> tuple[Any, Any]:
-        quad = i // 8 + j // 8 * 2
+        quad = i // 4 % 2 + j // 4 % 2 * 2
         if c_dtype == "float16":
-            return place(i) + quad * 4, j % 8
-        thread = i % 2 + j // 2 % 2 * 2 + i // 4 % 2 * 16 + quad * 4
-        return thread, j % 2 + i // 2 % 2 * 2 + j // 4 % 2 * 4
+            return i % 4 + quad * 4 + i // 8 * 16, j % 4 + j // 8 * 4
+        thread = i % 2 + j // 2 % 2 * 2 + quad * 4 + i // 8 * 16
+        return thread, j % 2 + i // 2 % 2 * 2 + j // 8 * 4
+
+    def rows(i: Any, k: Any, r: Any) -> tuple[Any, Any]:
+        return i % 4 + (i // 4 % 2 + r * 2) * 4 + i // 8 * 16, k
+
+    def columns(k: Any, j: Any, r: Any) -> tuple[Any, Any]:
+        return j % 4 + (r + j // 4 % 2 * 2) * 4 + j // 8 * 16, k
 
     return MatrixAtom(
         function="mma_m8n8k4",
@@ -73,8 +77,8 @@ def _volta_atom(c_dtype: str) -> MatrixAtom:
         a_dtype=half,
         b_dtype=half,
         c_dtype=dtype_of(c_dtype),
-        a=Fragment((16, 4), lambda i, k, r: (place(i) + (i // 8 + r * 2) * 4, k), replicate=2),
-        b=Fragment((4, 16), lambda k, j, r: (place(j) + (r + j // 8 * 2) * 4, k), replicate=2),
+        a=Fragment((16, 4), rows, replicate=2),
+        b=Fragment((4, 16), columns, replicate=2),
         c=Fragment((16, 16), sums),
         parts=_QUADS,
     )

@@ -1,0 +1,61 @@
+"""Short ways to write what lowering writes often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import AddressOf, Expr, Extent
+from tile_core.ir.stmt import Evaluate, For, LoopKind, Seq, Stmt
+from tile_core.simt.context import SimtContext
+from tile_core.simt.device_calls import device
+
+
+def seq(*parts: Stmt | Iterable[Stmt] | None) -> Stmt:
+    """Return the statements one after the other, nested sequences opened, None left out."""
+    flat: list[Stmt] = []
+    for part in parts:
+        if part is None:
+            continue
+        if isinstance(part, Seq):
+            flat.extend(part.body)
+        elif isinstance(part, Iterable):
+            flat.extend(part)
+        else:
+            flat.append(part)
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
+
+
+def unrolled(ctx: SimtContext, wish: str, count: int, body: Callable[[Expr], Stmt]) -> Stmt:
+    """Return `body` of 0, 1, ... ``count - 1``: a loop that the compiler unrolls.
+
+    One round, or none, needs no loop.
+    """
+    return _loop(ctx, wish, count, body, LoopKind.UNROLL)
+
+
+def looped(ctx: SimtContext, wish: str, count: int, body: Callable[[Expr], Stmt]) -> Stmt:
+    """Return `body` of 0, 1, ... ``count - 1`` as a loop that stays one."""
+    return _loop(ctx, wish, count, body, LoopKind.SERIAL)
+
+
+def _loop(
+    ctx: SimtContext, wish: str, count: int, body: Callable[[Expr], Stmt], kind: LoopKind
+) -> Stmt:
+    if count == 0:
+        return Seq(())
+    if count == 1:
+        return body(as_expr(0))
+    var = ctx.fresh_var(wish)
+    return For(var, as_expr(0), as_expr(count), as_expr(1), body(var), kind)
+
+
+def do(name: str, *args: Expr | int | bool) -> Evaluate:
+    """Return the statement that calls the device header's function `name`."""
+    return Evaluate(device(name, *args))
+
+
+def at(flat: Buffer, offset: Extent, access: str = "rw") -> AddressOf:
+    """Return the address of element `offset` of a flat buffer."""
+    return AddressOf(flat, (as_expr(offset),), access)

@@ -1,0 +1,97 @@
+"""Reading the elements of a factor from shared memory by ordinary loads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tile_core.ir.arith import as_expr, cast
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import Expr, Load
+from tile_core.ir.stmt import Stmt, Store
+from tile_core.layout import Fragment
+from tile_core.simt.accesses import lower_expr
+from tile_core.simt.build import at, do, unrolled
+from tile_core.simt.context import SimtContext
+from tile_core.simt.packing import storage_dtype
+from tile_cuda.rules.gemm_operands import Operand
+
+
+def element_loads(operand: Operand, registers: Buffer, ctx: SimtContext) -> Callable[[Expr], Stmt]:
+    """Return the loads of one k-step given its number, for any layout and element type.
+
+    Before   frag <- shared
+    After    for x, s: load<4>(frag + x * 4 + s, shared + address of the element)
+
+    Elements that are neighbours in registers and in memory are read together. Narrower types
+    are converted on the way.
+    """
+    inverse = operand.atom.as_layout().inverse()
+    x_extent, k_extent = operand.atom.shape
+    width = _vector(operand, ctx)
+
+    def address(thread: Any, x_tile: Any, kk: Any, slot: Any) -> tuple[Any, ...]:
+        x, k, _ = inverse(thread % 32, slot)
+        row, column = operand.place(
+            operand.first_x(thread) + x_tile * x_extent + x, kk * k_extent + k
+        )
+        *lead, first, second = operand.region.starts
+        return (*lead, first + row, second + column)
+
+    def load(kk: Expr) -> Stmt:
+        def one(x_tile: Expr, number: Expr) -> Stmt:
+            slot = number * width
+            target = x_tile * operand.slots + slot
+            where = address(ctx.thread, x_tile, kk, slot)
+            if width > 1:
+                source = ctx.address(operand.buffer, *where, access="r")
+                return do("load", width, at(registers, target, "w"), source)
+            element = Load(operand.buffer, tuple(map(as_expr, where)))
+            value = lower_expr(cast(element, operand.dtype), ctx)
+            return Store(registers, (as_expr(target),), value)
+
+        return unrolled(
+            ctx, "x", operand.tiles,
+            lambda x: unrolled(ctx, "s", operand.slots // width, lambda s: one(x, s)),
+        )  # fmt: skip
+
+    return load
+
+
+def _vector(operand: Operand, ctx: SimtContext) -> int:
+    """Return how many neighbouring registers are neighbours in memory too, and aligned."""
+    if storage_dtype(operand.buffer.dtype, Scope.SHARED) != operand.dtype:
+        return 1
+    limit = min(operand.slots, ctx.machine.vector_bytes * 8 // operand.dtype.bits)
+    limit = min(limit, ctx.layout_of(operand.buffer).vector_width(-1, limit))
+    start = ctx.env.multiple_of(operand.region.starts[-1])
+    run = _run(operand.atom, axis=1 if operand.is_k_last else 0)
+    width = 1
+    while (
+        width * 2 <= limit
+        and run % (width * 2) == 0
+        and start % (width * 2) == 0
+        and operand.slots % (width * 2) == 0
+    ):
+        width *= 2
+    return width
+
+
+def _run(atom: Fragment, axis: int) -> int:
+    """Return the longest aligned run along `axis` that is a run of registers of one thread."""
+    threads = np.moveaxis(atom.thread_table()[..., 0], axis, -1)
+    slots = np.moveaxis(atom.slot_table(), axis, -1)
+    run = 1
+    while run * 2 <= slots.shape[-1]:
+        wide = run * 2
+        if slots.shape[-1] % wide:
+            break
+        ours = slots.reshape(*slots.shape[:-1], -1, wide)
+        held = threads.reshape(*threads.shape[:-1], -1, wide)
+        together = (held == held[..., :1]).all() and (ours == ours[..., :1] + np.arange(wide)).all()
+        if not together or (ours[..., 0] % wide).any():
+            break
+        run = wide
+    return run

@@ -1,0 +1,136 @@
+"""Matrix products by the matrix instructions of warps (``mma.sync``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tile_core.ir.arith import as_expr, const
+from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.expr import Const, Expr
+from tile_core.ir.stmt import If, Seq, Stmt, Store
+from tile_core.layout import Fragment
+from tile_core.ops.gemm import Gemm
+from tile_core.simt.build import at, do, seq, unrolled
+from tile_core.simt.context import SimtContext
+from tile_core.simt.machine import SimtMachine
+from tile_core.simt.warps import WarpTiling, permuted, tiling_of
+from tile_cuda.atoms import atoms_for
+from tile_cuda.rules.gemm_operands import operands
+from tile_cuda.rules.gemm_registers import operand_registers
+
+
+def mma_tiling(op: Gemm, machine: SimtMachine, threads: int) -> WarpTiling | None:
+    """Return how the warps of a block share `op`, None if no instruction divides it."""
+    if threads % machine.warp_size or op.c.buffer.scope is not Scope.FRAGMENT:
+        return None
+    dtypes = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
+    atoms = tuple(
+        atom
+        for atom in atoms_for(machine, *dtypes)
+        if holds_steps(op.a, 0 if op.transpose_a else 1, atom.k)
+        and holds_steps(op.b, 1 if op.transpose_b else 0, atom.k)
+    )
+    return tiling_of(atoms, op.mnk, threads // machine.warp_size, op.policy)
+
+
+def holds_steps(region: Region, k_axis: int, atom_k: int) -> bool:
+    """Whether a factor, if it is a fragment, consists of k-steps and of all rows or columns.
+
+    Parameters
+    ----------
+    k_axis
+        Which of the last two dimensions, 0 or 1, is K.
+    """
+    shape = region.buffer.static_shape
+    if region.buffer.scope is not Scope.FRAGMENT:
+        return True
+    if shape is None:
+        return False
+    start, extent = region.starts[-2:][k_axis], shape[-2:][k_axis]
+    whole = region.static_extents is not None and (
+        region.static_extents[-2:][1 - k_axis] == shape[-2:][1 - k_axis]
+    )
+    first = static_value(start)
+    return whole and extent % atom_k == 0 and (first is None or first % atom_k == 0)
+
+
+def mma_demands(op: Gemm, tiling: WarpTiling) -> dict[Buffer, Fragment]:
+    """Return the fragments that the instruction fixes: of C, and of factors in registers."""
+    demands = {op.c.buffer: _spread(tiling.c_fragment(), op.c, (0, 1))}
+    if op.a.buffer.scope is Scope.FRAGMENT:
+        order = (1, 0) if op.transpose_a else (0, 1)
+        wide = _all_steps(tiling, op.a, order[1])
+        demands[op.a.buffer] = _spread(wide.a_fragment(), op.a, order)
+    if op.b.buffer.scope is Scope.FRAGMENT:
+        order = (1, 0) if op.transpose_b else (0, 1)
+        wide = _all_steps(tiling, op.b, order[0])
+        demands[op.b.buffer] = _spread(wide.b_fragment(), op.b, order)
+    return demands
+
+
+def _all_steps(tiling: WarpTiling, region: Region, k_axis: int) -> WarpTiling:
+    """Return the tiling of all of the factor's buffer, of which the region may be a part."""
+    shape = region.buffer.static_shape or ()
+    return replace(tiling, steps=shape[-2:][k_axis] // tiling.atom.k)
+
+
+def _spread(fragment: Fragment, region: Region, order: tuple[int, int]) -> Fragment:
+    return permuted(fragment, order, (region.buffer.static_shape or ())[:-2])
+
+
+def lower_mma(op: Gemm, tiling: WarpTiling, ctx: SimtContext) -> Stmt:
+    """Return the product as one warp runs it.
+
+    Before   gemm A_shared, B_shared, C_local
+    After    for kk: load a_frag, b_frag;  for i, j: mma(C_local + ij, a_frag + i, b_frag + j)
+    """
+    a, b = (operand_registers(operand, ctx) for operand in operands(op, tiling))
+    total = ctx.places.flat(op.c.buffer)
+    first = sums_offset(op.c, tiling.rows * tiling.columns * tiling.atom.c.slots)
+
+    def product(i: Expr, j: Expr, kk: Expr) -> Stmt:
+        sums = first + (i * tiling.columns + j) * tiling.atom.c.slots
+        return do(
+            tiling.atom.function,
+            at(total, sums),
+            at(a.buffer, a.offset(i, kk), "r"),
+            at(b.buffer, b.offset(j, kk), "r"),
+        )
+
+    def step(kk: Expr) -> Stmt:
+        products = unrolled(
+            ctx, "i", tiling.rows,
+            lambda i: unrolled(ctx, "j", tiling.columns, lambda j: product(i, j, kk)),
+        )  # fmt: skip
+        return seq(a.load(kk), b.load(kk), products)
+
+    count = tiling.rows * tiling.columns * tiling.atom.c.slots
+    return seq(
+        cleared(op, lambda i: Store(total, (first + i,), zero(total)), count, ctx),
+        a.setup,
+        b.setup,
+        unrolled(ctx, "kk", tiling.steps, step),
+    )
+
+
+def sums_offset(region: Region, count: int) -> Expr:
+    """Return the first register of the sums that leading indices of C select."""
+    lead: Any = 0
+    shape = region.buffer.static_shape or ()
+    for start, extent in zip(region.starts[:-2], shape[:-2], strict=True):
+        lead = lead * extent + start
+    return as_expr(lead * count)
+
+
+def zero(buffer: Buffer) -> Const:
+    """Return zero in the element type of `buffer`."""
+    return const(0, buffer.dtype)
+
+
+def cleared(op: Gemm, clear: Callable[[Expr], Stmt], count: int, ctx: SimtContext) -> Stmt:
+    """Return what zeroes `count` sums where `op` drops previous ones."""
+    if isinstance(op.clear, Const):
+        return unrolled(ctx, "i", count, clear) if op.clear.value else Seq(())
+    return If(op.clear, unrolled(ctx, "i", count, clear))

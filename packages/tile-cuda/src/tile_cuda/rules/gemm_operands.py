@@ -1,0 +1,90 @@
+"""The factors of a matrix product as the warps that share it see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tile_core.dtypes import DType
+from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.layout import Fragment
+from tile_core.ops.gemm import Gemm
+from tile_core.simt.warps import WarpTiling, permuted
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One factor of a product, seen as a matrix of `x` (rows of A, columns of B) and `k`.
+
+    Parameters
+    ----------
+    letter
+        ``"a"`` or ``"b"``.
+    region
+        Where it is.
+    is_k_last
+        Whether neighbours along `k` are neighbours in the buffer's last dimension.
+    atom : Fragment of shape (x, k)
+        What the instruction wants in registers.
+    dtype
+        Element type in registers.
+    tiles, steps
+        Atoms of one warp along `x` and along `k`.
+    warps
+        Warps along `x`.
+    m_warps
+        Warps along M: tells a warp's place in the grid.
+    """
+
+    letter: str
+    region: Region
+    is_k_last: bool
+    atom: Fragment
+    dtype: DType
+    tiles: int
+    steps: int
+    warps: int
+    m_warps: int
+
+    @property
+    def buffer(self) -> Buffer:
+        """The buffer it is in."""
+        return self.region.buffer
+
+    @property
+    def slots(self) -> int:
+        """Register slots of one atom."""
+        return self.atom.slots
+
+    @property
+    def is_fragment(self) -> bool:
+        """Whether it is in registers already."""
+        return self.buffer.scope is Scope.FRAGMENT
+
+    def first_x(self, thread: Any) -> Any:
+        """Return the first `x` of the warp of `thread`, an expression or an array."""
+        warp = thread // 32
+        stripe = warp % self.m_warps if self.letter == "a" else warp // self.m_warps
+        if self.warps == 1:
+            return thread // 32 * 0 if isinstance(thread, np.ndarray) else 0
+        return stripe * (self.tiles * self.atom.shape[0])
+
+    def place(self, x: Any, k: Any) -> tuple[Any, Any]:
+        """Return row and column in the buffer of an element of the matrix."""
+        return (x, k) if self.is_k_last else (k, x)
+
+
+def operands(op: Gemm, tiling: WarpTiling) -> tuple[Operand, Operand]:
+    """Return both factors of `op` as warps of `tiling` see them."""
+    atom = tiling.atom
+    a = Operand(
+        "a", op.a, not op.transpose_a, atom.a, atom.a_dtype,
+        tiling.rows, tiling.steps, tiling.m_warps, tiling.m_warps,
+    )  # fmt: skip
+    b = Operand(
+        "b", op.b, op.transpose_b, permuted(atom.b, (1, 0)), atom.b_dtype,
+        tiling.columns, tiling.steps, tiling.n_warps, tiling.m_warps,
+    )  # fmt: skip
+    return a, b

@@ -1,0 +1,82 @@
+"""Where the factors of a matrix product are in registers, and how they get there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Expr
+from tile_core.ir.stmt import Alloc, Seq, Stmt
+from tile_core.simt.build import seq
+from tile_core.simt.context import SimtContext
+from tile_cuda.rules.element_loads import element_loads
+from tile_cuda.rules.gemm_operands import Operand
+from tile_cuda.rules.matrix_loads import matrix_loads, reads_matrices
+
+NOTHING = Seq(())
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """A factor in registers.
+
+    Parameters
+    ----------
+    buffer
+        The registers, flat.
+    offset
+        Where those of atom `x` in k-step `kk` start, given both.
+    load
+        What brings the atoms of k-step `kk` there, given it.
+    setup
+        What runs once before all k-steps.
+    """
+
+    buffer: Buffer
+    offset: Callable[[Expr, Expr], Expr]
+    load: Callable[[Expr], Stmt] = lambda kk: NOTHING
+    setup: Stmt = NOTHING
+
+
+def operand_registers(operand: Operand, ctx: SimtContext) -> Registers:
+    """Return the registers of a factor: its own if it is a fragment, else loaded ones."""
+    return _held(operand, ctx) if operand.is_fragment else _loaded(operand, ctx)
+
+
+def _held(operand: Operand, ctx: SimtContext) -> Registers:
+    """Return the registers of a fragment; nothing is moved.
+
+    The region may be a part of the fragment along `k`, and one of several along leading
+    dimensions; the registers of an atom follow those of the one before it along `k`.
+    """
+    buffer, region = operand.buffer, operand.region
+    shape = buffer.static_shape or ()
+    k_axis = -1 if operand.is_k_last else -2
+    all_steps = shape[k_axis] // operand.atom.shape[1]
+    lead: Any = 0
+    for start, extent in zip(region.starts[:-2], shape[:-2], strict=True):
+        lead = lead * extent + start
+    first = as_expr(region.starts[k_axis]) // operand.atom.shape[1]
+
+    def offset(x: Expr, kk: Expr) -> Expr:
+        return ((lead * operand.tiles + x) * all_steps + (first + kk)) * operand.slots
+
+    return Registers(ctx.places.flat(buffer), offset)
+
+
+def _loaded(operand: Operand, ctx: SimtContext) -> Registers:
+    """Return new registers that each k-step loads from shared memory.
+
+    Whole matrices are read where the layout keeps rows of 16 bytes together and ``ldmatrix``
+    can turn them the right way round; else elements, as many at a time as are neighbours.
+    """
+    count = operand.tiles * operand.slots
+    registers = ctx.registers(f"{operand.letter}_frag", count, str(operand.dtype))
+    if reads_matrices(operand, ctx):
+        setup, load = matrix_loads(operand, registers, ctx)
+    else:
+        setup, load = NOTHING, element_loads(operand, registers, ctx)
+    return Registers(registers, lambda x, kk: x * operand.slots, load, seq(setup, Alloc(registers)))
