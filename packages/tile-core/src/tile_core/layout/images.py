@@ -1,0 +1,153 @@
+"""Fragments seen through index maps: loops from tiles, tiles from loops, reduced tiles.
+
+A loop runs ``tile[index(x)]`` at each point x. If it is known who holds the tile, it follows
+who can run the loop (`pulled_back`); if it is known who runs the loop, it follows who must
+hold the tile (`pushed_forward`), where elements that many points use are held by many threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tile_core.errors import LayoutError
+from tile_core.layout.box import normal_axis
+from tile_core.layout.digits import (
+    Digit,
+    digit_expr,
+    digits_in,
+    flatten_row_major,
+    invert,
+    leftover,
+    substitute,
+    unflatten_row_major,
+)
+from tile_core.layout.fragment import Fragment
+from tile_core.layout.index import AnyIndex, Const, Input, inputs, inputs_of
+from tile_core.layout.replicas import condensed
+from tile_core.layout.simplifier import simplify
+
+
+def pulled_back(held: Fragment, indices: Sequence[AnyIndex], box: Sequence[int]) -> Fragment:
+    """Return the loop over `box` in which the holders of ``tile[indices(x)]`` run point x.
+
+    Parameters
+    ----------
+    held
+        Who holds the tile.
+    indices
+        The index map: one formula per dimension of the tile, over coordinates of `box`.
+
+    Notes
+    -----
+    ``result.owners(*x) == held.owners(*indices(x))`` for every point. The slots number the
+    iterations of a thread in row-major order of the points, if they can be told apart so.
+    """
+    rank = len(box)
+    domain = (*box, held.replication)
+    thread = substitute(held.thread, (*indices, Input(rank)), domain)
+    thread, copies = condensed(thread, domain)
+    slot = substitute(held.slot_expr(), indices, box)
+    return _with_slots(tuple(box), thread, copies, held.thread_extent, [slot])
+
+
+def pushed_forward(
+    run: Fragment, indices: Sequence[AnyIndex], shape: Sequence[int], serial: Sequence[int] = ()
+) -> Fragment:
+    """Return the tile of which each thread holds what its points of the loop `run` use.
+
+    Parameters
+    ----------
+    run
+        Who runs each point of the loop.
+    indices
+        The index map: one formula per dimension of the tile, over the coordinates of the
+        loop and then those of sequential loops of extents `serial` inside of it.
+    shape
+        Extents of the tile.
+
+    Raises
+    ------
+    LayoutError
+        If the map does not take the coordinates apart digit by digit.
+
+    Notes
+    -----
+    ``result.owners(*b)`` is the union of ``run.owners(*x)`` over all points x with
+    ``indices(x) == b``. Elements that no point uses continue the pattern of the others.
+    """
+    extents = (*run.shape, *serial)
+    rest = _unused(indices, extents)
+    outputs = [*indices, *(digit_expr(d) for d in rest)]
+    target = (*shape, *(d.extent for d in rest))
+    inverse = invert(outputs, extents, target)
+    spread = tuple(d.extent for d in rest)
+    domain = (*shape, math.prod(spread) * run.replication)
+    rep = Input(len(shape))
+    *places, copy = unflatten_row_major(rep, (*spread, run.replication))
+    coords = [substitute(e, (*inputs(len(shape)), *places), domain) for e in inverse]
+    thread = substitute(run.thread, (*coords[: run.rank], copy), domain)
+    thread, copies = condensed(thread, domain)
+    slots = []
+    if not any(Input(len(shape)).axis in inputs_of(e) for e in coords[: run.rank]):
+        slots = [substitute(run.slot_expr(), coords[: run.rank], shape)]
+    return _with_slots(tuple(shape), thread, copies, run.thread_extent, slots)
+
+
+def reduced_fragment(held: Fragment, dim: int, keepdim: bool = False) -> Fragment:
+    """Return who holds the result of reducing a tile along `dim`: all that hold a part of it.
+
+    Parameters
+    ----------
+    held
+        Who holds the tile.
+    dim
+        The dimension that disappears, or stays with extent 1 if `keepdim`.
+
+    Notes
+    -----
+    ``result.owners(*b)`` is the union of ``held.owners(*x)`` over the row x of b: the reduced
+    dimension becomes replication, of which only the parts that the thread depends on remain.
+    A tile of one dimension reduces to shape (1,).
+    """
+    dim = normal_axis(dim, held.rank)
+    kept: list[AnyIndex] = [Input(k) for k in range(held.rank) if k != dim]
+    shape = [held.shape[k] for k in range(held.rank) if k != dim]
+    if keepdim:
+        kept.insert(dim, Const(0))
+        shape.insert(dim, 1)
+    if not kept:
+        kept, shape = [Const(0)], [1]
+    return pushed_forward(held, kept, shape)
+
+
+def _unused(indices: Sequence[AnyIndex], extents: Sequence[int]) -> list[Digit]:
+    """Return the digits of the coordinates that the index map does not depend on."""
+    used = [digit for e in indices for digit in digits_in(e, extents)]
+    sums = {axis for d in used if not isinstance(d.source, Input) for axis in inputs_of(d.source)}
+    rest: list[Digit] = []
+    for axis, extent in enumerate(extents):
+        if axis in sums:
+            continue
+        rest += reversed(leftover(used, Input(axis), extent))
+    return [d for d in rest if d.extent > 1]
+
+
+def _with_slots(
+    shape: tuple[int, ...], thread: AnyIndex, copies: int, threads: int, given: list[AnyIndex]
+) -> Fragment:
+    """Return the fragment with the fewest registers that can be found.
+
+    Tried in turn: the digits that the thread leaves over, the slots `given`, and a register
+    for every element.
+    """
+    try:
+        return Fragment(shape, forward_thread_fn=thread, replicate=copies, threads=threads)
+    except LayoutError:
+        pass
+    for slots in given:
+        made = Fragment(shape, None, thread, copies, [slots], threads)
+        if made.is_injective():
+            return made
+    every = simplify(flatten_row_major(inputs(len(shape)), shape), shape)
+    return Fragment(shape, None, thread, copies, [every], threads)
