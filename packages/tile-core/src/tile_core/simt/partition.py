@@ -80,12 +80,8 @@ def partition(loop: Parallel, layout: LoopLayout | None, ctx: SimtContext) -> St
         inner = inner.with_loop(var, 0, extent)
     lowered = ctx.lower(body, replace(ctx, env=inner, by_thread=True))
     share = _dynamic(loop, lowered, ctx) if layout is None else _share(loop, layout, ctx)
-    lowered = _once(lowered, share.speaks)
-    known = all_of([c for c in share.owned if not share.env.proves(c)])
-    if known is not None:
-        lowered = If(known, lowered, span=loop.span)
     points: dict[Node, Node] = dict(zip(loop.vars, share.coords, strict=True))
-    return _loops(substitute(lowered, points), share, loop, ctx)
+    return _loops(substitute(_once(lowered, share.speaks), points), share, loop, ctx)
 
 
 def _sequential(body: Stmt) -> Stmt:
@@ -200,28 +196,38 @@ def _is_outside(stmt: Store | Evaluate) -> bool:
 
 
 def _loops(body: Stmt, share: Share, loop: Parallel, ctx: SimtContext) -> Stmt:
-    """Wrap the lanes and the rounds around the body."""
-    zero, one = const(0, share.lane.dtype), const(1, share.lane.dtype)
-    known = ctx.knowing(share.env)
-    body = _unrolled(body)
+    """Wrap the lanes, the rounds and the conditions around the body, each as far out as it can."""
+    open_conditions = [c for c in share.owned if not share.env.proves(c)]
+
+    def guarded(stmt: Stmt, *inside: Var) -> Stmt:
+        """Put the conditions that mention all of `inside`, and no deeper variable, around."""
+        here = [c for c in open_conditions if all(v in free_variables(c) for v in inside)]
+        for condition in here:
+            open_conditions.remove(condition)
+        known = all_of(here)
+        return stmt if known is None else If(known, stmt, span=loop.span)
+
+    body = guarded(_unrolled(body), share.lane)
     if share.lanes > 1:
+        dtype = share.lane.dtype
         lanes = For(
-            share.lane, zero, const(share.lanes, share.lane.dtype), one, body,
+            share.lane, const(0, dtype), const(share.lanes, dtype), const(1, dtype), body,
             LoopKind.VECTORIZED, span=loop.span,
         )  # fmt: skip
-        body = vectorise(lanes, known)
+        body = vectorise(lanes, ctx.knowing(share.env))
     else:
-        body = substitute(body, {share.lane: zero})
+        body = substitute(body, {share.lane: const(0, share.lane.dtype)})
+    body = guarded(body, share.round)
     count = static_value(share.rounds)
     if count == 1:
-        return substitute(body, {share.round: const(0, share.round.dtype)})
-    written_out = count is not None and (count <= MOST_UNROLLED or _picks(body, share.round))
-    kind = LoopKind.UNROLL if written_out else LoopKind.SERIAL
-    dtype = share.round.dtype
-    return For(
-        share.round, const(0, dtype), cast(share.rounds, dtype), const(1, dtype), body, kind,
-        span=loop.span,
-    )  # fmt: skip
+        body = substitute(body, {share.round: const(0, share.round.dtype)})
+    else:
+        written_out = count is not None and (count <= MOST_UNROLLED or _picks(body, share.round))
+        kind = LoopKind.UNROLL if written_out else LoopKind.SERIAL
+        dtype = share.round.dtype
+        stop = cast(share.rounds, dtype)
+        body = For(share.round, const(0, dtype), stop, const(1, dtype), body, kind, span=loop.span)
+    return guarded(body)
 
 
 def _picks(body: Stmt, var: Var) -> bool:

@@ -2,12 +2,184 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from tile_core.ir.stmt import For, LoopKind, Stmt
+from tile_core.ir.arith import binary, const
+from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.effects import Mode, accesses
+from tile_core.ir.evaluate import free_variables
+from tile_core.ir.expr import BinaryOp, Call, Load, Var
+from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
 from tile_core.simt.context import SimtContext
+from tile_core.simt.lanes import MEMORY, Part, independent, part, widths
+from tile_core.simt.strides import Lanes, is_steady
+from tile_core.simt.vector_group import vectorised_group
 
 
 def vectorise(loop: For, ctx: SimtContext) -> Stmt:
-    """Return a ``VECTORIZED`` loop of one thread with vector accesses of memory."""
-    return replace(loop, kind=LoopKind.UNROLL)
+    """Return a ``VECTORIZED`` loop of one thread with vector accesses of memory.
+
+    Before   for v in vectorised(8): B[tid*8 + v] = cast(A[tid*8 + v], float32) * 2
+    After    load<8>(a, A + tid*8);  for v in unrolled(8): b[v] = cast(a[v], float32) * 2
+             store<4>(B + tid*8, b);  store<4>(B + (tid*8 + 4), b + 4)
+
+    Each access is decided alone: neighbours in memory, aligned to their size, and under a
+    condition that is the same for all of its lanes. It takes as many lanes at once as all
+    that allows, down to one; accesses in lanes of their own stay where they were. What cannot
+    be taken apart, such as a sequential loop inside, is written out lane by lane.
+    """
+    first, stop, step = (static_value(e) for e in (loop.start, loop.stop, loop.step))
+    scalar = replace(loop, kind=LoopKind.UNROLL)
+    if first is None or stop is None or step != 1:
+        return replace(loop, kind=LoopKind.SERIAL)
+    count = max(0, stop - first)
+    body = loop.body
+    if first:
+        body = substitute(body, {loop.var: binary(BinaryOp.ADD, loop.var, first)})
+    statements = _statements(body)
+    if count < 2 or statements is None:
+        return scalar
+    statements = _without_names(statements)
+    lanes = Lanes(loop.var, count, ctx.env.with_loop(loop.var, 0, count))
+    if not independent(statements, lanes, registers=False):
+        return scalar
+    groups = _groups(statements, lanes, ctx)
+    parts: list[Stmt] = []
+    if len(groups) > 1:
+        if not independent(statements, lanes, registers=True):
+            return scalar
+        made = _Kept(loop.var, count, ctx)
+        groups = _groups([made.kept(s) for s in statements], lanes, ctx)
+        parts += made.allocs
+    for group in groups:
+        parts += _group(group, lanes, ctx)
+    return parts[0] if len(parts) == 1 else Seq(tuple(parts), span=loop.span)
+
+
+def _statements(body: Stmt) -> list[Stmt] | None:
+    """Return the statements of a body; None if one is more than an element-wise one."""
+    found: list[Stmt] = []
+    for stmt in body.body if isinstance(body, Seq) else (body,):
+        if isinstance(stmt, Seq):
+            inner = _statements(stmt)
+            if inner is None:
+                return None
+            found += inner
+        elif _is_simple(stmt):
+            found.append(stmt)
+        else:
+            return None
+    return found
+
+
+def _is_simple(stmt: Stmt) -> bool:
+    match stmt:
+        case Store() | Let():
+            return True
+        case Evaluate(value=value):
+            return isinstance(value, Call) and value.function.startswith("atomic_")
+        case If(then=then, otherwise=otherwise):
+            return _statements(then) is not None and (
+                otherwise is None or _statements(otherwise) is not None
+            )
+    return False
+
+
+def _without_names(statements: Sequence[Stmt]) -> list[Stmt]:
+    """Put what names of plain arithmetic stand for in their place."""
+    meaning: dict[Node, Node] = {}
+    result: list[Stmt] = []
+    for stmt in statements:
+        stmt = substitute(stmt, meaning) if meaning else stmt
+        if isinstance(stmt, Let) and not any(isinstance(n, (Load, Call)) for n in walk(stmt.value)):
+            meaning[stmt.var] = stmt.value
+        else:
+            result.append(stmt)
+    return result
+
+
+class _Kept:
+    """Turns names into register arrays with one element per lane."""
+
+    def __init__(self, lane: Var, count: int, ctx: SimtContext) -> None:
+        self.lane, self.count, self.ctx = lane, count, ctx
+        self.meaning: dict[Node, Node] = {}
+        self.allocs: list[Alloc] = []
+
+    def kept(self, stmt: Stmt) -> Stmt:
+        """Return `stmt` with names read from, or kept in, arrays."""
+        stmt = substitute(stmt, self.meaning) if self.meaning else stmt
+        if not isinstance(stmt, Let):
+            return stmt
+        array = self.ctx.registers(stmt.var.name, self.count, stmt.value.dtype)
+        self.allocs.append(Alloc(array))
+        self.meaning[stmt.var] = Load(array, (self.lane,))
+        return Store(array, (self.lane,), stmt.value, span=stmt.span)
+
+
+def _groups(statements: Sequence[Stmt], lanes: Lanes, ctx: SimtContext) -> list[list[Stmt]]:
+    """Cut where memory is touched that an earlier statement wrote, and around steady branches.
+
+    Within a group all loads of memory may go first and all stores last.
+    """
+    groups: list[list[Stmt]] = [[]]
+    written: set[Buffer] = set()
+    for stmt in statements:
+        alone = isinstance(stmt, If) and _steady_part(stmt, lanes, ctx) is not None
+        touched = {a.buffer.storage for a in accesses(stmt)}
+        if groups[-1] and (alone or touched & written):
+            groups.append([])
+            written = set()
+        groups[-1].append(stmt)
+        written |= {
+            a.buffer.storage
+            for a in accesses(stmt)
+            if a.mode is not Mode.READ and a.buffer.scope in MEMORY
+        }
+        if alone:
+            groups.append([])
+            written = set()
+    return [g for g in groups if g]
+
+
+def _steady_part(stmt: If, lanes: Lanes, ctx: SimtContext) -> Part | None:
+    """Return the largest parts of the lanes that certainly take one branch together."""
+    whole = part(lanes, lanes.count, ctx)
+    if lanes.var not in free_variables(stmt.cond):
+        return whole
+    if any(isinstance(n, (Load, Call)) for n in walk(stmt.cond)):
+        return None
+    for width in (lanes.count, *widths(lanes.count, lanes.count // 2)):
+        piece = whole if width == lanes.count else part(lanes, width, ctx)
+        if is_steady(substitute(stmt.cond, {lanes.var: piece.lane}), piece.lanes):
+            return piece
+    return None
+
+
+def _group(group: list[Stmt], lanes: Lanes, ctx: SimtContext) -> list[Stmt]:
+    match group:
+        case [If() as branch]:
+            piece = _steady_part(branch, lanes, ctx)
+            if piece is not None:
+                return [piece.each(_branch(branch, lanes, piece, ctx))]
+    return vectorised_group(group, lanes, ctx)
+
+
+def _branch(stmt: If, lanes: Lanes, piece: Part, ctx: SimtContext) -> Stmt:
+    """Return a branch that all lanes of a part take together, with vectors in both sides."""
+    cond = substitute(stmt.cond, {lanes.var: piece.first})
+
+    def side(body: Stmt, *, holds: bool) -> Stmt:
+        inner = Var(ctx.names.fresh(lanes.var.name), lanes.var.dtype)
+        at = binary(BinaryOp.ADD, piece.first, inner)
+        zero, one = const(0, inner.dtype), const(1, inner.dtype)
+        loop = For(
+            inner, zero, const(piece.lanes.count, inner.dtype), one,
+            substitute(body, {lanes.var: at}), LoopKind.VECTORIZED, span=stmt.span,
+        )  # fmt: skip
+        return vectorise(loop, ctx.knowing(piece.lanes.env.assuming(cond, holds=holds)))
+
+    otherwise = None if stmt.otherwise is None else side(stmt.otherwise, holds=False)
+    return If(cond, side(stmt.then, holds=True), otherwise, span=stmt.span)

@@ -1,0 +1,134 @@
+"""One access of memory by several lanes at once: how many may take part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tile_core.errors import Span
+from tile_core.ir.arith import all_of, binary
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import AddressOf, BinaryOp, Expr
+from tile_core.ir.node import substitute
+from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Stmt, Store
+from tile_core.simt.context import SimtContext
+from tile_core.simt.device_calls import device
+from tile_core.simt.lanes import Part, at_first, part, widths, within
+from tile_core.simt.strides import Lanes, is_steady, multiple_of
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """An access of `width` neighbours in memory for each part of the lanes.
+
+    Parameters
+    ----------
+    base
+        Offset of the first element, over the number of the part.
+    condition
+        When the access happens, alike for all lanes of a part; None: always.
+    """
+
+    buffer: Buffer
+    part: Part
+    base: Expr
+    condition: Expr | None
+    span: Span | None
+
+    @property
+    def width(self) -> int:
+        """Lanes of one access."""
+        return self.part.lanes.count
+
+
+def widest(
+    buffer: Buffer,
+    index: Expr,
+    conditions: Sequence[Expr],
+    lanes: Lanes,
+    ctx: SimtContext,
+    span: Span | None = None,
+    *,
+    allowed: Sequence[int] | None = None,
+) -> Vector | None:
+    """Return the widest legal access; None if each lane must go by itself.
+
+    Parameters
+    ----------
+    index
+        Offset in the flat `buffer`, over the lane: it must move by 1 from lane to lane, from
+        a multiple of the width.
+    conditions
+        Under which the access happens: each alike for all lanes of a part.
+    allowed
+        The widths there are instructions for, if not all up to the machine's widest.
+    """
+    if isinstance(buffer.storage.origin, Expr):
+        return None  # nothing is known of an address that the program was given
+    most = max(1, ctx.machine.vector_bytes * 8 // buffer.dtype.bits)
+    for width in widths(lanes.count, most):
+        if allowed is not None and width not in allowed:
+            continue
+        piece = part(lanes, width, ctx)
+        step = within(index, lanes, piece)
+        if step is None or step.factor != 1 or multiple_of(step.base, piece.lanes.env) % width:
+            continue
+        inner = [substitute(c, {lanes.var: piece.lane}) for c in conditions]
+        if not all(is_steady(c, piece.lanes) for c in inner):
+            continue
+        condition = all_of([at_first(c, lanes, piece) for c in conditions])
+        return Vector(buffer, piece, step.base, condition, span)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """Where a vector has its elements in registers: lane ``k`` at ``base + k``."""
+
+    buffer: Buffer
+    base: Expr
+
+    def at(self, lane: Expr) -> Expr:
+        """Return the offset of a lane."""
+        return binary(BinaryOp.ADD, self.base, lane)
+
+
+def load_vector(vector: Vector, into: Registers, otherwise: Expr | None = None) -> Stmt:
+    """Return the loads of all parts, with `otherwise` in registers where there is no access."""
+    here = into.at(vector.part.first)
+    call = device(
+        "load",
+        vector.width,
+        AddressOf(into.buffer, (here,), "w"),
+        AddressOf(vector.buffer, (vector.base,), "r"),
+    )
+    body: Stmt = Evaluate(call, span=vector.span)
+    if vector.condition is not None:
+        fill = None if otherwise is None else _filled(vector, into, otherwise)
+        body = If(vector.condition, body, fill, span=vector.span)
+    return vector.part.each(body)
+
+
+def _filled(vector: Vector, into: Registers, value: Expr) -> Stmt:
+    lanes = vector.part.lanes
+    at = into.at(vector.part.lane)
+    zero, one = lanes.var * 0, binary(BinaryOp.ADD, lanes.var * 0, 1)
+    stop = binary(BinaryOp.ADD, zero, lanes.count)
+    store = Store(into.buffer, (at,), value, span=vector.span)
+    return For(lanes.var, zero, stop, one, store, LoopKind.UNROLL, span=vector.span)
+
+
+def store_vector(vector: Vector, source: Registers, function: str = "store") -> Stmt:
+    """Return the stores, or atomic updates, of all parts."""
+    here = source.at(vector.part.first)
+    access = "w" if function == "store" else "rw"
+    call = device(
+        function,
+        vector.width,
+        AddressOf(vector.buffer, (vector.base,), access),
+        AddressOf(source.buffer, (here,), "r"),
+    )
+    body: Stmt = Evaluate(call, span=vector.span)
+    if vector.condition is not None:
+        body = If(vector.condition, body, span=vector.span)
+    return vector.part.each(body)

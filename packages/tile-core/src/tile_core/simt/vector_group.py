@@ -1,0 +1,284 @@
+"""A few statements for all lanes: loads of memory first, computation lane by lane, stores last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tile_core.dtypes import DType
+from tile_core.ir.arith import const, unary
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.effects import Mode, accesses
+from tile_core.ir.evaluate import free_variables
+from tile_core.ir.expr import (
+    AddressOf,
+    Binary,
+    BinaryOp,
+    Call,
+    Expr,
+    Load,
+    Select,
+    StringConst,
+    UnaryOp,
+)
+from tile_core.ir.interval import structure
+from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
+from tile_core.simt.context import SimtContext
+from tile_core.simt.lanes import MEMORY, within
+from tile_core.simt.strides import Lanes, multiple_of
+from tile_core.simt.vector_access import Registers, Vector, load_vector, store_vector, widest
+
+Guarded = tuple[Load, tuple[Expr, ...]]
+
+
+def vectorised_group(group: Sequence[Stmt], lanes: Lanes, ctx: SimtContext) -> list[Stmt]:
+    """Return statements that do for all lanes what `group` does for one.
+
+    No statement of the group touches memory that an earlier one wrote.
+    """
+    work = _Group(group, lanes, ctx)
+    return work.run()
+
+
+@dataclass(slots=True)
+class _Group:
+    """What has been decided about a group so far."""
+
+    group: Sequence[Stmt]
+    lanes: Lanes
+    ctx: SimtContext
+    allocs: list[Stmt] = field(default_factory=list)
+    loads: list[Stmt] = field(default_factory=list)
+    compute: list[Stmt] = field(default_factory=list)
+    stores: list[Stmt] = field(default_factory=list)
+    vectors: dict[Load, Vector] = field(default_factory=dict)
+    held: dict[object, Registers] = field(default_factory=dict)
+
+    def run(self) -> list[Stmt]:
+        """Decide on every access, statement by statement."""
+        changed = _registers_written(self.group)
+        for load, conditions in _loads(self.group):
+            vector = self._wide(load, conditions, changed)
+            if vector is not None:
+                self.vectors[load] = vector
+        for position, stmt in enumerate(self.group):
+            if not (isinstance(stmt, Store) and self._moved(stmt, position)):
+                self.compute.append(self._computed(stmt))
+        lane_loop = self._lane_loop()
+        return [*self.allocs, *self.loads, *lane_loop, *self.stores]
+
+    def _wide(
+        self, load: Load, conditions: tuple[Expr, ...], changed: set[Buffer]
+    ) -> Vector | None:
+        """Return the vector of which `load` is one lane, unless it hangs on what changes."""
+        for expr in (*load.indices, *conditions):
+            read = {n.buffer.storage for n in walk(expr) if isinstance(n, Load)}
+            named = any(isinstance(n, Call) for n in walk(expr)) or self._names & set(
+                free_variables(expr)
+            )
+            if read & changed or named:
+                return None
+        return widest(load.buffer, load.indices[0], conditions, self.lanes, self.ctx, load.span)
+
+    @property
+    def _names(self) -> set[Node]:
+        return {s.var for s in self.group if isinstance(s, Let)}
+
+    def _array(self, wish: str, dtype: DType) -> Registers:
+        buffer = self.ctx.registers(f"{wish}_lanes", self.lanes.count, dtype)
+        self.allocs.append(Alloc(buffer))
+        return Registers(buffer, const(0, self.lanes.var.dtype))
+
+    # Moves ---------------------------------------------------------------------------------
+
+    def _moved(self, stmt: Store, position: int) -> bool:
+        """Move whole vectors where a statement only copies; whether it did."""
+        found = _source(stmt.value)
+        if found is None or found[0].buffer.dtype != stmt.buffer.dtype:
+            return False
+        load, otherwise = found
+        source = self.vectors.get(load)
+        target = self._target(stmt)
+        if source is not None and stmt.buffer.scope is Scope.LOCAL:
+            into = self._aligned(stmt.buffer, stmt.indices[0], source)
+            if into is None or _touches(self.group[:position], stmt.buffer):
+                return False
+            self.loads.append(load_vector(source, into, self._spread(otherwise, source)))
+            return True
+        if target is None:
+            return False
+        if source is not None:
+            kept = self._array(load.buffer.name, load.buffer.dtype)
+            self.loads.append(load_vector(source, kept, self._spread(otherwise, source)))
+            self.stores.append(store_vector(target, kept))
+            return True
+        if load.buffer.scope is Scope.LOCAL and otherwise is None:
+            out = self._aligned(load.buffer, load.indices[0], target)
+            if out is None or _writes(self.group[position + 1 :], load.buffer):
+                return False
+            self.stores.append(store_vector(target, out))
+            return True
+        return False
+
+    def _spread(self, value: Expr | None, vector: Vector) -> Expr | None:
+        """Return a value at the lanes of one part."""
+        return None if value is None else substitute(value, {self.lanes.var: vector.part.lane})
+
+    def _aligned(self, buffer: Buffer, index: Expr, vector: Vector) -> Registers | None:
+        """Return registers that follow each other lane by lane, from a multiple of the width."""
+        step = within(index, self.lanes, vector.part)
+        if step is None or step.factor != 1:
+            return None
+        if multiple_of(step.base, vector.part.lanes.env) % vector.width:
+            return None
+        first = substitute(index, {self.lanes.var: vector.part.first})
+        rest = substitute(index, {self.lanes.var: const(0, self.lanes.var.dtype)})
+        env = vector.part.lanes.env
+        apart = env.linear(first) - env.linear(rest) - env.linear(vector.part.first)
+        return Registers(buffer, rest) if apart.is_number and not apart.constant else None
+
+    # Computation ---------------------------------------------------------------------------
+
+    def _computed(self, stmt: Stmt) -> Stmt:
+        """Return what a lane does of `stmt`, between the loads and the stores."""
+        taken: dict[Node, Node] = {}
+        for node in walk(stmt):
+            if isinstance(node, Load) and node in self.vectors:
+                taken[node] = Load(self._loaded(node).buffer, (self.lanes.var,), span=node.span)
+        stmt = substitute(stmt, taken) if taken else stmt
+        match stmt:
+            case Store() if (target := self._target(stmt)) is not None:
+                out = self._array(stmt.buffer.name, stmt.buffer.dtype)
+                self.stores.append(store_vector(target, out))
+                return Store(out.buffer, (self.lanes.var,), stmt.value, span=stmt.span)
+            case Evaluate(value=Call(function=function, args=(AddressOf() as at, value, *order))):
+                vector = self._atomic(function, at, order, stmt)
+                if vector is not None:
+                    out = self._array(at.buffer.name, at.buffer.dtype)
+                    self.stores.append(store_vector(vector, out, function))
+                    return Store(out.buffer, (self.lanes.var,), value, span=stmt.span)
+        return stmt
+
+    def _loaded(self, load: Load) -> Registers:
+        """Return the registers that hold the lanes of `load`, loaded once if written alike."""
+        vector = self.vectors[load]
+        condition = None if vector.condition is None else structure(vector.condition, together=True)
+        key = (load.buffer, structure(load.indices[0], together=True), condition)
+        if key not in self.held:
+            self.held[key] = self._array(load.buffer.name, load.buffer.dtype)
+            self.loads.append(load_vector(vector, self.held[key]))
+        return self.held[key]
+
+    def _target(self, stmt: Store) -> Vector | None:
+        if stmt.buffer.scope not in MEMORY or _holds_memory(stmt.indices[0], self._names):
+            return None
+        return widest(stmt.buffer, stmt.indices[0], (), self.lanes, self.ctx, stmt.span)
+
+    def _atomic(
+        self, function: str, at: AddressOf, order: Sequence[Expr], stmt: Stmt
+    ) -> Vector | None:
+        """Return the vector of an atomic sum that the machine can update at once."""
+        relaxed = all(isinstance(o, StringConst) and o.value == "relaxed" for o in order)
+        family = _FAMILIES.get(at.buffer.dtype)
+        if function != "atomic_add" or not relaxed or family is None:
+            return None
+        if at.buffer.scope is not Scope.GLOBAL or _holds_memory(at.indices[0], self._names):
+            return None
+        have = [n for n in (2, 4) if self.ctx.machine.has(f"atomic_{family}x{n}")]
+        return widest(at.buffer, at.indices[0], (), self.lanes, self.ctx, stmt.span, allowed=have)
+
+    def _lane_loop(self) -> list[Stmt]:
+        if not self.compute:
+            return []
+        dtype = self.lanes.var.dtype
+        body = self.compute[0] if len(self.compute) == 1 else Seq(tuple(self.compute))
+        return [
+            For(
+                self.lanes.var, const(0, dtype), const(self.lanes.count, dtype), const(1, dtype),
+                body, LoopKind.UNROLL, span=self.group[0].span,
+            )
+        ]  # fmt: skip
+
+
+_FAMILIES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
+
+
+def _registers_written(group: Sequence[Stmt]) -> set[Buffer]:
+    return {a.buffer.storage for s in group for a in accesses(s) if a.mode is not Mode.READ}
+
+
+def _touches(group: Sequence[Stmt], buffer: Buffer) -> bool:
+    return any(a.buffer.storage is buffer.storage for s in group for a in accesses(s))
+
+
+def _writes(group: Sequence[Stmt], buffer: Buffer) -> bool:
+    return any(
+        a.buffer.storage is buffer.storage and a.mode is not Mode.READ
+        for s in group
+        for a in accesses(s)
+    )
+
+
+def _holds_memory(index: Expr, names: set[Node]) -> bool:
+    """Whether an index is known only once the lane computes it."""
+    return any(isinstance(n, (Load, Call)) or n in names for n in walk(index))
+
+
+def _source(value: Expr) -> tuple[Load, Expr | None] | None:
+    """Return what a value moves: one element, and what takes its place where there is none."""
+    match value:
+        case Load():
+            return value, None
+        case Select(then=Load() as load, otherwise=other) if not any(
+            isinstance(n, (Load, Call)) for n in walk(other)
+        ):
+            return load, other
+    return None
+
+
+def _loads(group: Sequence[Stmt]) -> Iterator[Guarded]:
+    """Yield the loads of memory with the conditions under which they happen.
+
+    A load met under different conditions, or under those of a branch, is left out.
+    """
+    found: dict[Load, tuple[Expr, ...] | None] = {}
+    for stmt in group:
+        for load, conditions in _in_stmt(stmt):
+            if load in found and found[load] != conditions:
+                found[load] = None
+            else:
+                found[load] = conditions
+    for load, known in found.items():
+        if known is not None:
+            yield load, known
+
+
+def _in_stmt(stmt: Stmt) -> Iterator[Guarded]:
+    match stmt:
+        case If(cond=cond):
+            yield from _in_expr(cond, ())  # its branches stay with their lanes
+        case _:
+            for child in stmt.children():
+                if isinstance(child, Expr):
+                    yield from _in_expr(child, ())
+
+
+def _in_expr(expr: Expr, conditions: tuple[Expr, ...]) -> Iterator[Guarded]:
+    match expr:
+        case Load(buffer=buffer):
+            if buffer.scope in MEMORY:
+                yield expr, conditions
+        case Select(cond=cond, then=then, otherwise=otherwise, lazy=True):
+            yield from _in_expr(cond, conditions)
+            yield from _in_expr(then, (*conditions, cond))
+            yield from _in_expr(otherwise, (*conditions, unary(UnaryOp.NOT, cond)))
+            return
+        case Binary(op=BinaryOp.AND | BinaryOp.OR, a=a, b=b):
+            yield from _in_expr(a, conditions)
+            holds = a if expr.op is BinaryOp.AND else unary(UnaryOp.NOT, a)
+            yield from _in_expr(b, (*conditions, holds))
+            return
+    for child in expr.children():
+        if isinstance(child, Expr):
+            yield from _in_expr(child, conditions)
