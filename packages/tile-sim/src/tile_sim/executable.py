@@ -226,7 +226,8 @@ class _Call:
             )
             for buffer, array in self.arrays.items()
         }
-        return Scene(self.printed.lines, tiles, tensors, len(function.launch.grid))
+        text = tuple(self.printed.text.splitlines())
+        return Scene(self.printed.lines, tiles, tensors, len(function.launch.grid), text)
 
 
 def scalar(value: Any, dtype: DType) -> Any:

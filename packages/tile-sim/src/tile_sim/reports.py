@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tile_core.errors import (
@@ -18,7 +19,7 @@ from tile_core.errors import (
     UninitialisedRead,
 )
 from tile_sim.abi import Finding, ReportKind, Space
-from tile_sim.scene import Scene
+from tile_sim.scene import Scene, Tile
 
 _CLASSES: dict[ReportKind, type[TileError]] = {
     ReportKind.OUT_OF_BOUNDS: OutOfBounds,
@@ -75,14 +76,13 @@ def sentence(finding: Finding, scene: Scene) -> str:
     """Return what is wrong in one sentence: thread, block, element, and what it lacks."""
     told = scene.in_users_lines(finding.message.partition("\n")[0])
     who = f"thread {finding.thread} of {scene.block(finding.block)}"
-    where = place(finding, scene)
-    verb = "writes" if " writes " in f" {told} " else "reads"
+    where, (verb, *others) = place(finding, scene), _verbs(finding)
     match finding.kind:
         case ReportKind.OUT_OF_BOUNDS:
             return f"{who} {verb} {where}, which is outside of {extent(finding, scene)}"
         case ReportKind.MISALIGNED:
             return (
-                f"{who} accesses {finding.bytes} bytes at {where}, which is no multiple of "
+                f"{who} {verb} {finding.bytes} bytes at {where}, which is no multiple of "
                 "as many bytes"
             )
         case ReportKind.UNINITIALISED:
@@ -91,12 +91,23 @@ def sentence(finding: Finding, scene: Scene) -> str:
             other = f"thread {finding.other_thread}"
             if finding.other_block != finding.block:
                 other += f" of {scene.block(finding.other_block)}"
-            return f"{who} and {other} access {where} without synchronisation in between"
+            earlier = _PAST[others[0] if others else verb]
+            return f"{who} {verb} {where}, which {other} {earlier} without synchronisation"
         case ReportKind.MISSING_WAIT:
             return f"{who} {verb} {where}, whose asynchronous copy was not waited for"
         case ReportKind.ASSERTION:
             return f"device assertion failed: {told}"
     return told
+
+
+_VERBS = {"read": "reads", "write": "writes", "atomic operation": "updates"}
+_PAST = {"reads": "read", "writes": "wrote", "updates": "updated", "accesses": "accessed"}
+
+
+def _verbs(finding: Finding) -> list[str]:
+    """Return what the accesses do that the runtime's message names, in its order."""
+    found = [_VERBS[word] for word in re.findall("|".join(_VERBS), finding.message)]
+    return found or ["accesses"]
 
 
 def place(finding: Finding, scene: Scene) -> str:
@@ -108,10 +119,11 @@ def place(finding: Finding, scene: Scene) -> str:
                 return scene.element(tensor, finding.offset)
             return f"byte {finding.offset} of {finding.buffer or 'a tensor'}"
         case Space.SHARED:
-            tile = scene.tile(finding.buffer_start, finding.buffer_bytes)
+            tile = _tile(finding, scene)
+            at = finding.buffer_start + finding.offset
             if tile is not None:
-                return f"element {finding.offset // tile.itemsize} of {tile.name}"
-            return f"byte {finding.offset} of the shared tile at byte {finding.buffer_start}"
+                return f"element {(at - tile.start) // tile.itemsize} of {tile.name}"
+            return f"byte {at} of shared memory"
         case Space.REGISTERS:
             return f"register {finding.offset} of a tile"
     return "memory"
@@ -119,16 +131,20 @@ def place(finding: Finding, scene: Scene) -> str:
 
 def extent(finding: Finding, scene: Scene) -> str:
     """Return what an access should have stayed inside of."""
-    match finding.space:
-        case Space.GLOBAL if finding.buffer in scene.tensors:
-            return f"its shape {scene.tensors[finding.buffer].shape}"
-        case Space.SHARED:
-            tile = scene.tile(finding.buffer_start, finding.buffer_bytes)
-            if tile is not None:
-                return f"its {tile.bytes // tile.itemsize} elements"
-        case Space.REGISTERS:
-            return f"its {finding.buffer_bytes} registers per thread"
+    if finding.space is Space.GLOBAL and finding.buffer in scene.tensors:
+        return f"its shape {scene.tensors[finding.buffer].shape}"
+    tile = _tile(finding, scene)
+    if tile is not None:
+        return f"its {tile.bytes // tile.itemsize} elements"
+    if finding.space is Space.REGISTERS:
+        return f"its {finding.buffer_bytes} registers per thread"
     return f"its {finding.buffer_bytes} bytes"
+
+
+def _tile(finding: Finding, scene: Scene) -> Tile | None:
+    if finding.space is not Space.SHARED:
+        return None
+    return scene.tile(finding.buffer_start, finding.buffer_bytes, finding.offset, finding.line)
 
 
 def _details(finding: Finding, scene: Scene) -> list[Note]:
@@ -136,8 +152,8 @@ def _details(finding: Finding, scene: Scene) -> list[Note]:
     notes: list[Note] = []
     other = scene.span(finding.other_line)
     if other is not None:
-        what = "the copy was" if finding.kind is ReportKind.MISSING_WAIT else "the other access is"
-        notes.append(Note(f"{what} here", other))
+        is_copy = finding.kind is ReportKind.MISSING_WAIT
+        notes.append(Note("the copy starts here" if is_copy else "the other access is here", other))
     declared = _declaration(finding, scene)
     if declared is not None:
         notes.append(declared)
@@ -147,13 +163,8 @@ def _details(finding: Finding, scene: Scene) -> list[Note]:
 
 
 def _declaration(finding: Finding, scene: Scene) -> Note | None:
-    named = (
-        scene.tensors.get(finding.buffer)
-        if finding.space is Space.GLOBAL
-        else scene.tile(finding.buffer_start, finding.buffer_bytes)
-        if finding.space is Space.SHARED
-        else None
-    )
+    is_global = finding.space is Space.GLOBAL
+    named = scene.tensors.get(finding.buffer) if is_global else _tile(finding, scene)
     if named is None or named.span is None:
         return None
     return Note(f"{named.name} is declared here", named.span)

@@ -64,12 +64,15 @@ class Scene:
         By name.
     rank
         Dimensions of the grid.
+    text
+        The lines of the emitted source.
     """
 
     lines: Mapping[int, Span]
     tiles: tuple[Tile, ...] = ()
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     rank: int = 1
+    text: tuple[str, ...] = ()
 
     def span(self, line: int) -> Span | None:
         """Return the user's line behind a line of the emitted source, or None.
@@ -91,10 +94,23 @@ class Scene:
         """Return a block's name, with as many coordinates as the grid has dimensions."""
         return f"block ({', '.join(map(str, index[: self.rank]))})"
 
-    def tile(self, start: int, size: int) -> Tile | None:
-        """Return the buffer of shared memory at a place."""
-        found = [t for t in self.tiles if t.start == start]
-        return next((t for t in found if t.bytes == size), found[0] if found else None)
+    def tile(self, start: int, size: int, offset: int, line: int) -> Tile | None:
+        """Return the buffer of shared memory that an access is about, or None.
+
+        Parameters
+        ----------
+        start, size
+            The logical buffer that the access belongs to, or all of the block's memory if that
+            is not known; then the place decides, and among tiles that take turns in one place
+            the one that the line names.
+        offset
+            From `start` on.
+        """
+        exact = [t for t in self.tiles if (t.start, t.bytes) == (start, size)]
+        at = start + offset
+        found = exact or [t for t in self.tiles if t.start <= at < t.start + t.bytes]
+        words = set(re.findall(r"\w+", self.text[line - 1])) if line <= len(self.text) else set()
+        return next((t for t in found if t.name in words), found[0] if found else None)
 
     def element(self, tensor: Tensor, offset: int) -> str:
         """Return how the user writes the element of a tensor, `offset` bytes from its start.

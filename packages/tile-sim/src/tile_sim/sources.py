@@ -71,6 +71,7 @@ class SourceKernel:
     ) -> None:
         self.name, self.block, self.shared_bytes = name, _three(block), shared_bytes
         self.warp_size, self.lines, self.tiles = warp_size, _lines(text, file), _tiles(text, file)
+        self.text = tuple(text.splitlines())
         self._library = KernelLibrary.load(kernel_library(text, name))
 
     def __call__(self, grid: tuple[int, ...] | int, **arguments: Any) -> SimReport:
@@ -102,7 +103,7 @@ class SourceKernel:
         sizes = Geometry(_three(grid), self.block, self.shared_bytes, self.warp_size)
         outcome = self._library.launch(self.name, values, sizes, settings)
         rank = 1 if isinstance(grid, int) else len(grid)
-        scene = Scene(self.lines, self.tiles, _tensors(arrays), rank)
+        scene = Scene(self.lines, self.tiles, _tensors(arrays), rank, self.text)
         rows = rows_of(outcome.counts, scene)
         report = report.with_launch(rows, outcome.findings, outcome.statistics)
         remember(report)
