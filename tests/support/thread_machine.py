@@ -56,6 +56,7 @@ from tile_core.simt.device_calls import PREFIX
 from tile_core.simt.machine import SimtMachine
 from tile_core.simt.places import Places
 from tile_core.simt.rules import element_rules
+from tile_core.simt.rules.control import control_rules
 from tile_core.simt.statements import lower_stmt
 from tile_core.target import parse_target_spec
 
@@ -63,6 +64,8 @@ MACHINE = SimtMachine(
     name="test", family="test", shared_bytes=1 << 16,
     features=frozenset({"cp_async", "atomic_f16x2", "atomic_f32x2", "atomic_f32x4"}),
 )  # fmt: skip
+
+RULES = (*element_rules(), *control_rules())
 
 
 @dataclass(slots=True)
@@ -98,7 +101,7 @@ class GivenLayouts:
         return planned(tuple(map(int, extents)), self.threads, self.vector)
 
     def rule_of(self, op: TileOperator) -> Any:
-        return select_rule(op, parse_target_spec("cuda:sm_80"), element_rules())
+        return select_rule(op, parse_target_spec("cuda:sm_80"), RULES)
 
 
 def thread_program(

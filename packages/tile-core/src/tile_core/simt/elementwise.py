@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tile_core.ir.stmt import Parallel, Stmt
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.parallel_form import as_parallel
 from tile_core.simt.context import SimtContext
 from tile_core.simt.partition import partition
 
@@ -10,3 +12,12 @@ from tile_core.simt.partition import partition
 def lower_parallel(loop: Parallel, ctx: SimtContext) -> Stmt:
     """Return what one thread does of a data-parallel loop; see `partition`."""
     return partition(loop, ctx.places.layouts.loop_of(loop), ctx)
+
+
+def lower_element_wise(op: TileOperator, ctx: SimtContext) -> Stmt:
+    """Return what one thread does of an operator that is a loop over elements.
+
+    Before   fill C, 0
+    After    for r in unrolled(4): C[r] = 0
+    """
+    return partition(as_parallel(op), ctx.places.layouts.loop_of(op), ctx)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tile_core.ir.arith import all_of, as_expr, binary, cast, ceildiv, const
 from tile_core.ir.buffer import Buffer, Scope, static_value
@@ -13,7 +12,7 @@ from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Extent, Load, Var
 from tile_core.ir.intrinsics import Effect
 from tile_core.ir.node import Node, rewrite, substitute, walk
-from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Parallel, Seq, Stmt, Store
+from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Parallel, Stmt, Store
 from tile_core.passes.lower_serially import nested_loops
 from tile_core.passes.ranges import Env
 from tile_core.simt.context import SimtContext
@@ -55,7 +54,12 @@ class Share:
     env: Env
 
 
-def partition(loop: Parallel, layout: LoopLayout | None, ctx: SimtContext) -> Stmt:
+def partition(
+    loop: Parallel,
+    layout: LoopLayout | None,
+    ctx: SimtContext,
+    finish: Callable[[For, SimtContext], Stmt] = vectorise,
+) -> Stmt:
     """Return what each thread does of `loop`.
 
     Before   parallel i, j in (64, 32): B[by*64 + i, j] = A[by*64 + i, j]
@@ -67,6 +71,8 @@ def partition(loop: Parallel, layout: LoopLayout | None, ctx: SimtContext) -> St
     layout
         Which thread runs each iteration; None where extents are known at run time only: then
         iterations go round the threads in row-major order.
+    finish
+        Makes statements of the loop over the lanes of one round.
 
     Notes
     -----
@@ -81,7 +87,7 @@ def partition(loop: Parallel, layout: LoopLayout | None, ctx: SimtContext) -> St
     lowered = ctx.lower(body, replace(ctx, env=inner, by_thread=True))
     share = _dynamic(loop, lowered, ctx) if layout is None else _share(loop, layout, ctx)
     points: dict[Node, Node] = dict(zip(loop.vars, share.coords, strict=True))
-    return _loops(substitute(_once(lowered, share.speaks), points), share, loop, ctx)
+    return _loops(substitute(_once(lowered, share.speaks), points), share, loop, ctx, finish)
 
 
 def _sequential(body: Stmt) -> Stmt:
@@ -195,7 +201,13 @@ def _is_outside(stmt: Store | Evaluate) -> bool:
     return bool(effects_of(stmt) & _ACTS)
 
 
-def _loops(body: Stmt, share: Share, loop: Parallel, ctx: SimtContext) -> Stmt:
+def _loops(
+    body: Stmt,
+    share: Share,
+    loop: Parallel,
+    ctx: SimtContext,
+    finish: Callable[[For, SimtContext], Stmt],
+) -> Stmt:
     """Wrap the lanes, the rounds and the conditions around the body, each as far out as it can."""
     open_conditions = [c for c in share.owned if not share.env.proves(c)]
 
@@ -208,15 +220,12 @@ def _loops(body: Stmt, share: Share, loop: Parallel, ctx: SimtContext) -> Stmt:
         return stmt if known is None else If(known, stmt, span=loop.span)
 
     body = guarded(_unrolled(body), share.lane)
-    if share.lanes > 1:
-        dtype = share.lane.dtype
-        lanes = For(
-            share.lane, const(0, dtype), const(share.lanes, dtype), const(1, dtype), body,
-            LoopKind.VECTORIZED, span=loop.span,
-        )  # fmt: skip
-        body = vectorise(lanes, ctx.knowing(share.env))
-    else:
-        body = substitute(body, {share.lane: const(0, share.lane.dtype)})
+    dtype = share.lane.dtype
+    lanes = For(
+        share.lane, const(0, dtype), const(share.lanes, dtype), const(1, dtype), body,
+        LoopKind.VECTORIZED, span=loop.span,
+    )  # fmt: skip
+    body = single(finish(lanes, ctx.knowing(share.env)))
     body = guarded(body, share.round)
     count = static_value(share.rounds)
     if count == 1:
@@ -256,9 +265,11 @@ def _unrolled(body: Stmt) -> Stmt:
     return rewrite(body, visit)
 
 
-def sequence(*statements: Stmt | None) -> Stmt:
-    """Return the statements in order, those that are there."""
-    flat: list[Any] = []
-    for stmt in statements:
-        flat += stmt.body if isinstance(stmt, Seq) else [] if stmt is None else [stmt]
-    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
+def single(stmt: Stmt) -> Stmt:
+    """Return what a loop of one round does, without the loop."""
+    match stmt:
+        case For(var=var, start=start, stop=stop, body=body) if (
+            static_value(start) == 0 and static_value(stop) == 1
+        ):
+            return substitute(body, {var: start})
+    return stmt

@@ -1,0 +1,44 @@
+"""Copies of tiles as programs of one thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.ir.stmt import Stmt
+from tile_core.ops.async_copy import CopyCommit, CopyWait
+from tile_core.ops.copy import Copy
+from tile_core.ops.rule import Rule
+from tile_core.simt.context import SimtContext
+from tile_core.simt.elementwise import lower_element_wise
+from tile_core.simt.rules.async_copy import lower_async, lower_at_once, lower_commit, lower_wait
+from tile_core.target import Target
+
+
+def lower_copy(op: Copy, ctx: SimtContext) -> Stmt:
+    """Return the part of one thread in a copy, in the way the program asks for.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If it asks for asynchronous instructions that this copy cannot be made of.
+    """
+    if op.is_async:
+        return lower_async(op, ctx)
+    if op.prefer_instruction == "cp_async":
+        return lower_at_once(op, ctx)
+    return lower_element_wise(op, ctx)
+
+
+def _rejects(op: Copy, target: Target) -> str | None:
+    if op.prefer_instruction == "tma":
+        return "bulk copies of the tensor memory accelerator are not available"
+    return None
+
+
+def copy_rules() -> tuple[Rule[Any], ...]:
+    """Return the rules of copies; others may claim special ones with a higher priority."""
+    return (
+        Rule(name="simt.copy", op=Copy, lower=lower_copy, rejects=_rejects),
+        Rule(name="simt.copy_commit", op=CopyCommit, lower=lower_commit),
+        Rule(name="simt.copy_wait", op=CopyWait, lower=lower_wait),
+    )
