@@ -80,3 +80,12 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         f"[TL5001] compiled kernels cannot be stored in {tmp_path}/file: File exists\n"
         "hint: point TILE_CACHE_DIR at a folder that you may write"
     )
+
+
+def test_the_files_used_longest_ago_are_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr("tile_sim.cache.LIMIT", 3)
+    for age, name in enumerate(("a.so", "b.so", "c.so")):
+        os.utime(cached(name, Path.touch, tmp_path), (age, age))
+    cached("a.so", Path.touch, tmp_path)
+    cached("d.so", Path.touch, tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["a.so", "c.so", "d.so"]

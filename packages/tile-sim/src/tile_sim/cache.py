@@ -7,10 +7,14 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tile_core.errors import ToolchainError
+
+
+LIMIT = 2000
+"""Files that are kept, about 100 KiB each."""
 
 
 def cache_folder(environment: Mapping[str, str] | None = None) -> Path:
@@ -40,7 +44,7 @@ def cached(name: str, make: Callable[[Path], None], folder: Path | None = None) 
     """Return the file called `name` in the cache; `make` writes it if it is not there.
 
     One process makes it while others that want it wait. It appears complete or not at all:
-    it is written beside its place and then renamed.
+    it is written beside its place and then renamed. The `LIMIT` files used last are kept.
 
     Parameters
     ----------
@@ -56,13 +60,14 @@ def cached(name: str, make: Callable[[Path], None], folder: Path | None = None) 
     """
     folder = cache_folder() if folder is None else folder
     path = folder / name
-    if path.exists():
+    if _used(path):
         return path
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _alone(folder / f"{name}.lock"):
             if not path.exists():
                 _write(path, make)
+                _forget_the_oldest(folder)
     except OSError as error:
         raise ToolchainError(
             f"compiled kernels cannot be stored in {folder}: {error.strerror or error}",
@@ -90,3 +95,24 @@ def _write(path: Path, make: Callable[[Path], None]) -> None:
         os.replace(temporary, path)
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+def _used(path: Path) -> bool:
+    """Whether `path` exists; if so, it has been used now."""
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        return False
+    except OSError:  # a cache of somebody else, filled in advance
+        return path.exists()
+    return True
+
+
+def _forget_the_oldest(folder: Path) -> None:
+    """Remove the files used longest ago; a library in use stays until its process ends."""
+    ages: list[tuple[int, Path]] = []
+    for path in folder.glob("*.so"):
+        with suppress(FileNotFoundError):  # another process was faster
+            ages.append((path.stat().st_mtime_ns, path))
+    for _, path in sorted(ages)[:-LIMIT]:
+        path.unlink(missing_ok=True)
