@@ -12,7 +12,6 @@ from pathlib import Path
 
 from tile_core.errors import ToolchainError
 
-
 LIMIT = 2000
 """Files that are kept, about 100 KiB each."""
 
