@@ -113,6 +113,10 @@ def _rebuild(
     return cls(message, span=span, notes=notes, hint=hint)
 
 
+class TileWarning(UserWarning):
+    """A kernel that works, but not as well as its author may think."""
+
+
 # TL1xxx: the Python inside the kernel ------------------------------------------------------
 
 
@@ -315,6 +319,12 @@ class OutOfScratch(TileError):
     """The tiles of one block do not fit the memory the machine offers them."""
 
     code = "TL4005"
+
+
+class ScheduleError(TileError, ValueError):
+    """A schedule of a pipelined loop would change what the loop computes."""
+
+    code = "TL4006"
 
 
 # TL5xxx: toolchains ------------------------------------------------------------------------
