@@ -66,13 +66,13 @@ def _template(arg: Expr) -> str:
 
 
 def _extern_argument(p: ExpressionPrinter, arg: Expr) -> str:
-    """The user's functions take pointers of the language, not of the device header."""
+    """Turn addresses into the pointers that the user's functions take."""
     text = p.argument(arg)
     return f"tile::raw({text})" if isinstance(arg, AddressOf) else text
 
 
 def _printed(p: ExpressionPrinter, arg: Expr) -> str:
-    """What goes through ``...`` must be a number that C promotes."""
+    """Return what can go through ``...``: a number that C promotes."""
     if isinstance(arg, StringConst):
         return string_literal(arg.value)
     if arg.dtype.is_float and arg.dtype.bits < 32:
@@ -83,7 +83,7 @@ def _printed(p: ExpressionPrinter, arg: Expr) -> str:
 
 
 def _atomic_arguments(p: ExpressionPrinter, call: Call) -> Iterator[str]:
-    """Relaxed order, the rule, is left out."""
+    """Yield address, values and order; relaxed order, the rule, is left out."""
     for arg in call.args:
         if not isinstance(arg, StringConst):
             yield p.argument(arg)

@@ -190,13 +190,18 @@ def _operation(p: ExpressionPrinter, expr: Binary, operands: DType) -> Text:
     op, a, b = expr.op, expr.a, expr.b
     if op is BinaryOp.FLOORDIV or op is BinaryOp.FLOORMOD:
         return _rounding_down(p, expr) if operands.is_int else _float_quotient(p, expr)
-    if op is BinaryOp.ADD and type(b) is Const and operands.base in ("int32", "int64"):
-        if -(2**31) < b.value < 0:
-            return p.infix(INFIX[BinaryOp.SUB], a, Const(-b.value, b.dtype))
+    if op is BinaryOp.ADD and _is_negative(b):
+        return p.infix(INFIX[BinaryOp.SUB], a, Const(-b.value, b.dtype))  # type: ignore[attr-defined]
     how = INFIX.get(op)
     if how is None or (operands.is_float and op in FUNCTIONS):
         return p.call(FUNCTIONS[op], (a, b))
     return p.infix(how, a, b)
+
+
+def _is_negative(expr: Expr) -> bool:
+    return (
+        type(expr) is Const and expr.dtype.base in ("int32", "int64") and -(2**31) < expr.value < 0
+    )
 
 
 def _rounding_down(p: ExpressionPrinter, expr: Binary) -> Text:
@@ -278,7 +283,7 @@ def _call(p: ExpressionPrinter, expr: Call) -> Text:
 
 
 def _shuffle(p: ExpressionPrinter, expr: Shuffle) -> Text:
-    """Picking one of several scalars is naming it."""
+    """Print the one scalar that is picked of several."""
     if len(expr.picks) != 1 or any(v.dtype.lanes != 1 for v in expr.vectors):
         raise InternalError("a vector reached the printer", span=expr.span)
     return p.piece(expr.vectors[expr.picks[0]])

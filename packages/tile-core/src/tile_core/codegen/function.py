@@ -10,13 +10,11 @@ from tile_core.codegen.source import Lines
 from tile_core.codegen.statements import StatementPrinter
 from tile_core.codegen.types import cpp_type
 from tile_core.codegen.usage import Usage, usage_of
-from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Launch
-from tile_core.simt.bounds import Bounds
+from tile_core.simt.bounds import MOST_INT32, Bounds, bind_indices
 from tile_core.simt.program import DeviceFunction
-
-MOST_BLOCKS = 2**31 - 1
 
 
 def print_function(
@@ -33,7 +31,7 @@ def print_function(
     names = CppNames(frozenset((symbol, *used.externs)))
     bounds = Bounds()
     for var in naturals:
-        bounds.bind(var, 0, MOST_BLOCKS)
+        bounds.bind(var, 0, MOST_INT32)
     bind_indices(function.launch, bounds)
     constant = frozenset(
         b for b in used.buffers if b.scope is Scope.GLOBAL and b.storage not in used.written
@@ -52,15 +50,6 @@ def print_function(
     printer.statement(function.launch.body)
     lines.add("}")
     lines.add(f"TILE_EXPORT({symbol})")
-
-
-def bind_indices(launch: Launch, bounds: Bounds) -> None:
-    """State how far block and thread indices count."""
-    for var, extent in zip(launch.block_vars, launch.grid, strict=True):
-        blocks = static_value(extent)
-        bounds.bind(var, 0, (MOST_BLOCKS if blocks is None else blocks) - 1)
-    for var, threads in zip(launch.thread_vars, launch.threads, strict=True):
-        bounds.bind(var, 0, threads - 1)
 
 
 def _parameter(param: Buffer | Var, names: CppNames, constant: frozenset[Buffer]) -> str:

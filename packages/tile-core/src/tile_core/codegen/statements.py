@@ -9,7 +9,7 @@ from typing import Any
 
 from tile_core.codegen.expressions import ExpressionPrinter
 from tile_core.codegen.literals import string_literal
-from tile_core.codegen.operators import PRODUCT, RELATION, SUM
+from tile_core.codegen.operators import PRODUCT, SUM
 from tile_core.codegen.source import Lines
 from tile_core.codegen.types import cpp_type
 from tile_core.codegen.usage import reads_registers_by

@@ -50,9 +50,7 @@ def usage_of(root: Node) -> Usage:
             found.variables.add(node)  # type: ignore[arg-type]
         elif kind is Buffer:
             found.add_buffer(node)  # type: ignore[arg-type]
-        elif kind is Store:
-            found.written.add(node.buffer.storage)  # type: ignore[attr-defined]
-        elif kind is AddressOf and "w" in node.access:  # type: ignore[attr-defined]
+        elif kind is Store or (kind is AddressOf and "w" in node.access):  # type: ignore[attr-defined]
             found.written.add(node.buffer.storage)  # type: ignore[attr-defined]
         elif kind is Call:
             _add_call(found, node)  # type: ignore[arg-type]
@@ -71,7 +69,9 @@ def _add_call(found: Usage, call: Call) -> None:
 def reads_registers_by(root: Node, var: Var) -> bool:
     """Whether an element of a register array is picked by a value that depends on `var`."""
     for node in walk(root):
-        if isinstance(node, (Load, Store, AddressOf)) and node.buffer.scope.is_thread_private:
-            if any(part is var for index in node.indices for part in walk(index)):
-                return True
+        if not isinstance(node, (Load, Store, AddressOf)):
+            continue
+        parts = (part for index in node.indices for part in walk(index))
+        if node.buffer.scope.is_thread_private and any(part is var for part in parts):
+            return True
     return False

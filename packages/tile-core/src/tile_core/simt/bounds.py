@@ -9,12 +9,16 @@ from typing import Any, TypeAlias
 
 from tile_core.dtypes import DType, dtype_of
 from tile_core.ir.arith import integer_bounds
+from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Select, Unary, UnaryOp, Var
+from tile_core.ir.stmt import Launch
 
 Range: TypeAlias = "tuple[int, int]"
 """The smallest and the largest value, both included."""
 
 _TRUTH: Range = (0, 1)
+MOST_INT32 = 2**31 - 1
+"""The largest int32: no grid and no extent is larger."""
 
 
 @cache
@@ -75,7 +79,7 @@ class Bounds:
             value = int(expr.value)  # type: ignore[attr-defined]
             return value, value
         if kind is Var:
-            return self.ranges.get(expr) or limits(expr.dtype)  # type: ignore[call-overload,no-any-return]
+            return self.ranges.get(expr) or limits(expr.dtype)  # type: ignore[call-overload]
         rule = _RULES.get(kind)
         return limits(expr.dtype) if rule is None else rule(self, expr)
 
@@ -158,11 +162,11 @@ def _bit_xor(a: Range, b: Range) -> Range:
 
 
 def _shift_left(a: Range, b: Range) -> Range | None:
-    return _product(a, (1 << b[0], 1 << b[1])) if 0 <= b[0] and b[1] < 64 else None
+    return _product(a, (1 << b[0], 1 << b[1])) if b[0] >= 0 and b[1] < 64 else None
 
 
 def _shift_right(a: Range, b: Range) -> Range | None:
-    return _quotient(a, (1 << b[0], 1 << b[1])) if 0 <= b[0] and b[1] < 64 else None
+    return _quotient(a, (1 << b[0], 1 << b[1])) if b[0] >= 0 and b[1] < 64 else None
 
 
 def _decided(yes: bool, no: bool) -> Range:
@@ -193,3 +197,12 @@ _OPERATIONS: dict[BinaryOp, Callable[[Range, Range], Range | None]] = {
     BinaryOp.AND: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     BinaryOp.OR: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
 }
+
+
+def bind_indices(launch: Launch, bounds: Bounds) -> None:
+    """State how far block and thread indices count."""
+    for var, extent in zip(launch.block_vars, launch.grid, strict=True):
+        blocks = static_value(extent)
+        bounds.bind(var, 0, (MOST_INT32 if blocks is None else blocks) - 1)
+    for var, threads in zip(launch.thread_vars, launch.threads, strict=True):
+        bounds.bind(var, 0, threads - 1)

@@ -1,0 +1,52 @@
+"""Short index expressions in thread-level programs, by what is known of their ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from tile_core.ir.expr import Var
+from tile_core.ir.interval import Interval
+from tile_core.ir.stmt import Stmt
+from tile_core.passes.ranges import Env
+from tile_core.simt.bounds import Bounds, bind_indices
+from tile_core.simt.program import DeviceFunction
+from tile_core.simt.simplify_expr import Ranges, Simplifier
+from tile_core.simt.simplify_stmt import simplify_stmt
+
+P = TypeVar("P", "DeviceFunction", "Stmt")
+
+
+def simplify_indices(program: P, ranges: Env | Mapping[Var, Interval] | None = None) -> P:
+    """Return `program` with every integer expression in its shortest known form.
+
+    Before   S[(8*t + v) // 32 * 32 + (8*t + v) % 32] = A[int64(bx)*1024 + int64(8*t + v)]
+    After    S[t*8 + v] = A[bx*1024 + t*8 + v]
+
+    Sums are normalised, quotients and remainders of mixed radices resolved, disjoint bits
+    added, decided comparisons, branches and loops of one round removed; arithmetic of 64 bits
+    is left only where 32 might not suffice. All of it is exact, given that index arithmetic
+    does not overflow. Every node is looked at once.
+
+    Parameters
+    ----------
+    program
+        A statement of thread-level IR, or a function whose block and thread indices then
+        have the ranges of its launch.
+    ranges
+        What is known of the free variables.
+    """
+    simplifier = Simplifier(Ranges(_source(ranges)))
+    if not isinstance(program, DeviceFunction):
+        return simplify_stmt(program, simplifier)
+    bounds = Bounds()
+    bind_indices(program.launch, bounds)
+    for var, known in bounds.ranges.items():
+        simplifier.ranges.bind(var, *known)
+    body = simplify_stmt(program.launch.body, simplifier)
+    return replace(program, launch=replace(program.launch, body=body))
+
+
+def _source(ranges: Env | Mapping[Var, Interval] | None) -> Env | Mapping[Var, Interval]:
+    return {} if ranges is None else ranges

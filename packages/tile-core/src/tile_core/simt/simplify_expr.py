@@ -1,0 +1,367 @@
+"""Simplification of expressions at one place of a thread-level program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tile_core.dtypes import DType
+from tile_core.ir import arith
+from tile_core.ir.effect import Effect
+from tile_core.ir.expr import (
+    AddressOf,
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    UnaryOp,
+    Var,
+)
+from tile_core.ir.interval import Interval
+from tile_core.ir.intrinsics import effect_of
+from tile_core.ir.node import Node, walk
+from tile_core.passes.ranges import Env
+from tile_core.simt.bounds import Bounds, Range, limits
+from tile_core.simt.index_forms import (
+    INT32,
+    INT64,
+    Form,
+    MayOverflow,
+    fits,
+    is_narrow,
+    is_safe,
+    within,
+    write,
+)
+from tile_core.simt.index_rules import IndexRules
+
+
+class Ranges(Bounds):
+    """Bounds that ask elsewhere for variables met for the first time."""
+
+    __slots__ = ("source",)
+
+    def __init__(self, source: Env | Mapping[Var, Interval]) -> None:
+        super().__init__()
+        self.source = source
+
+    def learn(self, var: Var) -> Range:
+        """Return the range of `var`, remembered."""
+        found = self.ranges.get(var)
+        if found is None:
+            found = self.ranges[var] = self._learnt(var)
+        return found
+
+    def _learnt(self, var: Var) -> Range:
+        least, most = limits(var.dtype)
+        if isinstance(self.source, Env):
+            known = self.source.bounds(var)
+        else:
+            known = self.source.get(var, Interval(None, None))
+        low = least if known.low is None else max(least, known.low)
+        high = most if known.high is None else min(most, known.high)
+        return (low, high) if low <= high else (least, most)
+
+    def copy(self) -> Ranges:
+        """Return the same knowledge, to be extended apart."""
+        made = Ranges(self.source)
+        made.ranges.update(self.ranges)
+        return made
+
+
+def is_index(dtype: DType) -> bool:
+    """Whether the rules work on values of this type."""
+    return dtype in (INT32, INT64)
+
+
+def acts(expr: Expr) -> bool:
+    """Whether evaluating `expr` does more than give a value."""
+    return any(isinstance(n, Call) and effect_of(n.function) is not Effect.NONE for n in walk(expr))
+
+
+@dataclass(slots=True)
+class Simplifier:
+    """Simplifies expressions where `ranges` hold; what was worked out is kept by node."""
+
+    ranges: Ranges
+    rules: IndexRules = field(default_factory=IndexRules)
+    forms: dict[Expr, Form] = field(default_factory=dict)
+    done: dict[Node, Node] = field(default_factory=dict)
+
+    def knowing(self, known: Mapping[Var, Range]) -> Simplifier:
+        """Return a simplifier that also knows the ranges `known`; itself if that is no news."""
+        news = {v: r for v, r in known.items() if self.ranges.ranges.get(v) != r}
+        if not news:
+            return self
+        if news.keys().isdisjoint(self.ranges.ranges):
+            for var, bounds in news.items():
+                self.ranges.bind(var, *bounds)
+            return self
+        ranges = self.ranges.copy()
+        for var, bounds in news.items():
+            ranges.bind(var, *bounds)
+        return Simplifier(ranges)
+
+    def expr(self, expr: Expr) -> Expr:
+        """Return an expression of the same type and value."""
+        found = self.done.get(expr)
+        if found is None:
+            found = self.done[expr] = self._expr(expr)
+        return found  # type: ignore[return-value]
+
+    def _expr(self, expr: Expr) -> Expr:
+        rule = _EXPRESSIONS.get(type(expr))
+        if rule is not None:
+            return rule(self, expr)
+        return expr.map_children(self._child)
+
+    def _child(self, node: Node) -> Node:
+        return self.expr(node) if isinstance(node, Expr) else node
+
+    def index(self, expr: Expr) -> Expr:
+        """Return an index of equal value, in 32 bits where they certainly suffice."""
+        if expr.dtype != INT64:
+            return self.expr(expr)
+        value = self.form(expr)
+        return write(value, INT32) if is_narrow(value) else self.expr(expr)
+
+    def form(self, expr: Expr) -> Form:
+        """Return an expression of type int32 or int64 as a sum that is safe to compute."""
+        found = self.forms.get(expr)
+        if found is not None:
+            return found
+        rule = _FORMS.get(type(expr))
+        try:
+            made = self._opaque(expr) if rule is None else rule(self, expr)
+            if not is_safe(made, expr.dtype):
+                raise MayOverflow
+        except MayOverflow:
+            made = self._opaque(expr)
+        if not made.acts:
+            self.forms[expr] = made
+        return made
+
+    def written(self, expr: Expr) -> Expr:
+        """Return the shortest expression of the value of an int32 or int64 expression."""
+        try:
+            return write(self.form(expr), expr.dtype)
+        except MayOverflow:
+            return expr.map_children(self._child)
+
+    def _opaque(self, expr: Expr) -> Form:
+        """Return `expr` as a sum of nothing but itself, with simpler parts."""
+        made = expr if type(expr) is Var else self._parts(expr)
+        bounds = self.ranges.of(made)
+        if not within(bounds, expr.dtype):
+            bounds = limits(expr.dtype)
+        if type(expr) is not Var and acts(expr):
+            return self.rules.acting(made, bounds)
+        return self.rules.leaf(expr, made, bounds)
+
+    def _parts(self, expr: Expr) -> Expr:
+        if isinstance(expr, (Binary, Unary, Cast)):
+            return expr.map_children(self._child)
+        return self._expr(expr)
+
+
+def _form_of_const(s: Simplifier, expr: Const) -> Form:
+    return Form((), int(expr.value))
+
+
+def _form_of_var(s: Simplifier, expr: Var) -> Form:
+    return s.rules.leaf(expr, expr, s.ranges.learn(expr))
+
+
+def _form_of_unary(s: Simplifier, expr: Unary) -> Form:
+    a = s.form(expr.a)
+    if a.acts or expr.op is UnaryOp.NOT:
+        raise MayOverflow
+    negative = a.times(-1)
+    return negative if expr.op is UnaryOp.NEG else negative.plus(Form((), -1))
+
+
+def _form_of_cast(s: Simplifier, expr: Cast) -> Form:
+    if not is_index(expr.value.dtype):
+        raise MayOverflow
+    a = s.form(expr.value)
+    if a.acts:
+        raise MayOverflow
+    if expr.dtype == INT32:
+        if not fits(a, INT32) or not all(fits(Form((t,)), INT32) for t in a.terms):
+            raise MayOverflow
+        return a
+    if fits(a, INT32) or a.single is not None:
+        return a
+    return s.rules.leaf(("wide", a), write(a, INT32), _clipped(a.bounds))
+
+
+def _clipped(bounds: Range) -> Range:
+    least, most = limits(INT32)
+    return max(least, bounds[0]), min(most, bounds[1])
+
+
+def _form_of_binary(s: Simplifier, expr: Binary) -> Form:
+    a, b = s.form(expr.a), s.form(expr.b)
+    rule = _OPERATIONS.get(expr.op)
+    if rule is None or a.acts or b.acts:
+        raise MayOverflow
+    return rule(s.rules, a, b, expr.dtype)
+
+
+def _divisor(a: Form, b: Form, *, natural: bool = False) -> int:
+    """Return the positive number that `b` is."""
+    if b.terms or b.const <= 0 or (natural and a.bounds[0] < 0):
+        raise MayOverflow
+    return b.const
+
+
+def _power(b: Form, dtype: DType) -> int:
+    """Return two to the power of the number that `b` is."""
+    if b.terms or not 0 <= b.const < dtype.bits - 1:
+        raise MayOverflow
+    return 1 << b.const
+
+
+def _bit_and(rules: IndexRules, a: Form, b: Form, dtype: DType) -> Form:
+    for x, mask in ((a, b), (b, a)):
+        if not mask.terms and mask.const >= 0 and mask.const & (mask.const + 1) == 0:
+            return rules.remainder(x, mask.const + 1, dtype)
+    raise MayOverflow
+
+
+Rule = Callable[[IndexRules, Form, Form, DType], Form]
+
+_OPERATIONS: dict[BinaryOp, Rule] = {
+    BinaryOp.ADD: lambda r, a, b, t: r.joined(a.plus(b), t),
+    BinaryOp.SUB: lambda r, a, b, t: r.joined(a.plus(b.times(-1)), t),
+    BinaryOp.MUL: lambda r, a, b, t: r.product(a, b, t),
+    BinaryOp.FLOORDIV: lambda r, a, b, t: r.quotient(a, _divisor(a, b), t),
+    BinaryOp.FLOORMOD: lambda r, a, b, t: r.remainder(a, _divisor(a, b), t),
+    BinaryOp.TRUNCDIV: lambda r, a, b, t: r.quotient(a, _divisor(a, b, natural=True), t),
+    BinaryOp.TRUNCMOD: lambda r, a, b, t: r.remainder(a, _divisor(a, b, natural=True), t),
+    BinaryOp.SHR: lambda r, a, b, t: r.quotient(a, _power(b, t), t),
+    BinaryOp.SHL: lambda r, a, b, t: a.times(_power(b, t)),
+    BinaryOp.BITAND: _bit_and,
+    BinaryOp.BITXOR: lambda r, a, b, t: r.xor(a, b, t),
+    BinaryOp.BITOR: lambda r, a, b, t: r.union(a, b, t),
+    BinaryOp.MIN: lambda r, a, b, t: r.extreme(BinaryOp.MIN, a, b, t),
+    BinaryOp.MAX: lambda r, a, b, t: r.extreme(BinaryOp.MAX, a, b, t),
+}
+
+_FORMS: dict[type, Callable[[Simplifier, Any], Form]] = {
+    Const: _form_of_const,
+    Var: _form_of_var,
+    Unary: _form_of_unary,
+    Cast: _form_of_cast,
+    Binary: _form_of_binary,
+}
+
+
+def _var(s: Simplifier, expr: Var) -> Expr:
+    low, high = s.ranges.learn(expr) if expr.dtype.is_int and expr.dtype.lanes == 1 else (0, 1)
+    return Const(low, expr.dtype) if low == high else expr
+
+
+def _arithmetic(s: Simplifier, expr: Binary | Unary | Cast) -> Expr:
+    if is_index(expr.dtype):
+        return s.written(expr)
+    if expr.dtype.is_bool and expr.dtype.lanes == 1 and not isinstance(expr, Cast):
+        return _truth(s, expr)
+    return expr.map_children(s._child)
+
+
+def _truth(s: Simplifier, expr: Binary | Unary) -> Expr:
+    if isinstance(expr, Unary):
+        return arith.unary(expr.op, s.expr(expr.a))
+    if expr.op.is_logical:
+        joined = arith.binary(expr.op, s.expr(expr.a), s.expr(expr.b))
+        return expr if isinstance(joined, Const) and acts(expr) else joined
+    if not (expr.op.is_comparison and is_index(expr.a.dtype)):
+        return expr.map_children(s._child)
+    a, b = s.form(expr.a), s.form(expr.b)
+    if a.acts or b.acts:
+        return expr.map_children(s._child)
+    difference = a.plus(b.times(-1))
+    verdict = _decided(expr.op, difference.bounds)
+    if verdict is not None:
+        return Const(verdict, expr.dtype)
+    if len(difference.terms) < len(a.terms) + len(b.terms):
+        try:
+            return _balanced(expr, difference)
+        except MayOverflow:
+            pass
+    return expr.map_children(s._child)
+
+
+def _balanced(expr: Binary, difference: Form) -> Expr:
+    """Return a comparison without what stands on both sides.
+
+    Raises
+    ------
+    MayOverflow
+        If what is left might not fit where the whole did.
+    """
+    dtype = expr.a.dtype
+    left = Form(tuple(t for t in difference.terms if t[1] > 0))
+    right = Form(tuple((a, -c) for a, c in difference.terms if c < 0), -difference.const)
+    if not left.terms and right.const < 0:
+        left, right = Form((), -right.const), Form(right.terms)
+    if not (fits(left, dtype) and fits(right, dtype)):
+        raise MayOverflow
+    return Binary(expr.op, write(left, dtype), write(right, dtype), expr.dtype)
+
+
+def _decided(op: BinaryOp, difference: Range) -> bool | None:
+    """Return what comparing a difference with 0 gives, where its bounds tell."""
+    low, high = difference
+    match op:
+        case BinaryOp.LT:
+            return True if high < 0 else False if low >= 0 else None
+        case BinaryOp.LE:
+            return True if high <= 0 else False if low > 0 else None
+        case BinaryOp.GT:
+            return True if low > 0 else False if high <= 0 else None
+        case BinaryOp.GE:
+            return True if low >= 0 else False if high < 0 else None
+    never = low > 0 or high < 0
+    always = low == high == 0
+    if op is BinaryOp.EQ:
+        return True if always else False if never else None
+    return True if never else False if always else None
+
+
+def _select(s: Simplifier, expr: Select) -> Expr:
+    cond = s.expr(expr.cond)
+    if isinstance(cond, Const):
+        return s.expr(expr.then if cond.value else expr.otherwise)
+    return Select(cond, s.expr(expr.then), s.expr(expr.otherwise), expr.lazy, span=expr.span)
+
+
+def _load(s: Simplifier, expr: Load) -> Expr:
+    return Load(expr.buffer, tuple(map(s.index, expr.indices)), span=expr.span)
+
+
+def _address(s: Simplifier, expr: AddressOf) -> Expr:
+    return AddressOf(expr.buffer, tuple(map(s.index, expr.indices)), expr.access, span=expr.span)
+
+
+def _itself(s: Simplifier, expr: Expr) -> Expr:
+    return expr
+
+
+_EXPRESSIONS: dict[type, Callable[[Simplifier, Any], Expr]] = {
+    Const: _itself,
+    Var: _var,
+    Binary: _arithmetic,
+    Unary: _arithmetic,
+    Cast: _arithmetic,
+    Select: _select,
+    Load: _load,
+    AddressOf: _address,
+}

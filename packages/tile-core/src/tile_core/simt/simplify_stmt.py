@@ -1,0 +1,181 @@
+"""Simplification of statements: ranges are learnt on the way down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Unary, UnaryOp, Var
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import Alloc, Break, Continue, For, If, Let, Seq, Stmt, Store, While
+from tile_core.simt.bounds import Range, fitted
+from tile_core.simt.index_forms import Form
+from tile_core.simt.simplify_expr import Simplifier, acts, is_index
+
+NOTHING = Seq(())
+
+
+def simplify_stmt(stmt: Stmt, s: Simplifier) -> Stmt:
+    """Return `stmt` with simplified expressions, without what never runs."""
+    rule = _STATEMENTS.get(type(stmt))
+    if rule is not None:
+        return rule(stmt, s)
+    return stmt.map_children(lambda node: _expression(node, s))
+
+
+def _expression(node: Node, s: Simplifier) -> Node:
+    return s.expr(node) if isinstance(node, Expr) else node
+
+
+def _seq(stmt: Seq, s: Simplifier) -> Stmt:
+    body: list[Stmt] = []
+    for item in stmt.body:
+        part = simplify_stmt(item, s)
+        if isinstance(item, Let):
+            s = _after_let(item, s)
+        if isinstance(part, Seq) and not any(isinstance(x, (Let, Alloc)) for x in part.body):
+            body.extend(part.body)
+        else:
+            body.append(part)
+    return Seq(tuple(body), span=stmt.span)
+
+
+def _let(stmt: Let, s: Simplifier) -> Stmt:
+    value = s.expr(stmt.value)
+    if isinstance(value, Const) and is_index(value.dtype):
+        return NOTHING  # its uses become the number
+    return replace(stmt, value=value)
+
+
+def _after_let(stmt: Let, s: Simplifier) -> Simplifier:
+    if not is_index(stmt.var.dtype):
+        return s
+    return s.knowing({stmt.var: fitted(*s.form(stmt.value).bounds, stmt.var.dtype)})
+
+
+def _store(stmt: Store, s: Simplifier) -> Stmt:
+    indices = tuple(map(s.index, stmt.indices))
+    return Store(stmt.buffer, indices, s.expr(stmt.value), span=stmt.span)
+
+
+def _for(stmt: For, s: Simplifier) -> Stmt:
+    start, stop, step = (s.expr(e) for e in (stmt.start, stmt.stop, stmt.step))
+    inner = s
+    if is_index(stmt.var.dtype) and isinstance(step, Const):
+        first, end = s.form(stmt.start), s.form(stmt.stop)
+        rounds = _rounds(first, end, int(step.value))
+        if rounds == 0:
+            return NOTHING
+        if rounds == 1 and not first.terms and not _leaves(stmt.body):
+            return simplify_stmt(stmt.body, s.knowing({stmt.var: (first.const, first.const)}))
+        inner = s.knowing({stmt.var: _range_of_loop(first.bounds, end.bounds, int(step.value))})
+    body = simplify_stmt(stmt.body, inner)
+    return For(stmt.var, start, stop, step, body, stmt.kind, span=stmt.span)
+
+
+def _rounds(first: Form, end: Form, step: int) -> int | None:
+    """Return how often a loop runs, if that is a number."""
+    distance = end.plus(first.times(-1))
+    return None if distance.terms else len(range(0, distance.const, step))
+
+
+def _range_of_loop(first: Range, end: Range, step: int) -> Range:
+    low, high = (first[0], end[1] - 1) if step > 0 else (end[0] + 1, first[1])
+    return (low, high) if low <= high else (low, low)
+
+
+def _leaves(body: Stmt) -> bool:
+    """Whether `body` may end the loop around it, or one of its rounds, itself."""
+    return any(isinstance(node, (Break, Continue)) for node in walk(body))
+
+
+def _if(stmt: If, s: Simplifier) -> Stmt:
+    cond = s.expr(stmt.cond)
+    if isinstance(cond, Const):
+        taken = stmt.then if cond.value else stmt.otherwise
+        return NOTHING if taken is None else simplify_stmt(taken, s)
+    then = simplify_stmt(stmt.then, s.knowing(dict(_learnt(cond, s, holds=True))))
+    otherwise = None
+    if stmt.otherwise is not None:
+        otherwise = simplify_stmt(stmt.otherwise, s.knowing(dict(_learnt(cond, s, holds=False))))
+        otherwise = None if _is_empty(otherwise) else otherwise
+    if _is_empty(then) and otherwise is None and not acts(cond):
+        return NOTHING
+    return If(cond, then, otherwise, span=stmt.span)
+
+
+def _is_empty(stmt: Stmt) -> bool:
+    return isinstance(stmt, Seq) and not stmt.body
+
+
+_NEGATED = {
+    BinaryOp.LT: BinaryOp.GE,
+    BinaryOp.LE: BinaryOp.GT,
+    BinaryOp.GT: BinaryOp.LE,
+    BinaryOp.GE: BinaryOp.LT,
+    BinaryOp.EQ: BinaryOp.NE,
+    BinaryOp.NE: BinaryOp.EQ,
+}
+
+
+def _learnt(cond: Expr, s: Simplifier, *, holds: bool) -> Iterator[tuple[Var, Range]]:
+    """Yield tighter ranges of variables where `cond` holds, or does not."""
+    if isinstance(cond, Unary) and cond.op is UnaryOp.NOT:
+        yield from _learnt(cond.a, s, holds=not holds)
+    if not isinstance(cond, Binary):
+        return
+    if cond.op is (BinaryOp.AND if holds else BinaryOp.OR):
+        both = [*_learnt(cond.a, s, holds=holds), *_learnt(cond.b, s, holds=holds)]
+        known: dict[Var, Range] = {}
+        for var, (low, high) in both:
+            before = known.get(var, (low, high))
+            known[var] = max(low, before[0]), min(high, before[1])
+        yield from known.items()
+    elif cond.op.is_comparison and is_index(cond.a.dtype):
+        op = cond.op if holds else _NEGATED[cond.op]
+        yield from _compared(op, s.form(cond.a).plus(s.form(cond.b).times(-1)), s)
+
+
+def _compared(op: BinaryOp, difference: Form, s: Simplifier) -> Iterator[tuple[Var, Range]]:
+    """Yield what ``difference op 0`` says, if it is about one variable."""
+    if len(difference.terms) != 1:
+        return
+    ((atom, factor),) = difference.terms
+    if not isinstance(atom.expr, Var):
+        return
+    low, high = s.ranges.learn(atom.expr)
+    if factor < 0:
+        factor, op = -factor, _MIRRORED.get(op, op)
+        const = -difference.const
+    else:
+        const = difference.const
+    # factor * var + const op 0, with factor > 0
+    if op in (BinaryOp.LT, BinaryOp.LE, BinaryOp.EQ):
+        high = min(high, (-const - (op is BinaryOp.LT)) // factor)
+    if op in (BinaryOp.GT, BinaryOp.GE, BinaryOp.EQ):
+        low = max(low, -((const - (op is BinaryOp.GT)) // factor))
+    if low <= high:
+        yield atom.expr, (low, high)
+
+
+_MIRRORED = {
+    BinaryOp.LT: BinaryOp.GT,
+    BinaryOp.LE: BinaryOp.GE,
+    BinaryOp.GT: BinaryOp.LT,
+    BinaryOp.GE: BinaryOp.LE,
+}
+
+
+def _while(stmt: While, s: Simplifier) -> Stmt:
+    return replace(stmt, cond=s.expr(stmt.cond), body=simplify_stmt(stmt.body, s))
+
+
+_STATEMENTS: dict[type, Callable[[Any, Simplifier], Stmt]] = {
+    Seq: _seq,
+    Let: _let,
+    Store: _store,
+    For: _for,
+    If: _if,
+    While: _while,
+}
