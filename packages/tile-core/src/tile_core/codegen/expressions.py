@@ -188,8 +188,8 @@ def _binary(p: ExpressionPrinter, expr: Binary) -> Text:
 
 def _operation(p: ExpressionPrinter, expr: Binary, operands: DType) -> Text:
     op, a, b = expr.op, expr.a, expr.b
-    if op is BinaryOp.FLOORDIV or op is BinaryOp.FLOORMOD:
-        return _rounding_down(p, expr) if operands.is_int else _float_quotient(p, expr)
+    if operands.is_int and (op is BinaryOp.FLOORDIV or op is BinaryOp.FLOORMOD):
+        return _rounding_down(p, expr)
     if op is BinaryOp.ADD and _is_negative(b):
         return p.infix(INFIX[BinaryOp.SUB], a, Const(-b.value, b.dtype))  # type: ignore[attr-defined]
     how = INFIX.get(op)
@@ -216,12 +216,6 @@ def _rounding_down(p: ExpressionPrinter, expr: Binary) -> Text:
     if p.bounds.is_natural(a) and p.bounds.is_natural(b):
         return p.infix(DIVIDE if divides else REMAIN, a, b)
     return p.call(FUNCTIONS[expr.op], (a, b))
-
-
-def _float_quotient(p: ExpressionPrinter, expr: Binary) -> Text:
-    if expr.op is BinaryOp.FLOORMOD:
-        return p.call("floormod", (expr.a, expr.b))
-    return f"tile::floor({p.infix(DIVIDE, expr.a, expr.b)[0]})", PRIMARY
 
 
 def _on_truths(p: ExpressionPrinter, expr: Binary) -> Text:

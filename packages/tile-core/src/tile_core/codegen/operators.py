@@ -63,7 +63,7 @@ FUNCTIONS = {
     BinaryOp.MIN: "min",
     BinaryOp.MAX: "max",
     BinaryOp.TRUNCDIV: "truncdiv",
-    BinaryOp.TRUNCMOD: "fmod",
+    BinaryOp.TRUNCMOD: "truncmod",
 }
 """Operations that are functions of the device header."""
 
