@@ -34,10 +34,8 @@ from tile_core.ir.stmt import (
     Check,
     CheckKind,
     Evaluate,
-    If,
     Kernel,
     Launch,
-    Let,
     Parallel,
     Seq,
     Stmt,
@@ -283,6 +281,19 @@ _CALLS: dict[str, Callable[[Sequence[Expr]], Stmt]] = {
 }
 
 
+def agree(kernel: Kernel, layouts: GivenLayouts, args: Sequence[Any], **options: Any) -> Launch:
+    """Run `kernel` as it stands and as threads; both must leave equal arrays behind."""
+    meant = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    done = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    interpret(kernel, meant)
+    lowered = run_threads(kernel, layouts, done, **options)
+    for param, a, b in zip(kernel.params, meant, done, strict=True):
+        if isinstance(a, np.ndarray):
+            same = a.view(np.uint8) == b.view(np.uint8)
+            assert same.all(), f"{param.name} differs in {np.argwhere(~same)[:4].tolist()}"
+    return lowered
+
+
 def calls(launch: Launch) -> list[tuple[str, int]]:
     """Return name and first template argument of the device calls, in program order."""
     found = []
@@ -302,6 +313,6 @@ def poisoned(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray[Any, 
 
 
 __all__ = [
-    "MACHINE", "GivenLayouts", "If", "Let", "calls", "poisoned", "run_lowered", "run_threads",
+    "MACHINE", "GivenLayouts", "agree", "calls", "poisoned", "run_lowered", "run_threads",
     "thread_program",
 ]  # fmt: skip
