@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tile_core.codegen import print_program
 from tile_core.ir.stmt import Kernel
 from tile_core.passes.draw_random import draw_random
 from tile_core.passes.insertion import Insertion
@@ -14,7 +15,9 @@ from tile_core.passes.split_vectors import split_vectors
 from tile_core.simt.lower import UNGUARDED, lower_kernel
 from tile_core.simt.program import DeviceProgram
 from tile_core.target import Target
+from tile_cuda.compile_log import Resources
 from tile_cuda.machine import machine
+from tile_cuda.nvrtc import Compiled, compile_source
 
 DEFAULT_ARCH = "sm_80"
 """What is emulated when nobody says which machine."""
@@ -74,8 +77,62 @@ class Artifact:
     """
 
     program: DeviceProgram
-    compiled: Any
+    compiled: Compiled
+
+    @property
+    def ptx(self) -> str:
+        """The assembly of NVIDIA's virtual machine."""
+        return self.compiled.ptx
+
+    @property
+    def sass(self) -> str:
+        """The instructions of the machine itself; needs a disassembler."""
+        from tile_cuda.disassembly import sass
+
+        return sass(self.compiled.cubin)
+
+    @property
+    def resources(self) -> Mapping[str, Resources]:
+        """Registers, spills and memory of each kernel, by its symbol."""
+        return self.compiled.resources
 
     def asm(self) -> str:
         """Return the PTX."""
-        return str(self.compiled.ptx)
+        return self.compiled.ptx
+
+
+def compile_program(program: DeviceProgram, target: Target, options: Any) -> Artifact:
+    """Compile a program for its architecture; no GPU is needed."""
+    source = print_program(program)
+    return Artifact(program, compile_source(source, program.machine.name, program.compile_flags))
+
+
+def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:
+    """Return a function that launches the kernel on tensors of a GPU.
+
+    Nothing touches the driver before the first call: a kernel can be compiled, looked at and
+    saved on a machine without a GPU. The call then raises `MissingFeature`.
+    """
+    made: list[Callable[..., None]] = []
+
+    def run(*args: Any) -> None:
+        if not made:
+            made.append(_launcher(artifact))
+        made[0](*args)
+
+    return run
+
+
+def _launcher(artifact: Artifact) -> Callable[..., None]:
+    from tile_cuda.driver import installed_driver
+    from tile_cuda.launcher import callable_of
+    from tile_cuda.streams import current_stream, device_of, empty
+
+    return callable_of(
+        artifact.program,
+        artifact.compiled.cubin,
+        installed_driver(),
+        current_stream,
+        device_of,
+        empty,
+    )

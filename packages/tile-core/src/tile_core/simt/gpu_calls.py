@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from tile_core.errors import FrontendValueError, UnsupportedOnTarget
@@ -116,7 +117,7 @@ def _registers(expr: Call, count: int, ctx: SimtContext) -> tuple[Expr, ...]:
 def _offset(args: Sequence[Expr], position: int, count: int) -> Expr | None:
     """Return the offset behind an address: given for all addresses or for none."""
     places = [k for k, a in enumerate(args) if isinstance(a, AddressOf)][:count]
-    if any(b - a != 2 for a, b in zip(places, places[1:], strict=False)):
+    if any(b - a != 2 for a, b in pairwise(places)):
         return None
     return args[position + 1] if position + 1 < len(args) else None
 

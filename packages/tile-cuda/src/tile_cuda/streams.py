@@ -1,0 +1,75 @@
+"""Whose stream a launch joins and where workspaces come from: those of the tensors' library."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tile_core.errors import LaunchError
+
+DEFAULT_STREAM = 0
+"""The legacy default stream, which waits for all others."""
+
+
+def _torch() -> Any:
+    """Return torch if this process uses it; tensors of other libraries do not need it."""
+    return sys.modules.get("torch")
+
+
+def current_stream(device: int) -> int:
+    """Return the raw handle of the stream that work on `device` goes to at the moment.
+
+    It is torch's current stream, so that launches can be captured in a CUDA graph, or the
+    default stream where torch is not in use.
+    """
+    torch = _torch()
+    if torch is None or not torch.cuda.is_initialized():
+        return DEFAULT_STREAM
+    return int(torch._C._cuda_getCurrentRawStream(device))
+
+
+def device_of(*args: Any) -> int:
+    """Return the number of the device that holds the tensors among `args`.
+
+    Raises
+    ------
+    LaunchError
+        If they lie on different devices.
+    """
+    found: int | None = None
+    for argument in args:
+        number = _number(argument)
+        if number is None:
+            continue
+        if found is not None and number != found:
+            raise LaunchError(
+                f"the tensors lie on devices {found} and {number}",
+                hint="move all tensors of one call to one device",
+            )
+        found = number
+    return found or 0
+
+
+def _number(argument: Any) -> int | None:
+    on_device = getattr(argument, "get_device", None)
+    if on_device is not None:
+        return int(on_device())
+    located = getattr(argument, "__dlpack_device__", None)
+    return None if located is None else int(located()[1])
+
+
+def empty(shape: tuple[int, ...], dtype: str, device: int) -> Any:
+    """Return memory for a workspace, with undefined contents.
+
+    Raises
+    ------
+    LaunchError
+        If torch, whose allocator is used, is not there.
+    """
+    torch = _torch()
+    if torch is None:
+        raise LaunchError(
+            "a kernel with a workspace needs torch to allocate it",
+            hint="import torch before the call, or pass the workspace as a tensor",
+        )
+    return torch.empty(shape, dtype=getattr(torch, dtype), device=f"cuda:{device}")
