@@ -129,9 +129,11 @@ def is_safe(value: Form, dtype: DType) -> bool:
     sum must fit.
     """
     terms = value.terms
+    least, most = limits(dtype)
+    if abs(value.const) > most or any(abs(c) > most for _, c in terms):
+        return value.const == least and not terms
     if value.const >= 0 and all(c > 0 and a.low >= 0 for a, c in terms):
         return True
-    least, most = limits(dtype)
     low = high = 0
     for atom, factor in sorted(terms, key=_printed_order):
         ends = (factor * atom.low, factor * atom.high)

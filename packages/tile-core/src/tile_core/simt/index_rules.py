@@ -180,7 +180,7 @@ class IndexRules:
                 continue
             top = 1 << y.bounds[1].bit_length()  # y has no bits from here on, x keeps its own
             big, small = x.split(top)
-            if big.terms or big.const:
+            if big.terms or big.const > 0:
                 inside = self.xor(small, y, dtype) if small.terms or small.const else y
                 return inside.plus(big.times(top))
         return self._xor_atom(a, b, dtype)
