@@ -175,9 +175,8 @@ def _cadences(
         return None
     found = []
     for axis in range(len(steps)):
-        others = tuple(0 for _ in range(len(steps) - axis - 1))
-        line = table[(slice(None), *(0,) * axis, slice(None), *others)]
-        cadence = _cadence(line)
+        alone = np.moveaxis(table, axis + 1, 1).reshape(ctx.threads, steps[axis].count, -1)
+        cadence = _cadence(alone[..., 0])
         if cadence is None:
             return None
         found.append(cadence)
@@ -201,7 +200,7 @@ def _cadence(line: Ints) -> Cadence | None:
 
 def _holds(table: Ints, cadences: Sequence[Cadence]) -> bool:
     """Whether the loops together do what each does alone."""
-    turned: Any = table[(slice(None), *(0,) * len(cadences))]
+    turned: Any = table.reshape(table.shape[0], -1)[:, 0]
     offset: Any = np.zeros_like(turned)
     for cadence in cadences:
         turned, offset = cadence.moved(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.errors import LayoutError
-from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.layout import shared_operand
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
@@ -15,40 +15,88 @@ from tile_core.simt.machine import SimtMachine
 from tile_core.simt.packing import storage_dtype
 from tile_core.target import Target
 from tile_cuda.atoms import atoms_for
+from tile_cuda.rules.gemm_blocks import block_fragment, block_tiling
+from tile_cuda.rules.gemm_fma import lower_fma
 from tile_cuda.rules.gemm_mma import lower_mma, mma_demands, mma_tiling
 
 
 def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
-    """Return the ways `machine` multiplies matrices, and how it moves their factors."""
-    return (mma_rule(machine),)
+    """Return the ways `machine` multiplies matrices."""
+    return (mma_rule(machine), fma_rule(machine))
 
 
 def mma_rule(machine: SimtMachine) -> Rule[Gemm]:
-    """Return the rule for products by matrix instructions."""
+    """Return the rule for products by matrix instructions.
+
+    Tiles that the warps of the block cannot share out exactly are multiplied by ordinary
+    arithmetic: which of both it is depends on the number of threads only.
+    """
 
     def rejects(op: Gemm, target: Target) -> str | None:
-        dtypes = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
-        a, b, c = dtypes
+        a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
         if not atoms_for(machine, a, b, c):
             return f"{machine.name} has no instruction that multiplies {a} by {b} into {c}"
-        return None
+        return _unreachable(op)
 
     def infer(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
         tiling = mma_tiling(op, machine, ctx.threads)
         if tiling is None:
-            return {}
+            return fma_wishes(op, ctx, level)
         if level is InferLevel.STRICT:
             return mma_demands(op, tiling)
         return shared_wishes(op, ctx)
 
     def lower(op: Gemm, ctx: SimtContext) -> Any:
         tiling = mma_tiling(op, machine, ctx.threads)
-        assert tiling is not None
-        return lower_mma(op, tiling, ctx)
+        return lower_fma(op, ctx) if tiling is None else lower_mma(op, tiling, ctx)
 
     return Rule(
         name="cuda.gemm.mma", op=Gemm, lower=lower, infer_layout=infer, rejects=rejects, priority=20
     )
+
+
+def fma_rule(machine: SimtMachine) -> Rule[Gemm]:
+    """Return the rule for products by ordinary arithmetic, of all element types."""
+
+    def rejects(op: Gemm, target: Target) -> str | None:
+        return _unreachable(op)
+
+    return Rule(
+        name="cuda.gemm.fma",
+        op=Gemm,
+        lower=lower_fma,
+        infer_layout=fma_wishes,
+        rejects=rejects,
+        priority=10,
+    )
+
+
+def _unreachable(op: Gemm) -> str | None:
+    """Return why threads cannot reach an operand, None if they can."""
+    for name, region in (("A", op.a), ("B", op.b), ("C", op.c)):
+        buffer = region.buffer
+        if buffer.scope is Scope.GLOBAL:
+            return f"{name}, {buffer.name!r}, is a tensor: copy the part needed into a shared tile"
+        if buffer.scope not in (Scope.SHARED, Scope.FRAGMENT):
+            return (
+                f"{name}, {buffer.name!r}, belongs to one thread: use a shared tile or a fragment"
+            )
+    moves = any(static_value(start) is None for start in op.c.starts[-2:])
+    if moves and op.c.buffer.scope is Scope.FRAGMENT:
+        return f"C, {op.c.buffer.name!r}, is a part of a fragment whose place varies at run time"
+    return None
+
+
+def fma_wishes(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
+    """Return layouts that suit ordinary arithmetic, where nobody else has a demand."""
+    if level is InferLevel.STRICT:
+        return {}
+    wishes = dict(shared_wishes(op, ctx))
+    buffer = op.c.buffer
+    whole = op.c.is_whole and buffer.rank == 2
+    if buffer.scope is Scope.FRAGMENT and whole and ctx.layout_of(buffer) is None:
+        wishes[buffer] = block_fragment(block_tiling(op, ctx.threads))
+    return wishes
 
 
 def shared_wishes(op: Gemm, ctx: InferContext) -> LayoutMap:

@@ -12,6 +12,7 @@ from tile_core.ir.expr import Const, Expr
 from tile_core.ir.stmt import If, Seq, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.ops.gemm import Gemm
+from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
 from tile_core.simt.machine import SimtMachine
@@ -23,7 +24,7 @@ from tile_cuda.rules.gemm_registers import operand_registers
 
 def mma_tiling(op: Gemm, machine: SimtMachine, threads: int) -> WarpTiling | None:
     """Return how the warps of a block share `op`, None if no instruction divides it."""
-    if threads % machine.warp_size or op.c.buffer.scope is not Scope.FRAGMENT:
+    if threads % machine.warp_size or not _is_whole_fragment(op.c):
         return None
     dtypes = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
     atoms = tuple(
@@ -33,6 +34,17 @@ def mma_tiling(op: Gemm, machine: SimtMachine, threads: int) -> WarpTiling | Non
         and holds_steps(op.b, 1 if op.transpose_b else 0, atom.k)
     )
     return tiling_of(atoms, op.mnk, threads // machine.warp_size, op.policy)
+
+
+def _is_whole_fragment(region: Region) -> bool:
+    """Whether a region is all rows and columns of a fragment."""
+    shape, extents = region.buffer.static_shape, region.static_extents
+    return (
+        region.buffer.scope is Scope.FRAGMENT
+        and shape is not None
+        and extents is not None
+        and shape[-2:] == extents[-2:]
+    )
 
 
 def holds_steps(region: Region, k_axis: int, atom_k: int) -> bool:
@@ -133,4 +145,4 @@ def cleared(op: Gemm, clear: Callable[[Expr], Stmt], count: int, ctx: SimtContex
     """Return what zeroes `count` sums where `op` drops previous ones."""
     if isinstance(op.clear, Const):
         return unrolled(ctx, "i", count, clear) if op.clear.value else Seq(())
-    return If(op.clear, unrolled(ctx, "i", count, clear))
+    return If(lower_expr(op.clear, ctx), unrolled(ctx, "i", count, clear))

@@ -62,7 +62,8 @@ def _held(operand: Operand, ctx: SimtContext) -> Registers:
     first = as_expr(region.starts[k_axis]) // operand.atom.shape[1]
 
     def offset(x: Expr, kk: Expr) -> Expr:
-        return ((lead * operand.tiles + x) * all_steps + (first + kk)) * operand.slots
+        atom = (as_expr(lead) * operand.tiles + x) * all_steps + (first + kk)
+        return atom * operand.slots
 
     return Registers(ctx.places.flat(buffer), offset)
 

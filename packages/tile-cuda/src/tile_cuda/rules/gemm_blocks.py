@@ -1,0 +1,262 @@
+"""Matrix products in which each thread owns a rectangle of C, interleaved with the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tile_core.dtypes import DType
+from tile_core.ir.arith import as_expr, binary, cast, const, select
+from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.expr import BinaryOp, Const, Expr, Load
+from tile_core.ir.stmt import Alloc, If, Stmt, Store
+from tile_core.layout import Fragment
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.serial.loops import accumulator
+from tile_core.simt.accesses import lower_expr
+from tile_core.simt.build import at, do, looped, seq, unrolled
+from tile_core.simt.context import SimtContext
+from tile_core.simt.packing import storage_dtype
+
+_VECTORS = (4, 2, 1)
+"""Neighbouring columns that one thread may own, most first."""
+
+_DEPTH = 4
+"""Steps along K that are loaded together."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTiling:
+    """How threads share C without matrix instructions.
+
+    Threads form a grid. Thread ``(r, c)`` has the rows ``r, r + rows, ...`` and, in groups of
+    `vector` neighbours, the columns whose group is ``c, c + columns, ...``: neighbouring
+    threads read neighbouring elements, and each element that is loaded is used several times.
+
+    Parameters
+    ----------
+    shape
+        M and N.
+    rows, columns
+        The grid of threads.
+    vector
+        Neighbouring columns of one thread.
+    """
+
+    shape: tuple[int, int]
+    rows: int
+    columns: int
+    vector: int
+
+    @property
+    def threads(self) -> int:
+        """Threads that take part."""
+        return self.rows * self.columns
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """Rows and columns of C that each thread has."""
+        return self.shape[0] // self.rows, self.shape[1] // self.columns
+
+
+def block_tiling(op: Gemm, threads: int) -> BlockTiling:
+    """Return the grid that uses most threads; among those, the one nearest to squares.
+
+    Extents are divided exactly, so that a prime number of rows is shared by that many
+    threads, or by one. Columns are grouped where they are neighbours in memory.
+    """
+    m, n, _ = op.mnk
+    vectors = (1,) if op.transpose_b else _VECTORS
+    found = [
+        BlockTiling((m, n), rows, columns, vector)
+        for vector in vectors
+        if n % vector == 0
+        for rows in _divisors(m)
+        for columns in _divisors(n // vector)
+        if rows * columns <= threads
+    ]
+    return min(found, key=lambda t: (-t.threads, sum(t.share), -t.vector))
+
+
+def _divisors(number: int) -> list[int]:
+    return [k for k in range(1, number + 1) if number % k == 0]
+
+
+def block_fragment(tiling: BlockTiling) -> Fragment:
+    """Return who holds which element of C: shape (M, N), each element once."""
+    rows, columns, v = tiling.rows, tiling.columns, tiling.vector
+    share = tiling.share[1]
+    return Fragment(
+        tiling.shape,
+        lambda i, j: (
+            i % rows * columns + j // v % columns,
+            i // rows * share + j // (columns * v) * v + j % v,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Factor:
+    """One factor, in pieces of `depth` steps that a thread keeps in registers.
+
+    Parameters
+    ----------
+    region
+        Where it is.
+    is_k_last
+        Whether neighbours along K are neighbours in memory.
+    count
+        Rows (of A) or columns (of B) that the thread needs.
+    group
+        How many of these are neighbours in memory.
+    place
+        The row or column that is number `x` of the thread's.
+    registers
+        Where the piece goes.
+    k_inner
+        Whether neighbours along K are neighbours in registers.
+    """
+
+    region: Region
+    is_k_last: bool
+    count: int
+    group: int
+    place: Callable[[Expr], Expr]
+    registers: Buffer
+    depth: int
+    k_inner: bool
+
+    def offset(self, x: Expr, kk: Expr) -> Expr:
+        """Return the register of step `kk` of row or column `x`."""
+        return x * self.depth + kk if self.k_inner else kk * self.count + x
+
+    def indices(self, x: Expr, k: Expr) -> tuple[Expr, ...]:
+        """Return the indices in the buffer of an element."""
+        row, column = (self.place(x), k) if self.is_k_last else (k, self.place(x))
+        *lead, first, second = map(as_expr, self.region.starts)
+        return (*lead, first + row, second + column)
+
+
+def lower_blocks(op: Gemm, tiling: BlockTiling, ctx: SimtContext) -> Stmt:
+    """Return the product as one thread computes its rectangle.
+
+    Before   gemm A_shared, B_shared, C_local
+    After    for k in steps of 4: a <- A[rows, k...];  b <- B[k..., columns]
+             for kk, i, j: C_local[i, j] += a[i, kk] * b[kk, j]
+    """
+    depth = math.gcd(op.mnk[2], _DEPTH)
+    total = accumulator("total", op.c.buffer.dtype).dtype
+    quads = depth == 4 and _multiplies_quads(op, ctx)
+    a, b = _factors(op, tiling, depth, quads, total, ctx)
+    own = ctx.places.flat(op.c.buffer)
+    is_wide = total != own.dtype
+    count = a.count * b.count
+    sums = ctx.registers("sums", count, str(total)) if is_wide else own
+
+    def product(kk: Expr, i: Expr, j: Expr) -> Stmt:
+        at_sum = i * b.count + j
+        places = ((a, a.offset(i, kk)), (b, b.offset(j, kk)))
+        if quads:
+            return do("dp4a", at(sums, at_sum), *(at(f.registers, o, "r") for f, o in places))
+        left, right = (cast(Load(f.registers, (o,)), total) for f, o in places)
+        return Store(sums, (at_sum,), Load(sums, (at_sum,)) + left * right)
+
+    def step(k: Expr) -> Stmt:
+        products = unrolled(ctx, "kk", 1 if quads else depth, lambda kk: unrolled(
+            ctx, "i", a.count, lambda i: unrolled(
+                ctx, "j", b.count, lambda j: product(kk, i, j))))  # fmt: skip
+        return seq(_load(a, k * depth, ctx), _load(b, k * depth, ctx), products)
+
+    body = seq(
+        Alloc(a.registers),
+        Alloc(b.registers),
+        Alloc(sums) if is_wide else None,
+        unrolled(ctx, "i", count, lambda i: _begin(op, own, sums, i, ctx)),
+        looped(ctx, "k", op.mnk[2] // depth, step),
+        unrolled(ctx, "i", count, lambda i: _end(own, sums, i)) if is_wide else None,
+    )
+    if tiling.threads == ctx.threads:
+        return body
+    return If(binary(BinaryOp.LT, ctx.thread, tiling.threads), body)
+
+
+def _begin(op: Gemm, own: Buffer, sums: Buffer, i: Expr, ctx: SimtContext) -> Stmt:
+    """Return what gives sum `i` its first value."""
+    before = cast(Load(own, (i,)), sums.dtype)
+    if isinstance(op.clear, Const) and not op.clear.value and own is sums:
+        return seq([])
+    return Store(sums, (i,), select(lower_expr(op.clear, ctx), const(0, sums.dtype), before))
+
+
+def _end(own: Buffer, sums: Buffer, i: Expr) -> Stmt:
+    return Store(own, (i,), cast(Load(sums, (i,)), own.dtype))
+
+
+def _multiplies_quads(op: Gemm, ctx: SimtContext) -> bool:
+    """Whether four products of bytes are one instruction."""
+    a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
+    return ctx.machine.has("dp4a") and a == b and a in ("int8", "uint8") and c == "int32"
+
+
+def _factors(
+    op: Gemm, tiling: BlockTiling, depth: int, quads: bool, total: DType, ctx: SimtContext
+) -> tuple[_Factor, _Factor]:
+    rows, columns = tiling.share
+    row, column = ctx.thread // tiling.columns, ctx.thread % tiling.columns
+    v = tiling.vector
+
+    def column_of(x: Expr) -> Expr:
+        return column * v + x // v * (tiling.columns * v) + x % v
+
+    def registers(wish: str, region: Region, count: int) -> Buffer:
+        dtype = region.buffer.dtype
+        kept = total if dtype.bits < 8 else storage_dtype(dtype, Scope.SHARED)
+        return ctx.registers(wish, count * depth, str(kept))
+
+    a = _Factor(
+        op.a, not op.transpose_a, rows, 1, lambda x: row + x * tiling.rows,
+        registers("a", op.a, rows), depth, quads or not op.transpose_a,
+    )  # fmt: skip
+    b = _Factor(
+        op.b, op.transpose_b, columns, v, column_of,
+        registers("b", op.b, columns), depth, quads or op.transpose_b,
+    )  # fmt: skip
+    return a, b
+
+
+def _load(factor: _Factor, k: Expr, ctx: SimtContext) -> Stmt:
+    """Return the loads of the next piece, from step `k` on, in vectors where that is possible."""
+    run = factor.depth if factor.is_k_last else factor.group
+    width = _width(factor, run, ctx) if factor.k_inner == factor.is_k_last else 1
+    x_step, k_step = (1, width) if factor.is_k_last else (width, 1)
+
+    def one(x: Expr, kk: Expr) -> Stmt:
+        x, kk = x * x_step, kk * k_step
+        indices, target = factor.indices(x, k + kk), factor.offset(x, kk)
+        if width > 1:
+            source = ctx.address(factor.region.buffer, *indices, access="r")
+            return do("load", width, at(factor.registers, target, "w"), source)
+        value: Expr = Load(factor.region.buffer, indices)
+        return Store(
+            factor.registers, (target,), lower_expr(cast(value, factor.registers.dtype), ctx)
+        )
+
+    return unrolled(
+        ctx, "x", factor.count // x_step,
+        lambda x: unrolled(ctx, "kk", factor.depth // k_step, lambda kk: one(x, kk)),
+    )  # fmt: skip
+
+
+def _width(factor: _Factor, run: int, ctx: SimtContext) -> int:
+    """Return how many of `run` neighbours one access can take."""
+    buffer = factor.region.buffer
+    if storage_dtype(buffer.dtype, buffer.scope) != factor.registers.dtype:
+        return 1
+    limit = ctx.machine.vector_bytes * 8 // factor.registers.dtype.bits
+    limit = min(limit, ctx.layout_of(buffer).vector_width(-1, limit))
+    start = ctx.env.multiple_of(factor.region.starts[-1])
+    width = 1
+    while 2 * width <= limit and run % (2 * width) == 0 and start % (2 * width) == 0:
+        width *= 2
+    return width
