@@ -14,10 +14,11 @@ from tile_core.ir.stmt import Leaf, Stmt
 from tile_core.target import Target
 
 if TYPE_CHECKING:
-    from tile_core.layout import Layout
+    from tile_core.layout import Fragment, Layout
     from tile_core.ops.rule import Rule
 
-LayoutMap: TypeAlias = "Mapping[Buffer, Layout]"
+LayoutMap: TypeAlias = "Mapping[Buffer, Layout] | Mapping[Buffer, Fragment] | AnyLayoutMap"
+AnyLayoutMap: TypeAlias = "Mapping[Buffer, Layout | Fragment]"
 
 
 class InferLevel(IntEnum):
@@ -28,6 +29,21 @@ class InferLevel(IntEnum):
     FREE = 0  # anything legal will do
 
 
+class ThreadMachine(Protocol):
+    """What inference must know of a machine whose blocks are many threads."""
+
+    @property
+    def warp_size(self) -> int:
+        """Threads that execute together."""
+
+    @property
+    def vector_bytes(self) -> int:
+        """The widest access of one thread to memory."""
+
+    def has(self, feature: str) -> bool:
+        """Whether the machine has an instruction or ability."""
+
+
 class InferContext(Protocol):
     """What `infer_layout` may look at. Read only."""
 
@@ -35,8 +51,19 @@ class InferContext(Protocol):
     def target(self) -> Target:
         """The machine compiled for."""
 
-    def layout_of(self, buffer: Buffer) -> Layout | None:
-        """Return the layout already fixed for the storage of `buffer`, if any."""
+    @property
+    def machine(self) -> ThreadMachine | None:
+        """The machine, if blocks are many threads on it."""
+
+    @property
+    def threads(self) -> int:
+        """Threads of the block the operator stands in; 1 where a block is one thread."""
+
+    def layout_of(self, buffer: Buffer) -> Layout | Fragment | None:
+        """Return the layout already fixed for the storage of `buffer`, if any.
+
+        Tiles in registers have a `Fragment` on machines of many threads.
+        """
 
     def users_of(self, buffer: Buffer) -> tuple[Node, ...]:
         """Return what accesses the storage of `buffer`: loads, stores, addresses, operators."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from tile_core.errors import FrontendValueError, Span
 from tile_core.ir.buffer import Buffer
-from tile_core.layout import Layout, draw
+from tile_core.layout import Fragment, Layout, draw
+from tile_core.layout.loop import LoopLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,11 @@ class Reason:
 
     who: str
     span: Span | None = None
+
+    @property
+    def is_annotation(self) -> bool:
+        """Whether the user fixed it."""
+        return self.who == "T.annotate_layout"
 
     def __str__(self) -> str:
         return self.who if self.span is None else f"{self.who}, {self.span.file}:{self.span.line}"
@@ -26,7 +32,7 @@ class StoredTile:
     """One tile, how it is stored, and who asked for that."""
 
     buffer: Buffer
-    layout: Layout
+    layout: Layout | Fragment
     reason: Reason
 
     def __str__(self) -> str:
@@ -38,10 +44,35 @@ class StoredTile:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopOrder:
+    """One parallel loop, and which thread runs each of its iterations."""
+
+    who: str
+    span: Span | None
+    loop: LoopLayout
+
+    def __str__(self) -> str:
+        extents = "x".join(map(str, self.loop.extents)) or "1"
+        each = f"{self.loop.rounds} rounds of {self.loop.vector}"
+        return f"{Reason(self.who, self.span)}: {extents}, {each}, {self.loop.fragment!r}"
+
+    def draw(self, max_rows: int = 32, max_columns: int = 32) -> str:
+        """Return a grid of the threads that run the iterations, and their numbers there."""
+        return draw(self.loop.fragment, max_rows, max_columns)
+
+
+@dataclass(frozen=True, slots=True)
 class LayoutReport:
-    """The tiles of a kernel in the order of their allocation; ``str`` gives a line for each."""
+    """The tiles of a kernel in the order of their allocation; ``str`` gives a line for each.
+
+    Parameters
+    ----------
+    loops
+        The parallel loops, element-wise operators among them, in the order of the program.
+    """
 
     tiles: tuple[StoredTile, ...]
+    loops: tuple[LoopOrder, ...] = ()
 
     def __iter__(self) -> Iterator[StoredTile]:
         return iter(self.tiles)

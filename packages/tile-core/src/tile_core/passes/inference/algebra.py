@@ -1,0 +1,276 @@
+"""Questions about loops and the tiles they touch, each answered once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from tile_core.errors import LayoutError
+from tile_core.layout import Fragment
+from tile_core.layout.digits import substitute
+from tile_core.layout.fragment import fully_replicated
+from tile_core.layout.images import pulled_back, pushed_forward
+from tile_core.layout.index import AnyIndex, Const, Input, evaluate, same_expr
+from tile_core.layout.loop import LoopLayout, planned
+from tile_core.layout.loop_inverse import loop_over, loop_through
+from tile_core.layout.simplifier import linear_form
+from tile_core.layout.table import Table, box_coords
+
+Value = TypeVar("Value")
+
+IndexMap = Sequence[AnyIndex]
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A thread that runs a point of a loop without holding an element, or the other way.
+
+    Parameters
+    ----------
+    element
+        The element of the tile.
+    thread
+        The thread.
+    holds
+        True: it holds the element, but does not run the point that changes it.
+    """
+
+    element: tuple[int, ...]
+    thread: int
+    holds: bool
+
+
+@dataclass(slots=True)
+class Algebra:
+    """Fragments seen through index maps, for one kernel.
+
+    Parameters
+    ----------
+    made
+        Loops whose inverse is known from their making, by their fragment.
+    """
+
+    made: dict[Fragment, LoopLayout] = field(default_factory=dict)
+    answers: dict[Hashable, Any] = field(default_factory=dict)
+
+    def _once(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        if key not in self.answers:
+            self.answers[key] = make()
+        return cast("Value", self.answers[key])
+
+    def plan(self, extents: tuple[int, ...], threads: int, vector: int) -> LoopLayout:
+        """Return the layout of a loop over tiles that nothing else determines."""
+
+        def make() -> LoopLayout:
+            loop = planned(extents, threads, vector, holds_tiles=True)
+            self.made.setdefault(loop.fragment, loop)
+            return loop
+
+        return self._once(("plan", extents, threads, vector), make)
+
+    def everyone(self, extents: tuple[int, ...], threads: int) -> Fragment:
+        """Return the tile that all threads hold, or the loop that all of them run."""
+        return self._once(("all", extents, threads), lambda: fully_replicated(extents, threads))
+
+    def pull(self, held: Fragment, indices: IndexMap, extents: tuple[int, ...]) -> Fragment | None:
+        """Return the loop that the holders of a tile run; None if there is no formula."""
+        if _is_identity(indices, held.shape, extents):
+            return held if held in self.made else self._pulled(held, indices, extents)
+        return self._pulled(held, indices, extents)
+
+    def _pulled(
+        self, held: Fragment, indices: IndexMap, extents: tuple[int, ...]
+    ) -> Fragment | None:
+        rank = len(extents)
+        point = [*(Input(k) for k in range(rank)), *(Const(0) for _ in range(64))]
+        maps = [evaluate(e, point) for e in indices]
+
+        def make() -> Fragment | None:
+            try:
+                return pulled_back(held, maps, extents)
+            except LayoutError:
+                return None
+
+        return self._once(("pull", held, _digests(maps), extents), make)
+
+    def push(
+        self, run: Fragment, indices: IndexMap, shape: tuple[int, ...], serial: tuple[int, ...]
+    ) -> Fragment | None:
+        """Return who must hold a tile that a loop touches; None if there is no formula."""
+        if not serial and _is_identity(indices, shape, run.shape):
+            return run
+
+        def make() -> Fragment | None:
+            try:
+                return pushed_forward(run, indices, shape, serial)
+            except LayoutError:
+                return None
+
+        return self._once(("push", run, _digests(indices), shape, serial), make)
+
+    def inverse(self, run: Fragment, vector: int) -> LoopLayout:
+        """Return what each thread runs of a loop."""
+        if run in self.made:
+            return narrowed(self.made[run], vector)
+        return self._once(("inverse", run, vector), lambda: loop_over(run, vector))
+
+    def through(
+        self, held: Fragment, run: Fragment, indices: IndexMap, vector: int
+    ) -> LoopLayout | None:
+        """Return the loop `run` over a part of a tile, from the loop over all of it."""
+        moves = _moves(indices, held.shape, run.shape)
+        if moves is None:
+            return None
+        whole = self.inverse(held, vector)
+        return None if whole.searched else loop_through(whole, run, moves, vector)
+
+    def misfit(
+        self,
+        run: Fragment,
+        held: Fragment,
+        indices: IndexMap,
+        serial: tuple[int, ...],
+        *,
+        writes: bool,
+    ) -> Misfit | None:
+        """Return why a loop cannot touch a tile; None if it can.
+
+        A thread must hold what it touches, and an element that changes must change wherever
+        it is held.
+        """
+        key = ("misfit", run, held, _digests(indices), serial, writes)
+        return self._once(key, lambda: self._misfit(run, held, indices, serial, writes=writes))
+
+    def _misfit(
+        self,
+        run: Fragment,
+        held: Fragment,
+        indices: IndexMap,
+        serial: tuple[int, ...],
+        *,
+        writes: bool,
+    ) -> Misfit | None:
+        if held.replication == run.replication and held.thread_extent >= run.thread_extent:
+            rank = run.rank
+            point = [evaluate(e, [*map(Input, range(rank)), *_shifted(rank, serial)])
+                     for e in indices]  # fmt: skip
+            domain = (*run.shape, run.replication, *serial)
+            if _is_inside(point, held.shape, domain):
+                thread = substitute(held.thread, (*point, Input(rank)), domain)
+                if same_expr(thread, run.thread):
+                    return None
+        return _first_misfit(run, held, indices, serial, self.owners(held, run), writes=writes)
+
+    def owners(self, held: Fragment, run: Fragment) -> Table:
+        """Return who holds each element: truth values, elements by threads."""
+        threads = max(held.thread_extent, run.thread_extent)
+
+        def make() -> Table:
+            table = np.zeros((held.size, threads), dtype=bool)
+            elements = np.arange(held.size).reshape(*held.shape, 1)
+            table[elements, held.thread_table()] = True
+            return table
+
+        return self._once(("owners", held, threads), make)
+
+
+def _shifted(rank: int, serial: tuple[int, ...]) -> list[AnyIndex]:
+    """Return the serial coordinates, which stand behind the replica here."""
+    return [Input(rank + 1 + k) for k in range(len(serial))]
+
+
+def _digests(indices: IndexMap) -> tuple[int, ...]:
+    return tuple(e.digest for e in indices)
+
+
+def _is_identity(indices: IndexMap, shape: tuple[int, ...], extents: tuple[int, ...]) -> bool:
+    return shape == extents and all(
+        (isinstance(e, Input) and e.axis == axis) or extents[axis] == 1
+        for axis, e in enumerate(indices)
+    )
+
+
+def _is_inside(point: Sequence[AnyIndex], shape: tuple[int, ...], domain: Sequence[int]) -> bool:
+    from tile_core.layout.bounds import reach
+
+    bounds = [reach(e, domain) for e in point]
+    return all(r.lo >= 0 and r.hi < n for r, n in zip(bounds, shape, strict=True))
+
+
+def _moves(
+    indices: IndexMap, shape: tuple[int, ...], extents: tuple[int, ...]
+) -> tuple[tuple[int, int] | None, ...] | None:
+    """Return which coordinate of the loop moves along each dimension, and from where on."""
+    found: list[tuple[int, int] | None] = []
+    for index, room in zip(indices, shape, strict=True):
+        if room == 1:
+            found.append(None)
+            continue
+        value = linear_form(index, (*extents, *(1 for _ in range(64))))
+        if len(value.terms) != 1 or value.terms[0][1] != 1 or value.const < 0:
+            return None
+        term = value.terms[0][0]
+        if not isinstance(term, Input):
+            return None
+        found.append((term.axis, value.const))
+    axes = sorted(move[0] for move in found if move is not None)
+    needed = [axis for axis, extent in enumerate(extents) if extent > 1]
+    return tuple(found) if axes == needed else None
+
+
+def _first_misfit(
+    run: Fragment,
+    held: Fragment,
+    indices: IndexMap,
+    serial: tuple[int, ...],
+    owners: Table,
+    *,
+    writes: bool,
+) -> Misfit | None:
+    """Compare both, element by element, and return the first difference."""
+    box = (*run.shape, *serial)
+    at = [np.broadcast_to(evaluate(e, box_coords(box)), box) for e in indices]
+    valid = np.ones(box, dtype=bool)
+    for x, extent in zip(at, held.shape, strict=True):
+        valid &= (x >= 0) & (x < extent)
+    element = np.zeros(box, dtype=np.int64)
+    for x, extent in zip(at, held.shape, strict=True):
+        element = element * extent + x
+    element = np.where(valid, element, 0)
+    threads = run.thread_table().reshape(*run.shape, *(1 for _ in serial), run.replication)
+    threads = np.broadcast_to(threads, (*box, run.replication))
+    missing = ~owners[element[..., None], threads] & valid[..., None]
+    worst: list[Misfit] = []
+    if missing.any():
+        spots = np.argwhere(missing)
+        first = min(spots, key=lambda s: (int(element[tuple(s[:-1])]), int(threads[tuple(s)])))
+        where = np.unravel_index(int(element[tuple(first[:-1])]), held.shape)
+        worst.append(Misfit(tuple(map(int, where)), int(threads[tuple(first)]), holds=False))
+    elif writes:
+        running = np.zeros((math.prod(box), owners.shape[1]), dtype=bool)
+        running[np.arange(math.prod(box))[:, None], threads.reshape(-1, run.replication)] = True
+        idle = owners[element.reshape(-1)] & ~running & valid.reshape(-1, 1)
+        if idle.any():
+            row, thread = (int(x) for x in np.argwhere(idle)[0])
+            where = np.unravel_index(int(element.reshape(-1)[row]), held.shape)
+            worst.append(Misfit(tuple(map(int, where)), thread, holds=True))
+    return worst[0] if worst else None
+
+
+def narrowed(loop: LoopLayout, vector: int) -> LoopLayout:
+    """Return `loop` with accesses of at most `vector` lanes, in the same order."""
+    width = math.gcd(loop.vector, vector)
+    if width == loop.vector:
+        return loop
+    ratio = loop.vector // width
+    box = (loop.threads, loop.rounds * ratio, width)
+    point = (Input(0), Input(1) // ratio, Input(1) % ratio * width + Input(2))
+    return LoopLayout(
+        loop.fragment, width, box[1], loop.threads,
+        tuple(substitute(e, point, box) for e in loop.coords),
+        substitute(loop.replica, point, box), loop.ragged, loop.searched,
+    )  # fmt: skip

@@ -1,0 +1,204 @@
+"""Free choices: for tiles that belong together, the cheapest of what each loop proposes."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tile_core.errors import LayoutConflict, LayoutError
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.node import Node
+from tile_core.layout import Fragment
+from tile_core.layout.loop import LoopLayout
+from tile_core.ops.operator import InferLevel
+from tile_core.passes.inference.nests import Nest
+from tile_core.passes.inference.state import NOBODY, Layouts
+from tile_core.passes.inference.vectors import touches_global, touches_memory
+
+MOST_ROOTS = 8
+"""Members of a group that are tried as the one that others follow."""
+
+SECTOR_BITS = 256
+"""What one transaction of global memory moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Participants of inference, and who touches each storage."""
+
+    nodes: tuple[Node, ...]
+    askers: Mapping[Buffer, Sequence[Node]]
+
+    def spread(self, layouts: Layouts, news: Iterable[Buffer], level: InferLevel) -> None:
+        """Let what became known become known to all whom it concerns."""
+        woken = deque(u for b in news for u in self.askers.get(b, ()))
+        while woken:
+            more = layouts.learn(woken.popleft(), level)
+            woken.extend(u for b in more for u in self.askers.get(b, ()))
+
+
+def choose_freely(layouts: Layouts, members: Members) -> None:
+    """Give a layout to every register tile that is still open.
+
+    Tiles are connected if a loop or an operator touches both. In each group of connected
+    tiles every member in turn proposes its own layout, the others follow; of the outcomes
+    without conflict the cheapest is taken, and among equals the first. Where all end in
+    conflict every thread holds everything.
+    """
+    for group in _groups(layouts, members):
+        roots = sorted(
+            (n for n in group if layouts.is_open(n)), key=lambda n: _eagerness(layouts, n)
+        )
+        best: tuple[float, dict[Buffer, Fragment]] | None = None
+        before = _saved(layouts)
+        tiles = _open_tiles(layouts, group)
+        for root in [*roots[:MOST_ROOTS], None]:
+            if root is None and best is not None:
+                break
+            try:
+                _attempt(layouts, members, group, root)
+                cost = _cost(layouts, group, tiles)
+            except (LayoutConflict, LayoutError):
+                cost = math.inf
+            if cost < math.inf and (best is None or cost < best[0]):
+                best = cost, _saved(layouts)  # type: ignore[assignment]
+            _restore(layouts, before)
+        if best is not None:
+            _restore(layouts, best[1])  # type: ignore[arg-type]
+        else:
+            _give_to_all(layouts, members, tiles)
+
+
+def _groups(layouts: Layouts, members: Members) -> list[list[Node]]:
+    """Return the members that touch open tiles, connected ones together, in program order."""
+    group_of: dict[Node, int] = {}
+    owner: dict[Buffer, int] = {}
+    merged: dict[int, int] = {}
+
+    def root(number: int) -> int:
+        while merged[number] != number:
+            number = merged[number]
+        return number
+
+    for node in members.nodes:
+        if not layouts.is_open(node):
+            continue
+        number = merged[len(merged)] = len(merged)
+        group_of[node] = number
+        for tile in _tiles(layouts, node):
+            if tile in layouts.known:
+                continue
+            if tile in owner:
+                merged[root(owner[tile])] = root(number)
+            owner[tile] = number
+    groups: dict[int, list[Node]] = {}
+    for node, number in group_of.items():
+        groups.setdefault(root(number), []).append(node)
+    return list(groups.values())
+
+
+def _tiles(layouts: Layouts, node: Node) -> tuple[Buffer, ...]:
+    nest = layouts.found.nests.get(node)
+    if nest is not None:
+        return nest.tiles
+    buffers = getattr(node, "buffers", tuple)()
+    return tuple(b.storage for b in buffers if b.scope is Scope.FRAGMENT)
+
+
+def _eagerness(layouts: Layouts, node: Node) -> int:
+    """Return the place in the order of trials: who accesses memory knows best."""
+    nest = layouts.found.nests.get(node)
+    if nest is None:
+        return 2
+    if touches_global(nest):
+        return 0
+    return 1 if touches_memory(nest) else 2
+
+
+def _attempt(layouts: Layouts, members: Members, group: list[Node], root: Node | None) -> None:
+    if root is not None:
+        members.spread(layouts, layouts.learn(root, InferLevel.FREE), InferLevel.COMMON)
+    for node in group:
+        if root is not None and layouts.is_open(node):
+            members.spread(layouts, layouts.learn(node, InferLevel.FREE), InferLevel.COMMON)
+    for tile in sorted(_open_tiles(layouts, group), key=_size, reverse=True):
+        if tile not in layouts.known:
+            settled = layouts.settle(tile, _of_itself(layouts, tile), NOBODY)
+            members.spread(layouts, [tile] if settled else [], InferLevel.COMMON)
+
+
+def _of_itself(layouts: Layouts, tile: Buffer) -> Fragment:
+    """Return the layout of a tile that follows from nothing but its shape."""
+    lanes = max(1, 128 // max(8, tile.dtype.bits))
+    threads = layouts.found.threads.get(tile, 1)
+    return layouts.algebra.plan(tile.static_shape or (), threads, lanes).fragment
+
+
+def _open_tiles(layouts: Layouts, group: Iterable[Node]) -> list[Buffer]:
+    tiles = dict.fromkeys(tile for node in group for tile in _tiles(layouts, node))
+    return [t for t in tiles if t not in layouts.known and t.static_shape is not None]
+
+
+def _size(tile: Buffer) -> int:
+    return math.prod(tile.static_shape or ())
+
+
+def _give_to_all(layouts: Layouts, members: Members, tiles: list[Buffer]) -> None:
+    """Let every thread hold what no other layout was found for."""
+    for tile in tiles:
+        if tile not in layouts.known:
+            threads = layouts.found.threads.get(tile, 1)
+            everyone = layouts.algebra.everyone(tile.static_shape or (), threads)
+            layouts.settle(tile, everyone, NOBODY)
+
+
+def _saved(layouts: Layouts) -> tuple[object, ...]:
+    return dict(layouts.known), dict(layouts.reasons), set(layouts.firm)
+
+
+def _restore(layouts: Layouts, saved: tuple[object, ...]) -> None:
+    known, reasons, firm = saved
+    layouts.known, layouts.reasons = dict(known), dict(reasons)  # type: ignore[call-overload]
+    layouts.firm = set(firm)  # type: ignore[call-overload]
+    layouts.loops.clear()
+
+
+def _cost(layouts: Layouts, group: list[Node], tiles: list[Buffer]) -> float:
+    """Return registers of a thread, in words, and transactions of global memory per warp.
+
+    Raises
+    ------
+    LayoutConflict
+        If a loop of the group cannot run.
+    """
+    total = 0.0
+    for tile in tiles:
+        held = layouts.known[tile]
+        if isinstance(held, Fragment):
+            total += held.slots * max(8, tile.dtype.bits) / 32
+    for node in group:
+        loop = layouts.loop_of(node)
+        nest = layouts.found.nests.get(node)
+        if nest is not None and loop is not None:
+            total += sum(_transactions(loop, b.dtype.bits) for b in touches_global(nest))
+    return total
+
+
+def _transactions(loop: LoopLayout, bits: int) -> float:
+    """Return how many sectors a warp moves, if elements lie in memory as points in the loop."""
+    threads = np.arange(min(32, loop.threads)).reshape(-1, 1)
+    lanes = np.arange(loop.vector).reshape(1, -1)
+    flat: np.ndarray | int = 0
+    for x, extent in zip(loop.coords_at(threads, 0, lanes), loop.extents, strict=True):
+        flat = flat * extent + x
+    sectors = np.unique(np.asarray(flat) * bits // SECTOR_BITS).size
+    return float(sectors * loop.rounds)
+
+
+def nests_of(layouts: Layouts) -> Iterable[Nest]:
+    """Return the loops of the kernel, in program order."""
+    return layouts.found.nests.values()

@@ -1,0 +1,115 @@
+"""Indices of tile IR as formulas over the variables of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tile_core.errors import LayoutError
+from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Extent, Var
+from tile_core.ir.node import Node, substitute
+from tile_core.layout.index import AnyIndex, IndexOp, Input, build
+from tile_core.layout.index import Const as IndexConst
+from tile_core.passes.ranges import Env
+
+MOST_VALUES = 4096
+"""A variable from outside of the loop with more values than that is not followed."""
+
+_OPS = {
+    BinaryOp.ADD: IndexOp.ADD,
+    BinaryOp.SUB: IndexOp.SUB,
+    BinaryOp.MUL: IndexOp.MUL,
+    BinaryOp.FLOORDIV: IndexOp.FLOORDIV,
+    BinaryOp.FLOORMOD: IndexOp.FLOORMOD,
+    BinaryOp.BITXOR: IndexOp.XOR,
+    BinaryOp.MIN: IndexOp.MIN,
+    BinaryOp.MAX: IndexOp.MAX,
+}
+
+
+@dataclass(slots=True)
+class IndexReader:
+    """Reads the indices of one access in a parallel loop.
+
+    Coordinates 0, 1, … of the formulas are the loop's variables. Behind them stand `serial`
+    coordinates: whatever else takes several values while one thread runs an iteration, such
+    as a sequential loop inside or outside, and indices that no formula describes.
+
+    Parameters
+    ----------
+    axes
+        The coordinate of each loop variable.
+    serial
+        Extents of the further coordinates found so far.
+    names
+        What names bound in the loop stand for.
+    env
+        What is known about integers in the body of the loop.
+    """
+
+    axes: Mapping[Var, int]
+    env: Env
+    names: dict[Node, Node] = field(default_factory=dict)
+    serial: list[int] = field(default_factory=list)
+    extra: dict[Var, int] = field(default_factory=dict)
+
+    def read(self, index: Extent, extent: int) -> AnyIndex:
+        """Return the formula of `index` into a dimension of `extent` elements."""
+        if isinstance(index, int):
+            return IndexConst(index)
+        expr = substitute(index, self.names) if self.names else index
+        before, known = len(self.serial), dict(self.extra)
+        found = self._formula(expr)
+        if found is None:
+            del self.serial[before:]
+            self.extra = known
+            return self._any_of(extent)
+        return found
+
+    def _any_of(self, extent: int) -> AnyIndex:
+        self.serial.append(extent)
+        return Input(len(self.axes) + len(self.serial) - 1)
+
+    def _formula(self, expr: Expr) -> AnyIndex | None:
+        match expr:
+            case Const(value=value):
+                return IndexConst(int(value))
+            case Var():
+                return self._variable(expr)
+            case Cast(value=value, dtype=dtype) if dtype.is_int and value.dtype.is_int:
+                return self._formula(value)
+            case Binary(op=op, a=a, b=b):
+                left, right = self._formula(a), self._formula(b)
+                if left is None or right is None:
+                    return None
+                return _combined(op, left, right)
+        return None
+
+    def _variable(self, var: Var) -> AnyIndex | None:
+        if var in self.axes:
+            return Input(self.axes[var])
+        if var not in self.extra:
+            range_of = self.env.bounds(var)
+            if range_of.low is None or range_of.low < 0 or range_of.high is None:
+                return None
+            if range_of.high >= MOST_VALUES:
+                return None
+            self.extra[var] = len(self.serial)
+            self.serial.append(int(range_of.high) + 1)
+        return Input(len(self.axes) + self.extra[var])
+
+
+def _combined(op: BinaryOp, a: AnyIndex, b: AnyIndex) -> AnyIndex | None:
+    try:
+        if op in _OPS:
+            return build(_OPS[op], a, b)
+        if isinstance(b, IndexConst):
+            if op is BinaryOp.SHL:
+                return build(IndexOp.MUL, a, 1 << b.value)
+            if op is BinaryOp.SHR:
+                return build(IndexOp.FLOORDIV, a, 1 << b.value)
+            if op is BinaryOp.BITAND and b.value & (b.value + 1) == 0:
+                return build(IndexOp.FLOORMOD, a, b.value + 1)
+    except LayoutError:  # a divisor that is not a positive constant
+        return None
+    return None

@@ -1,0 +1,308 @@
+"""The parallel loops of a kernel, and which elements of register tiles they touch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile_core.errors import LayoutUnknown, Span
+from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.expr import AddressOf, Expr, Load, Var
+from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.stmt import (
+    Check,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Leaf,
+    Let,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
+from tile_core.layout.index import AnyIndex
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.parallel_form import as_parallel, is_element_wise
+from tile_core.passes.inference.indices import IndexReader
+from tile_core.passes.ranges import Env
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Touch:
+    """An access of a register tile in a parallel loop.
+
+    Parameters
+    ----------
+    indices
+        The index map: formulas over the loop's coordinates and then those of extents `serial`.
+    writes
+        Whether the element may change: then all threads that hold it must do so.
+    """
+
+    buffer: Buffer
+    indices: tuple[AnyIndex, ...]
+    serial: tuple[int, ...]
+    writes: bool
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nest:
+    """A parallel loop whose extents are known.
+
+    Parameters
+    ----------
+    node
+        The `Parallel`, or the element-wise operator, of the kernel.
+    loop
+        The loop itself.
+    threads
+        Threads of the block.
+    env
+        What is known about integers in the body.
+    touches
+        Its accesses of register tiles.
+    names
+        What names bound in the body stand for.
+    """
+
+    node: Parallel | TileOperator
+    loop: Parallel
+    extents: tuple[int, ...]
+    threads: int
+    env: Env
+    touches: tuple[Touch, ...]
+    names: dict[Node, Node]
+
+    @property
+    def who(self) -> str:
+        """What messages call it."""
+        return "T.Parallel" if isinstance(self.node, Parallel) else self.node.mnemonic
+
+    @property
+    def tiles(self) -> tuple[Buffer, ...]:
+        """The storages of the register tiles it touches, each once."""
+        return tuple(dict.fromkeys(t.buffer.storage for t in self.touches))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What inference must know of a kernel.
+
+    Parameters
+    ----------
+    loops
+        The parallel form of each outermost `Parallel` and element-wise operator.
+    nests
+        Those whose extents are known.
+    floating
+        Register tiles that statements outside of parallel loops touch, and the first of these.
+    threads
+        Threads of the block in which each tile operator, loop and tile stands.
+    """
+
+    loops: dict[Node, Parallel]
+    nests: dict[Node, Nest]
+    floating: dict[Buffer, Node]
+    threads: dict[Node, int]
+
+
+def survey(kernel: Kernel) -> Found:
+    """Return the parallel loops of `kernel` with what is known where they stand."""
+    found = Found({}, {}, {}, {})
+    env = Env()
+    for param in kernel.params:
+        for extent in param.shape if isinstance(param, Buffer) else ():
+            if isinstance(extent, Expr):
+                for node in walk(extent):
+                    env = env.with_symbol(node) if isinstance(node, Var) else env
+    _Surveyor(found).visit(kernel.body, env, 1)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Surveyor:
+    found: Found
+
+    def visit(self, stmt: Stmt, env: Env, threads: int) -> Env:
+        """Survey `stmt`; return what is known to the statements behind it."""
+        match stmt:
+            case Seq(body=body):
+                inner = env
+                for item in body:
+                    inner = self.visit(item, inner, threads)
+            case Launch():
+                for var, extent in (
+                    *zip(stmt.block_vars, stmt.grid, strict=True),
+                    *zip(stmt.thread_vars, stmt.threads, strict=True),
+                ):
+                    env = env.with_loop(var, 0, extent)
+                self.visit(stmt.body, env, math.prod(stmt.threads))
+            case Let(var=var, value=value):
+                self.scalar(stmt)
+                return env.with_let(var, value)
+            case Check(cond=cond):
+                self.scalar(stmt)
+                return env.assuming(cond)
+            case For() | Pipelined():
+                self.scalar(stmt)
+                self.visit(stmt.body, env.with_loop(stmt.var, stmt.start, stmt.stop), threads)
+            case While(body=body):
+                self.scalar(stmt)
+                self.visit(body, env, threads)
+            case If(cond=cond, then=then, otherwise=otherwise):
+                self.scalar(stmt)
+                self.visit(then, env.assuming(cond), threads)
+                if otherwise is not None:
+                    self.visit(otherwise, env.assuming(cond, holds=False), threads)
+            case Parallel():
+                self.nest(stmt, stmt, env, threads)
+            case Leaf():
+                self.found.threads[stmt] = threads
+                if isinstance(stmt, TileOperator) and is_element_wise(stmt):
+                    self.nest(stmt, as_parallel(stmt), env, threads)
+            case _:
+                self.scalar(stmt)
+        for child in stmt.children():
+            if isinstance(child, Buffer):
+                self.found.threads.setdefault(child.storage, threads)
+        return env
+
+    def scalar(self, stmt: Stmt) -> None:
+        """Note the register tiles in the expressions of a statement of every thread."""
+        if isinstance(stmt, Store) and _is_spread(stmt.buffer):
+            self.found.floating.setdefault(stmt.buffer.storage, stmt)
+        for child in stmt.children():
+            if isinstance(child, Expr):
+                for node in walk(child):
+                    if isinstance(node, (Load, AddressOf)) and _is_spread(node.buffer):
+                        self.found.floating.setdefault(node.buffer.storage, stmt)
+
+    def nest(self, node: Parallel | TileOperator, loop: Parallel, env: Env, threads: int) -> None:
+        """Note a parallel loop."""
+        self.found.loops[node] = loop
+        self.found.threads[node] = threads
+        names = names_in(loop)
+        box = _box(loop, env)
+        if box is None:
+            if any(_accesses(loop.body, env)):
+                raise _unbounded(loop)
+            return
+        inner = env
+        for var, extent in zip(loop.vars, loop.extents, strict=True):
+            inner = inner.with_loop(var, 0, extent)
+        axes = {var: axis for axis, var in enumerate(loop.vars)}
+        touches = tuple(_touches(loop.body, inner, axes, names))
+        if touches or all(static_value(e) is not None for e in loop.extents):
+            self.found.nests[node] = Nest(node, loop, box, threads, inner, touches, names)
+
+
+def _box(loop: Parallel, env: Env) -> tuple[int, ...] | None:
+    """Return extents that the loop certainly stays inside of, None if there are none.
+
+    An extent known only at run time is no larger than its bounds, and no larger than the
+    dimension of a register tile that the variable itself indexes.
+    """
+    rooms: dict[Var, int] = {}
+    for buffer, indices, *_ in _accesses(loop.body, env):
+        for index, extent in zip(indices, buffer.shape, strict=True):
+            room = static_value(extent)
+            if isinstance(index, Var) and room is not None:
+                rooms[index] = min(room, rooms.get(index, room))
+    box: list[int] = []
+    for var, extent in zip(loop.vars, loop.extents, strict=True):
+        fixed = static_value(extent)
+        high = env.bounds(extent).high if fixed is None else None
+        known = [int(n) for n in (fixed, rooms.get(var) if fixed is None else None, high)
+                 if n is not None]  # fmt: skip
+        if not known or min(known) < 1:
+            return None
+        box.append(min(known))
+    return tuple(box)
+
+
+def _unbounded(loop: Parallel) -> LayoutUnknown:
+    extents = ", ".join(str(static_value(e) or "?") for e in loop.extents)
+    return LayoutUnknown(
+        f"a parallel loop of extents ({extents}) touches a fragment, and nothing bounds what "
+        "is known only at run time",
+        span=loop.span,
+        hint="loop over the whole tile, with an `if` around the body: "
+        "for i in T.Parallel(64): if i < n: ...",
+    )
+
+
+def names_in(loop: Parallel) -> dict[Node, Node]:
+    """Return what the names bound in `loop` stand for, down to its variables."""
+    names: dict[Node, Node] = {}
+    for node in walk(loop.body):
+        if isinstance(node, Let) and node.var.dtype.is_int:
+            names[node.var] = substitute(node.value, names) if names else node.value
+    return names
+
+
+def _is_spread(buffer: Buffer) -> bool:
+    return buffer.scope in (Scope.FRAGMENT, Scope.REDUCER)
+
+
+_Access = tuple[Buffer, "tuple[Expr, ...]", bool, "Span | None", Env]
+
+
+def _accesses(stmt: Stmt, env: Env) -> Iterator[_Access]:
+    """Yield the accesses of fragments, with what is known where they stand."""
+    match stmt:
+        case Seq(body=body):
+            for item in body:
+                yield from _accesses(item, env)
+            return
+        case For():
+            yield from _in_expressions(stmt, env)
+            yield from _accesses(stmt.body, env.with_loop(stmt.var, stmt.start, stmt.stop))
+            return
+        case Parallel():
+            for var, extent in zip(stmt.vars, stmt.extents, strict=True):
+                env = env.with_loop(var, 0, extent)
+            yield from _accesses(stmt.body, env)
+            return
+        case While(body=body):
+            yield from _in_expressions(stmt, env)
+            yield from _accesses(body, env)
+            return
+        case If(then=then, otherwise=otherwise):
+            yield from _in_expressions(stmt, env)
+            yield from _accesses(then, env)
+            if otherwise is not None:
+                yield from _accesses(otherwise, env)
+            return
+        case Store(buffer=buffer, indices=indices) if buffer.scope is Scope.FRAGMENT:
+            yield buffer, indices, True, stmt.span, env
+    yield from _in_expressions(stmt, env)
+
+
+def _in_expressions(stmt: Stmt, env: Env) -> Iterator[_Access]:
+    for child in stmt.children():
+        if not isinstance(child, Expr):
+            continue
+        for node in walk(child):
+            match node:
+                case Load(buffer=buffer, indices=indices) if buffer.scope is Scope.FRAGMENT:
+                    yield buffer, indices, False, node.span or stmt.span, env
+                case AddressOf(buffer=buffer, indices=indices) if buffer.scope is Scope.FRAGMENT:
+                    yield buffer, indices, "w" in node.access, node.span or stmt.span, env
+
+
+def _touches(
+    body: Stmt, env: Env, axes: dict[Var, int], names: dict[Node, Node]
+) -> Iterator[Touch]:
+    for buffer, indices, writes, span, known in _accesses(body, env):
+        shape = buffer.static_shape
+        if shape is None:
+            continue
+        reader = IndexReader(axes, known, names)
+        maps = tuple(reader.read(i, n) for i, n in zip(indices, shape, strict=True))
+        yield Touch(buffer, maps, tuple(reader.serial), writes, span)

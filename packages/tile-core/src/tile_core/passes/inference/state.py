@@ -1,0 +1,353 @@
+"""The layouts found so far, why they are so, and the rule chosen for each operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tile_core.errors import InternalError, LayoutError
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.node import Node
+from tile_core.ir.stmt import Parallel
+from tile_core.layout import Fragment, Layout
+from tile_core.layout.loop import LoopLayout, planned
+from tile_core.ops.operator import InferContext, InferLevel, TileOperator
+from tile_core.ops.rule import Rule
+from tile_core.passes.inference.algebra import Algebra
+from tile_core.passes.inference.choose import Candidate, Chooser, covers_tile
+from tile_core.passes.inference.conflicts import disagreement, torn, unsuited
+from tile_core.passes.inference.merging import merged_swizzle
+from tile_core.passes.inference.nests import Found, Nest
+from tile_core.passes.inference.vectors import widest
+from tile_core.passes.inference.views import Place, seen_as
+from tile_core.passes.layout_report import LayoutReport, LoopOrder, Reason, StoredTile
+from tile_core.target import Target
+
+if TYPE_CHECKING:
+    from tile_core.ops.operator import ThreadMachine
+
+NOBODY = Reason("nobody")
+
+
+@dataclass(slots=True)
+class Layouts:
+    """The layout of each storage, why it is so, and the rule chosen for each operator.
+
+    Views have the layout of their storage, seen in their own shape. A layout that a view of
+    another element type cannot have, because the parts of its elements would be torn apart,
+    is a conflict; row-major is one that all views can have.
+
+    Parameters
+    ----------
+    touching
+        For each storage, the nodes that access it, in program order.
+    views
+        For each storage, its views.
+    machine
+        A machine of many threads, None where a block is one thread: then no tile is spread
+        over threads, and loops are not looked at.
+    found
+        The parallel loops of the kernel.
+    known
+        A `Layout` for each tile in memory, a `Fragment` for each tile in registers.
+    firm
+        Storages whose layout was demanded strictly, or by the user: it stays as it is.
+    """
+
+    target: Target
+    rules: Mapping[TileOperator, Rule[Any]]
+    touching: Mapping[Buffer, tuple[Node, ...]]
+    views: Mapping[Buffer, tuple[Buffer, ...]]
+    machine: ThreadMachine | None = None
+    found: Found = field(default_factory=lambda: Found({}, {}, {}, {}))
+    known: dict[Buffer, Place] = field(default_factory=dict)
+    reasons: dict[Buffer, Reason] = field(default_factory=dict)
+    firm: set[Buffer] = field(default_factory=set)
+    loops: dict[Node, LoopLayout] = field(default_factory=dict)
+    algebra: Algebra = field(default_factory=Algebra)
+    seen: dict[tuple[Buffer, Place], Place] = field(default_factory=dict)
+
+    @property
+    def threads(self) -> int:
+        """One: where blocks have more threads a `Question` is asked in place of this."""
+        return 1
+
+    # What rules and lowering ask -----------------------------------------------------------
+
+    def rule_of(self, op: TileOperator) -> Rule[Any]:
+        """Return the one rule chosen for `op`."""
+        return self.rules[op]
+
+    def users_of(self, buffer: Buffer) -> tuple[Node, ...]:
+        """Return what accesses the storage of `buffer`: loads, stores, addresses, operators."""
+        return self.touching.get(buffer.storage, ())
+
+    def is_viewed(self, buffer: Buffer) -> bool:
+        """Whether the storage of `buffer` is seen in another shape or element type."""
+        return bool(self.views.get(buffer.storage))
+
+    def layout_of(self, buffer: Buffer) -> Place | None:
+        """Return the layout already fixed for the storage of `buffer`, in its shape."""
+        layout = self.known.get(buffer.storage)
+        if layout is None or buffer.storage is buffer:
+            return layout
+        if buffer.static_shape is None:
+            return None
+        key = (buffer, layout)
+        if key not in self.seen:
+            self.seen[key] = seen_as(layout, buffer.storage, buffer)
+        return self.seen[key]
+
+    def loop_of(self, node: Node) -> LoopLayout | None:
+        """Return who runs the iterations of a `Parallel` or an element-wise operator.
+
+        None if its extents are known at run time only and it touches no registers.
+
+        Raises
+        ------
+        LayoutConflict
+            If the layouts of its tiles do not suit each other.
+        """
+        if node not in self.loops:
+            nest = self.found.nests.get(node)
+            if nest is None:
+                return None
+            self.loops[node] = self._bound(nest)
+        return self.loops[node]
+
+    def loop_nest(self, node: Node) -> Parallel:
+        """Return the loop that an element-wise operator is; a `Parallel` is its own."""
+        found = self.found.loops.get(node)
+        if found is None:
+            raise InternalError(f"{type(node).__name__} is no parallel loop", span=node.span)
+        return found
+
+    def report(self) -> LayoutReport:
+        """Return the layouts in the order of allocation, and the loops, for reading."""
+        tiles = tuple(
+            StoredTile(buffer, place, self.reasons.get(buffer, NOBODY))
+            for buffer, place in self.known.items()
+        )
+        orders = tuple(
+            LoopOrder(nest.who, nest.node.span, loop)
+            for node, nest in self.found.nests.items()
+            if (loop := self.loop_of(node)) is not None
+        )
+        return LayoutReport(tiles, orders)
+
+    # Learning ------------------------------------------------------------------------------
+
+    def learn(self, node: Node, level: InferLevel) -> list[Buffer]:
+        """Ask an operator or a loop once; return the storages it settled, in a stable order."""
+        news: list[Buffer] = []
+        if isinstance(node, TileOperator) and node in self.rules:
+            context: InferContext = (
+                self if self.machine is None
+                else Question(self, self.found.threads.get(node, 1), self.machine)
+            )  # fmt: skip
+            demands = self.rules[node].infer_layout(node, context, level)
+            reason = Reason(node.mnemonic, node.span)
+            firm = level is InferLevel.STRICT and self.machine is not None
+            news += [
+                buffer.storage
+                for buffer, place in demands.items()
+                if self.settle(buffer, place, reason, firm=firm)
+            ]
+        nest = self.found.nests.get(node)
+        if nest is not None and nest.touches:
+            news += self._learn_loop(nest, level)
+        return news
+
+    def settle(self, buffer: Buffer, place: Place, reason: Reason, *, firm: bool = False) -> bool:
+        """Fix a layout; whether that is news.
+
+        A tile in registers may come to be held by more threads than it was before, unless its
+        layout is firm.
+
+        Raises
+        ------
+        LayoutConflict
+            If another one was fixed before, or a view cannot have it: the error names both
+            places and the first element that would lie in two.
+        """
+        storage = buffer.storage
+        try:
+            wanted = place if storage is buffer else seen_as(place, buffer, storage)
+            for view in self.views.get(storage, ()):
+                seen_as(wanted, storage, view)
+        except LayoutError as why:
+            raise torn(storage, place, reason, why) from why
+        old = self.known.get(storage)
+        if old is None:
+            return self._fix(storage, wanted, reason, firm)
+        if isinstance(old, Layout) and isinstance(wanted, Layout):
+            return self._settle_memory(storage, old, wanted, reason, firm)
+        if isinstance(old, Fragment) and isinstance(wanted, Fragment):
+            return self._settle_registers(storage, old, wanted, reason, firm)
+        raise disagreement(storage, old, wanted, self.reasons[storage], reason)
+
+    def _fix(self, storage: Buffer, place: Place, reason: Reason, firm: bool) -> bool:
+        self.known[storage], self.reasons[storage] = place, reason
+        if firm:
+            self.firm.add(storage)
+        return True
+
+    def _settle_memory(
+        self, storage: Buffer, old: Layout, wanted: Layout, reason: Reason, firm: bool
+    ) -> bool:
+        if old.shape == wanted.shape and old.first_difference(wanted) is None:
+            if wanted.cosize > old.cosize:  # the same, with room at the end that somebody needs
+                self.known[storage] = wanted
+            return False
+        if self.machine is not None and storage not in self.firm:
+            return self._fix(storage, wanted, reason, firm)
+        merged = (
+            None if self.machine is None or self.reasons[storage].is_annotation
+            else merged_swizzle(old, wanted, storage.dtype.bits)
+        )  # fmt: skip
+        if merged is None:
+            raise disagreement(storage, old, wanted, self.reasons[storage], reason)
+        return merged is not old and self._fix(storage, merged, reason, firm)
+
+    def _settle_registers(
+        self, storage: Buffer, old: Fragment, wanted: Fragment, reason: Reason, firm: bool
+    ) -> bool:
+        if old == wanted or (old.shape == wanted.shape and old.same_function(wanted)):
+            if firm:
+                self.firm.add(storage)
+            return False
+        if storage in self.firm:
+            if not firm and old.covers(wanted):
+                return False
+        elif wanted.covers(old):
+            return self._fix(storage, wanted, reason, firm)
+        elif not firm and old.covers(wanted):
+            return False
+        raise disagreement(storage, old, wanted, self.reasons[storage], reason)
+
+    # Loops ---------------------------------------------------------------------------------
+
+    def held_as(self, buffer: Buffer) -> Fragment | None:
+        """Return who holds a tile, in the shape of `buffer`; None while it is open."""
+        place = self.layout_of(buffer)
+        return place if isinstance(place, Fragment) else None
+
+    def width_of(self, nest: Nest) -> int:
+        """Return the lanes that every access of memory in the loop can take."""
+        bits = 8 * (16 if self.machine is None else self.machine.vector_bytes)
+        return widest(nest, self.layout_of, bits)
+
+    def chooser(self) -> Chooser:
+        """Return what chooses among ways to run a loop, given the layouts known now."""
+        return Chooser(self.algebra, self.held_as, self.width_of)
+
+    def is_open(self, node: Node) -> bool:
+        """Whether a register tile that `node` touches has no layout yet."""
+        nest = self.found.nests.get(node)
+        if nest is not None:
+            return any(t.storage not in self.known for t in nest.tiles)
+        return isinstance(node, TileOperator) and any(
+            b.scope is Scope.FRAGMENT and b.storage not in self.known for b in node.buffers()
+        )
+
+    def _learn_loop(self, nest: Nest, level: InferLevel) -> list[Buffer]:
+        if level is InferLevel.STRICT and nest.loop.loop_layout is None:
+            return []
+        chooser = self.chooser()
+        free = level is InferLevel.FREE or not self.is_open(nest.node)
+        choice = chooser.choose(nest, free=free)
+        if choice is None:
+            sources = list(chooser.candidates(nest, free=False))
+            return self._widen(nest, chooser, sources[0]) if sources else []
+        partial = {
+            t.buffer for t in nest.touches
+            if level is not InferLevel.FREE and not covers_tile(t, nest)
+        }  # fmt: skip
+        reason = Reason(nest.who, nest.node.span)
+        return [
+            buffer.storage
+            for buffer, held in choice.implied.items()
+            if buffer not in partial and self.settle(buffer, held, reason)
+        ]
+
+    def _widen(self, nest: Nest, chooser: Chooser, base: Candidate) -> list[Buffer]:
+        """Give tiles that do not suit the loop to more threads, where that is allowed."""
+        reason = Reason(nest.who, nest.node.span)
+        news: list[Buffer] = []
+        for touch in nest.touches:
+            held = self.held_as(touch.buffer)
+            if held is None or chooser.misfit(base.run, held, touch) is None:
+                continue
+            storage = touch.buffer.storage
+            wider = chooser.needed(nest, base.run, touch)
+            if not wider.covers(held):
+                wider = self.algebra.everyone(held.shape, nest.threads)
+            stuck = storage in self.firm or chooser.misfit(base.run, wider, touch) is not None
+            if stuck or wider == held:
+                raise self._unsuited(nest, chooser, base)
+            if self.settle(touch.buffer, wider, reason):
+                news.append(storage)
+        return news
+
+    def _bound(self, nest: Nest) -> LoopLayout:
+        """Return how the threads run a loop whose tiles all have a layout."""
+        width = self.width_of(nest)
+        if not nest.touches and nest.loop.loop_layout is None:
+            return planned(nest.extents, nest.threads, width)
+        chooser = self.chooser()
+        choice = chooser.choose(nest, free=True)
+        if choice is None:
+            base = next(chooser.candidates(nest, free=True))
+            raise self._unsuited(nest, chooser, base)
+        loop = self.algebra.inverse(choice.candidate.run, width)
+        if loop.searched:
+            for touch in nest.touches:
+                held = self.held_as(touch.buffer)
+                if held is not None and not touch.serial:
+                    other = self.algebra.through(held, choice.candidate.run, touch.indices, width)
+                    if other is not None and (touch is choice.candidate.source):
+                        return other
+        return loop
+
+    def _unsuited(self, nest: Nest, chooser: Chooser, base: Candidate) -> LayoutError:
+        source = None if base.source is None else base.source.buffer.storage
+        for touch in nest.touches:
+            held = self.held_as(touch.buffer)
+            misfit = None if held is None else chooser.misfit(base.run, held, touch)
+            if held is not None and misfit is not None:
+                return unsuited(
+                    nest, touch, held, misfit, self.reasons[touch.buffer.storage],
+                    None if source is None else self.reasons.get(source),
+                )  # fmt: skip
+        raise InternalError("a loop that suits its tiles was refused", span=nest.node.span)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the rule of one operator may look at, on a machine of many threads."""
+
+    layouts: Layouts
+    threads: int
+    machine: ThreadMachine | None
+
+    @property
+    def target(self) -> Target:
+        """The machine compiled for."""
+        return self.layouts.target
+
+    def layout_of(self, buffer: Buffer) -> Place | None:
+        """Return the layout already fixed for the storage of `buffer`, if any."""
+        return self.layouts.layout_of(buffer)
+
+    def users_of(self, buffer: Buffer) -> tuple[Node, ...]:
+        """Return what accesses the storage of `buffer`: loads, stores, addresses, operators."""
+        return self.layouts.users_of(buffer)
+
+    def is_viewed(self, buffer: Buffer) -> bool:
+        """Whether the storage of `buffer` is seen in another shape or element type."""
+        return self.layouts.is_viewed(buffer)
+
+    def rule_of(self, op: TileOperator) -> Rule[Any]:
+        """Return the one rule chosen for `op`."""
+        return self.layouts.rule_of(op)
