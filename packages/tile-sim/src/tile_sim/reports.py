@@ -97,6 +97,8 @@ def sentence(finding: Finding, scene: Scene) -> str:
             return f"{who} {verb} {where}, whose asynchronous copy was not waited for"
         case ReportKind.ASSERTION:
             return f"device assertion failed: {told}"
+        case ReportKind.DEADLOCK | ReportKind.TIME_LIMIT:
+            return told.replace("the block", scene.block(finding.block))
     return told
 
 
