@@ -33,6 +33,7 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
+from tile_core.ops.control import Barrier
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.reduce import ReducerUpdate
 from tile_core.ops.serial.reduce import expand_reducer_update
@@ -41,6 +42,7 @@ from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_parallel
 from tile_core.simt.gpu_calls import lower_gpu_call, names_instruction
+from tile_core.simt.rules.control import lower_barrier
 from tile_core.simt.vectorise import vectorise
 
 NOTHING = Seq(())
@@ -203,4 +205,5 @@ _LOWERINGS: dict[type, Callable[[Any, SimtContext], Stmt]] = {
     AnnotateLayout: _nothing,
     AnnotateSafeValue: _nothing,
     ReducerUpdate: _update,
+    Barrier: lower_barrier,
 }

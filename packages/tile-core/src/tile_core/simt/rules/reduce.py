@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tile_core.errors import ShapeMismatch
-from tile_core.ir.arith import as_expr, binary, call, cast, const
+from tile_core.ir.arith import as_expr, binary, call, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope, static_value, whole
 from tile_core.ir.expr import BinaryOp, Call, Expr, Extent, Load, Var
 from tile_core.ir.stmt import Alloc, Evaluate, For, If, LoopKind, Parallel, Seq, Stmt, Store
@@ -201,19 +201,14 @@ def _across_warps(op: Reduce, plan: _Plan, part: Buffer, ctx: SimtContext) -> li
     slot, other = ctx.fresh_var("r"), ctx.fresh_var("w")
     place = held(plan.row, ctx.thread, slot)
     flat = _flat(place.coords, plan.row.shape)
-    first_slots = _first_slots(plan)
-    writes: list[Stmt] = []
-    for number, first in enumerate(first_slots):
-        at = held(plan.row, ctx.thread, as_expr(number))
-        mine = ctx.warp // exchange.warp_step % exchange.warp_count
-        where = mine * rows + _flat(at.coords, plan.row.shape)
-        replica = held(plan.source, ctx.thread, as_expr(first)).replica
-        speaks = binary(
-            BinaryOp.AND,
-            binary(BinaryOp.EQ, ctx.lane & exchange.lane_bits, 0),
-            binary(BinaryOp.EQ, replica, 0),
-        )
-        writes.append(If(speaks, Store(space, (where,), Load(part, (as_expr(number),)))))
+    mine = ctx.warp // exchange.warp_step % exchange.warp_count
+    replica = held(plan.source, ctx.thread, _first_slot(plan, slot)).replica
+    speaks = binary(
+        BinaryOp.AND,
+        binary(BinaryOp.EQ, ctx.lane & exchange.lane_bits, 0),
+        binary(BinaryOp.EQ, replica, 0),
+    )
+    write = If(speaks, Store(space, (mine * rows + flat,), Load(part, (slot,))))
     total = Seq(
         (
             Store(part, (slot,), Load(space, (flat,))),
@@ -230,12 +225,24 @@ def _across_warps(op: Reduce, plan: _Plan, part: Buffer, ctx: SimtContext) -> li
         )
     )
     barrier = Evaluate(device("sync"))
-    return [*writes, barrier, _unrolled(slot, plan.row.slots, total), barrier]
+    return [
+        _unrolled(slot, plan.row.slots, write),
+        barrier,
+        _unrolled(slot, plan.row.slots, total),
+        barrier,
+    ]
 
 
-def _first_slots(plan: _Plan) -> tuple[int, ...]:
-    """Return, for each register of the rows, one of the source that belongs to it."""
-    return tuple(plan.slots.index(number) for number in range(plan.row.slots))
+def _first_slot(plan: _Plan, number: Expr) -> Expr:
+    """Return a register of the source that belongs to register `number` of the rows."""
+    first = [plan.slots.index(row) for row in range(plan.row.slots)]
+    step = first[1] - first[0] if len(first) > 1 else 0
+    if first == [first[0] + step * k for k in range(len(first))]:
+        return number * step + first[0]
+    chosen: Expr = as_expr(first[-1])
+    for row in reversed(range(len(first) - 1)):
+        chosen = select(binary(BinaryOp.EQ, number, row), as_expr(first[row]), chosen)
+    return chosen
 
 
 def _flat(coords: tuple[Expr, ...], shape: tuple[int, ...]) -> Expr:
