@@ -27,7 +27,7 @@ from tile_core.layout.index import (
 )
 from tile_core.layout.replicas import condensed, derived_index
 from tile_core.layout.simplifier import simplify
-from tile_core.layout.table import Table, has_duplicates, tabulate
+from tile_core.layout.table import Table, distinct, has_duplicates, tabulate
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -218,7 +218,7 @@ class Fragment:
     def _holdings(self) -> Table:
         """Return every pair (element, thread that holds it) as one number, each once."""
         elements = np.arange(self.size).reshape(*self.shape, 1)
-        return np.unique(elements * self.thread_extent + self.thread_table())
+        return distinct(elements * self.thread_extent + self.thread_table())
 
     def same_function(self, other: Fragment) -> bool:
         """Whether both hold every element in the same threads and in the same slot.

@@ -83,6 +83,16 @@ def exact_bounds(expr: IndexExpr, shape: Sequence[int]) -> tuple[int, int]:
     return int(values.min()), int(values.max())
 
 
+def distinct(values: Table) -> Table:
+    """Return the different numbers among `values`, none of them negative, in ascending order."""
+    top = int(values.max(initial=0)) + 1
+    if top > 8 * values.size:
+        return np.unique(values)
+    seen = np.zeros(top, dtype=np.bool_)
+    seen[values.reshape(-1)] = True
+    return np.flatnonzero(seen)
+
+
 def has_duplicates(values: Table) -> bool:
     """Whether a number occurs twice."""
     flat = values.reshape(-1)
