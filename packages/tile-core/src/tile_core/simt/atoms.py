@@ -141,7 +141,8 @@ def collect(fragment: Fragment, registers: Array) -> Array:
     copies = registers[threads, slots]
     first: Array = copies[..., 0]
     agreed = (copies == first[..., None]).all(axis=-1)
-    return np.where(agreed, first, np.nan)
+    tile: Array = np.where(agreed, first, np.nan)
+    return tile
 
 
 def execute(atom: MatrixAtom, a: Array, b: Array, c: Array) -> Array:
@@ -155,7 +156,7 @@ def execute(atom: MatrixAtom, a: Array, b: Array, c: Array) -> Array:
     a, b, c
         Registers, of shape (threads, slots).
     """
-    result = c.copy()
+    result: Array = c.copy()
     for part in atom.parts:
         left, right = _seen(atom.a, a, part), _seen(atom.b, b, part)
         product = left @ right

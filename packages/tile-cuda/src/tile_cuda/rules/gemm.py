@@ -6,7 +6,7 @@ from typing import Any
 
 from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.layout import shared_operand
+from tile_core.layout import Fragment, Layout, shared_operand
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.rule import Rule
@@ -91,7 +91,7 @@ def fma_wishes(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
     """Return layouts that suit ordinary arithmetic, where nobody else has a demand."""
     if level is InferLevel.STRICT:
         return {}
-    wishes = dict(shared_wishes(op, ctx))
+    wishes: dict[Buffer, Layout | Fragment] = dict(shared_wishes(op, ctx))
     buffer = op.c.buffer
     whole = op.c.is_whole and buffer.rank == 2
     if buffer.scope is Scope.FRAGMENT and whole and ctx.layout_of(buffer) is None:
@@ -101,7 +101,7 @@ def fma_wishes(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
 
 def shared_wishes(op: Gemm, ctx: InferContext) -> LayoutMap:
     """Return swizzled layouts for factors in shared memory whose layout is still open."""
-    wishes = {}
+    wishes: dict[Buffer, Layout | Fragment] = {}
     for region in (op.a, op.b):
         buffer = region.buffer
         if buffer.scope is Scope.SHARED and ctx.layout_of(buffer) is None:
