@@ -70,6 +70,8 @@ def linear(terms: list[tuple[AnyIndex, int]], const: int = 0) -> Linear:
         else:
             merged.append((term, coef))
     kept = [(t, c) for t, c in merged if c != 0]
+    if len({c for _, c in kept}) == len(kept):
+        return Linear(tuple(sorted(kept, key=lambda item: -item[1])), const)
     return Linear(tuple(sorted(kept, key=lambda item: (-item[1], to_text(item[0])))), const)
 
 

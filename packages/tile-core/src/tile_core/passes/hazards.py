@@ -185,7 +185,7 @@ def _modes_conflict(a: Mode, b: Mode) -> bool:
 
 def _variables(box: Box) -> set[Var]:
     parts = (part for side in box if side is not None for part in side)
-    return {v for part in parts for v in free_variables(part) if isinstance(v, Var)}
+    return {v for part in parts for v in free_variables(part)}
 
 
 def _replaced(part: Extent, then: dict[Node, Node]) -> Extent:

@@ -21,8 +21,6 @@ from tile_core.target import Target
 
 __all__ = ["ANNOTATION", "Admits", "Layouts", "admits_all", "infer_layouts"]
 
-LEVELS = (InferLevel.STRICT, InferLevel.COMMON, InferLevel.FREE)
-
 Admits: TypeAlias = Callable[[Buffer, Layout], bool]
 
 
@@ -79,19 +77,23 @@ def infer_layouts(
     )
     _annotations(kernel, state, admits)
     members = _members(ops, found)
-    _infer(state, members, LEVELS[:1])
-    _given_to_all(state)
-    _infer(state, members, LEVELS[1:] if simt is None else LEVELS[1:2])
-    if simt is not None:
+    if simt is None:
+        _infer(state, members, *InferLevel)
+    else:
+        for node in members.nodes:
+            state.learn(node, InferLevel.STRICT)
+        _given_to_all(state)
+        _infer(state, members, InferLevel.COMMON)
         choose_freely(state, members)
-        _infer(state, members, LEVELS[2:])
+        _infer(state, members, InferLevel.FREE)
     _fall_back(kernel, state)
     for node in found.nests:
         state.loop_of(node)
     return state
 
 
-def _infer(state: Layouts, members: Members, levels: Sequence[InferLevel]) -> None:
+def _infer(state: Layouts, members: Members, *levels: InferLevel) -> None:
+    """Ask everybody at each level in turn, and whom it concerns whenever something is new."""
     for level in levels:
         echo = max(level, InferLevel.COMMON)
         for node in members.nodes:
@@ -149,9 +151,12 @@ def _annotations(kernel: Kernel, state: Layouts, admits: Admits) -> None:
         if isinstance(node.layout, Fragment):
             if in_registers:
                 state.settle(node.buffer, node.layout, reason, firm=True)
-        elif isinstance(node.layout, Layout) and not in_registers:
-            if admits(node.buffer, node.layout):
-                state.settle(node.buffer, node.layout, reason, firm=True)
+        elif (
+            isinstance(node.layout, Layout)
+            and not in_registers
+            and (admits(node.buffer, node.layout))
+        ):
+            state.settle(node.buffer, node.layout, reason, firm=True)
 
 
 def _fall_back(kernel: Kernel, state: Layouts) -> None:

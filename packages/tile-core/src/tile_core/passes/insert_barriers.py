@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.effects import Mode, effects_of
+from tile_core.ir.effects import effects_of
 from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.intrinsics import Effect
 from tile_core.ir.node import Node, walk

@@ -14,6 +14,7 @@ from tile_core.ir.stmt import (
     Continue,
     For,
     If,
+    Leaf,
     Pipelined,
     Seq,
     Stmt,
@@ -31,21 +32,21 @@ class Meets(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class Stretch:
     """Positions of the first and of the last statement between which a tile is alive."""
 
     first: int
     last: int
 
-    def meets(self, other: Extent) -> bool:
+    def meets(self, other: Stretch) -> bool:
         """Whether both are alive somewhere."""
         return self.first <= other.last and other.first <= self.last
 
-    def united(self, other: Extent) -> Extent:
+    def united(self, other: Stretch) -> Stretch:
         """Return the shortest stretch that holds both."""
-        return Extent(min(self.first, other.first), max(self.last, other.last))
+        return Stretch(min(self.first, other.first), max(self.last, other.last))
 
-    def holds(self, other: Extent) -> bool:
+    def holds(self, other: Stretch) -> bool:
         """Whether all of `other` lies in this stretch."""
         return self.first <= other.first and other.last <= self.last
 
@@ -53,11 +54,11 @@ class Extent:
 @dataclass(slots=True)
 class _Walk:
     position: int = 0
-    alive: dict[Buffer, Extent] = field(default_factory=dict)
+    alive: dict[Buffer, Stretch] = field(default_factory=dict)
     flying: dict[Buffer, int] = field(default_factory=dict)
 
 
-def live_extents(body: Stmt, scopes: tuple[Scope, ...] = (Scope.SHARED,)) -> dict[Buffer, Extent]:
+def live_extents(body: Stmt, scopes: tuple[Scope, ...] = (Scope.SHARED,)) -> dict[Buffer, Stretch]:
     """Return for each storage in `scopes` where in `body` it is alive.
 
     Statements without statements in them are numbered in program order. A tile is alive from
@@ -73,7 +74,7 @@ def live_extents(body: Stmt, scopes: tuple[Scope, ...] = (Scope.SHARED,)) -> dic
     _visit(body, state, scopes)
     for storage, position in state.flying.items():
         if state.alive[storage].last == position:
-            _live(storage, Extent(position, state.position), state)
+            _live(storage, Stretch(position, state.position), state)
     return state.alive
 
 
@@ -100,7 +101,7 @@ def _visit_loop(stmt: For | Pipelined | While, state: _Walk, scopes: tuple[Scope
     before, first = state.alive, state.position
     state.alive = {}
     _visit(stmt.body, state, scopes)
-    whole = Extent(first - 1, state.position)
+    whole = Stretch(first - 1, state.position)
     state.position += 1
     inside, state.alive = state.alive, before
     for storage, extent in inside.items():
@@ -109,7 +110,7 @@ def _visit_loop(stmt: For | Pipelined | While, state: _Walk, scopes: tuple[Scope
 
 
 def _note(found: tuple[Touch, ...], state: _Walk, scopes: tuple[Scope, ...]) -> None:
-    here = Extent(state.position, state.position)
+    here = Stretch(state.position, state.position)
     state.position += 1
     for touch in found:
         if touch.storage.scope in scopes:
@@ -118,31 +119,33 @@ def _note(found: tuple[Touch, ...], state: _Walk, scopes: tuple[Scope, ...]) -> 
                 state.flying[touch.storage] = here.last
 
 
-def _live(storage: Buffer, extent: Extent, state: _Walk) -> None:
+def _live(storage: Buffer, extent: Stretch, state: _Walk) -> None:
     known = state.alive.get(storage)
     state.alive[storage] = extent if known is None else known.united(extent)
 
 
-def meets(stmt: Stmt, storage: Buffer) -> Meets:
-    """Return how `stmt` first meets the old contents of `storage`."""
+def meets(stmt: Stmt, storage: Buffer, without: Stmt | None = None) -> Meets:
+    """Return how `stmt`, apart from a part `without`, first meets old contents of `storage`."""
+    if stmt is without:
+        return Meets.NOT
     match stmt:
         case Seq(body=body):
             for item in body:
-                how = meets(item, storage)
+                how = meets(item, storage, without)
                 if how is not Meets.NOT:
                     return how
             return Meets.NOT
         case If(cond=cond, then=then, otherwise=otherwise):
             if _reads(touches(cond), storage):
                 return Meets.READS
-            branches = [meets(then, storage)]
-            branches.append(Meets.NOT if otherwise is None else meets(otherwise, storage))
+            branches = [meets(then, storage, without)]
+            branches.append(Meets.NOT if otherwise is None else meets(otherwise, storage, without))
             if Meets.READS in branches:
                 return Meets.READS
             return branches[0] if branches[0] is branches[1] else Meets.NOT
         case For() | Pipelined() | While():
             # A loop may have no round, and one that is left early replaces nothing.
-            inner = meets(stmt.body, storage)
+            inner = meets(stmt.body, storage, without)
             bounds = (stmt.cond,) if isinstance(stmt, While) else (stmt.start, stmt.stop)
             if inner is Meets.READS or any(_reads(touches(b), storage) for b in bounds):
                 return Meets.READS
@@ -177,8 +180,6 @@ def _covers(touch: Touch, storage: Buffer) -> bool:
 
 def is_surely_whole(touch: Touch) -> bool:
     """Whether an operator's write replaces all elements of its buffer."""
-    from tile_core.ir.stmt import Leaf
-
     return isinstance(touch.node, Leaf) and all(
         side is not None and static_value(side[0]) == 0 and static_value(side[1]) == extent
         for side, extent in zip(touch.box, _numbers(touch.buffer), strict=True)
@@ -187,3 +188,42 @@ def is_surely_whole(touch: Touch) -> bool:
 
 def _numbers(buffer: Buffer) -> tuple[int | None, ...]:
     return tuple(static_value(e) for e in buffer.shape)
+
+
+def flows_out(body: Stmt, loop: Stmt, storage: Buffer) -> bool:
+    """Whether contents that `loop` left in `storage` may be read elsewhere in `body`.
+
+    `loop` itself is taken to write whatever it reads.
+    """
+    return _after(body, loop, storage) is Meets.READS
+
+
+def _after(stmt: Stmt, loop: Stmt, storage: Buffer) -> Meets | None:
+    """Return how what follows `loop` in `stmt` meets the storage; None if it is not in there."""
+    if stmt is loop:
+        return Meets.NOT
+    match stmt:
+        case Seq(body=body):
+            how: Meets | None = None
+            for item in body:
+                if how is None:
+                    how = _after(item, loop, storage)
+                elif how is Meets.NOT:
+                    how = meets(item, storage)
+            return how
+        case If(then=then, otherwise=otherwise):
+            how = _after(then, loop, storage)
+            if how is None and otherwise is not None:
+                how = _after(otherwise, loop, storage)
+            return how
+        case For() | Pipelined() | While():
+            how = _after(stmt.body, loop, storage)
+            if how is not Meets.NOT:
+                # Rounds that are cut short may leave what would replace the contents out.
+                cut = any(isinstance(n, (Break, Continue)) for n in walk(stmt.body))
+                return Meets.READS if how is Meets.REPLACES and cut else how
+            again = meets(stmt.body, storage, without=loop)
+            if isinstance(stmt, While) and _reads(touches(stmt.cond), storage):
+                again = Meets.READS
+            return Meets.READS if again is Meets.READS else Meets.NOT
+    return None

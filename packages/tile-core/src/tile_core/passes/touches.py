@@ -141,11 +141,11 @@ def _element(index: Expr) -> Side:
 
 
 def _sides(node: Leaf, region: Region) -> tuple[Side, ...]:
-    """Return the box of an operand; a tile given by its first element has the other's extents."""
-    if not region.is_element:
-        return tuple(zip(region.starts, region.extents, strict=True))
+    """Return the box of an operand; what a transfer touches follows from both sides."""
     if not isinstance(node, (Copy, AtomicTile)):
-        return (None,) * region.buffer.rank
+        if region.is_element:
+            return (None,) * region.buffer.rank
+        return tuple(zip(region.starts, region.extents, strict=True))
     pairing = pair(node.src, node.dst, node.span)
     axes = pairing.src_axes if region is node.src else pairing.dst_axes
     return tuple(

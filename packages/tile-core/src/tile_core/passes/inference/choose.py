@@ -69,6 +69,8 @@ class Chooser:
             implied = self.implied(nest, candidate.run)
             if implied is not None:
                 best = Choice(candidate, implied)
+                if candidate.run.replication == 1:
+                    break
         return best
 
     def candidates(self, nest: Nest, *, free: bool) -> Iterator[Candidate]:
