@@ -33,7 +33,7 @@ typedef struct tsim_parameter {
 typedef struct tsim_kernel {
   void (*run)(void** arguments);      // one thread's execution; called by the scheduler only
   uint32_t parameter_count;
-  uint32_t threads;                   // first argument of TILE_KERNEL: threads of a block
+  uint32_t reserved;
   const tsim_parameter* parameters;
   const char* name;
 } tsim_kernel;

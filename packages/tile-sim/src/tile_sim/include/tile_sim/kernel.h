@@ -1,0 +1,90 @@
+// Kernels: where their threads are, and how the runtime calls them.
+#pragma once
+#include "tile_sim/pointers.h"
+
+// A kernel whose blocks have `threads` threads. The entry is exported by TILE_EXPORT.
+#define TILE_KERNEL(threads, blocks) extern "C"
+#define TILE_EXPORT(kernel)                                                             \
+  extern "C" __attribute__((visibility("default"))) const tsim_kernel tsim_kernel_##kernel; \
+  const tsim_kernel tsim_kernel_##kernel = tile::kernel_entry<&kernel>::describe(#kernel);
+
+extern "C" {
+// As in the runtime's abi.h, which a test compares them with.
+struct tsim_parameter {
+  unsigned kind;
+  unsigned bytes;
+};
+struct tsim_kernel {
+  void (*run)(void** arguments);
+  unsigned parameter_count;
+  unsigned reserved;
+  const tsim_parameter* parameters;
+  const char* name;
+};
+struct tsim_buffer {
+  void* data;
+  unsigned long long bytes;
+  const char* name;
+  void* shadow;
+};
+}
+
+namespace tile {
+
+template <int (*get)(int axis), int AXIS>
+struct coordinate {
+  TILE_HOST operator int() const { return get(AXIS); }
+};
+template <int (*get)(int axis)>
+struct coordinates {
+  coordinate<get, 0> x;
+  coordinate<get, 1> y;
+  coordinate<get, 2> z;
+};
+
+// What the runtime passes for a parameter of type P.
+template <class P>
+struct parameter {
+  static constexpr tsim_parameter facts = {0, sizeof(P)};
+  TILE_HOST static P read(void* argument) { return *(P*)argument; }
+};
+template <class T>
+struct parameter<gptr<T>> {
+  static constexpr bool is_read_only = !same<T, typename without_const<T>::type>;
+  static constexpr tsim_parameter facts = {is_read_only ? 1u : 2u, sizeof(T)};
+  TILE_HOST static gptr<T> read(void* argument) {
+    const tsim_buffer* buffer = (const tsim_buffer*)argument;
+    return tsim_global{(u8*)buffer->data, buffer};
+  }
+};
+
+template <int... I>
+struct numbers {};
+template <int N, int... I>
+struct count_to : count_to<N - 1, N - 1, I...> {};
+template <int... I>
+struct count_to<0, I...> {
+  using type = numbers<I...>;
+};
+
+template <auto KERNEL>
+struct kernel_entry;
+template <class... P, void (*KERNEL)(P...)>
+struct kernel_entry<KERNEL> {
+  static constexpr tsim_parameter parameters[sizeof...(P) + 1] = {parameter<P>::facts..., {0, 0}};
+  template <int... I>
+  static void call(void** arguments, numbers<I...>) {
+    KERNEL(parameter<P>::read(arguments[I])...);
+  }
+  static void run(void** arguments) { call(arguments, typename count_to<sizeof...(P)>::type{}); }
+  static constexpr tsim_kernel describe(const char* name) {
+    return {&run, sizeof...(P), 0, parameters, name};
+  }
+};
+
+}  // namespace tile
+
+constexpr tile::coordinates<tsim_thread_index> threadIdx{};
+constexpr tile::coordinates<tsim_block_index> blockIdx{};
+constexpr tile::coordinates<tsim_block_dim> blockDim{};
+constexpr tile::coordinates<tsim_grid_dim> gridDim{};

@@ -1,0 +1,188 @@
+#include "access.h"
+
+#include "block.h"
+#include "global_shadow.h"
+#include "scheduler.h"
+
+namespace tsim {
+
+const char* name_of(Access access) {
+  switch (access) {
+    case Access::READ:
+      return "read";
+    case Access::WRITE:
+      return "write";
+    default:
+      return "atomic operation";
+  }
+}
+
+namespace {
+
+// Whether [address, address + bytes) leaves [begin, begin + size).
+bool leaves(uintptr_t address, uint32_t bytes, uintptr_t begin, uint64_t size) {
+  const uint64_t offset = address - begin;  // huge if the address is below
+  return offset > size || bytes > size - offset;
+}
+
+__attribute__((cold, noinline)) void report_outside(Finding finding, Access access) {
+  finding.kind = TSIM_OUT_OF_BOUNDS;
+  const char* where = finding.space == TSIM_SHARED ? "shared memory" : "global memory";
+  const std::string name = finding.buffer ? format(" '%s'", finding.buffer) : "";
+  report_and_abandon(
+      finding, format("%s of %u bytes at byte %lld of a buffer%s of %llu bytes in %s",
+                      name_of(access), unsigned(finding.bytes), (long long)finding.offset,
+                      name.c_str(), (unsigned long long)finding.buffer_bytes, where));
+}
+
+__attribute__((cold, noinline)) void report_misaligned(Finding finding, Access access) {
+  finding.kind = TSIM_MISALIGNED;
+  report_and_abandon(finding,
+                     format("%s of %u bytes at byte %lld of a buffer: the address is no multiple "
+                            "of %u",
+                            name_of(access), unsigned(finding.bytes), (long long)finding.offset,
+                            unsigned(finding.bytes)));
+}
+
+Finding shared_finding(Block& block, const tsim_shared& place, uint32_t bytes, uint32_t line) {
+  Finding finding;
+  finding.space = TSIM_SHARED;
+  finding.line = line;
+  finding.offset = uint64_t(place.address - place.begin);
+  finding.bytes = bytes;
+  finding.buffer_start = block.arena_offset(place.begin);
+  finding.buffer_bytes = uint64_t(place.end - place.begin);
+  return finding;
+}
+
+Finding global_finding(const tsim_global& place, uint32_t bytes, uint32_t line) {
+  Finding finding;
+  finding.space = TSIM_GLOBAL;
+  finding.line = line;
+  finding.offset = uint64_t(place.address - static_cast<unsigned char*>(place.buffer->data));
+  finding.bytes = bytes;
+  finding.buffer_bytes = place.buffer->bytes;
+  finding.buffer = place.buffer->name;
+  return finding;
+}
+
+bool is_misaligned(const void* address, uint32_t bytes) {
+  return (reinterpret_cast<uintptr_t>(address) & (bytes - 1)) != 0;
+}
+
+}  // namespace
+
+void check_shared_place(Block& block, const tsim_shared& place, uint32_t bytes, Access access,
+                        uint32_t line) {
+  if (!block.checks_for(TSIM_CHECK_BOUNDS)) return;
+  const uintptr_t address = reinterpret_cast<uintptr_t>(place.address);
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(place.begin);
+  if (__builtin_expect(leaves(address, bytes, begin, uint64_t(place.end - place.begin)), 0)) {
+    report_outside(shared_finding(block, place, bytes, line), access);
+  }
+  if (__builtin_expect(is_misaligned(place.address, bytes), 0)) {
+    report_misaligned(shared_finding(block, place, bytes, line), access);
+  }
+}
+
+void check_global_place(Block& block, const tsim_global& place, uint32_t bytes, Access access,
+                        uint32_t line) {
+  if (!block.checks_for(TSIM_CHECK_BOUNDS)) return;
+  const uintptr_t address = reinterpret_cast<uintptr_t>(place.address);
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(place.buffer->data);
+  if (__builtin_expect(leaves(address, bytes, begin, place.buffer->bytes), 0)) {
+    report_outside(global_finding(place, bytes, line), access);
+  }
+  if (__builtin_expect(is_misaligned(place.address, bytes), 0)) {
+    report_misaligned(global_finding(place, bytes, line), access);
+  }
+}
+
+void record_shared(Block& block, Thread& thread, const tsim_shared& place, uint32_t bytes,
+                   Access access, const void* value, uint32_t line) {
+  ++block.statistics.shared_accesses;
+  const uint32_t offset = block.arena_offset(place.address);
+  if (block.checks_for(CHECKS_OF_SHADOW)) {
+    const uint32_t flags = access == Access::ATOMIC ? STAMP_ATOMIC : 0;
+    const Stamp stamp = stamp_of(block, thread, flags, line);
+    block.shadow.access(block, thread, offset, bytes, access, value, stamp);
+  }
+  if (block.checks_for(TSIM_COUNT_BANKS)) {
+    block.counters.count(block, thread, TSIM_SHARED, access != Access::READ, offset, bytes, line);
+  }
+}
+
+void record_global(Block& block, Thread& thread, const tsim_global& place, uint32_t bytes,
+                   Access access, const void* value, uint32_t line) {
+  ++block.statistics.global_accesses;
+  if (place.buffer->shadow) {
+    const uint32_t flags = access == Access::ATOMIC ? STAMP_ATOMIC : 0;
+    const Stamp stamp = stamp_of(block, thread, flags, line);
+    static_cast<GlobalShadow*>(place.buffer->shadow)
+        ->access(block, thread, place, bytes, access, value, stamp);
+  }
+  if (block.checks_for(TSIM_COUNT_SECTORS)) {
+    block.counters.count(block, thread, TSIM_GLOBAL, access != Access::READ,
+                         reinterpret_cast<uintptr_t>(place.address), bytes, line);
+  }
+}
+
+}  // namespace tsim
+
+using namespace tsim;
+
+extern "C" {
+
+unsigned char* tsim_shared_arena(unsigned offset, unsigned bytes, unsigned line) {
+  Block& block = *current_block;
+  const uint32_t arena_bytes = block.config->shared_bytes;
+  if (offset > arena_bytes || bytes > arena_bytes - offset) {
+    Finding finding;
+    finding.kind = TSIM_INVALID;
+    finding.space = TSIM_SHARED;
+    finding.line = line;
+    finding.offset = offset;
+    finding.bytes = bytes;
+    report_and_abandon(finding, format("a shared buffer of %u bytes from byte %u on, in a block "
+                                       "launched with %u bytes of shared memory",
+                                       bytes, offset, arena_bytes));
+  }
+  return block.arena + offset;
+}
+
+void tsim_read_shared(const tsim_shared* place, unsigned bytes, unsigned line) {
+  Block& block = *current_block;
+  check_shared_place(block, *place, bytes, Access::READ, line);
+  record_shared(block, *current_thread, *place, bytes, Access::READ, nullptr, line);
+}
+
+void tsim_write_shared(const tsim_shared* place, const void* value, unsigned bytes, unsigned line) {
+  Block& block = *current_block;
+  check_shared_place(block, *place, bytes, Access::WRITE, line);
+  record_shared(block, *current_thread, *place, bytes, Access::WRITE, value, line);
+}
+
+void tsim_read_global(const tsim_global* place, unsigned bytes, unsigned line) {
+  Block& block = *current_block;
+  check_global_place(block, *place, bytes, Access::READ, line);
+  record_global(block, *current_thread, *place, bytes, Access::READ, nullptr, line);
+}
+
+void tsim_write_global(const tsim_global* place, const void* value, unsigned bytes, unsigned line) {
+  Block& block = *current_block;
+  check_global_place(block, *place, bytes, Access::WRITE, line);
+  record_global(block, *current_thread, *place, bytes, Access::WRITE, value, line);
+}
+
+const tsim_buffer* tsim_unbounded_buffer(void) {
+  static const tsim_buffer everything = {nullptr, ~0ull, nullptr, nullptr};
+  return &everything;
+}
+
+int tsim_thread_index(int axis) { return static_cast<int>(current_thread->index[axis]); }
+int tsim_block_index(int axis) { return static_cast<int>(current_block->index[axis]); }
+int tsim_block_dim(int axis) { return static_cast<int>(current_block->config->block[axis]); }
+int tsim_grid_dim(int axis) { return static_cast<int>(current_block->config->grid[axis]); }
+unsigned tsim_lane(void) { return static_cast<unsigned>(current_thread->lane); }
+
+}  // extern "C"

@@ -1,0 +1,124 @@
+// The state of the block that one host thread is running.
+#pragma once
+
+#include <csetjmp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "abi.h"
+#include "async_copy.h"
+#include "barrier.h"
+#include "clock.h"
+#include "counters.h"
+#include "fiber.h"
+#include "report.h"
+#include "shared_shadow.h"
+
+namespace tsim {
+
+constexpr int MAX_THREADS = 1024;
+constexpr int MAX_LANES = 64;
+
+enum class State : uint8_t { READY, RUNNING, IN_WARP_OPERATION, AT_BARRIER, GATHERING, EXITED };
+
+struct Thread {
+  void* stack_pointer;
+  uint32_t index[3];
+  int id;
+  int warp;
+  int lane;
+  State state;
+  uint32_t line;      // of the operation that it waits in
+  int barrier;        // that it waits at
+  uint64_t active;    // the answer to active_lanes
+  CopyQueue copies;
+};
+
+// A warp operation that some lanes have reached.
+struct Rendezvous {
+  uint64_t needed = 0;
+  uint64_t arrived = 0;
+  int operation = 0;
+  uint32_t line = 0;
+  void* arguments[MAX_LANES];
+};
+
+struct Warp {
+  uint64_t lanes;        // that exist
+  uint64_t alive;        // that have not exited
+  uint64_t ready;
+  uint64_t gathering;    // that asked which lanes are active
+  // Lanes of a diverged warp may be in different operations at a time, with disjoint masks.
+  Rendezvous rendezvous[4];
+};
+
+struct Statistics {
+  uint64_t switches = 0;
+  uint64_t collectives = 0;
+  uint64_t barriers = 0;
+  uint64_t async_copies = 0;
+  uint64_t shared_accesses = 0;
+  uint64_t global_accesses = 0;
+};
+
+struct Block {
+  const tsim_config* config;
+  const tsim_kernel* kernel;
+  void** arguments;
+  Reports* reports;
+
+  uint64_t number;         // linear index in the grid
+  uint32_t index[3];
+  int thread_count;
+  int warp_count;
+  int warp_size;
+  uint32_t checks;
+
+  std::vector<Thread> threads;
+  std::vector<Warp> warps;
+  uint32_t ready_warps;    // bit per warp
+  int alive;
+  bool is_abandoned;
+  bool has_used_global_atomics;
+  uint64_t random_state;
+  uint64_t deadline;       // nanoseconds of the steady clock; 0 if none
+  void* host_stack;        // where the launch continues once the block is over
+  sigjmp_buf escape;       // the same, from a signal
+  std::unique_ptr<Stacks> stacks;
+
+  unsigned char* arena;
+  SharedShadow shadow;
+  BlockClock clock;
+  Barriers barriers;
+  Counters counters;
+  Statistics statistics;
+  std::string output;
+
+  bool checks_for(uint32_t bits) const { return (checks & bits) != 0; }
+  uint32_t arena_offset(const void* address) const {
+    return static_cast<uint32_t>(static_cast<const unsigned char*>(address) - arena);
+  }
+};
+
+// What this host thread is running; null outside blocks. Plain pointers: thread-local memory of a
+// library that is loaded late is scarce.
+extern thread_local Block* current_block;
+extern thread_local Thread* current_thread;
+
+inline uint64_t next_random(Block& block) {
+  uint64_t& x = block.random_state;
+  x ^= x << 13;
+  x ^= x >> 7;
+  x ^= x << 17;
+  return x;
+}
+
+inline Stamp stamp_of(Block& block, const Thread& thread, uint32_t flags, uint32_t line) {
+  return make_stamp(block.clock.thread(thread.id).time, thread.id, flags, line);
+}
+
+void block_coordinates(const tsim_config& config, uint64_t number, uint32_t index[3]);
+
+}  // namespace tsim

@@ -1,0 +1,77 @@
+#include "deadlock.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "block.h"
+#include "collective.h"
+
+namespace tsim {
+namespace {
+
+std::string waits_for(const Block& block, const Thread& thread) {
+  switch (thread.state) {
+    case State::AT_BARRIER: {
+      const Barriers::Barrier& barrier = block.barriers[thread.barrier];
+      const int expected = barrier.expected ? barrier.expected : block.alive;
+      return format("wait at barrier %d (%d of %d threads have arrived)", thread.barrier,
+                    barrier.arrived, expected);
+    }
+    case State::IN_WARP_OPERATION: {
+      for (const Rendezvous& r : block.warps[thread.warp].rendezvous) {
+        if (!(r.arrived >> thread.lane & 1)) continue;
+        return format("wait in %s for other lanes of their warps", name_of_operation(r.operation));
+      }
+      return "wait in a warp operation";
+    }
+    case State::EXITED:
+      return "have exited";
+    default:
+      return "wait";
+  }
+}
+
+// "0-31 64 66-95"
+std::string ranges(const std::vector<int>& sorted) {
+  std::string text;
+  int shown = 0;
+  for (size_t i = 0; i < sorted.size() && shown < 8; ++shown) {
+    size_t j = i;
+    while (j + 1 < sorted.size() && sorted[j + 1] == sorted[j] + 1) ++j;
+    text += (text.empty() ? "" : " ") + std::to_string(sorted[i]);
+    if (j > i) text += "-" + std::to_string(sorted[j]);
+    i = j + 1;
+    if (shown == 7 && i < sorted.size()) text += " ...";
+  }
+  return text;
+}
+
+}  // namespace
+
+void report_deadlock(Block& block) {
+  std::map<std::pair<uint32_t, std::string>, std::vector<int>> groups;
+  for (const Thread& thread : block.threads) {
+    const uint32_t line = thread.state == State::EXITED ? 0 : thread.line;
+    groups[{line, waits_for(block, thread)}].push_back(thread.id);
+  }
+  Finding finding;
+  finding.kind = TSIM_DEADLOCK;
+  std::string message = "no thread of the block can run";
+  for (const auto& [what, threads] : groups) {
+    const auto& [line, text] = what;
+    message += "\n  threads " + ranges(threads) + " " + text;
+    if (!line) continue;
+    message += format(" at line %u", line);
+    if (!finding.line) {
+      finding.line = line;
+      finding.thread = threads.front();
+    } else if (!finding.other_line) {
+      finding.other_line = line;
+      finding.other_thread = threads.front();
+    }
+  }
+  report(finding, message);
+}
+
+}  // namespace tsim

@@ -1,0 +1,156 @@
+#include "global_shadow.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include <sys/mman.h>
+
+#include "block.h"
+
+namespace tsim {
+
+struct GlobalShadow::Request {
+  Block& block;
+  Thread& thread;
+  const tsim_global& place;
+  uint64_t offset;
+  uint32_t bytes;
+  Access access;
+  const unsigned char* value;
+  Stamp stamp;
+  uint32_t block_mark;    // number + 1
+};
+
+GlobalShadow::GlobalShadow(const void* begin, uint64_t bytes, uint32_t element_bytes)
+    : begin_(reinterpret_cast<uintptr_t>(begin)), bytes_(bytes),
+      grain_(element_bytes >= 4 ? 4 : element_bytes) {
+  mapped_ = std::max<size_t>((bytes + grain_ - 1) / grain_ * sizeof(Cell), 1);
+  // Zero pages, mapped when they are touched: an all-zero cell is one without history.
+  void* memory = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  cells_ = static_cast<Cell*>(memory);
+}
+
+GlobalShadow::~GlobalShadow() { munmap(static_cast<void*>(cells_), mapped_); }
+
+void GlobalShadow::access(Block& block, Thread& thread, const tsim_global& place, uint32_t bytes,
+                          Access access, const void* value, Stamp stamp) {
+  const uint64_t offset = reinterpret_cast<uintptr_t>(place.address) - begin_;
+  if (offset >= bytes_ || bytes > bytes_ - offset) return;     // the bounds check is off
+  if (offset % grain_ || bytes % grain_) return;               // a view in smaller elements
+  const Request request{block, thread, place, offset, bytes, access,
+                        static_cast<const unsigned char*>(value), stamp,
+                        static_cast<uint32_t>(block.number) + 1};
+  if (access == Access::ATOMIC) block.has_used_global_atomics = true;
+  for (uint64_t number = offset / grain_; number < (offset + bytes) / grain_; ++number) {
+    if (access == Access::READ) check_read(request, cells_[number], number);
+    else check_write(request, cells_[number], number);
+  }
+}
+
+void GlobalShadow::check_read(const Request& request, Cell& cell, uint64_t number) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  const uint32_t writer = cell.write_block.load(relaxed);
+  if (writer) {
+    const Stamp write = cell.write.load(relaxed);
+    const bool is_ordered = writer == request.block_mark
+                                ? request.block.clock.is_before(write, request.thread.id)
+                                : request.block.has_used_global_atomics;
+    if (!is_ordered) report_race(request, write, writer, "write", number);
+  }
+  const uint32_t reader = cell.read_block.load(relaxed);
+  cell.read.store(request.stamp, relaxed);
+  if (reader == 0) cell.read_block.store(request.block_mark, relaxed);
+  else if (reader != request.block_mark && reader != MANY) cell.read_block.store(MANY, relaxed);
+}
+
+void GlobalShadow::check_write(const Request& request, Cell& cell, uint64_t number) {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  const BlockClock& clock = request.block.clock;
+  const bool is_atomic = request.access == Access::ATOMIC;
+  const bool is_exempt = request.block.has_used_global_atomics;
+  if (const uint32_t writer = cell.write_block.load(relaxed)) {
+    const Stamp write = cell.write.load(relaxed);
+    const bool both_atomic = is_atomic && (stamp_flags(write) & STAMP_ATOMIC);
+    const bool is_ordered = writer == request.block_mark
+                                ? clock.is_before(write, request.thread.id)
+                                : is_exempt;
+    if (!is_ordered && !both_atomic && !is_same_store(request, write, number)) {
+      report_race(request, write, writer, "write", number);
+    }
+  }
+  if (const uint32_t reader = cell.read_block.load(relaxed)) {
+    const Stamp read = cell.read.load(relaxed);
+    const bool is_ordered = reader == request.block_mark
+                                ? clock.is_before(read, request.thread.id)
+                                : is_exempt;
+    if (!is_ordered) report_race(request, read, reader, "read", number);
+    cell.read_block.store(0, relaxed);
+  }
+  cell.write.store(request.stamp, relaxed);
+  cell.write_block.store(request.block_mark, relaxed);
+}
+
+// Threads, or blocks, that hold copies of one value store it: the same line, the same bytes.
+bool GlobalShadow::is_same_store(const Request& request, Stamp earlier, uint64_t number) const {
+  if (!request.value || stamp_line(earlier) != stamp_line(request.stamp)) return false;
+  const uint64_t at = number * grain_;
+  return !std::memcmp(reinterpret_cast<const void*>(begin_ + at),
+                      request.value + (at - request.offset), grain_);
+}
+
+void GlobalShadow::report_race(const Request& request, Stamp earlier, uint32_t earlier_block,
+                               const char* earlier_access, uint64_t number) const {
+  Finding finding;
+  finding.kind = TSIM_DATA_RACE;
+  finding.space = TSIM_GLOBAL;
+  finding.line = stamp_line(request.stamp);
+  finding.other_line = stamp_line(earlier);
+  finding.thread = request.thread.id;
+  finding.other_thread = int(stamp_thread(earlier));
+  finding.offset = begin_ + number * grain_ -
+                   reinterpret_cast<uintptr_t>(request.place.buffer->data);
+  finding.bytes = request.bytes;
+  finding.buffer = request.place.buffer->name;
+  finding.buffer_bytes = request.place.buffer->bytes;
+  const std::string name = finding.buffer ? format(" '%s'", finding.buffer) : "";
+  std::string who = format("thread %d", finding.other_thread);
+  if (earlier_block != request.block_mark) {
+    who = earlier_block == MANY ? "several blocks" : "another block";
+    if (earlier_block != MANY) finding.other_block = earlier_block - 1;
+  }
+  report(finding, format("a %s at byte %llu of global buffer%s by thread %d is not ordered with "
+                         "the %s by %s at line %u",
+                         name_of(request.access), (unsigned long long)finding.offset, name.c_str(),
+                         request.thread.id, earlier_access, who.c_str(), finding.other_line));
+}
+
+GlobalShadows::GlobalShadows(const tsim_kernel& kernel, void** arguments, bool is_checked) {
+  for (uint32_t i = 0; i < kernel.parameter_count; ++i) {
+    if (kernel.parameters[i].kind == TSIM_SCALAR) continue;
+    auto* buffer = static_cast<tsim_buffer*>(arguments[i]);
+    buffer->shadow = nullptr;
+    buffers_.push_back(buffer);
+    if (!is_checked || kernel.parameters[i].kind != TSIM_READ_WRITE || !buffer->bytes) continue;
+    shadows_.push_back(std::make_unique<GlobalShadow>(buffer->data, buffer->bytes,
+                                                      kernel.parameters[i].bytes));
+  }
+  // A buffer that overlaps one that is written, in place or as a part of it, shares its shadow.
+  for (tsim_buffer* buffer : buffers_) {
+    const auto begin = reinterpret_cast<uintptr_t>(buffer->data);
+    for (auto& shadow : shadows_) {
+      if (begin < shadow->end() && shadow->begin() < begin + buffer->bytes) {
+        buffer->shadow = shadow.get();
+        break;
+      }
+    }
+  }
+}
+
+GlobalShadows::~GlobalShadows() {
+  for (tsim_buffer* buffer : buffers_) buffer->shadow = nullptr;
+}
+
+}  // namespace tsim

@@ -1,0 +1,283 @@
+// Launches: blocks spread over host threads, and what they found put together.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sys/mman.h>
+
+#include "abi.h"
+#include "block.h"
+#include "faults.h"
+#include "global_shadow.h"
+#include "scheduler.h"
+
+namespace tsim {
+
+void block_coordinates(const tsim_config& config, uint64_t number, uint32_t index[3]) {
+  index[0] = uint32_t(number % config.grid[0]);
+  index[1] = uint32_t(number / config.grid[0] % config.grid[1]);
+  index[2] = uint32_t(number / config.grid[0] / config.grid[1]);
+}
+
+namespace {
+
+constexpr uint32_t DEFAULT_REPORTS = 20;
+constexpr uint32_t DEFAULT_STACK = 65536;
+constexpr uint32_t MIN_STACK = 8192;
+
+// A result and everything it points to.
+struct OwnedResult {
+  tsim_result result;        // first: its address is the handle
+  std::vector<tsim_report> reports;
+  std::vector<tsim_counter> counters;
+  std::deque<std::string> strings;
+  std::string output;
+};
+
+struct Launch {
+  const tsim_kernel* kernel;
+  void** arguments;
+  tsim_config config;
+  uint64_t blocks;
+  uint64_t deadline;
+  Reports reports;
+  std::atomic<uint64_t> next_block{0};
+  std::atomic<uint64_t> blocks_run{0};
+  std::mutex mutex;          // of what follows
+  Statistics statistics;
+  std::map<uint64_t, LineCount> counts;
+  std::map<uint64_t, std::string> output;   // by block
+
+  Launch(const tsim_kernel* kernel, void** arguments, const tsim_config& config)
+      : kernel(kernel), arguments(arguments), config(config), reports(config.max_reports) {}
+};
+
+int threads_of(const tsim_config& config) {
+  return int(config.block[0] * config.block[1] * config.block[2]);
+}
+
+// What is wrong with a configuration; empty if it can be launched.
+std::string refusal(const tsim_config& c) {
+  for (int axis = 0; axis < 3; ++axis) {
+    if (!c.grid[axis]) return "a grid without blocks";
+    if (!c.block[axis] || c.block[axis] > MAX_THREADS) return "a block's extent is not in 1..1024";
+  }
+  if (uint64_t(c.block[0]) * c.block[1] * c.block[2] > MAX_THREADS) {
+    return "a block of more than 1024 threads";
+  }
+  if (c.warp_size != 32 && c.warp_size != 64) return "warps of neither 32 nor 64 threads";
+  return "";
+}
+
+tsim_config with_defaults(tsim_config c) {
+  if (!c.os_threads) c.os_threads = 1;
+  if (!c.max_reports) c.max_reports = DEFAULT_REPORTS;
+  if (!c.stack_bytes) c.stack_bytes = DEFAULT_STACK;
+  c.stack_bytes = std::max(c.stack_bytes, MIN_STACK);
+  return c;
+}
+
+size_t arena_size(const tsim_config& config) { return (size_t(config.shared_bytes) + 8191) & ~size_t(4095); }
+
+// One host thread's place to run blocks in.
+std::unique_ptr<Block> make_block(Launch& launch) {
+  auto owned = std::make_unique<Block>();
+  Block& block = *owned;
+  const tsim_config& config = launch.config;
+  block.config = &config;
+  block.kernel = launch.kernel;
+  block.arguments = launch.arguments;
+  block.reports = &launch.reports;
+  block.deadline = launch.deadline;
+  block.checks = config.checks;
+  block.thread_count = threads_of(config);
+  block.warp_size = int(config.warp_size);
+  block.warp_count = (block.thread_count + block.warp_size - 1) / block.warp_size;
+  block.threads.resize(size_t(block.thread_count));
+  block.warps.resize(size_t(block.warp_count));
+  for (int t = 0; t < block.thread_count; ++t) {
+    Thread& thread = block.threads[size_t(t)];
+    thread.id = t;
+    thread.warp = t / block.warp_size;
+    thread.lane = t % block.warp_size;
+    thread.index[0] = uint32_t(t) % config.block[0];
+    thread.index[1] = uint32_t(t) / config.block[0] % config.block[1];
+    thread.index[2] = uint32_t(t) / config.block[0] / config.block[1];
+  }
+  block.stacks = Stacks::take(block.thread_count, config.stack_bytes);
+  // Pages of their own: an access far outside is a fault, not somebody else's memory.
+  void* arena = mmap(nullptr, arena_size(config), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (arena == MAP_FAILED) throw std::bad_alloc();
+  block.arena = static_cast<unsigned char*>(arena);
+  if (block.checks_for(CHECKS_OF_SHADOW)) {
+    block.shadow.configure(config.shared_bytes, block.thread_count);
+  }
+  block.counters.configure(block.warp_count, block.warp_size);
+  return owned;
+}
+
+uint64_t lanes_of(const Block& block, int warp) {
+  const int count = std::min(block.warp_size, block.thread_count - warp * block.warp_size);
+  return count == 64 ? ~0ull : (1ull << count) - 1;
+}
+
+void run_block(Block& block, uint64_t number) {
+  const tsim_config& config = *block.config;
+  block.number = number;
+  block_coordinates(config, number, block.index);
+  block.alive = block.thread_count;
+  block.is_abandoned = false;
+  block.has_used_global_atomics = false;
+  // Any odd constants would do; blocks must differ, and the state must not be zero.
+  block.random_state = ((config.seed + 1) * 0x9e3779b97f4a7c15ull ^
+                        (number + 1) * 0xbf58476d1ce4e5b9ull) | 1;
+  block.ready_warps = 0;
+  for (int w = 0; w < block.warp_count; ++w) {
+    Warp& warp = block.warps[size_t(w)];
+    warp.lanes = warp.alive = lanes_of(block, w);
+    warp.ready = warp.gathering = 0;
+    for (Rendezvous& r : warp.rendezvous) r.arrived = 0;
+    make_ready(block, w, warp.lanes);
+  }
+  for (Thread& thread : block.threads) thread.copies.start();
+  block.barriers.start();
+  block.clock.start(block.thread_count, block.warp_size);
+  if (block.checks_for(CHECKS_OF_SHADOW)) block.shadow.start();
+  std::memset(block.arena, 0xff, config.shared_bytes);   // NaN in all floats
+  run_threads(block);
+  block.counters.flush(block);
+  current_block = nullptr;
+}
+
+void add(Statistics& to, const Statistics& from) {
+  to.switches += from.switches;
+  to.collectives += from.collectives;
+  to.barriers += from.barriers;
+  to.async_copies += from.async_copies;
+  to.shared_accesses += from.shared_accesses;
+  to.global_accesses += from.global_accesses;
+}
+
+// What each host thread does: blocks, until there are none, or enough has been found.
+void work(Launch& launch) {
+  SignalStack signal_stack;
+  std::unique_ptr<Block> block = make_block(launch);
+  while (!launch.reports.is_full()) {
+    const uint64_t number = launch.next_block++;
+    if (number >= launch.blocks) break;
+    run_block(*block, number);
+    ++launch.blocks_run;
+    if (block->output.empty()) continue;
+    std::lock_guard<std::mutex> lock(launch.mutex);
+    launch.output[number].swap(block->output);
+    block->output.clear();
+  }
+  munmap(block->arena, arena_size(launch.config));
+  Stacks::give_back(std::move(block->stacks));
+  std::lock_guard<std::mutex> lock(launch.mutex);
+  add(launch.statistics, block->statistics);
+  for (const auto& [key, count] : block->counters.totals()) {
+    LineCount& total = launch.counts[key];
+    total.requests += count.requests;
+    total.bytes += count.bytes;
+    total.taken += count.taken;
+    total.ideal += count.ideal;
+  }
+}
+
+void run_all(Launch& launch) {
+  GlobalShadows shadows(*launch.kernel, launch.arguments,
+                        (launch.config.checks & TSIM_CHECK_RACE) != 0);
+  FaultHandler faults;
+  std::vector<std::thread> others;
+  const uint64_t workers = std::min<uint64_t>(launch.config.os_threads, launch.blocks);
+  for (uint64_t i = 1; i < workers; ++i) others.emplace_back(work, std::ref(launch));
+  work(launch);
+  for (std::thread& thread : others) thread.join();
+}
+
+tsim_counter counter_of(uint64_t packed, const LineCount& count) {
+  const CountKey key = CountKey::unpack(packed);
+  tsim_counter c{};
+  c.line = key.line;
+  c.space = key.space;
+  c.is_write = key.is_write;
+  c.bytes_per_lane = key.bytes;
+  c.requests = count.requests;
+  c.bytes = count.bytes;
+  (key.space == TSIM_SHARED ? c.turns : c.sectors) = count.taken;
+  (key.space == TSIM_SHARED ? c.ideal_turns : c.ideal_sectors) = count.ideal;
+  return c;
+}
+
+void collect(Launch& launch, OwnedResult& owned) {
+  tsim_result& r = owned.result;
+  launch.reports.write_to(owned.reports, owned.strings, r.total_findings);
+  for (const auto& [key, count] : launch.counts) owned.counters.push_back(counter_of(key, count));
+  std::sort(owned.counters.begin(), owned.counters.end(),
+            [](const tsim_counter& x, const tsim_counter& y) {
+              return x.line != y.line ? x.line < y.line : x.space < y.space;
+            });
+  for (const auto& [block, text] : launch.output) owned.output += text;
+  r.report_count = owned.reports.size();
+  r.reports = owned.reports.data();
+  r.counter_count = owned.counters.size();
+  r.counters = owned.counters.data();
+  r.output_bytes = owned.output.size();
+  r.output = owned.output.c_str();
+  r.blocks_run = launch.blocks_run;
+  r.switches = launch.statistics.switches;
+  r.collectives = launch.statistics.collectives;
+  r.barriers = launch.statistics.barriers;
+  r.async_copies = launch.statistics.async_copies;
+  r.shared_accesses = launch.statistics.shared_accesses;
+  r.global_accesses = launch.statistics.global_accesses;
+}
+
+uint64_t nanoseconds_now() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return uint64_t(std::chrono::nanoseconds(now).count());
+}
+
+}  // namespace
+}  // namespace tsim
+
+using namespace tsim;
+
+extern "C" {
+
+uint32_t tsim_abi_version(void) { return TSIM_ABI_VERSION; }
+
+tsim_result* tsim_launch(const tsim_kernel* kernel, void** arguments, const tsim_config* config) {
+  auto* owned = new OwnedResult();
+  Launch launch(kernel, arguments, with_defaults(*config));
+  const uint64_t start = nanoseconds_now();
+  launch.deadline = config->time_limit_ms ? start + config->time_limit_ms * 1000000ull : 0;
+  const std::string problem = refusal(launch.config);
+  if (problem.empty()) {
+    launch.blocks = uint64_t(config->grid[0]) * config->grid[1] * config->grid[2];
+    run_all(launch);
+  } else {
+    Finding finding;
+    finding.kind = TSIM_INVALID;
+    const uint32_t nowhere[3] = {0, 0, 0};
+    launch.reports.add(finding, nowhere, nowhere, problem);
+  }
+  collect(launch, *owned);
+  owned->result.seconds = double(nanoseconds_now() - start) * 1e-9;
+  return &owned->result;
+}
+
+void tsim_free_result(tsim_result* result) { delete reinterpret_cast<OwnedResult*>(result); }
+
+}  // extern "C"

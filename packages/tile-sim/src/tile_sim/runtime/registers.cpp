@@ -1,0 +1,90 @@
+// Registers as operands of operations: inside their array, and written before they are read.
+#include "registers.h"
+
+#include "block.h"
+#include "report.h"
+
+namespace tsim {
+namespace {
+
+Finding register_finding(uint32_t kind, const tsim_registers& r, uint32_t bytes, uint32_t line) {
+  Finding finding;
+  finding.kind = kind;
+  finding.space = TSIM_REGISTERS;
+  finding.line = line;
+  finding.offset = uint64_t(int64_t(r.offset));
+  finding.bytes = bytes;
+  finding.buffer_bytes = uint64_t(r.bytes);
+  return finding;
+}
+
+void check_bounds(const tsim_registers& r, uint32_t bytes, uint32_t line) {
+  if (r.offset >= 0 && r.offset <= r.bytes && bytes <= uint32_t(r.bytes - r.offset)) return;
+  report_and_abandon(register_finding(TSIM_OUT_OF_BOUNDS, r, bytes, line),
+                     format("an operation on %u bytes of registers from byte %d on, of an array of "
+                            "%d bytes",
+                            bytes, r.offset, r.bytes));
+}
+
+}  // namespace
+
+const unsigned char* read_registers(const tsim_registers& r, uint32_t bytes, uint32_t line) {
+  check_bounds(r, bytes, line);
+  if (current_block->checks_for(TSIM_CHECK_UNINIT)) {
+    unsigned char all = 0xff;
+    for (uint32_t i = 0; i < bytes; ++i) all &= r.written[r.offset + i];
+    if (__builtin_expect(all != 0xff, 0)) {
+      uint32_t i = 0;
+      while (r.written[r.offset + i]) ++i;
+      tsim_registers at = r;
+      at.offset += int(i);
+      report(register_finding(TSIM_UNINITIALISED, at, bytes, line),
+             format("an operation reads %u bytes of registers from byte %d on, of which byte %d "
+                    "has not been written",
+                    bytes, r.offset, at.offset));
+    }
+  }
+  return r.values + r.offset;
+}
+
+unsigned char* write_registers(const tsim_registers& r, uint32_t bytes, uint32_t line) {
+  check_bounds(r, bytes, line);
+  __builtin_memset(r.written + r.offset, 0xff, bytes);
+  return r.values + r.offset;
+}
+
+}  // namespace tsim
+
+using namespace tsim;
+
+extern "C" {
+
+void tsim_uninitialised_register(int index, unsigned line) {
+  if (!current_block->checks_for(TSIM_CHECK_UNINIT)) return;
+  Finding finding;
+  finding.kind = TSIM_UNINITIALISED;
+  finding.space = TSIM_REGISTERS;
+  finding.line = line;
+  finding.offset = uint64_t(int64_t(index));
+  report(finding, format("a read of register element %d, which has not been written", index));
+}
+
+void tsim_register_out_of_bounds(int index, int count, unsigned line) {
+  Finding finding;
+  finding.kind = TSIM_OUT_OF_BOUNDS;
+  finding.space = TSIM_REGISTERS;
+  finding.line = line;
+  finding.offset = uint64_t(int64_t(index));
+  finding.buffer_bytes = uint64_t(count);
+  report_and_abandon(finding, format("element %d of %d registers", index, count));
+}
+
+const void* tsim_read_registers(const tsim_registers* r, unsigned bytes, unsigned line) {
+  return read_registers(*r, bytes, line);
+}
+
+void* tsim_write_registers(const tsim_registers* r, unsigned bytes, unsigned line) {
+  return write_registers(*r, bytes, line);
+}
+
+}  // extern "C"

@@ -1,0 +1,188 @@
+#include "scheduler.h"
+
+#include <chrono>
+
+#include "deadlock.h"
+
+namespace tsim {
+
+thread_local Block* current_block;
+thread_local Thread* current_thread;
+
+namespace {
+
+int lowest(uint64_t mask) { return __builtin_ctzll(mask); }
+int highest(uint64_t mask) { return 63 - __builtin_clzll(mask); }
+
+int drawn(Block& block, uint64_t mask) {
+  int skip = static_cast<int>(next_random(block) % __builtin_popcountll(mask));
+  while (skip--) mask &= mask - 1;
+  return lowest(mask);
+}
+
+// The warp to continue with. Staying in one is cheapest: its lanes meet soonest.
+int pick_warp(Block& block, const Thread* last) {
+  const uint32_t ready = block.ready_warps;
+  switch (block.config->schedule) {
+    case TSIM_RANDOM:
+      return drawn(block, ready);
+    case TSIM_REVERSE:
+      if (last && block.warps[last->warp].ready) return last->warp;
+      return highest(ready);
+    default: {
+      if (!last) return lowest(ready);
+      if (block.warps[last->warp].ready) return last->warp;
+      const uint32_t later = ready & ~((2u << last->warp) - 1);
+      return lowest(later ? later : ready);
+    }
+  }
+}
+
+int pick_lane(Block& block, const Warp& warp) {
+  switch (block.config->schedule) {
+    case TSIM_RANDOM:
+      return drawn(block, warp.ready);
+    case TSIM_REVERSE:
+      return highest(warp.ready);
+    default:
+      return lowest(warp.ready);
+  }
+}
+
+// Lanes that asked who is active learn it once no other lane of their warp can run: those at the
+// same line form one group.
+void release_gathering(Block& block, int w) {
+  Warp& warp = block.warps[w];
+  while (warp.gathering) {
+    Thread* threads = &block.threads[w * block.warp_size];
+    const uint32_t line = threads[lowest(warp.gathering)].line;
+    uint64_t group = 0;
+    for (uint64_t rest = warp.gathering; rest; rest &= rest - 1) {
+      if (threads[lowest(rest)].line == line) group |= rest & -rest;
+    }
+    for (uint64_t rest = group; rest; rest &= rest - 1) threads[lowest(rest)].active = group;
+    warp.gathering &= ~group;
+    make_ready(block, w, group);
+  }
+}
+
+Thread* take(Block& block, int w, int lane) {
+  Warp& warp = block.warps[w];
+  warp.ready &= ~(1ull << lane);
+  if (!warp.ready) block.ready_warps &= ~(1u << w);
+  return &block.threads[w * block.warp_size + lane];
+}
+
+Thread* pick(Block& block, const Thread* last) {
+  if (last && !block.warps[last->warp].ready) release_gathering(block, last->warp);
+  if (!block.ready_warps) return nullptr;
+  const int w = pick_warp(block, last);
+  return take(block, w, pick_lane(block, block.warps[w]));
+}
+
+void check_time(Block& block) {
+  if (!block.deadline || ++block.statistics.switches % 1024) return;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  if (uint64_t(std::chrono::nanoseconds(now).count()) < block.deadline) return;
+  Finding finding;
+  finding.kind = TSIM_TIME_LIMIT;
+  finding.line = current_thread ? current_thread->line : 0;
+  report_and_abandon(finding, format("the block still runs after %u ms",
+                                     block.config->time_limit_ms));
+}
+
+void resume(Block& block, Thread& next) {
+  current_thread = &next;
+  next.state = State::RUNNING;
+  ++block.statistics.switches;
+}
+
+// The thread that runs after the current one; never returns if there is none.
+Thread& next_thread(Block& block, Thread& me) {
+  check_time(block);
+  Thread* next = pick(block, &me);
+  if (!next) {
+    report_deadlock(block);
+    abandon_block();
+  }
+  resume(block, *next);
+  return *next;
+}
+
+[[noreturn]] void exit_thread() {
+  Block& block = *current_block;
+  Thread& me = *current_thread;
+  me.state = State::EXITED;
+  block.warps[me.warp].alive &= ~(1ull << me.lane);
+  --block.alive;
+  void* unused;
+  if (!block.alive) {
+    tsim_switch_stack(&unused, block.host_stack);
+    __builtin_unreachable();
+  }
+  block.barriers.thread_exited(block);
+  Thread& next = next_thread(block, me);
+  tsim_switch_stack(&unused, next.stack_pointer);
+  __builtin_unreachable();
+}
+
+void thread_main() {
+  current_block->kernel->run(current_block->arguments);
+  exit_thread();
+}
+
+}  // namespace
+
+void run_threads(Block& block) {
+  for (Thread& thread : block.threads) {
+    thread.state = State::READY;
+    thread.stack_pointer = block.stacks->prepare(thread.id, thread_main);
+  }
+  current_block = &block;
+  Thread* first = pick(block, nullptr);
+  first->state = State::RUNNING;
+  current_thread = first;
+  if (!sigsetjmp(block.escape, 0)) tsim_switch_stack(&block.host_stack, first->stack_pointer);
+  current_thread = nullptr;
+}
+
+void wait_in(State state, uint32_t line) {
+  Block& block = *current_block;
+  Thread& me = *current_thread;
+  me.state = state;
+  me.line = line;
+  Thread& next = next_thread(block, me);
+  if (&next != &me) tsim_switch_stack(&me.stack_pointer, next.stack_pointer);
+}
+
+void yield_thread(uint32_t line) {
+  Block& block = *current_block;
+  Thread& me = *current_thread;
+  me.line = line;
+  check_time(block);
+  if (!block.ready_warps) return;
+  // Drawn whatever the schedule: two threads that poll must not take turns for ever.
+  const int w = drawn(block, block.ready_warps);
+  Thread& next = *take(block, w, drawn(block, block.warps[w].ready));
+  me.state = State::READY;
+  make_ready(block, me.warp, 1ull << me.lane);
+  resume(block, next);
+  tsim_switch_stack(&me.stack_pointer, next.stack_pointer);
+}
+
+void abandon_block() {
+  Block& block = *current_block;
+  block.is_abandoned = true;
+  void* unused;
+  tsim_switch_stack(&unused, block.host_stack);
+  __builtin_unreachable();
+}
+
+uint64_t active_lanes(uint32_t line) {
+  Thread& me = *current_thread;
+  current_block->warps[me.warp].gathering |= 1ull << me.lane;
+  wait_in(State::GATHERING, line);
+  return me.active;
+}
+
+}  // namespace tsim

@@ -1,0 +1,94 @@
+// What the checks remember about each byte of the block's shared memory.
+//
+// Memory is described in chunks of 16 bytes, one cache line each: a whole chunk is what a vector
+// access, a row of a matrix and an asynchronous copy touch. Once a chunk is accessed in part, its
+// history is kept for parts of 8, 4, 2 or 1 bytes, as small as needed, until a write covers it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "access.h"
+#include "clock.h"
+
+namespace tsim {
+
+struct Block;
+struct Thread;
+
+class SharedShadow {
+ public:
+  ~SharedShadow();
+  // For arenas of so many bytes and blocks of so many threads.
+  void configure(uint32_t arena_bytes, int threads);
+  // Forgets everything: a new block starts.
+  void start();
+
+  // An access by `thread`; `value` is what a write is about to put there.
+  void access(Block& block, Thread& thread, uint32_t offset, uint32_t bytes, Access access,
+              const void* value, Stamp stamp);
+  // An asynchronous copy is issued to, or arrives at, some bytes.
+  void begin_copy(Block& block, Thread& thread, uint32_t offset, uint32_t bytes, Stamp stamp);
+  void end_copy(Block& block, Thread& thread, uint32_t offset, uint32_t bytes, Stamp stamp);
+
+ private:
+  // Readers that do not fit a history: the latest of each thread.
+  struct Crowd {
+    uint32_t latest_time;
+    std::vector<Stamp> of_thread;
+  };
+
+  static constexpr int FEW = 4;
+  // The last write, and the reads since that are not known to come before each other.
+  struct History {
+    Stamp write;
+    Stamp reads[FEW];
+    uint32_t crowd;        // number of a Crowd, from 1; 0 if there is none
+    uint32_t padding;
+  };
+
+  struct alignas(64) Chunk {
+    History whole;
+    uint16_t written;      // bit per byte
+    uint16_t pending;      // bit per byte that an asynchronous copy will write
+    uint8_t part_bytes;    // 16, or what its history is split into
+    uint8_t padding;
+    uint16_t pending_thread;
+    uint32_t pending_line;
+  };
+
+  struct Request {
+    Block& block;
+    Thread& thread;
+    uint32_t offset;
+    uint32_t bytes;
+    Access access;
+    const unsigned char* value;
+    Stamp stamp;
+  };
+
+  void touch(const Request& request, uint32_t chunk, uint32_t first, uint32_t end);
+  void check_pending(const Request& request, Chunk& chunk, uint32_t at, uint16_t mask);
+  void check_written(const Request& request, const Chunk& chunk, uint32_t at, uint16_t mask);
+  void order(const Request& request, Chunk& chunk, uint32_t number, uint32_t first, uint32_t end);
+  void split(Chunk& chunk, uint32_t number, uint8_t part_bytes);
+  void read(const Request& request, History& history, uint32_t at);
+  void write(const Request& request, History& history, uint32_t at, uint32_t bytes);
+  void join_crowd(const Request& request, History& history);
+  void leave_crowd(History& history);
+  bool is_same_store(const Request& request, Stamp earlier, uint32_t at, uint32_t bytes) const;
+  void report_race(const Request& request, Stamp earlier, const char* earlier_access, uint32_t at);
+  History* parts(uint32_t chunk) { return parts_ + size_t(chunk) * 16; }
+
+  int threads_ = 0;
+  uint32_t chunk_count_ = 0;
+  std::unique_ptr<Chunk[]> chunks_;
+  History* parts_ = nullptr;     // 16 of each chunk, mapped but not touched until needed
+  size_t parts_bytes_ = 0;
+  std::vector<std::unique_ptr<Crowd>> crowds_;
+  std::vector<uint32_t> free_crowds_;
+};
+
+}  // namespace tsim
