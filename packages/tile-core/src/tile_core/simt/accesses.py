@@ -50,7 +50,7 @@ def _const(expr: Const, ctx: SimtContext) -> Expr:
     if not packing.is_narrow(expr.dtype):
         return expr
     wide = const(expr.value, packing.carrier(expr.dtype))
-    return packing.settled(wide, expr.dtype) if expr.dtype.is_float else wide
+    return packing.settled(wide, expr.dtype) if expr.dtype.is_float and expr.value else wide
 
 
 def _load(expr: Load, ctx: SimtContext) -> Expr:
@@ -112,15 +112,16 @@ def _cast(expr: Cast, ctx: SimtContext) -> Expr:
 
 def _call(expr: Call, ctx: SimtContext) -> Expr:
     lowered = replace(expr, args=tuple(lower_expr(a, ctx) for a in expr.args))
-    condition = reachable(expr, ctx)
-    return lowered if condition is None else select(condition, lowered, const(0, expr.dtype))
+    condition = _inside(expr, ctx)
+    if condition is None:
+        return lowered
+    return select(lower_expr(condition, ctx), lowered, const(0, expr.dtype))
 
 
-def reachable(expr: Call, ctx: SimtContext) -> Expr | None:
+def _inside(expr: Call, ctx: SimtContext) -> Expr | None:
     """Return the condition under which all addresses that `expr` takes exist; None: always."""
     found = [inside(a.buffer, a.indices, ctx) for a in expr.args if isinstance(a, AddressOf)]
-    condition = all_of([c for c in found if c is not None])
-    return None if condition is None else lower_expr(condition, ctx)
+    return all_of([c for c in found if c is not None])
 
 
 def lower_store(stmt: Store, ctx: SimtContext) -> Stmt:
@@ -168,12 +169,12 @@ def lower_evaluate(stmt: Evaluate, ctx: SimtContext) -> Stmt:
     After    if bx*64 + i < M: atomic_add(&C[bx*64 + i], x)
     """
     value = stmt.value
-    condition = reachable(value, ctx) if isinstance(value, Call) else None
+    condition = _inside(value, ctx) if isinstance(value, Call) else None
     if condition is None:
         return replace(stmt, value=lower_expr(value, ctx))
-    assert isinstance(value, Call)
-    lowered = replace(value, args=tuple(lower_expr(a, ctx) for a in value.args))
-    return If(condition, replace(stmt, value=lowered), span=stmt.span)
+    known = ctx.knowing(ctx.env.assuming(condition))
+    lowered = replace(stmt, value=lower_expr(value, known))
+    return If(lower_expr(condition, ctx), lowered, span=stmt.span)
 
 
 _EXPRESSIONS: dict[type, Callable[[Any, SimtContext], Expr]] = {

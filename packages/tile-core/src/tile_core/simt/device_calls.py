@@ -48,6 +48,7 @@ _CALLS = (
     # Vectors of `N` elements between memory and registers, aligned to their size.
     DeviceCall("load", 1),  # <N>(registers, memory)
     DeviceCall("store", 1),  # <N>(memory, registers)
+    DeviceCall("atomic_add", 1, effect=_BOTH | Effect.ATOMIC),  # <N>(memory, registers)
     # Asynchronous copies of 4, 8 or 16 bytes; zeros where the predicate is false.
     DeviceCall("cp_async", 1, effect=_BOTH | Effect.STATE),  # <BYTES>(shared, global, predicate)
     DeviceCall("cp_async_commit", effect=Effect.STATE),

@@ -8,13 +8,12 @@ that holds every value exactly; each result is brought back to the values of its
 from __future__ import annotations
 
 from tile_core.dtypes import DType, dtype_of
-from tile_core.ir.arith import as_expr, binary, cast, const, maximum, minimum
-from tile_core.ir.arith import integer_bounds as bounds_of
+from tile_core.ir.arith import binary, cast, const, integer_bounds, maximum, minimum
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.expr import BinaryOp, Bitcast, Cast, Expr, Load
+from tile_core.ir.expr import BinaryOp, Bitcast, Cast, Const, Expr, Load
 from tile_core.ir.stmt import Store
 
-BYTE = dtype_of("uint8")
+BYTE, INT, FLOAT = (dtype_of(n) for n in ("uint8", "int32", "float32"))
 
 
 def is_packed(dtype: DType, scope: Scope) -> bool:
@@ -42,7 +41,7 @@ def carrier(dtype: DType) -> DType:
     """Return the type that values of `dtype` are computed with in; usually itself."""
     if not is_narrow(dtype):
         return dtype
-    return dtype_of("float32" if dtype.is_float else f"{dtype.kind.value}8").with_lanes(dtype.lanes)
+    return (FLOAT if dtype.is_float else INT).with_lanes(dtype.lanes)
 
 
 def carried(value: Expr, dtype: DType) -> Expr:
@@ -55,13 +54,12 @@ def settled(value: Expr, dtype: DType, *, saturate: bool = True) -> Expr:
 
     Integers wrap; floats that become integers saturate; narrow floats round once.
     """
-    wide = carrier(dtype)
     if dtype.is_float:
-        return Cast(wide, Cast(dtype, value, saturate))
+        return Cast(FLOAT, Cast(dtype, value, saturate))
     if value.dtype.is_float:
-        low, high = bounds_of(dtype)
-        return minimum(maximum(cast(value, wide), const(low, wide)), const(high, wide))
-    return _signed(cast(value, wide) & const(15, wide), dtype)
+        low, high = integer_bounds(dtype)
+        return minimum(maximum(cast(value, INT), low), high)
+    return _signed(cast(value, INT) & 15, dtype)
 
 
 def unpacked(bits: Expr, dtype: DType) -> Expr:
@@ -69,30 +67,29 @@ def unpacked(bits: Expr, dtype: DType) -> Expr:
     if not is_narrow(dtype):
         return bits
     if dtype.is_float:
-        return Cast(carrier(dtype), Bitcast(dtype, bits))
-    return _signed(cast(bits, carrier(dtype)), dtype)
+        return Cast(FLOAT, Bitcast(dtype, cast(bits, BYTE)))
+    return _signed(cast(bits, INT), dtype)
 
 
 def _signed(low: Expr, dtype: DType) -> Expr:
     """Return the four bits `low` as a number of `dtype`."""
-    if dtype.kind.value == "uint":
-        return low
-    return (low ^ const(8, low.dtype)) - const(8, low.dtype)
+    return low if dtype.kind.value == "uint" else (low ^ 8) - 8
 
 
 def packed(value: Expr, dtype: DType) -> Expr:
     """Return the stored bits, as a byte, of a value in its carrier."""
     if not is_narrow(dtype):
         return value
+    if isinstance(value, Const) and value.value == 0 and not str(value.value).startswith("-"):
+        return const(0, BYTE)
     if dtype.is_float:
         return Bitcast(BYTE, Cast(dtype, value))
-    return cast(value, BYTE) & const(15, BYTE)
+    return cast(value & 15, BYTE)
 
 
 def nibble(flat: Buffer, offset: Expr) -> Expr:
-    """Return the bits of element `offset` of a tensor of packed elements."""
-    byte = Load(flat, (binary(BinaryOp.FLOORDIV, offset, 2),))
-    return binary(BinaryOp.SHR, byte, _shift(offset)) & const(15, BYTE)
+    """Return the bits of element `offset` of a tensor of packed elements, as a byte."""
+    return cast((_byte(flat, offset) >> _shift(offset)) & 15, BYTE)
 
 
 def put_nibble(flat: Buffer, offset: Expr, bits: Expr) -> Store:
@@ -100,11 +97,15 @@ def put_nibble(flat: Buffer, offset: Expr, bits: Expr) -> Store:
 
     The other element of the byte is read and written back: both must be of one thread.
     """
-    at = binary(BinaryOp.FLOORDIV, offset, 2)
-    kept = Load(flat, (at,)) & binary(BinaryOp.SHR, const(240, BYTE), _shift(offset))
-    return Store(flat, (at,), kept | binary(BinaryOp.SHL, bits, _shift(offset)))
+    kept = _byte(flat, offset) & (const(240) >> _shift(offset))
+    both = kept | (cast(bits, INT) << _shift(offset))
+    return Store(flat, (binary(BinaryOp.FLOORDIV, offset, 2),), cast(both, BYTE))
+
+
+def _byte(flat: Buffer, offset: Expr) -> Expr:
+    return cast(Load(flat, (binary(BinaryOp.FLOORDIV, offset, 2),)), INT)
 
 
 def _shift(offset: Expr) -> Expr:
     """Return how far the bits of an element are from the low end of its byte."""
-    return cast(binary(BinaryOp.FLOORMOD, offset, 2) * as_expr(4), BYTE)
+    return cast(binary(BinaryOp.FLOORMOD, offset, 2), INT) * 4

@@ -17,7 +17,9 @@ from tile_core.passes.lower_serially import nested_loops
 from tile_core.passes.ranges import Env
 from tile_core.simt.context import SimtContext
 from tile_core.simt.loop_layout import LoopLayout
+from tile_core.simt.strides import Lanes
 from tile_core.simt.vectorise import vectorise
+from tile_core.simt.whole_bytes import check_bytes
 
 MOST_UNROLLED = 16
 """Rounds that are written out where registers do not ask for it."""
@@ -87,6 +89,7 @@ def partition(
     lowered = ctx.lower(body, replace(ctx, env=inner, by_thread=True))
     share = _dynamic(loop, lowered, ctx) if layout is None else _share(loop, layout, ctx)
     points: dict[Node, Node] = dict(zip(loop.vars, share.coords, strict=True))
+    check_bytes(substitute(body, points), Lanes(share.lane, share.lanes, share.env), ctx)
     return _loops(substitute(_once(lowered, share.speaks), points), share, loop, ctx, finish)
 
 

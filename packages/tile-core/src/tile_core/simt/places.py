@@ -13,7 +13,7 @@ from tile_core.ir.arith import as_expr, cast
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import Expr, Extent
 from tile_core.layout import Fragment, Layout
-from tile_core.simt.packing import storage_dtype
+from tile_core.simt.packing import is_packed, storage_dtype
 
 INT32_ELEMENTS = 2**31
 """Offsets reach further only in tensors of at least so many elements."""
@@ -66,7 +66,8 @@ class Places:
         match buffer.scope:
             case Scope.GLOBAL:
                 shape = buffer.static_shape
-                return 0 if shape is None or buffer.strides else math.prod(shape)
+                count = 0 if shape is None or buffer.strides else math.prod(shape)
+                return -(-count // 2) if is_packed(buffer.dtype, buffer.scope) else count
             case Scope.SHARED:
                 return int(self.layout(buffer).cosize)
             case Scope.FRAGMENT | Scope.REDUCER:

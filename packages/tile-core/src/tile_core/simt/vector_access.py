@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tile_core.errors import Span
-from tile_core.ir.arith import all_of, binary
+from tile_core.ir.arith import all_of, binary, const
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr
 from tile_core.ir.node import substitute
@@ -27,6 +27,8 @@ class Vector:
         Offset of the first element, over the number of the part.
     condition
         When the access happens, alike for all lanes of a part; None: always.
+    sharing
+        How many neighbouring lanes share each element, as two do a byte of 4-bit numbers.
     """
 
     buffer: Buffer
@@ -34,6 +36,7 @@ class Vector:
     base: Expr
     condition: Expr | None
     span: Span | None
+    sharing: int = 1
 
     @property
     def width(self) -> int:
@@ -81,6 +84,33 @@ def widest(
     return None
 
 
+def widest_shared(
+    buffer: Buffer,
+    index: Expr,
+    conditions: Sequence[Expr],
+    lanes: Lanes,
+    ctx: SimtContext,
+    span: Span | None = None,
+) -> Vector | None:
+    """Return the widest access of elements that two lanes each share; None if there is none.
+
+    Before   A[(tid*8 + v) // 2] for 8 lanes v
+    After    load<4>(a, A + tid*4), of which lane v has a[v // 2]
+    """
+    if lanes.count % 2 or lanes.count < 4:
+        return None
+    pair = part(lanes, 2, ctx)
+    assert pair.chunk is not None
+    step = within(index, lanes, pair)
+    inner = [substitute(c, {lanes.var: pair.lane}) for c in conditions]
+    if step is None or step.factor != 0 or not all(is_steady(c, pair.lanes) for c in inner):
+        return None
+    pairs = Lanes(pair.chunk, pair.chunks, pair.lanes.env)
+    firsts = [at_first(c, lanes, pair) for c in conditions]
+    found = widest(buffer, step.base, firsts, pairs, ctx, span)
+    return None if found is None else replace(found, sharing=2)
+
+
 @dataclass(frozen=True, slots=True)
 class Registers:
     """Where a vector has its elements in registers: lane ``k`` at ``base + k``."""
@@ -110,12 +140,12 @@ def load_vector(vector: Vector, into: Registers, otherwise: Expr | None = None) 
 
 
 def _filled(vector: Vector, into: Registers, value: Expr) -> Stmt:
-    lanes = vector.part.lanes
-    at = into.at(vector.part.lane)
-    zero, one = lanes.var * 0, binary(BinaryOp.ADD, lanes.var * 0, 1)
-    stop = binary(BinaryOp.ADD, zero, lanes.count)
-    store = Store(into.buffer, (at,), value, span=vector.span)
-    return For(lanes.var, zero, stop, one, store, LoopKind.UNROLL, span=vector.span)
+    lane, dtype = vector.part.lanes.var, vector.part.lanes.var.dtype
+    store = Store(into.buffer, (into.at(vector.part.lane),), value, span=vector.span)
+    stop = const(vector.width, dtype)
+    return For(
+        lane, const(0, dtype), stop, const(1, dtype), store, LoopKind.UNROLL, span=vector.span
+    )
 
 
 def store_vector(vector: Vector, source: Registers, function: str = "store") -> Stmt:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tile_core.dtypes import DType
-from tile_core.ir.arith import const, unary
+from tile_core.ir.arith import binary, const, unary
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.evaluate import free_variables
@@ -27,7 +27,14 @@ from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lanes import MEMORY, within
 from tile_core.simt.strides import Lanes, multiple_of
-from tile_core.simt.vector_access import Registers, Vector, load_vector, store_vector, widest
+from tile_core.simt.vector_access import (
+    Registers,
+    Vector,
+    load_vector,
+    store_vector,
+    widest,
+    widest_shared,
+)
 
 Guarded = tuple[Load, tuple[Expr, ...]]
 
@@ -79,14 +86,15 @@ class _Group:
             )
             if read & changed or named:
                 return None
-        return widest(load.buffer, load.indices[0], conditions, self.lanes, self.ctx, load.span)
+        about = (load.buffer, load.indices[0], conditions, self.lanes, self.ctx, load.span)
+        return widest(*about) or widest_shared(*about)
 
     @property
     def _names(self) -> set[Node]:
         return {s.var for s in self.group if isinstance(s, Let)}
 
-    def _array(self, wish: str, dtype: DType) -> Registers:
-        buffer = self.ctx.registers(f"{wish}_lanes", self.lanes.count, dtype)
+    def _array(self, wish: str, dtype: DType, sharing: int = 1) -> Registers:
+        buffer = self.ctx.registers(f"{wish}_lanes", self.lanes.count // sharing, dtype)
         self.allocs.append(Alloc(buffer))
         return Registers(buffer, const(0, self.lanes.var.dtype))
 
@@ -99,6 +107,8 @@ class _Group:
             return False
         load, otherwise = found
         source = self.vectors.get(load)
+        if source is not None and source.sharing > 1:
+            return False
         target = self._target(stmt)
         if source is not None and stmt.buffer.scope is Scope.LOCAL:
             into = self._aligned(stmt.buffer, stmt.indices[0], source)
@@ -142,11 +152,7 @@ class _Group:
 
     def _computed(self, stmt: Stmt) -> Stmt:
         """Return what a lane does of `stmt`, between the loads and the stores."""
-        taken: dict[Node, Node] = {}
-        for node in walk(stmt):
-            if isinstance(node, Load) and node in self.vectors:
-                taken[node] = Load(self._loaded(node).buffer, (self.lanes.var,), span=node.span)
-        stmt = substitute(stmt, taken) if taken else stmt
+        stmt = substitute(stmt, self._taken(stmt))
         match stmt:
             case Store() if (target := self._target(stmt)) is not None:
                 out = self._array(stmt.buffer.name, stmt.buffer.dtype)
@@ -160,14 +166,31 @@ class _Group:
                     return Store(out.buffer, (self.lanes.var,), value, span=stmt.span)
         return stmt
 
-    def _loaded(self, load: Load) -> Registers:
+    def _taken(self, stmt: Stmt) -> dict[Node, Node]:
+        """Return where the lanes of loads, and of values guarded by a condition, are kept."""
+        taken: dict[Node, Node] = {}
+        covered: set[Node] = set()
+        for node in walk(stmt):
+            found = _source(node) if isinstance(node, (Load, Select)) else None
+            if found is None or found[0] not in self.vectors or found[0] in covered:
+                continue
+            load, otherwise = found
+            if otherwise is not None and self.lanes.var in free_variables(otherwise):
+                continue
+            covered.add(load)
+            kept = self._loaded(load, otherwise)
+            lane = binary(BinaryOp.FLOORDIV, self.lanes.var, self.vectors[load].sharing)
+            taken[node] = Load(kept.buffer, (lane,), span=load.span)
+        return taken
+
+    def _loaded(self, load: Load, otherwise: Expr | None) -> Registers:
         """Return the registers that hold the lanes of `load`, loaded once if written alike."""
         vector = self.vectors[load]
-        condition = None if vector.condition is None else structure(vector.condition, together=True)
-        key = (load.buffer, structure(load.indices[0], together=True), condition)
+        parts = (load.indices[0], vector.condition, otherwise)
+        key = (load.buffer, *(None if p is None else structure(p, together=True) for p in parts))
         if key not in self.held:
-            self.held[key] = self._array(load.buffer.name, load.buffer.dtype)
-            self.loads.append(load_vector(vector, self.held[key]))
+            self.held[key] = self._array(load.buffer.name, load.buffer.dtype, vector.sharing)
+            self.loads.append(load_vector(vector, self.held[key], otherwise))
         return self.held[key]
 
     def _target(self, stmt: Store) -> Vector | None:
@@ -230,7 +253,7 @@ def _source(value: Expr) -> tuple[Load, Expr | None] | None:
     match value:
         case Load():
             return value, None
-        case Select(then=Load() as load, otherwise=other) if not any(
+        case Select(then=Load() as load, otherwise=other, lazy=True) if not any(
             isinstance(n, (Load, Call)) for n in walk(other)
         ):
             return load, other
