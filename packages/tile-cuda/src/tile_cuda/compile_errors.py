@@ -13,7 +13,7 @@ NAME = "kernel.cu"
 
 _SHOWN = 5
 _HEAD = re.compile(r"^(?P<file>\S.*?)\((?P<line>\d+)\): (?P<kind>.*?error): (?P<text>.*)$")
-_USER = re.compile(r'^\s+detected during .* at line (?P<line>\d+) of "?(?P<file>.+?)"?$')
+_USER = re.compile(r'^\s.* at line (?P<line>\d+) of "?(?P<file>.+?)"?$')
 _SOURCE = re.compile(r"^<source (\d+)>$")
 _OPTION = re.compile(r"^nvrtc: error: (?P<text>.*option.*)$", re.MULTILINE)
 

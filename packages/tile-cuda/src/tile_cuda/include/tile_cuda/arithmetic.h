@@ -82,14 +82,20 @@ TILE_DEVICE T max(T a, T b) {
 // The smaller and the larger; NaN if either is.
 template <class T>
 TILE_DEVICE T min_nan(T a, T b) {
-  if constexpr (!is_float<T>) return min(a, b);
-  return a != a || b != b ? cast<T>(__int_as_float(0x7fffffff)) : min(a, b);
+  if constexpr (is_float<T>) {
+    return a != a || b != b ? cast<T>(__int_as_float(0x7fffffff)) : min(a, b);
+  } else {
+    return min(a, b);
+  }
 }
 
 template <class T>
 TILE_DEVICE T max_nan(T a, T b) {
-  if constexpr (!is_float<T>) return max(a, b);
-  return a != a || b != b ? cast<T>(__int_as_float(0x7fffffff)) : max(a, b);
+  if constexpr (is_float<T>) {
+    return a != a || b != b ? cast<T>(__int_as_float(0x7fffffff)) : max(a, b);
+  } else {
+    return max(a, b);
+  }
 }
 
 template <class T>

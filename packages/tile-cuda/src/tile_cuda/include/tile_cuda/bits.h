@@ -13,17 +13,15 @@ TILE_DEVICE T bitcast(const S& x) {
   return result;
 }
 
-// The `i`th 32-bit word from `p` on. Registers: the copy disappears.
+// The `i`th 32-bit word from `p` on, which is the start of a word.
 template <class T>
 TILE_DEVICE u32 word(const T* p, int i) {
-  u32 w;
-  memcpy(&w, reinterpret_cast<const char*>(p) + 4 * i, 4);
-  return w;
+  return reinterpret_cast<const u32*>(p)[i];
 }
 
 template <class T>
 TILE_DEVICE void set_word(T* p, int i, u32 w) {
-  memcpy(reinterpret_cast<char*>(p) + 4 * i, &w, 4);
+  reinterpret_cast<u32*>(p)[i] = w;
 }
 
 // The address of shared memory as load and store instructions take it.

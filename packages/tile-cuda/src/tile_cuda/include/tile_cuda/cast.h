@@ -79,20 +79,24 @@ TILE_DEVICE T float_to_integer(S x) {
 
 template <class S>
 TILE_DEVICE half_t to_half(S x) {
-  if constexpr (same<S, double>) return __double2half(x);
-  // Integers that float32 does not hold are beyond float16 either way.
-  return __float2half_rn(to_float(x));
+  if constexpr (same<S, double>) {
+    return __double2half(x);
+  } else {  // integers that float32 does not hold are beyond float16 either way
+    return __float2half_rn(to_float(x));
+  }
 }
 
 template <class S>
 TILE_DEVICE bfloat16_t to_bfloat16(S x) {
-  if constexpr (same<S, double>) return __float2bfloat16_rn(to_odd_float(x));
-  if constexpr (same<S, i32> || same<S, u32>) {
+  if constexpr (same<S, double> || same<S, i32> || same<S, u32>) {
     return __float2bfloat16_rn(to_odd_float(static_cast<double>(x)));
+  } else if constexpr (same<S, i64>) {
+    return __ll2bfloat16_rn(x);
+  } else if constexpr (same<S, u64>) {
+    return __ull2bfloat16_rn(x);
+  } else {
+    return __float2bfloat16_rn(to_float(x));
   }
-  if constexpr (same<S, i64>) return __ll2bfloat16_rn(x);
-  if constexpr (same<S, u64>) return __ull2bfloat16_rn(x);
-  return __float2bfloat16_rn(to_float(x));
 }
 
 template <class T, bool SATURATE, class S>
@@ -103,24 +107,33 @@ TILE_DEVICE T convert(S x) {
     return convert<T, SATURATE>(static_cast<int>(x));
   } else if constexpr (is_int4<T>) {
     constexpr int low = same<T, i4> ? -8 : 0;
-    if constexpr (is_float<S>) return T(::max(low, ::min(low + 15, float_to_integer<int>(x))));
-    return T(static_cast<int>(x));
-  } else if constexpr (same<T, bool>) {
-    if constexpr (is_half<S> || is_narrow<S>) return to_float(x) != 0.0f;
-    return x != S(0);
-  } else if constexpr (is_narrow<T>) {
-    if constexpr (same<S, double>) return to_narrow<T, SATURATE>(to_odd_float(x));
-    if constexpr (same<S, i32> || same<S, u32>) {
-      return to_narrow<T, SATURATE>(to_odd_float(static_cast<double>(x)));
+    if constexpr (is_float<S>) {
+      return T(::max(low, ::min(low + 15, float_to_integer<int>(x))));
+    } else {
+      return T(static_cast<int>(x));
     }
-    return to_narrow<T, SATURATE>(to_float(x));
+  } else if constexpr (same<T, bool>) {
+    if constexpr (is_half<S> || is_narrow<S>) {
+      return to_float(x) != 0.0f;
+    } else {
+      return x != S(0);
+    }
+  } else if constexpr (is_narrow<T>) {
+    if constexpr (same<S, double> || same<S, i32> || same<S, u32>) {
+      return to_narrow<T, SATURATE>(to_odd_float(static_cast<double>(x)));
+    } else {
+      return to_narrow<T, SATURATE>(to_float(x));
+    }
   } else if constexpr (same<T, half_t>) {
     return to_half(x);
   } else if constexpr (same<T, bfloat16_t>) {
     return to_bfloat16(x);
   } else if constexpr (is_half<S> || is_narrow<S>) {
-    if constexpr (is_float<T>) return static_cast<T>(to_float(x));
-    return float_to_integer<T>(x);
+    if constexpr (is_float<T>) {
+      return static_cast<T>(to_float(x));
+    } else {
+      return float_to_integer<T>(x);
+    }
   } else if constexpr (is_float<S> && !is_float<T>) {
     return float_to_integer<T>(x);
   } else {

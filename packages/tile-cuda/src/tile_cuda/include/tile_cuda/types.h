@@ -25,6 +25,9 @@ using uint64_t = unsigned long long;
 // On the host this lists a kernel for the launcher; the driver finds kernels by name.
 #define TILE_EXPORT(kernel)
 
+#define TILE_INFINITY __int_as_float(0x7f800000)
+#define TILE_NAN __int_as_float(0x7fffffff)
+
 using half_t = __half;
 using bfloat16_t = __nv_bfloat16;
 

@@ -37,8 +37,11 @@ TILE_DEVICE u32 activemask() { return __activemask(); }
 template <class T>
 TILE_DEVICE auto matchable(T value) {
   if constexpr (is_float<T>) {
-    if constexpr (sizeof(T) == 8) return bitcast<u64>(value + T(0));
-    else return bitcast<u32>(to_float(value) + 0.0f);
+    if constexpr (sizeof(T) == 8) {
+      return bitcast<u64>(value + T(0));
+    } else {
+      return bitcast<u32>(to_float(value) + 0.0f);
+    }
   } else if constexpr (sizeof(T) == 8) {
     return static_cast<u64>(value);
   } else {
@@ -61,11 +64,38 @@ enum class reduction { sum, max, min, bitand_, bitor_ };
 
 template <reduction KIND, class T>
 TILE_DEVICE T combine(T a, T b) {
-  if constexpr (KIND == reduction::sum) return static_cast<T>(a + b);
-  else if constexpr (KIND == reduction::max) return max(a, b);
-  else if constexpr (KIND == reduction::min) return min(a, b);
-  else if constexpr (KIND == reduction::bitand_) return static_cast<T>(a & b);
-  else return static_cast<T>(a | b);
+  if constexpr (KIND == reduction::sum) {
+    return static_cast<T>(a + b);
+  } else if constexpr (KIND == reduction::max) {
+    return max(a, b);
+  } else if constexpr (KIND == reduction::min) {
+    return min(a, b);
+  } else if constexpr (KIND == reduction::bitand_) {
+    return static_cast<T>(a & b);
+  } else {
+    return static_cast<T>(a | b);
+  }
+}
+
+// Integers of up to 32 bits: one instruction from sm_80 on.
+constexpr bool has_redux = arch >= 800;
+template <reduction KIND, class W>
+TILE_DEVICE W warp_reduce_word(W value) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  if constexpr (KIND == reduction::sum) {
+    return __reduce_add_sync(all_lanes, value);
+  } else if constexpr (KIND == reduction::max) {
+    return __reduce_max_sync(all_lanes, value);
+  } else if constexpr (KIND == reduction::min) {
+    return __reduce_min_sync(all_lanes, value);
+  } else if constexpr (KIND == reduction::bitand_) {
+    return static_cast<W>(__reduce_and_sync(all_lanes, static_cast<u32>(value)));
+  } else {
+    return static_cast<W>(__reduce_or_sync(all_lanes, static_cast<u32>(value)));
+  }
+#else
+  return value;  // not reached: see has_redux
+#endif
 }
 
 // Sums of floats of 16 bits and fewer are kept in float32.
@@ -73,18 +103,10 @@ template <reduction KIND, class T>
 TILE_DEVICE T warp_reduce(T value) {
   if constexpr (is_half<T> || is_narrow<T>) {
     return cast<T>(warp_reduce<KIND>(to_float(value)));
+  } else if constexpr (has_redux && !is_float<T> && sizeof(T) <= 4) {
+    using W = typename when_else<is_signed<T>, int, u32>::type;
+    return static_cast<T>(warp_reduce_word<KIND>(static_cast<W>(value)));
   } else {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    if constexpr (!is_float<T> && sizeof(T) <= 4) {
-      using W = typename when_else<is_signed<T>, int, u32>::type;
-      const W word = value;
-      if constexpr (KIND == reduction::sum) return static_cast<T>(__reduce_add_sync(all_lanes, word));
-      else if constexpr (KIND == reduction::max) return static_cast<T>(__reduce_max_sync(all_lanes, word));
-      else if constexpr (KIND == reduction::min) return static_cast<T>(__reduce_min_sync(all_lanes, word));
-      else if constexpr (KIND == reduction::bitand_) return static_cast<T>(__reduce_and_sync(all_lanes, static_cast<u32>(word)));
-      else return static_cast<T>(__reduce_or_sync(all_lanes, static_cast<u32>(word)));
-    }
-#endif
     TILE_UNROLL
     for (int by = 16; by > 0; by /= 2) value = combine<KIND>(value, shfl_xor(value, by));
     return value;
