@@ -18,6 +18,7 @@ from tile_core.ir.expr import (
     Load,
     Select,
     Unary,
+    Var,
 )
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Evaluate, If, Stmt, Store
@@ -51,6 +52,10 @@ def _const(expr: Const, ctx: SimtContext) -> Expr:
         return expr
     wide = const(expr.value, packing.carrier(expr.dtype))
     return packing.settled(wide, expr.dtype) if expr.dtype.is_float and expr.value else wide
+
+
+def _var(expr: Var, ctx: SimtContext) -> Expr:
+    return packing.carried(expr, expr.dtype)
 
 
 def _load(expr: Load, ctx: SimtContext) -> Expr:
@@ -179,6 +184,7 @@ def lower_evaluate(stmt: Evaluate, ctx: SimtContext) -> Stmt:
 
 _EXPRESSIONS: dict[type, Callable[[Any, SimtContext], Expr]] = {
     Const: _const,
+    Var: _var,
     Load: _load,
     AddressOf: _address,
     Select: _select,

@@ -49,6 +49,11 @@ def carried(value: Expr, dtype: DType) -> Expr:
     return cast(value, carrier(dtype))
 
 
+def named(value: Expr, dtype: DType) -> Expr:
+    """Return a value in its carrier as that of a scalar of type `dtype` that is given a name."""
+    return Cast(dtype, value) if is_narrow(dtype) else value
+
+
 def settled(value: Expr, dtype: DType, *, saturate: bool = True) -> Expr:
     """Return `value`, of any type, converted to the narrow `dtype`, in its carrier.
 

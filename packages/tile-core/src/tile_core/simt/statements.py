@@ -42,6 +42,7 @@ from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_parallel
 from tile_core.simt.gpu_calls import lower_gpu_call, names_instruction
+from tile_core.simt.packing import named
 from tile_core.simt.rules.control import lower_barrier
 from tile_core.simt.vectorise import vectorise
 
@@ -90,7 +91,7 @@ def after(stmt: Stmt, ctx: SimtContext) -> SimtContext:
 
 
 def _let(stmt: Let, ctx: SimtContext) -> Stmt:
-    return replace(stmt, value=lower_expr(stmt.value, ctx))
+    return replace(stmt, value=named(lower_expr(stmt.value, ctx), stmt.var.dtype))
 
 
 def _alloc(stmt: Alloc, ctx: SimtContext) -> Stmt:
