@@ -16,6 +16,9 @@ from tile_core.ir.stmt import Launch
 from tile_core.simt.bounds import MOST_INT32, Bounds, bind_indices
 from tile_core.simt.program import DeviceFunction
 
+WIDTH = 100
+"""Signatures longer than this are broken; statements keep to one line, which has a place."""
+
 
 def print_function(
     function: DeviceFunction, symbol: str, naturals: Iterable[Var], lines: Lines
@@ -36,9 +39,9 @@ def print_function(
     constant = frozenset(
         b for b in used.buffers if b.scope is Scope.GLOBAL and b.storage not in used.written
     )
-    params = ", ".join(_parameter(p, names, constant) for p in function.params)
-    span = function.launch.span
-    lines.add(f"TILE_KERNEL({function.threads}, 1) void {symbol}({params}) {{", span)
+    params = [_parameter(p, names, constant) for p in function.params]
+    for line in _head(f"TILE_KERNEL({function.threads}, 1) void {symbol}(", params):
+        lines.add(line, function.launch.span)
     printer = StatementPrinter(
         ExpressionPrinter(names, bounds), lines, _views(used), constant=constant
     )
@@ -50,6 +53,21 @@ def print_function(
     printer.statement(function.launch.body)
     lines.add("}")
     lines.add(f"TILE_EXPORT({symbol})")
+
+
+def _head(start: str, params: list[str]) -> list[str]:
+    """Return the lines of a signature."""
+    whole = f"{start}{', '.join(params)}) {{"
+    if len(whole) <= WIDTH:
+        return [whole]
+    lines = [start]
+    for param in params:
+        joined = f"{lines[-1]} {param},"
+        if lines[-1] == start or len(joined) + 1 > WIDTH:
+            lines.append(f"    {param},")
+        else:
+            lines[-1] = joined
+    return [*lines[:-1], f"{lines[-1][:-1]}) {{"]
 
 
 def _parameter(param: Buffer | Var, names: CppNames, constant: frozenset[Buffer]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-from functools import lru_cache
 
 from tile_core.codegen.types import cpp_type
 from tile_core.dtypes import DType
@@ -13,7 +12,6 @@ _INT32_MAX = 2**31 - 1
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-@lru_cache(maxsize=4096)
 def literal(value: int | float, dtype: DType) -> str:
     """Return a constant of type `dtype`; negative numbers start with a minus sign."""
     if dtype.is_bool:

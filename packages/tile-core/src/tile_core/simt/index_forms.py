@@ -86,6 +86,10 @@ class Form:
             return Form()
         return Form(tuple((a, c * factor) for a, c in self.terms), self.const * factor)
 
+    def contains(self, other: Form) -> bool:
+        """Whether every term of `other` is one of this, and there are some."""
+        return bool(other.terms) and set(other.terms) <= set(self.terms)
+
     def split(self, unit: int) -> tuple[Form, Form]:
         """Return ``(whole, rest)`` with ``self == unit * whole + rest``."""
         quotient, remainder = divmod(self.const, unit)

@@ -139,19 +139,20 @@ class IndexRules:
         self, value: Form, low: Atom, k: int, x: Form, b: int, dtype: DType
     ) -> Form | None:
         """Return `value` with the remainder `low` joined to a quotient of the same number."""
-        high = self.quotient(x, b, dtype).single
-        if high is None:
-            return None
+        high = self.quotient(x, b, dtype)
         for other, factor in value.terms:
             if factor != k * b:
                 continue
             whole: Form | None = None
-            if other is high:
+            if other is high.single:
                 whole = x
             else:
                 match other.operands:
-                    case (BinaryOp.FLOORMOD, Form() as y, int() as n) if y.single is high:
-                        whole = self.remainder(x, b * n, dtype)
+                    case (BinaryOp.FLOORMOD, Form() as y, int() as n) if y.contains(high):
+                        # by (x//b + m) % n * b + x % b == (x + m*b) % (n*b)
+                        shifted = x.plus(y.plus(high.times(-1)).times(b))
+                        if fits(shifted, dtype):
+                            whole = self.remainder(shifted, b * n, dtype)
             if whole is not None:
                 rest = tuple(t for t in value.terms if t[0] is not low and t[0] is not other)
                 return Form(rest, value.const).plus(whole.times(k))
