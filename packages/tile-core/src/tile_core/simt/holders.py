@@ -60,7 +60,8 @@ def slot_map(source: Fragment, target: Fragment, dim: int) -> tuple[int, ...] | 
     tuple of int, or None if the slot depends on the thread.
     """
     slots = source.slot_table()
-    rows = np.broadcast_to(np.expand_dims(target.slot_table(), dim), slots.shape)
+    table = target.slot_table()
+    rows = np.broadcast_to(np.expand_dims(table, dim) if source.rank > 1 else table, slots.shape)
     found = np.full(source.slots, -1, dtype=np.int64)
     found[slots.reshape(-1)] = rows.reshape(-1)
     if (found < 0).any() or not np.array_equal(found[slots], rows):

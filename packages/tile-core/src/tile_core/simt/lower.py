@@ -186,7 +186,7 @@ def _facts_of_parameters(kernel: Kernel) -> Env:
 
 def _top(launch: Launch, ctx: SimtContext, body: Stmt) -> Stmt:
     """Put the one number of a thread in front, where threads form a box."""
-    if ctx.thread in launch.thread_vars:
+    if any(ctx.thread is var for var in launch.thread_vars):
         return body
     x, y, z = launch.thread_vars
     number = binary(BinaryOp.ADD, x, (z * launch.threads[1] + y) * launch.threads[0])
