@@ -172,7 +172,7 @@ def lower_blocks(op: Gemm, tiling: BlockTiling, ctx: SimtContext) -> Stmt:
         Alloc(a.registers),
         Alloc(b.registers),
         Alloc(sums) if is_wide else None,
-        unrolled(ctx, "i", count, lambda i: _begin(op, own, sums, i, ctx)),
+        _begin(op, own, sums, count, ctx),
         looped(ctx, "k", op.mnk[2] // depth, step),
         unrolled(ctx, "i", count, lambda i: _end(own, sums, i)) if is_wide else None,
     )
@@ -181,12 +181,17 @@ def lower_blocks(op: Gemm, tiling: BlockTiling, ctx: SimtContext) -> Stmt:
     return If(binary(BinaryOp.LT, ctx.thread, tiling.threads), body)
 
 
-def _begin(op: Gemm, own: Buffer, sums: Buffer, i: Expr, ctx: SimtContext) -> Stmt:
-    """Return what gives sum `i` its first value."""
-    before = cast(Load(own, (i,)), sums.dtype)
+def _begin(op: Gemm, own: Buffer, sums: Buffer, count: int, ctx: SimtContext) -> Stmt | None:
+    """Return what gives all sums their first values."""
     if isinstance(op.clear, Const) and not op.clear.value and own is sums:
-        return seq([])
-    return Store(sums, (i,), select(lower_expr(op.clear, ctx), const(0, sums.dtype), before))
+        return None
+
+    def one(i: Expr) -> Stmt:
+        before = cast(Load(own, (i,)), sums.dtype)
+        value = select(lower_expr(op.clear, ctx), const(0, sums.dtype), before)
+        return Store(sums, (i,), value)
+
+    return unrolled(ctx, "i", count, one)
 
 
 def _end(own: Buffer, sums: Buffer, i: Expr) -> Stmt:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from tile_core.errors import InternalError
-from tile_core.ir.buffer import Region, Scope, static_value, whole
+from tile_core.ir.buffer import Buffer, Region, Scope, static_value, whole
 from tile_core.ir.stmt import For, Parallel, Stmt
-from tile_core.layout import Fragment
+from tile_core.layout import Fragment, Layout, row_major
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over
 from tile_core.ops.gemm import Gemm
@@ -18,6 +18,9 @@ from tile_core.simt.context import SimtContext
 from tile_core.simt.partition import partition
 from tile_core.simt.staging import copied_in
 from tile_cuda.rules.gemm_blocks import block_fragment, block_tiling, lower_blocks
+
+_ALIGNMENT = 16
+"""Bytes that a tile's place is a multiple of."""
 
 
 def lower_fma(op: Gemm, ctx: SimtContext) -> Stmt:
@@ -43,19 +46,38 @@ def _is_spread_in(region: Region, fragment: Fragment, ctx: SimtContext) -> bool:
 
 
 def _staged(op: Gemm, ctx: SimtContext) -> tuple[list[Stmt], Gemm]:
-    """Return `op` with all factors in shared memory, and the copies that bring them there."""
+    """Return `op` with all factors in shared memory, and the copies that bring them there.
+
+    Both tiles belong to one operator, so the second lies behind the first.
+    """
     before: list[Stmt] = []
+    room = 0
 
     def moved(name: str, region: Region) -> Region:
-        if region.buffer.scope is not Scope.FRAGMENT:
-            return region
+        nonlocal room
         buffer = region.buffer
-        tile = ctx.scratch_tile(f"{name}_tile", buffer.static_shape or (), str(buffer.dtype))
+        if buffer.scope is not Scope.FRAGMENT:
+            return region
+        tile = _scratch(f"{name}_tile", buffer, room, ctx)
+        room += ctx.places.flat(tile).nbytes or 0
         before.append(copied_in(whole(buffer), tile, buffer.dtype, ctx))
         return replace(region, buffer=tile)
 
     op = replace(op, a=moved("a", op.a), b=moved("b", op.b))
     return ([*before, do("sync")] if before else []), op
+
+
+def _scratch(wish: str, buffer: Buffer, room: int, ctx: SimtContext) -> Buffer:
+    """Return a shared tile like `buffer`, by rows, that leaves its first `room` bytes free."""
+    shape = buffer.static_shape or ()
+    skipped = -(-room // _ALIGNMENT) * _ALIGNMENT * 8 // max(8, buffer.dtype.bits)
+    rows = row_major(shape)
+    tile = Buffer(ctx.names.fresh(wish), shape, buffer.dtype, Scope.SHARED, span=buffer.span)
+    ctx.places.layouts.known[tile] = Layout(
+        shape, lambda *x: (rows.address(*x) + skipped,), (rows.size + skipped,)
+    )
+    ctx.workspaces.append(ctx.places.flat(tile))
+    return tile
 
 
 def _after(before: list[Stmt]) -> Stmt | None:
