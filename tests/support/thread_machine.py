@@ -49,6 +49,7 @@ from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.ops.rule import select as select_rule
 from tile_core.passes.ranges import Env
+from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.device_calls import PREFIX
 from tile_core.simt.machine import SimtMachine
@@ -119,7 +120,7 @@ def thread_program(
     names = Names({n.name for n in walk(launch) if isinstance(n, (Var, Buffer))})
     ctx = SimtContext(
         parse_target_spec("cuda:sm_80"), machine, launch, thread, launch.threads[0], known,
-        Places(layouts), names, lower_stmt, guarded,
+        Places(layouts), names, lower_stmt, guarded, is_thread_program(launch),
     )  # fmt: skip
     return replace(launch, body=lower_stmt(launch.body, ctx)), ctx
 

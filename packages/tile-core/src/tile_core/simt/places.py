@@ -55,7 +55,9 @@ class Places:
             below = self.flat(buffer.storage)
             if below.dtype == dtype:
                 return below
-            return replace(below, name=f"{below.name}_{dtype}", dtype=dtype, origin=below)
+            room = (static_value(below.shape[0]) or 0) * below.dtype.bits // dtype.bits
+            name = f"{below.name}_{dtype}"
+            return replace(below, name=name, shape=(room,), dtype=dtype, origin=below)
         return Buffer(
             buffer.name, (self._room(buffer),), dtype, _physical(buffer.scope),
             origin=origin, workspace=buffer.workspace, span=buffer.span,
