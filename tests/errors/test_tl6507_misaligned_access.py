@@ -37,6 +37,5 @@ def test_message(monkeypatch):
   |
 6 |   tile::store<4>(B + (tid * 4 + 1), v + 0);
   |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-note: this happened 32 times
 hint: let vectors start at multiples of their length, or use shorter ones"""
     )

@@ -247,4 +247,5 @@ def _symbols(program: DeviceProgram) -> tuple[Var, ...]:
         for e in (*p.shape, *(p.strides or ()))
     )
     found = dict.fromkeys(v for extent in extents for v in free_variables(extent))
-    return tuple(v for v in found if v not in program.kernel.params)
+    taken = {*program.kernel.params}
+    return tuple(v for v in found if v not in taken)

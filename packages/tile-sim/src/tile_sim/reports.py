@@ -49,6 +49,14 @@ _HINTS: dict[ReportKind, str] = {
     ReportKind.TIME_LIMIT: "end the loop, or give more time: TILE_SIM_TIME_LIMIT",
 }
 
+_OTHERS: dict[ReportKind, str] = {
+    ReportKind.MISSING_WAIT: "the copy starts here",
+    ReportKind.BARRIER: "the other barrier is here",
+    ReportKind.DEADLOCK: "other threads wait here",
+    ReportKind.DIVERGENCE: "other lanes are here",
+}
+"""What stands at the second line of a report."""
+
 OTHERS_SHOWN = 3
 """Findings beside the first that an error tells of, a note each."""
 
@@ -108,7 +116,7 @@ _PAST = {"reads": "read", "writes": "wrote", "updates": "updated", "accesses": "
 
 def _verbs(finding: Finding) -> list[str]:
     """Return what the accesses do that the runtime's message names, in its order."""
-    found = [_VERBS[word] for word in re.findall("|".join(_VERBS), finding.message)]
+    found = [_VERBS[word] for word in re.findall(rf"\b({'|'.join(_VERBS)})\b", finding.message)]
     return found or ["accesses"]
 
 
@@ -154,8 +162,7 @@ def _details(finding: Finding, scene: Scene) -> list[Note]:
     notes: list[Note] = []
     other = scene.span(finding.other_line)
     if other is not None:
-        is_copy = finding.kind is ReportKind.MISSING_WAIT
-        notes.append(Note("the copy starts here" if is_copy else "the other access is here", other))
+        notes.append(Note(_OTHERS.get(finding.kind, "the other access is here"), other))
     declared = _declaration(finding, scene)
     if declared is not None:
         notes.append(declared)
