@@ -1,6 +1,10 @@
 // Products of floats of 8 to 32 bits, summed in float32 in the order of k.
 #include <cmath>
 
+#if defined(__FMA__)
+#include <immintrin.h>
+#endif
+
 #include "matrix_product.h"
 
 namespace tsim {
@@ -15,10 +19,13 @@ struct Bfloat16 {
   using Bits = uint16_t;
   static float decode(Bits x) { return bfloat16_to_float(x); }
 };
-// The low 13 bits of a tf32 operand are ignored.
+// float32 rounded to 10 bits of mantissa, halves away from zero, as cvt.rna.tf32 does.
 struct Tf32 {
   using Bits = uint32_t;
-  static float decode(Bits x) { return bits_of<float>(x & ~0x1fffu); }
+  static float decode(Bits x) {
+    const bool is_finite = (x & 0x7f800000) != 0x7f800000;
+    return bits_of<float>(is_finite ? (x + 0x1000) & ~0x1fffu : x);
+  }
 };
 struct Float {
   using Bits = uint32_t;
@@ -41,7 +48,7 @@ void unpack(const unsigned char* registers, float* to) {
   std::memcpy(bits, registers, sizeof bits);
   for (int i = 0; i < COUNT; ++i) to[i] = T::decode(bits[i]);
 }
-#if defined(__F16C__)
+#if defined(__F16C__) && defined(__AVX2__)
 template <>
 void unpack<Half, 8>(const unsigned char* registers, float* to) {
   halves_to_floats(reinterpret_cast<const uint16_t*>(registers), to);
@@ -54,6 +61,22 @@ void unpack<Half, 4>(const unsigned char* registers, float* to) {
 }
 #endif
 
+// One row of sums: d += a * b, with one rounding for each product and sum.
+template <int K>
+void add_products(const float* a, const float (*b)[8], float* d) {
+#if defined(__FMA__)
+  __m256 sums = _mm256_load_ps(d);
+  for (int k = 0; k < K; ++k) {
+    sums = _mm256_fmadd_ps(_mm256_set1_ps(a[k]), _mm256_load_ps(b[k]), sums);
+  }
+  _mm256_store_ps(d, sums);
+#else
+  for (int k = 0; k < K; ++k) {
+    for (int n = 0; n < 8; ++n) d[n] = std::fma(a[k], b[k][n], d[n]);
+  }
+#endif
+}
+
 template <int M, int K, class A, class B, class D>
 void multiply(const Operands& operands) {
   constexpr int per_register = 4 / sizeof(typename A::Bits);
@@ -64,22 +87,19 @@ void multiply(const Operands& operands) {
     const Product& p = *operands.lanes[lane];
     float part[16];   // of the largest shape
     unpack<A, a_count>(p.a, part);
+#pragma GCC unroll 16
     for (int i = 0; i < a_count; ++i) a[F::a_row(lane, i)][F::a_k(lane, i)] = part[i];
     unpack<B, b_count>(p.b, part);
+#pragma GCC unroll 16
     for (int i = 0; i < b_count; ++i) b[F::b_k(lane, i)][F::b_column(lane)] = part[i];
     unpack<D, d_count>(p.d, part);
+#pragma GCC unroll 16
     for (int i = 0; i < d_count; ++i) d[F::d_row(lane, i)][F::d_column(lane, i)] = part[i];
   }
-  for (int m = 0; m < M; ++m) {
-    float sums[8];
-    for (int n = 0; n < 8; ++n) sums[n] = d[m][n];
-    for (int k = 0; k < K; ++k) {
-      for (int n = 0; n < 8; ++n) sums[n] = std::fma(a[m][k], b[k][n], sums[n]);
-    }
-    for (int n = 0; n < 8; ++n) d[m][n] = sums[n];
-  }
+  for (int m = 0; m < M; ++m) add_products<K>(a[m], b, d[m]);
   for (int lane = 0; lane < WARP; ++lane) {
     typename D::Bits bits[d_count];
+#pragma GCC unroll 16
     for (int i = 0; i < d_count; ++i) {
       bits[i] = D::encode(d[F::d_row(lane, i)][F::d_column(lane, i)]);
     }
@@ -100,10 +120,17 @@ ProductKind with_result(int d_type) {
   return {};
 }
 
-template <class A>
+template <int K, class A>
 ProductKind of_bytes(const Product& p) {
-  if (p.b_type == TSIM_E4M3) return with_result<32, A, E4m3>(p.d_type);
-  if (p.b_type == TSIM_E5M2) return with_result<32, A, E5m2>(p.d_type);
+  if (p.b_type == TSIM_E4M3) return with_result<K, A, E4m3>(p.d_type);
+  if (p.b_type == TSIM_E5M2) return with_result<K, A, E5m2>(p.d_type);
+  return {};
+}
+
+template <class A>
+ProductKind of_bytes_and_shape(const Product& p) {
+  if (p.shape == shape_of(16, 8, 16)) return of_bytes<16, A>(p);
+  if (p.shape == shape_of(16, 8, 32)) return of_bytes<32, A>(p);
   return {};
 }
 
@@ -123,15 +150,14 @@ ProductKind find_float_product(const Product& p) {
       if (p.shape == shape_of(16, 8, 16)) return kind<16, 16, Bfloat16, Bfloat16, Float>();
       return {};
     case TSIM_F32:
-    case TSIM_U32:
-      if (p.b_type != p.a_type || !is_float32) return {};
+      if (p.b_type != TSIM_F32 || !is_float32) return {};
       if (p.shape == shape_of(16, 8, 4)) return kind<16, 4, Tf32, Tf32, Float>();
       if (p.shape == shape_of(16, 8, 8)) return kind<16, 8, Tf32, Tf32, Float>();
       return {};
     case TSIM_E4M3:
-      return p.shape == shape_of(16, 8, 32) ? of_bytes<E4m3>(p) : ProductKind{};
+      return of_bytes_and_shape<E4m3>(p);
     case TSIM_E5M2:
-      return p.shape == shape_of(16, 8, 32) ? of_bytes<E5m2>(p) : ProductKind{};
+      return of_bytes_and_shape<E5m2>(p);
     default:
       return {};
   }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__F16C__)
+#if defined(__F16C__) && defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -30,7 +30,7 @@ uint32_t float_to_narrow(double x, int exponent, int mantissa, int bias, int cod
 
 // Eight consecutive values.
 inline void halves_to_floats(const uint16_t* from, float* to) {
-#if defined(__F16C__)
+#if defined(__F16C__) && defined(__AVX2__)
   _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 #else
   for (int i = 0; i < 8; ++i) to[i] = half_to_float(from[i]);

@@ -10,6 +10,10 @@ namespace tile {
 
 template <class T>
 constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
+template <>
+inline constexpr bool is_signed<i4> = true;
+template <>
+inline constexpr bool is_signed<u4> = false;
 
 // A float of any kind, exactly; an integer as the nearest double.
 template <class S>
@@ -97,6 +101,14 @@ template <class T, bool SATURATE, class S>
 TILE_HOST T convert(S x) {
   if constexpr (same<T, S>) {
     return x;
+  } else if constexpr (is_int4<S>) {
+    return convert<T, SATURATE>(static_cast<int>(x));
+  } else if constexpr (is_int4<T> && is_float<S>) {
+    const int value = float_to_integer<int>(to_double(x));
+    constexpr int low = is_signed<T> ? -8 : 0;
+    return T(value < low ? low : value > low + 15 ? low + 15 : value);
+  } else if constexpr (is_int4<T>) {
+    return T(static_cast<int>(x));
   } else if constexpr (same<T, bool>) {
     if constexpr (is_float<S>) return to_double(x) != 0.0;
     else return x != S(0);

@@ -77,7 +77,7 @@ unsigned long long tsim_ballot(int predicate, unsigned line);
 unsigned long long tsim_match_any(unsigned long long value, unsigned line);
 unsigned long long tsim_match_all(unsigned long long value, unsigned line);
 unsigned long long tsim_active_lanes(unsigned line);
-unsigned tsim_lane(void);
+int tsim_warp_size(void);
 
 // Matrices. Element types are tsim_type; shapes are m << 16 | n << 8 | k.
 enum tsim_type {

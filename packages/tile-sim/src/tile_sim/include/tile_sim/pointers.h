@@ -111,6 +111,16 @@ TILE_HOST gptr<T> at(void* address) {
   return at<T>((u64)(uptr)address);
 }
 
+// The pointer as the language has it, for functions of the user: nothing is checked from here on.
+template <class T, class Place>
+TILE_HOST T* raw(const pointer<T, Place>& p) { return (T*)p.address; }
+template <class T>
+TILE_HOST T* raw(const regs<T>& r) { return (T*)(r.values + r.offset); }
+template <class T, int N>
+TILE_HOST T* raw(frag<T, N>& r) { return (T*)r.values; }
+template <class T>
+TILE_HOST T* raw(T* p) { return p; }
+
 // The value behind what an expression gives: itself, or what a reference refers to.
 template <class T>
 TILE_HOST T value_of(const register_ref<T>& ref) { return ref.get(); }

@@ -31,4 +31,9 @@ TILE_HOST void sync_warp(u64 mask = ~0ull, unsigned line = __builtin_LINE()) {
   tsim_sync_warp(mask, line);
 }
 
+// Order this thread's accesses before its later ones. The emulator executes each thread in order.
+TILE_HOST void fence_block() {}
+TILE_HOST void fence() {}
+TILE_HOST void fence_system() {}
+
 }  // namespace tile

@@ -135,6 +135,20 @@ using e3m2 = narrow_float<3, 2, 3, codes::finite>;
 using e2m3 = narrow_float<2, 3, 1, codes::finite>;
 using e2m1 = narrow_float<2, 1, 1, codes::finite>;
 
+// An integer of 4 bits in a byte of its own, whose upper half counts for nothing.
+struct i4 {
+  u8 bits;
+  i4() = default;
+  TILE_HOST explicit i4(int x) : bits(static_cast<u8>(x & 15)) {}
+  TILE_HOST operator int() const { return static_cast<int>(static_cast<u32>(bits) << 28) >> 28; }
+};
+struct u4 {
+  u8 bits;
+  u4() = default;
+  TILE_HOST explicit u4(int x) : bits(static_cast<u8>(x & 15)) {}
+  TILE_HOST operator int() const { return bits & 15; }
+};
+
 // float8_e8m0fnu: a power of two, 0xff is NaN.
 struct e8m0 {
   u8 bits;
@@ -145,6 +159,8 @@ constexpr bool is_narrow = same<T, e8m0>;
 template <int E, int M, int B, codes C>
 constexpr bool is_narrow<narrow_float<E, M, B, C>> = true;
 
+template <class T>
+constexpr bool is_int4 = same<T, i4> || same<T, u4>;
 template <class T>
 constexpr bool is_half = same<T, half_t> || same<T, bfloat16_t>;
 template <class T>

@@ -1,1 +1,108 @@
+// Exchange between the threads of a warp; all of them take part.
 #pragma once
+#include "tile_sim/arithmetic.h"
+
+namespace tile {
+
+// Values travel as words of 64 bits.
+template <class T>
+TILE_HOST u64 as_word(const T& x) {
+  u64 word = 0;
+  __builtin_memcpy(&word, &x, sizeof(T));
+  return word;
+}
+template <class T>
+TILE_HOST T shuffle(int kind, T value, int by, int width, unsigned line) {
+  const u64 word = tsim_shuffle(kind, as_word(value), by, width, line);
+  T result;
+  __builtin_memcpy(&result, &word, sizeof(T));
+  return result;
+}
+
+// Segments of `width` lanes exchange among themselves; 0 is the whole warp.
+template <class T>
+TILE_HOST T shfl_xor(T value, int by, int width = 0, unsigned line = __builtin_LINE()) {
+  return shuffle(TSIM_SHUFFLE_XOR, value, by, width, line);
+}
+template <class T>
+TILE_HOST T shfl_down(T value, int by, int width = 0, unsigned line = __builtin_LINE()) {
+  return shuffle(TSIM_SHUFFLE_DOWN, value, by, width, line);
+}
+template <class T>
+TILE_HOST T shfl_up(T value, int by, int width = 0, unsigned line = __builtin_LINE()) {
+  return shuffle(TSIM_SHUFFLE_UP, value, by, width, line);
+}
+template <class T>
+TILE_HOST T shfl_idx(T value, int lane, int width = 0, unsigned line = __builtin_LINE()) {
+  return shuffle(TSIM_SHUFFLE_INDEX, value, lane, width, line);
+}
+
+TILE_HOST u64 lanes_where(bool condition, unsigned line) { return tsim_ballot(condition, line); }
+
+template <class T>
+TILE_HOST int any(T condition, unsigned line = __builtin_LINE()) {
+  return lanes_where(cast<bool>(condition), line) != 0;
+}
+template <class T>
+TILE_HOST int all(T condition, unsigned line = __builtin_LINE()) {
+  return lanes_where(!cast<bool>(condition), line) == 0;
+}
+template <class T>
+TILE_HOST u32 ballot(T condition, unsigned line = __builtin_LINE()) {
+  return (u32)lanes_where(cast<bool>(condition), line);
+}
+TILE_HOST u32 activemask(unsigned line = __builtin_LINE()) { return (u32)tsim_active_lanes(line); }
+
+// The lanes that hold the same value as this one, or all lanes if all do and else none. Floats
+// compare as numbers: a zero has one sign; NaN equals nothing.
+template <class T>
+TILE_HOST u64 matchable(T value) {
+  if constexpr (is_float<T>) return bits_as<u64>(to_double(value) + 0.0);
+  else return (u64)value;
+}
+template <class T>
+TILE_HOST u32 match_any(T value, unsigned line = __builtin_LINE()) {
+  const u64 lanes = tsim_match_any(matchable(value), line);
+  return value != value ? 0u : (u32)lanes;
+}
+template <class T>
+TILE_HOST u32 match_all(T value, unsigned line = __builtin_LINE()) {
+  const u64 lanes = tsim_match_all(matchable(value), line);
+  return value != value ? 0u : (u32)lanes;
+}
+
+// Pairs of lanes combine, at half the distance each time, as the device does. Sums of floats of
+// 16 bits and fewer are kept in float32.
+template <class T, class F>
+TILE_HOST T warp_reduce(T value, F combine, unsigned line) {
+  if constexpr (is_half<T> || is_narrow<T>) {
+    return cast<T>(warp_reduce(to_float(value), combine, line));
+  } else {
+    for (int by = tsim_warp_size() / 2; by > 0; by /= 2) {
+      value = combine(value, shuffle(TSIM_SHUFFLE_XOR, value, by, 0, line));
+    }
+    return value;
+  }
+}
+template <class T>
+TILE_HOST T warp_reduce_sum(T x, unsigned line = __builtin_LINE()) {
+  return warp_reduce(x, [](auto a, auto b) { return static_cast<decltype(a)>(a + b); }, line);
+}
+template <class T>
+TILE_HOST T warp_reduce_max(T x, unsigned line = __builtin_LINE()) {
+  return warp_reduce(x, [](auto a, auto b) { return max(a, b); }, line);
+}
+template <class T>
+TILE_HOST T warp_reduce_min(T x, unsigned line = __builtin_LINE()) {
+  return warp_reduce(x, [](auto a, auto b) { return min(a, b); }, line);
+}
+template <class T>
+TILE_HOST T warp_reduce_bitand(T x, unsigned line = __builtin_LINE()) {
+  return warp_reduce(x, [](auto a, auto b) { return static_cast<decltype(a)>(a & b); }, line);
+}
+template <class T>
+TILE_HOST T warp_reduce_bitor(T x, unsigned line = __builtin_LINE()) {
+  return warp_reduce(x, [](auto a, auto b) { return static_cast<decltype(a)>(a | b); }, line);
+}
+
+}  // namespace tile
