@@ -149,7 +149,7 @@ class IndexRules:
             else:
                 match other.operands:
                     case (BinaryOp.FLOORMOD, Form() as y, int() as n) if y.contains(high):
-                        # by (x//b + m) % n * b + x % b == (x + m*b) % (n*b)
+                        # by the equation (x//b + m) % n * b + x % b == (x + m*b) % (n*b)
                         shifted = x.plus(y.plus(high.times(-1)).times(b))
                         if fits(shifted, dtype):
                             whole = self.remainder(shifted, b * n, dtype)
