@@ -17,7 +17,10 @@ RUNTIME = HERE / "runtime"
 HEADERS = HERE / "include"
 
 _RUNTIME_FLAGS = ("-O2", "-g1", "-pthread")
-_KERNEL_FLAGS = ("-DTILE_SIM", "-O1", "-g1", "-fno-exceptions", "-fno-rtti")
+# Hidden, for what templates define is otherwise one object in all kernels of one name.
+_KERNEL_FLAGS = (
+    "-DTILE_SIM", "-O1", "-g1", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden",
+)  # fmt: skip
 
 
 def header_folders() -> tuple[Path, ...]:
