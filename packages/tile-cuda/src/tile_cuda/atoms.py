@@ -107,6 +107,40 @@ def atoms_for(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom,
 
 
 @cache
+def atoms_for_tiles(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom, ...]:
+    """Return the instructions that multiply tiles of elements `a` and `b` exactly.
+
+    If none takes these types, one is chosen whose types hold all their values: factors in
+    shared memory are converted on their way into registers. Tiles of 4-bit integers have a
+    byte per element and are multiplied as bytes.
+    """
+    for left, right in _register_types(a, b):
+        found = atoms_for(machine, left, right, c)
+        if found:
+            return found
+    return ()
+
+
+def _register_types(a: str, b: str) -> Iterator[tuple[str, str]]:
+    """Yield pairs of element types that hold the values of `a` and `b`, the narrowest first."""
+    yield _BYTES.get(a, a), _BYTES.get(b, b)
+    for wide in ("float16", "bfloat16"):
+        if all(x == wide or x in _NARROW_FLOATS for x in (a, b)):
+            yield wide, wide
+
+
+_BYTES = {"int4": "int8", "uint4": "uint8"}
+_NARROW_FLOATS = frozenset(
+    {
+        *("float8_e3m4", "float8_e4m3", "float8_e4m3fn", "float8_e5m2"),
+        *("float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz"),
+        *("float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "float4_e2m1_unpacked"),
+    }
+)
+"""Types whose values are all float16 and bfloat16 values too."""
+
+
+@cache
 def _atom(
     function: str, feature: str, shape: tuple[int, int, int], dtypes: tuple[str, str, str]
 ) -> MatrixAtom:

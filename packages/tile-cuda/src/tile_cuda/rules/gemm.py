@@ -14,7 +14,7 @@ from tile_core.simt.context import SimtContext
 from tile_core.simt.machine import SimtMachine
 from tile_core.simt.packing import storage_dtype
 from tile_core.target import Target
-from tile_cuda.atoms import atoms_for
+from tile_cuda.atoms import atoms_for_tiles
 from tile_cuda.rules.gemm_blocks import block_fragment, block_tiling
 from tile_cuda.rules.gemm_fma import lower_fma
 from tile_cuda.rules.gemm_mma import lower_mma, mma_demands, mma_tiling
@@ -34,7 +34,7 @@ def mma_rule(machine: SimtMachine) -> Rule[Gemm]:
 
     def rejects(op: Gemm, target: Target) -> str | None:
         a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
-        if not atoms_for(machine, a, b, c):
+        if not atoms_for_tiles(machine, a, b, c):
             return f"{machine.name} has no instruction that multiplies {a} by {b} into {c}"
         return _unreachable(op)
 

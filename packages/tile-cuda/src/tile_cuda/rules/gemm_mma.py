@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from tile_core.dtypes import DType
 from tile_core.ir.arith import as_expr, const
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Const, Expr
@@ -16,8 +17,9 @@ from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
 from tile_core.simt.machine import SimtMachine
+from tile_core.simt.packing import storage_dtype
 from tile_core.simt.warps import WarpTiling, permuted, tiling_of
-from tile_cuda.atoms import atoms_for
+from tile_cuda.atoms import atoms_for_tiles
 from tile_cuda.rules.gemm_operands import operands
 from tile_cuda.rules.gemm_registers import operand_registers
 
@@ -26,12 +28,12 @@ def mma_tiling(op: Gemm, machine: SimtMachine, threads: int) -> WarpTiling | Non
     """Return how the warps of a block share `op`, None if no instruction divides it."""
     if threads % machine.warp_size or not _is_whole_fragment(op.c):
         return None
-    dtypes = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
+    a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
     atoms = tuple(
         atom
-        for atom in atoms_for(machine, *dtypes)
-        if holds_steps(op.a, 0 if op.transpose_a else 1, atom.k)
-        and holds_steps(op.b, 1 if op.transpose_b else 0, atom.k)
+        for atom in atoms_for_tiles(machine, a, b, c)
+        if _suits(op.a, 0 if op.transpose_a else 1, atom.k, atom.a_dtype)
+        and _suits(op.b, 1 if op.transpose_b else 0, atom.k, atom.b_dtype)
     )
     return tiling_of(atoms, op.mnk, threads // machine.warp_size, op.policy)
 
@@ -47,25 +49,24 @@ def _is_whole_fragment(region: Region) -> bool:
     )
 
 
-def holds_steps(region: Region, k_axis: int, atom_k: int) -> bool:
-    """Whether a factor, if it is a fragment, consists of k-steps and of all rows or columns.
+def _suits(region: Region, k_axis: int, atom_k: int, dtype: DType) -> bool:
+    """Whether a factor, if it is a fragment, can be an operand as it is.
+
+    It consists of elements of `dtype`, of whole k-steps, and of all rows or columns.
 
     Parameters
     ----------
     k_axis
         Which of the last two dimensions, 0 or 1, is K.
     """
-    shape = region.buffer.static_shape
-    if region.buffer.scope is not Scope.FRAGMENT:
+    buffer, shape, extents = region.buffer, region.buffer.static_shape, region.static_extents
+    if buffer.scope is not Scope.FRAGMENT:
         return True
-    if shape is None:
+    if shape is None or extents is None or storage_dtype(buffer.dtype, buffer.scope) != dtype:
         return False
-    start, extent = region.starts[-2:][k_axis], shape[-2:][k_axis]
-    whole = region.static_extents is not None and (
-        region.static_extents[-2:][1 - k_axis] == shape[-2:][1 - k_axis]
-    )
-    first = static_value(start)
-    return whole and extent % atom_k == 0 and (first is None or first % atom_k == 0)
+    first = static_value(region.starts[-2:][k_axis])
+    is_whole = extents[-2:][1 - k_axis] == shape[-2:][1 - k_axis]
+    return is_whole and shape[-2:][k_axis] % atom_k == 0 and (first or 0) % atom_k == 0
 
 
 def mma_demands(op: Gemm, tiling: WarpTiling) -> dict[Buffer, Fragment]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tile_core.dtypes import DType
-from tile_core.ir.buffer import Buffer, Region, Scope
-from tile_core.ir.expr import Expr
-from tile_core.ir.stmt import Stmt
+from tile_core.dtypes import DType, dtype_of
+from tile_core.ir.arith import const
+from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.expr import Expr, Load
+from tile_core.ir.stmt import Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.simt.atoms import row_pattern
 from tile_core.simt.build import at, do, seq, unrolled
@@ -27,11 +28,20 @@ def reads_matrices(operand: Operand, ctx: SimtContext) -> bool:
     dtype = operand.dtype
     return (
         ctx.machine.has("ldmatrix")
-        and storage_dtype(operand.buffer.dtype, Scope.SHARED) == dtype
+        and (_is_stored_as(operand, dtype) or _needs_signs(operand))
         and is_matrix_shaped(operand.atom, dtype)
         and (operand.is_k_last or dtype.bits == 16)
         and keeps_rows(operand.region, ctx, ROW_BITS // dtype.bits)
     )
+
+
+def _is_stored_as(operand: Operand, dtype: DType) -> bool:
+    return storage_dtype(operand.buffer.dtype, Scope.SHARED) == dtype
+
+
+def _needs_signs(operand: Operand) -> bool:
+    """Whether the factor's bytes hold 4-bit integers without the bits above their sign."""
+    return operand.buffer.dtype == "int4" and operand.dtype == "int8"
 
 
 def is_matrix_shaped(atom: Fragment, dtype: DType) -> bool:
@@ -109,7 +119,29 @@ def matrix_loads(
             setups.append(setup)
             parts.append(load)
             done += groups * width
+    if _needs_signs(operand):
+        parts.append(lambda kk: _with_signs(registers, ctx))
     return seq(setups), lambda kk: seq([part(kk) for part in parts])
+
+
+def _with_signs(registers: Buffer, ctx: SimtContext) -> Stmt:
+    """Return what extends the signs of 4-bit integers in bytes, four of them at a time.
+
+    With the sign bit flipped each is 8 too large; the subtraction borrows from no neighbour
+    because bit 7 of every byte is set during it.
+    """
+    word = dtype_of("uint32")
+    count = (static_value(registers.shape[0]) or 0) // 4
+    words = replace(
+        registers, name=ctx.names.fresh(f"{registers.name}_words"), shape=(count,), dtype=word,
+        origin=registers,
+    )  # fmt: skip
+    flipped, eight, top = (const(x, word) for x in (0x88888888, 0x08080808, 0x80808080))
+
+    def one(w: Expr) -> Stmt:
+        return Store(words, (w,), ((Load(words, (w,)) ^ flipped) - eight) ^ top)
+
+    return unrolled(ctx, "w", count, one)
 
 
 def _groups(
