@@ -37,7 +37,7 @@ class Mistake:
 
 MISTAKES = {
     "dropped barrier": Mistake(
-        emulated.EXCHANGE, without("meet"), "race", DataRace, "use", "load"
+        emulated.EXCHANGE, without("meet"), "race", DataRace, "use", "clear"
     ),
     "dropped barrier, unwritten": Mistake(
         emulated.EXCHANGE, lambda text: without("meet")(without("clear")(text)),
