@@ -26,6 +26,7 @@ from tile_core.layout.fragment import Fragment
 from tile_core.layout.index import AnyIndex, Const, Input, inputs, inputs_of
 from tile_core.layout.replicas import condensed
 from tile_core.layout.simplifier import simplify
+from tile_core.layout.table import has_duplicates, tabulate
 
 
 def pulled_back(held: Fragment, indices: Sequence[AnyIndex], box: Sequence[int]) -> Fragment:
@@ -88,6 +89,7 @@ def pushed_forward(
     coords = [substitute(e, (*inputs(len(shape)), *places), domain) for e in inverse]
     thread = substitute(run.thread, (*coords[: run.rank], copy), domain)
     thread, copies = condensed(thread, domain)
+    thread = _renumbered(thread, copies, run.thread_extent, rep)
     slots = []
     if not any(Input(len(shape)).axis in inputs_of(e) for e in coords[: run.rank]):
         slots = [substitute(run.slot_expr(), coords[: run.rank], shape)]
@@ -119,6 +121,14 @@ def reduced_fragment(held: Fragment, dim: int, keepdim: bool = False) -> Fragmen
     if not kept:
         kept, shape = [Const(0)], [1]
     return pushed_forward(held, kept, shape)
+
+
+def _renumbered(thread: AnyIndex, copies: int, threads: int, rep: Input) -> AnyIndex:
+    """Return the thread, with the replicas of what every thread holds numbered by thread."""
+    if copies != threads or copies == 1 or inputs_of(thread) != {rep.axis}:
+        return thread
+    numbers = tabulate(thread, (*(1 for _ in range(rep.axis)), copies))
+    return thread if has_duplicates(numbers) else rep
 
 
 def _unused(indices: Sequence[AnyIndex], extents: Sequence[int]) -> list[Digit]:

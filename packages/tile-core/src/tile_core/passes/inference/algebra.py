@@ -14,7 +14,7 @@ from tile_core.layout import Fragment
 from tile_core.layout.digits import substitute
 from tile_core.layout.fragment import fully_replicated
 from tile_core.layout.images import pulled_back, pushed_forward
-from tile_core.layout.index import AnyIndex, Const, Input, evaluate, same_expr
+from tile_core.layout.index import AnyIndex, Const, Input, as_index, evaluate, same_expr
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over, loop_through
 from tile_core.layout.simplifier import linear_form
@@ -87,7 +87,7 @@ class Algebra:
     ) -> Fragment | None:
         rank = len(extents)
         point = [*(Input(k) for k in range(rank)), *(Const(0) for _ in range(64))]
-        maps = [evaluate(e, point) for e in indices]
+        maps = [as_index(evaluate(e, point)) for e in indices]
 
         def make() -> Fragment | None:
             try:
@@ -156,8 +156,8 @@ class Algebra:
     ) -> Misfit | None:
         if held.replication == run.replication and held.thread_extent >= run.thread_extent:
             rank = run.rank
-            point = [evaluate(e, [*map(Input, range(rank)), *_shifted(rank, serial)])
-                     for e in indices]  # fmt: skip
+            coords = [*map(Input, range(rank)), *_shifted(rank, serial)]
+            point = [as_index(evaluate(e, coords)) for e in indices]
             domain = (*run.shape, run.replication, *serial)
             if _is_inside(point, held.shape, domain):
                 thread = substitute(held.thread, (*point, Input(rank)), domain)
@@ -244,21 +244,25 @@ def _first_misfit(
     threads = run.thread_table().reshape(*run.shape, *(1 for _ in serial), run.replication)
     threads = np.broadcast_to(threads, (*box, run.replication))
     missing = ~owners[element[..., None], threads] & valid[..., None]
-    worst: list[Misfit] = []
     if missing.any():
-        spots = np.argwhere(missing)
-        first = min(spots, key=lambda s: (int(element[tuple(s[:-1])]), int(threads[tuple(s)])))
-        where = np.unravel_index(int(element[tuple(first[:-1])]), held.shape)
-        worst.append(Misfit(tuple(map(int, where)), int(threads[tuple(first)]), holds=False))
-    elif writes:
-        running = np.zeros((math.prod(box), owners.shape[1]), dtype=bool)
-        running[np.arange(math.prod(box))[:, None], threads.reshape(-1, run.replication)] = True
-        idle = owners[element.reshape(-1)] & ~running & valid.reshape(-1, 1)
-        if idle.any():
-            row, thread = (int(x) for x in np.argwhere(idle)[0])
-            where = np.unravel_index(int(element.reshape(-1)[row]), held.shape)
-            worst.append(Misfit(tuple(map(int, where)), thread, holds=True))
-    return worst[0] if worst else None
+        worst = np.where(missing, element[..., None] * owners.shape[1] + threads, owners.size)
+        return _at(int(worst.min()), held.shape, owners.shape[1], holds=False)
+    if not writes:
+        return None
+    points = math.prod(box)
+    running = np.zeros((points, owners.shape[1]), dtype=bool)
+    running[np.arange(points)[:, None], threads.reshape(points, -1)] = True
+    idle = owners[element.reshape(-1)] & ~running & valid.reshape(-1, 1)
+    if not idle.any():
+        return None
+    places = element.reshape(-1, 1) * owners.shape[1] + np.arange(owners.shape[1])
+    return _at(int(places[idle].min()), held.shape, owners.shape[1], holds=True)
+
+
+def _at(place: int, shape: tuple[int, ...], threads: int, *, holds: bool) -> Misfit:
+    element, thread = divmod(place, threads)
+    where = np.unravel_index(element, shape) if shape else ()
+    return Misfit(tuple(int(x) for x in where), thread, holds)
 
 
 def narrowed(loop: LoopLayout, vector: int) -> LoopLayout:

@@ -15,12 +15,17 @@ from tile_core.ir.node import Node
 from tile_core.layout import Fragment
 from tile_core.layout.loop import LoopLayout
 from tile_core.ops.operator import InferLevel
-from tile_core.passes.inference.nests import Nest
+from tile_core.passes.inference.loops import chooser_of
 from tile_core.passes.inference.state import NOBODY, Layouts
 from tile_core.passes.inference.vectors import touches_global, touches_memory
+from tile_core.passes.inference.views import Place
+from tile_core.passes.layout_report import Reason
 
 MOST_ROOTS = 8
 """Members of a group that are tried as the one that others follow."""
+
+EXCHANGE = 32
+"""What a way through shared memory costs beyond the accesses there."""
 
 SECTOR_BITS = 256
 """What one transaction of global memory moves."""
@@ -53,24 +58,53 @@ def choose_freely(layouts: Layouts, members: Members) -> None:
         roots = sorted(
             (n for n in group if layouts.is_open(n)), key=lambda n: _eagerness(layouts, n)
         )
-        best: tuple[float, dict[Buffer, Fragment]] | None = None
-        before = _saved(layouts)
         tiles = _open_tiles(layouts, group)
+        before = _Outcome.of(layouts, math.inf)
+        outcomes: list[_Outcome] = []
         for root in [*roots[:MOST_ROOTS], None]:
-            if root is None and best is not None:
-                break
+            if outcomes and (root is None or _is_known_outcome(layouts, root, outcomes)):
+                continue
             try:
                 _attempt(layouts, members, group, root)
-                cost = _cost(layouts, group, tiles)
+                outcomes.append(_Outcome.of(layouts, _cost(layouts, group, tiles)))
             except (LayoutConflict, LayoutError):
-                cost = math.inf
-            if cost < math.inf and (best is None or cost < best[0]):
-                best = cost, _saved(layouts)  # type: ignore[assignment]
-            _restore(layouts, before)
-        if best is not None:
-            _restore(layouts, best[1])  # type: ignore[arg-type]
+                pass
+            before.restore(layouts)
+        if outcomes:
+            min(outcomes, key=lambda outcome: outcome.cost).restore(layouts)
         else:
-            _give_to_all(layouts, members, tiles)
+            _give_to_all(layouts, tiles)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """The layouts that an attempt ended with, and what they cost."""
+
+    cost: float
+    known: dict[Buffer, Place]
+    reasons: dict[Buffer, Reason]
+
+    @classmethod
+    def of(cls, layouts: Layouts, cost: float) -> _Outcome:
+        """Return what is known now."""
+        return cls(cost, dict(layouts.known), dict(layouts.reasons))
+
+    def restore(self, layouts: Layouts) -> None:
+        """Make this what is known."""
+        layouts.known, layouts.reasons = dict(self.known), dict(self.reasons)
+        layouts.loops.clear()
+
+
+def _is_known_outcome(layouts: Layouts, root: Node, outcomes: list[_Outcome]) -> bool:
+    """Whether an attempt already ended with what `root` would begin with."""
+    nest = layouts.found.nests.get(root)
+    choice = None if nest is None else chooser_of(layouts).choose(nest, free=True)
+    if choice is None:
+        return False
+    return any(
+        all(o.known.get(b) == held for b, held in choice.implied.items() if b.storage is b)
+        for o in outcomes
+    )
 
 
 def _groups(layouts: Layouts, members: Members) -> list[list[Node]]:
@@ -147,24 +181,13 @@ def _size(tile: Buffer) -> int:
     return math.prod(tile.static_shape or ())
 
 
-def _give_to_all(layouts: Layouts, members: Members, tiles: list[Buffer]) -> None:
+def _give_to_all(layouts: Layouts, tiles: list[Buffer]) -> None:
     """Let every thread hold what no other layout was found for."""
     for tile in tiles:
         if tile not in layouts.known:
             threads = layouts.found.threads.get(tile, 1)
             everyone = layouts.algebra.everyone(tile.static_shape or (), threads)
             layouts.settle(tile, everyone, NOBODY)
-
-
-def _saved(layouts: Layouts) -> tuple[object, ...]:
-    return dict(layouts.known), dict(layouts.reasons), set(layouts.firm)
-
-
-def _restore(layouts: Layouts, saved: tuple[object, ...]) -> None:
-    known, reasons, firm = saved
-    layouts.known, layouts.reasons = dict(known), dict(reasons)  # type: ignore[call-overload]
-    layouts.firm = set(firm)  # type: ignore[call-overload]
-    layouts.loops.clear()
 
 
 def _cost(layouts: Layouts, group: list[Node], tiles: list[Buffer]) -> float:
@@ -183,7 +206,9 @@ def _cost(layouts: Layouts, group: list[Node], tiles: list[Buffer]) -> float:
     for node in group:
         loop = layouts.loop_of(node)
         nest = layouts.found.nests.get(node)
-        if nest is not None and loop is not None:
+        if nest is not None and loop is None:
+            total += EXCHANGE + 2 * math.prod(nest.extents) / nest.threads
+        elif nest is not None and loop is not None:
             total += sum(_transactions(loop, b.dtype.bits) for b in touches_global(nest))
     return total
 
@@ -197,8 +222,3 @@ def _transactions(loop: LoopLayout, bits: int) -> float:
         flat = flat * extent + x
     sectors = np.unique(np.asarray(flat) * bits // SECTOR_BITS).size
     return float(sectors * loop.rounds)
-
-
-def nests_of(layouts: Layouts) -> Iterable[Nest]:
-    """Return the loops of the kernel, in program order."""
-    return layouts.found.nests.values()

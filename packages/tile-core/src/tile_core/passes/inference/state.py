@@ -7,19 +7,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.errors import InternalError, LayoutError
-from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Parallel
 from tile_core.layout import Fragment, Layout
-from tile_core.layout.loop import LoopLayout, planned
+from tile_core.layout.loop import LoopLayout
 from tile_core.ops.operator import InferContext, InferLevel, TileOperator
 from tile_core.ops.rule import Rule
 from tile_core.passes.inference.algebra import Algebra
-from tile_core.passes.inference.choose import Candidate, Chooser, covers_tile
-from tile_core.passes.inference.conflicts import disagreement, torn, unsuited
+from tile_core.passes.inference.conflicts import disagreement, torn
+from tile_core.passes.inference.loops import bound, learn_loop, loop_of_region
 from tile_core.passes.inference.merging import merged_swizzle
-from tile_core.passes.inference.nests import Found, Nest
-from tile_core.passes.inference.vectors import widest
+from tile_core.passes.inference.nests import Found
 from tile_core.passes.inference.views import Place, seen_as
 from tile_core.passes.layout_report import LayoutReport, LoopOrder, Reason, StoredTile
 from tile_core.target import Target
@@ -64,7 +63,7 @@ class Layouts:
     known: dict[Buffer, Place] = field(default_factory=dict)
     reasons: dict[Buffer, Reason] = field(default_factory=dict)
     firm: set[Buffer] = field(default_factory=set)
-    loops: dict[Node, LoopLayout] = field(default_factory=dict)
+    loops: dict[Node, LoopLayout | None] = field(default_factory=dict)
     algebra: Algebra = field(default_factory=Algebra)
     seen: dict[tuple[Buffer, Place], Place] = field(default_factory=dict)
 
@@ -102,7 +101,8 @@ class Layouts:
     def loop_of(self, node: Node) -> LoopLayout | None:
         """Return who runs the iterations of a `Parallel` or an element-wise operator.
 
-        None if its extents are known at run time only and it touches no registers.
+        None if its extents are known at run time only and it touches no registers, or if
+        the threads must exchange elements: see `is_exchanged`.
 
         Raises
         ------
@@ -113,8 +113,19 @@ class Layouts:
             nest = self.found.nests.get(node)
             if nest is None:
                 return None
-            self.loops[node] = self._bound(nest)
+            self.loops[node] = bound(self, nest)
         return self.loops[node]
+
+    def is_exchanged(self, op: Node) -> bool:
+        """Whether `op` copies a register tile to one whose elements other threads hold.
+
+        No thread can do that alone: the elements go through shared memory.
+        """
+        return op in self.found.nests and self.loop_of(op) is None
+
+    def loop_of_region(self, region: Region, extents: tuple[int, ...], threads: int) -> LoopLayout:
+        """Return the loop in which the holders of a part of a register tile run its elements."""
+        return loop_of_region(self, region, extents, threads)
 
     def loop_nest(self, node: Node) -> Parallel:
         """Return the loop that an element-wise operator is; a `Parallel` is its own."""
@@ -156,7 +167,7 @@ class Layouts:
             ]
         nest = self.found.nests.get(node)
         if nest is not None and nest.touches:
-            news += self._learn_loop(nest, level)
+            news += learn_loop(self, nest, level)
         return news
 
     def settle(self, buffer: Buffer, place: Place, reason: Reason, *, firm: bool = False) -> bool:
@@ -226,22 +237,6 @@ class Layouts:
             return False
         raise disagreement(storage, old, wanted, self.reasons[storage], reason)
 
-    # Loops ---------------------------------------------------------------------------------
-
-    def held_as(self, buffer: Buffer) -> Fragment | None:
-        """Return who holds a tile, in the shape of `buffer`; None while it is open."""
-        place = self.layout_of(buffer)
-        return place if isinstance(place, Fragment) else None
-
-    def width_of(self, nest: Nest) -> int:
-        """Return the lanes that every access of memory in the loop can take."""
-        bits = 8 * (16 if self.machine is None else self.machine.vector_bytes)
-        return widest(nest, self.layout_of, bits)
-
-    def chooser(self) -> Chooser:
-        """Return what chooses among ways to run a loop, given the layouts known now."""
-        return Chooser(self.algebra, self.held_as, self.width_of)
-
     def is_open(self, node: Node) -> bool:
         """Whether a register tile that `node` touches has no layout yet."""
         nest = self.found.nests.get(node)
@@ -250,77 +245,6 @@ class Layouts:
         return isinstance(node, TileOperator) and any(
             b.scope is Scope.FRAGMENT and b.storage not in self.known for b in node.buffers()
         )
-
-    def _learn_loop(self, nest: Nest, level: InferLevel) -> list[Buffer]:
-        if level is InferLevel.STRICT and nest.loop.loop_layout is None:
-            return []
-        chooser = self.chooser()
-        free = level is InferLevel.FREE or not self.is_open(nest.node)
-        choice = chooser.choose(nest, free=free)
-        if choice is None:
-            sources = list(chooser.candidates(nest, free=False))
-            return self._widen(nest, chooser, sources[0]) if sources else []
-        partial = {
-            t.buffer for t in nest.touches
-            if level is not InferLevel.FREE and not covers_tile(t, nest)
-        }  # fmt: skip
-        reason = Reason(nest.who, nest.node.span)
-        return [
-            buffer.storage
-            for buffer, held in choice.implied.items()
-            if buffer not in partial and self.settle(buffer, held, reason)
-        ]
-
-    def _widen(self, nest: Nest, chooser: Chooser, base: Candidate) -> list[Buffer]:
-        """Give tiles that do not suit the loop to more threads, where that is allowed."""
-        reason = Reason(nest.who, nest.node.span)
-        news: list[Buffer] = []
-        for touch in nest.touches:
-            held = self.held_as(touch.buffer)
-            if held is None or chooser.misfit(base.run, held, touch) is None:
-                continue
-            storage = touch.buffer.storage
-            wider = chooser.needed(nest, base.run, touch)
-            if not wider.covers(held):
-                wider = self.algebra.everyone(held.shape, nest.threads)
-            stuck = storage in self.firm or chooser.misfit(base.run, wider, touch) is not None
-            if stuck or wider == held:
-                raise self._unsuited(nest, chooser, base)
-            if self.settle(touch.buffer, wider, reason):
-                news.append(storage)
-        return news
-
-    def _bound(self, nest: Nest) -> LoopLayout:
-        """Return how the threads run a loop whose tiles all have a layout."""
-        width = self.width_of(nest)
-        if not nest.touches and nest.loop.loop_layout is None:
-            return planned(nest.extents, nest.threads, width)
-        chooser = self.chooser()
-        choice = chooser.choose(nest, free=True)
-        if choice is None:
-            base = next(chooser.candidates(nest, free=True))
-            raise self._unsuited(nest, chooser, base)
-        loop = self.algebra.inverse(choice.candidate.run, width)
-        if loop.searched:
-            for touch in nest.touches:
-                held = self.held_as(touch.buffer)
-                if held is not None and not touch.serial:
-                    other = self.algebra.through(held, choice.candidate.run, touch.indices, width)
-                    if other is not None and (touch is choice.candidate.source):
-                        return other
-        return loop
-
-    def _unsuited(self, nest: Nest, chooser: Chooser, base: Candidate) -> LayoutError:
-        source = None if base.source is None else base.source.buffer.storage
-        for touch in nest.touches:
-            held = self.held_as(touch.buffer)
-            misfit = None if held is None else chooser.misfit(base.run, held, touch)
-            if held is not None and misfit is not None:
-                return unsuited(
-                    nest, touch, held, misfit, self.reasons[touch.buffer.storage],
-                    None if source is None else self.reasons.get(source),
-                )  # fmt: skip
-        raise InternalError("a loop that suits its tiles was refused", span=nest.node.span)
 
 
 @dataclass(frozen=True, slots=True)

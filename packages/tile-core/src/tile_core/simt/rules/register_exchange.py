@@ -1,0 +1,46 @@
+"""Copies between register tiles of which different threads hold the elements."""
+
+from __future__ import annotations
+
+from tile_core.errors import ShapeMismatch
+from tile_core.ir.buffer import Region, static_value, whole
+from tile_core.ir.stmt import Evaluate, Parallel, Seq, Stmt
+from tile_core.ops.copy import Copy
+from tile_core.ops.parallel_form import as_parallel
+from tile_core.simt.context import SimtContext
+from tile_core.simt.device_calls import device
+from tile_core.simt.partition import partition
+
+
+def lower_exchange(op: Copy, ctx: SimtContext) -> Stmt:
+    """Return a copy by way of shared memory.
+
+    Before   copy scores, weights   (held by different threads)
+    After    parallel: space = scores;  barrier;  parallel: weights = space;  barrier
+
+    Raises
+    ------
+    ShapeMismatch
+        If the extents of the source are known at run time only.
+    """
+    shape = op.src.static_extents
+    if shape is None:
+        raise ShapeMismatch(
+            "a copy between register tiles that are spread differently needs extents known "
+            "at compile time",
+            span=op.span,
+            hint="copy whole tiles",
+        )
+    narrow = min((op.src.buffer.dtype, op.dst.buffer.dtype), key=lambda dtype: dtype.bits)
+    space = whole(ctx.scratch_tile("exchange", shape, str(narrow)))
+    there = as_parallel(Copy(op.src, space, span=op.span))
+    back = as_parallel(Copy(space, op.dst, span=op.span))
+    sync = Evaluate(device("sync"), span=op.span)
+    return Seq((_held_by(op.src, there, ctx), sync, _held_by(op.dst, back, ctx), sync))
+
+
+def _held_by(region: Region, nest: Parallel, ctx: SimtContext) -> Stmt:
+    """Return what the holders of `region` do of a loop over its elements."""
+    extents = tuple(static_value(e) or 1 for e in nest.extents)
+    layout = ctx.places.layouts.loop_of_region(region, extents, ctx.threads)
+    return partition(nest, layout, ctx)
