@@ -124,10 +124,11 @@ typedef struct tsim_report {
   uint32_t other_block[3];    // equals `block` unless blocks conflict with each other
   uint64_t count;             // how often it happened, this first time included
   uint64_t offset;            // of the access: bytes from the start of the buffer (negative ones
-                              // as two's complement), element index for registers
-  uint64_t bytes;             // size of the access
-  uint64_t buffer_start;      // shared: byte offset of the logical buffer in the arena
-  uint64_t buffer_bytes;      // size of the logical buffer; element count for registers
+                              // as two's complement); of registers: the element's index
+  uint64_t bytes;             // size of the access; 0 for one register
+  uint64_t buffer_start;      // shared: byte offset in the arena of the logical buffer; 0 if the
+                              // finding counts from the start of the arena
+  uint64_t buffer_bytes;      // size of that buffer; of registers: the number of elements
   const char* buffer;         // name of the global buffer; null otherwise
   const char* message;        // one or more lines of plain text; says everything above in words
 } tsim_report;

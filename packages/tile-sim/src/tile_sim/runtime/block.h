@@ -102,10 +102,11 @@ struct Block {
   }
 };
 
-// What this host thread is running; null outside blocks. Plain pointers: thread-local memory of a
-// library that is loaded late is scarce.
-extern thread_local Block* current_block;
-extern thread_local Thread* current_thread;
+// What this host thread is running; null outside blocks. Plain pointers, at a fixed distance from
+// the thread's own: every access of a kernel asks for them, and thread-local memory of that kind
+// is scarce in a library that is loaded late.
+extern thread_local Block* current_block __attribute__((tls_model("initial-exec")));
+extern thread_local Thread* current_thread __attribute__((tls_model("initial-exec")));
 
 inline uint64_t next_random(Block& block) {
   uint64_t& x = block.random_state;

@@ -14,6 +14,8 @@ const char* name_of_operation(int operation) {
       return "a match";
     case OP_LOAD_MATRIX:
       return "ldmatrix";
+    case OP_STORE_MATRIX:
+      return "stmatrix";
     default:
       return "mma";
   }

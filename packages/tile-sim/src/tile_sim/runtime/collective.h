@@ -15,6 +15,7 @@ enum Operation : int {
   OP_BALLOT,
   OP_MATCH,
   OP_LOAD_MATRIX,
+  OP_STORE_MATRIX,
   OP_MMA,
 };
 

@@ -172,7 +172,7 @@ void add(Statistics& to, const Statistics& from) {
 void work(Launch& launch) {
   SignalStack signal_stack;
   std::unique_ptr<Block> block = make_block(launch);
-  while (!launch.reports.is_full()) {
+  while (!launch.reports.is_full() && !launch.reports.is_flooded()) {
     const uint64_t number = launch.next_block++;
     if (number >= launch.blocks) break;
     run_block(*block, number);

@@ -12,18 +12,18 @@ Finding register_finding(uint32_t kind, const tsim_registers& r, uint32_t bytes,
   finding.kind = kind;
   finding.space = TSIM_REGISTERS;
   finding.line = line;
-  finding.offset = uint64_t(int64_t(r.offset));
+  finding.offset = uint64_t(int64_t(r.offset / r.element_bytes));
   finding.bytes = bytes;
-  finding.buffer_bytes = uint64_t(r.bytes);
+  finding.buffer_bytes = uint64_t(r.bytes / r.element_bytes);
   return finding;
 }
 
 void check_bounds(const tsim_registers& r, uint32_t bytes, uint32_t line) {
   if (r.offset >= 0 && r.offset <= r.bytes && bytes <= uint32_t(r.bytes - r.offset)) return;
   report_and_abandon(register_finding(TSIM_OUT_OF_BOUNDS, r, bytes, line),
-                     format("an operation on %u bytes of registers from byte %d on, of an array of "
-                            "%d bytes",
-                            bytes, r.offset, r.bytes));
+                     format("an operation on %u registers from element %d on, of %d",
+                            bytes / r.element_bytes, r.offset / r.element_bytes,
+                            r.bytes / r.element_bytes));
 }
 
 }  // namespace
@@ -39,9 +39,10 @@ const unsigned char* read_registers(const tsim_registers& r, uint32_t bytes, uin
       tsim_registers at = r;
       at.offset += int(i);
       report(register_finding(TSIM_UNINITIALISED, at, bytes, line),
-             format("an operation reads %u bytes of registers from byte %d on, of which byte %d "
-                    "has not been written",
-                    bytes, r.offset, at.offset));
+             format("an operation reads %u registers from element %d on, of which element %d has "
+                    "not been written",
+                    bytes / r.element_bytes, r.offset / r.element_bytes,
+                    at.offset / r.element_bytes));
     }
   }
   return r.values + r.offset;

@@ -21,6 +21,7 @@ std::string format(const char* pattern, ...) {
 void Reports::add(const Finding& f, const uint32_t block[3], const uint32_t other_block[3],
                   const std::string& message) {
   std::lock_guard<std::mutex> lock(mutex_);
+  ++total_;
   for (Entry& entry : entries_) {
     tsim_report& known = entry.record;
     if (known.kind == f.kind && known.line == f.line && known.other_line == f.other_line &&
@@ -74,6 +75,7 @@ void report(Finding finding, const std::string& message) {
   std::memcpy(other, block.index, sizeof other);
   if (finding.other_block != ~0ull) block_coordinates(*block.config, finding.other_block, other);
   block.reports->add(finding, block.index, other, message);
+  if (block.reports->is_flooded() && current_thread) abandon_block();
 }
 
 void report_and_abandon(const Finding& finding, const std::string& message) {

@@ -37,6 +37,8 @@ class Reports {
            const std::string& message);
   // Whether so many different findings exist that no further block should start.
   bool is_full() const { return full_.load(std::memory_order_relaxed); }
+  // Whether so many findings were merged that going on only costs time.
+  bool is_flooded() const { return total_.load(std::memory_order_relaxed) > FLOOD; }
   // Moves the records into a result; the strings live as long as `storage`.
   void write_to(std::vector<tsim_report>& records, std::deque<std::string>& storage,
                 uint64_t& total) const;
@@ -47,7 +49,10 @@ class Reports {
     std::string buffer;
     std::string message;
   };
+  static constexpr uint64_t FLOOD = 200000;
+
   uint32_t max_reports_;
+  std::atomic<uint64_t> total_{0};
   std::mutex mutex_;
   std::deque<Entry> entries_;
   std::atomic<bool> full_{false};

@@ -18,6 +18,7 @@ struct tsim_registers {
   unsigned char* written;
   int offset;
   int bytes;
+  int element_bytes;
 };
 
 // A place in shared memory, and the logical buffer that it must stay in.
@@ -88,6 +89,8 @@ enum tsim_type {
 enum tsim_mma_columns { TSIM_A_BY_COLUMNS = 1, TSIM_B_BY_COLUMNS = 2 };
 void tsim_load_matrix(const tsim_registers* to, const tsim_shared* row, int matrices, int transposed,
                       unsigned line);
+void tsim_store_matrix(const tsim_shared* row, const tsim_registers* from, int matrices,
+                       int transposed, unsigned line);
 void tsim_mma(const tsim_registers* d, const tsim_registers* a, const tsim_registers* b, int shape,
               int d_type, int a_type, int b_type, int columns, unsigned line);
 

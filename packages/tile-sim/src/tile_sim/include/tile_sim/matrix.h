@@ -60,6 +60,40 @@ TILE_HOST void ldmatrix_x4_trans(To&& to, const sptr<S>& row, unsigned line = __
   load_matrix<4, true>(to, row, line);
 }
 
+// The way back: the lanes' words into the rows whose addresses are given.
+template <int MATRICES, bool TRANSPOSED, class S, class From>
+TILE_HOST void store_matrix(const sptr<S>& row, From&& from, unsigned line) {
+  const tsim_registers r = as_registers(from);
+  tsim_store_matrix(&row, &r, MATRICES, TRANSPOSED, line);
+}
+template <class S, class From>
+TILE_HOST void stmatrix_x1(const sptr<S>& row, From&& from, unsigned line = __builtin_LINE()) {
+  store_matrix<1, false>(row, from, line);
+}
+template <class S, class From>
+TILE_HOST void stmatrix_x2(const sptr<S>& row, From&& from, unsigned line = __builtin_LINE()) {
+  store_matrix<2, false>(row, from, line);
+}
+template <class S, class From>
+TILE_HOST void stmatrix_x4(const sptr<S>& row, From&& from, unsigned line = __builtin_LINE()) {
+  store_matrix<4, false>(row, from, line);
+}
+template <class S, class From>
+TILE_HOST void stmatrix_x1_trans(const sptr<S>& row, From&& from,
+                                 unsigned line = __builtin_LINE()) {
+  store_matrix<1, true>(row, from, line);
+}
+template <class S, class From>
+TILE_HOST void stmatrix_x2_trans(const sptr<S>& row, From&& from,
+                                 unsigned line = __builtin_LINE()) {
+  store_matrix<2, true>(row, from, line);
+}
+template <class S, class From>
+TILE_HOST void stmatrix_x4_trans(const sptr<S>& row, From&& from,
+                                 unsigned line = __builtin_LINE()) {
+  store_matrix<4, true>(row, from, line);
+}
+
 // d += a * b. Floats are summed in float32 (float64 for doubles) in the order of k.
 template <int M, int N, int K, class D, class A, class B>
 TILE_HOST void multiply(const regs<D>& d, const regs<A>& a, const regs<B>& b, int columns,

@@ -60,7 +60,9 @@ struct regs : tsim_registers {
     return {values + at, written + at, (int)(at / (i64)sizeof(T)), i.line};
   }
   TILE_HOST regs operator+(i64 elements) const {
-    return tsim_registers{values, written, (int)(offset + elements * (i64)sizeof(T)), bytes};
+    tsim_registers moved = *this;
+    moved.offset += (int)(elements * (i64)sizeof(T));
+    return moved;
   }
 };
 
@@ -75,7 +77,9 @@ struct frag {
     __builtin_memset(values, 0xff, sizeof(values));
     __builtin_memset(written, 0, sizeof(written));
   }
-  TILE_HOST operator regs<T>() { return tsim_registers{values, written, 0, (int)sizeof(values)}; }
+  TILE_HOST operator regs<T>() {
+    return tsim_registers{values, written, 0, (int)sizeof(values), (int)sizeof(T)};
+  }
   TILE_HOST register_ref<T> operator[](index_at i) { return regs<T>(*this)[i]; }
   TILE_HOST regs<T> operator+(i64 elements) { return regs<T>(*this) + elements; }
 };
@@ -87,8 +91,14 @@ TILE_HOST regs<T> as_registers(frag<T, N>& r) { return r; }
 
 // The same registers in another element type.
 template <class To, class From>
-TILE_HOST regs<To> view(const regs<From>& r) { return regs<To>(static_cast<const tsim_registers&>(r)); }
+TILE_HOST regs<To> view(const regs<From>& r) {
+  tsim_registers seen = r;
+  seen.element_bytes = sizeof(To);
+  return seen;
+}
 template <class To, class From, int N>
-TILE_HOST regs<To> view(frag<From, N>& r) { return view<To>(regs<From>(r)); }
+TILE_HOST regs<To> view(frag<From, N>& r) {
+  return view<To>(regs<From>(r));
+}
 
 }  // namespace tile
