@@ -99,6 +99,9 @@ class GivenLayouts:
                     return loop_over(tile, self.vector)
         return planned(tuple(map(int, extents)), self.threads, self.vector)
 
+    def is_exchanged(self, op: TileOperator) -> bool:
+        return False
+
     def rule_of(self, op: TileOperator) -> Any:
         return select_rule(op, parse_target_spec("cuda:sm_80"), RULES)
 

@@ -100,9 +100,16 @@ def test_one_thread_may_write_both_halves_one_after_the_other() -> None:
     agree(k, GivenLayouts(4, {}), [np.zeros((4, 4), np.uint8)])
 
 
-@pytest.mark.parametrize(("columns", "vector"), [(7, 4), (8, 1)])
-def test_two_threads_never_write_one_byte(columns: int, vector: int) -> None:
-    a, c = tensor("A", (4, columns), "int32"), tensor("C", (4, columns), "int4")
+def test_loops_are_dealt_out_in_pairs() -> None:
+    a, c = tensor("A", (4, 8), "int32"), tensor("C", (4, 8), "int4")
+    k = kernel([a, c], 1, lambda bx: copy(a, c), threads=32)
+    given = np.random.default_rng(0).integers(-8, 8, (4, 8)).astype(np.int32)
+    agree(k, GivenLayouts(32, {}, vector=1), [given, np.zeros((4, 4), np.uint8)])
+
+
+@pytest.mark.parametrize("vector", [1, 4])
+def test_two_threads_never_write_one_byte(vector: int) -> None:
+    a, c = tensor("A", (4, 7), "int32"), tensor("C", (4, 7), "int4")
     k = kernel([a, c], 1, lambda bx: copy(a, c), threads=8)
     assert isinstance(k.body, Launch)
     with pytest.raises(UnsupportedOnTarget, match="halves of one byte of 'C'"):

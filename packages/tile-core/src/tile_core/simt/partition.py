@@ -13,13 +13,13 @@ from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Extent, Load, Var
 from tile_core.ir.intrinsics import Effect
 from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Parallel, Stmt, Store
+from tile_core.layout.loop import LoopLayout
 from tile_core.passes.lower_serially import nested_loops
 from tile_core.passes.ranges import Env
 from tile_core.simt.context import SimtContext
-from tile_core.simt.loop_layout import LoopLayout
 from tile_core.simt.strides import Lanes
 from tile_core.simt.vectorise import vectorise
-from tile_core.simt.whole_bytes import check_bytes
+from tile_core.simt.whole_bytes import check_bytes, in_pairs
 
 MOST_UNROLLED = 16
 """Rounds that are written out where registers do not ask for it."""
@@ -87,7 +87,10 @@ def partition(
     for var, extent in zip(loop.vars, loop.extents, strict=True):
         inner = inner.with_loop(var, 0, extent)
     lowered = ctx.lower(body, replace(ctx, env=inner, by_thread=True))
-    share = _dynamic(loop, lowered, ctx) if layout is None else _share(loop, layout, ctx)
+    if layout is None:
+        share = _dynamic(loop, lowered, ctx)
+    else:
+        share = _share(loop, in_pairs(loop, layout, ctx), ctx)
     points: dict[Node, Node] = dict(zip(loop.vars, share.coords, strict=True))
     check_bytes(substitute(body, points), Lanes(share.lane, share.lanes, share.env), ctx)
     return _loops(substitute(_once(lowered, share.speaks), points), share, loop, ctx, finish)

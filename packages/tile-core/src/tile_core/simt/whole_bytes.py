@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from tile_core.errors import Note, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr
-from tile_core.ir.buffer import static_value
+from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import Expr
-from tile_core.ir.stmt import For, If, Seq, Stmt, Store, While
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import For, If, Parallel, Seq, Stmt, Store, While
+from tile_core.layout.loop import LoopLayout, planned
 from tile_core.passes.ranges import Env
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lanes import part, within
 from tile_core.simt.packing import is_packed
 from tile_core.simt.strides import Lanes, multiple_of
+
+
+def in_pairs(loop: Parallel, layout: LoopLayout, ctx: SimtContext) -> LoopLayout:
+    """Return a layout of `loop` in which a thread runs neighbours that share a byte.
+
+    Only loops that hold no register tiles are dealt out anew; `layout` is returned for all
+    others, and for those that store no packed elements.
+    """
+    nodes = tuple(walk(loop.body))
+    stores = any(isinstance(n, Store) and is_packed(n.buffer.dtype, n.buffer.scope) for n in nodes)
+    holds = any(isinstance(n, Buffer) and n.scope in (Scope.FRAGMENT, Scope.REDUCER) for n in nodes)
+    total = math.prod(layout.extents)
+    if not stores or holds or layout.vector > 1 or total % 2:
+        return layout
+    return planned(layout.extents, min(ctx.threads, total // 2), 2)
 
 
 def check_bytes(body: Stmt, lanes: Lanes, ctx: SimtContext) -> None:
