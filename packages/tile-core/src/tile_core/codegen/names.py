@@ -53,26 +53,43 @@ def identifier(wish: str) -> str:
 
 
 class CppNames(Names):
-    """Gives every buffer and variable of one function a name of its own."""
+    """Gives the buffers and variables of one function names that differ wherever both are seen.
+
+    Names of an inner scope are free again when it ends, so that loops one after the other
+    count with the same index.
+    """
 
     def __init__(self, reserved: frozenset[str] = frozenset()) -> None:
         super().__init__(RESERVED | reserved)
+        self._scopes: list[list[tuple[Buffer | Var | None, str]]] = [[]]
+
+    def enter(self) -> None:
+        """Begin a scope."""
+        self._scopes.append([])
+
+    def leave(self) -> None:
+        """End the innermost scope and forget its names."""
+        for thing, name in self._scopes.pop():
+            self._taken.discard(name)
+            if thing is not None:
+                del self._given[thing]
 
     def of(self, thing: Buffer | Var) -> str:
         """Return the name of `thing`, derived from its own on first use."""
         found = self._given.get(thing)
         if found is None:
-            found = self._given[thing] = self.fresh(thing.name)
+            found = self._given[thing] = self.fresh(thing.name, thing)
         return found
 
-    def fresh(self, wish: str) -> str:
-        """Return a name like `wish` that nothing else has."""
+    def fresh(self, wish: str, thing: Buffer | Var | None = None) -> str:
+        """Return a name like `wish` that nothing else in sight has."""
         stem = identifier(wish)
         name, number = stem, 0
         while name in self._taken:
             number += 1
             name = f"{stem}_{number}"
         self._taken.add(name)
+        self._scopes[-1].append((thing, name))
         return name
 
 

@@ -16,7 +16,7 @@ from tile_core.codegen.usage import reads_registers_by
 from tile_core.errors import InternalError, Span
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import Call, Const, Expr, Load
-from tile_core.ir.node import walk
+from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import (
     Alloc,
     Break,
@@ -34,8 +34,8 @@ from tile_core.ir.stmt import (
     While,
 )
 
-SHORT_LOOP = 16
-"""Loops of at most so many rounds are left to the C++ compiler's judgement."""
+SHORT_LOOP, LITTLE_WORK = 16, 128
+"""Loops of so few rounds, with so few lines in all, are left to the C++ compiler's judgement."""
 
 
 @dataclass(slots=True)
@@ -81,7 +81,9 @@ class StatementPrinter:
         """Print `body` one level deeper, in a scope of its own."""
         self.depth += 1
         self.declared.append(set())
+        self.expressions.names.enter()
         self.statement(body)
+        self.expressions.names.leave()
         self.declared.pop()
         self.depth -= 1
 
@@ -165,6 +167,7 @@ def _for(p: StatementPrinter, stmt: For) -> None:
         e.bounds.bind(var, start[0], stop[1] - 1)
     elif step[1] < 0:
         e.bounds.bind(var, stop[0] + 1, start[1])
+    e.names.enter()
     name = e.names.of(var)
     if step == (1, 1):
         advance = f"++{name}"
@@ -185,6 +188,7 @@ def _for(p: StatementPrinter, stmt: For) -> None:
     p.line(f"for ({first}; {goes_on}; {advance}) {{", stmt.span)
     p.block(stmt.body)
     p.plain("}")
+    e.names.leave()
 
 
 def _once(p: StatementPrinter, loop: For, part: str) -> str:
@@ -208,9 +212,19 @@ def _unrolling(
     if not is_static:
         return "TILE_NO_UNROLL"
     rounds = len(range(start[0], stop[0], step[0]))
-    if rounds <= SHORT_LOOP or reads_registers_by(loop.body, loop.var):
-        return ""
-    return "TILE_NO_UNROLL"
+    is_short = rounds <= SHORT_LOOP and rounds * _work(loop.body) <= LITTLE_WORK
+    return "" if is_short or reads_registers_by(loop.body, loop.var) else "TILE_NO_UNROLL"
+
+
+def _work(stmt: Node) -> int:
+    """Return about how many lines one round of a loop runs, unrolled loops in full."""
+    if isinstance(stmt, For):
+        ends = [static_value(x) for x in (stmt.start, stmt.stop, stmt.step)]
+        rounds = len(range(*ends)) if None not in ends else 1  # type: ignore[arg-type]
+        return rounds * _work(stmt.body)
+    if isinstance(stmt, (Seq, If, While)):
+        return sum(_work(child) for child in stmt.children() if not isinstance(child, Expr))
+    return 1
 
 
 def _while(p: StatementPrinter, stmt: While) -> None:

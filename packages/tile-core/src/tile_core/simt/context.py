@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Names:
-    """Gives out names that occur nowhere else in the function."""
+    """Gives out names that the user has not taken; printers tell equal ones apart."""
 
     taken: set[str] = field(default_factory=set)
 
@@ -35,7 +35,6 @@ class Names:
         while name in self.taken:
             count += 1
             name = f"{wish}_{count}"
-        self.taken.add(name)
         return name
 
 
