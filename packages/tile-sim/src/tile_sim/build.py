@@ -16,6 +16,9 @@ HERE = Path(__file__).parent
 RUNTIME = HERE / "runtime"
 HEADERS = HERE / "include"
 
+SHARED_HEADERS = ("tile_sim/device_abi.h", "tile_sim/types.h")
+"""Those of `HEADERS` that the runtime includes, too."""
+
 _RUNTIME_FLAGS = ("-O2", "-g1", "-pthread")
 # Hidden, for what templates define is otherwise one object in all kernels of one name.
 _KERNEL_FLAGS = (
@@ -38,8 +41,9 @@ def runtime_library() -> Path:
     """
     compiler = find_compiler()
     sources = sorted(RUNTIME.glob("*.cpp"))
+    headers = [(HEADERS / name).read_bytes() for name in SHARED_HEADERS]
     digest = digest_of(
-        [compiler.identity, *dialect(), *_RUNTIME_FLAGS, *_texts([RUNTIME, HEADERS])]
+        [compiler.identity, *dialect(), *_RUNTIME_FLAGS, *_texts([RUNTIME]), *headers]
     )
     return cached(f"runtime-{digest}.so", partial(_make_runtime, compiler, sources))
 
