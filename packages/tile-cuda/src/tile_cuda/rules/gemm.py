@@ -43,7 +43,8 @@ def mma_rule(machine: SimtMachine) -> Rule[Gemm]:
         if tiling is None:
             return fma_wishes(op, ctx, level)
         if level is InferLevel.STRICT:
-            return mma_demands(op, tiling)
+            demands = mma_demands(op, tiling)
+            return {b: f for b, f in demands.items() if b is op.c.buffer or _is_open(b, ctx)}
         return shared_wishes(op, ctx)
 
     def lower(op: Gemm, ctx: SimtContext) -> Any:
@@ -53,6 +54,11 @@ def mma_rule(machine: SimtMachine) -> Rule[Gemm]:
     return Rule(
         name="cuda.gemm.mma", op=Gemm, lower=lower, infer_layout=infer, rejects=rejects, priority=20
     )
+
+
+def _is_open(buffer: Buffer, ctx: InferContext) -> bool:
+    """Whether nobody has fixed yet how a factor is spread; if somebody has, it is moved."""
+    return ctx.layout_of(buffer) is None
 
 
 def fma_rule(machine: SimtMachine) -> Rule[Gemm]:

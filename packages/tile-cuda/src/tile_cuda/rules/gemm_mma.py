@@ -22,6 +22,7 @@ from tile_core.simt.warps import WarpTiling, permuted, tiling_of
 from tile_cuda.atoms import atoms_for_tiles
 from tile_cuda.rules.gemm_operands import operands
 from tile_cuda.rules.gemm_registers import operand_registers
+from tile_cuda.rules.gemm_staging import staged
 
 
 def mma_tiling(op: Gemm, machine: SimtMachine, threads: int) -> WarpTiling | None:
@@ -70,17 +71,28 @@ def _suits(region: Region, k_axis: int, atom_k: int, dtype: DType) -> bool:
 
 
 def mma_demands(op: Gemm, tiling: WarpTiling) -> dict[Buffer, Fragment]:
-    """Return the fragments that the instruction fixes: of C, and of factors in registers."""
+    """Return the fragments that the instruction fixes: of C, and of factors in registers.
+
+    A tile that is both factors is spread as the first.
+    """
     demands = {op.c.buffer: _spread(tiling.c_fragment(), op.c, (0, 1))}
+    for region, fragment in zip((op.a, op.b), factor_fragments(op, tiling), strict=True):
+        if fragment is not None:
+            demands.setdefault(region.buffer, fragment)
+    return demands
+
+
+def factor_fragments(op: Gemm, tiling: WarpTiling) -> tuple[Fragment | None, Fragment | None]:
+    """Return how the factors that are in registers must be spread, None for those in memory."""
+    a: Fragment | None = None
+    b: Fragment | None = None
     if op.a.buffer.scope is Scope.FRAGMENT:
         order = (1, 0) if op.transpose_a else (0, 1)
-        wide = _all_steps(tiling, op.a, order[1])
-        demands[op.a.buffer] = _spread(wide.a_fragment(), op.a, order)
+        a = _spread(_all_steps(tiling, op.a, order[1]).a_fragment(), op.a, order)
     if op.b.buffer.scope is Scope.FRAGMENT:
         order = (1, 0) if op.transpose_b else (0, 1)
-        wide = _all_steps(tiling, op.b, order[0])
-        demands[op.b.buffer] = _spread(wide.b_fragment(), op.b, order)
-    return demands
+        b = _spread(_all_steps(tiling, op.b, order[0]).b_fragment(), op.b, order)
+    return a, b
 
 
 def _all_steps(tiling: WarpTiling, region: Region, k_axis: int) -> WarpTiling:
@@ -98,7 +110,19 @@ def lower_mma(op: Gemm, tiling: WarpTiling, ctx: SimtContext) -> Stmt:
 
     Before   gemm A_shared, B_shared, C_local
     After    for kk: load a_frag, b_frag;  for i, j: mma(C_local + ij, a_frag + i, b_frag + j)
+
+    A factor in registers that somebody else spread over the threads in another way goes
+    through shared memory.
     """
+    elsewhere = [
+        wanted is not None and not ctx.fragment_of(region.buffer).same_function(wanted)
+        for region, wanted in zip((op.a, op.b), factor_fragments(op, tiling), strict=True)
+    ]
+    before, op, after = staged(op, elsewhere[0], elsewhere[1], ctx)
+    return seq(before, _products(op, tiling, ctx), after)
+
+
+def _products(op: Gemm, tiling: WarpTiling, ctx: SimtContext) -> Stmt:
     a, b = (operand_registers(operand, ctx) for operand in operands(op, tiling))
     total = ctx.places.flat(op.c.buffer)
     first = sums_offset(op.c, tiling.rows * tiling.columns * tiling.atom.c.slots)
