@@ -51,7 +51,9 @@ def test_all_conversions(arch):
 def calls(name: str) -> list[str]:
     """Return one statement for each element type that an intrinsic takes."""
     arity = INTRINSICS[name].arity
-    types = OF_INTEGERS & {name} and INTEGERS or name in OF_FLOATS_AND_INTEGERS and ALL or POINTERS
+    types = (
+        (OF_INTEGERS & {name} and INTEGERS) or (name in OF_FLOATS_AND_INTEGERS and ALL) or POINTERS
+    )
     lines = []
     for kind, p in types.items():
         args = ", ".join(f"{kind}({p}[tid + {k}])" for k in range(arity))

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from tile_core.codegen import PrintedSource
-from tile_core.errors import Note, Span, ToolchainError
+from tile_core.errors import Span, ToolchainError
 
 NAME = "kernel.cu"
 """What the printed text is called in the compiler's log."""
@@ -15,6 +15,8 @@ _SHOWN = 5
 _HEAD = re.compile(r"^(?P<file>\S.*?)\((?P<line>\d+)\): (?P<kind>.*?error): (?P<text>.*)$")
 _USER = re.compile(r'^\s.* at line (?P<line>\d+) of "?(?P<file>.+?)"?$')
 _SOURCE = re.compile(r"^<source (\d+)>$")
+_NOISE = re.compile(r"^nvrtc: warning: Architectures prior to .* are deprecated")
+_ASSEMBLY_HINT = "the assembler refuses an instruction: look for asm() in T.import_source"
 _OPTION = re.compile(r"^nvrtc: error: (?P<text>.*option.*)$", re.MULTILINE)
 
 
@@ -98,7 +100,8 @@ def refusal(source: PrintedSource, log: str, compiler: str, arch: str) -> Toolch
         )
     complaints = parse_complaints(log)
     if not complaints:
-        return ToolchainError(f"{compiler} failed for {arch}:\n{log.strip()}")
+        words = "\n".join(line for line in log.strip().splitlines() if not _NOISE.match(line))
+        return ToolchainError(f"{compiler} failed for {arch}:\n{words}", hint=_ASSEMBLY_HINT)
     first = complaints[0]
     words = "\n".join(_shown(c) for c in complaints[:_SHOWN])
     more = len(complaints) - _SHOWN
@@ -107,7 +110,6 @@ def refusal(source: PrintedSource, log: str, compiler: str, arch: str) -> Toolch
     return ToolchainError(
         f"{compiler} does not accept the kernel's C++ for {arch}:\n{words}",
         span=span_of(source, first),
-        notes=_notes(source, first),
         hint=_hint(first),
     )
 
@@ -137,15 +139,9 @@ def _user_span(source: PrintedSource, line: int) -> Span | None:
     return None if span is None or _SOURCE.match(span.file) else span
 
 
-def _notes(source: PrintedSource, complaint: Complaint) -> tuple[Note, ...]:
-    if _SOURCE.match(complaint.file) or span_of(source, complaint) is None:
-        return ()
-    return (Note("C++ printed for this line is not what the compiler expects"),)
-
-
 def _hint(complaint: Complaint) -> str:
     if _SOURCE.match(complaint.file):
         return "lines are counted from the first of the text given to T.import_source"
     if "is undefined" in complaint.text:
         return "bring the function along: T.import_source('__device__ ...')"
-    return "kernel.get_kernel_source() shows the text; the lines above are its own"
+    return "kernel.get_kernel_source() shows the whole text"

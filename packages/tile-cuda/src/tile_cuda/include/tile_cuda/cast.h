@@ -81,6 +81,13 @@ template <class S>
 TILE_DEVICE half_t to_half(S x) {
   if constexpr (same<S, double>) {
     return __double2half(x);
+  } else if constexpr (same<S, e4m3> || same<S, e5m2>) {
+    return decode_half(x);
+  } else if constexpr (same<S, i8> || same<S, u8>) {
+    // The byte becomes the last bits of 1024, where it counts single units; no slow conversion.
+    constexpr u32 flip = same<S, i8> ? 0x80 : 0, offset = same<S, i8> ? 0x6480 : 0x6400;
+    const u32 biased = 0x6400u | (static_cast<u8>(x) ^ flip);
+    return __hsub(bitcast<half_t>(static_cast<u16>(biased)), bitcast<half_t>(static_cast<u16>(offset)));
   } else {  // integers that float32 does not hold are beyond float16 either way
     return __float2half_rn(to_float(x));
   }

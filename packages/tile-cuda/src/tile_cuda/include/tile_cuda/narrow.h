@@ -87,20 +87,34 @@ TILE_DEVICE float decode(e8m0 x) {
 template <bool SATURATE>
 TILE_DEVICE void encode(e8m0& result, float x) {
   const u32 bits = bitcast<u32>(x);
-  const u32 exponent = bits >> 23, rest = bits & 0x7fffffu;
-  u32 code = exponent + (rest > 0x400000u || (rest == 0x400000u && exponent & 1));
-  if (exponent == 0) code = rest > 0x600000u;  // between 2^-127 and 2^-126
+  const u32 exponent = bits >> 23 & 0xff, rest = bits & 0x7fffffu;
+  u32 code = exponent + (rest >= 0x400000u);  // the middle goes up
+  if (exponent == 0) code = rest >= 0x600000u;  // between 2^-127 and 2^-126
   if (code > 254) code = SATURATE ? 254 : 255;
   const bool is_number = bits <= 0x7f800000u || bits == 0x80000000u;
   result.bits = static_cast<u8>(is_number ? code : 255);
 }
 
+// Every number of these two is a float16. e5m2 is the upper half of one; the bits of e4m3, moved
+// to their places, are one that is too small by 2^8, the difference of the biases.
+TILE_DEVICE half_t decode_half(e5m2 x) { return bitcast<half_t>(static_cast<u16>(x.bits << 8)); }
+TILE_DEVICE half_t decode_half(e4m3 x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-TILE_DEVICE float decode(e4m3 x) {
   u32 pair;
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(static_cast<u16>(x.bits)));
-  return __half2float(bitcast<half_t>(static_cast<u16>(pair)));
+  return bitcast<half_t>(static_cast<u16>(pair));
+#else
+  const u32 moved = (x.bits & 0x80u) << 8 | (x.bits & 0x7fu) << 7;
+  const half_t scale = bitcast<half_t>(static_cast<u16>(0x5c00));  // 256
+  const half_t number = __hmul(bitcast<half_t>(static_cast<u16>(moved)), scale);
+  const bool is_nan = (x.bits & 0x7f) == 0x7f;
+  return is_nan ? bitcast<half_t>(static_cast<u16>(0x7fff)) : number;
+#endif
 }
+TILE_DEVICE float decode(e5m2 x) { return __half2float(decode_half(x)); }
+TILE_DEVICE float decode(e4m3 x) { return __half2float(decode_half(x)); }
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
 TILE_DEVICE void encode_by_instruction(e4m3& result, float x) {
   u16 pair;
   asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
@@ -112,11 +126,6 @@ TILE_DEVICE void encode_by_instruction(e5m2& result, float x) {
   result.bits = static_cast<u8>(pair);
 }
 #endif
-
-// The upper half of a float16.
-TILE_DEVICE float decode(e5m2 x) {
-  return __half2float(bitcast<half_t>(static_cast<u16>(x.bits << 8)));
-}
 
 template <class T, bool SATURATE = true>
 TILE_DEVICE T to_narrow(float x) {

@@ -1,0 +1,132 @@
+"""The table of architectures, and its features against NVIDIA's assembler."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from tile_core.codegen import PrintedSource
+from tile_core.errors import TargetError, ToolchainError
+from tile_cuda.machine import ARCHITECTURES, architecture, machine
+from tile_cuda.nvrtc import compile_source
+from tile_cuda.nvrtc_library import compiler_for
+
+KIB = 1024
+SHARED = {"sm_70": 96, "sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99,
+          "sm_90": 227, "sm_90a": 227}  # fmt: skip
+
+
+@pytest.mark.parametrize("arch", SHARED)
+def test_sizes(arch):
+    found = machine(arch)
+    assert (found.name, found.family, found.warp_size) == (arch, "cuda", 32)
+    assert found.shared_bytes == SHARED[arch] * KIB
+    assert architecture(arch).multiprocessor.shared_bytes >= found.shared_bytes
+
+
+def test_the_table_is_complete():
+    assert list(ARCHITECTURES) == list(SHARED)
+    with pytest.raises(TypeError):
+        ARCHITECTURES["sm_60"] = ARCHITECTURES["sm_70"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("sm_8", "[TL4003] no NVIDIA architecture is called 'sm_8'\n"
+                 "hint: did you mean 'cuda:sm_89' or 'cuda:sm_87' or 'cuda:sm_86'?"),
+        ("volta", "[TL4003] no NVIDIA architecture is called 'volta'\n"
+                  "hint: use one of sm_70, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a"),
+    ],
+)  # fmt: skip
+def test_an_unknown_architecture(name, told):
+    with pytest.raises(TargetError) as caught:
+        machine(name)
+    assert str(caught.value) == told
+
+
+R4, R2, F4 = "{%r0, %r1, %r2, %r3}", "{%r4, %r5}", "{%f0, %f1, %f2, %f3}"
+INSTRUCTIONS = {
+    "dp4a": "dp4a.s32.s32 %r0, %r1, %r2, %r3;",
+    "f16_arithmetic": "fma.rn.f16x2 %r0, %r1, %r2, %r3;",
+    "atomic_f16": "atom.global.add.noftz.f16 %h0, [%a], %h1;",
+    "atomic_f16x2": "atom.global.add.noftz.f16x2 %r0, [%a], %r1;",
+    "atomic_f64": "atom.global.add.f64 %d0, [%a], %d1;",
+    "match_sync": "match.any.sync.b32 %r0, %r1, 0xffffffff;",
+    "nanosleep": "nanosleep.u32 100;",
+    "mma_m16n8k8_f16":
+        f"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {F4}, {R2}, {{%r6}}, {F4};",
+    "mma_int8_m8n8k16":
+        "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r0, %r1}, {%r2}, {%r3}, {%r0, %r1};",
+    "ldmatrix": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%r1];",
+    "movmatrix": "movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r1;",
+    "tanh_approx": "tanh.approx.f32 %f0, %f1;",
+    "ex2_f16x2": "ex2.approx.f16x2 %r0, %r1;",
+    "mma_m16n8k16": f"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {F4}, {R4}, {R2}, {F4};",
+    "mma_bf16": f"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {F4}, {R4}, {R2}, {F4};",
+    "mma_tf32": f"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {F4}, {R4}, {R2}, {F4};",
+    "mma_f64":
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d0, %d1}, {%d2}, {%d3}, {%d0, %d1};",
+    "mma_int8_m16n8k32": f"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {R4}, {R4}, {R2}, {R4};",
+    "mma_int4": f"mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 {R4}, {R4}, {R2}, {R4};",
+    "cp_async": "cp.async.cg.shared.global [%r0], [%a], 16;",
+    "mbarrier": "mbarrier.arrive.shared.b64 %a, [%r0];",
+    "bf16_arithmetic": "fma.rn.bf16x2 %r0, %r1, %r2, %r3;",
+    "max_nan": "max.NaN.f32 %f0, %f1, %f2;",
+    "redux": "redux.sync.add.s32 %r0, %r1, 0xffffffff;",
+    "mma_fp8": f"mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {F4}, {R4}, {R2}, {F4};",
+    "fp8_convert": "cvt.rn.f16x2.e4m3x2 %r0, %h0;",
+    "atomic_bf16": "atom.global.add.noftz.bf16 %h0, [%a], %h1;",
+    "atomic_bf16x2": "atom.global.add.noftz.bf16x2 %r0, [%a], %r1;",
+    "atomic_f32x2": "atom.global.v2.f32.add {%f0, %f1}, [%a], {%f2, %f3};",
+    "atomic_f32x4": f"atom.global.v4.f32.add {F4}, [%a], {F4};",
+    "clusters": "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
+    "dependent_launch": "griddepcontrol.wait;",
+    "elect": "elect.sync _|%p, 0xffffffff;",
+    "mbarrier_try_wait": "mbarrier.try_wait.parity.shared.b64 %p, [%r0], %r1;",
+    "mma_f64_m16n8":
+        "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%d0, %d1, %d2, %d3}, {%d0, %d1}, {%d2},"
+        " {%d0, %d1, %d2, %d3};",
+    "stmatrix": "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r0], {%r1};",
+    "tma": "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+           " [%r0], [%a, {%r1}], [%r2];",
+    "setmaxnreg": "setmaxnreg.dec.sync.aligned.u32 40;",
+    "wgmma": "wgmma.fence.sync.aligned;",
+}  # fmt: skip
+"""One instruction of each feature. `mma_m8n8k4` is missing: it assembles everywhere."""
+
+EXPANDED = set(product(("mma_int4", "mma_fp8"), ("sm_90", "sm_90a")))
+"""They assemble, and become slower instructions."""
+
+DECLARATIONS = " ".join(
+    (".reg .b32 %r<8>;", ".reg .f32 %f<4>;", ".reg .f64 %d<4>;", ".reg .b16 %h<2>;")
+    + (".reg .b64 %a;", ".reg .pred %p;")
+)
+
+
+def test_every_feature_has_an_instruction():
+    named = frozenset().union(*(row.simt.features for row in ARCHITECTURES.values()))
+    assert named - {"mma_m8n8k4"} == set(INSTRUCTIONS)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_features_are_those_of_the_assembler(arch):
+    """What the table promises assembles; what it denies is refused, each on its own."""
+    try:
+        compiler_for(arch)
+    except ToolchainError as missing:
+        pytest.skip(missing.message)
+    features = machine(arch).features
+    wanted = [INSTRUCTIONS[name] for name in sorted(features) if name in INSTRUCTIONS]
+    assert compile_source(_inline(" ".join(wanted)), arch, warn=False).cubin
+    for name in sorted(set(INSTRUCTIONS) - features):
+        if (name, arch) in EXPANDED:
+            continue
+        with pytest.raises(ToolchainError):
+            compile_source(_inline(INSTRUCTIONS[name]), arch, warn=False)
+
+
+def _inline(instructions: str) -> PrintedSource:
+    assembly = f'asm volatile("{{ {DECLARATIONS} {instructions} }}");'
+    return PrintedSource(f'extern "C" __global__ void k() {{ {assembly} }}\n', {}, ("k",))
