@@ -5,8 +5,9 @@ from __future__ import annotations
 from tile_core.ir.stmt import Parallel, Stmt
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel
+from tile_core.passes.lower_serially import nested_loops
 from tile_core.simt.context import SimtContext
-from tile_core.simt.partition import partition
+from tile_core.simt.partition import partition, unrolled
 
 
 def lower_parallel(loop: Parallel, ctx: SimtContext) -> Stmt:
@@ -19,5 +20,10 @@ def lower_element_wise(op: TileOperator, ctx: SimtContext) -> Stmt:
 
     Before   fill C, 0
     After    for r in unrolled(4): C[r] = 0
+
+    Where an operand is each thread's own, every thread runs the whole loop on its copy.
     """
-    return partition(as_parallel(op), ctx.places.layouts.loop_of(op), ctx)
+    loop = as_parallel(op)
+    if any(buffer.scope.is_thread_private for buffer in op.buffers()):
+        return ctx.lower_stmt(unrolled(nested_loops(loop)))
+    return partition(loop, ctx.places.layouts.loop_of(op), ctx)

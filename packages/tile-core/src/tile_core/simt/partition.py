@@ -225,7 +225,7 @@ def _loops(
         known = all_of(here)
         return stmt if known is None else If(known, stmt, span=loop.span)
 
-    body = guarded(_unrolled(body), share.lane)
+    body = guarded(unrolled(body), share.lane)
     dtype = share.lane.dtype
     lanes = For(
         share.lane, const(0, dtype), const(share.lanes, dtype), const(1, dtype), body,
@@ -255,7 +255,7 @@ def _picks(body: Stmt, var: Var) -> bool:
     )
 
 
-def _unrolled(body: Stmt) -> Stmt:
+def unrolled(body: Stmt) -> Stmt:
     """Write out the sequential loops whose variable picks registers."""
 
     def visit(node: Node) -> Node:
