@@ -12,6 +12,7 @@ import numpy as np
 
 from tile_core.errors import InternalError, Note, Span, TileError, UndefinedOperation
 from tile_core.interp.facts import Facts, facts_of
+from tile_core.interp.flight import Flight
 from tile_core.interp.memory import Place, Storage, at_address, row_major, scratch
 from tile_core.interp.values import Array, constant, element_bits
 from tile_core.ir.buffer import Buffer, Scope
@@ -45,6 +46,9 @@ class InterpretOptions:
         arrays that begin at the element pointed to, scalars as Python numbers.
     debugger
         What `breakpoint()` in a kernel opens; None means `sys.breakpointhook`.
+    late_copies
+        Let asynchronous copies arrive as late as they may: their tile is undefined until the
+        program waits for them, and a source that changes meanwhile is a race.
     """
 
     block_order: str = "forward"
@@ -55,6 +59,7 @@ class InterpretOptions:
     spin_limit: int = 1000
     externs: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     debugger: Debugger | None = None
+    late_copies: bool = False
 
 
 def _no_launcher(launch: Launch, lanes: Lanes) -> None:
@@ -133,6 +138,7 @@ class Block:
     places: dict[Buffer, Place] = field(default_factory=dict)
     thread_epoch: int = 0
     pending: TileError | None = None
+    flight: Flight = field(default_factory=Flight)
 
     @property
     def party(self) -> Array:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tile_core.dtypes import DType
-from tile_core.errors import UnsupportedOnTarget
+from tile_core.errors import DataRace, UnsupportedOnTarget
 from tile_core.interp import access, atomics, calls, debug, reductions, regions
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.machine import Lanes
+from tile_core.interp.machine import Block, Lanes
 from tile_core.interp.values import Array, convert, decode, encode, settle
 from tile_core.ir.buffer import Region, whole
 from tile_core.ir.expr import Expr
@@ -40,7 +40,49 @@ def run_operator(op: Leaf, lanes: Lanes) -> None:
 
 def copy(op: Copy, lanes: Lanes) -> None:
     """Move elements; equal dtypes keep their bits. Undefined contents stay undefined."""
-    _transfer(op.src, op.dst, lanes, op)
+    if op.is_async and lanes.machine.options.late_copies and lanes.block is not None:
+        _issue(op, lanes, lanes.block)
+    else:
+        _transfer(op.src, op.dst, lanes, op)
+
+
+def _issue(op: Copy, lanes: Lanes, block: Block) -> None:
+    """Start a copy that arrives at the wait for it; until then its tile is undefined."""
+    pairing = pair(op.src, op.dst, op.span)
+    extents = regions.numbers(pairing.extents, lanes)
+    source = regions.box(op.src, lanes, op, pairing.src_axes, extents)
+    target = regions.box(op.dst, lanes, op, pairing.dst_axes, extents)
+    values_known = regions.known(source)
+    issued = regions.read_stored(source, lanes, op).copy()
+    nowhere = np.zeros(target.offsets.shape, np.bool_)
+    noise = np.full(issued.nbytes, 0xA5, np.uint8).view(issued.dtype).reshape(issued.shape)
+    noise = _converted(noise, op.src.buffer.dtype, op.dst.buffer.dtype)
+    regions.write_stored(target, noise, lanes, op, nowhere)
+
+    def arrive() -> None:
+        stored = regions.read_stored(source, lanes, op)
+        if stored.tobytes() != issued.tobytes():
+            raise DataRace(
+                f"{op.src.buffer.name!r} changes while an asynchronous copy reads it",
+                span=op.span,
+                hint="wait for the copy before writing its source",
+            )
+        stored = _converted(stored, op.src.buffer.dtype, op.dst.buffer.dtype)
+        regions.write_stored(target, stored, lanes, op, values_known)
+
+    block.flight.issued.append(arrive)
+
+
+def copy_commit(op: CopyCommit, lanes: Lanes) -> None:
+    """Close the group of copies issued since the last one."""
+    if lanes.block is not None:
+        lanes.block.flight.close()
+
+
+def copy_wait(op: CopyWait, lanes: Lanes) -> None:
+    """Let all but the last groups of copies arrive."""
+    if lanes.block is not None:
+        lanes.block.flight.wait(op.pending)
 
 
 def _transfer(src: Region, dst: Region, lanes: Lanes, op: Leaf) -> None:
@@ -186,8 +228,8 @@ def show(op: Print, lanes: Lanes) -> None:
             out.write(f"{op.message}\n")
 
 
-def nothing(op: Barrier | CopyCommit | CopyWait, lanes: Lanes) -> None:
-    """Wait for nobody: one lane stands for all threads, and no copy is in flight."""
+def nothing(op: Barrier, lanes: Lanes) -> None:
+    """Wait for nobody: one lane stands for all threads."""
 
 
 OPERATORS: dict[type[Leaf], Callable[[Any, Lanes], None]] = {
@@ -195,8 +237,8 @@ OPERATORS: dict[type[Leaf], Callable[[Any, Lanes], None]] = {
     Barrier: nothing,
     Breakpoint: debug.breakpoint_,
     Copy: copy,
-    CopyCommit: nothing,
-    CopyWait: nothing,
+    CopyCommit: copy_commit,
+    CopyWait: copy_wait,
     Fill: fill,
     Gemm: gemm,
     Im2col: im2col,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tile_core.errors import Note, OutOfScratch, Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.stmt import Launch
-from tile_core.passes.liveness import Extent, live_extents
+from tile_core.passes.liveness import Stretch, live_extents
 from tile_core.simt.machine import SimtMachine
 from tile_core.simt.places import Places
 
@@ -28,7 +28,7 @@ class _Tile:
     flat: Buffer
     nbytes: int
     alignment: int
-    alive: Extent
+    alive: Stretch
 
 
 def plan_shared(
@@ -75,7 +75,7 @@ def plan_shared(
 
 
 def _tiles(launch: Launch, places: Places, alignment: int) -> Iterable[_Tile]:
-    everywhere = Extent(-1, 1 << 62)
+    everywhere = Stretch(-1, 1 << 62)
     for storage, alive in live_extents(launch.body, (Scope.SHARED, Scope.BARRIER)).items():
         flat = places.flat(storage)
         nbytes = flat.nbytes or 0

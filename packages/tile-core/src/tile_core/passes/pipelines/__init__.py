@@ -1,0 +1,1 @@
+"""Software pipelines: bodies taken apart, dependences, schedules, and loops put together."""

@@ -1,0 +1,290 @@
+"""The body of a pipelined loop as statements that can be moved one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from tile_core.errors import Span
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.effects import effects_of, storages_written
+from tile_core.ir.evaluate import free_variables
+from tile_core.ir.expr import Call, Expr, Load, Unary, UnaryOp, Var
+from tile_core.ir.intrinsics import Effect, effect_of
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import (
+    Alloc,
+    AnnotateLayout,
+    AnnotateSafeValue,
+    Break,
+    Check,
+    Continue,
+    Hint,
+    If,
+    Let,
+    Pipelined,
+    Seq,
+    Stmt,
+)
+from tile_core.ops.async_copy import CopyCommit, CopyWait
+from tile_core.ops.control import Barrier, Breakpoint, Print
+from tile_core.ops.copy import Copy
+from tile_core.passes.touches import Touch, is_plain, touches
+
+_OUTWARD = Effect.OUTPUT | Effect.STATE | Effect.BLOCK | Effect.WARP
+
+
+class CannotOverlap(Exception):
+    """Why a loop's rounds must follow each other, in words."""
+
+    def __init__(self, reason: str, span: Span | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.span = reason, span
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guard:
+    """A branch around a statement: the statement runs if `cond` holds."""
+
+    cond: Expr
+    span: Span | None
+
+
+Prefix: TypeAlias = "tuple[Let | Guard, ...]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """One statement of a body that is moved as a whole.
+
+    Parameters
+    ----------
+    stmt
+        The statement itself.
+    prefix
+        Names that may be given again wherever the statement goes, and branches around it,
+        outermost first.
+    entry
+        Which statement of the source it is a part of; None for a name that has no entry in
+        schedules written by hand.
+    """
+
+    stmt: Stmt
+    prefix: Prefix
+    entry: int | None
+    touches: tuple[Touch, ...] = ()
+    defines: frozenset[Var] = frozenset()
+    uses: frozenset[Var] = frozenset()
+
+    @property
+    def span(self) -> Span | None:
+        """The user's line."""
+        return self.stmt.span
+
+    @property
+    def acts(self) -> bool:
+        """Whether the order of such statements shows outside of memory."""
+        return isinstance(self.stmt, (Print, Breakpoint, Barrier, Check)) or any(
+            isinstance(n, Call)
+            and (n.function.startswith("extern:") or bool(effect_of(n.function) & _OUTWARD))
+            for n in walk(self.stmt)
+        )
+
+    @property
+    def copy(self) -> Copy | None:
+        """The copy from global into shared memory that this is, if it is one."""
+        op = self.stmt
+        return op if isinstance(op, Copy) and _fills_a_tile(op) else None
+
+    def writes(self, storage: Buffer) -> bool:
+        """Whether it may change elements of `storage`."""
+        return any(t.storage is storage and t.mode.value != "read" for t in self.touches)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A loop's body taken apart.
+
+    Parameters
+    ----------
+    pieces
+        In program order.
+    outside
+        Allocations and hints: they may stand before the loop.
+    moving
+        The loop's index and all names given in the body.
+    """
+
+    pieces: tuple[Piece, ...]
+    outside: tuple[Stmt, ...]
+    moving: frozenset[Var]
+
+
+def _fills_a_tile(op: Copy) -> bool:
+    return (op.src.buffer.scope, op.dst.buffer.scope) == (Scope.GLOBAL, Scope.SHARED)
+
+
+@dataclass(slots=True)
+class _Taken:
+    written: frozenset[Buffer]
+    pieces: list[Piece] = field(default_factory=list)
+    outside: list[Stmt] = field(default_factory=list)
+    named: set[Var] = field(default_factory=set)
+    entries: int = 0
+
+
+def take_apart(loop: Pipelined) -> Body:
+    """Return the statements of the loop's body.
+
+    Names of values that are the same whenever they are computed are given again wherever
+    they are needed; a name of a value that the loop changes is a statement like others. A
+    branch that holds a copy into a tile is written around each of its statements.
+
+    Raises
+    ------
+    CannotOverlap
+        If the body waits for copies itself, is left in its middle, or says how tensors are
+        read from there on.
+    """
+    _refuse_forms(loop)
+    taken = _Taken(frozenset(storages_written(loop.body)))
+    _take(loop.body, (), taken, None)
+    names = {n.var for n in walk(loop.body) if isinstance(n, Let)}
+    pieces = tuple(_described(p, taken.named) for p in taken.pieces)
+    return Body(pieces, tuple(taken.outside), frozenset({*names, loop.var}))
+
+
+def _refuse_forms(loop: Pipelined) -> None:
+    for node in walk(loop.body):
+        match node:
+            case CopyCommit() | CopyWait():
+                raise CannotOverlap("the loop itself waits for copies", node.span)
+            case Copy(is_async=True):
+                raise CannotOverlap("the loop itself starts asynchronous copies", node.span)
+            case AnnotateSafeValue():
+                raise CannotOverlap("a safe value is set inside of it", node.span)
+    for node in _at_level(loop.body):
+        if isinstance(node, (Break, Continue)):
+            raise CannotOverlap("its rounds can be left in the middle", node.span)
+
+
+def flattened(stmt: Stmt) -> list[Stmt]:
+    """Return the statements of a body, sequences in it opened."""
+    if not isinstance(stmt, Seq):
+        return [stmt]
+    return [inner for item in stmt.body for inner in flattened(item)]
+
+
+def _at_level(stmt: Stmt) -> Iterator[Stmt]:
+    """Yield statements that no inner loop holds."""
+    yield stmt
+    match stmt:
+        case Seq(body=body):
+            for item in body:
+                yield from _at_level(item)
+        case If(then=then, otherwise=otherwise):
+            yield from _at_level(then)
+            if otherwise is not None:
+                yield from _at_level(otherwise)
+
+
+def _take(stmt: Stmt, prefix: Prefix, taken: _Taken, entry: int | None) -> Prefix:
+    """Add the pieces of `stmt`; return the prefix of what follows it in its sequence."""
+    match stmt:
+        case Seq(body=body):
+            inner = prefix
+            for item in body:
+                inner = _take(item, inner, taken, entry)
+            return prefix if entry is not None else inner
+        case Alloc() | Hint() | AnnotateLayout():
+            taken.outside.append(stmt)
+            return prefix
+        case Let():
+            if _is_repeatable(stmt.value, taken):
+                return (*prefix, stmt)
+            taken.named.add(stmt.var)
+            taken.pieces.append(Piece(stmt, prefix, entry))
+            return prefix
+    if entry is None:
+        entry = taken.entries
+        taken.entries += 1
+    if isinstance(stmt, If) and _is_divisible(stmt, taken):
+        _take_branches(stmt, prefix, taken, entry)
+    else:
+        taken.pieces.append(Piece(stmt, prefix, entry))
+    return prefix
+
+
+def _is_repeatable(value: Expr, taken: _Taken) -> bool:
+    """Whether a value is the same at every time of one round."""
+    if effects_of(value) is not Effect.NONE or free_variables(value).keys() & taken.named:
+        return False
+    if any(isinstance(n, Call) and n.function.startswith("extern:") for n in walk(value)):
+        return False
+    read = {n.buffer.storage for n in walk(value) if isinstance(n, Load)}
+    return not read & taken.written and not _may_alias(read, taken.written)
+
+
+def _may_alias(read: Iterable[Buffer], written: Iterable[Buffer]) -> bool:
+    """Whether tensors at addresses may be among what is written."""
+    tensors = [b for b in read if b.scope is Scope.GLOBAL]
+    targets = [b for b in written if b.scope is Scope.GLOBAL]
+    addressed = any(isinstance(b.origin, Expr) for b in (*tensors, *targets))
+    return bool(tensors and targets and addressed)
+
+
+def _is_divisible(stmt: If, taken: _Taken) -> bool:
+    """Whether a branch holds a copy into a tile, and no name that only it could see."""
+    if not any(isinstance(n, Copy) and _fills_a_tile(n) for n in walk(stmt)):
+        return False
+    written = storages_written(stmt)
+    own_condition = {n.buffer.storage for n in walk(stmt.cond) if isinstance(n, Load)}
+    named = any(isinstance(n, Let) and not _is_repeatable(n.value, taken) for n in walk(stmt))
+    return not named and not own_condition & written.keys()
+
+
+def _take_branches(stmt: If, prefix: Prefix, taken: _Taken, entry: int) -> None:
+    cond = stmt.cond
+    if not _is_repeatable(cond, taken):
+        let = Let(Var("holds", cond.dtype), cond, span=stmt.span)
+        taken.named.add(let.var)
+        taken.pieces.append(Piece(let, prefix, entry))
+        cond = let.var
+    _take(stmt.then, (*prefix, Guard(cond, stmt.span)), taken, entry)
+    if stmt.otherwise is not None:
+        negated = Unary(UnaryOp.NOT, cond, cond.dtype)
+        _take(stmt.otherwise, (*prefix, Guard(negated, stmt.span)), taken, entry)
+
+
+def _described(piece: Piece, named: set[Var]) -> Piece:
+    """Return the piece with what it touches and names, and without names it does not need."""
+    prefix = _needed(piece)
+    meaning = {e.var: e.value for e in prefix if isinstance(e, Let) and is_plain(e.value)}
+    found = [*touches(piece.stmt, meaning=meaning)]
+    used = set(_variables(piece.stmt))
+    for element in prefix:
+        value = element.value if isinstance(element, Let) else element.cond
+        found += touches(value, meaning=meaning)
+        used |= free_variables(value).keys()
+    defines = frozenset({piece.stmt.var}) if isinstance(piece.stmt, Let) else frozenset[Var]()
+    return Piece(
+        piece.stmt, prefix, piece.entry, tuple(found), defines, frozenset(used & named) - defines
+    )
+
+
+def _needed(piece: Piece) -> Prefix:
+    used, kept = set(_variables(piece.stmt)), list[Let | Guard]()
+    for element in reversed(piece.prefix):
+        if isinstance(element, Let):
+            if element.var not in used:
+                continue
+            used |= free_variables(element.value).keys()
+        else:
+            used |= free_variables(element.cond).keys()
+        kept.append(element)
+    return tuple(reversed(kept))
+
+
+def _variables(root: Node) -> Iterator[Var]:
+    return (n for n in walk(root) if isinstance(n, Var))

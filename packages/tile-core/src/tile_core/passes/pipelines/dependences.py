@@ -1,0 +1,303 @@
+"""Which statements of a loop must stay in which order, over any number of rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.effects import Mode
+from tile_core.ir.expr import Extent, Var
+from tile_core.ir.node import Node, substitute
+from tile_core.ir.stmt import Leaf, Parallel, Seq, Stmt, Store
+from tile_core.ops.control import Barrier
+from tile_core.passes.hazards import Box, Memory
+from tile_core.passes.pipelines.body import Body, Guard, Piece
+from tile_core.passes.touches import Touch, touches
+
+LARGEST_TILE = 1 << 22
+"""Elements of the largest tile whose parts are told apart one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When each piece runs: at time ``round + stage``, and then in `order`.
+
+    Parameters
+    ----------
+    order, stage
+        One entry per piece.
+    versions
+        How many copies there are of a tile of which each round has its own.
+    """
+
+    order: tuple[int, ...]
+    stage: tuple[int, ...]
+    versions: Mapping[Buffer, int] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> int:
+        """The largest stage: how many rounds the first stage runs ahead of the last."""
+        return max(self.stage, default=0)
+
+    def runs_first(self, first: int, second: int, rounds: int) -> bool:
+        """Whether piece `first` runs before piece `second` of so many rounds later."""
+        then, now = self.stage[first], self.stage[second] + rounds
+        return then < now or (then == now and self.order[first] < self.order[second])
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Two pieces that a schedule would exchange, and what they share.
+
+    Parameters
+    ----------
+    first, second
+        Positions of the pieces; `second` comes `rounds` rounds later.
+    what
+        A storage, a name, or None where the order shows outside of memory.
+    """
+
+    first: int
+    second: int
+    rounds: int
+    what: Buffer | Var | None
+
+
+class Dependences:
+    """The dependences between the pieces of one loop.
+
+    Parameters
+    ----------
+    body
+        The loop's body.
+    var
+        The loop's index.
+    memory
+        What is known of memory.
+    """
+
+    def __init__(self, body: Body, var: Var, memory: Memory) -> None:
+        self.pieces, self.var, self.memory = body.pieces, var, memory
+        self._moving = body.moving - {var}
+        self._other: dict[Var, Var] = {}
+        self._known: dict[tuple[int, int, int], Buffer | None] = {}
+
+    def violation(self, schedule: Schedule) -> Violation | None:
+        """Return the first dependence that `schedule` breaks, in program order, if any."""
+        count = len(self.pieces)
+        for first in range(count):
+            for second in range(count):
+                broken = self._broken(schedule, first, second)
+                if broken is not None:
+                    return broken
+        return None
+
+    def _broken(self, schedule: Schedule, first: int, second: int) -> Violation | None:
+        a, b = self.pieces[first], self.pieces[second]
+        nearest = 0 if first < second else 1
+        names = a.defines & b.uses if first < second else frozenset[Var]()
+        if names and not self._same_time(schedule, first, second):
+            return Violation(first, second, 0, min(names, key=lambda v: v.name))
+        for rounds in range(nearest, schedule.depth + 1):
+            if schedule.runs_first(first, second, rounds):
+                continue
+            if _are_ordered(a, b):
+                return Violation(first, second, rounds, None)
+            storage = self.shared(first, second, rounds, schedule.versions)
+            if storage is not None:
+                return Violation(first, second, rounds, storage)
+        return self._broken_version(schedule, first, second)
+
+    def _broken_version(self, schedule: Schedule, first: int, second: int) -> Violation | None:
+        """Return whether a version is taken over while it is still in use."""
+        for storage, versions in schedule.versions.items():
+            if schedule.runs_first(first, second, versions):
+                continue
+            if self._conflicting(first, second, storage):
+                return Violation(first, second, versions, storage)
+        return None
+
+    def _same_time(self, schedule: Schedule, first: int, second: int) -> bool:
+        return (
+            schedule.stage[first] == schedule.stage[second]
+            and schedule.order[first] < schedule.order[second]
+        )
+
+    def shared(
+        self, first: int, second: int, rounds: int, versions: Mapping[Buffer, int]
+    ) -> Buffer | None:
+        """Return a storage over which two pieces conflict at that distance, if there is one.
+
+        Storages of which each round has its own version are shared within one round only.
+        """
+        if rounds == 0 or not versions:
+            key = (first, second, rounds)
+            if key not in self._known:
+                self._known[key] = self._search(first, second, rounds, {})
+            return self._known[key]
+        return self._search(first, second, rounds, versions)
+
+    def _search(
+        self, first: int, second: int, rounds: int, versions: Mapping[Buffer, int]
+    ) -> Buffer | None:
+        for a in self.pieces[first].touches:
+            for b in self.pieces[second].touches:
+                if not _conflict(a, b) or not self.memory.share_bytes(a.storage, b.storage):
+                    continue
+                if rounds and a.storage in versions:
+                    continue
+                if a.buffer is b.buffer and self.memory.apart(a.box, self._later(b.box, rounds)):
+                    continue
+                return b.storage
+        return None
+
+    def _conflicting(self, first: int, second: int, storage: Buffer) -> bool:
+        return any(
+            a.storage is storage and b.storage is storage and _conflict(a, b)
+            for a in self.pieces[first].touches
+            for b in self.pieces[second].touches
+        )
+
+    def _later(self, box: Box, rounds: int) -> Box:
+        """Return the box `rounds` rounds later, in terms of this round's index."""
+        if not rounds:
+            return box
+        then: dict[Node, Node] = {v: self._unknown(v) for v in self._moving}
+        then[self.var] = self.var + rounds
+        return tuple(
+            None if side is None else (_replaced(side[0], then), _replaced(side[1], then))
+            for side in box
+        )
+
+    def _unknown(self, var: Var) -> Var:
+        return self._other.setdefault(var, Var(f"{var.name}_later", var.dtype))
+
+    # Tiles of which each round may have its own ----------------------------------------------
+
+    def unclaimed(self, storage: Buffer) -> Piece | None:
+        """Return a piece that may read what an earlier round left in `storage`, if any.
+
+        Where there is none, each round writes all that it reads, and may have a tile of its
+        own.
+        """
+        written: list[tuple[Piece, Buffer, Box]] = []
+        for piece in self.pieces:
+            reads = [t for t in piece.touches if t.storage is storage and t.mode is not Mode.WRITE]
+            sure = [w for w in written if _goes_with(w[0], piece)]
+            if any(not self._covered(t, sure) for t in reads):
+                return piece
+            written += [(piece, b, box) for b, box in _sure_writes(piece, storage)]
+        return None
+
+    def _covered(self, read: Touch, written: Sequence[tuple[Piece, Buffer, Box]]) -> bool:
+        boxes = [box for _, buffer, box in written if buffer is read.buffer]
+        if any(self._holds(box, read.box) for box in boxes):
+            return True
+        if any(_is_whole(box, buffer) for _, buffer, box in written):
+            return True
+        shape = read.buffer.static_shape
+        if shape is None or math.prod(shape) > LARGEST_TILE:
+            return False
+        filled = np.zeros(shape, np.bool_)
+        for box in boxes:
+            part = _slices(box)
+            if part is not None:
+                filled[part] = True
+        wanted = _slices(read.box) or tuple(slice(None) for _ in shape)
+        return bool(filled[wanted].all())
+
+    def _holds(self, outer: Box, inner: Box) -> bool:
+        return all(
+            a is not None and b is not None and self._side_holds(a, b)
+            for a, b in zip(outer, inner, strict=True)
+        )
+
+    def _side_holds(self, a: tuple[Extent, Extent], b: tuple[Extent, Extent]) -> bool:
+        env = self.memory.env
+        before = env.linear(b[0]) - env.linear(a[0])
+        after = env.linear(a[0]) + env.linear(a[1]) - env.linear(b[0]) - env.linear(b[1])
+        return env.is_natural(before) and env.is_natural(after)
+
+
+def _replaced(part: Extent, then: dict[Node, Node]) -> Extent:
+    return part if isinstance(part, int) else substitute(part, then)
+
+
+def _conflict(a: Touch, b: Touch) -> bool:
+    if a.mode is Mode.READ and b.mode is Mode.READ:
+        return False
+    return not (a.mode is Mode.ATOMIC and b.mode is Mode.ATOMIC)
+
+
+def _are_ordered(a: Piece, b: Piece) -> bool:
+    """Whether two pieces must keep their order whatever they touch."""
+    if isinstance(a.stmt, Barrier) or isinstance(b.stmt, Barrier):
+        other = b if isinstance(a.stmt, Barrier) else a
+        return not isinstance(other.stmt, (Leaf, Parallel)) or isinstance(other.stmt, Barrier)
+    return a.acts and b.acts
+
+
+def _goes_with(writer: Piece, reader: Piece) -> bool:
+    """Whether `writer` has run whenever `reader` runs: no branch is around it alone."""
+    around = [e.cond for e in writer.prefix if isinstance(e, Guard)]
+    own = [e.cond for e in reader.prefix if isinstance(e, Guard)]
+    return all(any(cond is c for c in own) for cond in around)
+
+
+def _sure_writes(piece: Piece, storage: Buffer) -> Iterator[tuple[Buffer, Box]]:
+    """Yield boxes of `storage` of which `piece` certainly writes every element."""
+    if isinstance(piece.stmt, Leaf):
+        for touch in piece.touches:
+            if touch.storage is storage and touch.mode is Mode.WRITE:
+                yield touch.buffer, touch.box
+    elif isinstance(piece.stmt, Parallel):
+        variables = dict(zip(piece.stmt.vars, piece.stmt.extents, strict=True))
+        for store in _unconditional(piece.stmt.body):
+            if store.buffer.storage is storage and _is_box(store, variables):
+                (write,) = (t for t in touches(piece.stmt) if t.node is store)
+                yield store.buffer, write.box
+
+
+def _unconditional(stmt: Stmt) -> Iterator[Store]:
+    if isinstance(stmt, Store):
+        yield stmt
+    elif isinstance(stmt, Seq):
+        for item in stmt.body:
+            yield from _unconditional(item)
+
+
+def _is_box(store: Store, variables: Mapping[Var, Extent]) -> bool:
+    """Whether the indices are different variables of the loop, or constants."""
+    moving = [i for i in store.indices if isinstance(i, Var) and i in variables]
+    fixed = all(
+        (isinstance(i, Var) and i in variables) or static_value(i) is not None
+        for i in store.indices
+    )
+    return fixed and len(set(moving)) == len(moving)
+
+
+def _is_whole(box: Box, buffer: Buffer) -> bool:
+    return all(
+        side is not None and static_value(side[0]) == 0 and _equal(side[1], extent)
+        for side, extent in zip(box, buffer.shape, strict=True)
+    )
+
+
+def _equal(a: Extent, b: Extent) -> bool:
+    known = static_value(a)
+    return a is b if known is None else known == static_value(b)
+
+
+def _slices(box: Box) -> tuple[slice, ...] | None:
+    parts = []
+    for side in box:
+        start = None if side is None else static_value(side[0])
+        extent = None if side is None else static_value(side[1])
+        if start is None or extent is None:
+            return None
+        parts.append(slice(start, start + extent))
+    return tuple(parts)

@@ -1,0 +1,250 @@
+"""A pipelined loop put together: rounds begun ahead, the steady state, rounds finished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from tile_core.errors import Span
+from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.buffer import static_value
+from tile_core.ir.expr import BinaryOp, Expr, Var
+from tile_core.ir.stmt import For, If, Let, Pipelined, Seq, Stmt
+from tile_core.ops.async_copy import CopyCommit, CopyWait
+from tile_core.passes.pipelines.body import Guard, Piece, Prefix
+from tile_core.passes.pipelines.instances import Versions, instance, value_of
+from tile_core.passes.pipelines.schedule import Plan
+from tile_core.passes.pipelines.waits import Begin, Close, Event, Wait, events_of
+from tile_core.passes.ranges import Env
+from tile_core.passes.touches import is_plain
+
+Turn: TypeAlias = Callable[[int], "Expr | None"]
+"""The round that a stage works on; None if it rests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """The rounds of a loop: from `start` to `stop`, of which there are `count`.
+
+    Parameters
+    ----------
+    count
+        None where it is known only at run time.
+    """
+
+    start: Expr
+    stop: Expr
+    count: int | None
+    env: Env
+
+    def number(self, base: Expr, offset: int) -> Expr:
+        """Return ``base + offset``."""
+        if offset < 0:
+            return binary(BinaryOp.SUB, base, -offset)
+        return binary(BinaryOp.ADD, base, offset)
+
+    def surely_more_than(self, number: int) -> bool:
+        """Whether there are certainly more than `number` rounds."""
+        if self.count is not None:
+            return self.count > number
+        return self.env.proves(self.number(self.start, number) < self.stop)
+
+    def surely_not_more_than(self, number: int) -> bool:
+        """Whether there are certainly no more than `number` rounds."""
+        return self.count is not None and self.count <= number
+
+
+def put_together(
+    loop: Pipelined, pieces: Sequence[Piece], plan: Plan, versions: Versions, env: Env
+) -> list[Stmt]:
+    """Return statements that run the rounds of `loop` by the schedule of `plan`.
+
+    Before   for k < 8: copy k; gemm k                         (copy in stage 0, gemm in 2)
+    After    copy 0; copy 1;                                    one group each
+             for k < 6: wait 1; copy k + 2; gemm k
+             wait 1; gemm 6;  wait 0; gemm 7
+
+    The steady state has no guards. Where the number of rounds is not known to be enough, what
+    is begun ahead and what is finished after is guarded.
+    """
+    maker = _Maker(loop, pieces, plan, versions, env)
+    return list(maker.made())
+
+
+@dataclass(slots=True)
+class _Scope:
+    """Names given so far, by the element that gives them and the stage it is given for."""
+
+    values: dict[int, dict[Var, Expr]] = field(default_factory=dict)
+
+    def inner(self) -> _Scope:
+        return _Scope({stage: dict(values) for stage, values in self.values.items()})
+
+
+class _Maker:
+    def __init__(
+        self, loop: Pipelined, pieces: Sequence[Piece], plan: Plan, versions: Versions, env: Env
+    ) -> None:
+        self.loop, self.pieces, self.plan = loop, pieces, plan
+        self.versions, self.depth = versions, plan.schedule.depth
+        self.before: list[Stmt] = []
+        start = self._bound("first", loop.start)
+        stop = self._bound("last", loop.stop)
+        first, last = static_value(start), static_value(stop)
+        known = first is not None and last is not None
+        count = max((last or 0) - (first or 0), 0) if known else None
+        self.rounds = Rounds(start, stop, count, env)
+        self.events = events_of(pieces, plan)
+
+    def _bound(self, name: str, value: Expr) -> Expr:
+        if is_plain(value):
+            return value
+        let = Let(Var(name, value.dtype), value, span=self.loop.span)
+        self.before.append(let)
+        return let.var
+
+    def made(self) -> Iterator[Stmt]:
+        """Yield what runs in the place of the loop."""
+        if self.rounds.surely_not_more_than(0):
+            return
+        yield from self.before
+        for time in range(self.depth):
+            yield from self._ahead(time)
+        yield from self._steady()
+        for late in range(self.depth):
+            yield from self._finish(late)
+
+    def _ahead(self, time: int) -> Iterator[Stmt]:
+        """Yield the pieces of the stages that have begun by `time`."""
+
+        def turn(stage: int) -> Expr | None:
+            if stage > time or self.rounds.surely_not_more_than(time - stage):
+                return None
+            return self.rounds.number(self.rounds.start, time - stage)
+
+        guards = [self._unless_over(time - stage) for stage in range(self.depth + 1)]
+        yield from self._step(self.events.early[time], turn, guards)
+
+    def _unless_over(self, number: int) -> Guard | None:
+        """Return the branch around round `number`, if it might not be."""
+        if self.rounds.surely_more_than(number):
+            return None
+        now = self.rounds.number(self.rounds.start, number)
+        return Guard(now < self.rounds.stop, self.loop.span)
+
+    def _steady(self) -> Iterator[Stmt]:
+        if self.rounds.surely_not_more_than(self.depth):
+            return
+        index = replace(self.loop.var)
+
+        def turn(stage: int) -> Expr | None:
+            return self.rounds.number(index, self.depth - stage)
+
+        body = Seq(tuple(self._step(self.events.steady, turn)), span=self.loop.span)
+        stop = self.rounds.number(self.rounds.stop, -self.depth)
+        one = as_expr(1, index.dtype)
+        yield For(index, self.rounds.start, stop, one, body, span=self.loop.span)
+
+    def _finish(self, late: int) -> Iterator[Stmt]:
+        """Yield the pieces of stages that are behind, `late` steps after the last round began."""
+        missing = self.depth - late
+        if self.rounds.surely_not_more_than(missing - 1):
+            return
+
+        def turn(stage: int) -> Expr | None:
+            if stage <= late:
+                return None
+            return self.rounds.number(self.rounds.stop, late - stage)
+
+        step = list(self._step(self.events.late[late], turn))
+        if self.rounds.surely_more_than(missing - 1):
+            yield from step
+        elif step:
+            enough = self.rounds.number(self.rounds.start, missing - 1) < self.rounds.stop
+            yield If(enough, Seq(tuple(step)), span=self.loop.span)
+
+    # One step of time ------------------------------------------------------------------------
+
+    def _step(
+        self,
+        events: Sequence[Event],
+        turn: Turn,
+        guards: Sequence[Guard | None] = (),
+    ) -> Iterator[Stmt]:
+        scope, run = _Scope(), list[tuple[Prefix, int]]()
+        for event in events:
+            if isinstance(event, Begin):
+                stage = self.plan.schedule.stage[event.piece]
+                if turn(stage) is not None:
+                    around = guards[stage] if guards else None
+                    prefix = self.pieces[event.piece].prefix
+                    run.append(((around, *prefix) if around else prefix, event.piece))
+                continue
+            if run:
+                yield from self._nested(run, 0, turn, scope)
+                run = []
+            yield self._control(event)
+        yield from self._nested(run, 0, turn, scope)
+
+    def _control(self, event: Close | Wait) -> Stmt:
+        span: Span | None = self.pieces[event.piece].span
+        if isinstance(event, Close):
+            return CopyCommit(span=span)
+        return CopyWait(event.pending, span=span)
+
+    def _nested(
+        self, run: Sequence[tuple[Prefix, int]], level: int, turn: Turn, scope: _Scope
+    ) -> Iterator[Stmt]:
+        """Yield pieces that follow each other, those behind one branch inside of one `If`."""
+        k = 0
+        while k < len(run):
+            prefix, piece = run[k]
+            stage = self.plan.schedule.stage[piece]
+            values = scope.values.setdefault(stage, {})
+            now = turn(stage)
+            assert now is not None
+            if len(prefix) == level:
+                yield from self._piece(piece, values, now)
+                k += 1
+                continue
+            head = prefix[level]
+            end = k
+            while end < len(run) and self._shares(run[end], level, head, stage):
+                end += 1
+            if isinstance(head, Let):
+                if head.var not in values:
+                    yield self._named(head, values, now)
+                yield from self._nested(run[k:end], level + 1, turn, scope)
+            else:
+                values = {self.loop.var: now, **values}
+                cond = value_of(head.cond, values, self.versions, now)
+                inner = tuple(self._nested(run[k:end], level + 1, turn, scope.inner()))
+                yield If(cond, Seq(inner), span=head.span)
+            k = end
+
+    def _shares(self, item: tuple[Prefix, int], level: int, head: object, stage: int) -> bool:
+        prefix, piece = item
+        return (
+            self.plan.schedule.stage[piece] == stage
+            and len(prefix) > level
+            and prefix[level] is head
+        )
+
+    def _named(self, let: Let, values: dict[Var, Expr], now: Expr) -> Let:
+        """Return the name anew, for one round, and remember it."""
+        given = {self.loop.var: now, **values}
+        value = value_of(let.value, given, self.versions, now)
+        name = replace(let.var)
+        values[let.var] = name
+        return Let(name, value, span=let.span)
+
+    def _piece(self, k: int, values: dict[Var, Expr], now: Expr) -> Iterator[Stmt]:
+        stmt = self.pieces[k].stmt
+        if isinstance(stmt, Let):
+            yield self._named(stmt, values, now)
+            return
+        made = instance(stmt, {self.loop.var: now, **values}, self.versions, now)
+        if k in self.plan.asynchronous:
+            made = replace(made, is_async=True)  # type: ignore[call-arg]
+        yield from made.body if isinstance(made, Seq) else (made,)

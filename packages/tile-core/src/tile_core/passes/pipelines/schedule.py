@@ -1,0 +1,328 @@
+"""When each statement of a pipelined loop runs: found from dependences, or given by the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from tile_core.errors import Note, ScheduleError
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.effects import Mode
+from tile_core.ir.expr import Var
+from tile_core.ir.stmt import (
+    Alloc,
+    AnnotateLayout,
+    AnnotateSafeValue,
+    Hint,
+    Leaf,
+    Let,
+    Parallel,
+    Pipelined,
+)
+from tile_core.ops.copy import Copy
+from tile_core.passes.pipelines.body import CannotOverlap, Piece, flattened
+from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
+
+_UNCOUNTED = (Alloc, AnnotateLayout, AnnotateSafeValue, Hint)
+
+Obstacle = Callable[[Buffer], "str | None"]
+"""Why a storage cannot have several versions, in words; None if it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A legal schedule, and what runs beside it.
+
+    Parameters
+    ----------
+    asynchronous
+        Positions of the copies that are in flight while other statements run.
+    left
+        Copies that could not run ahead, and why.
+    """
+
+    schedule: Schedule
+    asynchronous: frozenset[int]
+    left: tuple[tuple[Piece, str], ...] = ()
+
+
+def can_be_asynchronous(copy: Copy) -> bool:
+    """Whether hardware that copies bytes can do it: no conversion, whole bytes."""
+    source, target = copy.src.buffer.dtype, copy.dst.buffer.dtype
+    return source == target and source.bits >= 8 and not source.is_bool
+
+
+def automatic(loop: Pipelined, deps: Dependences, obstacle: Obstacle) -> Plan:
+    """Return the schedule in which copies into tiles run ``num_stages - 1`` rounds ahead.
+
+    Copies and what must come before them are in stage 0, everything else in the last stage;
+    they stand in front of the first statement that uses what they bring. A copy that would
+    break a dependence stays where it is.
+
+    Raises
+    ------
+    CannotOverlap
+        If no copy can run ahead.
+    """
+    pieces, depth = deps.pieces, loop.num_stages - 1
+    left: dict[int, str] = {}
+    groups = {}
+    for k, piece in enumerate(pieces):
+        copy = piece.copy
+        if copy is None or not _is_used(deps, k):
+            continue
+        group = _group(deps, k) if can_be_asynchronous(copy) else "it converts elements"
+        if isinstance(group, str):
+            left[k] = group
+        else:
+            groups[k] = group
+    while groups:
+        schedule = _ahead(deps, groups, depth)
+        trouble = _trouble(deps, groups, schedule, obstacle)
+        if trouble is None:
+            reasons = tuple((pieces[k], why) for k, why in sorted(left.items()))
+            final = _versioned(deps, schedule)
+            return Plan(final, frozenset(groups), reasons)
+        culprits, why = trouble
+        for k in culprits:
+            left[k] = why
+            del groups[k]
+    first = min(left, default=None)
+    if first is None:
+        raise CannotOverlap("it copies nothing into shared memory that it uses later")
+    raise CannotOverlap(f"this copy cannot run ahead: {left[first]}", pieces[first].span)
+
+
+def _may_run_ahead(deps: Dependences, k: int) -> bool:
+    """Whether a piece is a copy that hardware could do beside the threads."""
+    copy = deps.pieces[k].copy
+    return copy is not None and can_be_asynchronous(copy) and _is_used(deps, k)
+
+
+def _is_used(deps: Dependences, copy: int) -> bool:
+    """Whether a later piece of the round reads what the copy brings."""
+    return any(_reads_result(deps, copy, k) for k in range(copy + 1, len(deps.pieces)))
+
+
+def _reads_result(deps: Dependences, producer: int, consumer: int) -> bool:
+    made = {t.storage for t in deps.pieces[producer].touches if t.mode is not Mode.READ}
+    return any(
+        t.storage in made and t.mode is not Mode.WRITE for t in deps.pieces[consumer].touches
+    )
+
+
+def _group(deps: Dependences, copy: int) -> frozenset[int] | str:
+    """Return the copy with all that must come before it in the round, or why it stays."""
+    group, todo = {copy}, [copy]
+    while todo:
+        later = todo.pop()
+        for earlier in range(later):
+            if earlier in group or not _must_precede(deps, earlier, later):
+                continue
+            why = _unmovable(deps.pieces[earlier])
+            if why is not None:
+                return why
+            if _may_run_ahead(deps, earlier):
+                return f"it must come after another copy{_line(deps.pieces[earlier])}"
+            group.add(earlier)
+            todo.append(earlier)
+    return frozenset(group)
+
+
+def _must_precede(deps: Dependences, earlier: int, later: int) -> bool:
+    a, b = deps.pieces[earlier], deps.pieces[later]
+    return bool(a.defines & b.uses) or deps.shared(earlier, later, 0, {}) is not None
+
+
+def _unmovable(piece: Piece) -> str | None:
+    """Why a statement that a copy depends on cannot run ahead with it."""
+    if isinstance(piece.stmt, (Leaf, Parallel)) and not piece.acts:
+        written = [t.storage for t in piece.touches if t.mode is not Mode.READ]
+        if all(s.scope is Scope.SHARED for s in written):
+            return None
+    return f"it depends on an earlier statement of the round{_line(piece)}"
+
+
+def _line(piece: Piece) -> str:
+    return f" (line {piece.span.line})" if piece.span is not None else ""
+
+
+def _ahead(deps: Dependences, groups: Mapping[int, frozenset[int]], depth: int) -> Schedule:
+    """Return the schedule in which `groups` run in stage 0."""
+    front = frozenset(k for group in groups.values() for k in group)
+    helpers = [k for k in sorted(front) if k not in groups]
+    rest = [k for k in range(len(deps.pieces)) if k not in front]
+    made = {t.storage for k in front for t in deps.pieces[k].touches if t.mode is not Mode.READ}
+    place = next(
+        (n for n, k in enumerate(rest) if any(t.storage in made for t in deps.pieces[k].touches)),
+        len(rest),
+    )
+    sequence = [*rest[:place], *helpers, *sorted(groups), *rest[place:]]
+    order = [0] * len(deps.pieces)
+    for position, k in enumerate(sequence):
+        order[k] = position
+    stage = tuple(0 if k in front else depth for k in range(len(deps.pieces)))
+    tiles = {s: depth + 1 for s in made}
+    return Schedule(tuple(order), stage, tiles)
+
+
+def _trouble(
+    deps: Dependences, groups: Mapping[int, frozenset[int]], schedule: Schedule, obstacle: Obstacle
+) -> tuple[set[int], str] | None:
+    """Return which copies must stay, and why, if the schedule is not legal."""
+    for storage in schedule.versions:
+        why = private_to_rounds(deps, storage) or obstacle(storage)
+        if why is not None:
+            return _writers(deps, groups, storage), why
+    broken = deps.violation(schedule)
+    if broken is None:
+        return None
+    culprits = {k for k, group in groups.items() if broken.first in group or broken.second in group}
+    return culprits or set(groups), _why(deps, broken)
+
+
+def _writers(deps: Dependences, groups: Mapping[int, frozenset[int]], storage: Buffer) -> set[int]:
+    """Return the copies that write `storage`, or need something before them that does."""
+    return {k for k, group in groups.items() if any(deps.pieces[m].writes(storage) for m in group)}
+
+
+def private_to_rounds(deps: Dependences, storage: Buffer) -> str | None:
+    """Why rounds cannot each have a `storage` of their own, in words; None if they can."""
+    claimed = deps.unclaimed(storage)
+    if claimed is None:
+        return None
+    return f"a round may read what an earlier one left in {storage.name!r}{_line(claimed)}"
+
+
+def _why(deps: Dependences, broken: Violation) -> str:
+    first, second = deps.pieces[broken.first], deps.pieces[broken.second]
+    what = "their order shows" if broken.what is None else f"both touch {broken.what.name!r}"
+    lines = [f"line {p.span.line}" for p in (first, second) if p.span is not None]
+    between = " and ".join(lines) or "two statements"
+    later = "" if not broken.rounds else f", {broken.rounds} rounds apart"
+    return f"it would exchange {between}{later}: {what}"
+
+
+def _versioned(deps: Dependences, schedule: Schedule) -> Schedule:
+    """Return the schedule with as few versions of each tile as are enough."""
+    versions = dict(schedule.versions)
+    for storage in schedule.versions:
+        for count in range(1, schedule.depth + 2):
+            tried = replace(schedule, versions={**versions, storage: count})
+            if deps.violation(tried) is None:
+                versions[storage] = count
+                break
+    return replace(schedule, versions=versions)
+
+
+# Given by the user -------------------------------------------------------------------------------
+
+
+def by_hand(loop: Pipelined, deps: Dependences, obstacle: Obstacle) -> Plan:
+    """Return the user's schedule.
+
+    Tiles in shared memory get as many versions as it needs. Copies into them that are in an
+    earlier stage than whatever uses them are asynchronous.
+
+    Raises
+    ------
+    ScheduleError
+        If it breaks a dependence.
+    """
+    order, stage = _entries(_without_names(loop), deps)
+    shared = {
+        t.storage: 1
+        for p in deps.pieces
+        for t in p.touches
+        if t.storage.scope is Scope.SHARED and t.mode is not Mode.READ
+    }
+    own = {s for s in shared if deps.unclaimed(s) is None}
+    schedule = Schedule(order, stage, {})
+    most = {s: schedule.depth + 1 for s in own}
+    broken = deps.violation(replace(schedule, versions=most))
+    if broken is not None:
+        raise _illegal(loop, deps, broken)
+    schedule = _versioned(deps, replace(schedule, versions=most))
+    for storage, count in schedule.versions.items():
+        why = obstacle(storage) if count > 1 else None
+        if why is not None:
+            raise CannotOverlap(why, storage.span)
+    ahead = frozenset(k for k, p in enumerate(deps.pieces) if _runs_ahead(deps, schedule, k, p))
+    return Plan(schedule, ahead)
+
+
+def _runs_ahead(deps: Dependences, schedule: Schedule, k: int, piece: Piece) -> bool:
+    copy = piece.copy
+    if copy is None or not can_be_asynchronous(copy) or not _is_used(deps, k):
+        return False
+    others = (m for m in range(len(deps.pieces)) if m != k)
+    users = [m for m in others if deps.shared(min(k, m), max(k, m), 0, {}) is not None]
+    return all(m > k and schedule.stage[m] > schedule.stage[k] for m in users)
+
+
+def _without_names(loop: Pipelined) -> Pipelined:
+    """Return the loop with a schedule that has no entries for names, which need none."""
+    counted = [s for s in flattened(loop.body) if not isinstance(s, _UNCOUNTED)]
+    if len(counted) != len(loop.order):
+        return loop
+    kept = [k for k, stmt in enumerate(counted) if not isinstance(stmt, Let)]
+    return replace(
+        loop,
+        order=tuple(loop.order[k] for k in kept),
+        stage=tuple(loop.stage[k] for k in kept),
+    )
+
+
+def _entries(loop: Pipelined, deps: Dependences) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return order and stage of each piece: those of the statement it is a part of."""
+    rank: list[tuple[int, int]] = []
+    stage: list[int] = []
+    for k, piece in enumerate(deps.pieces):
+        entry = piece.entry if piece.entry is not None else _first_user(deps, k)
+        if entry is None or entry >= len(loop.order):
+            rank.append((len(deps.pieces) + k, k))
+            stage.append(max(loop.stage))
+        else:
+            before = -len(deps.pieces) if piece.entry is None else 0
+            rank.append((loop.order[entry], before + k))
+            stage.append(loop.stage[entry])
+    sequence = sorted(range(len(rank)), key=lambda k: rank[k])
+    order = [0] * len(rank)
+    for position, k in enumerate(sequence):
+        order[k] = position
+    return tuple(order), tuple(stage)
+
+
+def _first_user(deps: Dependences, name: int) -> int | None:
+    """Return the entry of the first statement that uses the name that a piece gives."""
+    given = deps.pieces[name].defines
+    for piece in deps.pieces[name + 1 :]:
+        if piece.uses & given and piece.entry is not None:
+            return piece.entry
+    return None
+
+
+def _illegal(loop: Pipelined, deps: Dependences, broken: Violation) -> ScheduleError:
+    first, second = deps.pieces[broken.first], deps.pieces[broken.second]
+    later = "" if not broken.rounds else f" {broken.rounds} rounds later" if (
+        broken.rounds > 1
+    ) else " one round later"  # fmt: skip
+    return ScheduleError(
+        f"order= and stage= would run this statement before one that must come first: "
+        f"{_shared_thing(broken.what)}",
+        span=second.span or loop.span,
+        notes=(
+            Note("this one must come first", first.span),
+            Note(f"the other follows it{later or ' in the same round'}"),
+        ),
+        hint="give the second a later stage, or in the same stage a larger order; leave out order= "
+        "and stage= to have them found",
+    )
+
+
+def _shared_thing(what: Buffer | Var | None) -> str:
+    if what is None:
+        return "their effects outside of memory come in that order"
+    if isinstance(what, Var):
+        return f"it uses the value {what.name!r}, which belongs to one round"
+    return f"both touch {what.name!r}"
