@@ -14,7 +14,7 @@ from tile_core.errors import InternalError
 from tile_sim.build import runtime_library
 from tile_sim.settings import ASYNC_MODES, COUNTERS, SCHEDULES, SimSettings
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 CHECK_BITS = {"bounds": 1, "uninit": 2, "race": 4, "wait": 8, "barrier": 16, COUNTERS: 32 | 64}
 
 _U32, _U64, _TEXT, _POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_void_p
@@ -102,6 +102,7 @@ class CReport(ctypes.Structure):
         *((name, _U64) for name in ("bytes", "buffer_start", "buffer_bytes")),
         ("buffer", _TEXT),
         ("message", _TEXT),
+        ("threads", _U64 * 16),
     ]
 
 
@@ -151,6 +152,7 @@ class Finding:
     buffer_bytes: int
     buffer: str
     message: str
+    threads: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +317,12 @@ def _finding(report: CReport) -> Finding:
             "other_block": tuple(report.other_block),
             "buffer": (report.buffer or b"").decode(errors="replace"),
             "message": (report.message or b"").decode(errors="replace"),
+            "threads": tuple(
+                64 * k + bit
+                for k, word in enumerate(report.threads)
+                for bit in range(word.bit_length())
+                if word >> bit & 1
+            ),
         }
     )
 

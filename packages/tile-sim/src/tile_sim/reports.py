@@ -70,7 +70,7 @@ def error_of(findings: Sequence[Finding], scene: Scene) -> TileError:
     span = scene.span(first.line)
     notes = [*_details(first, scene)]
     if first.count > 1:
-        notes.append(Note(f"this happened {first.count} times"))
+        notes.append(Note(_often(first, scene)))
     for other in others[:OTHERS_SHOWN]:
         notes.append(Note(f"also: {sentence(other, scene)}", _unless(span, other, scene)))
     if len(others) > OTHERS_SHOWN:
@@ -183,3 +183,27 @@ def _unless(shown: Span | None, finding: Finding, scene: Scene) -> Span | None:
     """Return the place of a finding, unless it was shown already."""
     span = scene.span(finding.line)
     return None if span == shown else span
+
+
+def _often(finding: Finding, scene: Scene) -> str:
+    """Return how often something happened, and to which threads of the first block."""
+    told = f"this happened {finding.count} times"
+    if len(finding.threads) < 2:
+        return told
+    where = f"threads {ranges(finding.threads)} of {scene.block(finding.block)}"
+    is_all = len(finding.threads) == finding.count
+    return f"{told}: to {where}" if is_all else f"{told}, for one to {where}"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Return ascending numbers with neighbours joined.
+
+    Examples
+    --------
+    >>> ranges([0, 1, 2, 3, 8, 10, 11])
+    '0-3, 8, 10-11'
+    """
+    known = set(numbers)
+    starts = [n for n in numbers if n - 1 not in known]
+    ends = [n for n in numbers if n + 1 not in known]
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))

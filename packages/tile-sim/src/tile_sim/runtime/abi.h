@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define TSIM_ABI_VERSION 1
+#define TSIM_ABI_VERSION 2
 
 // ---------------------------------------------------------------------------------------------
 // Kernels. `TILE_EXPORT(gemm)` of an emitted source defines the symbol `tsim_kernel_gemm`, an
@@ -131,6 +131,7 @@ typedef struct tsim_report {
   uint64_t buffer_bytes;      // size of that buffer; of registers: the number of elements
   const char* buffer;         // name of the global buffer; null otherwise
   const char* message;        // one or more lines of plain text; says everything above in words
+  uint64_t threads[16];       // bit t % 64 of word t / 64: it happened to thread t of `block`
 } tsim_report;
 
 // Counts of one line for one kind of access, summed over all warps and blocks.

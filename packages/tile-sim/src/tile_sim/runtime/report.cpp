@@ -18,6 +18,11 @@ std::string format(const char* pattern, ...) {
   return text;
 }
 
+static void mark_thread(tsim_report& record, int thread) {
+  constexpr int MOST = int(8 * sizeof record.threads);
+  if (thread >= 0 && thread < MOST) record.threads[thread / 64] |= uint64_t{1} << (thread % 64);
+}
+
 void Reports::add(const Finding& f, const uint32_t block[3], const uint32_t other_block[3],
                   const std::string& message) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -27,6 +32,7 @@ void Reports::add(const Finding& f, const uint32_t block[3], const uint32_t othe
     if (known.kind == f.kind && known.line == f.line && known.other_line == f.other_line &&
         known.space == f.space) {
       ++known.count;
+      if (!std::memcmp(known.block, block, sizeof known.block)) mark_thread(known, f.thread);
       return;
     }
   }
@@ -41,6 +47,7 @@ void Reports::add(const Finding& f, const uint32_t block[3], const uint32_t othe
   r.other_thread = f.other_thread;
   std::memcpy(r.block, block, sizeof r.block);
   std::memcpy(r.other_block, other_block, sizeof r.other_block);
+  mark_thread(r, f.thread);
   r.count = 1;
   r.offset = f.offset;
   r.bytes = f.bytes;
