@@ -208,7 +208,8 @@ def _across_warps(op: Reduce, plan: _Plan, part: Buffer, ctx: SimtContext) -> li
         binary(BinaryOp.EQ, ctx.lane & exchange.lane_bits, 0),
         binary(BinaryOp.EQ, replica, 0),
     )
-    write = If(speaks, Store(space, (mine * rows + flat,), Load(part, (slot,))))
+    handed = Store(space, (mine * rows + flat,), Load(part, (slot,)))
+    write = _by_holders(plan.source, If(speaks, handed), ctx)
     total = Seq(
         (
             Store(part, (slot,), Load(space, (flat,))),
@@ -261,7 +262,8 @@ def _deliver(op: Reduce, plan: _Plan, part: Buffer, ctx: SimtContext) -> Stmt:
         at = as_expr(_at(plan.row, None, list(place.coords)))
         registers = ctx.places.flat(target)
         result = _with_old(op, Load(part, (at,)), Load(registers, (slot,)))
-        return _unrolled(slot, wanted.slots, Store(registers, (slot,), result))
+        loop = _unrolled(slot, wanted.slots, Store(registers, (slot,), result))
+        return _by_holders(wanted, loop, ctx)
     place = held(plan.row, ctx.thread, slot)
     indices = _indices(op, place.coords)
     old = Load(target, indices)
@@ -269,7 +271,14 @@ def _deliver(op: Reduce, plan: _Plan, part: Buffer, ctx: SimtContext) -> Stmt:
     result = _with_old(op, value, old)
     store = lower_store(Store(target, indices, result), ctx)
     speaks = binary(BinaryOp.EQ, place.replica, 0)
-    return _unrolled(slot, plan.row.slots, If(speaks, store))
+    return _by_holders(plan.row, _unrolled(slot, plan.row.slots, If(speaks, store)), ctx)
+
+
+def _by_holders(fragment: Fragment, stmt: Stmt, ctx: SimtContext) -> Stmt:
+    """Return `stmt` for the threads among which the tile is spread."""
+    if fragment.thread_extent >= ctx.threads:
+        return stmt
+    return If(binary(BinaryOp.LT, ctx.thread, fragment.thread_extent), stmt)
 
 
 def _with_old(op: Reduce, value: Expr, old: Expr) -> Expr:
