@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.layout import Fragment, Layout, shared_operand
+from tile_core.layout import Fragment, Layout
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.rule import Rule
 from tile_core.simt.context import SimtContext
 from tile_core.simt.machine import SimtMachine
-from tile_core.simt.packing import storage_dtype
 from tile_core.target import Target
 from tile_cuda.atoms import atoms_for_tiles
 from tile_cuda.rules.gemm_blocks import block_fragment, block_tiling
 from tile_cuda.rules.gemm_fma import lower_fma
 from tile_cuda.rules.gemm_mma import lower_mma, mma_demands, mma_tiling
+from tile_cuda.rules.matrix_copy import matrix_copy_rule
+from tile_cuda.rules.shared_layouts import open_operand_layout
 
 
 def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
-    """Return the ways `machine` multiplies matrices."""
-    return (mma_rule(machine), fma_rule(machine))
+    """Return the ways `machine` multiplies matrices, and loads their factors."""
+    return (mma_rule(machine), fma_rule(machine), matrix_copy_rule(machine))
 
 
 def mma_rule(machine: SimtMachine) -> Rule[Gemm]:
@@ -107,19 +107,7 @@ def fma_wishes(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
 
 def shared_wishes(op: Gemm, ctx: InferContext) -> LayoutMap:
     """Return swizzled layouts for factors in shared memory whose layout is still open."""
-    wishes: dict[Buffer, Layout | Fragment] = {}
-    for region in (op.a, op.b):
-        buffer = region.buffer
-        if buffer.scope is Scope.SHARED and ctx.layout_of(buffer) is None:
-            wishes.update(_operand_layout(buffer, ctx))
-    return wishes
-
-
-def _operand_layout(buffer: Buffer, ctx: InferContext) -> LayoutMap:
-    shape = buffer.static_shape
-    if shape is None or ctx.is_viewed(buffer):
-        return {}
-    try:
-        return {buffer: shared_operand(shape, storage_dtype(buffer.dtype, buffer.scope).bits)}
-    except LayoutError:
-        return {}
+    return {
+        **open_operand_layout(op.a.buffer, ctx),
+        **open_operand_layout(op.b.buffer, ctx),
+    }
