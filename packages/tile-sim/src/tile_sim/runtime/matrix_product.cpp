@@ -15,6 +15,17 @@ namespace {
   report_and_abandon(finding, message);
 }
 
+// A kernel executes few kinds of products many times: the last one is remembered.
+struct Remembered {
+  uint64_t key = 0;
+  ProductKind kind = {};
+};
+
+uint64_t key_of(const Product& p) {
+  return 1ull << 63 | uint64_t(p.shape) << 32 | uint64_t(p.d_type) << 24 | uint64_t(p.a_type) << 16 |
+         uint64_t(p.b_type) << 8 | uint64_t(p.columns);
+}
+
 ProductKind find_product(const Product& p, uint32_t line) {
   for (auto find : {find_float_product, find_integer_product, find_double_product,
                     find_quad_pair_product}) {
@@ -25,10 +36,7 @@ ProductKind find_product(const Product& p, uint32_t line) {
                       p.shape & 255));
 }
 
-bool is_same_kind(const Product& x, const Product& y) {
-  return x.shape == y.shape && x.a_type == y.a_type && x.b_type == y.b_type &&
-         x.d_type == y.d_type && x.columns == y.columns;
-}
+thread_local Remembered remembered __attribute__((tls_model("initial-exec")));
 
 }  // namespace
 
@@ -40,7 +48,11 @@ extern "C" void tsim_mma(const tsim_registers* d, const tsim_registers* a, const
     refuse(line, "mma in a warp that does not have 32 lanes");
   }
   Product product{nullptr, nullptr, nullptr, shape, d_type, a_type, b_type, columns};
-  const ProductKind kind = find_product(product, line);
+  if (remembered.key != key_of(product)) {
+    remembered.kind = find_product(product, line);
+    remembered.key = key_of(product);
+  }
+  const ProductKind kind = remembered.kind;
   product.a = read_registers(*a, kind.a_bytes, line);
   product.b = read_registers(*b, kind.b_bytes, line);
   read_registers(*d, kind.d_bytes, line);
@@ -48,7 +60,9 @@ extern "C" void tsim_mma(const tsim_registers* d, const tsim_registers* a, const
   collective(OP_MMA, ~0ull, &product, line, [&](Warp&, Rendezvous& r) {
     Operands operands;
     for_each_lane<Product>(r, [&](int lane, Product& p) {
-      if (!is_same_kind(p, product)) refuse(r.line, "lanes of one warp execute different products");
+      if (key_of(p) != key_of(product)) {
+        refuse(r.line, "lanes of one warp execute different products");
+      }
       operands.lanes[lane] = &p;
     });
     kind.multiply(operands);

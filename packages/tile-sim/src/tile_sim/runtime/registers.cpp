@@ -26,18 +26,28 @@ void check_bounds(const tsim_registers& r, uint32_t bytes, uint32_t line) {
                             r.bytes / r.element_bytes));
 }
 
+// Whether so many bytes are 0xff; operations read words of four.
+bool are_all_set(const unsigned char* flags, uint32_t bytes) {
+  uint32_t all = ~0u;
+  uint32_t i = 0;
+  for (; i + 4 <= bytes; i += 4) {
+    uint32_t word;
+    __builtin_memcpy(&word, flags + i, 4);
+    all &= word;
+  }
+  for (; i < bytes; ++i) all &= 0xffffff00u | flags[i];
+  return all == ~0u;
+}
+
 }  // namespace
 
 const unsigned char* read_registers(const tsim_registers& r, uint32_t bytes, uint32_t line) {
   check_bounds(r, bytes, line);
   if (current_block->checks_for(TSIM_CHECK_UNINIT)) {
-    unsigned char all = 0xff;
-    for (uint32_t i = 0; i < bytes; ++i) all &= r.written[r.offset + i];
-    if (__builtin_expect(all != 0xff, 0)) {
-      uint32_t i = 0;
-      while (r.written[r.offset + i]) ++i;
+    const unsigned char* written = r.written + r.offset;
+    if (__builtin_expect(!are_all_set(written, bytes), 0)) {
       tsim_registers at = r;
-      at.offset += int(i);
+      while (r.written[at.offset]) ++at.offset;
       report(register_finding(TSIM_UNINITIALISED, at, bytes, line),
              format("an operation reads %u registers from element %d on, of which element %d has "
                     "not been written",
