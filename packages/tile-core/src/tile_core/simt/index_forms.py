@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -31,6 +32,8 @@ class Atom:
         What it is made of, where rules look inside.
     acts
         Evaluating it does something: it must not be dropped.
+    multiple
+        A number that divides its value.
     """
 
     number: int
@@ -39,6 +42,7 @@ class Atom:
     high: int
     operands: Operands = None
     acts: bool = False
+    multiple: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,11 @@ class Form:
     def acts(self) -> bool:
         """Whether evaluating it does something."""
         return any(atom.acts for atom, _ in self.terms)
+
+    @property
+    def multiple(self) -> int:
+        """A number that divides the value; 0 for 0."""
+        return math.gcd(self.const, *(c * a.multiple for a, c in self.terms))
 
     def plus(self, other: Form) -> Form:
         """Return the sum."""

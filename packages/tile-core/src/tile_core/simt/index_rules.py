@@ -31,13 +31,23 @@ class IndexRules:
 
     atoms: dict[Hashable, Atom] = field(default_factory=dict)
 
-    def leaf(self, key: Hashable, expr: Expr, bounds: Range, operands: Operands = None) -> Form:
-        """Return `expr` as an atom, the same one whenever `key` is the same."""
+    def leaf(
+        self,
+        key: Hashable,
+        expr: Expr,
+        bounds: Range,
+        operands: Operands = None,
+        *,
+        multiple: int = 1,
+    ) -> Form:
+        """Return `expr`, a multiple of `multiple`, as an atom: the same one for the same `key`."""
         if bounds[0] == bounds[1]:
             return Form((), bounds[0])
         atom = self.atoms.get(key)
         if atom is None:
-            atom = self.atoms[key] = Atom(len(self.atoms), expr, *bounds, operands)
+            number = len(self.atoms)
+            atom = Atom(number, expr, *bounds, operands, multiple=multiple)
+            self.atoms[key] = atom
         return Form(((atom, 1),))
 
     def acting(self, expr: Expr, bounds: Range) -> Form:
@@ -73,7 +83,7 @@ class IndexRules:
         """Return ``value // c``, `c` positive, rounded down."""
         if c == 1:
             return value
-        whole, rest = value.split(c)
+        whole, rest = self._aligned(*value.split(c), c, dtype)
         low, high = rest.bounds
         if low // c == high // c:
             return whole.plus(Form((), low // c))
@@ -83,6 +93,19 @@ class IndexRules:
                 # by the equation (unit*big + small) // (unit*k) == big // k
                 return self.joined(whole.plus(self.quotient(big, c // unit, dtype)), dtype)
         return self.joined(whole.plus(self._quotient_of_rest(rest, c, dtype)), dtype)
+
+    def _aligned(self, whole: Form, rest: Form, c: int, dtype: DType) -> tuple[Form, Form]:
+        """Move what is known to be a multiple of `c` from `rest` to `whole`."""
+        for atom, factor in rest.terms:
+            if factor * atom.multiple % c == 0:
+                common = math.gcd(factor, c)
+                only = Form(((atom, 1),))
+                part = c // common
+                ends = (atom.low // part, atom.high // part)
+                digit = self.combined(dtype, _DIV, only, part, ends)
+                whole = whole.plus(digit.times(factor // common))
+                rest = Form(tuple(t for t in rest.terms if t[0] is not atom), rest.const)
+        return whole, rest
 
     def _quotient_of_rest(self, rest: Form, c: int, dtype: DType) -> Form:
         operands = rest.single.operands if rest.single is not None else None
@@ -100,7 +123,8 @@ class IndexRules:
         """Return ``value % c``, `c` positive, the result never negative."""
         if c == 1:
             return Form()
-        _, rest = value.split(c)
+        rest = value.split(c)[1]
+        rest = Form(tuple(t for t in rest.terms if t[1] * t[0].multiple % c), rest.const)
         low, high = rest.bounds
         if low // c == high // c:
             return rest.plus(Form((), -(low // c) * c))

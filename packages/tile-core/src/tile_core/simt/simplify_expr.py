@@ -93,6 +93,16 @@ class Simplifier:
     rules: IndexRules = field(default_factory=IndexRules)
     forms: dict[Expr, Form] = field(default_factory=dict)
     done: dict[Node, Node] = field(default_factory=dict)
+    multiples: dict[Var, int] = field(default_factory=dict)
+
+    def binding(self, var: Var, bounds: Range, multiple: int) -> Simplifier:
+        """Return a simplifier for the scope of `var`, which is a multiple of a number."""
+        inner = self.knowing({var: bounds})
+        if inner.multiples.get(var, 1) != (multiple or 1):
+            if inner is self and var in self.forms:
+                inner = Simplifier(self.ranges.copy())
+            inner.multiples = {**self.multiples, var: multiple or 1}
+        return inner
 
     def knowing(self, known: Mapping[Var, Range]) -> Simplifier:
         """Return a simplifier that also knows the ranges `known`; itself if that is no news."""
@@ -106,7 +116,7 @@ class Simplifier:
         ranges = self.ranges.copy()
         for var, bounds in news.items():
             ranges.bind(var, *bounds)
-        return Simplifier(ranges)
+        return Simplifier(ranges, multiples=self.multiples)
 
     def expr(self, expr: Expr) -> Expr:
         """Return an expression of the same type and value."""
@@ -175,7 +185,8 @@ def _form_of_const(s: Simplifier, expr: Const) -> Form:
 
 
 def _form_of_var(s: Simplifier, expr: Var) -> Form:
-    return s.rules.leaf(expr, expr, s.ranges.learn(expr))
+    multiple = s.multiples.get(expr, 1)
+    return s.rules.leaf(expr, expr, s.ranges.learn(expr), multiple=multiple)
 
 
 def _form_of_unary(s: Simplifier, expr: Unary) -> Form:

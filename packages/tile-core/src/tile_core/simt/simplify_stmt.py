@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -51,7 +52,8 @@ def _let(stmt: Let, s: Simplifier) -> Stmt:
 def _after_let(stmt: Let, s: Simplifier) -> Simplifier:
     if not is_index(stmt.var.dtype):
         return s
-    return s.knowing({stmt.var: fitted(*s.form(stmt.value).bounds, stmt.var.dtype)})
+    value = s.form(stmt.value)
+    return s.binding(stmt.var, fitted(*value.bounds, stmt.var.dtype), value.multiple)
 
 
 def _store(stmt: Store, s: Simplifier) -> Stmt:
@@ -69,7 +71,8 @@ def _for(stmt: For, s: Simplifier) -> Stmt:
             return NOTHING
         if rounds == 1 and not first.terms and not _leaves(stmt.body):
             return simplify_stmt(stmt.body, s.knowing({stmt.var: (first.const, first.const)}))
-        inner = s.knowing({stmt.var: _range_of_loop(first.bounds, end.bounds, int(step.value))})
+        bounds = _range_of_loop(first.bounds, end.bounds, int(step.value))
+        inner = s.binding(stmt.var, bounds, math.gcd(first.multiple, int(step.value)))
     body = simplify_stmt(stmt.body, inner)
     return For(stmt.var, start, stop, step, body, stmt.kind, span=stmt.span)
 
