@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,9 @@ from tile_core.layout.table import (
     tabulate,
 )
 from tile_core.layout.views import reshaped
+
+_REMEMBERED = 256
+"""Layouts whose address formula and table are kept: one kernel asks for them many times."""
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -139,7 +143,7 @@ class Layout:
 
     def linear_index_expr(self) -> AnyIndex:
         """Return the address as a formula of the logical coordinates."""
-        return simplify(flatten_row_major(self.outputs, self.output_shape), self.shape)
+        return _linear_index(self)
 
     def table(self) -> Table:
         """Return all physical coordinates: int64 of shape ``(*shape, len(output_shape))``."""
@@ -150,8 +154,8 @@ class Layout:
         return np.stack(columns, axis=-1)
 
     def linear_table(self) -> Table:
-        """Return all addresses: int64 of shape `shape`."""
-        return tabulate(self.linear_index_expr(), self.shape)
+        """Return all addresses: int64 of shape `shape`, read-only."""
+        return _linear_table(self)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -422,3 +426,15 @@ class Layout:
     def transpose(self) -> Layout:
         """Return the layout with the logical dimensions in reverse order."""
         return self.permute(range(self.rank)[::-1])
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _linear_index(layout: Layout) -> AnyIndex:
+    return simplify(flatten_row_major(layout.outputs, layout.output_shape), layout.shape)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _linear_table(layout: Layout) -> Table:
+    table = tabulate(layout.linear_index_expr(), layout.shape)
+    table.flags.writeable = False
+    return table

@@ -52,6 +52,39 @@ def pulled_back(held: Fragment, indices: Sequence[AnyIndex], box: Sequence[int])
     return _with_slots(tuple(box), thread, copies, held.thread_extent, [slot])
 
 
+def shared_out(
+    held: Fragment, indices: Sequence[AnyIndex], box: Sequence[int], vector: int
+) -> Fragment | None:
+    """Return the loop of which the replicas of a tile's elements run different points.
+
+    Parameters
+    ----------
+    held
+        Who holds the tile, each element several times.
+    indices
+        The index map, which leaves some coordinates of `box` alone: along these the points
+        that use one element are dealt out to its holders, in pieces of `vector` points.
+
+    Returns
+    -------
+    A loop whose points are run by one thread each, which holds the element used; None if the
+    index map uses every coordinate.
+    """
+    used = frozenset(axis for e in indices for axis in inputs_of(e))
+    free = [axis for axis, extent in enumerate(box) if axis not in used and extent > 1]
+    count = math.prod(box[axis] for axis in free)
+    if not free:
+        return None
+    width = math.gcd(vector, box[free[-1]])
+    while width > 1 and count % (width * held.replication):
+        width //= 2
+    number = flatten_row_major([Input(axis) for axis in free], [box[axis] for axis in free])
+    copy = number // width % held.replication
+    thread = substitute(held.thread, (*indices, copy), box)
+    slot = substitute(held.slot_expr(), indices, box)
+    return _with_slots(tuple(box), thread, 1, held.thread_extent, [slot * count + number])
+
+
 def pushed_forward(
     run: Fragment, indices: Sequence[AnyIndex], shape: Sequence[int], serial: Sequence[int] = ()
 ) -> Fragment:

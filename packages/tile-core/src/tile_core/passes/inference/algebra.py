@@ -13,7 +13,7 @@ from tile_core.errors import LayoutError
 from tile_core.layout import Fragment
 from tile_core.layout.digits import substitute
 from tile_core.layout.fragment import fully_replicated
-from tile_core.layout.images import pulled_back, pushed_forward
+from tile_core.layout.images import pulled_back, pushed_forward, shared_out
 from tile_core.layout.index import AnyIndex, Const, Input, as_index, evaluate, same_expr
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over, loop_through
@@ -57,7 +57,8 @@ class Algebra:
     made: dict[Fragment, LoopLayout] = field(default_factory=dict)
     answers: dict[Hashable, Any] = field(default_factory=dict)
 
-    def _once(self, key: Hashable, make: Callable[[], Value]) -> Value:
+    def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """Return what was answered before, else what `make` gives."""
         if key not in self.answers:
             self.answers[key] = make()
         return cast("Value", self.answers[key])
@@ -70,11 +71,11 @@ class Algebra:
             self.made.setdefault(loop.fragment, loop)
             return loop
 
-        return self._once(("plan", extents, threads, vector), make)
+        return self.once(("plan", extents, threads, vector), make)
 
     def everyone(self, extents: tuple[int, ...], threads: int) -> Fragment:
         """Return the tile that all threads hold, or the loop that all of them run."""
-        return self._once(("all", extents, threads), lambda: fully_replicated(extents, threads))
+        return self.once(("all", extents, threads), lambda: fully_replicated(extents, threads))
 
     def pull(self, held: Fragment, indices: IndexMap, extents: tuple[int, ...]) -> Fragment | None:
         """Return the loop that the holders of a tile run; None if there is no formula."""
@@ -95,7 +96,20 @@ class Algebra:
             except LayoutError:
                 return None
 
-        return self._once(("pull", held, _digests(maps), extents), make)
+        return self.once(("pull", held, _digests(maps), extents), make)
+
+    def share_out(
+        self, held: Fragment, indices: IndexMap, extents: tuple[int, ...], vector: int
+    ) -> Fragment | None:
+        """Return the loop of which the holders of one element run different points."""
+
+        def make() -> Fragment | None:
+            try:
+                return shared_out(held, indices, extents, vector)
+            except LayoutError:
+                return None
+
+        return self.once(("share", held, _digests(indices), extents, vector), make)
 
     def push(
         self, run: Fragment, indices: IndexMap, shape: tuple[int, ...], serial: tuple[int, ...]
@@ -110,13 +124,13 @@ class Algebra:
             except LayoutError:
                 return None
 
-        return self._once(("push", run, _digests(indices), shape, serial), make)
+        return self.once(("push", run, _digests(indices), shape, serial), make)
 
     def inverse(self, run: Fragment, vector: int) -> LoopLayout:
         """Return what each thread runs of a loop."""
         if run in self.made:
             return narrowed(self.made[run], vector)
-        return self._once(("inverse", run, vector), lambda: loop_over(run, vector))
+        return self.once(("inverse", run, vector), lambda: loop_over(run, vector))
 
     def through(
         self, held: Fragment, run: Fragment, indices: IndexMap, vector: int
@@ -143,7 +157,7 @@ class Algebra:
         it is held.
         """
         key = ("misfit", run, held, _digests(indices), serial, writes)
-        return self._once(key, lambda: self._misfit(run, held, indices, serial, writes=writes))
+        return self.once(key, lambda: self._misfit(run, held, indices, serial, writes=writes))
 
     def _misfit(
         self,
@@ -175,7 +189,7 @@ class Algebra:
             table[elements, held.thread_table()] = True
             return table
 
-        return self._once(("owners", held, threads), make)
+        return self.once(("owners", held, threads), make)
 
 
 def _shifted(rank: int, serial: tuple[int, ...]) -> list[AnyIndex]:

@@ -92,6 +92,12 @@ class Chooser:
             if run is not None and run.thread_extent <= nest.threads:
                 yield Candidate(run, touch)
         if free:
+            for touch, held in read:
+                if 1 < held.replication < nest.threads and not touch.serial:
+                    width = self.width(nest)
+                    run = self.algebra.share_out(held, touch.indices, nest.extents, width)
+                    if run is not None and run.thread_extent <= nest.threads:
+                        yield Candidate(run, touch)
             yield from self.open_candidates(nest)
 
     def open_candidates(self, nest: Nest) -> Iterator[Candidate]:

@@ -14,10 +14,9 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import Node
 from tile_core.layout import Fragment
 from tile_core.layout.loop import LoopLayout
-from tile_core.ops.operator import InferLevel
+from tile_core.ops.operator import InferLevel, TileOperator
 from tile_core.passes.inference.loops import chooser_of
 from tile_core.passes.inference.state import NOBODY, Layouts
-from tile_core.passes.inference.vectors import touches_global, touches_memory
 from tile_core.passes.inference.views import Place
 from tile_core.passes.layout_report import Reason
 
@@ -139,7 +138,7 @@ def _tiles(layouts: Layouts, node: Node) -> tuple[Buffer, ...]:
     nest = layouts.found.nests.get(node)
     if nest is not None:
         return nest.tiles
-    buffers = getattr(node, "buffers", tuple)()
+    buffers = node.buffers() if isinstance(node, TileOperator) else ()
     return tuple(b.storage for b in buffers if b.scope is Scope.FRAGMENT)
 
 
@@ -148,9 +147,9 @@ def _eagerness(layouts: Layouts, node: Node) -> int:
     nest = layouts.found.nests.get(node)
     if nest is None:
         return 2
-    if touches_global(nest):
+    if any(b.scope.is_global for b, _ in nest.memory):
         return 0
-    return 1 if touches_memory(nest) else 2
+    return 1 if nest.memory else 2
 
 
 def _attempt(layouts: Layouts, members: Members, group: list[Node], root: Node | None) -> None:
@@ -209,7 +208,8 @@ def _cost(layouts: Layouts, group: list[Node], tiles: list[Buffer]) -> float:
         if nest is not None and loop is None:
             total += EXCHANGE + 2 * math.prod(nest.extents) / nest.threads
         elif nest is not None and loop is not None:
-            total += sum(_transactions(loop, b.dtype.bits) for b in touches_global(nest))
+            tensors = (b for b, _ in nest.memory if b.scope.is_global)
+            total += sum(_transactions(loop, b.dtype.bits) for b in tensors)
     return total
 
 

@@ -40,7 +40,12 @@ def chooser_of(layouts: Layouts) -> Chooser:
         place = layouts.layout_of(buffer)
         return place if isinstance(place, Fragment) else None
 
-    return Chooser(layouts.algebra, held_as, lambda nest: widest(nest, layouts.layout_of, bits))
+    def width(nest: Nest) -> int:
+        tiles = tuple(layouts.layout_of(b) for b, _ in nest.memory if not b.scope.is_global)
+        key = ("width", nest, tiles)
+        return layouts.algebra.once(key, lambda: widest(nest, layouts.layout_of, bits))
+
+    return Chooser(layouts.algebra, held_as, width)
 
 
 def learn_loop(layouts: Layouts, nest: Nest, level: InferLevel) -> list[Buffer]:

@@ -69,6 +69,8 @@ class Nest:
         Its accesses of register tiles.
     names
         What names bound in the body stand for.
+    memory
+        Its accesses of shared memory and tensors, with their indices.
     """
 
     node: Parallel | TileOperator
@@ -78,6 +80,7 @@ class Nest:
     env: Env
     touches: tuple[Touch, ...]
     names: dict[Node, Node]
+    memory: tuple[tuple[Buffer, tuple[Expr, ...]], ...] = ()
 
     @property
     def who(self) -> str:
@@ -137,11 +140,10 @@ class _Surveyor:
                 for item in body:
                     inner = self.visit(item, inner, threads)
             case Launch():
-                for var, extent in (
-                    *zip(stmt.block_vars, stmt.grid, strict=True),
-                    *zip(stmt.thread_vars, stmt.threads, strict=True),
-                ):
+                for var, extent in zip(stmt.block_vars, stmt.grid, strict=True):
                     env = env.with_loop(var, 0, extent)
+                for var, count in zip(stmt.thread_vars, stmt.threads, strict=True):
+                    env = env.with_loop(var, 0, count)
                 self.visit(stmt.body, env, math.prod(stmt.threads))
             case Let(var=var, value=value):
                 self.scalar(stmt)
@@ -199,7 +201,9 @@ class _Surveyor:
         axes = {var: axis for axis, var in enumerate(loop.vars)}
         touches = tuple(_touches(loop.body, inner, axes, names))
         if touches or all(static_value(e) is not None for e in loop.extents):
-            self.found.nests[node] = Nest(node, loop, box, threads, inner, touches, names)
+            self.found.nests[node] = Nest(
+                node, loop, box, threads, inner, touches, names, _memory(loop)
+            )
 
 
 def _box(loop: Parallel, env: Env) -> tuple[int, ...] | None:
@@ -244,6 +248,16 @@ def names_in(loop: Parallel) -> dict[Node, Node]:
         if isinstance(node, Let) and node.var.dtype.is_int:
             names[node.var] = substitute(node.value, names) if names else node.value
     return names
+
+
+def _memory(loop: Parallel) -> tuple[tuple[Buffer, tuple[Expr, ...]], ...]:
+    """Return the accesses of shared memory and tensors, with their indices."""
+    return tuple(
+        (node.buffer, node.indices)
+        for node in walk(loop.body)
+        if isinstance(node, (Load, Store, AddressOf))
+        and node.buffer.scope in (Scope.GLOBAL, Scope.SHARED)
+    )
 
 
 def _is_spread(buffer: Buffer) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.ir.expr import AddressOf, Call, Expr, Extent, Load, Select, Var
+from tile_core.ir.expr import Call, Expr, Extent, Load, Select, Var
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import For, If, Parallel, Store, While
@@ -19,8 +19,6 @@ VECTOR_BITS = 128
 """The widest access of one thread, unless the machine says otherwise."""
 
 LayoutOf = Callable[[Buffer], object]
-
-_Access = tuple[Buffer, "tuple[Expr, ...]"]
 
 
 def widest(nest: Nest, layout_of: LayoutOf, bits: int = VECTOR_BITS) -> int:
@@ -43,14 +41,13 @@ def widest(nest: Nest, layout_of: LayoutOf, bits: int = VECTOR_BITS) -> int:
     wish = nest.loop.coalesced_width
     if wish is not None and wish > 0 and wish & (wish - 1) == 0 and inner % wish == 0:
         return int(wish)
-    memory = list(_memory(nest))
-    if not memory:
+    if not nest.memory:
         widths = [bits // max(8, t.buffer.dtype.bits) for t in nest.touches]
         return _power_of_two(math.gcd(inner, min(widths, default=1)))
     if _is_scalar(nest):
         return 1
     width = _power_of_two(math.gcd(inner, bits))
-    for buffer, indices in memory:
+    for buffer, indices in nest.memory:
         width = min(width, max(1, bits // max(1, buffer.dtype.bits)))
         width = _aligned(nest, buffer, indices, layout_of, width)
         if width == 1:
@@ -60,26 +57,6 @@ def widest(nest: Nest, layout_of: LayoutOf, bits: int = VECTOR_BITS) -> int:
 
 def _power_of_two(number: int) -> int:
     return number & -number
-
-
-def touches_global(nest: Nest) -> list[Buffer]:
-    """Return the tensors that the body accesses, once for each access."""
-    return [buffer for buffer, _ in _memory(nest) if buffer.scope.is_global]
-
-
-def touches_memory(nest: Nest) -> bool:
-    """Whether the body accesses shared memory or tensors."""
-    return next(iter(_memory(nest)), None) is not None
-
-
-def _memory(nest: Nest) -> Iterator[_Access]:
-    for node in walk(nest.loop.body):
-        match node:
-            case Load(buffer=b, indices=at) | Store(buffer=b, indices=at):
-                if b.scope in (Scope.GLOBAL, Scope.SHARED):
-                    yield b, at
-            case AddressOf(buffer=b, indices=at) if b.scope in (Scope.GLOBAL, Scope.SHARED):
-                yield b, at
 
 
 def _is_scalar(nest: Nest) -> bool:
