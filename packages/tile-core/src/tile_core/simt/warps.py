@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from tile_core.layout import Fragment
 from tile_core.layout.digits import flatten_row_major
 from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.simt.atoms import MatrixAtom
+
+_REMEMBERED = 64
+"""Tilings whose fragments are kept: one kernel asks for them many times."""
 
 
 def partitions(rows: int, columns: int, warps: int) -> Iterator[tuple[int, int]]:
@@ -96,16 +100,19 @@ class WarpTiling:
         """Rows and columns of C that one warp computes."""
         return self.rows * self.atom.m, self.columns * self.atom.n
 
+    @lru_cache(maxsize=_REMEMBERED)  # noqa: B019
     def c_fragment(self) -> Fragment:
         """Return who holds which sum: shape (M, N), each element once."""
         tile = self.atom.c.repeat((self.rows, self.columns))
         return tile.repeat((self.m_warps, self.n_warps), True, lower_dim_first=False)
 
+    @lru_cache(maxsize=_REMEMBERED)  # noqa: B019
     def a_fragment(self) -> Fragment:
         """Return who holds the first factor: shape (M, K), once per warp along N."""
         tile = self.atom.a.repeat((self.rows, self.steps))
         return tile.repeat((self.m_warps, 1), True).replicate(self.n_warps)
 
+    @lru_cache(maxsize=_REMEMBERED)  # noqa: B019
     def b_fragment(self) -> Fragment:
         """Return who holds the second factor: shape (K, N), once per warp along M.
 
