@@ -304,25 +304,20 @@ def _first_user(deps: Dependences, name: int) -> int | None:
 
 def _illegal(loop: Pipelined, deps: Dependences, broken: Violation) -> ScheduleError:
     first, second = deps.pieces[broken.first], deps.pieces[broken.second]
-    later = "" if not broken.rounds else f" {broken.rounds} rounds later" if (
-        broken.rounds > 1
-    ) else " one round later"  # fmt: skip
+    ahead = {0: "", 1: " of the next round"}.get(broken.rounds, f" {broken.rounds} rounds later")
     return ScheduleError(
-        f"order= and stage= would run this statement before one that must come first: "
+        f"order= and stage= run this statement{ahead} before another one that must come first: "
         f"{_shared_thing(broken.what)}",
         span=second.span or loop.span,
-        notes=(
-            Note("this one must come first", first.span),
-            Note(f"the other follows it{later or ' in the same round'}"),
-        ),
-        hint="give the second a later stage, or in the same stage a larger order; leave out order= "
-        "and stage= to have them found",
+        notes=(Note("this one must come first", first.span),),
+        hint="give it a later stage than the other, or a larger order in the same stage; without "
+        "order= and stage= the compiler finds a schedule",
     )
 
 
 def _shared_thing(what: Buffer | Var | None) -> str:
     if what is None:
-        return "their effects outside of memory come in that order"
+        return "the order of what they do shows outside"
     if isinstance(what, Var):
-        return f"it uses the value {what.name!r}, which belongs to one round"
+        return f"it uses {what.name!r}, a value of its own round"
     return f"both touch {what.name!r}"
