@@ -20,6 +20,7 @@ from tile_core.ir.expr import (
     Unary,
     Var,
 )
+from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Evaluate, If, Stmt, Store
 from tile_core.simt import packing
@@ -120,7 +121,15 @@ def _call(expr: Call, ctx: SimtContext) -> Expr:
     condition = _inside(expr, ctx)
     if condition is None:
         return lowered
-    return select(lower_expr(condition, ctx), lowered, const(0, expr.dtype))
+    return select(lower_expr(condition, ctx), lowered, _result_outside(expr, ctx))
+
+
+def _result_outside(expr: Call, ctx: SimtContext) -> Expr:
+    """Return what a call gives that does not happen: atomics give the safe value of the tensor."""
+    first = expr.args[0]
+    if isinstance(first, AddressOf) and effect_of(expr.function) & Effect.ATOMIC:
+        return lower_expr(safe_value(first.buffer, ctx), ctx)
+    return const(0, expr.dtype)
 
 
 def _inside(expr: Call, ctx: SimtContext) -> Expr | None:

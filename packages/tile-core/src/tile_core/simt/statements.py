@@ -9,7 +9,7 @@ from typing import Any, cast
 from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.expr import BinaryOp, Call, Expr
+from tile_core.ir.expr import BinaryOp, Call, Expr, Load
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import (
@@ -40,6 +40,7 @@ from tile_core.ops.serial.reduce import expand_reducer_update
 from tile_core.passes.ranges import Env
 from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
 from tile_core.simt.context import SimtContext
+from tile_core.simt.device_calls import device
 from tile_core.simt.elementwise import lower_parallel
 from tile_core.simt.gpu_calls import lower_gpu_call, names_instruction
 from tile_core.simt.packing import named
@@ -91,7 +92,23 @@ def after(stmt: Stmt, ctx: SimtContext) -> SimtContext:
 
 
 def _let(stmt: Let, ctx: SimtContext) -> Stmt:
-    return replace(stmt, value=named(lower_expr(stmt.value, ctx), stmt.var.dtype))
+    named_value = replace(stmt, value=named(lower_expr(stmt.value, ctx), stmt.var.dtype))
+    if ctx.threads == 1 or ctx.by_thread or not _acts(stmt.value):
+        return named_value
+    return _told_by_one_thread(named_value, ctx)
+
+
+def _told_by_one_thread(stmt: Let, ctx: SimtContext) -> Stmt:
+    """Return a name whose value one thread finds and all others hear of.
+
+    Before   old = atomic_add(A[0], 1)
+    After    if tid == 0: told[0] = atomic_add(A[0], 1);  barrier;  old = told[0];  barrier
+    """
+    told = ctx.workspace(f"{stmt.var.name}_told", 1, str(stmt.var.dtype))
+    first = as_expr(0)
+    sync = Evaluate(device("sync"), span=stmt.span)
+    found = by_one_thread(Store(told, (first,), stmt.value, span=stmt.span), ctx)
+    return Seq((found, sync, replace(stmt, value=Load(told, (first,))), sync))
 
 
 def _alloc(stmt: Alloc, ctx: SimtContext) -> Stmt:

@@ -11,6 +11,7 @@ from tile_core.ops.rule import Rule
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_element_wise
 from tile_core.simt.rules.async_copy import lower_async, lower_at_once, lower_commit, lower_wait
+from tile_core.simt.rules.private_copy import is_half_private, lower_half_private
 from tile_core.simt.rules.register_exchange import lower_exchange
 from tile_core.target import Target
 
@@ -29,6 +30,8 @@ def lower_copy(op: Copy, ctx: SimtContext) -> Stmt:
         return lower_at_once(op, ctx)
     if ctx.places.layouts.is_exchanged(op):
         return lower_exchange(op, ctx)
+    if is_half_private(op):
+        return lower_half_private(op, ctx)
     return lower_element_wise(op, ctx)
 
 

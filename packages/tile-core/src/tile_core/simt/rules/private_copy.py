@@ -1,0 +1,69 @@
+"""Copies between register tiles that threads share out and arrays that each has for itself."""
+
+from __future__ import annotations
+
+from tile_core.errors import ShapeMismatch
+from tile_core.ir.buffer import Region, Scope, static_value, whole
+from tile_core.ir.stmt import Evaluate, Parallel, Seq, Stmt
+from tile_core.layout.loop import LoopLayout
+from tile_core.ops.copy import Copy
+from tile_core.ops.parallel_form import as_parallel
+from tile_core.simt.context import SimtContext
+from tile_core.simt.device_calls import device
+from tile_core.simt.elementwise import lower_element_wise
+from tile_core.simt.partition import partition
+
+SPREAD = (Scope.FRAGMENT, Scope.REDUCER)
+
+
+def is_half_private(op: Copy) -> bool:
+    """Whether one side is spread over threads and each thread has the other for itself."""
+    a, b = op.src.buffer.scope, op.dst.buffer.scope
+    return (a in SPREAD and b.is_thread_private) or (b in SPREAD and a.is_thread_private)
+
+
+def lower_half_private(op: Copy, ctx: SimtContext) -> Stmt:
+    """Return a copy into the elements that a thread holds, or of all elements into each thread.
+
+    Before   copy tile, mine
+    After    parallel: space = tile;  barrier;  for every element: mine = space;  barrier
+
+    Raises
+    ------
+    ShapeMismatch
+        If the extents of a register tile are known at run time only.
+    """
+    if op.dst.buffer.scope in SPREAD:
+        nest = as_parallel(op)
+        return partition(nest, _holders(op.dst, nest, ctx), ctx)
+    nest = as_parallel(op)
+    layout = _holders(op.src, nest, ctx)
+    if layout.threads == ctx.threads and layout.fragment.is_fully_replicated():
+        return partition(nest, layout, ctx)
+    shape = tuple(layout.extents)
+    space = whole(ctx.scratch_tile("everywhere", shape, str(op.src.buffer.dtype)))
+    there = as_parallel(Copy(op.src, space, span=op.span))
+    sync = Evaluate(device("sync"), span=op.span)
+    return Seq(
+        (
+            partition(there, _holders(op.src, there, ctx), ctx),
+            sync,
+            lower_element_wise(Copy(space, op.dst, span=op.span), ctx),
+            sync,
+        )
+    )
+
+
+def _holders(region: Region, nest: Parallel, ctx: SimtContext) -> LoopLayout:
+    """Return the loop in which those who hold an element of `region` run its iteration."""
+    extents = [static_value(e) for e in nest.extents]
+    known = tuple(e for e in extents if e is not None)
+    if len(known) < len(extents):
+        raise ShapeMismatch(
+            f"a copy of the register tile {region.buffer.name!r} needs extents known at "
+            "compile time",
+            span=nest.span,
+            hint="copy whole tiles",
+        )
+    found: LoopLayout = ctx.places.layouts.loop_of_region(region, known, ctx.threads)
+    return found
