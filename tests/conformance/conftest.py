@@ -28,6 +28,11 @@ NOTIMPL: dict[str, tuple[str, ...]] = {
 }
 """By pattern of case names: backends that cannot do it yet, and say so."""
 
+EMULATED: dict[str, tuple[str, ...]] = {
+    "cuda": ("cuda:sm_70@sim", "cuda:sm_75@sim", "cuda:sm_80@sim", "cuda:sm_89@sim"),
+}
+"""What is tested of backends whose machines are not here: generations that lower differently."""
+
 NEVER: dict[str, tuple[tuple[str, ...], str]] = {}
 """By pattern of case names: backends that cannot do it by their nature, and why."""
 
@@ -35,7 +40,15 @@ NEVER: dict[str, tuple[tuple[str, ...], str]] = {}
 def backends(config: pytest.Config) -> list[str]:
     """The one that was asked for, or all of them: the interpreter is an installed backend."""
     chosen = config.getoption("--tile-backend", default=None)
-    return [chosen] if chosen else sorted(installed_plugins().backends())
+    return [chosen] if chosen else targets()
+
+
+def targets() -> list[str]:
+    """Every installed backend; GPUs by their generations, in the emulator."""
+    found: list[str] = []
+    for name in sorted(installed_plugins().backends()):
+        found += EMULATED.get(name, (name,))
+    return found
 
 
 def marks_of(case: Case, backend: str) -> list[pytest.MarkDecorator]:
@@ -66,7 +79,7 @@ def some_cases() -> list[Case]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    known = {INTERPRETER, *installed_plugins().backends()}
+    known = {INTERPRETER, *targets()}
     for item in items:
         for kind in ("notimpl", "never"):
             for mark in item.iter_markers(kind):
