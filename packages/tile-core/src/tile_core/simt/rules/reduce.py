@@ -124,6 +124,9 @@ def _plan(op: Reduce, ctx: SimtContext) -> _Plan | None:
     exchange = exchange_along(source, op.dim, ctx.machine.warp_size)
     if slots is None or exchange is None or not (is_dense(source) and is_dense(row)):
         return None
+    partial = ctx.threads % ctx.machine.warp_size
+    if partial % (2 * max(exchange.lane_masks, default=0) or 1):
+        return None  # some lanes would exchange with lanes that are no threads
     target = op.dst.buffer
     if target.scope is Scope.FRAGMENT:
         if not op.dst.is_whole:

@@ -57,8 +57,8 @@ def lower_scan(op: Scan, ctx: SimtContext) -> Stmt:
 
 def _rows(op: Scan, tile: Buffer, shape: tuple[int, ...], ctx: SimtContext) -> Stmt:
     """Let each warp scan the rows whose number is its own, modulo the number of warps."""
-    width = ctx.machine.warp_size
-    warps = max(1, ctx.threads // width)
+    width = _width(ctx)
+    groups = ctx.threads // width
     others = [n for axis, n in enumerate(shape) if axis != op.dim]
     rows, length = math.prod(others), shape[op.dim]
     row, base = ctx.fresh_var("row"), ctx.fresh_var("base")
@@ -72,10 +72,18 @@ def _rows(op: Scan, tile: Buffer, shape: tuple[int, ...], ctx: SimtContext) -> S
                  _group(op, tile, others, row, base, length, carried, ctx)),
         )
     )  # fmt: skip
-    loop = _for(row, ctx.warp, rows, warps, body)
-    if ctx.threads % width:  # lanes of the last warp that are no threads take no part
-        loop = If(binary(BinaryOp.LT, ctx.warp, warps), loop)
+    loop = _for(row, ctx.thread // width, rows, groups, body)
+    if ctx.threads % width:  # the threads left over are too few for a row
+        loop = If(binary(BinaryOp.LT, ctx.thread, groups * width), loop)
     return Seq((Alloc(carried), loop))
+
+
+def _width(ctx: SimtContext) -> int:
+    """Return how many lanes scan a row together: a warp, or what there is of one."""
+    width = ctx.machine.warp_size
+    while width > ctx.threads:
+        width //= 2
+    return width
 
 
 def _group(
@@ -83,8 +91,9 @@ def _group(
     carried: Buffer, ctx: SimtContext,
 ) -> Stmt:  # fmt: skip
     """Scan the next elements of one row, one per lane."""
-    width = ctx.machine.warp_size
-    along = binary(BinaryOp.ADD, base, ctx.lane)
+    width = _width(ctx)
+    lane = ctx.thread % width
+    along = binary(BinaryOp.ADD, base, lane)
     inside = binary(BinaryOp.LT, along, length)
     place = _place(op, others, row, length - 1 - along if op.reverse else along)
     value = ctx.registers("value", 1, str(tile.dtype))
@@ -102,7 +111,7 @@ def _group(
         steps += [
             Let(got, before),
             If(
-                binary(BinaryOp.GE, ctx.lane, distance),
+                binary(BinaryOp.GE, lane, distance),
                 Store(value, (zero,), combine(op.kind, mine, got)),
             ),
         ]
