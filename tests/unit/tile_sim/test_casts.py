@@ -54,8 +54,8 @@ def _values(dtype: str) -> np.ndarray:
         drawn = rng.integers(info.min, info.max, COUNT - len(ends), np.dtype(dtype), endpoint=True)
         shifts = rng.integers(0, info.bits - 1, len(drawn)).astype(drawn.dtype)
         return np.concatenate([np.array(ends, np.dtype(dtype)), drawn >> shifts])
-    ends = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -1.5, 448, 463, 464, 465, 479, 57344, 61440, 65504, 65519,
-            65520, 1e30, -1e30, 127.5, 255.5, -128.9, 2147483648.0, -2147483648.0, 4294967295.0,
+    ends = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -1.5, 448, 463, 464, 465, 479, 57344, 61440, 65504,
+            65519, 65520, 1e30, -1e30, 127.5, 255.5, -128.9, 2147483648.0, -2147483648.0, 4294967295.0,
             9.3e18, -9.3e18, 1.9e19, np.inf, -np.inf, np.nan, 2.0**-9, 2.0**-10, 3 * 2.0**-11,
             2.0**-17, 1e-40, 6.0, 7.0, 5.0, 28.0, 30.0, 7.75]  # fmt: skip
     scale = 2.0 ** rng.integers(-20, 40, COUNT - len(ends))
@@ -155,6 +155,5 @@ def test_every_conversion_of(source: str) -> None:
             wanted = _expected(values, target)
         wrong = ~_same(arguments[target.upper()], wanted)
         i = int(wrong.argmax())
-        assert not wrong.any(), (
-            f"{source} {values[i]!r} to {target}: {arguments[target.upper()][i]!r}, not {wanted[i]!r}"
-        )
+        got = arguments[target.upper()][i]
+        assert not wrong.any(), f"{source} {values[i]!r} to {target}: {got!r}, not {wanted[i]!r}"

@@ -9,11 +9,11 @@ namespace tsim {
 const char* name_of(Access access) {
   switch (access) {
     case Access::READ:
-      return "read";
+      return "a read";
     case Access::WRITE:
-      return "write";
+      return "a write";
     default:
-      return "atomic operation";
+      return "an atomic operation";
   }
 }
 

@@ -13,6 +13,7 @@ struct Thread;
 
 enum class Access : uint8_t { READ, WRITE, ATOMIC };
 
+// With its article: "a read".
 const char* name_of(Access access);
 
 constexpr uint32_t CHECKS_OF_SHADOW = TSIM_CHECK_RACE | TSIM_CHECK_UNINIT | TSIM_CHECK_WAIT;

@@ -121,7 +121,7 @@ void GlobalShadow::report_race(const Request& request, Stamp earlier, uint32_t e
     who = earlier_block == MANY ? "several blocks" : "another block";
     if (earlier_block != MANY) finding.other_block = earlier_block - 1;
   }
-  report(finding, format("a %s at byte %llu of global buffer%s by thread %d is not ordered with "
+  report(finding, format("%s at byte %llu of global buffer%s by thread %d is not ordered with "
                          "the %s by %s at line %u",
                          name_of(request.access), (unsigned long long)finding.offset, name.c_str(),
                          request.thread.id, earlier_access, who.c_str(), finding.other_line));

@@ -90,7 +90,7 @@ void SharedShadow::check_pending(const Request& request, Chunk& chunk, uint32_t 
     finding.other_line = chunk.pending_line;
     finding.other_thread = chunk.pending_thread;
     report(finding,
-           format("a %s of %u bytes at byte %u of shared memory, while the asynchronous copy that "
+           format("%s of %u bytes at byte %u of shared memory, while the asynchronous copy that "
                   "thread %u issued at line %u to it may still be on its way",
                   name_of(request.access), request.bytes, request.offset, chunk.pending_thread,
                   chunk.pending_line));
@@ -106,7 +106,7 @@ void SharedShadow::check_written(const Request& request, const Chunk& chunk, uin
   if (!request.block.checks_for(TSIM_CHECK_UNINIT)) return;
   const uint32_t byte = at / 16 * 16 + __builtin_ctz(uint16_t(mask & ~chunk.written));
   report(shared_finding(TSIM_UNINITIALISED, byte, request.bytes, request.stamp),
-         format("a %s of %u bytes at byte %u of shared memory, of which byte %u has not been "
+         format("%s of %u bytes at byte %u of shared memory, of which byte %u has not been "
                 "written",
                 name_of(request.access), request.bytes, request.offset, byte));
 }
@@ -240,7 +240,7 @@ void SharedShadow::report_race(const Request& request, Stamp earlier, const char
   Finding finding = shared_finding(TSIM_DATA_RACE, at, request.bytes, request.stamp);
   finding.other_line = stamp_line(earlier);
   finding.other_thread = int(stamp_thread(earlier));
-  report(finding, format("a %s at byte %u of shared memory by thread %d is not ordered with the %s "
+  report(finding, format("%s at byte %u of shared memory by thread %d is not ordered with the %s "
                          "by thread %u at line %u",
                          name_of(request.access), at, request.thread.id, earlier_access,
                          stamp_thread(earlier), stamp_line(earlier)));
