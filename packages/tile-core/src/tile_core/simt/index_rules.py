@@ -75,7 +75,7 @@ class IndexRules:
         """Return ``a * b``; a product of two unknowns stays one."""
         for value, other in ((a, b), (b, a)):
             if not value.terms:
-                return other.times(value.const)
+                return self.joined(other.times(value.const), dtype)
         ends = [x * y for x in a.bounds for y in b.bounds]
         return self.combined(dtype, BinaryOp.MUL, a, b, (min(ends), max(ends)))
 
@@ -151,6 +151,10 @@ class IndexRules:
         """Put quotients and remainders of one number together: ``x//b*b + x%b == x``."""
         for low, k in value.terms:
             match low.operands:
+                case (BinaryOp.FLOORDIV, Form() as x, int() as b) if k % b == 0:
+                    if x.multiple % b == 0:  # nothing was lost: x//b*b == x
+                        rest = Form(tuple(t for t in value.terms if t[0] is not low), value.const)
+                        return self.joined(rest.plus(x.times(k // b)), dtype)
                 case (BinaryOp.FLOORMOD, Form() as x, int() as b):
                     if not any(c == k * b for _, c in value.terms):
                         continue

@@ -71,7 +71,7 @@ def _for(stmt: For, s: Simplifier) -> Stmt:
             return NOTHING
         if rounds == 1 and not first.terms and not _leaves(stmt.body):
             return simplify_stmt(stmt.body, s.knowing({stmt.var: (first.const, first.const)}))
-        bounds = _range_of_loop(first.bounds, end.bounds, int(step.value))
+        bounds = _range_of_loop(first.bounds, end.bounds, int(step.value), rounds)
         inner = s.binding(stmt.var, bounds, math.gcd(first.multiple, int(step.value)))
     body = simplify_stmt(stmt.body, inner)
     return For(stmt.var, start, stop, step, body, stmt.kind, span=stmt.span)
@@ -83,8 +83,11 @@ def _rounds(first: Form, end: Form, step: int) -> int | None:
     return None if distance.terms else len(range(0, distance.const, step))
 
 
-def _range_of_loop(first: Range, end: Range, step: int) -> Range:
+def _range_of_loop(first: Range, end: Range, step: int, rounds: int | None) -> Range:
     low, high = (first[0], end[1] - 1) if step > 0 else (end[0] + 1, first[1])
+    if rounds is not None:
+        last = (rounds - 1) * step
+        low, high = first[0] + min(last, 0), first[1] + max(last, 0)
     return (low, high) if low <= high else (low, low)
 
 
