@@ -55,9 +55,9 @@ def _values(dtype: str) -> np.ndarray:
         shifts = rng.integers(0, info.bits - 1, len(drawn)).astype(drawn.dtype)
         return np.concatenate([np.array(ends, np.dtype(dtype)), drawn >> shifts])
     ends = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -1.5, 448, 463, 464, 465, 479, 57344, 61440, 65504,
-            65519, 65520, 1e30, -1e30, 127.5, 255.5, -128.9, 2147483648.0, -2147483648.0, 4294967295.0,
-            9.3e18, -9.3e18, 1.9e19, np.inf, -np.inf, np.nan, 2.0**-9, 2.0**-10, 3 * 2.0**-11,
-            2.0**-17, 1e-40, 6.0, 7.0, 5.0, 28.0, 30.0, 7.75]  # fmt: skip
+            65519, 65520, 1e30, -1e30, 127.5, 255.5, -128.9, 2147483648.0, -2147483648.0,
+            4294967295.0, 9.3e18, -9.3e18, 1.9e19, np.inf, -np.inf, np.nan, 2.0**-9, 2.0**-10,
+            3 * 2.0**-11, 2.0**-17, 1e-40, 6.0, 7.0, 5.0, 28.0, 30.0, 7.75]  # fmt: skip
     scale = 2.0 ** rng.integers(-20, 40, COUNT - len(ends))
     drawn = np.concatenate([np.array(ends), rng.standard_normal(COUNT - len(ends)) * scale])
     with np.errstate(over="ignore"):
