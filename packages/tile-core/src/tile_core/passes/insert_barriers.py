@@ -96,9 +96,10 @@ def _spans(
 
 
 class _Around:
-    """What leaves the rounds of a loop in the middle."""
+    """What leaves the rounds of a loop in the middle, and what is asked before each."""
 
-    def __init__(self) -> None:
+    def __init__(self, cond: Expr | None) -> None:
+        self.cond = cond
         self.broken: State = NONE
         self.continued: State = NONE
 
@@ -136,7 +137,10 @@ class _Flow:
                 self.around[-1].broken |= state
                 return NONE
             case Continue():
-                self.around[-1].continued |= state
+                around = self.around[-1]
+                if around.cond is not None:
+                    state = self._values(path, state, around.cond)
+                around.continued |= state
                 return NONE
         return self._simple(stmt, path, state)
 
@@ -214,10 +218,9 @@ class _Flow:
         if self.by_thread and self._runs_apart(stmt):
             return self._act(path, self._apart(stmt, path), state)
         loop = _loop_of(stmt, path)
-        if not isinstance(stmt, While):
-            state = self._values(path, state, stmt.start, stmt.stop)
-        flying = frozenset(p for p in state if p.in_flight is not None)
-        inside = flying
+        asked = (stmt.cond,) if isinstance(stmt, While) else (stmt.start, stmt.stop)
+        state = self._values(path, state, *asked)
+        inside = frozenset(p for p in state if p.in_flight is not None)
         while True:
             after, _ = self._round(stmt, loop, inside)
             grown = inside.union(self.memory.carried(p, loop) for p in after)
@@ -227,7 +230,7 @@ class _Flow:
         if not self._is_quiet(stmt, loop, state):
             self.decided.add(path)
             state = synced(state)
-        first = self._round(stmt, loop, state, entering=True)
+        first = self._round(stmt, loop, state)
         later = self._round(stmt, loop, inside)
         after = frozenset[Pending]().union(*first, *later)
         return state.union(self.memory.left(p, loop) for p in after)
@@ -235,20 +238,20 @@ class _Flow:
     def _is_quiet(self, stmt: For | Pipelined | While, loop: Loop, state: State) -> bool:
         """Whether what was pending before the loop meets no conflict in its first round."""
         before = set(self.decided)
-        self._round(stmt, loop, state, entering=True)
+        self._round(stmt, loop, state)
         quiet = self.decided == before
         self.decided = before
         return quiet
 
     def _round(
-        self, stmt: For | Pipelined | While, loop: Loop, state: State, *, entering: bool = False
+        self, stmt: For | Pipelined | While, loop: Loop, state: State
     ) -> tuple[State, State]:
         """Return what is pending after a round, and where the loop was left in its middle."""
-        self.around.append(_Around())
-        if isinstance(stmt, While):
-            before = loop.path if entering else (*loop.path, AT_END)
-            state = self._values(before, state, stmt.cond)
+        cond = stmt.cond if isinstance(stmt, While) else None
+        self.around.append(_Around(cond))
         after = self.visit(stmt.body, (*loop.path, 0), state)
+        if cond is not None:
+            after = self._values((*loop.path, AT_END), after, cond)
         around = self.around.pop()
         return after | around.continued, around.broken
 
@@ -330,7 +333,8 @@ def _rebuilt_inside(stmt: Stmt, path: Path, decided: set[Path]) -> Stmt:
         case For(body=body) | Pipelined(body=body) | While(body=body):
             inner = at(body, 0)
             if (*path, AT_END) in decided:
-                inner = Seq((inner, Barrier(span=stmt.span)), span=stmt.span)
+                items = inner.body if isinstance(inner, Seq) else (inner,)
+                inner = Seq((*items, Barrier(span=stmt.span)), span=stmt.span)
             return replace(stmt, body=inner)
     return stmt
 
