@@ -37,8 +37,9 @@ def choose_partition(
 ) -> tuple[int, int] | None:
     """Return how many warps go along M and along N, or None if none divides the grid exactly.
 
-    `FullRow` takes as many along M as can be, `FullCol` along N. `Square` makes the shares of
-    the warps, counted in atoms, as alike to the whole tile, counted in elements, as can be.
+    `FullRow` takes as many along M as can be, `FullCol` along N. `Square` makes the rectangles
+    of the warps as nearly square as can be: a warp then reads fewest elements of the factors. Of equally
+    good ones it takes the one that leaves rows whole.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def choose_partition(
     if policy is GemmWarpPolicy.FullCol:
         return found[0]
     m, n = shape
-    return min(found, key=lambda p: abs((rows // p[0]) / (columns // p[1]) - m / n))
+    return min(found, key=lambda p: (m // p[0] + n // p[1], p[1]))
 
 
 @dataclass(frozen=True, slots=True)
