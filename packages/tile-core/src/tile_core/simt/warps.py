@@ -38,8 +38,8 @@ def choose_partition(
     """Return how many warps go along M and along N, or None if none divides the grid exactly.
 
     `FullRow` takes as many along M as can be, `FullCol` along N. `Square` makes the rectangles
-    of the warps as nearly square as can be: a warp then reads fewest elements of the factors. Of equally
-    good ones it takes the one that leaves rows whole.
+    of the warps as nearly square as can be: a warp then reads fewest elements of the factors.
+    Of equally good ones it takes the one that leaves rows whole.
 
     Parameters
     ----------

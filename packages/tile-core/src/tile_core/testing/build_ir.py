@@ -33,7 +33,7 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
-from tile_core.ops.gemm import Gemm
+from tile_core.ops.gemm import Gemm, GemmWarpPolicy
 from tile_core.ops.reduce import Reduce, ReduceKind
 
 Shape: TypeAlias = "tuple[Extent, ...]"
@@ -202,10 +202,11 @@ def gemm(
     transpose_a: bool = False,
     transpose_b: bool = False,
     clear: bool | Expr = False,
+    policy: GemmWarpPolicy = GemmWarpPolicy.Square,
 ) -> Gemm:
     """Return ``T.gemm(a, b, c, …)``."""
     condition = as_expr(clear)
-    return Gemm(operand(a), operand(b), operand(c), transpose_a, transpose_b, condition)
+    return Gemm(operand(a), operand(b), operand(c), transpose_a, transpose_b, condition, policy)
 
 
 def reduce(
