@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tile_core.errors import FrontendValueError, Span
 from tile_core.ir.buffer import Buffer
-from tile_core.layout import Fragment, Layout, draw
+from tile_core.layout import Fragment, Layout, draw, svg
 from tile_core.layout.loop import LoopLayout
 
 
@@ -39,8 +39,12 @@ class StoredTile:
         return f"{self.buffer.name}: {self.buffer.dtype}, {self.layout!r}, by {self.reason}"
 
     def draw(self, max_rows: int = 32, max_columns: int = 32) -> str:
-        """Return a grid of the addresses of the elements; see `tile_core.layout.draw`."""
+        """Return a grid of where the elements are; see `tile_core.layout.draw`."""
         return draw(self.layout, max_rows, max_columns)
+
+    def to_svg(self) -> str:
+        """Return the picture as an SVG document; see `tile_core.layout.svg`."""
+        return svg(self.layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +58,28 @@ class LoopOrder:
     def __str__(self) -> str:
         extents = "x".join(map(str, self.loop.extents)) or "1"
         each = f"{self.loop.rounds} rounds of {self.loop.vector}"
-        return f"{Reason(self.who, self.span)}: {extents}, {each}, {self.loop.fragment!r}"
+        return f"{Reason(self.who, self.span)}: {extents} in {each}, {self.loop.fragment!r}"
 
     def draw(self, max_rows: int = 32, max_columns: int = 32) -> str:
         """Return a grid of the threads that run the iterations, and their numbers there."""
         return draw(self.loop.fragment, max_rows, max_columns)
 
+    def to_svg(self) -> str:
+        """Return the picture as an SVG document; see `tile_core.layout.svg`."""
+        return svg(self.loop.fragment)
+
 
 @dataclass(frozen=True, slots=True)
 class LayoutReport:
-    """The tiles of a kernel in the order of their allocation; ``str`` gives a line for each.
+    """The tiles of a kernel and who runs its loops; ``str`` gives a line for each.
 
     Parameters
     ----------
+    tiles
+        In the order of their allocation.
     loops
         The parallel loops, element-wise operators among them, in the order of the program.
+        None where blocks are single threads.
     """
 
     tiles: tuple[StoredTile, ...]
@@ -97,8 +108,10 @@ class LayoutReport:
         )
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.tiles))
+        return "\n".join(map(str, (*self.tiles, *self.loops)))
 
     def draw(self, max_rows: int = 32, max_columns: int = 32) -> str:
-        """Return each tile's line and below it the grid of its addresses."""
-        return "\n\n".join(f"{tile}\n{tile.draw(max_rows, max_columns)}" for tile in self)
+        """Return the line of each tile and loop, and below it where its elements are."""
+        return "\n\n".join(
+            f"{item}\n{item.draw(max_rows, max_columns)}" for item in (*self.tiles, *self.loops)
+        )

@@ -112,6 +112,7 @@ def _share(loop: Parallel, layout: LoopLayout, ctx: SimtContext) -> Share:
         owned.append(binary(BinaryOp.LT, ctx.thread, layout.threads))
     for coord, room, extent in zip(coords, layout.extents, loop.extents, strict=True):
         if layout.ragged:
+            owned.append(binary(BinaryOp.GE, coord, 0))
             owned.append(binary(BinaryOp.LT, coord, room))
         if static_value(extent) != room:
             owned.append(binary(BinaryOp.LT, coord, extent))
