@@ -88,7 +88,8 @@ def printed(*body: Stmt, params=(), **more) -> str:
     """The statements of a function that has `body`, as C++."""
     source: PrintedSource = print_program(program(function(params, *body, **more)))
     lines = source.text.split("\n")
-    start = next(k for k, line in enumerate(lines) if line.startswith("TILE_KERNEL"))
+    head = next(k for k, line in enumerate(lines) if line.startswith("TILE_KERNEL"))
+    start = next(k for k in range(head, len(lines)) if lines[k].endswith(") {"))
     end = lines.index("}", start)
     return "\n".join(line.removeprefix("  ") for line in lines[start + 1 : end])
 

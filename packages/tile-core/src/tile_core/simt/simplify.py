@@ -11,6 +11,7 @@ from tile_core.ir.interval import Interval
 from tile_core.ir.stmt import Stmt
 from tile_core.passes.ranges import Env
 from tile_core.simt.bounds import Bounds, bind_indices
+from tile_core.simt.name_indices import name_repeated_indices
 from tile_core.simt.program import DeviceFunction
 from tile_core.simt.simplify_expr import Ranges, Simplifier
 from tile_core.simt.simplify_stmt import simplify_stmt
@@ -39,12 +40,12 @@ def simplify_indices(program: P, ranges: Env | Mapping[Var, Interval] | None = N
     """
     simplifier = Simplifier(Ranges(_source(ranges)))
     if not isinstance(program, DeviceFunction):
-        return simplify_stmt(program, simplifier)
+        return name_repeated_indices(simplify_stmt(program, simplifier))
     bounds = Bounds()
     bind_indices(program.launch, bounds)
     for var, known in bounds.ranges.items():
         simplifier.ranges.bind(var, *known)
-    body = simplify_stmt(program.launch.body, simplifier)
+    body = name_repeated_indices(simplify_stmt(program.launch.body, simplifier))
     return replace(program, launch=replace(program.launch, body=body))
 
 
