@@ -21,5 +21,6 @@
 #include "tile_sim/rounded.h"
 #include "tile_sim/warp.h"
 #include "tile_sim/atomic.h"
+#include "tile_sim/dequant.h"
 #include "tile_sim/print.h"
 #include "tile_sim/kernel.h"

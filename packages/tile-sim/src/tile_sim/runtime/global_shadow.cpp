@@ -77,9 +77,8 @@ void GlobalShadow::check_write(const Request& request, Cell& cell, uint64_t numb
     const bool is_ordered = writer == request.block_mark
                                 ? clock.is_before(write, request.thread.id)
                                 : is_exempt;
-    if (!is_ordered && !both_atomic && !is_same_store(request, write, number)) {
-      report_race(request, write, writer, "write", number);
-    }
+    if (!is_ordered && is_same_store(request, write, number)) return;
+    if (!is_ordered && !both_atomic) report_race(request, write, writer, "write", number);
   }
   if (const uint32_t reader = cell.read_block.load(relaxed)) {
     const Stamp read = cell.read.load(relaxed);
@@ -93,7 +92,8 @@ void GlobalShadow::check_write(const Request& request, Cell& cell, uint64_t numb
   cell.write_block.store(request.block_mark, relaxed);
 }
 
-// Threads, or blocks, that hold copies of one value store it: the same line, the same bytes.
+// Threads, or blocks, that hold copies of one value store it: the same line, the same bytes. No
+// reader can tell which of them was last, or that there was more than one.
 bool GlobalShadow::is_same_store(const Request& request, Stamp earlier, uint64_t number) const {
   if (!request.value || stamp_line(earlier) != stamp_line(request.stamp)) return false;
   const uint64_t at = number * grain_;

@@ -202,10 +202,9 @@ void SharedShadow::write(const Request& request, History& history, uint32_t at, 
   const int me = request.thread.id;
   const bool is_atomic = request.access == Access::ATOMIC;
   if (history.write && !clock.is_before(history.write, me)) {
+    if (is_same_store(request, history.write, at, bytes)) return;
     const bool both_atomic = is_atomic && (stamp_flags(history.write) & STAMP_ATOMIC);
-    if (!both_atomic && !is_same_store(request, history.write, at, bytes)) {
-      report_race(request, history.write, "write", at);
-    }
+    if (!both_atomic) report_race(request, history.write, "write", at);
   }
   for (Stamp earlier : history.reads) {
     if (__builtin_expect(earlier && !clock.is_before(earlier, me), 0)) {
@@ -228,7 +227,8 @@ void SharedShadow::write(const Request& request, History& history, uint32_t at, 
   std::memset(history.reads, 0, sizeof history.reads);
 }
 
-// Threads that hold copies of one value store it together: the same line, the same bytes.
+// Threads that hold copies of one value store it together: the same line, the same bytes. No
+// reader can tell which of them was last, or that there was more than one.
 bool SharedShadow::is_same_store(const Request& request, Stamp earlier, uint32_t at,
                                  uint32_t bytes) const {
   if (!request.value || stamp_line(earlier) != stamp_line(request.stamp)) return false;
