@@ -167,14 +167,13 @@ TILE_HOST void dp4a(int* d, const regs<T>& a, const regs<T>& b, unsigned line = 
   *d = dot_bytes<T>(word_of(a, line), word_of(b, line), *d);
 }
 template <class T>
-TILE_HOST void dp4a(const regs<int>& d, const regs<T>& a, const regs<T>& b,
-                    unsigned line = __builtin_LINE()) {
+TILE_HOST void add_dot(const regs<int>& d, const regs<T>& a, const regs<T>& b, unsigned line) {
   d[index_at(0, line)] = dot_bytes<T>(word_of(a, line), word_of(b, line), d[index_at(0, line)]);
 }
 // The same for everything that has elements, arrays of registers among them.
 template <class D, class A, class B>
 TILE_HOST void dp4a(D&& d, A&& a, B&& b, unsigned line = __builtin_LINE()) {
-  dp4a(as_registers(d), as_registers(a), as_registers(b), line);
+  add_dot(as_registers(d), as_registers(a), as_registers(b), line);
 }
 template <class T, class Place>
 TILE_HOST int dp4a(const pointer<T, Place>& a, const pointer<T, Place>& b, int c,
