@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 
 import pytest
 
-from support.cuda_header import compiled
+from support.cuda_header import compiled, printed
+from tile_core.codegen.source import INCLUDE_DIRECTORY
 from tile_core.simt.device_calls import DEVICE_CALLS
 from tile_cuda.machine import machine
+from tile_cuda.nvrtc import HEADERS
 
 ARCHITECTURES = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a"]
 
@@ -142,3 +146,17 @@ def test_an_instruction_that_the_architecture_lacks_is_refused_in_words(arch):
         compiled(REGISTERS + lines, arch)
     assert re.search(r"tile::\w+ (on \w+ )?needs sm_\d\d or newer", str(caught.value))
     assert "and " in str(caught.value).splitlines()[-2] or len(rows) <= 5
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+def test_the_header_compiles_under_nvcc_too(tmp_path):
+    rows = [row for group in CALLS.values() for row in group if exists(row[1], "sm_80")]
+    lines = "\n".join(f"  {text};" for text, _, _ in rows)
+    text = tmp_path / "kernel.cu"
+    text.write_text(printed(REGISTERS + lines + USES).text)
+    include = [f"-I{folder}" for folder in (HEADERS, INCLUDE_DIRECTORY)]
+    command = ["nvcc", "-std=c++17", "-arch=sm_80", "-ptx", *include, str(text), "-o", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    for call, feature, pattern in rows:
+        assert re.search(pattern, done.stdout) or not machine("sm_80").has(feature or "dp4a"), call
