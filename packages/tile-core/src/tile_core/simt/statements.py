@@ -64,7 +64,8 @@ def lower_stmt(stmt: Stmt, ctx: SimtContext) -> Stmt:
     """
     lowering = _LOWERINGS.get(type(stmt))
     if lowering is not None:
-        return lowering(stmt, ctx)
+        lowered = lowering(stmt, ctx)
+        return lowered if isinstance(stmt, Seq) else _spanned(lowered, stmt)
     if isinstance(stmt, TileOperator):
         return _spanned(cast("Stmt", ctx.rule_of(stmt).lower(stmt, ctx)), stmt)
     raise InternalError(f"no lowering for {type(stmt).__name__}", span=stmt.span)
