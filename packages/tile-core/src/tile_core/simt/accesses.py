@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tile_core.ir.arith import all_of, const, select
+from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import (
     AddressOf,
     Binary,
@@ -72,15 +73,40 @@ def raw_load(expr: Load, ctx: SimtContext) -> Expr:
     """Return the stored bits of an element, unguarded: a byte for types narrower than one."""
     buffer = expr.buffer
     indices = tuple(lower_expr(i, ctx) for i in expr.indices)
+    flat, offset = place_of(buffer, indices, ctx)
+    if packing.is_packed(buffer):
+        return packing.nibble(flat, offset)
+    return Load(flat, (offset,), span=expr.span)
+
+
+def place_of(buffer: Buffer, indices: Sequence[Expr], ctx: SimtContext) -> tuple[Buffer, Expr]:
+    """Return the flat buffer and the offset in it of an element, whose indices are lowered.
+
+    A tensor at the address of an element of another one is a part of that; at an address
+    that is computed it has a flat buffer of its own, whose origin is the lowered address.
+    """
+    root, flats = buffer.storage, ctx.places.flats
     offset = ctx.places.offset(buffer, indices)
-    if packing.is_packed(buffer.dtype, buffer.scope):
-        return packing.nibble(ctx.places.flat(buffer), offset)
-    return Load(ctx.places.flat(buffer), (offset,), span=expr.span)
+    if isinstance(root.origin, AddressOf):
+        there = lower_expr(root.origin, ctx)
+        assert isinstance(there, AddressOf)
+        below, dtype = there.buffer, packing.storage_dtype(buffer.dtype, buffer.scope)
+        start = there.indices[0] * below.dtype.bits // dtype.bits
+        if below.dtype == dtype:
+            return below, start + offset
+        if buffer not in flats:
+            name = f"{below.name}_{dtype}"
+            flats[buffer] = replace(below, name=name, dtype=dtype, origin=below.storage)
+        return flats[buffer], start + offset
+    if isinstance(root.origin, Expr) and root not in flats:
+        flats[root] = replace(ctx.places.flat(root), origin=lower_expr(root.origin, ctx))
+    return ctx.places.flat(buffer), offset
 
 
 def _address(expr: AddressOf, ctx: SimtContext) -> Expr:
     indices = tuple(lower_expr(i, ctx) for i in expr.indices)
-    return replace(ctx.address(expr.buffer, *indices, access=expr.access), span=expr.span)
+    flat, offset = place_of(expr.buffer, indices, ctx)
+    return AddressOf(flat, (offset,), expr.access, span=expr.span)
 
 
 def _select(expr: Select, ctx: SimtContext) -> Expr:
@@ -148,10 +174,10 @@ def lower_store(stmt: Store, ctx: SimtContext) -> Stmt:
     condition = inside(buffer, stmt.indices, ctx)
     known = ctx if condition is None else ctx.knowing(ctx.env.assuming(condition))
     indices = tuple(lower_expr(i, known) for i in stmt.indices)
-    flat, offset = ctx.places.flat(buffer), ctx.places.offset(buffer, indices)
+    flat, offset = place_of(buffer, indices, ctx)
     bits = stored_bits(stmt.value, stmt, known)
     lowered: Stmt
-    if packing.is_packed(buffer.dtype, buffer.scope):
+    if packing.is_packed(buffer):
         lowered = replace(packing.put_nibble(flat, offset, bits), span=stmt.span)
     else:
         lowered = Store(flat, (offset,), bits, span=stmt.span)

@@ -16,20 +16,23 @@ from tile_core.ir.stmt import Store
 BYTE, INT, FLOAT = (dtype_of(n) for n in ("uint8", "int32", "float32"))
 
 
-def is_packed(dtype: DType, scope: Scope) -> bool:
-    """Whether two elements share a byte: sub-byte types in tensors, low nibble first."""
-    return dtype.bits == 4 and scope is Scope.GLOBAL
+def is_packed(buffer: Buffer) -> bool:
+    """Whether two elements share a byte, the first in its low bits.
+
+    So do 4-bit elements of tensors, and those that are seen in the bytes of a tile.
+    """
+    if buffer.dtype.bits != 4:
+        return False
+    return buffer.scope is Scope.GLOBAL or buffer.storage.dtype.bits >= 8
 
 
 def storage_dtype(dtype: DType, scope: Scope) -> DType:
     """Return the element type of the memory that holds elements of `dtype`.
 
     Tensors of 4-bit elements are bytes of two elements; tiles give each element a byte of
-    its own. Truth values are bytes.
+    its own, and so do tensors of 6-bit elements.
     """
-    if is_packed(dtype, scope) or dtype.bits < 8:
-        return dtype_of("bool") if dtype.is_bool else BYTE
-    return dtype
+    return BYTE if is_narrow(dtype) else dtype
 
 
 def is_narrow(dtype: DType) -> bool:

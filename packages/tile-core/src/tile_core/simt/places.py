@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tile_core.dtypes import dtype_of
-from tile_core.errors import InternalError
+from tile_core.errors import InternalError, Note, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, cast
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import Expr, Extent
 from tile_core.layout import Fragment, Layout
-from tile_core.simt.packing import is_packed, storage_dtype
+from tile_core.simt.packing import is_narrow, is_packed, storage_dtype
 
 INT32_ELEMENTS = 2**31
 """Offsets reach further only in tensors of at least so many elements."""
@@ -53,6 +53,7 @@ class Places:
         dtype = storage_dtype(buffer.dtype, buffer.scope)
         if isinstance(origin, Buffer):
             below = self.flat(buffer.storage)
+            _check_view(buffer)
             if below.dtype == dtype:
                 return below
             room = (static_value(below.shape[0]) or 0) * below.dtype.bits // dtype.bits
@@ -69,7 +70,7 @@ class Places:
             case Scope.GLOBAL:
                 shape = buffer.static_shape
                 count = 0 if shape is None or buffer.strides else math.prod(shape)
-                return -(-count // 2) if is_packed(buffer.dtype, buffer.scope) else count
+                return -(-count // 2) if is_packed(buffer) else count
             case Scope.SHARED:
                 return int(self.layout(buffer).cosize)
             case Scope.FRAGMENT | Scope.REDUCER:
@@ -104,6 +105,19 @@ class Places:
             case Scope.VAR:
                 return as_expr(0)
         return as_expr(_row_major(coords, buffer.shape))
+
+
+def _check_view(view: Buffer) -> None:
+    """Refuse to see as whole bytes what has a byte for each of its narrow elements."""
+    below = view.storage
+    if is_narrow(below.dtype) and not is_packed(below) and view.dtype != below.dtype:
+        raise UnsupportedOnTarget(
+            f"the {below.dtype} elements of {below.name!r} cannot be seen as {view.dtype}: "
+            "a tile gives each of them a byte of its own",
+            span=view.span,
+            notes=(Note(f"{below.name} is declared here", below.span),),
+            hint=f"allocate the tile as {view.dtype} and view it as {below.dtype}",
+        )
 
 
 def _physical(scope: Scope) -> Scope:

@@ -26,7 +26,7 @@ def in_pairs(loop: Parallel, layout: LoopLayout, ctx: SimtContext) -> LoopLayout
     others, and for those that store no packed elements.
     """
     nodes = tuple(walk(loop.body))
-    stores = any(isinstance(n, Store) and is_packed(n.buffer.dtype, n.buffer.scope) for n in nodes)
+    stores = any(isinstance(n, Store) and is_packed(n.buffer) for n in nodes)
     holds = any(isinstance(n, Buffer) and n.scope in (Scope.FRAGMENT, Scope.REDUCER) for n in nodes)
     total = math.prod(layout.extents)
     if not stores or holds or layout.vector > 1 or total % 2:
@@ -79,7 +79,7 @@ def _packed_stores(
             yield from _packed_stores(body, runs)
         case For(body=body):
             yield from _packed_stores(body, (*runs, *_run_of(stmt, runs[0].env)))
-        case Store(buffer=buffer) if is_packed(buffer.dtype, buffer.scope):
+        case Store(buffer=buffer) if is_packed(buffer):
             yield stmt, runs
 
 

@@ -11,8 +11,13 @@ from tile_core.ops.rule import Rule
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_element_wise
 from tile_core.simt.rules.async_copy import lower_async, lower_at_once, lower_commit, lower_wait
-from tile_core.simt.rules.private_copy import is_half_private, lower_half_private
 from tile_core.simt.rules.register_exchange import lower_exchange
+from tile_core.simt.rules.staged_copy import (
+    is_half_private,
+    lower_by_memory,
+    lower_half_private,
+    needs_whole_bytes,
+)
 from tile_core.target import Target
 
 
@@ -32,6 +37,8 @@ def lower_copy(op: Copy, ctx: SimtContext) -> Stmt:
         return lower_exchange(op, ctx)
     if is_half_private(op):
         return lower_half_private(op, ctx)
+    if needs_whole_bytes(op):
+        return lower_by_memory(op, ctx)
     return lower_element_wise(op, ctx)
 
 

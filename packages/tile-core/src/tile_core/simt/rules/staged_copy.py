@@ -1,16 +1,17 @@
-"""Copies between register tiles that threads share out and arrays that each has for itself."""
+"""Copies of register tiles to where other threads than their holders write, or all of them."""
 
 from __future__ import annotations
 
 from tile_core.errors import ShapeMismatch
 from tile_core.ir.buffer import Region, Scope, static_value, whole
 from tile_core.ir.stmt import Evaluate, Parallel, Seq, Stmt
-from tile_core.layout.loop import LoopLayout
+from tile_core.layout.loop import LoopLayout, planned
 from tile_core.ops.copy import Copy
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.simt.context import SimtContext
 from tile_core.simt.device_calls import device
 from tile_core.simt.elementwise import lower_element_wise
+from tile_core.simt.packing import is_packed
 from tile_core.simt.partition import partition
 
 SPREAD = (Scope.FRAGMENT, Scope.REDUCER)
@@ -20,6 +21,33 @@ def is_half_private(op: Copy) -> bool:
     """Whether one side is spread over threads and each thread has the other for itself."""
     a, b = op.src.buffer.scope, op.dst.buffer.scope
     return (a in SPREAD and b.is_thread_private) or (b in SPREAD and a.is_thread_private)
+
+
+def needs_whole_bytes(op: Copy) -> bool:
+    """Whether elements that share bytes are written by threads that hold single ones."""
+    return op.src.buffer.scope in SPREAD and is_packed(op.dst.buffer)
+
+
+def lower_by_memory(op: Copy, ctx: SimtContext) -> Stmt:
+    """Return a copy of register tiles by way of shared memory.
+
+    Before   copy tile, packed
+    After    parallel: space = tile;  barrier;  parallel: packed = space;  barrier
+    """
+    nest = as_parallel(op)
+    layout = _holders(op.src, nest, ctx)
+    space = whole(ctx.scratch_tile("bytes", tuple(layout.extents), str(op.dst.buffer.dtype)))
+    back = as_parallel(Copy(space, op.dst, span=op.span))
+    sync = Evaluate(device("sync"), span=op.span)
+    there = as_parallel(Copy(op.src, space, span=op.span))
+    return Seq(
+        (
+            partition(there, _holders(op.src, there, ctx), ctx),
+            sync,
+            partition(back, planned(layout.extents, ctx.threads, 2), ctx),
+            sync,
+        )
+    )
 
 
 def lower_half_private(op: Copy, ctx: SimtContext) -> Stmt:
