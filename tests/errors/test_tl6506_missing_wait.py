@@ -48,6 +48,6 @@ note: s is declared here
   |
 4 |   tile::sptr<float> s = tile::smem<float>(0, 32);
   |                     ^
-note: this happened 32 times: to threads 0-31 of block (0)
+note: this happened 32 times, in block (0) to threads 0-31
 hint: wait for the copy first: T.ptx_wait_group(0), then T.sync_threads()"""
     )

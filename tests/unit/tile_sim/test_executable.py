@@ -40,7 +40,7 @@ def function(name, params, arguments, grid, body, threads=32):
 def built(params, steps, *, outputs=(), workspaces=()):
     kernel = Kernel("kernel", tuple(params), Seq(()), outputs)
     program = DeviceProgram(kernel, MACHINE, tuple(steps), None, tuple(workspaces))
-    return Executable(compile_program(program, Target("cuda", "sm_80", "sim")))
+    return Executable(compile_program(program, Target("cuda", "sm_80", "sim")), kernel)
 
 
 def doubling(n, strides=None):

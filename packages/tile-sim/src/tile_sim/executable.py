@@ -19,7 +19,7 @@ from tile_core.ir.evaluate import evaluate, free_variables, is_host_evaluable
 from tile_core.ir.expr import Extent, Var
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
-from tile_core.ir.stmt import Check, Launch, Let
+from tile_core.ir.stmt import Check, Kernel, Launch, Let
 from tile_core.plugins.arrays import as_array
 from tile_core.plugins.calling import address_of, solutions
 from tile_core.simt.program import DeviceFunction, DeviceProgram
@@ -31,7 +31,7 @@ from tile_sim.memory import Array, DeviceMemory, Place
 from tile_sim.packed import Packed
 from tile_sim.report import SimReport, remember
 from tile_sim.reports import error_of
-from tile_sim.scene import Scene, Tensor, Tile
+from tile_sim.scene import Scene, Tensor, tiles_of
 from tile_sim.settings import SimSettings, current_settings
 
 _OUR_FLAGS = ("-D", "-U", "-I")
@@ -78,15 +78,20 @@ def compile_program(program: DeviceProgram, target: Target) -> Artifact:
 class Executable:
     """A kernel that runs on the emulator: ``run(*args)``, one checked argument per parameter.
 
+    Parameters
+    ----------
+    kernel
+        As the user wrote it, for the names of elements in reports.
+
     Attributes
     ----------
     report
         What the last call did; see `tile_sim.report.SimReport`.
     """
 
-    def __init__(self, artifact: Artifact) -> None:
+    def __init__(self, artifact: Artifact, kernel: Kernel) -> None:
         self.report: SimReport | None = None
-        self._artifact = artifact
+        self._artifact, self._kernel = artifact, kernel
         self._library = artifact.library()
         self._symbols = _symbols(artifact.program)
 
@@ -101,7 +106,7 @@ class Executable:
             If an assertion inside the kernel fails.
         """
         settings = current_settings()
-        call = _Call(self._artifact, self._library, settings)
+        call = _Call(self._artifact, self._kernel, self._library, settings)
         try:
             call.run(args, self._symbols)
         finally:
@@ -112,8 +117,10 @@ class Executable:
 class _Call:
     """One call: the memory, the values and the report that its launches share."""
 
-    def __init__(self, artifact: Artifact, library: KernelLibrary, settings: SimSettings) -> None:
-        self.program, self.printed = artifact.program, artifact.printed
+    def __init__(
+        self, artifact: Artifact, kernel: Kernel, library: KernelLibrary, settings: SimSettings
+    ) -> None:
+        self.program, self.printed, self.kernel = artifact.program, artifact.printed, kernel
         self.library, self.settings = library, settings
         self.memory = DeviceMemory()
         self.arrays: dict[Buffer, Array] = {}
@@ -212,10 +219,7 @@ class _Call:
         return scalar(self.values[argument], argument.dtype)
 
     def _scene(self, function: DeviceFunction) -> Scene:
-        tiles = tuple(
-            Tile(b.name, start, b.nbytes or 0, b.dtype.itemsize, b.span)
-            for b, start in function.shared.items()
-        )
+        tiles = tiles_of(function, self.program.layouts, self.kernel)
         tensors = {
             buffer.name: Tensor(
                 buffer.name,

@@ -26,7 +26,7 @@ def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:
     """Return a function that emulates the kernel on host tensors."""
     from tile_sim.executable import Executable
 
-    return Executable(artifact)
+    return Executable(artifact, kernel)
 
 
 @hookimpl

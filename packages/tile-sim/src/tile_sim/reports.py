@@ -64,9 +64,11 @@ OTHERS_SHOWN = 3
 def error_of(findings: Sequence[Finding], scene: Scene) -> TileError:
     """Return the first finding as an error; the others are its notes.
 
-    The first in the order of discovery is the likeliest cause of the rest.
+    The first in the order of discovery is the likeliest cause of the rest, but for a read that
+    came too early: if it also races with the write, what it lacks is synchronisation.
     """
-    first, *others = findings
+    first = _race_behind(findings[0], findings) or findings[0]
+    others = [finding for finding in findings if finding is not first]
     span = scene.span(first.line)
     notes = [*_details(first, scene)]
     if first.count > 1:
@@ -75,9 +77,18 @@ def error_of(findings: Sequence[Finding], scene: Scene) -> TileError:
         notes.append(Note(f"also: {sentence(other, scene)}", _unless(span, other, scene)))
     if len(others) > OTHERS_SHOWN:
         notes.append(Note(f"and {len(others) - OTHERS_SHOWN} more findings"))
-    return _CLASSES[first.kind](
-        sentence(first, scene), span=span, notes=tuple(notes), hint=_HINTS.get(first.kind)
-    )
+    hint = _HINTS.get(first.kind)
+    if first.kind is ReportKind.DATA_RACE and first.other_block != first.block:
+        hint = "blocks run in any order: give each elements of its own, or use an atomic"
+    return _CLASSES[first.kind](sentence(first, scene), span=span, notes=tuple(notes), hint=hint)
+
+
+def _race_behind(first: Finding, findings: Sequence[Finding]) -> Finding | None:
+    """Return the race that explains why a read of shared memory found nothing written."""
+    if (first.kind, first.space) != (ReportKind.UNINITIALISED, Space.SHARED):
+        return None
+    races = (f for f in findings if f.kind is ReportKind.DATA_RACE and f.space is Space.SHARED)
+    return next((race for race in races if first.line in (race.line, race.other_line)), None)
 
 
 def sentence(finding: Finding, scene: Scene) -> str:
@@ -132,10 +143,11 @@ def place(finding: Finding, scene: Scene) -> str:
             tile = _tile(finding, scene)
             at = finding.buffer_start + finding.offset
             if tile is not None:
-                return f"element {(at - tile.start) // tile.itemsize} of {tile.name}"
+                return tile.element(at - tile.start)
             return f"byte {at} of shared memory"
         case Space.REGISTERS:
-            return f"register {finding.offset} of a tile"
+            name = scene.registers(finding.buffer_bytes, finding.line)
+            return f"register {finding.offset} of {name}"
     return "memory"
 
 
@@ -190,9 +202,7 @@ def _often(finding: Finding, scene: Scene) -> str:
     told = f"this happened {finding.count} times"
     if len(finding.threads) < 2:
         return told
-    where = f"threads {ranges(finding.threads)} of {scene.block(finding.block)}"
-    is_all = len(finding.threads) == finding.count
-    return f"{told}: to {where}" if is_all else f"{told}, for one to {where}"
+    return f"{told}, in {scene.block(finding.block)} to threads {ranges(finding.threads)}"
 
 
 def ranges(numbers: Sequence[int]) -> str:

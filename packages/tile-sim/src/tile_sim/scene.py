@@ -6,8 +6,22 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tile_core.errors import Span
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.node import walk
+from tile_core.layout import Layout
+
+if TYPE_CHECKING:
+    from tile_core.ir.stmt import Kernel
+    from tile_core.passes.infer_layouts import Layouts
+    from tile_core.simt.program import DeviceFunction
+
+
+_REGISTERS = re.compile(r"tile::frag<[\w:]+, (\d+)> (\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +36,10 @@ class Tile:
         Bytes of an element.
     span
         Where the user declared it.
+    layout
+        From the user's coordinates to places, or None if they are not known.
+    is_versioned
+        The first coordinate numbers the versions that a pipeline made of the user's tile.
     """
 
     name: str
@@ -29,6 +47,57 @@ class Tile:
     bytes: int
     itemsize: int
     span: Span | None = None
+    layout: Layout | None = None
+    is_versioned: bool = False
+
+    def element(self, offset: int) -> str:
+        """Return how the user writes the element `offset` bytes from the start.
+
+        Without a layout, and for places between elements, it is counted in memory.
+        """
+        number = offset // self.itemsize
+        coords = None if self.layout is None else _coordinates(self.layout, number)
+        if coords is None:
+            return f"element {number} of {self.name}"
+        version = ""
+        if self.is_versioned:
+            version = f" (version {coords[0]} of the pipeline)"
+            coords = coords[1:]
+        return f"{self.name}[{', '.join(map(str, coords))}]{version}"
+
+
+def _coordinates(layout: Layout, place: int) -> tuple[int, ...] | None:
+    """Return the coordinates that lie at a place, or None if none do."""
+    grid = np.indices(layout.shape)
+    found = np.argwhere(np.broadcast_to(layout.address(*grid) == place, layout.shape))
+    return tuple(int(x) for x in found[0]) if len(found) else None
+
+
+def tiles_of(function: DeviceFunction, layouts: Layouts | None, kernel: Kernel) -> tuple[Tile, ...]:
+    """Return the buffers in shared memory of a launch, with the layouts of their tiles.
+
+    Parameters
+    ----------
+    layouts
+        Those of the tiles of `kernel`, and of the versions that pipelines made of them.
+    kernel
+        As the user wrote it: its tiles tell which dimensions are the user's.
+    """
+    written = {(b.name, b.span): b.rank for b in walk(kernel) if isinstance(b, Buffer)}
+    known = {} if layouts is None else {(b.name, b.span): b for b in layouts.known}
+    tiles = []
+    for flat, start in function.shared.items():
+        key = (flat.name, flat.span)
+        tile = known.get(key)
+        found = None if tile is None or layouts is None else layouts.known[tile]
+        is_its = isinstance(found, Layout) and (found.cosize,) == flat.static_shape
+        layout = found if isinstance(found, Layout) and is_its else None
+        is_versioned = layout is not None and layout.rank == written.get(key, layout.rank) + 1
+        size = flat.nbytes or 0
+        tiles.append(
+            Tile(flat.name, start, size, flat.dtype.itemsize, flat.span, layout, is_versioned)
+        )
+    return tuple(tiles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +180,31 @@ class Scene:
         found = exact or [t for t in self.tiles if t.start <= at < t.start + t.bytes]
         words = set(re.findall(r"\w+", self.text[line - 1])) if line <= len(self.text) else set()
         return next((t for t in found if t.name in words), found[0] if found else None)
+
+    def registers(self, count: int, line: int) -> str:
+        """Return the name of the array of registers that a line reads, if it is one.
+
+        Where it reads several, those that the same line of the user made are left out.
+
+        Parameters
+        ----------
+        count
+            How many registers the array has; 0 if that is not known.
+        """
+        text = self.text[line - 1] if line <= len(self.text) else ""
+        declared: dict[str, Span | None] = {
+            name: self.lines.get(number)
+            for number, declaration in enumerate(self.text, 1)
+            for size, name in _REGISTERS.findall(declaration)
+            if count in (0, int(size))
+        }
+        users = {name for name, span in declared.items() if span not in (None, self.span(line))}
+        for part in (text, text.partition(" = ")[2]):
+            for names in (declared.keys(), users):
+                found = names & set(re.findall(r"\w+", part))
+                if len(found) == 1:
+                    return found.pop()
+        return "a tile in registers"
 
     def element(self, tensor: Tensor, offset: int) -> str:
         """Return how the user writes the element of a tensor, `offset` bytes from its start.

@@ -1,0 +1,164 @@
+"""Kernels in Python on emulated GPUs: right results, and mistakes told in the user's words."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import textwrap
+
+import numpy as np
+import pytest
+
+import tile_api as tile
+import tile_api.language as T
+from tile_core.errors import (
+    DataRace,
+    Deadlock,
+    DeviceAssertError,
+    MissingWait,
+    OutOfBounds,
+    TileError,
+    UninitialisedRead,
+)
+from tile_sim import checking, last_report
+
+FILE = "user.py"
+
+
+def kernel_of(text: str, target: str = "cuda:sm_80@sim"):
+    """Compile the kernel ``k`` that `text` defines; its first line is line 1 of user.py."""
+    text = textwrap.dedent(text).lstrip("\n")
+    linecache.cache[FILE] = (len(text), None, text.splitlines(True), FILE)
+    scope = {"T": T}
+    exec(compile(text, FILE, "exec", dont_inherit=True), scope)
+    return tile.compile(scope["k"], target=target)
+
+
+GEMM = """
+@T.prim_func
+def k(A: T.Tensor((96, 64), "float16"), B: T.Tensor((64, 96), "float16"), C: T.Tensor((96, 96), "float32")):
+    with T.Kernel(3, 3, threads=64) as (bx, by):
+        As = T.alloc_shared((32, 32), "float16")
+        Bs = T.alloc_shared((32, 32), "float16")
+        Cl = T.alloc_fragment((32, 32), "float32")
+        T.clear(Cl)
+        for i in T.Pipelined(2, num_stages=2):
+            T.copy(A[by * 32, i * 32], As)
+            T.copy(B[i * 32, bx * 32], Bs)
+            T.gemm(As, Bs, Cl)
+        T.copy(Cl, C[by * 32, bx * 32])
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("schedule", ["forward", "reverse", "random:4"])
+@pytest.mark.parametrize("arch", ["sm_70", "sm_75", "sm_80", "sm_89"])
+def test_a_product(arch, schedule):
+    rng = np.random.default_rng(0)
+    a = rng.integers(-4, 5, (96, 64)).astype(np.float16)
+    b = rng.integers(-4, 5, (64, 96)).astype(np.float16)
+    c = np.full((96, 96), np.nan, np.float32)
+    with checking("all,counters", schedule=schedule):
+        kernel_of(GEMM, f"cuda:{arch}@sim")(a, b, c)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+    report = last_report()
+    assert report is not None
+    assert report.conflicts == 0
+    assert {row.place for row in report.rows} == {f"user.py:{n}" for n in (9, 10, 11, 12)}
+
+
+MISTAKES = {
+    "copy not waited for": (
+        """
+        @T.prim_func
+        def k(A: T.Tensor((16, 64), "float32"), B: T.Tensor((16, 64), "float32")):
+            with T.Kernel(1, threads=64):
+                s = T.alloc_shared((16, 64), "float32")
+                T.async_copy(A, s)
+                T.copy(s, B)
+        """,
+        MissingWait, 6,
+        "thread 0 of block (0) reads s[0, 0], whose asynchronous copy was not waited for",
+    ),
+    "tile not written": (
+        """
+        @T.prim_func
+        def k(A: T.Tensor((16, 64), "float32"), B: T.Tensor((16, 64), "float32")):
+            with T.Kernel(1, threads=64):
+                s = T.alloc_shared((16, 64), "float32")
+                T.copy(s, B)
+        """,
+        UninitialisedRead, 5,
+        "thread 0 of block (0) reads s[0, 0], which nothing has written",
+    ),
+    "accumulator not cleared": (
+        GEMM.replace("T.clear(Cl)", "pass"),
+        UninitialisedRead, 11,
+        "thread 0 of block (0, 0) reads register 0 of Cl, which nothing has written",
+    ),
+    "behind the end of a tile": (
+        """
+        @T.prim_func
+        def k(A: T.Tensor((16, 64), "float32"), B: T.Tensor((16, 64), "float32")):
+            with T.Kernel(1, threads=64) as bx:
+                s = T.alloc_shared((64,), "float32")
+                T.copy(A[0, 0:64], s)
+                t = T.get_thread_binding()
+                B[0, t] = s[t + T.cast(A[1, 0], "int32") * 64]
+        """,
+        OutOfBounds, 7,
+        "thread 0 of block (0) reads element 127 of s, which is outside of its 64 elements",
+    ),
+    "blocks that write one row": (
+        """
+        @T.prim_func
+        def k(A: T.Tensor((16, 64), "float32"), B: T.Tensor((16, 64), "float32")):
+            with T.Kernel(2, threads=64) as bx:
+                t = T.get_thread_binding()
+                B[3, t] = bx
+        """,
+        DataRace, 5,
+        "thread 0 of block (1) writes B[3, 0], which thread 0 of block (0) wrote without "
+        "synchronisation",
+    ),
+    "two barriers for one": (
+        """
+        @T.prim_func
+        def k(A: T.Tensor((16, 64), "float32"), B: T.Tensor((16, 64), "float32")):
+            with T.Kernel(1, threads=64):
+                t = T.get_thread_binding()
+                if t < 32:
+                    T.sync_threads()
+                else:
+                    T.sync_threads()
+                B[0, t] = 1.0
+        """,
+        Deadlock, 8,
+        "threads of one block wait at different barrier statements: thread 32 here, thread 0 at "
+        "user.py:6",
+    ),
+    "assertion": (
+        """
+        @T.prim_func
+        def k(A: T.Tensor((16, 64), "float32"), B: T.Tensor((16, 64), "float32")):
+            with T.Kernel(1, threads=64):
+                t = T.get_thread_binding()
+                T.device_assert(A[0, t] > 2, "elements are large")
+        """,
+        DeviceAssertError, 5,
+        "device assertion failed: elements are large",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake(name):
+    text, error, line, message = MISTAKES[name]
+    run = kernel_of(text)
+    shapes = [(96, 64), (64, 96), (96, 96)] if "gemm" in text else [(16, 64)] * 2
+    dtypes = ["float16", "float16", "float32"] if "gemm" in text else ["float32"] * 2
+    args = [np.ones(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+    with checking("all", threads=1), pytest.raises(TileError) as caught:
+        run(*args)
+    assert type(caught.value) is error, str(caught.value)
+    assert (caught.value.span.file, caught.value.span.line) == (FILE, line)
+    assert re.sub(r"^thread \d+", "thread 0", caught.value.message) == message
