@@ -294,6 +294,25 @@ def test_a_copy_between_threads_goes_through_memory() -> None:
     agree(kernel, layouts, [integers((16, 16)), poisoned((16, 16))])
 
 
+def test_a_copy_adapts_to_who_uses_the_second_tile() -> None:
+    """What a message advises: a second fragment has the layout of the loop that reads it."""
+    a, b, x, y = (ir.tensor("A", (16, 16)), ir.tensor("B", (16, 16)),
+                  ir.fragment("x", (16, 16)), ir.fragment("y", (16, 16)))  # fmt: skip
+    second = ir.fragment("second", (16, 16))
+    rows = Fragment((16, 16), lambda i, j: (i, j), threads=32)
+    columns = Fragment((16, 16), lambda i, j: (j, i), threads=32)
+    add = ir.parallel(
+        (16, 16), lambda i, j: ir.store(y, (i, j), ir.load(y, i, j) + ir.load(second, i, j))
+    )
+    kernel = make([a, b], [x, y, second], AnnotateLayout(x, rows), AnnotateLayout(y, columns),
+                  ir.copy(a, x), ir.fill(y, 1), ir.copy(x, second), add, ir.copy(y, b),
+                  threads=32)  # fmt: skip
+    layouts = infer(kernel)
+    assert held(layouts, second).owners(3, 5) == (5,)
+    assert held(layouts, second).slots == 16
+    agree(kernel, layouts, [integers((16, 16)), poisoned((16, 16))])
+
+
 def test_the_user_fixes_who_runs_a_loop() -> None:
     a, x = ir.tensor("A", (16, 16)), ir.fragment("x", (16, 16))
     wish = Fragment((16, 16), lambda i, j: (j, i), threads=32)

@@ -83,6 +83,9 @@ def infer_layouts(
         for node in members.nodes:
             state.learn(node, InferLevel.STRICT)
         _given_to_all(state)
+        state.patient = True
+        _infer(state, members, InferLevel.COMMON)
+        state.patient = False
         _infer(state, members, InferLevel.COMMON)
         choose_freely(state, members)
         _infer(state, members, InferLevel.FREE)

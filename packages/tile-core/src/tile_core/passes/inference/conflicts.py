@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tile_core.errors import LayoutConflict, LayoutError, Note
-from tile_core.ir.buffer import Buffer, Scope
-from tile_core.layout import Fragment, Layout
+from tile_core.ir.buffer import Buffer
+from tile_core.layout import Fragment
+from tile_core.layout.index import inputs_of
 from tile_core.passes.inference.algebra import Misfit
 from tile_core.passes.inference.nests import Nest, Touch
 from tile_core.passes.inference.views import Place
@@ -76,9 +79,9 @@ def _between_threads(
         f"{second.who} demand",
         span=second.span,
         notes=tuple(notes),
-        hint=_through_shared(buffer)
+        hint=_through_copy(buffer)
         if first.who != ANNOTATION
-        else "remove the annotation, or copy the tile through shared memory for that operator",
+        else "remove the annotation, or copy the tile to a second fragment for that operator",
     )
 
 
@@ -94,7 +97,12 @@ def _serial(buffer: Buffer, scalar: Reason, owner: Reason, spread: Place) -> Lay
 
 
 def unsuited(
-    nest: Nest, touch: Touch, held: Fragment, misfit: Misfit, fixed: Reason, source: Reason | None
+    nest: Nest,
+    touch: Touch,
+    held: Fragment,
+    misfit: Misfit,
+    fixed: Reason,
+    source: tuple[Buffer, Reason] | None,
 ) -> LayoutConflict:
     """Return the error of a loop that touches tiles whose layouts do not suit each other.
 
@@ -103,7 +111,7 @@ def unsuited(
     fixed
         Who determined the layout of the tile that does not fit.
     source
-        Who determined which thread runs each iteration, if another tile did.
+        The other tile that determines which thread runs each iteration, and who fixed that.
     """
     name, where = touch.buffer.name, _point(misfit.element)
     runs = "must be changed by" if misfit.holds else "is needed by"
@@ -115,8 +123,10 @@ def unsuited(
         Note(f"element {where} {runs} thread {misfit.thread}, {verb}"),
     ]
     if source is not None:
-        notes.append(Note(f"the iterations are spread as {source.who} demands", source.span))
-    serial = any(axis >= len(nest.extents) for e in touch.indices for axis in _axes(e))
+        other, reason = source
+        notes.append(Note(f"the iterations follow {other.name!r}, which {reason.who} fixed",
+                          reason.span))  # fmt: skip
+    serial = any(axis >= len(nest.extents) for e in touch.indices for axis in inputs_of(e))
     what = "a sequential loop or an index known only at run time would need elements of other "
     return LayoutConflict(
         f"{nest.who} cannot touch {name!r} together with its other tiles: they are spread "
@@ -125,20 +135,12 @@ def unsuited(
         else f"{nest.who} cannot walk through {name!r}, which is spread over the threads",
         span=touch.span or nest.node.span,
         notes=tuple(notes if not serial else [*notes, Note(what + "threads")]),
-        hint=_through_shared(touch.buffer),
+        hint=_through_copy(touch.buffer),
     )
-
-
-def _axes(expr: object) -> frozenset[int]:
-    from tile_core.layout.index import IndexExpr, inputs_of
-
-    return inputs_of(expr) if isinstance(expr, IndexExpr) else frozenset()
 
 
 def first_difference(old: Fragment, new: Fragment) -> tuple[int, ...] | None:
     """Return the first element, in row-major order, that is held elsewhere; None if none."""
-    import numpy as np
-
     for flat in range(old.size):
         where = tuple(int(x) for x in np.unravel_index(flat, old.shape))
         same = old.owners(*where) == new.owners(*where)
@@ -165,14 +167,8 @@ def _point(where: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, where))})"
 
 
-def _through_shared(buffer: Buffer) -> str:
-    scope = "shared memory" if buffer.scope is Scope.FRAGMENT else "a second buffer"
+def _through_copy(buffer: Buffer) -> str:
     return (
-        f"copy {buffer.name!r} through {scope}: T.copy it to a T.alloc_shared tile, and from "
-        "there to a second fragment"
+        f"T.copy {buffer.name!r} to a second fragment first, which exchanges elements among "
+        "the threads, or to a T.alloc_shared tile"
     )
-
-
-def is_layout(place: Place) -> bool:
-    """Whether `place` describes memory, not registers."""
-    return isinstance(place, Layout)

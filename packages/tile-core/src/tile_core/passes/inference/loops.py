@@ -54,7 +54,8 @@ def learn_loop(layouts: Layouts, nest: Nest, level: InferLevel) -> list[Buffer]:
     A loop says nothing of its own before everybody with stricter demands was heard, unless
     the user fixed its iterations; below that, one tile that is known tells about the others.
     """
-    if level is InferLevel.STRICT and nest.loop.loop_layout is None:
+    waits = level is InferLevel.STRICT or (layouts.patient and is_exchange(nest))
+    if waits and nest.loop.loop_layout is None:
         return []
     chooser = chooser_of(layouts)
     free = level is InferLevel.FREE or not layouts.is_open(nest.node)
@@ -162,13 +163,14 @@ def _offsets(region: Region, extents: Sequence[int]) -> list[AnyIndex] | None:
 
 
 def _unsuited(layouts: Layouts, nest: Nest, chooser: Chooser, base: Candidate) -> TileError:
-    source = None if base.source is None else base.source.buffer.storage
     for touch in nest.touches:
         held = chooser.held_as(touch.buffer)
         misfit = None if held is None else chooser.misfit(base.run, held, touch)
-        if held is not None and misfit is not None:
-            return unsuited(
-                nest, touch, held, misfit, layouts.reasons[touch.buffer.storage],
-                None if source is None else layouts.reasons.get(source),
-            )  # fmt: skip
+        if held is None or misfit is None:
+            continue
+        other = None if base.source is None else base.source.buffer
+        source = None
+        if other is not None and other.storage is not touch.buffer.storage:
+            source = (other, layouts.reasons[other.storage])
+        return unsuited(nest, touch, held, misfit, layouts.reasons[touch.buffer.storage], source)
     return InternalError("a loop that suits its tiles was refused", span=nest.node.span)

@@ -52,6 +52,9 @@ class Layouts:
         A `Layout` for each tile in memory, a `Fragment` for each tile in registers.
     firm
         Storages whose layout was demanded strictly, or by the user: it stays as it is.
+    patient
+        Whether copies between register tiles say nothing yet: those alone can have both sides
+        spread differently, so all others come first.
     """
 
     target: Target
@@ -63,6 +66,7 @@ class Layouts:
     known: dict[Buffer, Place] = field(default_factory=dict)
     reasons: dict[Buffer, Reason] = field(default_factory=dict)
     firm: set[Buffer] = field(default_factory=set)
+    patient: bool = False
     loops: dict[Node, LoopLayout | None] = field(default_factory=dict)
     algebra: Algebra = field(default_factory=Algebra)
     seen: dict[tuple[Buffer, Place], Place] = field(default_factory=dict)
