@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile_api.launching import Launcher
-from tile_core.errors import FrontendValueError
+from tile_core.errors import FrontendValueError, UnsupportedOnTarget
 from tile_core.ir.node import Node
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tile_core.ir.stmt import Kernel
     from tile_core.passes.layout_report import LayoutReport
 
-STAGES = ("tile", "planned", "lowered", "source")
-"""Stages of compilation that `CompiledKernel.ir` shows."""
+STAGES = ("tile", "planned", "pipelined", "lowered", "source")
+"""Stages of compilation that `CompiledKernel.ir` shows: `tile_core.driver.STAGES`."""
 
 
 class CompiledKernel:
@@ -118,7 +118,8 @@ class CompiledKernel:
         ----------
         stage
             ``"tile"`` (as traced), ``"planned"`` (after the passes on tile IR),
-            ``"lowered"`` (thread-level code) or ``"source"`` (what the toolchain reads).
+            ``"pipelined"`` (with copies in flight, where the target has any), ``"lowered"``
+            (thread-level code) or ``"source"`` (what the toolchain reads).
 
         Raises
         ------
@@ -167,6 +168,37 @@ class CompiledKernel:
     def asm(self) -> str:
         """The machine's assembly, where the backend can show it."""
         return self._built.asm()
+
+    @property
+    def ptx(self) -> str:
+        """The assembly of NVIDIA's virtual machine; targets of kind ``cuda`` have it."""
+        return str(self._of_artifact("ptx"))
+
+    @property
+    def sass(self) -> str:
+        """The instructions of the NVIDIA GPU itself; needs a disassembler."""
+        return str(self._of_artifact("sass"))
+
+    @property
+    def resources(self) -> Any:
+        """Registers, spills, memory and occupancy of each launch, by the name of its function."""
+        return self._of_artifact("resources")
+
+    def _of_artifact(self, name: str) -> Any:
+        """Return what the backend's toolchain tells of the machine code.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If this target has no such thing.
+        """
+        artifact = self._built.artifact
+        if not hasattr(type(artifact), name):
+            raise UnsupportedOnTarget(
+                f"kernels for {self._built.target} have no {name}",
+                hint="compile for an NVIDIA GPU, which need not be here: target='cuda:sm_80'",
+            )
+        return getattr(artifact, name)
 
     def show_source(self, which: str = "kernel") -> None:
         """Print the generated source: ``"kernel"``, ``"host"`` or ``"both"``.

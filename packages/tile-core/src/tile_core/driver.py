@@ -22,6 +22,9 @@ from tile_core.target import Target
 if TYPE_CHECKING:
     from tile_core.passes.layout_report import LayoutReport
 
+STAGES = ("tile", "planned", "pipelined", "lowered", "source")
+"""The program as traced, after passes on tile IR, with copies in flight, in threads, as text."""
+
 TILE_PASSES = "tile-ir"
 """The named point at which insertions see whole tile IR, before rules are selected."""
 
@@ -80,9 +83,11 @@ class Lowered:
     phases_ms: Mapping[str, float]
 
     def text(self, stage: str) -> str:
-        """Return the program as text: stage "tile", "planned", "lowered" or "source"."""
+        """Return the program as text: one of the stages of `STAGES`."""
         if stage in ("tile", "planned"):
             return print_kernel(self.kernel if stage == "tile" else self.planned)
+        if stage == "pipelined":  # what rules lowered, where the backend changed more tile IR
+            return print_kernel(getattr(self.module, "kernel", self.planned))
         if stage == "lowered":
             return str(self.module)
         return self.backend.source(self.module, self.target)

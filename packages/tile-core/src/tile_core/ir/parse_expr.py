@@ -182,10 +182,10 @@ def _shuffle(cursor: Cursor, scope: Scope) -> Expr:
     return Shuffle(vectors, tuple(_integer(p) for p in picks))
 
 
-def _extern(cursor: Cursor, scope: Scope) -> Expr:
+def _named(kind: str, cursor: Cursor, scope: Scope) -> Expr:
     dtype = _dtype(cursor)
     symbol = cursor.name()
-    return Call(f"extern:{symbol}", _arguments(cursor, scope), dtype)
+    return Call(f"{kind}:{symbol}", _arguments(cursor, scope), dtype)
 
 
 _FORMS: dict[str, Callable[[Cursor, Scope], Expr]] = {
@@ -198,7 +198,8 @@ _FORMS: dict[str, Callable[[Cursor, Scope], Expr]] = {
     "ramp": _ramp,
     "broadcast": _broadcast,
     "shuffle": _shuffle,
-    "extern": _extern,
+    "extern": lambda c, s: _named("extern", c, s),
+    "device": lambda c, s: _named("device", c, s),
 }
 
 

@@ -109,8 +109,8 @@ def _list(exprs: tuple[Expr, ...], names: Names) -> str:
 def _print_call(call: Call, names: Names) -> str:
     args = _list(call.args, names)
     name, _, symbol = call.function.partition(":")
-    if name == "extern":
-        return f"extern[{call.dtype}] {symbol}({args})"
+    if name in ("extern", "device"):
+        return f"{name}[{call.dtype}] {symbol}({args})"
     _, derived = INTRINSICS[name].resolve(name, call.args)
     typed = "" if derived == call.dtype else f"[{call.dtype}]"
     return f"{name}{typed}({args})"
