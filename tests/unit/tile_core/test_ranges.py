@@ -96,3 +96,14 @@ def test_proofs_of_conditions() -> None:
     assert STATIC.proves(binary(BinaryOp.AND, i >= 0, bx * 128 + i < 1024))
     assert not STATIC.proves(i < 127)
     assert TILED.proves(binary(BinaryOp.EQ, i - i + M, M))
+
+
+def test_facts_are_used_times_what_cancels() -> None:
+    """From ``q < 3`` follows ``64 * q + 63 < 192``, for any value `q`."""
+    row, lane, n = (Var(name, dtype_of("int32")) for name in ("row", "lane", "n"))
+    q = row // n
+    env = Env().with_loop(lane, 0, 64)
+    within = q * 64 + lane < 192
+    assert not env.proves(within)
+    assert env.assuming(q < 3).proves(within)
+    assert not env.assuming(q < 4).proves(within)

@@ -216,8 +216,11 @@ class Env:
         if low is not None and low > -1:
             return True
         for fact in self.facts:
-            if fact.terms.keys() & value.terms.keys():
-                low = self.lowest(value - fact)
+            common = fact.terms.keys() & value.terms.keys()
+            # Times whatever makes a term of the fact cancel one of the value.
+            ratios = {value.terms[key] / fact.terms[key] for key in common}
+            for ratio in sorted(r for r in ratios | {Fraction(1)} if common and r > 0):
+                low = self.lowest(value - fact.times(ratio))
                 if low is not None and low > -1:
                     return True
         return False

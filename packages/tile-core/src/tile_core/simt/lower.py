@@ -17,6 +17,7 @@ from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.passes.insert_barriers import insert_barriers
 from tile_core.passes.plan_pipelines import plan_pipelines
 from tile_core.passes.ranges import Env
+from tile_core.passes.rasterise_blocks import rasterise_blocks
 from tile_core.passes.separate_operands import separate_operands
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.context import Names, SimtContext
@@ -59,7 +60,7 @@ def lower_kernel(
     TileError
         Whatever the machine cannot do: layouts in conflict, too much shared memory, no rule.
     """
-    kernel = plan_pipelines(kernel, machine)
+    kernel = plan_pipelines(rasterise_blocks(kernel), machine)
     kernel = separate_operands(kernel, target, rules, machine)
     layouts = infer_layouts(kernel, target, rules, simt=machine)
     maker = _Maker(kernel, target, machine, layouts, guarded)
