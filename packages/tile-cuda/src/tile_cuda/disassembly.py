@@ -44,7 +44,10 @@ def sass(cubin: bytes) -> str:
             "reading machine code needs cuobjdump or nvdisasm, and neither is installed",
             hint=_HINT,
         )
-    raise ToolchainError("the machine code could not be read:\n" + "\n".join(words), hint=_HINT)
+    raise ToolchainError(
+        "the machine code could not be read:\n" + "\n".join(words),
+        hint="disassemblers forget old architectures: put a cuobjdump of their time in PATH",
+    )
 
 
 def opcode_counts(text: str) -> Mapping[str, int]:
