@@ -66,33 +66,32 @@ def infer_layouts(
         If a loop of unknown extents touches a tile in registers.
     """
     ops = [node for node in walk(kernel) if isinstance(node, TileOperator)]
+    chosen = {op: select(op, target, rules) for op in ops}
     found = Found({}, {}, {}, {}) if simt is None else survey(kernel)
-    state = Layouts(
-        target,
-        {op: select(op, target, rules) for op in ops},
-        _touching(kernel),
-        _views(kernel),
-        simt,
-        found,
-    )
+    state = Layouts(target, chosen, _touching(kernel), _views(kernel), simt, found)
     _annotations(kernel, state, admits)
     members = _members(ops, found)
     if simt is None:
         _infer(state, members, *InferLevel)
     else:
-        for node in members.nodes:
-            state.learn(node, InferLevel.STRICT)
-        _given_to_all(state)
-        state.patient = True
-        _infer(state, members, InferLevel.COMMON)
-        state.patient = False
-        _infer(state, members, InferLevel.COMMON)
-        choose_freely(state, members)
-        _infer(state, members, InferLevel.FREE)
+        _infer_for_threads(state, members)
     _fall_back(kernel, state)
     for node in found.nests:
         state.loop_of(node)
     return state
+
+
+def _infer_for_threads(state: Layouts, members: Members) -> None:
+    """Ask for strict demands once; then for what follows, copies between registers last."""
+    for node in members.nodes:
+        state.learn(node, InferLevel.STRICT)
+    _given_to_all(state)
+    state.patient = True
+    _infer(state, members, InferLevel.COMMON)
+    state.patient = False
+    _infer(state, members, InferLevel.COMMON)
+    choose_freely(state, members)
+    _infer(state, members, InferLevel.FREE)
 
 
 def _infer(state: Layouts, members: Members, *levels: InferLevel) -> None:
