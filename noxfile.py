@@ -15,6 +15,9 @@ PACKAGES = (
     "packages/tile-sim",
     "packages/tile-api",
 )
+ON_THE_CPU = ("packages/tile-core", "packages/tile-cpu", "packages/tile-api")
+"""What the quickstart needs."""
+
 DEV = ("-r", "requirements-dev.txt")
 
 nox.needs_version = ">=2025.2.9"
@@ -50,7 +53,7 @@ def run_lint(session: nox.Session) -> None:
 @nox.session
 def quickstart(session: nox.Session) -> None:
     """Compile a GEMM and flash attention for this CPU, check them, print how fast they are."""
-    install(session, *editable(*PACKAGES))
+    install(session, *editable(*ON_THE_CPU))
     session.run("python", "examples/quickstart.py", *session.posargs)
 
 
