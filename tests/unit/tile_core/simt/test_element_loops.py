@@ -12,8 +12,9 @@ from support.thread_machine import GivenLayouts, agree, calls, poisoned, thread_
 from tile_core.dtypes import dtype_of
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.arith import select
+from tile_core.ir.buffer import static_value
 from tile_core.ir.node import walk
-from tile_core.ir.stmt import AnnotateSafeValue, If, Kernel, Launch
+from tile_core.ir.stmt import AnnotateSafeValue, For, If, Kernel, Launch
 from tile_core.layout import Fragment, fully_replicated, shared_operand
 from tile_core.layout.loop import planned
 from tile_core.layout.loop_inverse import loop_over
@@ -330,3 +331,34 @@ def test_loops_without_a_formula_are_searched() -> None:
         parallel((4,), lambda i: store(b, i, load(f, i) * 2.0)),
     ], threads=8)  # fmt: skip
     agree(k, GivenLayouts(8, {f: tile}), [poisoned((4,))])
+
+
+@pytest.mark.parametrize("threads", [32, 64])
+def test_loops_over_registers_go_through_them_in_order(threads: int) -> None:
+    base = Fragment((8, 8), lambda i, j: (i * 4 + j // 2, j % 2))
+    tile = base.repeat((2, 2), lower_dim_first=False)
+    x, y, b = fragment("X", (16, 16)), fragment("Y", (16, 16), "float16"), tensor("B", (16, 16))
+    k = kernel([b], 1, lambda bx: [
+        alloc(x, y),
+        parallel((16, 16), lambda i, j: store(x, (i, j), i * 16 + j)),
+        fill(y, 3.0),
+        parallel((16, 16), lambda i, j: let("t", load(x, i, j) * 2.0, lambda t: [
+            store(x, (i, j), select(t > 9.0, t, load(y, i, j))),
+        ])),
+        copy(x, b),
+    ], threads=threads)  # fmt: skip
+    lowered = agree(k, GivenLayouts(threads, {x: tile, y: tile}), [poisoned((16, 16))])
+    loops = [n for n in walk(lowered.body) if isinstance(n, For) and n.var.name.startswith("s")]
+    assert [static_value(loop.stop) for loop in loops] == [8, 8]
+
+
+def test_registers_that_hold_nothing_are_left_alone() -> None:
+    tile = Fragment((5,), lambda i: (i % 4, i // 4))
+    x, b = fragment("X", (5,)), tensor("B", (5,))
+    k = kernel([b], 1, lambda bx: [
+        alloc(x),
+        parallel((5,), lambda i: store(x, i, i)),
+        parallel((5,), lambda i: store(x, i, load(x, i) + 1.0)),
+        copy(x, b),
+    ], threads=4)  # fmt: skip
+    agree(k, GivenLayouts(4, {x: tile}), [poisoned((5,))])

@@ -17,6 +17,7 @@ from tile_core.layout.loop import LoopLayout
 from tile_core.passes.lower_serially import nested_loops
 from tile_core.passes.ranges import Env
 from tile_core.simt.context import SimtContext
+from tile_core.simt.register_loops import register_loop
 from tile_core.simt.strides import Lanes
 from tile_core.simt.vectorise import vectorise
 from tile_core.simt.whole_bytes import check_bytes, in_pairs
@@ -82,6 +83,8 @@ def partition(
     take the place of the loop's variables afterwards. Where several threads run one
     iteration, all of them write registers and one of them everything else.
     """
+    if layout is not None and (made := register_loop(loop, layout.extents, ctx)) is not None:
+        return made
     body = _sequential(loop.body)
     inner = ctx.env
     for var, extent in zip(loop.vars, loop.extents, strict=True):
