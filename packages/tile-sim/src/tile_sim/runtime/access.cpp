@@ -101,6 +101,7 @@ void check_global_place(Block& block, const tsim_global& place, uint32_t bytes, 
 void record_shared(Block& block, Thread& thread, const tsim_shared& place, uint32_t bytes,
                    Access access, const void* value, uint32_t line) {
   ++block.statistics.shared_accesses;
+  thread.line = line;
   const uint32_t offset = block.arena_offset(place.address);
   if (block.checks_for(CHECKS_OF_SHADOW)) {
     const uint32_t flags = access == Access::ATOMIC ? STAMP_ATOMIC : 0;
@@ -115,6 +116,7 @@ void record_shared(Block& block, Thread& thread, const tsim_shared& place, uint3
 void record_global(Block& block, Thread& thread, const tsim_global& place, uint32_t bytes,
                    Access access, const void* value, uint32_t line) {
   ++block.statistics.global_accesses;
+  thread.line = line;
   if (place.buffer->shadow) {
     const uint32_t flags = access == Access::ATOMIC ? STAMP_ATOMIC : 0;
     const Stamp stamp = stamp_of(block, thread, flags, line);
@@ -150,10 +152,17 @@ unsigned char* tsim_shared_arena(unsigned offset, unsigned bytes, unsigned line)
   return block.arena + offset;
 }
 
+// A loop may wait for what another thread writes, without a barrier.
+static void let_others_run(uint64_t accesses, uint32_t line) {
+  constexpr uint64_t ACCESSES = uint64_t{1} << 16;
+  if (__builtin_expect(accesses % ACCESSES == 0, 0)) yield_thread(line);
+}
+
 void tsim_read_shared(const tsim_shared* place, unsigned bytes, unsigned line) {
   Block& block = *current_block;
   check_shared_place(block, *place, bytes, Access::READ, line);
   record_shared(block, *current_thread, *place, bytes, Access::READ, nullptr, line);
+  let_others_run(block.statistics.shared_accesses, line);
 }
 
 void tsim_write_shared(const tsim_shared* place, const void* value, unsigned bytes, unsigned line) {
@@ -166,6 +175,7 @@ void tsim_read_global(const tsim_global* place, unsigned bytes, unsigned line) {
   Block& block = *current_block;
   check_global_place(block, *place, bytes, Access::READ, line);
   record_global(block, *current_thread, *place, bytes, Access::READ, nullptr, line);
+  let_others_run(block.statistics.global_accesses, line);
 }
 
 void tsim_write_global(const tsim_global* place, const void* value, unsigned bytes, unsigned line) {

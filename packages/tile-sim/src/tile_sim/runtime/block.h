@@ -30,7 +30,7 @@ struct Thread {
   int warp;
   int lane;
   State state;
-  uint32_t line;      // of the operation that it waits in
+  uint32_t line;      // of the operation that it waits in, or of its last access
   int barrier;        // that it waits at
   uint64_t active;    // the answer to active_lanes
   CopyQueue copies;
@@ -102,11 +102,12 @@ struct Block {
   }
 };
 
-// What this host thread is running; null outside blocks. Plain pointers, at a fixed distance from
-// the thread's own: every access of a kernel asks for them, and thread-local memory of that kind
-// is scarce in a library that is loaded late.
-extern thread_local Block* current_block __attribute__((tls_model("initial-exec")));
-extern thread_local Thread* current_thread __attribute__((tls_model("initial-exec")));
+// What this host thread is running; null outside blocks. Every access of a kernel asks for them, so
+// they are `__thread` (which needs no test whether they are initialised) and at a fixed distance
+// from the thread's own memory. That kind of memory is scarce in a library that is loaded late:
+// nothing but pointers.
+extern __thread Block* current_block __attribute__((tls_model("initial-exec")));
+extern __thread Thread* current_thread __attribute__((tls_model("initial-exec")));
 
 inline uint64_t next_random(Block& block) {
   uint64_t& x = block.random_state;

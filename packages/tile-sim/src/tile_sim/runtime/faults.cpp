@@ -41,7 +41,7 @@ void handle(int signal, siginfo_t* info, void* context) {
   }
   Finding finding;
   finding.kind = TSIM_FAULT;
-  finding.line = current_thread->line;
+  finding.line = current_thread->line;   // where it last told the runtime what it does
   if (signal == SIGFPE) {
     report(finding, "an integer division by zero");
   } else if (block->stacks->is_guard(info->si_addr)) {

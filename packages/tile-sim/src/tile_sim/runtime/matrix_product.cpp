@@ -17,8 +17,8 @@ namespace {
 
 // A kernel executes few kinds of products many times: the last one is remembered.
 struct Remembered {
-  uint64_t key = 0;
-  ProductKind kind = {};
+  uint64_t key;      // 0: none yet
+  ProductKind kind;
 };
 
 uint64_t key_of(const Product& p) {
@@ -36,7 +36,7 @@ ProductKind find_product(const Product& p, uint32_t line) {
                       p.shape & 255));
 }
 
-thread_local Remembered remembered __attribute__((tls_model("initial-exec")));
+__thread Remembered remembered __attribute__((tls_model("initial-exec")));
 
 }  // namespace
 
