@@ -9,6 +9,7 @@ import pytest
 
 from support.products import Product, check, lowered
 from tile_core.codegen import print_program
+from tile_core.errors import TileWarning
 from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing import build_ir as ir
@@ -52,15 +53,16 @@ def test_instructions(product: Product) -> None:
     check(replace(product, transposes=(True, False)))
 
 
+@pytest.mark.parametrize("scopes", ["fs", "sf", "ff"])
 @pytest.mark.parametrize(
-    "scopes", [("fragment", "shared"), ("shared", "fragment"), ("fragment",) * 2]
+    ("arch", "letters"),
+    [*(("sm_80", x + y) for x in "NT" for y in "NT"), ("sm_70", "NT"), ("sm_75", "TN")],
 )
-@pytest.mark.parametrize("arch", ["sm_70", "sm_75", "sm_80"])
-@pytest.mark.parametrize("transposes", TRANSPOSES)
-def test_factors_in_registers(
-    arch: str, scopes: tuple[str, str], transposes: tuple[bool, bool]
-) -> None:
-    check(replace(HALF, arch=arch, scopes=scopes, transposes=transposes))
+def test_factors_in_registers(arch: str, letters: str, scopes: str) -> None:
+    names = {"f": "fragment", "s": "shared"}
+    first, second = (names[s] for s in scopes)
+    turned = (letters[0] == "T", letters[1] == "T")
+    check(replace(HALF, arch=arch, scopes=(first, second), transposes=turned))
 
 
 @pytest.mark.parametrize(
@@ -103,6 +105,11 @@ def test_shapes_and_threads(m: int, n: int, k: int, threads: int) -> None:
 )
 def test_ordinary_arithmetic(product: Product) -> None:
     check(product)
+
+
+def test_a_number_of_warps_that_costs_the_matrix_instructions_is_told() -> None:
+    with pytest.warns(TileWarning, match=r"4 warps cannot share .* 3 x 6 .*use threads=64 or 96"):
+        check(Product("sm_80", 48, 48, 16))
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80"])
