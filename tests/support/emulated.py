@@ -155,4 +155,10 @@ TALKS = Program(
     lambda limit: np.arange(16, dtype=np.int32),
 )  # fmt: skip
 
+FLAGS = Program(
+    "mistakes.cu", "flags", (1,), 64, 0,
+    lambda: {"flag": np.zeros(1, np.int32), "B": _poison(64, dtype="int32")},
+    "B", lambda flag: np.arange(64, dtype=np.int32),
+)  # fmt: skip
+
 PROGRAMS = (EXCHANGE, GEMM, PAIRS, SUMS, BRANCHES, HALVES, VECTORS, BLOCKS, TALKS)

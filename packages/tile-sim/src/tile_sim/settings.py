@@ -44,7 +44,8 @@ class SimSettings:
     threads
         Threads of the host over which blocks are spread; 0 means one per CPU of the process.
     time_limit
-        Seconds after which a launch is given up; 0 means never.
+        Seconds after which a launch is given up; 0 means never. A loop is given up where it
+        reads memory or waits.
     """
 
     checks: frozenset[str] = frozenset(CORRECTNESS)

@@ -89,3 +89,15 @@ TILE_KERNEL(16, 1) void talks(tile::gptr<const int> A, int limit) {
   }
 }
 TILE_EXPORT(talks)
+
+// The first warp waits for a flag that the last one sets.
+TILE_KERNEL(64, 1) void flags(tile::gptr<int> flag, tile::gptr<int> B) {
+  const int tid = threadIdx.x;
+  if (tid == 63) {
+    flag[0] = 1;  // flags: set
+  }
+  while (flag[0] == 0) {  // flags: wait
+  }
+  B[tid] = tid;
+}
+TILE_EXPORT(flags)
