@@ -15,7 +15,7 @@ from tile_core.ir.expr import Binary, BinaryOp, Expr, Extent, Var
 from tile_core.ir.node import Node, substitute
 from tile_core.passes.linear import Linear
 from tile_core.passes.ranges import Env
-from tile_core.passes.touches import Doer, Side, Touch
+from tile_core.passes.touches import Doer, Side, Touch, tensor_of
 
 Box: TypeAlias = "tuple[Side, ...]"
 SameThread: TypeAlias = Callable[[Touch, Touch], bool]
@@ -104,7 +104,8 @@ class Memory:
         if a is b:
             return True
         if a.scope is Scope.GLOBAL and b.scope is Scope.GLOBAL:
-            return isinstance(a.origin, Expr) or isinstance(b.origin, Expr)
+            first, second = tensor_of(a), tensor_of(b)
+            return first is None or second is None or first is second
         here, there = self.spans.get(a), self.spans.get(b)
         return here is not None and there is not None and here[0] < there[1] and there[0] < here[1]
 

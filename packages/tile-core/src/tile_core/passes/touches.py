@@ -77,12 +77,34 @@ def touches(
     inner = _ranges(root)
     names = {**(meaning or {}), **_lets(root)}
     found = []
+    elsewhere = _in_addresses(root)
     for access in accesses(root):
+        if access.node in elsewhere:
+            continue
         is_async = isinstance(access.node, Copy) and access.node.is_async
         for box in _boxes(access):
             widened = tuple(_widened(side, inner, names) for side in box)
             found.append(Touch(access.buffer, access.mode, widened, access.node, doer, is_async))
     return tuple(found)
+
+
+def _in_addresses(root: Node) -> set[Node]:
+    """Return what belongs to the addresses of tensors: naming a tensor is no access of another."""
+    return {
+        inner
+        for node in walk(root)
+        if isinstance(node, Buffer) and isinstance(node.origin, Expr)
+        for inner in walk(node.origin)
+    }
+
+
+def tensor_of(storage: Buffer) -> Buffer | None:
+    """Return the tensor that `storage` is a part of; None where its address may be any."""
+    while isinstance(storage.origin, Expr):
+        if not isinstance(storage.origin, AddressOf):
+            return None
+        storage = storage.origin.buffer.storage
+    return storage
 
 
 def _ranges(root: Node) -> dict[Var, Interval]:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from tile_core.errors import Span
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.effects import effects_of, storages_written
+from tile_core.ir.effects import Mode, effects_of, storages_written
 from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import Call, Expr, Load, Unary, UnaryOp, Var
 from tile_core.ir.intrinsics import Effect, effect_of
@@ -30,6 +30,7 @@ from tile_core.ir.stmt import (
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.copy import Copy
+from tile_core.passes.hazards import Memory
 from tile_core.passes.touches import Touch, is_plain, touches
 
 _OUTWARD = Effect.OUTPUT | Effect.STATE | Effect.BLOCK | Effect.WARP
@@ -148,7 +149,8 @@ def take_apart(loop: Pipelined) -> Body:
         read from there on.
     """
     _refuse_forms(loop)
-    taken = _Taken(frozenset(storages_written(loop.body)))
+    written = {t.storage for t in touches(loop.body) if t.mode is not Mode.READ}
+    taken = _Taken(frozenset(written))
     _take(loop.body, (), taken, None)
     names = {n.var for n in walk(loop.body) if isinstance(n, Let)}
     pieces = tuple(_described(p, taken.named) for p in taken.pieces)
@@ -223,15 +225,13 @@ def _is_repeatable(value: Expr, taken: _Taken) -> bool:
     if any(isinstance(n, Call) and n.function.startswith("extern:") for n in walk(value)):
         return False
     read = {n.buffer.storage for n in walk(value) if isinstance(n, Load)}
-    return not read & taken.written and not _may_alias(read, taken.written)
+    return not _may_alias(read, taken.written)
 
 
 def _may_alias(read: Iterable[Buffer], written: Iterable[Buffer]) -> bool:
-    """Whether tensors at addresses may be among what is written."""
-    tensors = [b for b in read if b.scope is Scope.GLOBAL]
-    targets = [b for b in written if b.scope is Scope.GLOBAL]
-    addressed = any(isinstance(b.origin, Expr) for b in (*tensors, *targets))
-    return bool(tensors and targets and addressed)
+    """Whether what is read may be among what is written, tensors at addresses included."""
+    memory = Memory()
+    return any(memory.share_bytes(a, b) for a in read for b in written)
 
 
 def _is_divisible(stmt: If, taken: _Taken) -> bool:

@@ -89,7 +89,7 @@ def automatic(loop: Pipelined, deps: Dependences, obstacle: Obstacle) -> Plan:
             del groups[k]
     first = min(left, default=None)
     if first is None:
-        raise CannotOverlap("it copies nothing into shared memory that it uses later")
+        raise CannotOverlap("no T.copy in it brings a tile of shared memory that it uses later")
     raise CannotOverlap(f"this copy cannot run ahead: {left[first]}", pieces[first].span)
 
 
