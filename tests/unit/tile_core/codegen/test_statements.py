@@ -90,11 +90,12 @@ def test_run_time_and_long_loops_stay_loops():
     )
 
 
-def test_a_long_loop_that_picks_registers_may_unroll():
+def test_a_long_loop_that_picks_registers_is_unrolled():
     big = registers("big", 64)
     expect(
         """
         tile::frag<float, 64> big;
+        TILE_UNROLL
         for (int i = 0; i < 64; ++i) {
           big[i] = 0.0f;
         }
@@ -156,8 +157,7 @@ def test_branches():
 def test_while_break_continue_and_variables():
     expect(
         """
-        int v;
-        v = 0;
+        int v = 0;
         while (v < 10) {
           v = v + 1;
           if (v == 3) {
@@ -179,6 +179,21 @@ def test_while_break_continue_and_variables():
             ),
         ),
     )
+
+
+def test_variables_without_a_first_value():
+    expect(
+        """
+        int v;
+        A[0] = 0.0f;
+        v = v + 1;
+        """,
+        Alloc(V),
+        store(A, 0, 0.0),
+        store(V, 0, load(V) + 1),
+    )
+    unset = (Alloc(V), store(V, 0, load(V) + 1))
+    assert printed(*unset).startswith("int v;\nv = v + 1;")
 
 
 def test_names_for_values():

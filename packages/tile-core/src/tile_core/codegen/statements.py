@@ -36,6 +36,8 @@ from tile_core.ir.stmt import (
 
 SHORT_LOOP, LITTLE_WORK = 16, 128
 """Loops of so few rounds, with so few lines in all, are left to the C++ compiler's judgement."""
+MUCH_WORK = 1024
+"""Loops that pick registers are unrolled up to so many lines: registers have no index."""
 
 
 @dataclass(slots=True)
@@ -109,8 +111,28 @@ def _seq(p: StatementPrinter, stmt: Seq) -> None:
         p.block(stmt)
         p.plain("}")
         return
-    for item in stmt.body:
-        p.statement(item)
+    body = stmt.body
+    for position, item in enumerate(body):
+        before = body[position - 1] if position else None
+        after = body[position + 1] if position + 1 < len(body) else None
+        if isinstance(after, Store) and _is_first_value(item, after):
+            continue  # declared with its value
+        if isinstance(item, Store) and _is_first_value(before, item):
+            e, var = p.expressions, item.buffer
+            text = f"{cpp_type(var.dtype)} {e.names.of(var)} = {e.text(item.value)};"
+            p.declare(var, text, item.span)
+            p.views_of(var)
+        else:
+            p.statement(item)
+
+
+def _is_first_value(declared: Stmt | None, store: Store) -> bool:
+    """Whether `store` gives the variable that was just declared its first value."""
+    if not isinstance(declared, Alloc) or declared.buffer.scope is not Scope.VAR:
+        return False
+    return declared.buffer is store.buffer and not any(
+        isinstance(node, Buffer) and node.storage is store.buffer for node in walk(store.value)
+    )
 
 
 def _declares(stmt: Seq) -> list[object]:
@@ -212,8 +234,10 @@ def _unrolling(
     if not is_static:
         return "TILE_NO_UNROLL"
     rounds = len(range(start[0], stop[0], step[0]))
-    is_short = rounds <= SHORT_LOOP and rounds * _work(loop.body) <= LITTLE_WORK
-    return "" if is_short or reads_registers_by(loop.body, loop.var) else "TILE_NO_UNROLL"
+    work = rounds * _work(loop.body)
+    if work <= MUCH_WORK and reads_registers_by(loop.body, loop.var):
+        return "TILE_UNROLL"
+    return "" if rounds <= SHORT_LOOP and work <= LITTLE_WORK else "TILE_NO_UNROLL"
 
 
 def _work(stmt: Node) -> int:
