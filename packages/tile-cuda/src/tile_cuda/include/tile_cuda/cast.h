@@ -77,17 +77,23 @@ TILE_DEVICE T float_to_integer(S x) {
   }
 }
 
+TILE_DEVICE u32 bits_below_1024(u8 x) { return x; }
+TILE_DEVICE u32 bits_below_1024(i8 x) { return static_cast<u8>(x); }
+TILE_DEVICE u32 bits_below_1024(i4 x) { return x.bits & 15; }
+TILE_DEVICE u32 bits_below_1024(u4 x) { return x.bits & 15; }
+
 template <class S>
 TILE_DEVICE half_t to_half(S x) {
   if constexpr (same<S, double>) {
     return __double2half(x);
   } else if constexpr (same<S, e4m3> || same<S, e5m2>) {
     return decode_half(x);
-  } else if constexpr (same<S, i8> || same<S, u8>) {
-    // The byte becomes the last bits of 1024, where it counts single units; no slow conversion.
-    constexpr u32 flip = same<S, i8> ? 0x80 : 0, offset = same<S, i8> ? 0x6480 : 0x6400;
-    const u32 biased = 0x6400u | (static_cast<u8>(x) ^ flip);
-    return __hsub(bitcast<half_t>(static_cast<u16>(biased)), bitcast<half_t>(static_cast<u16>(offset)));
+  } else if constexpr (same<S, i8> || same<S, u8> || is_int4<S>) {
+    // The bits become the last ones of 1024, where they count single units: no slow conversion.
+    constexpr u32 sign = same<S, i8> ? 0x80 : same<S, i4> ? 8 : 0;
+    const u32 biased = 0x6400u | (bits_below_1024(x) ^ sign);
+    const u16 offset = static_cast<u16>(0x6400u + sign);
+    return __hsub(bitcast<half_t>(static_cast<u16>(biased)), bitcast<half_t>(offset));
   } else {  // integers that float32 does not hold are beyond float16 either way
     return __float2half_rn(to_float(x));
   }
@@ -110,6 +116,8 @@ template <class T, bool SATURATE, class S>
 TILE_DEVICE T convert(S x) {
   if constexpr (same<T, S>) {
     return x;
+  } else if constexpr (is_int4<S> && same<T, half_t>) {
+    return to_half(x);
   } else if constexpr (is_int4<S>) {
     return convert<T, SATURATE>(static_cast<int>(x));
   } else if constexpr (is_int4<T>) {
