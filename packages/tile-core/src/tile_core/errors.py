@@ -327,6 +327,12 @@ class ScheduleError(TileError, ValueError):
     code = "TL4006"
 
 
+class WarpPartitionError(TileError, ValueError):
+    """The warps of a block cannot share a matrix product."""
+
+    code = "TL4007"
+
+
 # TL5xxx: toolchains ------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ from tile_cuda.atoms import atoms_for_tiles
 from tile_cuda.rules.gemm_blocks import block_fragment, block_tiling
 from tile_cuda.rules.gemm_fma import lower_fma
 from tile_cuda.rules.gemm_mma import lower_mma, mma_demands, mma_tiling
+from tile_cuda.rules.gemm_partition import tell_of_missing_partition
 from tile_cuda.rules.matrix_copy import matrix_copy_rule
 from tile_cuda.rules.shared_layouts import open_operand_layout
 
@@ -49,7 +50,10 @@ def mma_rule(machine: SimtMachine) -> Rule[Gemm]:
 
     def lower(op: Gemm, ctx: SimtContext) -> Any:
         tiling = mma_tiling(op, machine, ctx.threads)
-        return lower_fma(op, ctx) if tiling is None else lower_mma(op, tiling, ctx)
+        if tiling is None:
+            tell_of_missing_partition(op, ctx)
+            return lower_fma(op, ctx)
+        return lower_mma(op, tiling, ctx)
 
     return Rule(
         name="cuda.gemm.mma", op=Gemm, lower=lower, infer_layout=infer, rejects=rejects, priority=20

@@ -1,0 +1,91 @@
+"""What the user is told where the warps of a block cannot share a product."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+from tile_core.errors import TileWarning, WarpPartitionError
+from tile_core.ir.buffer import Scope
+from tile_core.ops.gemm import Gemm
+from tile_core.simt.atoms import MatrixAtom
+from tile_core.simt.context import SimtContext
+from tile_core.simt.warps import partitions
+from tile_cuda.atoms import atoms_for_tiles
+from tile_cuda.rules.gemm_blocks import BlockTiling, block_tiling
+
+
+def tell_of_missing_partition(op: Gemm, ctx: SimtContext) -> None:
+    """Warn, or refuse, where only the number of warps keeps `op` from matrix instructions.
+
+    Nothing is said of tiles that have fewer atoms than the block has warps: there is little
+    to gain.
+
+    Raises
+    ------
+    WarpPartitionError
+        If the sums of one thread do not fit its registers either.
+    """
+    atom = _fitting_atom(op, ctx)
+    warps, rest = divmod(ctx.threads, ctx.machine.warp_size)
+    if atom is None or op.c.buffer.scope is not Scope.FRAGMENT:
+        return
+    m, n, _ = op.mnk
+    rows, columns = m // atom.m, n // atom.n
+    if not rest and any(partitions(rows, columns, warps)):
+        return
+    who = f"{warps} warps" if not rest else f"{ctx.threads} threads, which are no whole warps,"
+    why = (
+        f"{who} cannot share a product of {m} x {n} with policy {op.policy.name}: it has "
+        f"{rows} x {columns} pieces of {atom.m} x {atom.n}, and no grid of warps divides them"
+    )
+    hint = _hint(op, atom, ctx)
+    tiling = block_tiling(op, ctx.threads)
+    sums = _registers(tiling, op)
+    if sums > ctx.machine.registers:
+        raise WarpPartitionError(
+            f"{why}; without matrix instructions one thread has {sums} registers of sums, and "
+            f"{ctx.machine.registers} at most",
+            span=op.span,
+            hint=hint,
+        )
+    if rows * columns >= max(1, warps):
+        _warn(f"{why}; it is computed without matrix instructions ({hint})", op)
+
+
+def _fitting_atom(op: Gemm, ctx: SimtContext) -> MatrixAtom | None:
+    a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
+    m, n, k = op.mnk
+    for atom in atoms_for_tiles(ctx.machine, a, b, c):
+        if not (m % atom.m or n % atom.n or k % atom.k):
+            return atom
+    return None
+
+
+def _hint(op: Gemm, atom: MatrixAtom, ctx: SimtContext) -> str:
+    """Name the numbers of threads nearest to the present one that share the product."""
+    size = ctx.machine.warp_size
+    rows, columns = op.mnk[0] // atom.m, op.mnk[1] // atom.n
+    words = atom.c.slots * max(32, atom.c_dtype.bits) // 32
+    counts = [
+        w
+        for w in range(1, ctx.machine.max_threads // size + 1)
+        if any(partitions(rows, columns, w))
+        and rows * columns // w * words <= ctx.machine.registers
+    ]
+    near = sorted(sorted(counts, key=lambda w: abs(w * size - ctx.threads))[:3])
+    if not near:
+        return "use a smaller tile, or one with more divisors"
+    threads = " or ".join(str(w * size) for w in near)
+    return f"use threads={threads}, or a tile with more divisors"
+
+
+def _registers(tiling: BlockTiling, op: Gemm) -> int:
+    return math.prod(tiling.share) * max(32, op.c.buffer.dtype.bits) // 32
+
+
+def _warn(message: str, op: Gemm) -> None:
+    if op.span is None:
+        warnings.warn(message, TileWarning, stacklevel=2)
+    else:
+        warnings.warn_explicit(message, TileWarning, op.span.file, op.span.line)

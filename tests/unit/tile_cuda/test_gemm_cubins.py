@@ -1,0 +1,78 @@
+"""Products of tiles as machine code: nothing spilled, and the instructions one would write."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from support.products import Product
+from tile_core.errors import ToolchainError
+from tile_cuda.disassembly import sass
+from tile_cuda.nvrtc import Compiled, compile_source
+from tile_cuda.nvrtc_library import compiler_for
+
+HALF = Product("sm_80", 128, 128, 256, steps=8)
+BYTES = replace(HALF, factor="int8", total="int32", k=512)
+
+# The tiles that people use, each with the arrangement of memory that suits it least.
+TILES = [
+    HALF,
+    replace(HALF, transposes=(True, False)),
+    replace(HALF, m=256, threads=256),
+    replace(HALF, scopes=("fragment", "shared")),
+    replace(HALF, factor="bfloat16", transposes=(False, True)),
+    replace(HALF, factor="float32"),
+    replace(HALF, factor="float64", total="float64", m=64, n=64, k=128),
+    replace(BYTES, transposes=(False, True)),
+    replace(BYTES, factor="int4", steps=1, k=64, transposes=(False, True)),
+    replace(HALF, arch="sm_75", steps=1, k=32),
+    replace(BYTES, arch="sm_75", steps=1, k=64),
+    replace(HALF, arch="sm_89", factor="float8_e4m3fn", k=512, transposes=(False, True)),
+    replace(HALF, arch="sm_70", steps=1, k=32),
+    replace(HALF, arch="sm_75", factor="float32", steps=1, k=16, threads=256),
+    replace(BYTES, arch="sm_70", steps=1, k=32, threads=256),
+]
+
+
+def compiled(product: Product) -> Compiled:
+    try:
+        compiler_for(product.arch)
+    except ToolchainError as missing:
+        pytest.skip(missing.message)
+    return compile_source(product.printed(), product.arch)
+
+
+@pytest.mark.parametrize("product", TILES, ids=str)
+def test_nothing_is_spilled(product: Product) -> None:
+    for needs in compiled(product).resources.values():
+        assert (needs.spill_stores, needs.spill_loads, needs.stack_bytes) == (0, 0, 0)
+        assert needs.registers <= 255
+
+
+def loops(code: str) -> Iterator[Counter[str]]:
+    """Yield the opcodes of each loop: what lies between a branch backwards and its target."""
+    lines = [
+        (int(m[1], 16), re.sub(r"^@!?U?P\w+ ", "", m[2]))
+        for m in re.finditer(r"/\*([0-9a-f]{4,5})\*/\s+(.*?);", code)
+    ]
+    for at, text in lines:
+        target = re.match(r"BRA\b.*0x([0-9a-f]+)", text)
+        if target and int(target[1], 16) < at:
+            first = int(target[1], 16)
+            yield Counter(t.split()[0].split(".")[0] for a, t in lines if first <= a <= at)
+
+
+def test_the_loop_is_as_short_as_a_hand_written_one() -> None:
+    product = replace(HALF, k=1024, steps=32)
+    try:
+        code = sass(compiled(product).cubin)
+    except ToolchainError as missing:
+        pytest.skip(missing.message)
+    (body,) = (found for found in loops(code) if found["HMMA"])
+    # 128 x 128 x 32 by four warps: 64 products, 16 loads of four matrices, 8 copies of 16 bytes.
+    assert (body["HMMA"], body["LDSM"], body["LDGSTS"]) == (64, 16, 8)
+    assert sum(body.values()) <= 1.1 * 152
