@@ -30,14 +30,16 @@
 // are, printed kernels say float(p[i]); `cast` and `bitcast` see through them.
 #pragma once
 
-// Values without a literal.
-#define TILE_INFINITY __builtin_inff()
-#define TILE_NAN __builtin_nanf("")
-
 #if defined(TILE_SIM)
 #include "tile_sim.h"
 #elif defined(__HIP__) || defined(__HIPCC_RTC__)
 #include "tile_hip.h"
 #else
 #include "tile_cuda.h"
+#endif
+
+// Values without a literal.
+#ifndef TILE_INFINITY
+#define TILE_INFINITY __builtin_inff()
+#define TILE_NAN __builtin_nanf("")
 #endif
