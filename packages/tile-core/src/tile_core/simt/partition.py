@@ -224,8 +224,7 @@ def _loops(
     def guarded(stmt: Stmt, *inside: Var) -> Stmt:
         """Put the conditions that mention all of `inside`, and no deeper variable, around."""
         here = [c for c in open_conditions if all(v in free_variables(c) for v in inside)]
-        for condition in here:
-            open_conditions.remove(condition)
+        open_conditions[:] = [c for c in open_conditions if all(c is not h for h in here)]
         known = all_of(here)
         return stmt if known is None else If(known, stmt, span=loop.span)
 
