@@ -59,6 +59,8 @@ class Places:
             room = (static_value(below.shape[0]) or 0) * below.dtype.bits // dtype.bits
             name = f"{below.name}_{dtype}"
             return replace(below, name=name, shape=(room,), dtype=dtype, origin=below)
+        if buffer.scope.is_thread_private and buffer.rank == 1 and buffer.dtype == dtype:
+            return buffer  # such as registers that lowering itself made
         return Buffer(
             buffer.name, (self._room(buffer),), dtype, _physical(buffer.scope),
             origin=origin, workspace=buffer.workspace, span=buffer.span,

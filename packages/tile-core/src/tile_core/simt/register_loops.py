@@ -38,8 +38,6 @@ def register_loop(loop: Parallel, extents: tuple[int, ...], ctx: SimtContext) ->
         return None
     slot = ctx.fresh_var("s")
     flats = {tile: ctx.places.flat(tile) for tile in tiles}
-    for flat in flats.values():
-        ctx.places.flats.setdefault(flat, flat)
 
     def visit(node: Node) -> Node:
         if isinstance(node, (Load, Store)):
