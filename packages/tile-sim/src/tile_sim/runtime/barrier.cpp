@@ -31,12 +31,14 @@ Finding barrier_finding(uint32_t line, const Barriers::Barrier& barrier) {
 }  // namespace
 
 void Barriers::reach(Block& block, int number, int threads, bool waits, uint32_t line) {
-  if (number < 0 || number >= BARRIERS || threads < 0 || threads > block.thread_count) {
+  const bool fits = threads >= 0 && threads <= block.thread_count &&
+                    (threads % block.warp_size == 0 || threads == block.thread_count);
+  if (number < 0 || number >= BARRIERS || !fits) {
     Finding finding;
     finding.kind = TSIM_INVALID;
     finding.line = line;
-    report_and_abandon(finding, format("barrier %d of %d threads: a block has %d barriers and this "
-                                       "one %d threads",
+    report_and_abandon(finding, format("barrier %d of %d threads: a block has %d barriers, for whole "
+                                       "warps, and this one %d threads",
                                        number, threads, BARRIERS, block.thread_count));
   }
   Barrier& barrier = barriers_[number];

@@ -2,7 +2,7 @@
 // come from different compilers; every function ends with the line of the source it stands for.
 //
 // The structures shared with the launching side (tsim_buffer, tsim_kernel, …) are declared in
-// `runtime/abi.h`; kernels only hold pointers to them, and `kernel.h` lists the few they fill.
+// `runtime/abi.h`.
 #pragma once
 
 #include "tile_sim/types.h"

@@ -1,5 +1,6 @@
 // Kernels: where their threads are, and how the runtime calls them.
 #pragma once
+#include "../../runtime/abi.h"
 #include "tile_sim/pointers.h"
 
 // A kernel whose blocks have `threads` threads. The entry is exported by TILE_EXPORT.
@@ -7,27 +8,6 @@
 #define TILE_EXPORT(kernel)                                                             \
   extern "C" __attribute__((visibility("default"))) const tsim_kernel tsim_kernel_##kernel; \
   const tsim_kernel tsim_kernel_##kernel = tile::kernel_entry<&kernel>::describe(#kernel);
-
-extern "C" {
-// As in the runtime's abi.h, which a test compares them with.
-struct tsim_parameter {
-  unsigned kind;
-  unsigned bytes;
-};
-struct tsim_kernel {
-  void (*run)(void** arguments);
-  unsigned parameter_count;
-  unsigned reserved;
-  const tsim_parameter* parameters;
-  const char* name;
-};
-struct tsim_buffer {
-  void* data;
-  unsigned long long bytes;
-  const char* name;
-  void* shadow;
-};
-}
 
 namespace tile {
 
@@ -45,13 +25,14 @@ struct coordinates {
 // What the runtime passes for a parameter of type P.
 template <class P>
 struct parameter {
-  static constexpr tsim_parameter facts = {0, sizeof(P)};
+  static constexpr tsim_parameter facts = {TSIM_SCALAR, sizeof(P)};
   TILE_HOST static P read(void* argument) { return *(P*)argument; }
 };
 template <class T>
 struct parameter<gptr<T>> {
   static constexpr bool is_read_only = !same<T, typename without_const<T>::type>;
-  static constexpr tsim_parameter facts = {is_read_only ? 1u : 2u, sizeof(T)};
+  static constexpr tsim_parameter facts = {is_read_only ? TSIM_READ_ONLY : TSIM_READ_WRITE,
+                                           sizeof(T)};
   TILE_HOST static gptr<T> read(void* argument) {
     const tsim_buffer* buffer = (const tsim_buffer*)argument;
     return tsim_global{(u8*)buffer->data, buffer};
