@@ -282,7 +282,8 @@ def _continue(p: StatementPrinter, stmt: Continue) -> None:
 def _check(p: StatementPrinter, stmt: Check) -> None:
     cond = p.expressions.text(stmt.cond)
     if stmt.kind is CheckKind.ASSUME:
-        p.plain(f"// {cond} holds: {' '.join(stmt.message.split()) or 'assumed'}", stmt.span)
+        why = " ".join(stmt.message.split()).rstrip("\\")  # which would comment out the next line
+        p.plain(f"// {cond} holds: {why or 'assumed'}", stmt.span)
     else:
         p.line(f"tile::assert_that({cond}, {string_literal(stmt.message)});", stmt.span)
 
