@@ -21,9 +21,6 @@ Box: TypeAlias = "tuple[Side, ...]"
 SameThread: TypeAlias = Callable[[Touch, Touch], bool]
 """Whether each element of two touches is certainly accessed by one and the same thread."""
 
-MOST_COMMITS = 64
-"""Groups of copies that are told apart; a program with more waits for all of them anyway."""
-
 
 class Age(Enum):
     """In which round of a loop something happened, seen from now."""
@@ -54,7 +51,8 @@ class Pending:
         The loops it was carried around or out of, in that order.
     in_flight
         For an asynchronous copy that nobody waited for: how many groups were closed since
-        it was issued (0: its own is still open), else None.
+        it was issued (0: its own is still open), counted as far as any wait tells apart;
+        else None.
     """
 
     touch: Touch

@@ -29,7 +29,7 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.control import Barrier
-from tile_core.passes.hazards import MOST_COMMITS, Loop, Memory, Pending, SameThread, never
+from tile_core.passes.hazards import Loop, Memory, Pending, SameThread, never
 from tile_core.passes.touches import Doer, Touch, is_plain, touches
 from tile_core.passes.uniformity import Uniformity, is_thread_program
 
@@ -111,6 +111,8 @@ class _Flow:
         self.memory = memory
         self.by_thread = is_thread_program(launch)
         self.uniform = Uniformity(launch)
+        waits = (n.pending for n in walk(launch.body) if isinstance(n, CopyWait))
+        self.most_closed = 1 + max(waits, default=0)
         self.decided: set[Path] = set()
         self.around: list[_Around] = []
         self.meaning: dict[Var, Expr] = {}
@@ -130,7 +132,7 @@ class _Flow:
             case Barrier():
                 return synced(state) if is_full(stmt) else state
             case CopyCommit():
-                return frozenset(_closed(p) for p in state)
+                return frozenset(_closed(p, self.most_closed) for p in state)
             case CopyWait(pending=pending):
                 return frozenset(w for p in state for w in _waited(p, pending))
             case Break():
@@ -293,11 +295,11 @@ def _begun(touch: Touch) -> tuple[Pending, ...]:
     return (Pending(touch, in_flight=0),)
 
 
-def _closed(pending: Pending) -> Pending:
+def _closed(pending: Pending, most: int) -> Pending:
     count = pending.in_flight
     if count is None:
         return pending
-    return replace(pending, in_flight=min(count + 1, MOST_COMMITS))
+    return replace(pending, in_flight=min(count + 1, most))
 
 
 def _waited(pending: Pending, still_open: int) -> tuple[Pending, ...]:
