@@ -18,7 +18,8 @@ from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_core.target import Target
 from tile_core.testing.build_ir import load, seq, store, symbol, tensor, value
 from tile_sim import checking, last_report
-from tile_sim.executable import Executable, compile_program
+from tile_sim.artifact import compile_program
+from tile_sim.executable import Executable
 
 MACHINE = SimtMachine(name="sm_80", family="cuda", shared_bytes=1 << 16, features=frozenset())
 INT32 = dtype_of("int32")

@@ -18,6 +18,7 @@ from tile_core.errors import (
     MissingWait,
     OutOfBounds,
     TileError,
+    ToolchainError,
     UninitialisedRead,
 )
 from tile_sim import checking, last_report
@@ -162,3 +163,27 @@ def test_a_mistake(name):
     assert type(caught.value) is error, str(caught.value)
     assert (caught.value.span.file, caught.value.span.line) == (FILE, line)
     assert re.sub(r"^thread \d+", "thread 0", caught.value.message) == message
+
+
+C_TEXT = """
+@T.prim_func
+def k(A: T.Tensor((64,), "float32")):
+    with T.Kernel(1, threads=32):
+        T.import_source("__device__ __forceinline__ float half_of(float x) {\\n  return x / 2; }")
+        for i in T.Parallel(64):
+            A[i] = T.call_extern("float32", "half_of", A[i])
+"""
+
+
+def test_c_text_of_the_user():
+    a = np.arange(64, dtype=np.float32)
+    kernel_of(C_TEXT)(a)
+    np.testing.assert_array_equal(a, np.arange(64) / 2)
+
+
+def test_a_mistake_in_c_text():
+    with pytest.raises(ToolchainError) as caught:
+        kernel_of(C_TEXT.replace("return x", "return y"))
+    first, *words = caught.value.message.splitlines()
+    assert first.endswith("does not accept the source of the kernel 'k':")
+    assert any(re.match(r"<source 1>:2:\d+: error: .*y", word) for word in words)

@@ -20,9 +20,11 @@ SHARED_HEADERS = ("tile_sim/device_abi.h", "tile_sim/types.h")
 """Those of `HEADERS` that the runtime includes, too."""
 
 _RUNTIME_FLAGS = ("-O2", "-g1", "-pthread")
-# Hidden, for what templates define is otherwise one object in all kernels of one name.
+# What GPU compilers call functions means nothing here. Symbols are hidden, for what templates
+# define is otherwise one object in all kernels of one name.
 _KERNEL_FLAGS = (
-    "-DTILE_SIM", "-O1", "-g1", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden",
+    "-DTILE_SIM", "-D__device__=", "-D__host__=", "-D__forceinline__=inline",
+    "-O1", "-g1", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden",
 )  # fmt: skip
 
 

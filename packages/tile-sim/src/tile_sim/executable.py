@@ -6,12 +6,10 @@ import ctypes
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tile_core.codegen import PrintedSource, print_program
 from tile_core.dtypes import DType
 from tile_core.errors import AssumptionError, EmptyGridError
 from tile_core.ir.buffer import Buffer
@@ -23,9 +21,8 @@ from tile_core.ir.stmt import Check, Kernel, Launch, Let
 from tile_core.plugins.arrays import as_array
 from tile_core.plugins.calling import address_of, solutions
 from tile_core.simt.program import DeviceFunction, DeviceProgram
-from tile_core.target import Target
 from tile_sim.abi import CBuffer, Geometry, KernelLibrary
-from tile_sim.build import kernel_library
+from tile_sim.artifact import Artifact
 from tile_sim.counters import rows_of
 from tile_sim.memory import Array, DeviceMemory, Place
 from tile_sim.packed import Packed
@@ -33,46 +30,6 @@ from tile_sim.report import SimReport, remember
 from tile_sim.reports import error_of
 from tile_sim.scene import Scene, Tensor, tiles_of
 from tile_sim.settings import SimSettings, current_settings
-
-_OUR_FLAGS = ("-D", "-U", "-I")
-"""Flags that mean the same to every C++ compiler; others are for the GPU's own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """A kernel as it was printed; its compiled form lies in the cache."""
-
-    program: DeviceProgram
-    printed: PrintedSource
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """The user's flags that mean something to the host's compiler."""
-        return tuple(f for f in self.program.compile_flags if f.startswith(_OUR_FLAGS))
-
-    def library(self) -> KernelLibrary:
-        """Return the kernel, loaded; it is compiled if the cache has lost it.
-
-        Raises
-        ------
-        ToolchainError
-            If it has to be compiled and cannot be.
-        """
-        name = self.program.kernel.name
-        return KernelLibrary.load(kernel_library(self.printed.text, name, self.flags))
-
-
-def compile_program(program: DeviceProgram, target: Target) -> Artifact:
-    """Print `program` and compile it for the machine at hand.
-
-    Raises
-    ------
-    ToolchainError
-        If there is no C++ compiler, or it does not accept the source.
-    """
-    artifact = Artifact(program, print_program(program))
-    kernel_library(artifact.printed.text, program.kernel.name, artifact.flags)
-    return artifact
 
 
 class Executable:

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from tile_core.ir.stmt import Kernel
     from tile_core.simt.program import DeviceProgram
     from tile_core.target import Target
-    from tile_sim.executable import Artifact
+    from tile_sim.artifact import Artifact
 
 
 def compile_program(program: DeviceProgram, target: Target, options: Any) -> Artifact:
     """Return the kernel, printed and compiled for this machine."""
-    from tile_sim.executable import compile_program
+    from tile_sim.artifact import compile_program
 
     return compile_program(program, target)
 
