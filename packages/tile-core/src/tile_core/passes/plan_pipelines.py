@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 from typing import TypeGuard
 
-from tile_core.errors import Span
+from tile_core.errors import Span, TileWarning
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import Node, rewrite, walk
@@ -32,17 +33,23 @@ from tile_core.passes.pipelines.instances import Versions, make_versions, why_no
 from tile_core.passes.pipelines.schedule import Plan, automatic, by_hand
 from tile_core.passes.ranges import Env
 from tile_core.passes.touches import is_plain
-from tile_core.simt.machine import SimtMachine
 
 ASYNCHRONOUS = "cp_async"
 """The feature of machines whose copies into shared memory run beside the threads."""
 
 
-class PipelineWarning(UserWarning):
+class Machine(Protocol):
+    """What this pass asks of a machine."""
+
+    def has(self, feature: str) -> bool:
+        """Whether the machine has an instruction or ability."""
+
+
+class PipelineWarning(TileWarning):
     """A loop, or a copy in it, is not overlapped as the program asks; results are the same."""
 
 
-def plan_pipelines(kernel: Kernel, machine: SimtMachine) -> Kernel:
+def plan_pipelines(kernel: Kernel, machine: Machine) -> Kernel:
     """Return `kernel` with its pipelined loops as explicit software pipelines.
 
     Before   pipelined k < 8, 3 stages: copy A[k], A_s;  gemm A_s

@@ -1,0 +1,70 @@
+"""Examples on GPUs: every kernel in the emulator with all checks, the important ones at length."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tile_core.errors import TileWarning
+from tile_sim import checking
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NAMES = sorted(str(p.relative_to(EXAMPLES).with_suffix("")) for p in EXAMPLES.glob("*/*.py"))
+
+IMPORTANT = (
+    "attention/flash_forward",
+    "gemm/paper_b1_matmul",
+    "gemm/split_k",
+    "norms/layer_norm",
+    "norms/softmax",
+    "quantised/int4_weights",
+)
+"""Run on every generation, in several orders of threads, with all sizes."""
+
+GENERATIONS = ("sm_70", "sm_75", "sm_80", "sm_89")
+ORDERS = ("forward", "random:1", "random:2", "random:3")
+
+
+def load(name: str) -> ModuleType:
+    """Import an example under a name of its own: some files in different folders share one."""
+    spec = importlib.util.spec_from_file_location(name.replace("/", "_"), EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def no_choice_of_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("TILE_TARGET", "TILELANG_DEFAULT_TARGET", "TILE_INTERPRET", "TILE_CHECK"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_in_the_emulator(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILE_TARGET", "cuda:sm_80@sim")
+    module = load(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TileWarning)  # of loops that could not be overlapped
+        module.check(*module.SIZES[0])
+
+
+@pytest.mark.parametrize("arch", GENERATIONS)
+@pytest.mark.parametrize("name", IMPORTANT)
+def test_on_every_generation_in_any_order(
+    name: str, arch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILE_TARGET", f"cuda:{arch}@sim")
+    module = load(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TileWarning)
+        for size in module.SIZES:
+            module.check(*size)
+        for order in ORDERS[1:]:
+            with checking("all", schedule=order):
+                module.check(*module.SIZES[-1])
