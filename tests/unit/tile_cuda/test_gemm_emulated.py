@@ -27,8 +27,8 @@ INSTRUCTIONS = [
     replace(HALF, factor="bfloat16"),
     replace(HALF, k=24),  # m16n8k8
     replace(HALF, factor="bfloat16", k=8),
-    replace(HALF, factor="float32"),
-    replace(HALF, factor="float32", k=12),  # m16n8k4
+    replace(HALF, factor="tfloat32"),
+    replace(HALF, factor="tfloat32", k=12),  # m16n8k4
     replace(HALF, factor="float64", total="float64", k=8),
     BYTES,
     replace(BYTES, k=16),

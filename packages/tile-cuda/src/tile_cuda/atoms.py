@@ -15,6 +15,9 @@ from tile_core.layout import Fragment
 from tile_core.simt.atoms import MatrixAtom, atom_of_words
 from tile_core.simt.machine import SimtMachine
 
+ROUNDS_FLOAT32 = "float32_as_tf32"
+"""A feature that users grant, and no machine has: products of float32 may round to tf32."""
+
 _QUADS = tuple(tuple(t for t in range(32) if t // 4 % 4 == quad) for quad in range(4))
 """Volta computes in four groups of eight threads: 0-3 with 16-19, 4-7 with 20-23, ..."""
 
@@ -112,8 +115,11 @@ def atoms_for_tiles(machine: SimtMachine, a: str, b: str, c: str) -> tuple[Matri
 
     If none takes these types, one is chosen whose types hold all their values: factors in
     shared memory are converted on their way into registers. Tiles of 4-bit integers have a
-    byte per element and are multiplied as bytes.
+    byte per element and are multiplied as bytes. Instructions that would round float32 to
+    tf32 are taken for tiles of that type, or where the machine is said to do so.
     """
+    if "float32" in (a, b) and not machine.has(ROUNDS_FLOAT32):
+        return ()
     for left, right in _register_types(a, b):
         found = atoms_for(machine, left, right, c)
         if found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tile_core.ir.buffer import Buffer, Scope, static_value
@@ -12,7 +13,7 @@ from tile_core.ops.rule import Rule
 from tile_core.simt.context import SimtContext
 from tile_core.simt.machine import SimtMachine
 from tile_core.target import Target
-from tile_cuda.atoms import atoms_for_tiles
+from tile_cuda.atoms import ROUNDS_FLOAT32, atoms_for_tiles
 from tile_cuda.rules.gemm_blocks import block_fragment, block_tiling
 from tile_cuda.rules.gemm_fma import lower_fma
 from tile_cuda.rules.gemm_mma import lower_mma, mma_demands, mma_tiling
@@ -21,8 +22,18 @@ from tile_cuda.rules.matrix_copy import matrix_copy_rule
 from tile_cuda.rules.shared_layouts import open_operand_layout
 
 
-def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
-    """Return the ways `machine` multiplies matrices, and loads their factors."""
+def gemm_rules(machine: SimtMachine, *, tf32: bool = False) -> tuple[Rule[Any], ...]:
+    """Return the ways `machine` multiplies matrices, and loads their factors.
+
+    Parameters
+    ----------
+    tf32
+        Whether float32 factors may be rounded to tf32, which has as many bits of mantissa as
+        float16. If not, they are multiplied exactly, without matrix instructions; tiles of
+        element type ``tfloat32`` are rounded in any case.
+    """
+    if tf32:
+        machine = replace(machine, features=machine.features | {ROUNDS_FLOAT32})
     return (mma_rule(machine), fma_rule(machine), matrix_copy_rule(machine))
 
 
@@ -36,7 +47,8 @@ def mma_rule(machine: SimtMachine) -> Rule[Gemm]:
     def rejects(op: Gemm, target: Target) -> str | None:
         a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
         if not atoms_for_tiles(machine, a, b, c):
-            return f"{machine.name} has no instruction that multiplies {a} by {b} into {c}"
+            exactly = " without rounding it" if "float32" in (a, b) else ""
+            return f"{machine.name} has no instruction that multiplies {a} by {b} into {c}{exactly}"
         return _unreachable(op)
 
     def infer(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
@@ -51,7 +63,7 @@ def mma_rule(machine: SimtMachine) -> Rule[Gemm]:
     def lower(op: Gemm, ctx: SimtContext) -> Any:
         tiling = mma_tiling(op, machine, ctx.threads)
         if tiling is None:
-            tell_of_missing_partition(op, ctx)
+            tell_of_missing_partition(op, machine, ctx)
             return lower_fma(op, ctx)
         return lower_mma(op, tiling, ctx)
 

@@ -10,12 +10,13 @@ from tile_core.ir.buffer import Scope
 from tile_core.ops.gemm import Gemm
 from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.context import SimtContext
+from tile_core.simt.machine import SimtMachine
 from tile_core.simt.warps import partitions
 from tile_cuda.atoms import atoms_for_tiles
 from tile_cuda.rules.gemm_blocks import BlockTiling, block_tiling
 
 
-def tell_of_missing_partition(op: Gemm, ctx: SimtContext) -> None:
+def tell_of_missing_partition(op: Gemm, machine: SimtMachine, ctx: SimtContext) -> None:
     """Warn, or refuse, where only the number of warps keeps `op` from matrix instructions.
 
     Nothing is said of tiles that have fewer atoms than the block has warps: there is little
@@ -26,7 +27,7 @@ def tell_of_missing_partition(op: Gemm, ctx: SimtContext) -> None:
     WarpPartitionError
         If the sums of one thread do not fit its registers either.
     """
-    atom = _fitting_atom(op, ctx)
+    atom = _fitting_atom(op, machine)
     warps, rest = divmod(ctx.threads, ctx.machine.warp_size)
     if atom is None or op.c.buffer.scope is not Scope.FRAGMENT:
         return
@@ -53,10 +54,10 @@ def tell_of_missing_partition(op: Gemm, ctx: SimtContext) -> None:
         _warn(f"{why}; it is computed without matrix instructions ({hint})", op)
 
 
-def _fitting_atom(op: Gemm, ctx: SimtContext) -> MatrixAtom | None:
+def _fitting_atom(op: Gemm, machine: SimtMachine) -> MatrixAtom | None:
     a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
     m, n, k = op.mnk
-    for atom in atoms_for_tiles(ctx.machine, a, b, c):
+    for atom in atoms_for_tiles(machine, a, b, c):
         if not (m % atom.m or n % atom.n or k % atom.k):
             return atom
     return None
