@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Protocol
-from typing import TypeGuard
+from typing import Protocol, TypeGuard
 
 from tile_core.errors import Span, TileWarning
 from tile_core.ir.buffer import Buffer, Scope
