@@ -41,6 +41,43 @@ MISTAKES = [
         """,
         whole=True,
     ),
+    Mistake(
+        "more stages than shared memory holds",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((128, 512), "float16"), B: T.Tensor((512, 128), "float16"), C: T.Tensor((128, 128), "float32")):
+            with T.Kernel(1, threads=128):
+                A_shared = T.alloc_shared((128, 64), "float16")
+                B_shared = T.alloc_shared((64, 128), "float16")
+                C_local = T.alloc_fragment((128, 128), "float32")
+                T.clear(C_local)
+                for k in T.Pipelined(8, num_stages=6):
+                    T.copy(A[0, k * 64], A_shared)
+                    T.copy(B[k * 64, 0], B_shared)
+                    T.gemm(A_shared, B_shared, C_local)
+                T.copy(C_local, C)
+        tile.compile(kernel, target="cuda:sm_80@sim")
+        """,
+        """
+        [TL4005] a block needs 196608 bytes of shared memory, and sm_80 gives it 166912
+         --> program.py:3:5
+          |
+        3 |     with T.Kernel(1, threads=128):
+          |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        note: A_shared[6, 128, 64] of float16 takes 98304 bytes
+         --> program.py:4:20
+          |
+        4 |         A_shared = T.alloc_shared((128, 64), "float16")
+          |                    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        note: B_shared[6, 64, 128] of float16 takes 98304 bytes
+         --> program.py:5:20
+          |
+        5 |         B_shared = T.alloc_shared((64, 128), "float16")
+          |                    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: use fewer stages (num_stages=), smaller tiles, or a narrower element type
+        """,
+        whole=True,
+    ),
 ]
 
 
