@@ -146,7 +146,7 @@ def _among_threads(op: Reduce, plan: _Plan, ctx: SimtContext) -> Stmt:
         (
             Alloc(part),
             _unrolled(slot, plan.row.slots, Store(part, (slot,), identity)),
-            _fold(op, plan, part, ctx),
+            _by_holders(plan.source, _fold(op, plan, part, ctx), ctx),
             *_across_lanes(op, plan, part, ctx),
             *_across_warps(op, plan, part, ctx),
             _deliver(op, plan, part, ctx),
