@@ -69,19 +69,26 @@ def _inverse(fragment: Fragment) -> tuple[tuple[AnyIndex, ...], AnyIndex, bool] 
     points = fragment.size * fragment.replication
     if points > room:
         return None
-    inner = math.prod((*fragment.shape[1:], fragment.replication))
-    extents = (max(fragment.shape[0], -(-room // inner)), *fragment.shape[1:], fragment.replication)
+    box = (*fragment.shape, fragment.replication)
+    if points == room:
+        found = _solved(fragment, box)
+        return None if found is None else (found[:-1], found[-1], False)
+    for axis in range(fragment.rank):  # some dimension is cut off before its last digit ends
+        wide = list(box)
+        wide[axis] = -(-room * box[axis] // points)
+        found = _solved(fragment, tuple(wide))
+        if found is not None and _is_exact(fragment, found[:-1], found[-1], target):
+            return found[:-1], found[-1], True
+    return None
+
+
+def _solved(fragment: Fragment, extents: tuple[int, ...]) -> tuple[AnyIndex, ...] | None:
+    """Return the point and the replica as formulas over thread and slot."""
     outputs = [fragment.thread, fragment.slot_expr()]
     try:
-        if points == room:
-            extents = (*fragment.shape, fragment.replication)
-        *coords, replica = invert(outputs, extents, target)
+        return invert(outputs, extents, (fragment.thread_extent, fragment.slots))
     except LayoutError:
         return None
-    ragged = points != room
-    if ragged and not _is_exact(fragment, tuple(coords), replica, target):
-        return None
-    return tuple(coords), replica, ragged
 
 
 def _is_exact(
