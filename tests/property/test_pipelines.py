@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tile_core.driver import build
 from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
@@ -19,8 +20,10 @@ from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel, Launch, Let, Pipelined, Stmt
 from tile_core.ir.verify import verify
+from tile_core.ops.gemm import Gemm
 from tile_core.passes.insert_barriers import insert_barriers
 from tile_core.passes.plan_pipelines import PipelineWarning, plan_pipelines
+from tile_core.plugins.host import installed_plugins
 from tile_core.simt.machine import SimtMachine
 from tile_core.testing import build_ir as ir
 from tile_core.testing.strategies import Shown
@@ -195,7 +198,7 @@ def _loop(draw: Draw, made: Made, rounds: Var) -> Stmt:
     return loop if outer else ir.serial(2, lambda s: loop)
 
 
-def _run(kernel: Kernel, rounds: int, *, late: bool) -> list[np.ndarray[Any, Any]]:
+def _arguments() -> list[Any]:
     rng = np.random.default_rng(3)
     args: list[Any] = [rng.integers(-3, 4, (MOST * SIZE, SIZE)).astype(np.int32) for _ in range(2)]
     args.append((np.array([3, 0, 6, 1, 1, 5, 2]) * SIZE).astype(np.int32))
@@ -203,6 +206,11 @@ def _run(kernel: Kernel, rounds: int, *, late: bool) -> list[np.ndarray[Any, Any
         np.full((MOST * SIZE, SIZE), 9, np.int32),
         np.full((TILES + 2, SIZE, SIZE), -7, np.int32),
     ]
+    return args
+
+
+def _run(kernel: Kernel, rounds: int, *, late: bool) -> list[Any]:
+    args = _arguments()
     options = InterpretOptions(late_copies=late, check_races=False)
     with np.errstate(over="ignore"):
         interpret(kernel, [*args, rounds], options=options)
@@ -228,6 +236,21 @@ def test_pipelines_keep_the_meaning(shown: Shown, rounds: int) -> None:
     made = planned(kernel)
     for ours, theirs in zip(expected, _run(made, rounds, late=True), strict=True):
         np.testing.assert_array_equal(theirs, ours, err_msg=print_kernel(made))
+
+
+@settings(max_examples=6)
+@given(pipelines(), st.integers(0, MOST))
+def test_threads_of_pipelines_do_not_race(shown: Shown, rounds: int) -> None:
+    """Barriers, waits and the plan of memory together: the emulator checks each access."""
+    kernel = shown.kernel
+    assume(not any(isinstance(n, Gemm) for n in walk(kernel)))  # tiles of 4 x 4 have no rule
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PipelineWarning)
+        emulated = build(kernel, "cuda:sm_80@sim", installed_plugins()).executable
+    expected, found = _run(kernel, rounds, late=False), _arguments()
+    emulated(*found, rounds)
+    for ours, theirs in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(theirs, ours)
 
 
 def test_most_plain_bodies_are_overlapped() -> None:
