@@ -118,20 +118,22 @@ def test_pipelined_rounds_read_their_own_version(arch: str) -> None:
     check(Product(arch, 64, 64, 160, steps=5, scopes=("fragment", "shared")))
 
 
-@pytest.mark.parametrize("transposes", TRANSPOSES)
-def test_no_banks_collide_where_matrices_are_read(transposes: tuple[bool, bool]) -> None:
-    for k in (32, 64):
-        product = Product("sm_80", 128, 128, k, transposes=transposes)
-        with checking("all,counters"):
-            check(product)
-        report = last_report()
-        assert report is not None
-        assert report.conflicts == 0, str(report)
-
-
-def test_volta_reads_rows_of_k_without_collisions() -> None:
+@pytest.mark.parametrize(
+    "product",
+    [
+        *(Product("sm_80", 128, 128, k, transposes=t) for k in (32, 64) for t in TRANSPOSES),
+        Product("sm_80", 64, 64, 32, "tfloat32", transposes=(True, False)),
+        Product("sm_80", 64, 64, 16, "float64", "float64", transposes=(False, True)),
+        Product("sm_80", 64, 64, 8, "float64", "float64", transposes=(True, False)),
+        Product("sm_80", 64, 64, 64, "int8", "int32", transposes=(True, False)),
+        Product("sm_70", 64, 64, 32, transposes=(False, True)),
+        Product("sm_75", 64, 64, 16, "float32", transposes=(False, True)),
+    ],
+    ids=str,
+)
+def test_no_banks_collide_in_the_factors(product: Product) -> None:
     with checking("all,counters"):
-        check(Product("sm_70", 64, 64, 32, transposes=(False, True)))
+        check(product)
     report = last_report()
     assert report is not None
     assert report.conflicts == 0, str(report)

@@ -21,6 +21,7 @@ from tile_core.testing import build_ir as ir
 from tile_cuda.machine import machine
 from tile_cuda.rules import all_rules
 from tile_cuda.rules.gemm import gemm_rules
+from tile_cuda.rules.shared_layouts import read_by_elements
 
 HALF = Product("sm_80", 64, 64, 64)
 
@@ -131,3 +132,21 @@ def test_plain_tiles_are_copied_as_everywhere() -> None:
         threads=32,
     )  # fmt: skip
     assert "ldmatrix" not in print_program(lowered(kernel, "sm_80")).text
+
+
+@pytest.mark.parametrize("bits", [8, 32, 64])
+@pytest.mark.parametrize("shape", [(16, 128), (64, 64), (3, 32, 16), (8, 96), (4, 48)])
+def test_layouts_read_by_elements_lose_none(bits: int, shape: tuple[int, ...]) -> None:
+    layout = read_by_elements(shape, bits)
+    if layout is None:
+        assert shape[-1] * bits < 512 or shape[-1] * bits % 256
+        return
+    assert layout.is_bijective()
+    assert layout.vector_width(-1, 128 // bits) == 128 // bits  # copies of 16 bytes stay whole
+
+
+def test_rows_too_short_or_too_few_are_left_to_others() -> None:
+    assert read_by_elements((6, 64), 32) is None
+    assert read_by_elements((8, 8), 32) is None
+    assert read_by_elements((64,), 32) is None
+    assert read_by_elements((64, 64), 16) is None

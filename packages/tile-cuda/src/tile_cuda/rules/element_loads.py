@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from tile_core.ir.arith import as_expr, cast
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Stmt, Store
-from tile_core.layout import Fragment
+from tile_core.layout import Fragment, Layout
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import at, do, unrolled
 from tile_core.simt.context import SimtContext
@@ -28,7 +29,7 @@ def element_loads(operand: Operand, registers: Buffer, ctx: SimtContext) -> Call
     Elements that are neighbours in registers and in memory are read together. Narrower types
     are converted on the way.
     """
-    inverse = operand.atom.as_layout().inverse()
+    inverse = _inverse(operand.atom)
     x_extent, k_extent = operand.atom.shape
     width = _vector(operand, ctx)
 
@@ -60,6 +61,12 @@ def element_loads(operand: Operand, registers: Buffer, ctx: SimtContext) -> Call
     return load
 
 
+@lru_cache(maxsize=64)
+def _inverse(atom: Fragment) -> Layout:
+    """Return the map from thread and register slot to the coordinates, and the replica."""
+    return atom.as_layout().inverse()
+
+
 def _vector(operand: Operand, ctx: SimtContext) -> int:
     """Return how many neighbouring registers are neighbours in memory too, and aligned."""
     if storage_dtype(operand.buffer.dtype, Scope.SHARED) != operand.dtype:
@@ -79,6 +86,7 @@ def _vector(operand: Operand, ctx: SimtContext) -> int:
     return width
 
 
+@lru_cache(maxsize=64)
 def _run(atom: Fragment, axis: int) -> int:
     """Return the longest aligned run along `axis` that is a run of registers of one thread."""
     threads = np.moveaxis(atom.thread_table()[..., 0], axis, -1)

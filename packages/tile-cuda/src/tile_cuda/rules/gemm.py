@@ -12,6 +12,7 @@ from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.rule import Rule
 from tile_core.simt.context import SimtContext
 from tile_core.simt.machine import SimtMachine
+from tile_core.simt.packing import storage_dtype
 from tile_core.target import Target
 from tile_cuda.atoms import ROUNDS_FLOAT32, atoms_for_tiles
 from tile_cuda.rules.gemm_blocks import block_fragment, block_tiling
@@ -58,7 +59,7 @@ def mma_rule(machine: SimtMachine) -> Rule[Gemm]:
         if level is InferLevel.STRICT:
             demands = mma_demands(op, tiling)
             return {b: f for b, f in demands.items() if b is op.c.buffer or _is_open(b, ctx)}
-        return shared_wishes(op, ctx)
+        return shared_wishes(op, ctx, by_warps=True)
 
     def lower(op: Gemm, ctx: SimtContext) -> Any:
         tiling = mma_tiling(op, machine, ctx.threads)
@@ -121,9 +122,19 @@ def fma_wishes(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
     return wishes
 
 
-def shared_wishes(op: Gemm, ctx: InferContext) -> LayoutMap:
-    """Return swizzled layouts for factors in shared memory whose layout is still open."""
-    return {
-        **open_operand_layout(op.a.buffer, ctx),
-        **open_operand_layout(op.b.buffer, ctx),
-    }
+def shared_wishes(op: Gemm, ctx: InferContext, *, by_warps: bool = False) -> LayoutMap:
+    """Return swizzled layouts for factors in shared memory whose layout is still open.
+
+    Parameters
+    ----------
+    by_warps
+        Matrix instructions read them: elements that ``ldmatrix`` cannot turn are read one by
+        one then, by four threads along K and eight across.
+    """
+
+    def wish(buffer: Buffer, is_k_last: bool) -> LayoutMap:
+        bits = storage_dtype(buffer.dtype, buffer.scope).bits
+        one_by_one = by_warps and (bits == 64 or (bits in (8, 32) and not is_k_last))
+        return open_operand_layout(buffer, ctx, by_elements=one_by_one)
+
+    return {**wish(op.a.buffer, not op.transpose_a), **wish(op.b.buffer, op.transpose_b)}

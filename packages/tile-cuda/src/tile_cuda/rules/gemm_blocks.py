@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tile_core.dtypes import DType
 from tile_core.ir.arith import as_expr, binary, cast, const, select
@@ -83,6 +84,7 @@ def _divisors(number: int) -> list[int]:
     return [k for k in range(1, number + 1) if number % k == 0]
 
 
+@lru_cache(maxsize=64)
 def block_fragment(tiling: BlockTiling) -> Fragment:
     """Return who holds which element of C: shape (M, N), each element once."""
     rows, columns, v = tiling.rows, tiling.columns, tiling.vector

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,12 @@ def operands(op: Gemm, tiling: WarpTiling) -> tuple[Operand, Operand]:
         tiling.rows, tiling.steps, tiling.m_warps, tiling.m_warps,
     )  # fmt: skip
     b = Operand(
-        "b", op.b, op.transpose_b, permuted(atom.b, (1, 0)), atom.b_dtype,
+        "b", op.b, op.transpose_b, _columns_first(atom.b), atom.b_dtype,
         tiling.columns, tiling.steps, tiling.n_warps, tiling.m_warps,
     )  # fmt: skip
     return a, b
+
+
+@lru_cache(maxsize=64)
+def _columns_first(fragment: Fragment) -> Fragment:
+    return permuted(fragment, (1, 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,7 @@ class Matrices:
         return row, column
 
 
+@lru_cache(maxsize=64)
 def matrices_of(fragment: Fragment, bits: int) -> Matrices | None:
     """Return a tile of two dimensions as matrices, None if warps do not hold such.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from tile_core.dtypes import DType, dtype_of
@@ -44,6 +45,7 @@ def _needs_signs(operand: Operand) -> bool:
     return operand.buffer.dtype == "int4" and operand.dtype == "int8"
 
 
+@lru_cache(maxsize=64)
 def is_matrix_shaped(atom: Fragment, dtype: DType) -> bool:
     """Whether the fragment (x, k) consists of 8 rows of 16 bytes, four threads for each row."""
     if dtype.bits not in (8, 16, 32):
