@@ -9,19 +9,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tile_api import language
+    from tile_api import language, layout, tools
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
     from tile_api.compiling import compile, lower, par_compile
     from tile_api.jitting import jit
     from tile_api.kernel import CompiledKernel
     from tile_api.kernel import CompiledKernel as JITKernel
+    from tile_api.layout import Fragment, Layout
     from tile_api.numbers import cdiv, next_power_of_2
     from tile_api.pass_configs import PassConfigKey
     from tile_api.profiler import Profiler, TensorSupplyType, do_bench
 
 _HOMES = {
     "CompiledKernel": "tile_api.kernel:CompiledKernel",
+    "Fragment": "tile_api.layout:Fragment",
     "JITKernel": "tile_api.kernel:CompiledKernel",
+    "Layout": "tile_api.layout:Layout",
     "PassConfigKey": "tile_api.pass_configs:PassConfigKey",
     "Profiler": "tile_api.profiler:Profiler",
     "TensorSupplyType": "tile_api.profiler:TensorSupplyType",
@@ -34,16 +37,20 @@ _HOMES = {
     "is_cache_enabled": "tile_api.cache:is_cache_enabled",
     "jit": "tile_api.jitting:jit",
     "language": "tile_api.language:",
+    "layout": "tile_api.layout:",
     "lower": "tile_api.compiling:lower",
     "next_power_of_2": "tile_api.numbers:next_power_of_2",
     "par_compile": "tile_api.compiling:par_compile",
     "profiler": "tile_api.profiler:",
+    "tools": "tile_api.tools:",
 }
 
 __version__ = "0.1.0"
 __all__ = [
     "CompiledKernel",
+    "Fragment",
     "JITKernel",
+    "Layout",
     "PassConfigKey",
     "Profiler",
     "TensorSupplyType",
@@ -55,9 +62,11 @@ __all__ = [
     "is_cache_enabled",
     "jit",
     "language",
+    "layout",
     "lower",
     "next_power_of_2",
     "par_compile",
+    "tools",
 ]
 
 

@@ -25,13 +25,14 @@ from tile_core.layout.index import (
     same_expr,
     to_text,
 )
+from tile_core.layout.known_names import FragmentNames
 from tile_core.layout.replicas import condensed, derived_index
 from tile_core.layout.simplifier import simplify
 from tile_core.layout.table import Table, distinct, has_duplicates, tabulate
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
-class Fragment:
+class Fragment(FragmentNames):
     """A tile spread over the registers of threads.
 
     Element `x` is held by the threads ``thread(x, r)`` for ``0 <= r < replication``, each time
@@ -94,8 +95,6 @@ class Fragment:
         domain = (*box, replication)
         coords = inputs(len(box))
         extra: tuple[AnyIndex, ...] = (Input(len(box)),) if replication > 1 else ()
-        if (forward_fn is None) == (forward_thread_fn is None):
-            raise LayoutError("a fragment takes either forward_fn or forward_thread_fn")
         if (forward_fn is None) == (forward_thread_fn is None):
             raise LayoutError("a fragment takes either forward_fn or forward_thread_fn")
         forward = forward_thread_fn if forward_fn is None else forward_fn

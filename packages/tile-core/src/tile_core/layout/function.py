@@ -22,6 +22,7 @@ from tile_core.layout.index import (
     same_expr,
     to_text,
 )
+from tile_core.layout.known_names import LayoutNames
 from tile_core.layout.simplifier import linear_form, simplify
 from tile_core.layout.table import (
     Table,
@@ -37,7 +38,7 @@ _REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
-class Layout:
+class Layout(LayoutNames):
     """A function from a box of logical coordinates to physical coordinates.
 
     ``Layout((128, 32), lambda i, j: (i, j ^ (i % 8)))`` stores element ``(i, j)`` at physical

@@ -112,6 +112,5 @@ class LayoutReport:
 
     def draw(self, max_rows: int = 32, max_columns: int = 32) -> str:
         """Return the line of each tile and loop, and below it where its elements are."""
-        return "\n\n".join(
-            f"{item}\n{item.draw(max_rows, max_columns)}" for item in (*self.tiles, *self.loops)
-        )
+        items: list[StoredTile | LoopOrder] = [*self.tiles, *self.loops]
+        return "\n\n".join(f"{item}\n{item.draw(max_rows, max_columns)}" for item in items)
