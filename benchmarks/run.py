@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from measure import Row, cores, print_table
 from tables_gemm import avx2, narrow, ragged, skinny, square, transposed
+from tables_gpu import print_emulator_times, print_gpu_compile_times
 from tables_process import alternating, print_compile_times
 from tables_rows import attention_rows, elementwise, row_wise
 
@@ -33,11 +34,19 @@ TABLES: dict[str, tuple[str, str, Table]] = {
 }
 
 
+REPORTS: dict[str, Callable[[], None]] = {
+    "compile": print_compile_times,
+    "compile-gpu": print_gpu_compile_times,
+    "emulator": print_emulator_times,
+}
+
+
 def main(wanted: list[str]) -> None:
     """Print the tables named in `wanted`, or all of them."""
-    unknown = [name for name in wanted if name not in (*TABLES, "compile")]
+    known = (*TABLES, *REPORTS)
+    unknown = [name for name in wanted if name not in known]
     if unknown:
-        sys.exit(f"no table {unknown[0]!r}; there are {', '.join((*TABLES, 'compile'))}")
+        sys.exit(f"no table {unknown[0]!r}; there are {', '.join(known)}")
     host = host_machine()
     fma = measure_fma_gflops()
     bf16 = 2 if host.has("avx512bf16") else 1
@@ -46,8 +55,9 @@ def main(wanted: list[str]) -> None:
     for name, (title, unit, table) in TABLES.items():
         if not wanted or name in wanted:
             print_table(title, unit, list(table(peaks)))
-    if not wanted or "compile" in wanted:
-        print_compile_times()
+    for name, report in REPORTS.items():
+        if not wanted or name in wanted:
+            report()
 
 
 if __name__ == "__main__":
