@@ -70,7 +70,7 @@ def test_every_intrinsic_of_warps_and_memory(arch, group):
     if group == "other":
         names = [name for name in OTHERS if name not in known]
     assert names
-    ptx("\n".join(line for name in names for line in statements(name)), arch)
+    ptx("\n".join(line for name in names for line in statements(name)), arch, "-G")
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
