@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 import tile_api.language as T
+from tile_core.dtypes import dtype_of
 from tile_core.errors import OutOfScratch
-from tile_core.ir.buffer import Buffer
+from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Launch
 from tile_core.passes.liveness import live_extents
 from tile_core.simt.machine import SimtMachine
-from tile_core.simt.plan_shared import plan_shared
+from tile_core.simt.plan_shared import add_workspaces, plan_shared
 
 MACHINE = SimtMachine(name="sm_80", family="cuda", shared_bytes=166912, features=frozenset())
 
@@ -155,3 +156,13 @@ def test_too_much_names_the_tiles() -> None:
         "a[200, 128] of float32 takes 102400 bytes",
         "b[200, 128] of float32 takes 102400 bytes",
     ]
+
+
+def test_workspaces_lie_behind_the_tiles() -> None:
+    parts = [Buffer(f"w{n}", (n,), dtype_of("float32"), Scope.SHARED) for n in (8, 32)]
+    tile = Buffer("s", (5,), dtype_of("float32"), Scope.SHARED)
+    offsets, total = add_workspaces(parts, {tile: 0}, 20, MACHINE, None)
+    assert (offsets, total) == ({tile: 0, parts[0]: 32, parts[1]: 32}, 160)
+    assert add_workspaces([], {tile: 0}, 20, MACHINE, None) == ({tile: 0}, 20)
+    with pytest.raises(OutOfScratch, match="a block needs 166928 bytes"):
+        add_workspaces(parts, {tile: 0}, MACHINE.shared_bytes - 112, MACHINE, None)

@@ -23,14 +23,13 @@ from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.machine import SimtMachine
 from tile_core.simt.places import Places
-from tile_core.simt.plan_shared import plan_shared
+from tile_core.simt.plan_shared import add_workspaces, plan_shared
 from tile_core.simt.program import DeviceFunction, DeviceProgram, HostStep
 from tile_core.simt.simplify import simplify_indices
 from tile_core.simt.statements import lower_stmt
 from tile_core.target import Target
 
 UNGUARDED = "tl.disable_safe_memory_legalize"
-WORKSPACE_ALIGNMENT = 16
 
 
 def lower_kernel(
@@ -111,7 +110,7 @@ class _Maker:
         launch = insert_barriers(launch, self.places, shared)
         ctx = self._context(launch)
         body = simplify_indices(_top(launch, ctx, lower_stmt(launch.body, ctx)), ctx.env)
-        offsets, total = _with_workspaces(ctx.workspaces, shared, room)
+        offsets, total = add_workspaces(ctx.workspaces, shared, room, self.machine, launch.span)
         self.made += 1
         name = self.kernel.name if self.launches == 1 else f"{self.kernel.name}_{self.made}"
         lowered = Launch(
@@ -194,17 +193,6 @@ def _top(launch: Launch, ctx: SimtContext, body: Stmt) -> Stmt:
     x, y, z = launch.thread_vars
     number = binary(BinaryOp.ADD, x, (z * launch.threads[1] + y) * launch.threads[0])
     return Seq((Let(ctx.thread, number), body))
-
-
-def _with_workspaces(
-    workspaces: Sequence[Buffer], shared: dict[Buffer, int], room: int
-) -> tuple[dict[Buffer, int], int]:
-    """Put what operators need for themselves behind the tiles: one after the other uses it."""
-    if not workspaces:
-        return shared, room
-    start = -(-room // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
-    most = max(b.nbytes or 0 for b in workspaces)
-    return {**shared, **dict.fromkeys(workspaces, start)}, start + most
 
 
 def _free_variables(launch: Launch) -> dict[Var, None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tile_core.errors import Note, OutOfScratch, Span
@@ -18,8 +18,51 @@ ALIGNMENT = 16
 ALIGNMENT_OF_ATOMS = 128
 """Of tiles that can hold a swizzle's atom: banks repeat with this distance."""
 
+HINT = "use fewer stages (num_stages=), smaller tiles, or a narrower element type"
+
 ATOM = 256
 """Bytes of the smallest atom of a swizzle."""
+
+
+def add_workspaces(
+    workspaces: Sequence[Buffer],
+    shared: Mapping[Buffer, int],
+    room: int,
+    machine: SimtMachine,
+    span: Span | None,
+) -> tuple[dict[Buffer, int], int]:
+    """Return the plan with what operators need for themselves behind the tiles.
+
+    One operator after the other uses the same bytes.
+
+    Parameters
+    ----------
+    shared, room
+        The plan of the tiles: offsets, and the bytes they need.
+    span
+        The launch.
+
+    Raises
+    ------
+    OutOfScratch
+        If there is no room for them.
+    """
+    if not workspaces:
+        return dict(shared), room
+    start = -(-room // ALIGNMENT) * ALIGNMENT
+    most = max(b.nbytes or 0 for b in workspaces)
+    if start + most > machine.shared_bytes:
+        raise OutOfScratch(
+            f"a block needs {start + most} bytes of shared memory, and {machine.name} gives it "
+            f"{machine.shared_bytes}",
+            span=span,
+            notes=(
+                Note(f"its tiles take {room} bytes"),
+                Note(f"threads exchange up to {most} bytes, as in reductions"),
+            ),
+            hint=HINT,
+        )
+    return {**shared, **dict.fromkeys(workspaces, start)}, start + most
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +146,7 @@ def _too_much(
         f"{machine.shared_bytes}",
         span=span,
         notes=tuple(Note(_described(tile), tile.storage.span) for tile in largest),
-        hint="use fewer stages (num_stages=), smaller tiles, or a narrower element type",
+        hint=HINT,
     )
 
 
