@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.device_programs import flat, store
 from support.index_strategies import (
     COMPARISONS,
     divisors,
@@ -21,14 +20,11 @@ from tile_core.ir.evaluate import evaluate
 from tile_core.ir.expr import Const, Expr, Var
 from tile_core.ir.interval import Interval
 from tile_core.ir.printer import print_expr_text
-from tile_core.simt.simplify import simplify_indices
-
-OUT = flat("out", 1, "float32")
+from tile_core.simt.simplify_expr import Ranges, Simplifier
 
 
 def simplified(index: Expr, known: dict[Var, Interval]) -> Expr:
-    (result,) = simplify_indices(store(OUT, index, 0.0), known).indices
-    return result
+    return Simplifier(Ranges(known)).index(index)
 
 
 @given(expressions, ranges)
@@ -45,9 +41,7 @@ def test_simplifying_keeps_every_value(index, known):
 @given(expressions, expressions, st.sampled_from(COMPARISONS), ranges)
 def test_decided_comparisons_are_decided_right(a, b, op, known):
     condition = binary(op, a, b)
-    value = simplify_indices(
-        store(flat("truths", 1, "bool"), 0, condition), known
-    ).value  # fmt: skip
+    value = Simplifier(Ranges(known)).expr(condition)
     for where in points(known):
         if in_range(a, where) and in_range(b, where):
             assert evaluate(value, where) == evaluate(condition, where)
