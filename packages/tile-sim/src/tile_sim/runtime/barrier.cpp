@@ -37,9 +37,10 @@ void Barriers::reach(Block& block, int number, int threads, bool waits, uint32_t
     Finding finding;
     finding.kind = TSIM_INVALID;
     finding.line = line;
-    report_and_abandon(finding, format("barrier %d of %d threads: a block has %d barriers, for whole "
-                                       "warps, and this one %d threads",
-                                       number, threads, BARRIERS, block.thread_count));
+    report_and_abandon(finding,
+                       format("barrier %d of %d threads: a block has %d barriers, for whole warps, "
+                              "and this one %d threads",
+                              number, threads, BARRIERS, block.thread_count));
   }
   Barrier& barrier = barriers_[number];
   Thread& me = *current_thread;

@@ -37,7 +37,8 @@ Rendezvous& free_rendezvous(Warp& warp, uint64_t needed, uint32_t line) {
     if (!r.arrived && !free) free = &r;
   }
   if (free) return *free;
-  report_and_abandon(divergence(line), "lanes of one warp are in more than four operations at once");
+  report_and_abandon(divergence(line),
+                     "lanes of one warp are in more than four operations at once");
 }
 
 }  // namespace

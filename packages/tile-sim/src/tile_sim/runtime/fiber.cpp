@@ -113,8 +113,9 @@ std::unique_ptr<Stacks> Stacks::take(int count, size_t bytes) {
   {
     std::lock_guard<std::mutex> lock(pool_mutex);
     auto& stacks = pool();
+    const size_t needed = whole_pages(bytes) + page_size();
     for (size_t i = 0; i < stacks.size(); ++i) {
-      if (stacks[i]->count_ < count || stacks[i]->bytes_ < whole_pages(bytes) + page_size()) continue;
+      if (stacks[i]->count_ < count || stacks[i]->bytes_ < needed) continue;
       std::unique_ptr<Stacks> found = std::move(stacks[i]);
       stacks.erase(stacks.begin() + i);
       return found;

@@ -86,7 +86,10 @@ tsim_config with_defaults(tsim_config c) {
   return c;
 }
 
-size_t arena_size(const tsim_config& config) { return (size_t(config.shared_bytes) + 8191) & ~size_t(4095); }
+// Whole pages, and never none.
+size_t arena_size(const tsim_config& config) {
+  return (size_t(config.shared_bytes) + 8191) & ~size_t(4095);
+}
 
 // One host thread's place to run blocks in.
 std::unique_ptr<Block> make_block(Launch& launch) {

@@ -22,8 +22,9 @@ struct Remembered {
 };
 
 uint64_t key_of(const Product& p) {
-  return 1ull << 63 | uint64_t(p.shape) << 32 | uint64_t(p.d_type) << 24 | uint64_t(p.a_type) << 16 |
-         uint64_t(p.b_type) << 8 | uint64_t(p.columns);
+  const uint64_t types = uint64_t(p.d_type & 255) << 24 | uint64_t(p.a_type & 255) << 16 |
+                         uint64_t(p.b_type & 255) << 8;
+  return 1ull << 63 | uint64_t(p.shape) << 32 | types | uint64_t(p.columns);
 }
 
 ProductKind find_product(const Product& p, uint32_t line) {

@@ -87,8 +87,8 @@ enum tsim_type {
 };
 // Layouts of mma_m8n8k4 on 16-bit floats: set bits say that an operand is stored by columns.
 enum tsim_mma_columns { TSIM_A_BY_COLUMNS = 1, TSIM_B_BY_COLUMNS = 2 };
-void tsim_load_matrix(const tsim_registers* to, const tsim_shared* row, int matrices, int transposed,
-                      unsigned line);
+void tsim_load_matrix(const tsim_registers* to, const tsim_shared* row, int matrices,
+                      int transposed, unsigned line);
 void tsim_store_matrix(const tsim_shared* row, const tsim_registers* from, int matrices,
                        int transposed, unsigned line);
 void tsim_mma(const tsim_registers* d, const tsim_registers* a, const tsim_registers* b, int shape,

@@ -12,12 +12,9 @@ TILE_HOST u64 printed_bits(T x) {
 TILE_HOST u64 printed_bits(const char* text) { return (u64)(uptr)text; }
 
 template <class T>
-constexpr char printed_kind = is_float<T> ? 'f' : static_cast<T>(-1) < static_cast<T>(0) ? 'd' : 'u';
+constexpr char printed_kind = is_float<T> ? 'f' : is_signed<T> ? 'd' : 'u';
 template <>
 constexpr char printed_kind<const char*> = 's';
-template <class T>
-constexpr bool printed_as_float = is_float<T>;
-
 // The type that a value is printed as: what a reference refers to, or itself.
 template <class T>
 using printed_type = decltype(value_of(*(const T*)nullptr));

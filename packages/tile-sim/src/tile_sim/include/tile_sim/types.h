@@ -93,7 +93,8 @@ TSIM_FLOAT16_OPERATORS(bfloat16_t)
 
 namespace tile {
 
-#ifdef __FLT16_MAX__
+// Announced before C++ has it by the compilers of some machines.
+#if defined(__FLT16_MAX__) && (defined(__x86_64__) || defined(__clang__) || __GNUC__ >= 13)
 TILE_HOST float half_bits_to_float(u16 bits) { return (float)bits_as<_Float16>(bits); }
 TILE_HOST u16 float_to_half_bits(float x) { return bits_as<u16>((_Float16)x); }
 #else
