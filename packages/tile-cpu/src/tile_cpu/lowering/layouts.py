@@ -40,7 +40,8 @@ def special_layouts(layouts: Layouts) -> dict[Buffer, Layout]:
     return {
         buffer: layout
         for buffer, layout in layouts.known.items()
-        if layout.cosize != layout.size or not _counts_elements(layout)
+        if isinstance(layout, Layout)
+        and (layout.cosize != layout.size or not _counts_elements(layout))
     }
 
 
