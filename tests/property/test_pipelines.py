@@ -20,11 +20,11 @@ from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel, Launch, Let, Pipelined, Stmt
 from tile_core.ir.verify import verify
+from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.insert_barriers import insert_barriers
 from tile_core.passes.plan_pipelines import PipelineWarning, plan_pipelines
 from tile_core.plugins.host import installed_plugins
-from tile_core.simt.machine import SimtMachine
 from tile_core.testing import build_ir as ir
 from tile_core.testing.strategies import Shown
 

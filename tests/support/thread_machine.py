@@ -17,6 +17,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.interp.launch import interpret
 from tile_core.ir.arith import all_of, as_expr, binary, const, select
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import (
     AddressOf,
     BinaryOp,
@@ -44,6 +45,7 @@ from tile_core.ir.stmt import (
 from tile_core.layout import Fragment, Layout, row_major
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over
+from tile_core.machine import SimtMachine
 from tile_core.ops.control import Barrier
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel
@@ -51,8 +53,6 @@ from tile_core.ops.rule import select as select_rule
 from tile_core.passes.ranges import Env
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.context import Names, SimtContext
-from tile_core.simt.device_calls import PREFIX
-from tile_core.simt.machine import SimtMachine
 from tile_core.simt.places import Places
 from tile_core.simt.rules import element_rules
 from tile_core.simt.rules.control import control_rules

@@ -11,10 +11,10 @@ from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import For, Kernel, Launch
 from tile_core.ir.verify import verify
+from tile_core.machine import SimtMachine
 from tile_core.ops.control import Barrier
 from tile_core.passes.insert_barriers import insert_barriers
 from tile_core.passes.plan_pipelines import plan_pipelines
-from tile_core.simt.machine import SimtMachine
 
 MACHINE = SimtMachine(
     name="sm_80", family="cuda", shared_bytes=166912, features=frozenset({"cp_async"})

@@ -17,10 +17,10 @@ from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Alloc, AnnotateLayout, For, If, Kernel, Launch, Pipelined
 from tile_core.ir.verify import verify
+from tile_core.machine import SimtMachine
 from tile_core.ops.async_copy import CopyWait
 from tile_core.ops.copy import Copy
 from tile_core.passes.plan_pipelines import PipelineWarning, plan_pipelines
-from tile_core.simt.machine import SimtMachine
 
 PLAIN = SimtMachine(name="sm_75", family="cuda", shared_bytes=65536, features=frozenset())
 MACHINE = SimtMachine(

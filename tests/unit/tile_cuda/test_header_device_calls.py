@@ -10,7 +10,7 @@ import pytest
 
 from support.cuda_header import compiled, printed
 from tile_core.codegen.source import INCLUDE_DIRECTORY
-from tile_core.simt.device_calls import DEVICE_CALLS
+from tile_core.ir.device_calls import DEVICE_CALLS
 from tile_cuda.machine import machine
 from tile_cuda.nvrtc import HEADERS
 

@@ -13,7 +13,7 @@ from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Seq
-from tile_core.simt.machine import SimtMachine
+from tile_core.machine import SimtMachine
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_core.target import Target
 from tile_core.testing.build_ir import load, seq, store, symbol, tensor, value

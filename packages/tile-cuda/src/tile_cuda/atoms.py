@@ -12,8 +12,8 @@ from typing import Any
 
 from tile_core.dtypes import dtype_of
 from tile_core.layout import Fragment
+from tile_core.machine import SimtMachine
 from tile_core.simt.atoms import MatrixAtom, atom_of_words
-from tile_core.simt.machine import SimtMachine
 
 ROUNDS_FLOAT32 = "float32_as_tf32"
 """A feature that users grant, and no machine has: products of float32 may round to tf32."""

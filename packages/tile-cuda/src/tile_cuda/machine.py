@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tile_core.errors import TargetError
-from tile_core.simt.machine import SimtMachine
+from tile_core.machine import SimtMachine
 
 _KIB = 1024
 

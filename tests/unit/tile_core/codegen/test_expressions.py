@@ -9,6 +9,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
 from tile_core.ir.arith import binary, call, cast, const, maximum, minimum, select, unary
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.device_calls import device
 from tile_core.ir.expr import (
     BinaryOp,
     Bitcast,
@@ -21,7 +22,6 @@ from tile_core.ir.expr import (
     StringConst,
     UnaryOp,
 )
-from tile_core.simt.device_calls import device
 
 a, b, c, d = (scalar(name) for name in "abcd")
 x, y = (scalar(name, "float32") for name in "xy")

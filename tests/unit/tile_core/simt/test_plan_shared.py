@@ -14,8 +14,8 @@ from tile_core.errors import OutOfScratch
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Launch
+from tile_core.machine import SimtMachine
 from tile_core.passes.liveness import live_extents
-from tile_core.simt.machine import SimtMachine
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
 
 MACHINE = SimtMachine(name="sm_80", family="cuda", shared_bytes=166912, features=frozenset())

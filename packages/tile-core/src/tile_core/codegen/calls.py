@@ -10,9 +10,9 @@ from tile_core.codegen.operators import function_name
 from tile_core.codegen.types import cpp_type
 from tile_core.errors import InternalError
 from tile_core.ir.arith import cast
+from tile_core.ir.device_calls import DEVICE_CALLS, PREFIX
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, StringConst
 from tile_core.ir.intrinsics import INTRINSICS, Effect
-from tile_core.simt.device_calls import DEVICE_CALLS, PREFIX
 
 if TYPE_CHECKING:
     from tile_core.codegen.expressions import ExpressionPrinter

@@ -222,7 +222,7 @@ def effect_of(function: str) -> Effect:
     if function.startswith("extern:"):
         return Effect.READS | Effect.WRITES
     if function.startswith("device:"):
-        from tile_core.simt.device_calls import device_effect
+        from tile_core.ir.device_calls import device_effect
 
         return device_effect(function)
     return INTRINSICS[function].effect

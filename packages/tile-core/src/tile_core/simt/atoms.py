@@ -25,7 +25,7 @@ class MatrixAtom:
     Parameters
     ----------
     function
-        What it is called in the device header; see `tile_core.simt.device_calls`. The header
+        What it is called in the device header; see `tile_core.ir.device_calls`. The header
         overloads it on the element types.
     feature
         The ability that a machine must have.

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.device_calls import device
 from tile_core.ir.expr import AddressOf, Expr, Extent
 from tile_core.ir.stmt import Evaluate, For, LoopKind, Seq, Stmt
 from tile_core.simt.context import SimtContext
-from tile_core.simt.device_calls import device
 
 
 def seq(*parts: Stmt | Iterable[Stmt] | None) -> Stmt:

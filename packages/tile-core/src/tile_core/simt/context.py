@@ -12,9 +12,9 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import AddressOf, Expr, Extent, Load, Var
 from tile_core.ir.stmt import Launch, Stmt
 from tile_core.layout import row_major
+from tile_core.machine import SimtMachine
 from tile_core.ops.operator import TileOperator
 from tile_core.passes.ranges import Env
-from tile_core.simt.machine import SimtMachine
 from tile_core.simt.places import Places
 from tile_core.target import Target
 

@@ -10,11 +10,11 @@ from typing import Any
 from tile_core.errors import FrontendValueError, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import static_value
+from tile_core.ir.device_calls import DEVICE_CALLS, device
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.context import SimtContext
-from tile_core.simt.device_calls import DEVICE_CALLS, device
 
 _SHAPE = re.compile(r"m\d+n\d+k\d+")
 

@@ -12,6 +12,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Check, For, Kernel, Launch, Let, Seq, Stmt
+from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.passes.insert_barriers import insert_barriers
@@ -21,7 +22,6 @@ from tile_core.passes.rasterise_blocks import rasterise_blocks
 from tile_core.passes.separate_operands import separate_operands
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.context import Names, SimtContext
-from tile_core.simt.machine import SimtMachine
 from tile_core.simt.places import Places
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
 from tile_core.simt.program import DeviceFunction, DeviceProgram, HostStep

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.arith import all_of, as_expr, binary, cast, ceildiv, const
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.ir.effects import effects_of
 from tile_core.ir.evaluate import free_variables
-from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Extent, Load, Var
-from tile_core.ir.intrinsics import Effect
+from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Extent, Load, Var
+from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, rewrite, substitute, walk
-from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Parallel, Stmt, Store
+from tile_core.ir.stmt import Evaluate, For, If, Let, LoopKind, Parallel, Stmt, Store
 from tile_core.layout.loop import LoopLayout
 from tile_core.passes.lower_serially import nested_loops
 from tile_core.passes.ranges import Env
@@ -24,8 +24,6 @@ from tile_core.simt.whole_bytes import check_bytes, in_pairs
 
 MOST_UNROLLED = 16
 """Rounds that are written out where registers do not ask for it."""
-
-_ACTS = Effect.WRITES | Effect.ATOMIC | Effect.OUTPUT | Effect.STATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +187,26 @@ _REGISTERS = (Scope.LOCAL, Scope.REDUCER)
 
 
 def _once(stmt: Stmt, speaks: Expr | None) -> Stmt:
-    """Let only the speaking thread do what all others would repeat."""
+    """Let only the speaking thread do what all others would repeat.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If threads that do not speak need the result of what happens once.
+    """
     if speaks is None:
         return stmt
-    leaves = [n for n in walk(stmt) if isinstance(n, (Store, Evaluate))]
+    leaves = [n for n in walk(stmt) if isinstance(n, (Store, Evaluate)) or _is_acting_name(n)]
     if leaves and all(_is_outside(leaf) for leaf in leaves):
         return If(speaks, stmt, span=stmt.span)
+    for leaf in leaves:
+        if isinstance(leaf, Let):
+            raise UnsupportedOnTarget(
+                f"{leaf.var.name!r} is the result of something that happens once, in a loop of "
+                "which several threads run each iteration",
+                span=leaf.span,
+                hint="write a T.alloc_shared tile instead of a T.alloc_fragment in this loop",
+            )
 
     def visit(node: Node) -> Node:
         if isinstance(node, (Store, Evaluate)) and _is_outside(node):
@@ -204,11 +216,24 @@ def _once(stmt: Stmt, speaks: Expr | None) -> Stmt:
     return rewrite(stmt, visit)
 
 
-def _is_outside(stmt: Store | Evaluate) -> bool:
-    """Whether doing it twice is too much: memory, and totals that all threads add up."""
-    if isinstance(stmt, Store):
-        return stmt.buffer.scope in (*_OUTSIDE, Scope.REDUCER)
-    return bool(effects_of(stmt) & _ACTS)
+def _is_acting_name(node: Node) -> bool:
+    return isinstance(node, Let) and _is_outside(node)
+
+
+def _is_outside(stmt: Node) -> bool:
+    """Whether a statement does something that others than the thread itself can notice."""
+    if isinstance(stmt, Store) and stmt.buffer.scope in _OUTSIDE:
+        return True
+    return any(isinstance(node, Call) and _is_noticed(node) for node in walk(stmt))
+
+
+def _is_noticed(call: Call) -> bool:
+    effect = effect_of(call.function)
+    if effect & (Effect.ATOMIC | Effect.OUTPUT | Effect.STATE):
+        return True
+    addresses = [a for a in call.args if isinstance(a, AddressOf)]
+    written = any("w" in a.access and a.buffer.scope in _OUTSIDE for a in addresses)
+    return bool(effect & Effect.WRITES) and (written or not addresses)
 
 
 def _loops(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tile_core.errors import Note, OutOfScratch, Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.stmt import Launch
+from tile_core.machine import SimtMachine
 from tile_core.passes.liveness import Stretch, live_extents
-from tile_core.simt.machine import SimtMachine
 from tile_core.simt.places import Places
 
 ALIGNMENT = 16

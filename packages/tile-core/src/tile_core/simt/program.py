@@ -11,8 +11,8 @@ from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Check, Kernel, Launch, Let
 
 if TYPE_CHECKING:
+    from tile_core.machine import SimtMachine
     from tile_core.passes.infer_layouts import Layouts
-    from tile_core.simt.machine import SimtMachine
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ from typing import Any, cast
 from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.device_calls import device
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import walk
@@ -40,7 +41,6 @@ from tile_core.ops.serial.reduce import expand_reducer_update
 from tile_core.passes.ranges import Env
 from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
 from tile_core.simt.context import SimtContext
-from tile_core.simt.device_calls import device
 from tile_core.simt.elementwise import lower_parallel
 from tile_core.simt.gpu_calls import lower_gpu_call, names_instruction
 from tile_core.simt.packing import named

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from tile_core.errors import Span
 from tile_core.ir.arith import all_of, binary, const
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.device_calls import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr
 from tile_core.ir.node import substitute
 from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Stmt, Store
 from tile_core.simt.context import SimtContext
-from tile_core.simt.device_calls import device
 from tile_core.simt.lanes import Part, at_first, part, widths, within
 from tile_core.simt.strides import Lanes, is_steady, multiple_of
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.layout import Fragment, Layout
+from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.rule import Rule
 from tile_core.simt.context import SimtContext
-from tile_core.simt.machine import SimtMachine
 from tile_core.simt.packing import storage_dtype
 from tile_core.target import Target
 from tile_cuda.atoms import ROUNDS_FLOAT32, atoms_for_tiles

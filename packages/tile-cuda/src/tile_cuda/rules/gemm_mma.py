@@ -12,11 +12,11 @@ from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Const, Expr
 from tile_core.ir.stmt import If, Seq, Stmt, Store
 from tile_core.layout import Fragment
+from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
-from tile_core.simt.machine import SimtMachine
 from tile_core.simt.packing import storage_dtype
 from tile_core.simt.warps import WarpTiling, permuted, tiling_of
 from tile_cuda.atoms import atoms_for_tiles

@@ -7,10 +7,10 @@ import warnings
 
 from tile_core.errors import TileWarning, WarpPartitionError
 from tile_core.ir.buffer import Scope
+from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.context import SimtContext
-from tile_core.simt.machine import SimtMachine
 from tile_core.simt.warps import partitions
 from tile_cuda.atoms import atoms_for_tiles
 from tile_cuda.rules.gemm_blocks import BlockTiling, block_tiling

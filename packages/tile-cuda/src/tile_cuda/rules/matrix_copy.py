@@ -14,13 +14,13 @@ from tile_core.ir.buffer import Region, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import Stmt
 from tile_core.layout import Fragment, Layout
+from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.rule import Rule
 from tile_core.simt.atoms import column_pattern, row_pattern
 from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
-from tile_core.simt.machine import SimtMachine
 from tile_core.simt.packing import storage_dtype
 from tile_core.simt.rules.copy import lower_copy
 from tile_core.simt.stepped import Step, stepped_address

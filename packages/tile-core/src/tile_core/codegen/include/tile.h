@@ -23,7 +23,7 @@
 //   tile::bitcast<T>(x)           the bits of x as another type
 //   tile::floordiv, floormod      rounded down; `/` and `%` are for numbers that are not negative
 //   tile::min, max, exp2, …       one overload set per function of the language
-//   tile::load<N>, store<N>, …    see tile_core.simt.device_calls
+//   tile::load<N>, store<N>, …    see tile_core.ir.device_calls
 //   tile::print, assert_that
 //
 // Elements may be stand-ins for their value: where templates or `?:` would take them for what they

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.arith import const, truth
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.device_calls import device
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Load, Select
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Evaluate, For, If, Seq, Stmt, Store
@@ -12,7 +13,6 @@ from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.copy import Copy
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.simt.context import SimtContext
-from tile_core.simt.device_calls import device
 from tile_core.simt.lanes import part
 from tile_core.simt.partition import partition
 from tile_core.simt.strides import Lanes, is_steady

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.simt.accesses import lower_expr
-
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary, call
+from tile_core.ir.device_calls import device
 from tile_core.ir.expr import BinaryOp, Expr, StringConst, Var
 from tile_core.ir.stmt import Evaluate, For, If, Seq, Stmt
 from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.rule import Rule
+from tile_core.simt.accesses import lower_expr
 from tile_core.simt.context import SimtContext
-from tile_core.simt.device_calls import device
 
 
 def lower_barrier(op: Barrier, ctx: SimtContext) -> Stmt:

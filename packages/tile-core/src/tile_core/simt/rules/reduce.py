@@ -9,6 +9,7 @@ from typing import Any
 from tile_core.errors import ShapeMismatch
 from tile_core.ir.arith import as_expr, binary, call, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope, static_value, whole
+from tile_core.ir.device_calls import device
 from tile_core.ir.expr import BinaryOp, Call, Expr, Extent, Load, Var
 from tile_core.ir.stmt import Alloc, Evaluate, For, If, LoopKind, Parallel, Seq, Stmt, Store
 from tile_core.layout import Fragment
@@ -22,7 +23,6 @@ from tile_core.ops.serial.loops import accumulator
 from tile_core.ops.serial.reduce import combine, expand_reduce_at
 from tile_core.simt.accesses import lower_store
 from tile_core.simt.context import SimtContext
-from tile_core.simt.device_calls import device
 from tile_core.simt.exchange import Exchange, exchange_along
 from tile_core.simt.holders import held, is_dense, slot_map
 from tile_core.simt.partition import partition

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tile_core.errors import ShapeMismatch
 from tile_core.ir.buffer import Region, static_value, whole
+from tile_core.ir.device_calls import device
 from tile_core.ir.stmt import Evaluate, Parallel, Seq, Stmt
 from tile_core.ops.copy import Copy
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.simt.context import SimtContext
-from tile_core.simt.device_calls import device
 from tile_core.simt.partition import partition
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from tile_core.errors import ShapeMismatch
 from tile_core.ir.arith import as_expr, binary, call, const, select
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.device_calls import device
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
 from tile_core.ops.reduce import Scan
@@ -15,7 +16,6 @@ from tile_core.ops.rule import Rule
 from tile_core.ops.serial.loops import accumulator
 from tile_core.ops.serial.reduce import combine
 from tile_core.simt.context import SimtContext
-from tile_core.simt.device_calls import device
 from tile_core.simt.staging import copied_in, copied_out
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tile_core.errors import ShapeMismatch
 from tile_core.ir.buffer import Region, Scope, static_value, whole
+from tile_core.ir.device_calls import device
 from tile_core.ir.stmt import Evaluate, Parallel, Seq, Stmt
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.ops.copy import Copy
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.simt.context import SimtContext
-from tile_core.simt.device_calls import device
 from tile_core.simt.elementwise import lower_element_wise
 from tile_core.simt.packing import is_packed
 from tile_core.simt.partition import partition
