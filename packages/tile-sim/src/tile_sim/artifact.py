@@ -10,8 +10,8 @@ from tile_core.codegen import PrintedSource, print_program
 from tile_core.errors import ToolchainError
 from tile_core.simt.program import DeviceProgram
 from tile_core.target import Target
-from tile_sim.abi import KernelLibrary
 from tile_sim.build import kernel_library
+from tile_sim.library import KernelLibrary
 
 _OUR_FLAGS = ("-D", "-U", "-I")
 """Flags that mean the same to every C++ compiler; others are for the GPU's own."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tile_core.errors import Span
-from tile_sim.abi import Count, Space
+from tile_sim.abi import Space
+from tile_sim.outcome import Count
 from tile_sim.scene import Scene
 
 

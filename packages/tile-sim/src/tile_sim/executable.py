@@ -21,9 +21,10 @@ from tile_core.ir.stmt import Check, Kernel, Launch, Let
 from tile_core.plugins.arrays import as_array
 from tile_core.plugins.calling import address_of, solutions
 from tile_core.simt.program import DeviceFunction, DeviceProgram
-from tile_sim.abi import CBuffer, Geometry, KernelLibrary
+from tile_sim.abi import CBuffer
 from tile_sim.artifact import Artifact
 from tile_sim.counters import rows_of
+from tile_sim.library import Geometry, KernelLibrary
 from tile_sim.memory import Array, DeviceMemory, Place
 from tile_sim.packed import Packed
 from tile_sim.report import SimReport, remember

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from tile_sim.abi import Finding, Statistics
 from tile_sim.counters import Row, merged, table
+from tile_sim.outcome import Finding, Statistics
 from tile_sim.settings import COUNTERS, SimSettings
 
 

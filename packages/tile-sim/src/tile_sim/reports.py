@@ -18,7 +18,8 @@ from tile_core.errors import (
     TileError,
     UninitialisedRead,
 )
-from tile_sim.abi import Finding, ReportKind, Space
+from tile_sim.abi import ReportKind, Space
+from tile_sim.outcome import Finding
 from tile_sim.scene import Scene, Tile
 
 _CLASSES: dict[ReportKind, type[TileError]] = {

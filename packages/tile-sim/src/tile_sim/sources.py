@@ -12,9 +12,10 @@ import numpy as np
 from tile_core.dtypes import dtype_of
 from tile_core.errors import Span
 from tile_core.ir.buffer import Buffer, Scope
-from tile_sim.abi import CBuffer, Geometry, KernelLibrary
+from tile_sim.abi import CBuffer
 from tile_sim.build import kernel_library
 from tile_sim.counters import rows_of
+from tile_sim.library import Geometry, KernelLibrary
 from tile_sim.memory import DeviceMemory
 from tile_sim.report import SimReport, remember
 from tile_sim.reports import error_of

@@ -1,0 +1,117 @@
+"""Compiled sources as libraries whose kernels can be launched."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tile_core.errors import InternalError
+from tile_sim.abi import ABI_VERSION, CHECK_BITS, CConfig, CKernel, CResult
+from tile_sim.build import runtime_library
+from tile_sim.outcome import Outcome, outcome_of
+from tile_sim.settings import ASYNC_MODES, SCHEDULES, SimSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Sizes of a launch: grid and block in x, y, z; bytes of shared memory; lanes of a warp."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    warp_size: int
+
+
+@lru_cache(maxsize=8)
+def load_runtime(path: Path) -> ctypes.CDLL:
+    """Return the runtime library at `path`.
+
+    Raises
+    ------
+    InternalError
+        If it speaks another version of the interface.
+    """
+    library = ctypes.CDLL(str(path))
+    library.tsim_abi_version.restype = ctypes.c_uint32
+    library.tsim_launch.restype = ctypes.POINTER(CResult)
+    library.tsim_launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(CConfig)]
+    library.tsim_free_result.restype = None
+    library.tsim_free_result.argtypes = [ctypes.POINTER(CResult)]
+    if (found := library.tsim_abi_version()) != ABI_VERSION:
+        raise InternalError(f"the emulator's runtime has interface {found}, not {ABI_VERSION}")
+    return library
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLibrary:
+    """A compiled source: the kernels it exports."""
+
+    runtime: ctypes.CDLL
+    library: ctypes.CDLL
+
+    @classmethod
+    def load(cls, path: Path) -> KernelLibrary:
+        """Load what `tile_sim.build.kernel_library` made, and the runtime that it needs."""
+        return cls(load_runtime(runtime_library()), ctypes.CDLL(str(path)))
+
+    def kernel(self, name: str) -> CKernel:
+        """Return the description of the exported kernel `name`.
+
+        Raises
+        ------
+        InternalError
+            If the source exports none of that name.
+        """
+        try:
+            return CKernel.in_dll(self.library, f"tsim_kernel_{name}")
+        except ValueError as error:
+            raise InternalError(f"the source has no TILE_EXPORT({name})") from error
+
+    def launch(
+        self, name: str, arguments: Sequence[Any], sizes: Geometry, settings: SimSettings
+    ) -> Outcome:
+        """Run a grid and return what was found.
+
+        Parameters
+        ----------
+        arguments
+            A ctypes object for each parameter: a `CBuffer`, or a scalar in its own type.
+
+        Raises
+        ------
+        InternalError
+            If the kernel takes another number of arguments.
+        """
+        kernel = self.kernel(name)
+        if kernel.parameter_count != len(arguments):
+            raise InternalError(
+                f"{name} takes {kernel.parameter_count} arguments, got {len(arguments)}"
+            )
+        addresses = (ctypes.c_void_p * max(1, len(arguments)))(*map(ctypes.addressof, arguments))
+        result = self.runtime.tsim_launch(
+            ctypes.addressof(kernel), addresses, ctypes.byref(_config(sizes, settings))
+        )
+        try:
+            return outcome_of(result.contents)
+        finally:
+            self.runtime.tsim_free_result(result)
+
+
+def _config(sizes: Geometry, settings: SimSettings) -> CConfig:
+    checks = sum(CHECK_BITS[name] for name in settings.checks)
+    return CConfig(
+        grid=sizes.grid,
+        block=sizes.block,
+        warp_size=sizes.warp_size,
+        shared_bytes=sizes.shared_bytes,
+        checks=checks,
+        schedule=SCHEDULES.index(settings.schedule),
+        async_mode=ASYNC_MODES.index(settings.async_mode),
+        os_threads=settings.host_threads,
+        seed=settings.seed,
+        time_limit_ms=int(settings.time_limit * 1000),
+    )
