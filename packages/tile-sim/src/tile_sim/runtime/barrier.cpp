@@ -84,9 +84,10 @@ void Barriers::reach(Block& block, int number, int threads, bool waits, uint32_t
   wait_in(State::AT_BARRIER, line);
 }
 
-// What the threads did before they met comes before what they do now.
+// What the threads did before they met comes before what they do now. The barrier of all waits for
+// threads to arrive or to exit; others know nothing of threads that exited.
 void Barriers::order(Block& block, Barrier& barrier) {
-  if (barrier.waiters >= block.alive) {
+  if (!barrier.expected || barrier.waiters == block.thread_count) {
     block.clock.meet_all();
     return;
   }
