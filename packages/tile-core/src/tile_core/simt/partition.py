@@ -221,8 +221,8 @@ def _is_acting_name(node: Node) -> bool:
 
 
 def _is_outside(stmt: Node) -> bool:
-    """Whether a statement does something that others than the thread itself can notice."""
-    if isinstance(stmt, Store) and stmt.buffer.scope in _OUTSIDE:
+    """Whether doing it twice is too much: memory, and totals that all threads add up."""
+    if isinstance(stmt, Store) and stmt.buffer.scope in (*_OUTSIDE, Scope.REDUCER):
         return True
     return any(isinstance(node, Call) and _is_noticed(node) for node in walk(stmt))
 
