@@ -33,11 +33,13 @@ def cuda_passes() -> tuple[Insertion, ...]:
         ("draw_random", draw_random),
     )
     return tuple(
-        Insertion(
-            name=f"cuda.{number:02}.{name}", point=POINT, run=lambda kernel, _, run=run: run(kernel)
-        )
+        Insertion(name=f"cuda.{number:02}.{name}", point=POINT, run=_on_every_target(run))
         for number, (name, run) in enumerate(passes, 1)
     )
+
+
+def _on_every_target(run: Callable[[Kernel], Kernel]) -> Callable[[Any, Target], Kernel]:
+    return lambda kernel, target: run(kernel)
 
 
 def exact(target: Target) -> Target:

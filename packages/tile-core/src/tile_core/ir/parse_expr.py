@@ -182,7 +182,7 @@ def _shuffle(cursor: Cursor, scope: Scope) -> Expr:
     return Shuffle(vectors, tuple(_integer(p) for p in picks))
 
 
-def _named(kind: str, cursor: Cursor, scope: Scope) -> Expr:
+def _foreign(kind: str, cursor: Cursor, scope: Scope) -> Expr:
     dtype = _dtype(cursor)
     symbol = cursor.name()
     return Call(f"{kind}:{symbol}", _arguments(cursor, scope), dtype)
@@ -198,8 +198,8 @@ _FORMS: dict[str, Callable[[Cursor, Scope], Expr]] = {
     "ramp": _ramp,
     "broadcast": _broadcast,
     "shuffle": _shuffle,
-    "extern": lambda c, s: _named("extern", c, s),
-    "device": lambda c, s: _named("device", c, s),
+    "extern": lambda c, s: _foreign("extern", c, s),
+    "device": lambda c, s: _foreign("device", c, s),
 }
 
 

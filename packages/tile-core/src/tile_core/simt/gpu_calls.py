@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
-
 from tile_core.errors import FrontendValueError, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import static_value
@@ -131,7 +129,7 @@ def _moved(address: AddressOf, offset: Expr | None, ctx: SimtContext) -> Address
     return AddressOf(lowered.buffer, (at,), address.access, span=address.span)
 
 
-_LOWERINGS: dict[str, Callable[[Call, SimtContext], Any]] = {
+_LOWERINGS: dict[str, Callable[[Call, SimtContext], Expr]] = {
     "ptx_mma": _mma,
     "ptx_ldmatrix": _ldmatrix,
     "ptx_cp_async": _cp_async,

@@ -131,9 +131,10 @@ class _Maker:
             else Var(names.fresh("tid"), launch.thread_vars[0].dtype)
         )
         env = self.env
-        for var, extent in (*zip(launch.block_vars, launch.grid, strict=True),
-                            *zip(launch.thread_vars, launch.threads, strict=True)):  # fmt: skip
-            env = env.with_loop(var, 0, extent)
+        for block, extent in zip(launch.block_vars, launch.grid, strict=True):
+            env = env.with_loop(block, 0, extent)
+        for index, count in zip(launch.thread_vars, launch.threads, strict=True):
+            env = env.with_loop(index, 0, count)
         env = env if is_line else env.with_loop(thread, 0, threads)
         return SimtContext(
             self.target, self.machine, launch, thread, threads, env, self.places, names,
@@ -160,8 +161,9 @@ class _Maker:
         order = {p: k for k, p in enumerate(self.kernel.params)}
         tensors.sort(key=lambda pair: order.get(pair[1], len(order)))
         scalars = tuple(_free_variables(launch))
-        params = (*(flat for flat, _ in tensors), *scalars)
-        return params, (*(owner for _, owner in tensors), *scalars)
+        params: list[Buffer | Var] = [flat for flat, _ in tensors]
+        arguments: list[Buffer | Var] = [owner for _, owner in tensors]
+        return (*params, *scalars), (*arguments, *scalars)
 
     def workspaces(self, steps: Iterable[HostStep]) -> tuple[Buffer, ...]:
         """Return the tensors that the runtime allocates for each call."""

@@ -8,7 +8,7 @@ from typing import Any
 from tile_core.errors import ShapeMismatch
 from tile_core.ir.arith import as_expr, binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope, whole
-from tile_core.ir.expr import BinaryOp
+from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.ir.stmt import For, LoopKind, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.layout.fragment import fully_replicated
@@ -32,7 +32,7 @@ def lower_init(op: ReducerInit, ctx: SimtContext) -> Stmt:
     """Return the start of each copy: a start value counts once, in the first thread's."""
     registers = ctx.places.flat(op.reducer)
     identity = const(op.kind.identity(op.reducer.dtype), op.reducer.dtype)
-    value = identity
+    value: Expr = identity
     if op.init is not None:
         start = cast(lower_expr(op.init, ctx), op.reducer.dtype)
         value = select(binary(BinaryOp.EQ, ctx.thread, 0), start, identity)
