@@ -1,7 +1,6 @@
 // C[M, N] = A[M, K] @ B[K, N]: float16 operands, float32 sums, 128 x 128 x 32 tiles, three stages.
 //
-// Macros plant one mistake each: NO_WAIT, NO_SYNC, OUT_OF_BOUNDS, NO_CLEAR, PLAIN_LAYOUT (correct,
-// but the accesses to shared memory collide in the banks).
+// PLAIN_LAYOUT keeps the result, but accesses to shared memory collide in its banks.
 #include "tile.h"
 
 #ifdef PLAIN_LAYOUT
@@ -12,7 +11,8 @@
 #define SWIZZLE_B(r, c) ((c) ^ ((r) & 7))
 #endif
 
-TILE_KERNEL(256, 1) void gemm(tile::gptr<const half_t> A, tile::gptr<const half_t> B, tile::gptr<float> C, int M, int N, int K) {
+TILE_KERNEL(256, 1) void gemm(tile::gptr<const half_t> A, tile::gptr<const half_t> B,
+                              tile::gptr<float> C, int M, int N, int K) {
   const int tid = threadIdx.x;
   const int bm = blockIdx.y * 128;
   const int bn = blockIdx.x * 128;
@@ -24,12 +24,10 @@ TILE_KERNEL(256, 1) void gemm(tile::gptr<const half_t> A, tile::gptr<const half_
   tile::frag<float, 64> C_local;
   tile::frag<half_t, 32> A_local;
   tile::frag<half_t, 16> B_local;
-#ifndef NO_CLEAR
   TILE_UNROLL
   for (int i = 0; i < 64; ++i) {
     C_local[i] = 0.0f;
   }
-#endif
   const int steps = (K + 31) / 32;
   TILE_UNROLL
   for (int s = 0; s < 2; ++s) {
@@ -49,12 +47,8 @@ TILE_KERNEL(256, 1) void gemm(tile::gptr<const half_t> A, tile::gptr<const half_
   }
   TILE_NO_UNROLL
   for (int ko = 0; ko < steps; ++ko) {
-#ifndef NO_WAIT
     tile::cp_async_wait<1>();
-#endif
-#ifndef NO_SYNC
     tile::sync();
-#endif
     const int s = (ko + 2) % 3;
     TILE_UNROLL
     for (int i = 0; i < 2; ++i) {
@@ -97,11 +91,7 @@ TILE_KERNEL(256, 1) void gemm(tile::gptr<const half_t> A, tile::gptr<const half_
     const int c = bn + wn + (i & 3) * 8 + (lane & 3) * 2;
     TILE_UNROLL
     for (int h = 0; h < 2; ++h) {
-#ifdef OUT_OF_BOUNDS
-      if (c < N) {
-#else
       if (r + h * 8 < M && c < N) {
-#endif
         tile::store<2>(C + ((r + h * 8) * N + c), C_local + (i * 4 + h * 2));
       }
     }
