@@ -16,6 +16,7 @@ from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
 from tile_core.passes.inference.free import Members, choose_freely
 from tile_core.passes.inference.nests import Found, survey
 from tile_core.passes.inference.state import NOBODY, Layouts
+from tile_core.passes.inference.wishes import check_loop, check_threads
 from tile_core.passes.layout_report import Reason
 from tile_core.target import Target
 
@@ -83,6 +84,8 @@ def infer_layouts(
 
 def _infer_for_threads(state: Layouts, members: Members) -> None:
     """Ask for strict demands once; then for what follows, copies between registers last."""
+    for nest in state.found.nests.values():
+        check_loop(nest)
     for node in members.nodes:
         state.learn(node, InferLevel.STRICT)
     _given_to_all(state)
@@ -152,6 +155,8 @@ def _annotations(kernel: Kernel, state: Layouts, admits: Admits) -> None:
         in_registers = state.machine is not None and node.buffer.scope is Scope.FRAGMENT
         if isinstance(node.layout, Fragment):
             if in_registers:
+                threads = state.found.threads.get(node.buffer.storage, 1)
+                check_threads(node.layout, threads, node.span)
                 state.settle(node.buffer, node.layout, reason, firm=True)
         elif (
             isinstance(node.layout, Layout)
