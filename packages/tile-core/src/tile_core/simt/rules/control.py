@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.arith import as_expr, binary, call
+from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.device_calls import device
-from tile_core.ir.expr import BinaryOp, Expr, StringConst, Var
-from tile_core.ir.stmt import Evaluate, For, If, Seq, Stmt
+from tile_core.ir.expr import BinaryOp, Load
+from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
 from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.rule import Rule
+from tile_core.ops.serial.printing import expand_print
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.context import SimtContext
 
@@ -42,52 +46,31 @@ def lower_barrier(op: Barrier, ctx: SimtContext) -> Stmt:
 def lower_print(op: Print, ctx: SimtContext) -> Stmt:
     """Return the printing of a tile by the threads that hold it, or of values by each thread.
 
-    A tile is printed element by element as ``message name[i, j] = value``.
+    Before   print "c" C_local  (a fragment)
+    After    for i, j: if tid == the first owner of C_local[i, j]: printf("c: C_local[i, j] = x")
+
+    Tiles in memory are printed by the first thread. Where the program names its threads, each
+    of them prints what it holds itself, and values.
     """
-    if op.source is None:
-        values = tuple(lower_expr(v, ctx) for v in op.values)
-        return Evaluate(call("printf", StringConst(_message(op, values)), *values))
-    region = op.source
-    variables = [ctx.fresh_var(f"p{axis}") for axis in range(len(region.extents))]
-    indices = [binary(BinaryOp.ADD, s, v) for s, v in zip(region.starts, variables, strict=True)]
-    value = ctx.load(region.buffer, *indices)
-    text = (
-        f"{op.message}{region.buffer.name}[{', '.join('%d' for _ in indices)}] = {_format(value)}\n"
-    )
-    body: Stmt = Evaluate(call("printf", StringConst(text), *indices, value))
-    body = If(_speaks(op, variables, ctx), body)
-    for var, extent in zip(reversed(variables), reversed(region.extents), strict=True):
-        body = For(var, as_expr(0), as_expr(extent), as_expr(1), body)
-    return Seq((Evaluate(device("sync")), body)) if _is_shared(op) else body
+    source, by_threads = op.source, replace(ctx, by_thread=True)
+    if source is None:
+        return ctx.lower(expand_print(op), ctx)
+    printed = expand_print(op)
+    if source.buffer.scope is Scope.FRAGMENT:
+        return ctx.lower(rewrite(printed, lambda n: _by_owner(n, source.buffer, ctx)), by_threads)
+    lowered = ctx.lower(printed, by_threads)
+    if source.buffer.scope.is_thread_private and ctx.by_thread:
+        return lowered
+    return If(binary(BinaryOp.EQ, ctx.thread, 0), lowered, span=op.span)
 
 
-def _is_shared(op: Print) -> bool:
-    return op.source is not None and op.source.buffer.scope.value.startswith("shared")
-
-
-def _speaks(op: Print, variables: list[Var], ctx: SimtContext) -> Expr:
-    """Say which thread prints an element: its first owner, or the first thread."""
-    from tile_core.ir.buffer import Scope
-
-    region = op.source
-    if region is None or region.buffer.scope not in (Scope.FRAGMENT, Scope.REDUCER):
-        return binary(BinaryOp.EQ, ctx.thread, 0)
-    indices = [binary(BinaryOp.ADD, s, v) for s, v in zip(region.starts, variables, strict=True)]
-    owner: Any = ctx.fragment_of(region.buffer).forward_thread(*indices)
-    return binary(BinaryOp.EQ, ctx.thread, as_expr(owner))
-
-
-def _message(op: Print, values: tuple[Expr, ...]) -> str:
-    return " ".join([op.message, *(_format(v) for v in values)]).strip() + "\n"
-
-
-def _format(value: Expr) -> str:
-    """Return how C prints a value of this type."""
-    if value.dtype.is_float:
-        return "%f"
-    if value.dtype.bits > 32:
-        return "%llu" if value.dtype.kind.value == "uint" else "%lld"
-    return "%u" if value.dtype.kind.value == "uint" else "%d"
+def _by_owner(node: Node, tile: Buffer, ctx: SimtContext) -> Node:
+    """Let the first thread that holds the printed element of `tile` print it."""
+    if not isinstance(node, Evaluate):
+        return node
+    indices = next(n.indices for n in walk(node) if isinstance(n, Load) and n.buffer is tile)
+    owner = as_expr(ctx.fragment_of(tile).forward_thread(*indices))
+    return If(binary(BinaryOp.EQ, ctx.thread, owner), node, span=node.span)
 
 
 def lower_breakpoint(op: Breakpoint, ctx: SimtContext) -> Stmt:
