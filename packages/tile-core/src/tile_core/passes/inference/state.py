@@ -156,23 +156,35 @@ class Layouts:
     def learn(self, node: Node, level: InferLevel) -> list[Buffer]:
         """Ask an operator or a loop once; return the storages it settled, in a stable order."""
         news: list[Buffer] = []
-        if isinstance(node, TileOperator) and node in self.rules:
-            context: InferContext = (
-                self if self.machine is None
-                else Question(self, self.found.threads.get(node, 1), self.machine)
-            )  # fmt: skip
-            demands = self.rules[node].infer_layout(node, context, level)
-            reason = Reason(node.mnemonic, node.span)
-            firm = level is InferLevel.STRICT and self.machine is not None
-            news += [
-                buffer.storage
-                for buffer, place in demands.items()
-                if self.settle(buffer, place, reason, firm=firm)
-            ]
+        if isinstance(node, TileOperator) and self._may_tell(node, level):
+            news += self._learn_from_rule(node, level)
         nest = self.found.nests.get(node)
         if nest is not None and nest.touches:
             news += learn_loop(self, nest, level)
         return news
+
+    def _may_tell(self, op: TileOperator, level: InferLevel) -> bool:
+        """Whether there is something to ask `op`: among threads, who knows all tiles is done."""
+        if self.machine is None or level is InferLevel.STRICT:
+            return op in self.rules
+        return op in self.rules and any(
+            b.storage not in self.known
+            for b in op.buffers()
+            if b.scope in (Scope.SHARED, Scope.FRAGMENT, Scope.REDUCER)
+        )
+
+    def _learn_from_rule(self, op: TileOperator, level: InferLevel) -> list[Buffer]:
+        context: InferContext = self
+        if self.machine is not None:
+            context = Question(self, self.found.threads.get(op, 1), self.machine)
+        demands = self.rules[op].infer_layout(op, context, level)
+        reason = Reason(op.mnemonic, op.span)
+        firm = level is InferLevel.STRICT and self.machine is not None
+        return [
+            buffer.storage
+            for buffer, place in demands.items()
+            if self.settle(buffer, place, reason, firm=firm)
+        ]
 
     def settle(self, buffer: Buffer, place: Place, reason: Reason, *, firm: bool = False) -> bool:
         """Fix a layout; whether that is news.
