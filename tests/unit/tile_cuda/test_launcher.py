@@ -19,6 +19,7 @@ from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_cuda.driver import Driver, arch_of, open_driver
 from tile_cuda.launcher import callable_of
 from tile_cuda.machine import machine
+from tile_cuda.plugin import tile_default_target
 
 INT, FLOAT = dtype_of("int32"), dtype_of("float32")
 
@@ -145,3 +146,16 @@ def test_architecture_of_a_device(capability: tuple[int, int], arch: str) -> Non
 def test_a_device_of_no_known_generation() -> None:
     with pytest.raises(MissingFeature, match=r"compute capability 6\.1"):
         arch_of(6, 1)
+
+
+def test_auto_is_the_gpu_that_is_there(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tile_cuda.driver.installed_driver", lambda: driver)
+    assert str(tile_default_target()) == "cuda:sm_86"
+
+
+def test_auto_is_not_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> Driver:
+        raise MissingFeature("no driver")
+
+    monkeypatch.setattr("tile_cuda.driver.installed_driver", none)
+    assert tile_default_target() is None
