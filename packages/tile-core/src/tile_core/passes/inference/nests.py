@@ -28,6 +28,7 @@ from tile_core.ir.stmt import (
 from tile_core.layout.index import AnyIndex
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel, is_element_wise
+from tile_core.ops.reduce import ReducerUpdate
 from tile_core.passes.inference.indices import IndexReader
 from tile_core.passes.ranges import Env
 
@@ -293,7 +294,9 @@ def _accesses(stmt: Stmt, env: Env) -> Iterator[_Access]:
             if otherwise is not None:
                 yield from _accesses(otherwise, env)
             return
-        case Store(buffer=buffer, indices=indices) if buffer.scope is Scope.FRAGMENT:
+        case (
+            Store(buffer=buffer, indices=indices) | ReducerUpdate(reducer=buffer, indices=indices)
+        ) if buffer.scope is Scope.FRAGMENT:
             yield buffer, indices, True, stmt.span, env
     yield from _in_expressions(stmt, env)
 
