@@ -24,6 +24,9 @@ Value = TypeVar("Value")
 
 IndexMap = Sequence[AnyIndex]
 
+MOST_SERIAL = 64
+"""No access has more sequential coordinates than that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
@@ -86,17 +89,15 @@ class Algebra:
     def _pulled(
         self, held: Fragment, indices: IndexMap, extents: tuple[int, ...]
     ) -> Fragment | None:
-        rank = len(extents)
-        point = [*(Input(k) for k in range(rank)), *(Const(0) for _ in range(64))]
-        maps = [as_index(evaluate(e, point)) for e in indices]
-
         def make() -> Fragment | None:
+            rank = len(extents)
+            point = [*map(Input, range(rank)), *(Const(0) for _ in range(MOST_SERIAL))]
             try:
-                return pulled_back(held, maps, extents)
+                return pulled_back(held, [as_index(evaluate(e, point)) for e in indices], extents)
             except LayoutError:
                 return None
 
-        return self.once(("pull", held, _digests(maps), extents), make)
+        return self.once(("pull", held, _digests(indices), extents), make)
 
     def share_out(
         self, held: Fragment, indices: IndexMap, extents: tuple[int, ...], vector: int
@@ -224,7 +225,7 @@ def _moves(
         if room == 1:
             found.append(None)
             continue
-        value = linear_form(index, (*extents, *(1 for _ in range(64))))
+        value = linear_form(index, (*extents, *(1 for _ in range(MOST_SERIAL))))
         if len(value.terms) != 1 or value.terms[0][1] != 1 or value.const < 0:
             return None
         term = value.terms[0][0]
