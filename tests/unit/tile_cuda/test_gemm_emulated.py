@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from support.products import Product, check, lowered
 from tile_core.codegen import print_program
 from tile_core.errors import TileWarning
+from tile_core.layout import Fragment
 from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing import build_ir as ir
@@ -137,6 +139,39 @@ def test_no_banks_collide_in_the_factors(product: Product) -> None:
     report = last_report()
     assert report is not None
     assert report.conflicts == 0, str(report)
+
+
+@pytest.mark.parametrize("policy", GemmWarpPolicy)
+def test_policies_share_differently_and_mean_the_same(policy: GemmWarpPolicy) -> None:
+    product = Product("sm_80", 64, 64, 32, policy=policy, clear=True)
+    check(product)
+    grids = {"Square": (32, 32), "FullRow": (16, 64), "FullCol": (64, 16)}
+    (c,) = (t for t in product.program().layouts.report().tiles if t.buffer.name == "C_local")
+    assert isinstance(c.layout, Fragment)
+    of_first_warp = np.argwhere(c.layout.thread_table()[..., 0] < 32)
+    assert tuple(of_first_warp.max(axis=0) + 1) == grids[policy.name]
+
+
+@pytest.mark.parametrize("factor", ["float16", "float32"])
+def test_sums_are_dropped_where_a_run_time_condition_holds(factor: str) -> None:
+    a, b = ir.tensor("A", (32, 96), factor), ir.tensor("B", (96, 32), factor)
+    c, acc = ir.tensor("C", (32, 32)), ir.fragment("acc", (32, 32))
+    sa, sb = ir.shared("sa", (32, 16), factor), ir.shared("sb", (16, 32), factor)
+
+    def round_of(ko: Any) -> list[Any]:
+        return [
+            ir.copy(ir.region(a, (0, ko * 16), (32, 16)), sa),
+            ir.copy(ir.region(b, (ko * 16, 0), (16, 32)), sb),
+            ir.gemm(sa, sb, acc, clear=ko % 3 == 0),
+        ]
+
+    body = [ir.alloc(sa, sb, acc), ir.pipelined(6, round_of), ir.copy(acc, c)]
+    kernel = ir.kernel([a, b, c], 1, lambda bx: body, threads=64)
+    rng = np.random.default_rng(8)
+    x, y = numbers(rng, (32, 96), factor), numbers(rng, (96, 32), factor)
+    z = poison((32, 32), "float32")
+    runner("cuda:sm_80@sim", installed_plugins())(kernel, [x, y, z])
+    np.testing.assert_array_equal(z, x[:, 48:].astype(np.float32) @ y[48:].astype(np.float32))
 
 
 def test_a_tile_that_is_both_factors_is_moved_for_the_second() -> None:
