@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.errors import InternalError
-from tile_core.ir.expr import Expr, Var
-from tile_core.ir.stmt import For, Parallel, Seq, Stmt
+from tile_core.ir.arith import as_expr, binary, cast, const
+from tile_core.ir.buffer import Scope
+from tile_core.ir.expr import BinaryOp, Expr, Var
+from tile_core.ir.stmt import For, If, Parallel, Seq, Stmt, Store
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy, Im2col, Transpose
 from tile_core.ops.fill import Fill
@@ -27,7 +29,9 @@ def as_parallel(op: TileOperator) -> Parallel:
     Before   copy A[bx*64:+64, 0:+32], T
     After    parallel i, j in (64, 32): T[i, j] = cast(A[bx*64 + i, j])
 
-    The copy of a single element is a loop of extents (), with one iteration.
+    The copy of a single element is a loop of extents (), with one iteration. A part of a
+    register tile whose extents are known only at run time is filled by a loop over all of the
+    tile, which its holders run.
 
     Raises
     ------
@@ -36,6 +40,8 @@ def as_parallel(op: TileOperator) -> Parallel:
     """
     if not is_element_wise(op):
         raise InternalError(f"{op.mnemonic!r} is not an element-wise operator", span=op.span)
+    if isinstance(op, Fill) and _is_partly_known(op):
+        return _masked(op)
     body: Stmt = expand(op)
     names: list[Var] = []
     extents: list[Expr] = []
@@ -49,3 +55,21 @@ def as_parallel(op: TileOperator) -> Parallel:
     if not isinstance(body, Seq):
         body = Seq((body,), span=op.span)
     return Parallel(tuple(names), tuple(extents), body, span=op.span, **wishes)
+
+
+def _is_partly_known(op: Fill) -> bool:
+    return op.dst.buffer.scope is Scope.FRAGMENT and op.dst.static_extents is None
+
+
+def _masked(op: Fill) -> Parallel:
+    """Return a loop over the whole buffer that fills what is inside of the region."""
+    buffer = op.dst.buffer
+    extents = tuple(as_expr(e) for e in buffer.shape)
+    names = tuple(Var("ijklmnop"[k % 8], e.dtype) for k, e in enumerate(extents))
+    inside: Expr = const(True)
+    for var, start, extent in zip(names, op.dst.starts, op.dst.extents, strict=True):
+        inside = binary(BinaryOp.AND, inside, binary(BinaryOp.GE, var, start))
+        stop = binary(BinaryOp.ADD, start, extent)
+        inside = binary(BinaryOp.AND, inside, binary(BinaryOp.LT, var, stop))
+    store = Store(buffer, names, cast(op.value, buffer.dtype), span=op.span)
+    return Parallel(names, extents, If(inside, store, span=op.span), span=op.span)
