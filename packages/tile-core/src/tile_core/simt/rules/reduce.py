@@ -11,7 +11,7 @@ from tile_core.ir.arith import as_expr, binary, call, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope, static_value, whole
 from tile_core.ir.device_calls import device
 from tile_core.ir.expr import BinaryOp, Call, Expr, Extent, Load, Var
-from tile_core.ir.stmt import Alloc, Evaluate, For, If, LoopKind, Parallel, Seq, Stmt, Store
+from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Parallel, Seq, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.layout.images import reduced_fragment
 from tile_core.layout.loop import LoopLayout, planned
@@ -20,13 +20,16 @@ from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial.loops import accumulator
-from tile_core.ops.serial.reduce import combine, expand_reduce_at
+from tile_core.ops.serial.reduce import combine, expand_reduce, expand_reduce_at
 from tile_core.simt.accesses import lower_store
 from tile_core.simt.context import SimtContext
 from tile_core.simt.exchange import Exchange, exchange_along
 from tile_core.simt.holders import held, is_dense, slot_map
-from tile_core.simt.partition import partition
+from tile_core.simt.partition import partition, unrolled
 from tile_core.simt.staging import copied_in
+
+_OWN = (Scope.LOCAL, Scope.VAR)
+"""Where each thread has an array of its own."""
 
 
 def infer_reduce(op: Reduce, ctx: InferContext, level: InferLevel) -> LayoutMap:
@@ -84,7 +87,10 @@ class _Plan:
 
 
 def _through_memory(op: Reduce, ctx: SimtContext) -> Stmt:
-    """Let the threads of the result read the rows, from memory or from a copy in it."""
+    """Let the threads of the result read the rows, from memory or from a copy in it.
+
+    What each thread has for itself, each of them computes.
+    """
     source, shape = op.src, op.src.static_extents
     before: list[Stmt] = []
     after: list[Stmt] = []
@@ -99,6 +105,9 @@ def _through_memory(op: Reduce, ctx: SimtContext) -> Stmt:
         before = [copied_in(source, tile, tile.dtype, ctx), Evaluate(device("sync"))]
         after = [Evaluate(device("sync"))]
         source = whole(tile)
+    if op.dst.buffer.scope in _OWN:
+        each = ctx.lower(expand_reduce(replace(op, src=source)), replace(ctx, by_thread=True))
+        return Seq((*before, unrolled(each), *after))
     kept = [n for axis, n in enumerate(op.src.extents) if axis != op.dim]
     points = tuple(ctx.fresh_var(f"i{axis}") for axis in range(max(1, len(kept))))
     body = expand_reduce_at(replace(op, src=source), points)
@@ -116,7 +125,8 @@ def _loop_of_rows(op: Reduce, kept: list[Extent], ctx: SimtContext) -> LoopLayou
 
 
 def _plan(op: Reduce, ctx: SimtContext) -> _Plan | None:
-    if op.src.buffer.scope is not Scope.FRAGMENT or not op.src.is_whole:
+    target = op.dst.buffer
+    if op.src.buffer.scope is not Scope.FRAGMENT or not op.src.is_whole or target.scope in _OWN:
         return None
     source = ctx.fragment_of(op.src.buffer)
     row = reduced_fragment(source, op.dim)
@@ -127,7 +137,6 @@ def _plan(op: Reduce, ctx: SimtContext) -> _Plan | None:
     partial = ctx.threads % ctx.machine.warp_size
     if partial % (2 * max(exchange.lane_masks, default=0) or 1):
         return None  # some lanes would exchange with lanes that are no threads
-    target = op.dst.buffer
     if target.scope is Scope.FRAGMENT:
         if not op.dst.is_whole:
             return None
@@ -186,9 +195,17 @@ def _across_lanes(op: Reduce, plan: _Plan, part: Buffer, ctx: SimtContext) -> li
         slot = ctx.fresh_var("r")
         mine = Load(part, (slot,))
         theirs = Call("shfl_xor", (mine, as_expr(mask), as_expr(ctx.machine.warp_size)), part.dtype)
-        step = Store(part, (slot,), _combined(op, mine, theirs))
-        steps.append(_unrolled(slot, plan.row.slots, step))
+        steps.append(_unrolled(slot, plan.row.slots, _with_theirs(op, mine, theirs, ctx)))
     return steps
+
+
+def _with_theirs(op: Reduce, mine: Load, theirs: Expr, ctx: SimtContext) -> Stmt:
+    """Combine with another lane's part, which all lanes ask for once, whatever they hold."""
+    name: tuple[Stmt, ...] = ()
+    if op.nan_propagate:
+        heard = ctx.fresh_var("theirs", str(mine.dtype))
+        name, theirs = (Let(heard, theirs),), heard
+    return Seq((*name, Store(mine.buffer, mine.indices, _combined(op, mine, theirs))))
 
 
 def _across_warps(op: Reduce, plan: _Plan, part: Buffer, ctx: SimtContext) -> list[Stmt]:
