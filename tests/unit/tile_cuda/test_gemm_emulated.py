@@ -174,6 +174,21 @@ def test_sums_are_dropped_where_a_run_time_condition_holds(factor: str) -> None:
     np.testing.assert_array_equal(z, x[:, 48:].astype(np.float32) @ y[48:].astype(np.float32))
 
 
+@pytest.mark.parametrize("schedule", ["reverse", "random:1", "random:2"])
+@pytest.mark.parametrize(
+    "product",
+    [
+        Product("sm_80", 64, 64, 160, steps=5, transposes=(False, True)),
+        Product("sm_80", 16, 16, 32, "float32", steps=2, scopes=("fragment", "fragment")),
+        Product("sm_80", 64, 64, 64, scopes=("fragment", "shared"), steps=2),
+    ],
+    ids=str,
+)
+def test_any_order_of_threads_gives_the_same(product: Product, schedule: str) -> None:
+    with checking("all", schedule=schedule, async_mode="random"):
+        check(product)
+
+
 def test_a_tile_that_is_both_factors_is_moved_for_the_second() -> None:
     a, c = ir.tensor("A", (64, 64), "float16"), ir.tensor("C", (64, 64), "float32")
     tile, acc = ir.fragment("A_local", (64, 64), "float16"), ir.fragment("acc", (64, 64))
