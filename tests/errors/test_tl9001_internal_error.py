@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import tempfile
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import tile_api as tile
-from tile_core.errors import InternalError
+from tile_core.errors import InternalError, TileWarning
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.hookspecs import hookimpl
 from tile_core.plugins.host import PluginHost
@@ -79,3 +80,15 @@ def test_message(phase, program, monkeypatch, tmp_path):
     assert isinstance(caught.value.__cause__, ValueError)
     assert "in fail" in Path(folder, "error.txt").read_text()
     assert Path(folder, "kernel.tile").read_text().startswith("kernel kernel(")
+
+
+def test_warnings_that_the_user_made_errors_of_are_none(program):
+    def warn(*_):
+        warnings.warn("seven registers were spilled", TileWarning, stacklevel=1)
+
+    host = PluginHost()
+    host.add("bad", Plugin(replace(WORKS, compile=warn)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(TileWarning, match="seven registers"):
+            tile.compile(program(PROGRAM)["kernel"], target="bad", host=host)

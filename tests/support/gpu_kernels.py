@@ -171,9 +171,8 @@ def gemm_int4(m: int, n: int, k: int, *, group: int = 32) -> Any:
                 T.copy(codes_shared, codes_local)
                 for i, j in T.Parallel(64, 64):
                     code = codes_local[i, j // 2] >> T.cast(j % 2 * 4, "uint8") & T.uint8(15)
-                    W_local[i, j] = T.cast(T.cast(code, "int32") - 8, "float16") * (
-                        scales[bx * 64 + i, (ko * 64 + j) // group]
-                    )
+                    scale = scales[bx * 64 + i, (ko * 64 + j) // group]
+                    W_local[i, j] = T.cast(T.cast(code, "int32") - 8, "float16") * scale
                 T.copy(W_local, W_shared)
                 T.gemm(A_shared, W_shared, C_local, transpose_B=True)
             T.copy(C_local, C[by * 64, bx * 64])

@@ -18,7 +18,8 @@ from tile_core.target import Target
 def guarded(kernel: Kernel, target: Target, phase: str) -> Iterator[None]:
     """Turn whatever goes wrong in a phase, and is no `TileError`, into an `InternalError`.
 
-    The kernel and the traceback are written to a folder that the message names.
+    The kernel and the traceback are written to a folder that the message names. Warnings that
+    the user has made errors of stay what they are.
 
     Raises
     ------
@@ -33,7 +34,7 @@ def guarded(kernel: Kernel, target: Target, phase: str) -> Iterator[None]:
             error.notes = (_dumped(kernel, target, phase, error),)
             error.hint = error.hint or _REPORT
         raise
-    except (TileError, RecursionError):
+    except (TileError, RecursionError, Warning):
         raise
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -1,0 +1,124 @@
+"""What the emulator's counters see of kernels for sm_80: no bank waits, no sector is wasted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tile_api as tile
+import tile_api.language as T
+from support import gpu_kernels
+from tile_sim import checking, last_report
+from tile_sim.abi import Space
+from tile_sim.counters import Row
+from tile_sim.report import SimReport
+
+TARGET = "cuda:sm_80@sim"
+SOURCE = Path(gpu_kernels.__file__).read_text().splitlines()
+WARP_OF_16_BYTES = 32 * 16
+
+
+def whole(*shape: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-2, 3, shape).astype(np.float16)
+
+
+def counted(program: Any, *arguments: np.ndarray) -> tuple[np.ndarray, SimReport]:
+    """Run a kernel with all checks; its output is poisoned and has the shape of its parameter."""
+    kernel = tile.compile(program, target=TARGET)
+    shape = tuple(int(extent) for extent in program.kernel.params[-1].shape)
+    output = np.full(shape, np.nan, np.float16)
+    with checking("all,counters"):
+        kernel(*arguments, output)
+    report = last_report()
+    assert report is not None
+    return output, report
+
+
+def multiplied(k: int, **options: Any) -> SimReport:
+    """Return what a product of (256, k) and (k, 128) costs."""
+    a, b = whole(256, k, seed=0), whole(k, 128, seed=1)
+    c, report = counted(gpu_kernels.gemm(256, 128, k, **options), a, b)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+    return report
+
+
+def attended(*, causal: bool) -> SimReport:
+    """Return what two blocks of queries of two heads cost."""
+    shape = (128, 2, 64)
+    q, k, v = (whole(*shape, seed=seed) for seed in range(3))
+    o, report = counted(gpu_kernels.attention(*shape, causal=causal), q, k, v)
+    x, y, z = (t.astype(np.float32).transpose(1, 0, 2) for t in (q, k, v))
+    scores = x @ y.transpose(0, 2, 1) / 8
+    if causal:
+        scores = np.where(np.tril(np.ones(scores.shape[1:], bool)), scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = (weights / weights.sum(-1, keepdims=True)) @ z
+    np.testing.assert_allclose(o.transpose(1, 0, 2), expected, rtol=2e-3, atol=2e-3)
+    return report
+
+
+def rows(report: SimReport, words: str, space: Space) -> Iterator[Row]:
+    """Yield what the lines that contain `words` cost in one memory; there is at least one."""
+    found = [
+        row
+        for row in report.rows
+        if row.span is not None and words in SOURCE[row.span.line - 1] and row.space is space
+    ]
+    assert found
+    yield from found
+
+
+REPORTS = {
+    "gemm": lambda: multiplied(160),
+    "attention": lambda: attended(causal=False),
+    "causal attention": lambda: attended(causal=True),
+}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_tiles_come_in_wide_and_whole_and_no_bank_is_asked_twice(name: str) -> None:
+    report = REPORTS[name]()
+    assert report.conflicts == 0, str(report)
+    for row in rows(report, "_shared)", Space.GLOBAL):
+        assert not row.is_write
+        assert row.bytes == row.requests * WARP_OF_16_BYTES, str(report)
+        assert row.sectors == row.ideal_sectors, str(report)
+    for row in rows(report, "_shared)", Space.SHARED):
+        assert row.is_write
+        assert row.bytes == row.requests * WARP_OF_16_BYTES, str(report)
+        assert row.turns == row.ideal_turns == 4 * row.requests, str(report)
+    for row in rows(report, "T.gemm(", Space.SHARED):  # ldmatrix.x4: 16 bytes a lane
+        assert not row.is_write
+        assert row.bytes == row.requests * WARP_OF_16_BYTES, str(report)
+        assert row.turns == row.ideal_turns == 4 * row.requests, str(report)
+
+
+def test_gemm_moves_no_byte_twice() -> None:
+    report = multiplied(160)
+    (a,) = rows(report, "T.copy(A[", Space.GLOBAL)
+    (b,) = rows(report, "T.copy(B[", Space.GLOBAL)
+    # Two blocks, five steps of 128 x 32 and 32 x 128 halves.
+    assert (a.bytes, b.bytes) == (2 * 5 * 8192, 2 * 5 * 8192)
+    (read,) = rows(report, "T.gemm(", Space.SHARED)
+    # Each of four warps multiplies 64 x 64: it reads 64 x 32 of A and 32 x 64 of B.
+    assert read.bytes == 2 * 5 * 4 * (64 * 32 + 32 * 64) * 2
+
+
+def test_rows_in_order_are_counted_as_conflicts() -> None:
+    """Eight rows of A that lie 64 bytes apart have two places in the banks: four turns each."""
+
+    def in_order(a: Any, b: Any) -> dict[Any, Any]:
+        return {tile: T.Layout(tile.shape, lambda i, j, n=tile.shape[1]: i * n + j)
+                for tile in (a, b)}  # fmt: skip
+
+    report = multiplied(96, layouts=in_order)
+    (read,) = rows(report, "T.gemm(", Space.SHARED)
+    # Half of the matrices are of A, with rows of 64 bytes; half of B, with rows of 256 bytes.
+    assert read.turns == read.ideal_turns // 2 * 4 + read.ideal_turns // 2 * 8
+    assert report.conflicts == read.turns - read.ideal_turns
+    for row in rows(report, "_shared)", Space.GLOBAL):
+        assert row.sectors == row.ideal_sectors
