@@ -125,7 +125,7 @@ def bound(layouts: Layouts, nest: Nest) -> LoopLayout | None:
 
 
 def loop_of_region(
-    layouts: Layouts, region: Region, extents: tuple[int, ...], threads: int
+    layouts: Layouts, region: Region, extents: tuple[int, ...], threads: int, vector: int = 1
 ) -> LoopLayout:
     """Return the loop over `extents` in which the holders of a region run its elements.
 
@@ -133,6 +133,8 @@ def loop_of_region(
     ----------
     region
         A part of a register tile whose place is known; extents of 1 may lack in `extents`.
+    vector
+        The most neighbours along the innermost extent that a thread runs at once.
     """
     held = chooser_of(layouts).held_as(region.buffer)
     indices = _offsets(region, extents)
@@ -141,8 +143,8 @@ def loop_of_region(
     run = layouts.algebra.pull(held, indices, extents)
     if run is None:
         return planned(extents, threads)
-    loop = layouts.algebra.inverse(run, 1)
-    through = layouts.algebra.through(held, run, indices, 1) if loop.searched else None
+    loop = layouts.algebra.inverse(run, vector)
+    through = layouts.algebra.through(held, run, indices, vector) if loop.searched else None
     return through or loop
 
 

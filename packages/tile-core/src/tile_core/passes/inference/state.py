@@ -127,9 +127,11 @@ class Layouts:
         """
         return op in self.found.nests and self.loop_of(op) is None
 
-    def loop_of_region(self, region: Region, extents: tuple[int, ...], threads: int) -> LoopLayout:
+    def loop_of_region(
+        self, region: Region, extents: tuple[int, ...], threads: int, vector: int = 1
+    ) -> LoopLayout:
         """Return the loop in which the holders of a part of a register tile run its elements."""
-        return loop_of_region(self, region, extents, threads)
+        return loop_of_region(self, region, extents, threads, vector)
 
     def loop_nest(self, node: Node) -> Parallel:
         """Return the loop that an element-wise operator is; a `Parallel` is its own."""

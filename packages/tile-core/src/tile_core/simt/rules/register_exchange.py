@@ -36,11 +36,14 @@ def lower_exchange(op: Copy, ctx: SimtContext) -> Stmt:
     there = as_parallel(Copy(op.src, space, span=op.span))
     back = as_parallel(Copy(space, op.dst, span=op.span))
     sync = Evaluate(device("sync"), span=op.span)
-    return Seq((_held_by(op.src, there, ctx), sync, _held_by(op.dst, back, ctx), sync))
+    width = max(1, ctx.machine.vector_bytes * 8 // narrow.bits)
+    return Seq(
+        (_held_by(op.src, there, width, ctx), sync, _held_by(op.dst, back, width, ctx), sync)
+    )
 
 
-def _held_by(region: Region, nest: Parallel, ctx: SimtContext) -> Stmt:
-    """Return what the holders of `region` do of a loop over its elements."""
+def _held_by(region: Region, nest: Parallel, width: int, ctx: SimtContext) -> Stmt:
+    """Return what the holders of `region` do of a loop over its elements, `width` at once."""
     extents = tuple(static_value(e) or 1 for e in nest.extents)
-    layout = ctx.places.layouts.loop_of_region(region, extents, ctx.threads)
+    layout = ctx.places.layouts.loop_of_region(region, extents, ctx.threads, width)
     return partition(nest, layout, ctx)
