@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from support.thread_machine import MACHINE, RULES, agree, poisoned
-from tile_core.errors import LayoutConflict, LayoutError
+from tile_core.errors import LayoutConflict, LayoutError, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.stmt import AnnotateLayout
 from tile_core.layout import Fragment
@@ -130,3 +130,42 @@ def test_a_tile_that_nobody_touches_has_a_layout() -> None:
     layouts = infer(make([], [x]))
     assert isinstance(layouts.layout_of(x), Fragment)
     assert layouts.reasons[x].who == "nobody"
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_rows_walked_in_either_direction(backwards: bool) -> None:
+    a, b = ir.tensor("A", (8, 16)), ir.tensor("B", (16,))
+    x, y = ir.fragment("x", (8, 16)), ir.fragment("y", (16,))
+    start, stop, step = (7, -1, -1) if backwards else (0, 8, 1)
+
+    def walked(i: Any) -> Any:
+        def step_of(s: Any) -> Any:
+            return ir.store(y, i, ir.load(y, i) * 2.0 + ir.load(x, s, i))
+
+        return ir.serial(stop, step_of, start, step)
+
+    body = ir.parallel((16,), walked)
+    kernel = make([a, b], [x, y], ir.copy(a, x), ir.fill(y, 0), body, ir.copy(y, b))
+    layouts = infer(kernel)
+    held = layouts.layout_of(x)
+    assert isinstance(held, Fragment)
+    assert all(len({held.owners(s, i) for s in range(8)}) == 1 for i in range(16))
+    agree(kernel, layouts, [integers((8, 16)), poisoned((16,))])
+
+
+def test_work_for_all_threads_in_a_branch_of_some_is_refused() -> None:
+    a, b = ir.tensor("A", (64,)), ir.tensor("B", (64,))
+    work = ir.parallel((64,), lambda i: ir.store(b, i, ir.load(a, i)))
+    for some, refused in ((True, True), (False, False)):
+        kernel = ir.kernel(
+            [a, b], 2,
+            lambda bx, tx, ty, tz, some=some: [
+                ir.when((tx if some else bx) < 1, work), ir.when(tx < 1, ir.store(b, 0, 1)),
+            ],
+            threads=32, thread_indices=True,
+        )  # fmt: skip
+        if refused:
+            with pytest.raises(UnsupportedOnTarget, match="not all of them get here"):
+                infer(kernel)
+        else:
+            assert len(infer(kernel).found.nests) == 1

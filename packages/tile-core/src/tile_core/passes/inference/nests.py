@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tile_core.errors import LayoutUnknown, Span
+from tile_core.errors import LayoutUnknown, Note, Span, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import AddressOf, Expr, Load, Var
 from tile_core.ir.node import Node, substitute, walk
@@ -31,6 +31,7 @@ from tile_core.ops.parallel_form import as_parallel, is_element_wise
 from tile_core.ops.reduce import ReducerUpdate
 from tile_core.passes.inference.indices import IndexReader
 from tile_core.passes.ranges import Env
+from tile_core.passes.uniformity import Uniformity, is_thread_program
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,9 +130,31 @@ def survey(kernel: Kernel) -> Found:
     return found
 
 
+def in_loop(stmt: For | Pipelined, env: Env) -> Env:
+    """Return what is known inside of a sequential loop, whichever way it counts."""
+    step = static_value(stmt.step) if isinstance(stmt, For) else 1
+    if step is None:
+        return env
+    if step > 0:
+        return env.with_loop(stmt.var, stmt.start, stmt.stop)
+    return env.with_loop(stmt.var, stmt.stop + 1, stmt.start + 1)
+
+
 @dataclass(frozen=True, slots=True)
 class _Surveyor:
+    """Walks through one kernel.
+
+    Parameters
+    ----------
+    uniform
+        Which values differ between threads, in a launch that names its threads.
+    branch
+        The innermost branch around that not every thread enters.
+    """
+
     found: Found
+    uniform: Uniformity | None = None
+    branch: If | While | None = None
 
     def visit(self, stmt: Stmt, env: Env, threads: int) -> Env:
         """Survey `stmt`; return what is known to the statements behind it."""
@@ -145,7 +168,8 @@ class _Surveyor:
                     env = env.with_loop(var, 0, extent)
                 for var, count in zip(stmt.thread_vars, stmt.threads, strict=True):
                     env = env.with_loop(var, 0, count)
-                self.visit(stmt.body, env, math.prod(stmt.threads))
+                uniform = Uniformity(stmt) if is_thread_program(stmt) else None
+                _Surveyor(self.found, uniform).visit(stmt.body, env, math.prod(stmt.threads))
             case Let(var=var, value=value):
                 self.scalar(stmt)
                 return env.with_let(var, value)
@@ -154,15 +178,16 @@ class _Surveyor:
                 return env.assuming(cond)
             case For() | Pipelined():
                 self.scalar(stmt)
-                self.visit(stmt.body, env.with_loop(stmt.var, stmt.start, stmt.stop), threads)
+                self.visit(stmt.body, in_loop(stmt, env), threads)
             case While(body=body):
                 self.scalar(stmt)
-                self.visit(body, env, threads)
+                self.inside(stmt).visit(body, env, threads)
             case If(cond=cond, then=then, otherwise=otherwise):
                 self.scalar(stmt)
-                self.visit(then, env.assuming(cond), threads)
+                inside = self.inside(stmt)
+                inside.visit(then, env.assuming(cond), threads)
                 if otherwise is not None:
-                    self.visit(otherwise, env.assuming(cond, holds=False), threads)
+                    inside.visit(otherwise, env.assuming(cond, holds=False), threads)
             case Parallel():
                 self.nest(stmt, stmt, env, threads)
             case Leaf():
@@ -176,6 +201,11 @@ class _Surveyor:
                 self.found.threads.setdefault(child.storage, threads)
         return env
 
+    def inside(self, stmt: If | While) -> _Surveyor:
+        """Return the surveyor of what `stmt` governs."""
+        apart = self.uniform is not None and self.uniform.varies(stmt.cond)
+        return replace(self, branch=stmt) if apart else self
+
     def scalar(self, stmt: Stmt) -> None:
         """Note the register tiles in the expressions of a statement of every thread."""
         if isinstance(stmt, Store) and _is_spread(stmt.buffer):
@@ -188,6 +218,8 @@ class _Surveyor:
 
     def nest(self, node: Parallel | TileOperator, loop: Parallel, env: Env, threads: int) -> None:
         """Note a parallel loop."""
+        if self.branch is not None and threads > 1:
+            raise _not_shared(node, self.branch)
         self.found.loops[node] = loop
         self.found.threads[node] = threads
         names = names_in(loop)
@@ -229,6 +261,16 @@ def _box(loop: Parallel, env: Env) -> tuple[int, ...] | None:
             return None
         box.append(min(known))
     return tuple(box)
+
+
+def _not_shared(node: Parallel | TileOperator, branch: If | While) -> UnsupportedOnTarget:
+    what = "T.Parallel" if isinstance(node, Parallel) else f"T.{node.mnemonic}"
+    return UnsupportedOnTarget(
+        f"{what} is shared out to all threads of the block, and not all of them get here",
+        span=node.span,
+        notes=(Note("some threads leave it out here", branch.span),),
+        hint="move it out of the branch, or write a sequential loop for the threads inside",
+    )
 
 
 def _unbounded(loop: Parallel) -> LayoutUnknown:
@@ -277,7 +319,7 @@ def _accesses(stmt: Stmt, env: Env) -> Iterator[_Access]:
             return
         case For():
             yield from _in_expressions(stmt, env)
-            yield from _accesses(stmt.body, env.with_loop(stmt.var, stmt.start, stmt.stop))
+            yield from _accesses(stmt.body, in_loop(stmt, env))
             return
         case Parallel():
             for var, extent in zip(stmt.vars, stmt.extents, strict=True):
