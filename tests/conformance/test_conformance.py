@@ -13,6 +13,7 @@ from tile_core.testing.conformance.catalogue import all_cases
 from tile_core.testing.oracle import runner
 
 
+@pytest.mark.filterwarnings("ignore:a pipelined loop runs round after round")  # the results count
 def test_contract(case: Case, backend: str, host: PluginHost) -> None:
     case.check(runner(backend, host))
 

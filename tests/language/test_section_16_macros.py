@@ -252,7 +252,7 @@ C_TEXT = """
 static int calls = 0;
 float scaled(float x, int k) { return x * k; }
 double wide(double x, int64_t k) { return x + k; }
-int32_t half(int8_t x) { return x / 2; }
+int32_t halved(int8_t x) { return x / 2; }
 _Bool odd(uint32_t x) { return x & 1; }
 void add_all(const float *a, float *out, int n) { for (int i = 0; i < n; i++) out[0] += a[i]; }
 """
@@ -268,7 +268,7 @@ def test_functions_in_c(run):
         with T.Kernel(1, threads=1):
             B[0] = T.call_extern("float32", "scaled", A[1], 3)
             B[1] = T.call_extern(T.float64, "wide", T.cast(A[2], "float64"), T.int64(2**40))
-            B[2] = T.call_pure_extern("int32", "half", T.int8(-9))
+            B[2] = T.call_pure_extern("int32", "halved", T.int8(-9))
             B[3] = T.if_then_else(T.call_extern("bool", "odd", T.uint32(7)), 1.0, 0.0)
             B[4] = T.call_extern("float64", "hypot", T.float64(3.0), T.float64(4.0))
             S[0] = 0

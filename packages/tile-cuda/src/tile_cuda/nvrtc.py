@@ -18,11 +18,15 @@ from tile_cuda.nvrtc_library import compiler_for
 HEADERS = Path(__file__).parent / "include"
 """Where ``tile_cuda.h`` lies; ``tile.h``, which includes it, is the printer's."""
 
+C_HEADERS = Path(__file__).parent / "c_headers"
+"""Headers of C that the user's functions may include; NVRTC brings none of its own."""
+
 _OPTIONS = (
     "--std=c++17",
     "-lineinfo",  # profilers show the user's lines; costs nothing
     "--ptxas-options=-v",  # registers and spills, in the log
     "--diag-suppress=177,550",  # variables that a thread does not need
+    "-default-device",  # the user's functions in plain C run on the GPU
 )
 
 
@@ -91,10 +95,11 @@ def compile_source(
 
 @cache
 def header_texts() -> Mapping[str, str]:
-    """Return the device header, by the names under which its parts are included."""
+    """Return the device header and those of C, by the names under which they are included."""
     own = {p.relative_to(HEADERS).as_posix(): p for p in sorted(HEADERS.rglob("*.h"))}
     shared = {p.name: p for p in sorted(INCLUDE_DIRECTORY.glob("*.h"))}
-    return {name: path.read_text() for name, path in (own | shared).items()}
+    standard = {p.name: p for p in sorted(C_HEADERS.glob("*.h"))}
+    return {name: path.read_text() for name, path in (own | shared | standard).items()}
 
 
 _NVCC_ONLY = frozenset({"--expt-relaxed-constexpr", "--expt-extended-lambda", "-lineinfo"})

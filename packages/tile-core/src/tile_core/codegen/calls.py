@@ -68,7 +68,9 @@ def _template(arg: Expr) -> str:
 def _extern_argument(p: ExpressionPrinter, arg: Expr) -> str:
     """Turn addresses into the pointers that the user's functions take."""
     text = p.argument(arg)
-    return f"tile::raw({text})" if isinstance(arg, AddressOf) else text
+    if isinstance(arg, AddressOf):
+        return f"tile::raw({text})"
+    return f"tile::any_pointer({text})" if arg.dtype.is_handle else text
 
 
 def _printed(p: ExpressionPrinter, arg: Expr) -> str:

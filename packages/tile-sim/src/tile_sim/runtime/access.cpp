@@ -184,6 +184,15 @@ void tsim_write_global(const tsim_global* place, const void* value, unsigned byt
   record_global(block, *current_thread, *place, bytes, Access::WRITE, value, line);
 }
 
+void tsim_hand_over_shared(const tsim_shared* place) {
+  Block& block = *current_block;
+  if (place->address < place->begin || place->address >= place->end) return;
+  const uint32_t bytes = uint32_t(place->end - place->address);
+  if (block.checks_for(CHECKS_OF_SHADOW)) {
+    block.shadow.assume_written(block.arena_offset(place->address), bytes);
+  }
+}
+
 const tsim_buffer* tsim_unbounded_buffer(void) {
   static const tsim_buffer everything = {nullptr, ~0ull, nullptr, nullptr};
   return &everything;

@@ -66,6 +66,14 @@ void SharedShadow::access(Block& block, Thread& thread, uint32_t offset, uint32_
   }
 }
 
+void SharedShadow::assume_written(uint32_t offset, uint32_t bytes) {
+  const uint32_t end = std::min(offset + bytes, chunk_count_ * 16);
+  for (uint32_t chunk = offset / 16; chunk * 16 < end; ++chunk) {
+    const uint32_t first = std::max(offset, chunk * 16) - chunk * 16;
+    chunks_[chunk].written |= byte_mask(first, std::min(end - chunk * 16, 16u));
+  }
+}
+
 // Bytes `first` to `end` of one chunk.
 void SharedShadow::touch(const Request& request, uint32_t number, uint32_t first, uint32_t end) {
   Chunk& chunk = chunks_[number];

@@ -29,6 +29,8 @@ class SharedShadow {
   // An access by `thread`; `value` is what a write is about to put there.
   void access(Block& block, Thread& thread, uint32_t offset, uint32_t bytes, Access access,
               const void* value, Stamp stamp);
+  // Some bytes are handed to code that is not watched, which may write them.
+  void assume_written(uint32_t offset, uint32_t bytes);
   // An asynchronous copy is issued to, or arrives at, some bytes.
   void begin_copy(Block& block, Thread& thread, uint32_t offset, uint32_t bytes, Stamp stamp);
   void end_copy(Block& block, Thread& thread, uint32_t offset, uint32_t bytes, Stamp stamp);

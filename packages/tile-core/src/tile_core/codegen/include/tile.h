@@ -17,6 +17,7 @@
 //   tile::view<T>(p)              the same bytes in another element type
 //   tile::at<T>(address)          memory at an address that is a number
 //   tile::raw(p)                  a plain pointer, for the user's own functions
+//   tile::any_pointer(address)    the same of an address that is a number
 //
 //   tile::cast<T>(x)              conversions: float to integer truncates, saturates, NaN is 0;
 //                                 integers wrap; narrow floats saturate (cast_unsaturated: not)
@@ -36,6 +37,14 @@
 #include "tile_hip.h"
 #else
 #include "tile_cuda.h"
+#endif
+
+// Words of C that C++ lacks, for functions that the user brings along.
+#ifndef _Bool
+#define _Bool bool
+#endif
+#ifndef restrict
+#define restrict __restrict__
 #endif
 
 // Values without a literal.

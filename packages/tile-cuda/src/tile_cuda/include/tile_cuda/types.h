@@ -116,10 +116,43 @@ template <class T, class U>
 TILE_DEVICE const T* view(const U* p) {
   return reinterpret_cast<const T*>(p);
 }
+// An address that is any pointer that a function of the user takes.
+struct any_pointer {
+  u64 address;
+
+  TILE_DEVICE explicit any_pointer(u64 address) : address(address) {}
+  TILE_DEVICE explicit any_pointer(const void* address) : address(u64(address)) {}
+  template <class T>
+  TILE_DEVICE operator T*() const {
+    return reinterpret_cast<T*>(address);
+  }
+  TILE_DEVICE operator u64() const { return address; }
+};
+
+// What pointers are for functions of the user: C knows integers of 64 bits by several names.
+template <class T>
+struct raw_pointer {
+  using type = T*;
+};
+template <class T>
+struct raw_pointer<const T> : raw_pointer<T> {};
+template <>
+struct raw_pointer<i64> {
+  using type = any_pointer;
+};
+template <>
+struct raw_pointer<u64> {
+  using type = any_pointer;
+};
+
 // The pointer as the language has it, for functions of the user.
 template <class T>
-TILE_DEVICE T* raw(T* p) {
-  return p;
+TILE_DEVICE typename raw_pointer<T>::type raw(T* p) {
+  return typename raw_pointer<T>::type(p);
+}
+template <class T>
+TILE_DEVICE typename raw_pointer<T>::type raw(const T* p) {
+  return raw(const_cast<T*>(p));
 }
 
 // Memory at an address given as a number.

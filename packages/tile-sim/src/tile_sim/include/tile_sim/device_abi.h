@@ -48,6 +48,8 @@ void tsim_write_shared(const tsim_shared* place, const void* value, unsigned byt
 void tsim_read_global(const tsim_global* place, unsigned bytes, unsigned line);
 void tsim_write_global(const tsim_global* place, const void* value, unsigned bytes, unsigned line);
 const struct tsim_buffer* tsim_unbounded_buffer(void);
+// A function of the user gets a pointer: from there to the end of the buffer it may write anything.
+void tsim_hand_over_shared(const tsim_shared* place);
 
 // Registers. The first returns (it may be off); the second does not, for the next step would
 // overwrite the stack of the host.

@@ -111,15 +111,49 @@ TILE_HOST gptr<T> at(void* address) {
   return at<T>((u64)(uptr)address);
 }
 
-// The pointer as the language has it, for functions of the user: nothing is checked from here on.
-template <class T, class Place>
-TILE_HOST T* raw(const pointer<T, Place>& p) { return (T*)p.address; }
+// An address that is any pointer that a function of the user takes.
+struct any_pointer {
+  uptr address;
+
+  TILE_HOST explicit any_pointer(u64 address) : address((uptr)address) {}
+  TILE_HOST explicit any_pointer(const void* address) : address((uptr)address) {}
+  template <class T>
+  TILE_HOST operator T*() const { return (T*)address; }
+  TILE_HOST operator u64() const { return (u64)address; }
+};
+
+// What pointers are for functions of the user: C knows integers of 64 bits by several names.
 template <class T>
-TILE_HOST T* raw(const regs<T>& r) { return (T*)(r.values + r.offset); }
+struct raw_pointer { using type = T*; };
+template <class T>
+struct raw_pointer<const T> : raw_pointer<T> {};
+template <>
+struct raw_pointer<i64> { using type = any_pointer; };
+template <>
+struct raw_pointer<u64> { using type = any_pointer; };
+
+// The pointer as the language has it, for functions of the user: nothing is checked from here on,
+// and what they may have written counts as written.
+template <class T>
+TILE_HOST typename raw_pointer<T>::type raw(T* p) {
+  return typename raw_pointer<T>::type((typename without_const<T>::type*)p);
+}
+template <class T>
+TILE_HOST typename raw_pointer<T>::type raw(const pointer<T, tsim_global>& p) {
+  return raw((T*)p.address);
+}
+template <class T>
+TILE_HOST typename raw_pointer<T>::type raw(const pointer<T, tsim_shared>& p) {
+  tsim_hand_over_shared(&p);
+  return raw((T*)p.address);
+}
+template <class T>
+TILE_HOST typename raw_pointer<T>::type raw(const regs<T>& r) {
+  if (r.offset < r.bytes) __builtin_memset(r.written + r.offset, 0xff, r.bytes - r.offset);
+  return raw((T*)(r.values + r.offset));
+}
 template <class T, int N>
-TILE_HOST T* raw(frag<T, N>& r) { return (T*)r.values; }
-template <class T>
-TILE_HOST T* raw(T* p) { return p; }
+TILE_HOST typename raw_pointer<T>::type raw(frag<T, N>& r) { return raw(regs<T>(r)); }
 
 // The value behind what an expression gives: itself, or what a reference refers to.
 template <class T>

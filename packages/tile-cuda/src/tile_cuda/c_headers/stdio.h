@@ -1,0 +1,2 @@
+// For functions in C; NVRTC knows printf without a declaration.
+#pragma once

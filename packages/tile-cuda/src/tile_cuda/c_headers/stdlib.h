@@ -1,0 +1,2 @@
+// For functions in C; NVRTC knows abs, malloc and free without a declaration.
+#pragma once

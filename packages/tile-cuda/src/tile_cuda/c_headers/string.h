@@ -1,0 +1,2 @@
+// For functions in C; NVRTC knows memcpy and memset without a declaration.
+#pragma once
