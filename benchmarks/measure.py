@@ -23,11 +23,26 @@ def set_threads(count: int) -> None:
     set_num_threads(count)
 
 
+def wait_for_idle_workers(most: float = 0.25) -> None:
+    """Sleep until this process's other threads burn no time, for at most so many seconds.
+
+    The workers of OpenBLAS and of OpenMP spin after a call, for milliseconds, in the hope of
+    the next one. Each library has its own, so those of one contender take cores from the next.
+    """
+    step, deadline = 1e-3, time.perf_counter() + most
+    while time.perf_counter() < deadline:
+        start, burnt = time.perf_counter(), time.process_time()
+        time.sleep(step)
+        if time.process_time() - burnt < 0.2 * (time.perf_counter() - start):
+            return
+
+
 def median_ms(runs: Mapping[str, Run], threads: int, seconds: float = 1.0) -> dict[str, float]:
     """Return each run's median milliseconds; all take turns, so drift is shared.
 
     One visit times a run several times in a row after one untimed call, as in steady use.
-    With one thread the clock is that thread's own, which other processes do not disturb.
+    With one thread the clock is that thread's own, which other processes do not disturb. With
+    more, a visit begins when the workers of the run before it have gone to sleep.
     """
     clock = time.thread_time if threads == 1 else time.perf_counter
 
@@ -43,6 +58,8 @@ def median_ms(runs: Mapping[str, Run], threads: int, seconds: float = 1.0) -> di
     while time.perf_counter() < deadline or rounds < 5:
         rounds += 1
         for name, run in runs.items():
+            if threads > 1:
+                wait_for_idle_workers()
             run()
             times[name] += [timed(run) for _ in range(per_visit[name])]
     return {name: statistics.median(found) * 1e3 for name, found in times.items()}
