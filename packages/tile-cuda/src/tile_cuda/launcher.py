@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tile_core.errors import EmptyGridError, LaunchError
@@ -14,6 +14,7 @@ from tile_core.ir.expr import Expr, Var
 from tile_core.ir.stmt import Let
 from tile_core.plugins.calling import address_of, solutions, strides_of, symbol_text
 from tile_core.plugins.host_text import host_text
+from tile_core.simt.alignment import alignments, misaligned
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_cuda.driver import Driver, LaunchConfig
 
@@ -75,6 +76,7 @@ def callable_of(
         "launch": driver.library.cuLaunchKernelEx,
         "refused": lambda code, name: driver.check(code, f"to launch {name}"),
         "no_blocks": _no_blocks,
+        "misaligned": lambda *found: _misaligned(program, found),
         "local": threading.local(),
         "Slots": lambda: _slots(program),
     }
@@ -93,6 +95,7 @@ def launcher_source(program: DeviceProgram) -> str:
              f"device = device_of({', '.join(arguments)})",
              "functions = loaded.get(device) or handles(device)",
              "stream = stream_of(device)"]  # fmt: skip
+    lines += _addresses(program, known)
     symbols = _symbols(program)
     texts = [symbol_text(kernel.params, arguments, symbol) for symbol in symbols]
     if None in texts:
@@ -104,6 +107,7 @@ def launcher_source(program: DeviceProgram) -> str:
         known[buffer] = f"w{position}"
         shape = ", ".join(_text(extent, known) for extent in buffer.shape)
         lines.append(f"w{position} = empty(({shape},), {str(buffer.dtype)!r}, device)")
+        lines.append(f"{_address(f'w{position}')} = address(w{position})")
     number = 0
     for step in program.steps:
         if isinstance(step, Let):
@@ -115,12 +119,35 @@ def launcher_source(program: DeviceProgram) -> str:
     return "\n".join([f"def run({', '.join(arguments)}):", *(f"    {x}" for x in lines)]) + "\n"
 
 
+def _addresses(program: DeviceProgram, known: Mapping[Buffer | Var, str]) -> list[str]:
+    """Return the lines that find out where tensors begin, and refuse what threads cannot read."""
+    tensors = [p for p in program.kernel.params if isinstance(p, Buffer)]
+    lines = [f"{_address(known[p])} = address({known[p]})" for p in tensors]
+    wide = [(known[p], multiple) for p, multiple in alignments(program).items()]
+    if wide:
+        wrong = " or ".join(f"{_address(text)} & {multiple - 1}" for text, multiple in wide)
+        found = ", ".join(_address(text) for text, _ in wide)
+        lines.append(f"if {wrong}: misaligned({found})")
+    return lines
+
+
+def _address(tensor: str) -> str:
+    """Return the name of the address where an argument or a workspace begins."""
+    return f"at_{tensor}"
+
+
+def _misaligned(program: DeviceProgram, addresses: Sequence[int]) -> None:
+    for (param, multiple), address in zip(alignments(program).items(), addresses, strict=True):
+        if address % multiple:
+            raise misaligned(program.kernel.name, param, address, multiple)
+
+
 def _launch(function: DeviceFunction, number: int, known: Mapping[Buffer | Var, str]) -> list[str]:
     """Return the lines that fill the slots of one launch and start it."""
     lines = [f"f = slots[{number}]"]
     for position, argument in enumerate(function.arguments):
         text = known[argument]
-        value = f"address({text})" if isinstance(argument, Buffer) else text
+        value = _address(text) if isinstance(argument, Buffer) else text
         lines.append(f"f.values[{position}].value = {value}")
     grid = [_text(extent, known) for extent in function.launch.grid]
     grid += ["1"] * (3 - len(grid))

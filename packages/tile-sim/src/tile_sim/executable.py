@@ -20,6 +20,7 @@ from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel, Launch, Let
 from tile_core.plugins.arrays import as_array
 from tile_core.plugins.calling import address_of, solutions
+from tile_core.simt.alignment import alignments, misaligned
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_sim.abi import CBuffer
 from tile_sim.artifact import Artifact
@@ -107,6 +108,10 @@ class _Call:
         self.values |= {p: a for p, a in zip(params, args, strict=True) if isinstance(p, Var)}
         found = solutions(params, symbols, args)
         self.values |= dict(zip(symbols, found, strict=True))
+        for param, multiple in alignments(self.program).items():
+            address = address_of(args[params.index(param)])
+            if address % multiple:
+                raise misaligned(self.program.kernel.name, param, address, multiple)
         packed: list[Packed] = []
         tensors: list[Buffer] = []
         arrays: list[Array | None] = []
