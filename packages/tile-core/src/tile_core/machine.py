@@ -27,6 +27,8 @@ class SimtMachine:
         Four-byte banks of shared memory.
     features
         Names of instructions and abilities, such as ``"cp_async"`` or ``"ldmatrix"``.
+    max_block, max_grid
+        Threads of a block, and blocks of a grid, along each of the three axes.
     """
 
     name: str
@@ -38,6 +40,8 @@ class SimtMachine:
     registers: int = 255
     vector_bytes: int = 16
     banks: int = 32
+    max_block: tuple[int, int, int] = (1024, 1024, 64)
+    max_grid: tuple[int, int, int] = ((1 << 31) - 1, (1 << 16) - 1, (1 << 16) - 1)
 
     def has(self, feature: str) -> bool:
         """Whether the machine has an instruction or ability."""

@@ -15,6 +15,7 @@ from tile_core.ir.stmt import Let
 from tile_core.plugins.calling import address_of, solutions, strides_of, symbol_text
 from tile_core.plugins.host_text import host_text
 from tile_core.simt.alignment import alignments, misaligned
+from tile_core.simt.limits import check_grid
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_cuda.driver import Driver, LaunchConfig
 
@@ -74,7 +75,7 @@ def callable_of(
         "stream_of": stream_of,
         "empty": empty,
         "launch": driver.library.cuLaunchKernelEx,
-        "refused": lambda code, name: driver.check(code, f"to launch {name}"),
+        "refused": lambda code, number, grid: _refused(driver, code, program, number, grid),
         "no_blocks": _no_blocks,
         "misaligned": lambda *found: _misaligned(program, found),
         "local": threading.local(),
@@ -157,7 +158,7 @@ def _launch(function: DeviceFunction, number: int, known: Mapping[Buffer | Var, 
         "if g0 < 1 or g1 < 1 or g2 < 1: no_blocks((g0, g1, g2))",
         "f.config.stream = stream",
         f"code = launch(f.config_address, functions[{number}], f.parameters_address, None)",
-        f"if code: refused(code, {function.name!r})",
+        f"if code: refused(code, {number}, (g0, g1, g2))",
     ]
     return lines
 
@@ -217,6 +218,15 @@ def _variables(extent: Expr | int) -> list[Var]:
 
 def _text(extent: Expr | int, known: Mapping[Buffer | Var, str]) -> str:
     return host_text(as_expr(extent), known)
+
+
+def _refused(
+    driver: Driver, code: int, program: DeviceProgram, number: int, grid: tuple[int, int, int]
+) -> None:
+    """Say why a launch failed: our reason if there is one, else the driver's."""
+    function = program.functions[number]
+    check_grid(grid, program.machine, function.launch)
+    driver.check(code, f"to launch {function.name}")
 
 
 def _no_blocks(grid: tuple[int, int, int]) -> None:

@@ -21,6 +21,8 @@ from tile_core.ir.stmt import Check, Kernel, Launch, Let
 from tile_core.plugins.arrays import as_array
 from tile_core.plugins.calling import address_of, solutions
 from tile_core.simt.alignment import alignments, misaligned
+from tile_core.simt.limits import check_grid
+from tile_core.simt.alignment import misaligned, relied_upon
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_sim.abi import CBuffer
 from tile_sim.artifact import Artifact
@@ -53,17 +55,21 @@ class Executable:
         self._artifact, self._kernel = artifact, kernel
         self._library = artifact.library()
         self._symbols = _symbols(artifact.program)
+        self._alignment = relied_upon(artifact.program)
 
     def __call__(self, *args: Any) -> None:
         """Emulate the kernel on NumPy arrays, torch CPU tensors, or what speaks DLPack.
 
         Raises
         ------
+        ArgumentLayoutError
+            If vectors of the kernel would not be aligned in an argument.
         OutOfBounds, MisalignedAccess, UninitialisedRead, DataRace, MissingWait, Deadlock
             What the checks found first; then the arguments stay as they were.
         DeviceAssertError
             If an assertion inside the kernel fails.
         """
+        self._check_addresses(args)
         settings = current_settings()
         call = _Call(self._artifact, self._kernel, self._library, settings)
         try:
@@ -71,6 +77,14 @@ class Executable:
         finally:
             self.report = call.report
             remember(call.report)
+
+    def _check_addresses(self, args: Sequence[Any]) -> None:
+        """Refuse what a GPU would fault on; the emulated memory itself is always aligned."""
+        kernel = self._artifact.program.kernel
+        for param, arg in zip(kernel.params, args, strict=True):
+            size = self._alignment.get(param, 1) if isinstance(param, Buffer) else 1
+            if size > 1 and address_of(arg) % size:
+                raise misaligned(kernel.name, param, address_of(arg), size)
 
 
 class _Call:
@@ -169,6 +183,7 @@ class _Call:
                 span=launch.span,
                 hint="do not call the kernel when there is nothing to do",
             )
+        check_grid(extents, self.program.machine, launch)
         x, y, z = (*extents, 1, 1, 1)[:3]
         return x, y, z
 

@@ -22,6 +22,7 @@ from tile_core.passes.rasterise_blocks import rasterise_blocks
 from tile_core.passes.separate_operands import separate_operands
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.context import Names, SimtContext
+from tile_core.simt.limits import check_launch
 from tile_core.simt.places import Places
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
 from tile_core.simt.program import DeviceFunction, DeviceProgram, HostStep
@@ -105,7 +106,7 @@ class _Maker:
 
     def function(self, launch: Launch) -> DeviceFunction:
         """Return the program of one thread of `launch`."""
-        self._check_threads(launch)
+        check_launch(launch, self.machine)
         shared, room = plan_shared(launch, self.places, self.machine)
         launch = insert_barriers(launch, self.places, shared)
         ctx = self._context(launch)
@@ -140,16 +141,6 @@ class _Maker:
             self.target, self.machine, launch, thread, threads, env, self.places, names,
             lower_stmt, self.guarded, is_thread_program(launch),
         )  # fmt: skip
-
-    def _check_threads(self, launch: Launch) -> None:
-        threads = math.prod(launch.threads)
-        if threads > self.machine.max_threads:
-            raise UnsupportedOnTarget(
-                f"a block of {threads} threads is more than {self.machine.name} runs: "
-                f"{self.machine.max_threads}",
-                span=launch.span,
-                hint=f"ask for threads={self.machine.max_threads} or fewer",
-            )
 
     def _parameters(
         self, launch: Launch
