@@ -21,7 +21,10 @@ __all__ = ["call_extern", "call_intrin", "call_pure_extern", "evaluate", "import
 def import_source(text: str) -> None:
     """Compile `text`, C source, along with the kernel; equal texts once.
 
-    Functions in it are reached with `T.call_extern`.
+    Functions in it are reached with `T.call_extern`. The same text serves all targets: on GPUs,
+    where it is compiled as C++, functions need no ``__device__`` (on the CPU that says nothing),
+    and the headers ``float.h limits.h math.h stdbool.h stddef.h stdint.h stdio.h stdlib.h
+    string.h`` may be included. Names that CUDA takes itself, such as ``half``, cannot be given.
     """
     if not isinstance(text, str):
         raise FrontendTypeError(
