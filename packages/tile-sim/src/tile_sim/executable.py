@@ -22,7 +22,6 @@ from tile_core.plugins.arrays import as_array
 from tile_core.plugins.calling import address_of, solutions
 from tile_core.simt.alignment import alignments, misaligned
 from tile_core.simt.limits import check_grid
-from tile_core.simt.alignment import misaligned, relied_upon
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_sim.abi import CBuffer
 from tile_sim.artifact import Artifact
@@ -55,7 +54,7 @@ class Executable:
         self._artifact, self._kernel = artifact, kernel
         self._library = artifact.library()
         self._symbols = _symbols(artifact.program)
-        self._alignment = relied_upon(artifact.program)
+        self._alignment = alignments(artifact.program)
 
     def __call__(self, *args: Any) -> None:
         """Emulate the kernel on NumPy arrays, torch CPU tensors, or what speaks DLPack.
@@ -122,10 +121,6 @@ class _Call:
         self.values |= {p: a for p, a in zip(params, args, strict=True) if isinstance(p, Var)}
         found = solutions(params, symbols, args)
         self.values |= dict(zip(symbols, found, strict=True))
-        for param, multiple in alignments(self.program).items():
-            address = address_of(args[params.index(param)])
-            if address % multiple:
-                raise misaligned(self.program.kernel.name, param, address, multiple)
         packed: list[Packed] = []
         tensors: list[Buffer] = []
         arrays: list[Array | None] = []
