@@ -81,9 +81,10 @@ class Executable:
         """Refuse what a GPU would fault on; the emulated memory itself is always aligned."""
         kernel = self._artifact.program.kernel
         for param, arg in zip(kernel.params, args, strict=True):
-            size = self._alignment.get(param, 1) if isinstance(param, Buffer) else 1
-            if size > 1 and address_of(arg) % size:
-                raise misaligned(kernel.name, param, address_of(arg), size)
+            if isinstance(param, Buffer) and param in self._alignment:
+                address, size = address_of(arg), self._alignment[param]
+                if address % size:
+                    raise misaligned(kernel.name, param, address, size)
 
 
 class _Call:
