@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+
 from tile_core.errors import FrontendValueError, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import static_value
@@ -62,7 +63,49 @@ def _mma(expr: Call, ctx: SimtContext) -> Expr:
             hint='pass "row", "col", and load B transposed',
         )
     a, b, c = _registers(expr, 3, ctx)
+    assert isinstance(a, AddressOf)
+    element = str(a.buffer.dtype)
+    _must_have(_FEATURES.get((str(shape), element)), f"{shape} of {element}", expr, ctx)
     return device(name, c, a, b)
+
+
+_FEATURES = {
+    ("m8n8k4", "float64"): "mma_f64",
+    ("m8n8k16", "int8"): "mma_int8_m8n8k16",
+    ("m8n8k16", "uint8"): "mma_int8_m8n8k16",
+    ("m16n8k4", "tfloat32"): "mma_tf32",
+    ("m16n8k4", "float32"): "mma_tf32",
+    ("m16n8k8", "tfloat32"): "mma_tf32",
+    ("m16n8k8", "float32"): "mma_tf32",
+    ("m16n8k8", "float16"): "mma_m16n8k8_f16",
+    ("m16n8k8", "bfloat16"): "mma_bf16",
+    ("m16n8k16", "float16"): "mma_m16n8k16",
+    ("m16n8k16", "bfloat16"): "mma_bf16",
+    ("m16n8k16", "int8"): "mma_int8_m16n8k32",
+    ("m16n8k16", "uint8"): "mma_int8_m16n8k32",
+    ("m16n8k32", "int8"): "mma_int8_m16n8k32",
+    ("m16n8k32", "uint8"): "mma_int8_m16n8k32",
+    ("m16n8k32", "float8_e4m3fn"): "fp8_convert",
+    ("m16n8k32", "float8_e5m2"): "fp8_convert",
+}
+"""What a machine must have for a shape and an element type of A; others assemble everywhere."""
+
+
+def _must_have(feature: str | None, form: str, expr: Call, ctx: SimtContext) -> None:
+    """Refuse an instruction that the machine lacks, before any compiler does.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If it does.
+    """
+    if feature is not None and not ctx.machine.has(feature):
+        words = f"T.{expr.function} {form}".strip()
+        raise UnsupportedOnTarget(
+            f"{words} is not an instruction of {ctx.machine.name}",
+            span=expr.span,
+            hint="use T.copy and T.gemm, which choose the instructions of each machine",
+        )
 
 
 def _ldmatrix(expr: Call, ctx: SimtContext) -> Expr:
@@ -74,6 +117,7 @@ def _ldmatrix(expr: Call, ctx: SimtContext) -> Expr:
             span=expr.span,
             hint='write T.ptx_ldmatrix(False, 4, ".b16", regs.data, 0, tile.data, offset)',
         )
+    _must_have("ldmatrix", "", expr, ctx)
     target, source = _registers(expr, 2, ctx)
     return device(f"ldmatrix_x{numbers[1]}{'_trans' if numbers[0] else ''}", target, source)
 
