@@ -98,7 +98,7 @@ def test_warps_own_rectangles_along_m_first() -> None:
     found = tiling(128, 128, 16, 4)
     assert found is not None
     warps = found.c_fragment().thread_table()[..., 0] // 32
-    assert found.warp_shape == (64, 64)
+    assert (found.rows * found.atom.m, found.columns * found.atom.n) == (64, 64)
     assert [int(warps[i, j]) for i, j in ((0, 0), (64, 0), (0, 64), (64, 64))] == [0, 1, 2, 3]
     assert (warps[:64, :64] == 0).all()
 

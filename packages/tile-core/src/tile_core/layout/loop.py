@@ -86,29 +86,6 @@ class LoopLayout:
         """Return the number of the replica that the thread runs at an iteration."""
         return evaluate(self.replica, (thread, rounds, lane))
 
-    def slot_of(
-        self, held: Fragment, indices: Sequence[AnyIndex], serial: Sequence[int] = ()
-    ) -> AnyIndex:
-        """Return the register of ``tile[indices]`` for the thread that runs an iteration.
-
-        Parameters
-        ----------
-        held
-            The fragment of the tile.
-        indices
-            Its indices, over the variables of the loop and then those of sequential loops
-            inside of it, whose extents are `serial`.
-
-        Returns
-        -------
-        A formula over (thread, round, lane, sequential variables…). Where the layouts suit
-        each other the thread does not occur in it.
-        """
-        domain = (*self.box, *serial)
-        point = (*self.coords, *(Input(3 + k) for k in range(len(serial))))
-        places = [evaluate(e, point) for e in indices]
-        return simplify(evaluate(held.slot_expr(), places), domain)
-
 
 def planned(
     extents: Sequence[int], threads: int, vector: int = 1, *, holds_tiles: bool = False

@@ -15,7 +15,7 @@ from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Extent, Load, Ram
 from tile_core.ir.interval import Interval, interval
 from tile_core.ir.linear import linear_in
 from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import For, Leaf, Let, Parallel, Pipelined, Stmt, Store
+from tile_core.ir.stmt import For, Leaf, Let, Parallel, Pipelined, Store
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import pair
@@ -236,8 +236,3 @@ def inlined(value: Extent, names: Mapping[Var, Expr]) -> Extent:
             return _as_extent(value)
         value = substitute(value, used)
     return value
-
-
-def all_touches(statements: Iterable[Stmt]) -> tuple[Touch, ...]:
-    """Return what each of `statements` touches, one after the other."""
-    return tuple(t for s in statements for t in touches(s))

@@ -42,9 +42,3 @@ def safe_value(buffer: Buffer, ctx: SimtContext) -> Expr:
     """Return what a load outside of `buffer` gives: 0, or what the program states."""
     stated = ctx.safe_values.get(buffer)
     return const(0, buffer.dtype) if stated is None else cast(stated, buffer.dtype)
-
-
-def is_zero_outside(buffer: Buffer, ctx: SimtContext) -> bool:
-    """Whether loads outside of `buffer` give zero bits, as asynchronous copies do."""
-    value = safe_value(buffer, ctx)
-    return str(getattr(value, "value", None)) in ("0", "0.0", "False")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -163,8 +163,3 @@ def _may_be_large(buffer: Buffer) -> bool:
         return True
     reach = sum((n - 1) * abs(s or 0) for n, s in zip(shape, steps, strict=True))
     return reach + 1 >= INT32_ELEMENTS
-
-
-def flat_parameters(places: Places, buffers: Sequence[Buffer]) -> Mapping[Buffer, Buffer]:
-    """Return the flat buffer of each of `buffers`, in order."""
-    return {buffer: places.flat(buffer) for buffer in buffers}

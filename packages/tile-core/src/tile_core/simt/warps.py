@@ -96,11 +96,6 @@ class WarpTiling:
         """Number of warps."""
         return self.m_warps * self.n_warps
 
-    @property
-    def warp_shape(self) -> tuple[int, int]:
-        """Rows and columns of C that one warp computes."""
-        return self.rows * self.atom.m, self.columns * self.atom.n
-
     @lru_cache(maxsize=_REMEMBERED)  # noqa: B019
     def c_fragment(self) -> Fragment:
         """Return who holds which sum: shape (M, N), each element once."""

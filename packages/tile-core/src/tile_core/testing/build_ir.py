@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from tile_core.dtypes import DType, dtype_of
 from tile_core.ir.arith import as_expr, cast
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
-from tile_core.ir.expr import AddressOf, Call, Const, Expr, Extent, Load, StringConst, Var
+from tile_core.ir.expr import AddressOf, Call, Expr, Extent, Load, StringConst, Var
 from tile_core.ir.stmt import (
     Alloc,
     Evaluate,
@@ -266,8 +266,3 @@ def kernel(
 def dtype(name: str) -> DType:
     """Return the element type spelt `name`."""
     return dtype_of(name)
-
-
-def is_constant(expr: Expr) -> bool:
-    """Return whether `expr` is a number known at compile time."""
-    return isinstance(expr, Const)

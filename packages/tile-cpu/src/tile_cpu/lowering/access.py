@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_core.ir.arith import cast, const
+from tile_core.ir.arith import cast
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import BinaryOp, Cast, Expr, Extent, Load
 from tile_core.ir.node import Node
@@ -158,6 +158,3 @@ def address(ctx: Context, buffer: Buffer, indices: tuple[Expr, ...]) -> PrimExpr
     if place.packing > 1:
         offset = tirx.shift_right(offset, number(1, place.index))
     return tirx.address_of(BufferLoad(place.flat, [offset]))
-
-
-ZERO = const(0)
