@@ -9,7 +9,7 @@ from typing import Any
 
 from tile_core.errors import EmptyGridError, LaunchError
 from tile_core.ir.arith import as_expr
-from tile_core.ir.buffer import Buffer
+from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.stmt import Let
 from tile_core.plugins.calling import address_of, solutions, strides_of, symbol_text
@@ -40,18 +40,47 @@ def callable_of(
     The launch goes to the stream that `stream_of` names and is not waited for; it can be
     captured in a graph. Slots for parameters are each thread's own, so several threads may
     launch at once; each device gets its own copy of the machine code, loaded at first use.
+    Launches go to the device of the tensors, whatever device the thread works with otherwise.
 
     Parameters
     ----------
     stream_of
         Raw handle of the current stream of a device.
     device_of
-        Number of the device that holds the arguments.
+        Number of the device that holds the tensors among the arguments.
     empty
         ``empty(shape, dtype, device)`` allocates a workspace.
     """
     text = launcher_source(program)
     loaded: dict[int, tuple[int, ...]] = {}
+    names: dict[str, Any] = {
+        "address": address_of,
+        "strides": strides_of,
+        "solved": lambda *args: solutions(program.kernel.params, _symbols(program), args),
+        "cdiv": lambda a, b: -(-a // b),
+        "handles": _loader(program, cubin, driver, loaded),
+        "loaded": loaded,
+        "device_of": device_of,
+        "stream_of": stream_of,
+        "read_context": driver.reader_of_context(),
+        "elsewhere": elsewhere,
+        "empty": empty,
+        "launch": driver.library.cuLaunchKernelEx,
+        "refused": lambda code, number, grid: _refused(driver, code, program, number, grid),
+        "no_blocks": _no_blocks,
+        "misaligned": lambda *found: _misaligned(program, found),
+        "local": threading.local(),
+        "Slots": lambda: _Slots(program),
+    }
+    exec(compile(text, f"<launcher of {program.kernel.name}>", "exec"), names)
+    run: Callable[..., None] = names["run"]
+    return run
+
+
+def _loader(
+    program: DeviceProgram, cubin: bytes, driver: Driver, loaded: dict[int, tuple[int, ...]]
+) -> Callable[[int], tuple[int, ...]]:
+    """Return what gives the functions of a device, and puts them into `loaded` at first use."""
     guard = threading.Lock()
 
     def handles(device: int) -> tuple[int, ...]:
@@ -64,26 +93,7 @@ def callable_of(
                 )
             return loaded[device]
 
-    names: dict[str, Any] = {
-        "address": address_of,
-        "strides": strides_of,
-        "solved": lambda *args: solutions(program.kernel.params, _symbols(program), args),
-        "cdiv": lambda a, b: -(-a // b),
-        "handles": handles,
-        "loaded": loaded,
-        "device_of": device_of,
-        "stream_of": stream_of,
-        "empty": empty,
-        "launch": driver.library.cuLaunchKernelEx,
-        "refused": lambda code, number, grid: _refused(driver, code, program, number, grid),
-        "no_blocks": _no_blocks,
-        "misaligned": lambda *found: _misaligned(program, found),
-        "local": threading.local(),
-        "Slots": lambda: _slots(program),
-    }
-    exec(compile(text, f"<launcher of {program.kernel.name}>", "exec"), names)
-    run: Callable[..., None] = names["run"]
-    return run
+    return handles
 
 
 def launcher_source(program: DeviceProgram) -> str:
@@ -91,10 +101,14 @@ def launcher_source(program: DeviceProgram) -> str:
     kernel = program.kernel
     arguments = [f"a{k}" for k in range(len(kernel.params))]
     known: dict[Buffer | Var, str] = dict(zip(kernel.params, arguments, strict=True))
+    tensors = [known[p] for p in kernel.params if isinstance(p, Buffer)]
     lines = ["try:", "    slots = local.slots", "except AttributeError:",
              "    slots = local.slots = Slots()",
-             f"device = device_of({', '.join(arguments)})",
-             "functions = loaded.get(device) or handles(device)",
+             f"device = device_of({', '.join(tensors)})",
+             "context, functions = loaded.get(device) or handles(device)",
+             "read_context(slots.context_address)",
+             "if slots.context.value != context:",
+             f"    return elsewhere(context, device, ({''.join(a + ', ' for a in arguments)}))",
              "stream = stream_of(device)"]  # fmt: skip
     lines += _addresses(program, known)
     symbols = _symbols(program)
@@ -122,8 +136,11 @@ def launcher_source(program: DeviceProgram) -> str:
 
 def _addresses(program: DeviceProgram, known: Mapping[Buffer | Var, str]) -> list[str]:
     """Return the lines that find out where tensors begin, and refuse what threads cannot read."""
-    tensors = [p for p in program.kernel.params if isinstance(p, Buffer)]
-    lines = [f"{_address(known[p])} = address({known[p]})" for p in tensors]
+    tensors = [known[p] for p in program.kernel.params if isinstance(p, Buffer)]
+    lines = []
+    if tensors:  # of torch, most of the time
+        lines += ["try:", *(f"    {_address(t)} = {t}.data_ptr()" for t in tensors)]
+        lines += ["except AttributeError:", *(f"    {_address(t)} = address({t})" for t in tensors)]
     wide = [(known[p], multiple) for p, multiple in alignments(program).items()]
     if wide:
         wrong = " or ".join(f"{_address(text)} & {multiple - 1}" for text, multiple in wide)
@@ -145,40 +162,56 @@ def _misaligned(program: DeviceProgram, addresses: Sequence[int]) -> None:
 
 def _launch(function: DeviceFunction, number: int, known: Mapping[Buffer | Var, str]) -> list[str]:
     """Return the lines that fill the slots of one launch and start it."""
-    lines = [f"f = slots[{number}]"]
+    lines = [f"f = slots.launches[{number}]", *(["values = f.values"] if function.params else ())]
     for position, argument in enumerate(function.arguments):
         text = known[argument]
         value = _address(text) if isinstance(argument, Buffer) else text
-        lines.append(f"f.values[{position}].value = {value}")
-    grid = [_text(extent, known) for extent in function.launch.grid]
-    grid += ["1"] * (3 - len(grid))
-    lines.append("grid = f.config.grid")
-    lines += [f"grid[{axis}] = g{axis} = {text}" for axis, text in enumerate(grid)]
-    lines += [
-        "if g0 < 1 or g1 < 1 or g2 < 1: no_blocks((g0, g1, g2))",
+        lines.append(f"values[{position}].value = {value}")
+    extents = [_text(extent, known) for extent in (*function.launch.grid, 1, 1)[:3]]
+    fixed = [static_value(extent) for extent in (*function.launch.grid, 1, 1)[:3]]
+    varying = [axis for axis, extent in enumerate(fixed) if extent is None]
+    if varying:
+        lines.append("grid = f.grid")
+        lines += [f"grid[{axis}] = g{axis} = {extents[axis]}" for axis in varying]
+    names = [f"g{axis}" if axis in varying else extents[axis] for axis in range(3)]
+    empty = [f"{name} < 1" for name, e in zip(names, fixed, strict=True) if e is None or e < 1]
+    if empty:
+        lines.append(f"if {' or '.join(empty)}: no_blocks(({', '.join(names)}))")
+    return [
+        *lines,
         "f.config.stream = stream",
         f"code = launch(f.config_address, functions[{number}], f.parameters_address, None)",
-        f"if code: refused(code, {number}, (g0, g1, g2))",
+        f"if code: refused(code, {number}, ({', '.join(names)}))",
     ]
-    return lines
 
 
 class _Launch:
     """The memory that the driver reads at one launch: extents, and where parameters lie."""
+
+    __slots__ = ("config", "config_address", "grid", "parameters", "parameters_address", "values")
 
     def __init__(self, function: DeviceFunction) -> None:
         self.config = LaunchConfig()
         self.config.block[:] = function.launch.threads
         self.config.shared_bytes = function.shared_bytes
         self.config_address = ctypes.addressof(self.config)
+        self.grid = self.config.grid
+        self.grid[:] = [static_value(e) or 0 for e in (*function.launch.grid, 1, 1)[:3]]
         self.values = [_slot(argument) for argument in function.arguments]
         addresses = [ctypes.addressof(value) for value in self.values]
         self.parameters = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
         self.parameters_address = ctypes.addressof(self.parameters)
 
 
-def _slots(program: DeviceProgram) -> list[_Launch]:
-    return [_Launch(function) for function in program.functions]
+class _Slots:
+    """What one thread of Python lets the driver read and write."""
+
+    __slots__ = ("context", "context_address", "launches")
+
+    def __init__(self, program: DeviceProgram) -> None:
+        self.context = ctypes.c_void_p()
+        self.context_address = ctypes.addressof(self.context)
+        self.launches = [_Launch(function) for function in program.functions]
 
 
 def _slot(argument: Buffer | Var) -> Any:
