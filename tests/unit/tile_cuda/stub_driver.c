@@ -10,7 +10,8 @@ typedef struct {
 
 static int devices = 2, refuse = 0;
 static uint64_t launches, last_function, last_grid[3], last_block[3], last_shared, last_stream;
-static uint64_t last_values[16], module_count, dynamic_shared, current_device;
+static uint64_t last_values[16], module_count, dynamic_shared, launched_on;
+static __thread void *current_context; // one per thread, as in the driver
 
 void stub_set(int count, int error) { devices = count; refuse = error; }
 uint64_t stub_launches(void) { return launches; }
@@ -19,9 +20,10 @@ uint64_t stub_dynamic_shared(void) { return dynamic_shared; }
 void stub_last(uint64_t *out) {
   out[0] = last_function;
   for (int k = 0; k < 3; ++k) out[1 + k] = last_grid[k], out[4 + k] = last_block[k];
-  out[7] = last_shared, out[8] = last_stream, out[9] = current_device;
+  out[7] = last_shared, out[8] = last_stream, out[9] = launched_on;
 }
 uint64_t stub_value(int k) { return last_values[k]; }
+uint64_t stub_context(void) { return (uintptr_t)current_context; }
 
 int cuInit(unsigned flags) { return 0; }
 int cuDeviceGetCount(int *count) { *count = devices; return 0; }
@@ -34,13 +36,15 @@ int cuDevicePrimaryCtxRetain(void **context, int device) {
   *context = (void *)(uintptr_t)(0x100 + device);
   return 0;
 }
-int cuCtxSetCurrent(void *context) { current_device = (uintptr_t)context - 0x100; return 0; }
+int cuCtxSetCurrent(void *context) { current_context = context; return 0; }
+int cuCtxGetCurrent(void **context) { *context = current_context; return 0; }
 int cuModuleLoadData(void **module, const void *image) {
-  *module = (void *)(uintptr_t)(0x1000 + module_count++);
+  if (!current_context) return 201; // CUDA_ERROR_INVALID_CONTEXT
+  *module = (void *)(((uintptr_t)current_context << 20) + 0x1000 + module_count++);
   return 0;
 }
 int cuModuleGetFunction(void **function, void *module, const char *name) {
-  *function = (void *)((uintptr_t)module * 0x100 + strlen(name));
+  *function = (void *)(((uintptr_t)module << 8) + strlen(name));
   return 0;
 }
 int cuFuncSetAttribute(void *function, int which, int value) { dynamic_shared = value; return 0; }
@@ -54,7 +58,10 @@ void stub_widths(const int *bytes, int count) {
 }
 int cuLaunchKernelEx(const Config *config, void *function, void **values, void **extra) {
   if (refuse) return refuse;
-  ++launches;
+  if (!current_context) return 201;                                       // invalid context
+  if ((uintptr_t)function >> 28 != (uintptr_t)current_context) return 400; // invalid handle
+  launched_on = (uintptr_t)current_context - 0x100;
+  __sync_fetch_and_add(&launches, 1);
   last_function = (uintptr_t)function;
   for (int k = 0; k < 3; ++k) last_grid[k] = config->grid[k], last_block[k] = config->block[k];
   last_shared = config->shared_bytes, last_stream = (uintptr_t)config->stream;

@@ -1,8 +1,6 @@
 """The generated launcher, against a driver that remembers what it was asked."""
 
 import ctypes
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,26 +20,6 @@ from tile_cuda.machine import machine
 from tile_cuda.plugin import tile_default_target
 
 INT, FLOAT = dtype_of("int32"), dtype_of("float32")
-
-
-@pytest.fixture(scope="module")
-def stub_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("needs a C compiler")
-    built = tmp_path_factory.mktemp("driver") / "libcuda_stub.so"
-    source = Path(__file__).parent / "stub_driver.c"
-    subprocess.run([compiler, "-shared", "-fPIC", "-w", "-o", built, source], check=True)
-    return built
-
-
-@pytest.fixture
-def driver(stub_path: Path) -> Driver:
-    ctypes.CDLL(str(stub_path)).stub_set(2, 0)  # one library for all tests: as it was
-    opened = open_driver(str(stub_path))
-    for name in ("stub_launches", "stub_modules", "stub_dynamic_shared", "stub_value"):
-        getattr(opened.library, name).restype = ctypes.c_uint64
-    return opened
 
 
 def program(shared_bytes: int = 0) -> tuple[DeviceProgram, Var]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -24,6 +26,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuDeviceGetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
     "cuDevicePrimaryCtxRetain": (ctypes.c_void_p, ctypes.c_int),
     "cuCtxSetCurrent": (ctypes.c_void_p,),
+    "cuCtxGetCurrent": (ctypes.c_void_p,),
     "cuModuleLoadData": (ctypes.c_void_p, ctypes.c_char_p),
     "cuModuleGetFunction": (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p),
     "cuFuncSetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
@@ -84,12 +87,36 @@ class Driver:
         self.check(code, "to describe a device")
         return value.value
 
-    def make_current(self, device: int) -> None:
-        """Make the primary context of `device`, which torch uses too, current in this thread."""
+    def context(self, device: int) -> int:
+        """Return the primary context of `device`, which torch uses too."""
         context = ctypes.c_void_p()
         code = self.library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
         self.check(code, f"a context on device {device}")
+        return context.value or 0
+
+    def reader_of_context(self) -> Callable[[int], int]:
+        """Return what writes the calling thread's context to an address; quick to call.
+
+        It keeps the interpreter's lock, since it never waits.
+        """
+        prototype = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+        return prototype(("cuCtxGetCurrent", self.library))
+
+    @contextmanager
+    def inside(self, context: int, device: int) -> Iterator[None]:
+        """Make a context current in this thread for a while.
+
+        A thread without a context keeps that of device 0, where work goes by default.
+        """
+        before = ctypes.c_void_p()
+        code = self.library.cuCtxGetCurrent(ctypes.byref(before))
+        self.check(code, "to tell the current context")
         self.check(self.library.cuCtxSetCurrent(context), f"to make device {device} current")
+        try:
+            yield
+        finally:
+            if before.value or device:
+                self.library.cuCtxSetCurrent(before.value)
 
     def load(self, cubin: bytes) -> ctypes.c_void_p:
         """Return the module of a cubin, in the current context."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from tile_core.errors import EmptyGridError, LaunchError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.expr import Expr, Var
+from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.stmt import Let
 from tile_core.plugins.calling import address_of, solutions, strides_of, symbol_text
 from tile_core.plugins.host_text import host_text
@@ -25,6 +25,9 @@ _SLOTS = {
     "float64": "c_double",
     **{f"{sign}int{bits}": f"c_{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
+
+_Loaded: TypeAlias = "tuple[int, tuple[int, ...]]"
+"""The context of a device, and the kernels' handles in it."""
 
 
 def callable_of(
@@ -52,7 +55,12 @@ def callable_of(
         ``empty(shape, dtype, device)`` allocates a workspace.
     """
     text = launcher_source(program)
-    loaded: dict[int, tuple[int, ...]] = {}
+    loaded: dict[int, _Loaded] = {}
+
+    def elsewhere(context: int, device: int, args: Sequence[Any]) -> None:
+        with driver.inside(context, device):
+            names["run"](*args)
+
     names: dict[str, Any] = {
         "address": address_of,
         "strides": strides_of,
@@ -78,19 +86,21 @@ def callable_of(
 
 
 def _loader(
-    program: DeviceProgram, cubin: bytes, driver: Driver, loaded: dict[int, tuple[int, ...]]
-) -> Callable[[int], tuple[int, ...]]:
+    program: DeviceProgram, cubin: bytes, driver: Driver, loaded: dict[int, _Loaded]
+) -> Callable[[int], _Loaded]:
     """Return what gives the functions of a device, and puts them into `loaded` at first use."""
     guard = threading.Lock()
 
-    def handles(device: int) -> tuple[int, ...]:
+    def handles(device: int) -> _Loaded:
         with guard:
             if device not in loaded:
-                driver.make_current(device)
-                module = driver.load(cubin)
-                loaded[device] = tuple(
-                    driver.function(module, f.name, f.shared_bytes) for f in program.functions
-                )
+                context = driver.context(device)
+                with driver.inside(context, device):
+                    module = driver.load(cubin)
+                    functions = tuple(
+                        driver.function(module, f.name, f.shared_bytes) for f in program.functions
+                    )
+                loaded[device] = context, functions
             return loaded[device]
 
     return handles
@@ -108,7 +118,7 @@ def launcher_source(program: DeviceProgram) -> str:
              "context, functions = loaded.get(device) or handles(device)",
              "read_context(slots.context_address)",
              "if slots.context.value != context:",
-             f"    return elsewhere(context, device, ({''.join(a + ', ' for a in arguments)}))",
+             f"    return elsewhere(context, device, [{', '.join(arguments)}])",
              "stream = stream_of(device)"]  # fmt: skip
     lines += _addresses(program, known)
     symbols = _symbols(program)
@@ -167,8 +177,8 @@ def _launch(function: DeviceFunction, number: int, known: Mapping[Buffer | Var, 
         text = known[argument]
         value = _address(text) if isinstance(argument, Buffer) else text
         lines.append(f"values[{position}].value = {value}")
-    extents = [_text(extent, known) for extent in (*function.launch.grid, 1, 1)[:3]]
-    fixed = [static_value(extent) for extent in (*function.launch.grid, 1, 1)[:3]]
+    extents = [_text(extent, known) for extent in _grid(function)]
+    fixed = [static_value(extent) for extent in _grid(function)]
     varying = [axis for axis, extent in enumerate(fixed) if extent is None]
     if varying:
         lines.append("grid = f.grid")
@@ -185,6 +195,11 @@ def _launch(function: DeviceFunction, number: int, known: Mapping[Buffer | Var, 
     ]
 
 
+def _grid(function: DeviceFunction) -> tuple[Extent, ...]:
+    """Return the extents of a grid along all three axes."""
+    return (*function.launch.grid, 1, 1)[:3]
+
+
 class _Launch:
     """The memory that the driver reads at one launch: extents, and where parameters lie."""
 
@@ -196,7 +211,7 @@ class _Launch:
         self.config.shared_bytes = function.shared_bytes
         self.config_address = ctypes.addressof(self.config)
         self.grid = self.config.grid
-        self.grid[:] = [static_value(e) or 0 for e in (*function.launch.grid, 1, 1)[:3]]
+        self.grid[:] = [static_value(e) or 0 for e in _grid(function)]
         self.values = [_slot(argument) for argument in function.arguments]
         addresses = [ctypes.addressof(value) for value in self.values]
         self.parameters = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)

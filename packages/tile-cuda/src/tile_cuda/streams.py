@@ -28,17 +28,31 @@ def current_stream(device: int) -> int:
     return int(torch._C._cuda_getCurrentRawStream(device))
 
 
-def device_of(*args: Any) -> int:
-    """Return the number of the device that holds the tensors among `args`.
+def device_of(*tensors: Any) -> int:
+    """Return the number of the device that holds `tensors`; None among them is nowhere.
 
     Raises
     ------
     LaunchError
         If they lie on different devices.
     """
+    try:
+        first: int = tensors[0].get_device()
+        for tensor in tensors:
+            if tensor.get_device() != first:
+                break
+        else:
+            return first
+    except (AttributeError, IndexError):
+        pass
+    return _device_of_any(tensors)
+
+
+def _device_of_any(tensors: tuple[Any, ...]) -> int:
+    """Return what `device_of` does, also for what is not torch's."""
     found: int | None = None
-    for argument in args:
-        number = _number(argument)
+    for tensor in tensors:
+        number = _number(tensor)
         if number is None:
             continue
         if found is not None and number != found:
