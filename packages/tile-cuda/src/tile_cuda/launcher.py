@@ -197,7 +197,8 @@ def _launch(function: DeviceFunction, number: int, known: Mapping[Buffer | Var, 
 
 def _grid(function: DeviceFunction) -> tuple[Extent, ...]:
     """Return the extents of a grid along all three axes."""
-    return (*function.launch.grid, 1, 1)[:3]
+    extents: list[Extent] = [*function.launch.grid, 1, 1]
+    return tuple(extents[:3])
 
 
 class _Launch:
