@@ -290,6 +290,46 @@ def test_scans(run, name, scope, shape, dim):
             assert np.array_equal(b, flip(SCANS[name](flip(a), dim))), (reverse, in_place)
 
 
+@pytest.mark.parametrize("src", SCOPES)
+@pytest.mark.parametrize("dst", SCOPES)
+def test_scans_between_scopes(run, src, dst):
+    @T.prim_func
+    def main(A: T.Tensor((3, 40), "int32"), B: T.Tensor((3, 40), "int32")):
+        with T.Kernel(1, threads=64):
+            S = SCOPES[src]((3, 40), "int32")
+            R = SCOPES[dst]((3, 40), "int32")
+            T.copy(A, S)
+            T.cumsum(S, R, dim=1)
+            T.copy(R, B)
+
+    a, b = drawn(3, 40, dtype="int32"), poisoned(3, 40)
+    run(main, a, b)
+    assert np.array_equal(b, a.cumsum(1))
+
+
+def test_each_thread_reduces_and_scans_its_own_array(run):
+    @T.prim_func
+    def main(
+        A: T.Tensor((32, 7), "int32"), B: T.Tensor((32, 7), "int32"), C: T.Tensor((32,), "int32")
+    ):
+        with T.Kernel(1, threads=32):
+            tx = T.get_thread_binding()
+            own = T.alloc_local((7,), "int32")
+            total = T.alloc_local((1,), "int32")
+            for i in T.serial(7):
+                own[i] = A[tx, i]
+            T.reduce_sum(own, total, dim=0)
+            T.cumsum(own, dim=0)
+            for i in T.serial(7):
+                B[tx, i] = own[i]
+            C[tx] = total[0]
+
+    a, b, c = drawn(32, 7, dtype="int32"), poisoned(32, 7), poisoned(32)
+    run(main, a, b, c)
+    assert np.array_equal(b, a.cumsum(1))
+    assert np.array_equal(c, a.sum(1))
+
+
 def test_scans_of_regions_and_views(run):
     @T.prim_func
     def main(A: T.Tensor((4, 6), "int32")):

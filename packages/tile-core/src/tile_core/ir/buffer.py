@@ -29,6 +29,11 @@ class Scope(Enum):
         return self in (Scope.LOCAL, Scope.VAR)
 
     @property
+    def is_spread(self) -> bool:
+        """Whether the threads of a block hold the elements of one tile in their registers."""
+        return self in (Scope.FRAGMENT, Scope.REDUCER)
+
+    @property
     def is_global(self) -> bool:
         """Whether the elements outlive a block and accesses are bounds-checked."""
         return self is Scope.GLOBAL

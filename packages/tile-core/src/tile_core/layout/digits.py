@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tile_core.errors import LayoutError
 from tile_core.layout.bounds import reach
@@ -15,6 +16,7 @@ from tile_core.layout.index import (
     IndexExpr,
     IndexOp,
     Input,
+    as_index,
     build,
     evaluate,
     same_expr,
@@ -312,12 +314,20 @@ def digit_expr(digit: Digit) -> AnyIndex:
     return digit.source // digit.unit % digit.extent
 
 
-def flatten_row_major(coords: Sequence[AnyIndex], shape: Sequence[int]) -> AnyIndex:
-    """Return the row-major position of `coords` in a box of `shape`."""
-    flat: AnyIndex = Const(0)
+def row_major_position(coords: Sequence[Any], shape: Sequence[Any]) -> Any:
+    """Return the row-major position of `coords` in a box of `shape`.
+
+    Coordinates are integers, arrays of them, or expressions of any kind; so is the position.
+    """
+    position: Any = 0
     for coord, extent in zip(coords, shape, strict=True):
-        flat = flat * extent + coord
-    return flat
+        position = position * extent + coord
+    return position
+
+
+def flatten_row_major(coords: Sequence[AnyIndex], shape: Sequence[int]) -> AnyIndex:
+    """Return the formula of the row-major position of `coords` in a box of `shape`."""
+    return as_index(row_major_position(coords, shape))
 
 
 def unflatten_row_major(flat: AnyIndex, shape: Sequence[int]) -> tuple[AnyIndex, ...]:

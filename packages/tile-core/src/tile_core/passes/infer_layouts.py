@@ -177,7 +177,7 @@ def _fall_back(kernel: Kernel, state: Layouts) -> None:
         if buffer in decided:
             state.known[buffer] = decided.pop(buffer)
         elif buffer not in state.known and shape is not None:
-            spread = state.machine is not None and buffer.scope in (Scope.FRAGMENT, Scope.REDUCER)
+            spread = state.machine is not None and buffer.scope.is_spread
             threads = state.found.threads.get(buffer, 1)
             state.known[buffer] = (
                 state.algebra.everyone(shape, threads) if spread else row_major(shape)

@@ -13,6 +13,7 @@ from tile_core.ir.arith import as_expr, cast
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import Expr, Extent
 from tile_core.layout import Fragment, Layout
+from tile_core.layout.digits import row_major_position
 from tile_core.simt.packing import is_narrow, is_packed, storage_dtype
 
 INT32_ELEMENTS = 2**31
@@ -103,10 +104,10 @@ class Places:
                 return as_expr(self.layout(buffer).address(*coords))
             case Scope.FRAGMENT | Scope.REDUCER:
                 slot = self.fragment(buffer)
-                return as_expr(_row_major(slot.forward_index(*coords), slot.index_shape))
+                return as_expr(row_major_position(slot.forward_index(*coords), slot.index_shape))
             case Scope.VAR:
                 return as_expr(0)
-        return as_expr(_row_major(coords, buffer.shape))
+        return as_expr(row_major_position(coords, buffer.shape))
 
 
 def _check_view(view: Buffer) -> None:
@@ -124,13 +125,6 @@ def _check_view(view: Buffer) -> None:
 
 def _physical(scope: Scope) -> Scope:
     return Scope.LOCAL if scope is Scope.FRAGMENT else scope
-
-
-def _row_major(coords: Sequence[Any], shape: Sequence[Extent]) -> Any:
-    total: Any = 0
-    for x, extent in zip(coords, shape, strict=True):
-        total = total * extent + x
-    return total
 
 
 def _strided(buffer: Buffer, coords: Sequence[Expr]) -> Expr:

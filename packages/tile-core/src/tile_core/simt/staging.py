@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tile_core.dtypes import DType
 from tile_core.ir.arith import as_expr, binary, cast
-from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.stmt import Parallel, Stmt, Store
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over
+from tile_core.passes.lower_serially import nested_loops
 from tile_core.simt.context import SimtContext
-from tile_core.simt.partition import partition
+from tile_core.simt.partition import partition, unrolled
 
 
 def copied_in(source: Region, tile: Buffer, dtype: DType, ctx: SimtContext) -> Stmt:
@@ -25,13 +28,22 @@ def copied_in(source: Region, tile: Buffer, dtype: DType, ctx: SimtContext) -> S
 
 
 def copied_out(tile: Buffer, target: Region, ctx: SimtContext) -> Stmt:
-    """Return the copy of a shared tile into a region of its extents, converting elements."""
+    """Return the copy of a shared tile into a region of its extents, converting elements.
+
+    Each thread copies all of it into an array of its own.
+    """
     loop_vars = _variables(tile, ctx)
     value = cast(Load(tile, loop_vars), target.buffer.dtype)
-    nest = Parallel(
-        loop_vars, _extents(tile), Store(target.buffer, _inside(target, loop_vars), value)
-    )
+    store = Store(target.buffer, _inside(target, loop_vars), value)
+    nest = Parallel(loop_vars, _extents(tile), store)
+    if target.buffer.scope.is_thread_private:
+        return by_each_thread(nested_loops(nest), ctx)
     return partition(nest, _layout(target, tile, ctx), ctx)
+
+
+def by_each_thread(body: Stmt, ctx: SimtContext) -> Stmt:
+    """Return what each thread does in full, with loops over its registers written out."""
+    return unrolled(ctx.lower(body, replace(ctx, by_thread=True)))
 
 
 def _variables(tile: Buffer, ctx: SimtContext) -> tuple[Var, ...]:
@@ -51,6 +63,6 @@ def _inside(region: Region, offsets: tuple[Var, ...]) -> tuple[Expr, ...]:
 def _layout(region: Region, tile: Buffer, ctx: SimtContext) -> LoopLayout:
     """Let threads that hold an element move it; elements in memory go round the threads."""
     shape = tile.static_shape or ()
-    if region.buffer.scope in (Scope.FRAGMENT, Scope.REDUCER) and region.is_whole:
+    if region.buffer.scope.is_spread and region.is_whole:
         return loop_over(ctx.fragment_of(region.buffer))
     return planned(shape, ctx.threads)

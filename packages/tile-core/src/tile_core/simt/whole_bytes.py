@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tile_core.errors import Note, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr
-from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import For, If, Parallel, Seq, Stmt, Store, While
@@ -27,7 +27,7 @@ def in_pairs(loop: Parallel, layout: LoopLayout, ctx: SimtContext) -> LoopLayout
     """
     nodes = tuple(walk(loop.body))
     stores = any(isinstance(n, Store) and is_packed(n.buffer) for n in nodes)
-    holds = any(isinstance(n, Buffer) and n.scope in (Scope.FRAGMENT, Scope.REDUCER) for n in nodes)
+    holds = any(isinstance(n, Buffer) and n.scope.is_spread for n in nodes)
     total = math.prod(layout.extents)
     if not stores or holds or layout.vector > 1 or total % 2:
         return layout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from tile_core.dtypes import DType
 from tile_core.ir.arith import as_expr, const
@@ -12,6 +11,7 @@ from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Const, Expr
 from tile_core.ir.stmt import If, Seq, Stmt, Store
 from tile_core.layout import Fragment
+from tile_core.layout.digits import row_major_position
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.simt.accesses import lower_expr
@@ -154,11 +154,8 @@ def _products(op: Gemm, tiling: WarpTiling, ctx: SimtContext) -> Stmt:
 
 def sums_offset(region: Region, count: int) -> Expr:
     """Return the first register of the sums that leading indices of C select."""
-    lead: Any = 0
     shape = region.buffer.static_shape or ()
-    for start, extent in zip(region.starts[:-2], shape[:-2], strict=True):
-        lead = lead * extent + start
-    return as_expr(lead * count)
+    return as_expr(row_major_position(region.starts[:-2], shape[:-2]) * count)
 
 
 def zero(buffer: Buffer) -> Const:

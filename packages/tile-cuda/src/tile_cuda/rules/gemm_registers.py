@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import Alloc, Seq, Stmt
+from tile_core.layout.digits import row_major_position
 from tile_core.simt.build import seq
 from tile_core.simt.context import SimtContext
 from tile_cuda.rules.element_loads import element_loads
@@ -56,9 +56,7 @@ def _held(operand: Operand, ctx: SimtContext) -> Registers:
     shape = buffer.static_shape or ()
     k_axis = -1 if operand.is_k_last else -2
     all_steps = shape[k_axis] // operand.atom.shape[1]
-    lead: Any = 0
-    for start, extent in zip(region.starts[:-2], shape[:-2], strict=True):
-        lead = lead * extent + start
+    lead = row_major_position(region.starts[:-2], shape[:-2])
     first = as_expr(region.starts[k_axis]) // operand.atom.shape[1]
 
     def offset(x: Expr, kk: Expr) -> Expr:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tile_core.errors import LayoutError
 from tile_core.layout import Fragment
-from tile_core.layout.digits import substitute
+from tile_core.layout.digits import row_major_position, substitute
 from tile_core.layout.fragment import fully_replicated
 from tile_core.layout.images import pulled_back, pushed_forward, shared_out
 from tile_core.layout.index import AnyIndex, Const, Input, as_index, evaluate, same_expr
@@ -252,10 +252,7 @@ def _first_misfit(
     valid = np.ones(box, dtype=bool)
     for x, extent in zip(at, held.shape, strict=True):
         valid &= (x >= 0) & (x < extent)
-    element = np.zeros(box, dtype=np.int64)
-    for x, extent in zip(at, held.shape, strict=True):
-        element = element * extent + x
-    element = np.where(valid, element, 0)
+    element = np.where(valid, row_major_position(at, held.shape), 0)
     threads = run.thread_table().reshape(*run.shape, *(1 for _ in serial), run.replication)
     threads = np.broadcast_to(threads, (*box, run.replication))
     missing = ~owners[element[..., None], threads] & valid[..., None]

@@ -7,6 +7,7 @@ import numpy as np
 from tile_core.errors import LayoutConflict, LayoutError, Note
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment
+from tile_core.layout.digits import row_major_position
 from tile_core.layout.index import inputs_of
 from tile_core.passes.inference.algebra import Misfit
 from tile_core.passes.inference.nests import Nest, Touch
@@ -152,9 +153,7 @@ def first_difference(old: Fragment, new: Fragment) -> tuple[int, ...] | None:
 def holder(held: Fragment, where: tuple[int, ...]) -> str:
     """Return which threads hold an element, and in which register."""
     owners = held.owners(*where)
-    slot = 0
-    for x, extent in zip(held.forward_index(*where), held.index_shape, strict=True):
-        slot = slot * extent + x
+    slot = row_major_position(held.forward_index(*where), held.index_shape)
     threads = (
         f"thread {owners[0]}"
         if len(owners) == 1

@@ -13,6 +13,7 @@ from tile_core.errors import LayoutConflict, LayoutError
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import Node
 from tile_core.layout import Fragment
+from tile_core.layout.digits import row_major_position
 from tile_core.layout.loop import LoopLayout
 from tile_core.ops.operator import InferLevel, TileOperator
 from tile_core.passes.inference.loops import chooser_of
@@ -217,8 +218,6 @@ def _transactions(loop: LoopLayout, bits: int) -> float:
     """Return how many sectors a warp moves, if elements lie in memory as points in the loop."""
     threads = np.arange(min(32, loop.threads)).reshape(-1, 1)
     lanes = np.arange(loop.vector).reshape(1, -1)
-    flat: np.ndarray | int = 0
-    for x, extent in zip(loop.coords_at(threads, 0, lanes), loop.extents, strict=True):
-        flat = flat * extent + x
+    flat = row_major_position(loop.coords_at(threads, 0, lanes), loop.extents)
     sectors = np.unique(np.asarray(flat) * bits // SECTOR_BITS).size
     return float(sectors * loop.rounds)

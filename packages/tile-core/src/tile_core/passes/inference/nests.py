@@ -208,12 +208,12 @@ class _Surveyor:
 
     def scalar(self, stmt: Stmt) -> None:
         """Note the register tiles in the expressions of a statement of every thread."""
-        if isinstance(stmt, Store) and _is_spread(stmt.buffer):
+        if isinstance(stmt, Store) and stmt.buffer.scope.is_spread:
             self.found.floating.setdefault(stmt.buffer.storage, stmt)
         for child in stmt.children():
             if isinstance(child, Expr):
                 for node in walk(child):
-                    if isinstance(node, (Load, AddressOf)) and _is_spread(node.buffer):
+                    if isinstance(node, (Load, AddressOf)) and node.buffer.scope.is_spread:
                         self.found.floating.setdefault(node.buffer.storage, stmt)
 
     def nest(self, node: Parallel | TileOperator, loop: Parallel, env: Env, threads: int) -> None:
@@ -301,10 +301,6 @@ def _memory(loop: Parallel) -> tuple[tuple[Buffer, tuple[Expr, ...]], ...]:
         if isinstance(node, (Load, Store, AddressOf))
         and node.buffer.scope in (Scope.GLOBAL, Scope.SHARED)
     )
-
-
-def _is_spread(buffer: Buffer) -> bool:
-    return buffer.scope in (Scope.FRAGMENT, Scope.REDUCER)
 
 
 _Access = tuple[Buffer, "tuple[Expr, ...]", bool, "Span | None", Env]

@@ -172,7 +172,7 @@ class Layouts:
         return op in self.rules and any(
             b.storage not in self.known
             for b in op.buffers()
-            if b.scope in (Scope.SHARED, Scope.FRAGMENT, Scope.REDUCER)
+            if b.scope is Scope.SHARED or b.scope.is_spread
         )
 
     def _learn_from_rule(self, op: TileOperator, level: InferLevel) -> list[Buffer]:

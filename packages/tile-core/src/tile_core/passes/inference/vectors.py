@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.ir.expr import Call, Expr, Extent, Load, Select, Var
+from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Extent, Load, Select, Var
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import For, If, Parallel, Store, While
@@ -118,11 +118,31 @@ def _aligned_in_tensor(
     *outer, last = (env.linear(i) for i in indices)
     if not any(_mentions(value, innermost) for value in (*outer, last)):
         return width
+    steady = min(_steady(env, index, innermost, width) for index in indices)
+    if steady > 1:
+        return steady
     if any(_mentions(value, innermost) for value in outer) or static_value(strides[-1]) != 1:
         return 1
     for index, stride in zip(indices[:-1], strides[:-1], strict=True):
         width = math.gcd(width, env.multiple_of(index) * env.multiple_of(stride))
     return _power_of_two(_unit_step(env, last, innermost, width))
+
+
+def _steady(env: Env, index: Expr, innermost: Var, width: int) -> int:
+    """Return for how many neighbours, up to `width`, `index` is the same.
+
+    An index such as ``(k*64 + j) // 32`` stays where it is for runs of 32, which start at
+    multiples of 32: one element is read for all of a vector, like a scale for its group.
+    """
+    match index:
+        case Binary(op=BinaryOp.FLOORDIV, a=a, b=Const(value=group)) if int(group) > 1:
+            value = env.linear(a)
+            if value.terms.get(innermost) == 1:
+                return _unit_step(env, value, innermost, math.gcd(width, int(group)))
+    parts = [c for c in index.children() if isinstance(c, Expr)]
+    if not parts:
+        return 1 if index is innermost else width
+    return min(_steady(env, part, innermost, width) for part in parts)
 
 
 def _unit_step(env: Env, value: Linear, innermost: Var, width: int) -> int:

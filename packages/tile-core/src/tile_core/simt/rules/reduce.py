@@ -25,11 +25,8 @@ from tile_core.simt.accesses import lower_store
 from tile_core.simt.context import SimtContext
 from tile_core.simt.exchange import Exchange, exchange_along
 from tile_core.simt.holders import held, is_dense, slot_map
-from tile_core.simt.partition import partition, unrolled
-from tile_core.simt.staging import copied_in
-
-_OWN = (Scope.LOCAL, Scope.VAR)
-"""Where each thread has an array of its own."""
+from tile_core.simt.partition import partition
+from tile_core.simt.staging import by_each_thread, copied_in
 
 
 def infer_reduce(op: Reduce, ctx: InferContext, level: InferLevel) -> LayoutMap:
@@ -94,7 +91,7 @@ def _through_memory(op: Reduce, ctx: SimtContext) -> Stmt:
     source, shape = op.src, op.src.static_extents
     before: list[Stmt] = []
     after: list[Stmt] = []
-    if source.buffer.scope in (Scope.FRAGMENT, Scope.REDUCER):
+    if source.buffer.scope.is_spread:
         if shape is None:
             raise ShapeMismatch(
                 "a reduction of registers needs extents known at compile time",
@@ -105,9 +102,9 @@ def _through_memory(op: Reduce, ctx: SimtContext) -> Stmt:
         before = [copied_in(source, tile, tile.dtype, ctx), Evaluate(device("sync"))]
         after = [Evaluate(device("sync"))]
         source = whole(tile)
-    if op.dst.buffer.scope in _OWN:
-        each = ctx.lower(expand_reduce(replace(op, src=source)), replace(ctx, by_thread=True))
-        return Seq((*before, unrolled(each), *after))
+    if op.dst.buffer.scope.is_thread_private:
+        each = by_each_thread(expand_reduce(replace(op, src=source)), ctx)
+        return Seq((*before, each, *after))
     kept = [n for axis, n in enumerate(op.src.extents) if axis != op.dim]
     points = tuple(ctx.fresh_var(f"i{axis}") for axis in range(max(1, len(kept))))
     body = expand_reduce_at(replace(op, src=source), points)
@@ -119,14 +116,16 @@ def _loop_of_rows(op: Reduce, kept: list[Extent], ctx: SimtContext) -> LoopLayou
     """Let threads that hold a row compute it; rows in memory go round the threads."""
     shape = [static_value(n) for n in kept] or [1]
     box = tuple(n for n in shape if n is not None)
-    if op.dst.buffer.scope in (Scope.FRAGMENT, Scope.REDUCER) and op.dst.is_whole:
+    if op.dst.buffer.scope.is_spread and op.dst.is_whole:
         return loop_over(ctx.fragment_of(op.dst.buffer).reshape(box))
     return planned(box, ctx.threads) if len(box) == len(shape) else None
 
 
 def _plan(op: Reduce, ctx: SimtContext) -> _Plan | None:
     target = op.dst.buffer
-    if op.src.buffer.scope is not Scope.FRAGMENT or not op.src.is_whole or target.scope in _OWN:
+    if op.src.buffer.scope is not Scope.FRAGMENT or not op.src.is_whole:
+        return None
+    if target.scope.is_thread_private:
         return None
     source = ctx.fragment_of(op.src.buffer)
     row = reduced_fragment(source, op.dim)

@@ -14,9 +14,9 @@ from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt
 from tile_core.ops.reduce import Scan
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial.loops import accumulator
-from tile_core.ops.serial.reduce import combine
+from tile_core.ops.serial.reduce import combine, expand_scan
 from tile_core.simt.context import SimtContext
-from tile_core.simt.staging import copied_in, copied_out
+from tile_core.simt.staging import by_each_thread, copied_in, copied_out
 
 
 def lower_scan(op: Scan, ctx: SimtContext) -> Stmt:
@@ -27,12 +27,15 @@ def lower_scan(op: Scan, ctx: SimtContext) -> Stmt:
              five steps of shuffles, the total so far added;  barrier;  y from shared memory
 
     Each warp takes whole rows; a row's running total goes from one group of lanes to the next.
+    Each thread scans an array of its own alone.
 
     Raises
     ------
     ShapeMismatch
         If the extents are not known at compile time.
     """
+    if op.src.buffer.scope.is_thread_private and op.dst.buffer.scope.is_thread_private:
+        return by_each_thread(expand_scan(op), ctx)
     shape = op.src.static_extents
     if shape is None:
         raise ShapeMismatch(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile_core.errors import ShapeMismatch
-from tile_core.ir.buffer import Region, Scope, static_value, whole
+from tile_core.ir.buffer import Region, static_value, whole
 from tile_core.ir.device_calls import device
 from tile_core.ir.stmt import Evaluate, Parallel, Seq, Stmt
 from tile_core.layout.loop import LoopLayout, planned
@@ -14,18 +14,16 @@ from tile_core.simt.elementwise import lower_element_wise
 from tile_core.simt.packing import is_packed
 from tile_core.simt.partition import partition
 
-SPREAD = (Scope.FRAGMENT, Scope.REDUCER)
-
 
 def is_half_private(op: Copy) -> bool:
     """Whether one side is spread over threads and each thread has the other for itself."""
     a, b = op.src.buffer.scope, op.dst.buffer.scope
-    return (a in SPREAD and b.is_thread_private) or (b in SPREAD and a.is_thread_private)
+    return (a.is_spread and b.is_thread_private) or (b.is_spread and a.is_thread_private)
 
 
 def needs_whole_bytes(op: Copy) -> bool:
     """Whether elements that share bytes are written by threads that hold single ones."""
-    return op.src.buffer.scope in SPREAD and is_packed(op.dst.buffer)
+    return op.src.buffer.scope.is_spread and is_packed(op.dst.buffer)
 
 
 def lower_by_memory(op: Copy, ctx: SimtContext) -> Stmt:
@@ -61,7 +59,7 @@ def lower_half_private(op: Copy, ctx: SimtContext) -> Stmt:
     ShapeMismatch
         If the extents of a register tile are known at run time only.
     """
-    if op.dst.buffer.scope in SPREAD:
+    if op.dst.buffer.scope.is_spread:
         nest = as_parallel(op)
         return partition(nest, _holders(op.dst, nest, ctx), ctx)
     nest = as_parallel(op)
