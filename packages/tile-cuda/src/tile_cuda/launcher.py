@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 from tile_core.errors import EmptyGridError, LaunchError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.evaluate import free_variables, is_host_evaluable
 from tile_core.ir.expr import Expr, Extent, Var
-from tile_core.ir.stmt import Let
-from tile_core.plugins.calling import address_of, solutions, strides_of, symbol_text
+from tile_core.ir.stmt import Check, Let
+from tile_core.plugins.calling import address_of, solutions, strides_of, symbol_text, unmet
 from tile_core.plugins.host_text import host_text
 from tile_core.simt.alignment import alignments, misaligned
 from tile_core.simt.limits import check_grid
@@ -76,6 +77,7 @@ def callable_of(
         "launch": driver.library.cuLaunchKernelEx,
         "refused": lambda code, number, grid: _refused(driver, code, program, number, grid),
         "no_blocks": _no_blocks,
+        "unmet": lambda step: _unmet(program, step),
         "misaligned": lambda *found: _misaligned(program, found),
         "local": threading.local(),
         "Slots": lambda: _Slots(program),
@@ -138,10 +140,28 @@ def launcher_source(program: DeviceProgram) -> str:
         if isinstance(step, Let):
             known[step.var] = f"h{len(known)}"
             lines.append(f"{known[step.var]} = {_text(step.value, known)}")
+        elif isinstance(step, Check) and _is_own(step, program):
+            lines.append(f"if not {_text(step.cond, known)}: unmet({program.steps.index(step)})")
         elif isinstance(step, DeviceFunction):
             lines += _launch(step, number, known)
             number += 1
     return "\n".join([f"def run({', '.join(arguments)}):", *(f"    {x}" for x in lines)]) + "\n"
+
+
+def _is_own(check: Check, program: DeviceProgram) -> bool:
+    """Whether a condition needs what the host computes between launches.
+
+    Those of arguments alone are checked with the arguments.
+    """
+    named = {step.var for step in program.steps if isinstance(step, Let)}
+    used = free_variables(check.cond)
+    return not named.isdisjoint(used) and is_host_evaluable(check.cond, used)
+
+
+def _unmet(program: DeviceProgram, number: int) -> None:
+    step = program.steps[number]
+    assert isinstance(step, Check), "a condition's number"
+    raise unmet(step)
 
 
 def _addresses(program: DeviceProgram, known: Mapping[Buffer | Var, str]) -> list[str]:
@@ -250,19 +270,14 @@ def _symbols(program: DeviceProgram) -> list[Var]:
         if isinstance(step, DeviceFunction):
             scalars = (a for a in step.arguments if isinstance(a, Var))
             found |= {v: None for v in (*scalars, *_in_grid(step)) if v not in named}
-        elif isinstance(step, Let):
-            found |= {v: None for v in _variables(step.value) if v not in named}
+        elif isinstance(step, Let) or _is_own(step, program):
+            value = step.value if isinstance(step, Let) else step.cond
+            found |= {v: None for v in free_variables(value) if v not in named}
     return list(found)
 
 
 def _in_grid(function: DeviceFunction) -> list[Var]:
-    return [v for extent in function.launch.grid for v in _variables(extent)]
-
-
-def _variables(extent: Expr | int) -> list[Var]:
-    from tile_core.ir.evaluate import free_variables
-
-    return list(free_variables(as_expr(extent)))
+    return [v for extent in function.launch.grid for v in free_variables(extent)]
 
 
 def _text(extent: Expr | int, known: Mapping[Buffer | Var, str]) -> str:

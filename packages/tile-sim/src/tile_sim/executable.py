@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 
 from tile_core.dtypes import DType
-from tile_core.errors import AssumptionError, EmptyGridError
+from tile_core.errors import EmptyGridError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.evaluate import evaluate, free_variables, is_host_evaluable
 from tile_core.ir.expr import Extent, Var
-from tile_core.ir.names import Names
-from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel, Launch, Let
 from tile_core.plugins.arrays import as_array
-from tile_core.plugins.calling import address_of, solutions
+from tile_core.plugins.calling import address_of, solutions, unmet
 from tile_core.simt.alignment import alignments, misaligned
 from tile_core.simt.limits import check_grid
 from tile_core.simt.program import DeviceFunction, DeviceProgram
@@ -145,12 +143,7 @@ class _Call:
         """Raise if a condition on the host's values does not hold."""
         known = is_host_evaluable(check.cond, self.values)
         if known and not evaluate(check.cond, self.values):
-            told = check.message or print_expr(check.cond, Names())
-            raise AssumptionError(
-                f"{told} (does not hold for these arguments)",
-                span=check.span,
-                hint="pass arguments for which it holds",
-            )
+            raise unmet(check)
 
     def _launch(self, function: DeviceFunction, name: str) -> None:
         """Run one grid; raise the first finding."""

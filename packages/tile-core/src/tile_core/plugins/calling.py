@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.errors import AssumptionError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.evaluate import free_variables, solve
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Extent, Var
+from tile_core.ir.names import Names
+from tile_core.ir.print_expr import print_expr
+from tile_core.ir.stmt import Check
 
 
 def solutions(
@@ -103,3 +107,13 @@ def strides_of(tensor: Any) -> tuple[int, ...]:
     if callable(stride):
         return tuple(stride())
     return strides_of(np.from_dlpack(tensor))
+
+
+def unmet(check: Check) -> AssumptionError:
+    """Return the error that a condition between launches is false for a call's arguments."""
+    told = check.message or print_expr(check.cond, Names())
+    return AssumptionError(
+        f"{told} (does not hold for these arguments)",
+        span=check.span,
+        hint="pass arguments for which it holds",
+    )
