@@ -116,4 +116,6 @@ def test_the_loop_of_int4_weights_keeps_its_weights_on_the_chip() -> None:
     assert number(loop, "HMMA") == 32  # 32 x 32 x 64 a warp
     assert number(loop, "LDSM") == 16
     assert number(loop, "LDGSTS") == 5  # four for A, one for the codes
+    assert number(loop, "STS") == 4  # 32 weights a thread, eight at once
+    assert number(loop, "LDG") == 4  # a scale for each eight
     assert number(loop, "STG", "LDL", "STL") == 0

@@ -122,3 +122,21 @@ def test_rows_in_order_are_counted_as_conflicts() -> None:
     assert report.conflicts == read.turns - read.ideal_turns
     for row in rows(report, "_shared)", Space.GLOBAL):
         assert row.sectors == row.ideal_sectors
+
+
+def test_int4_codes_and_weights_are_moved_in_vectors() -> None:
+    rng = np.random.default_rng(3)
+    a, codes = whole(64, 128, seed=0), rng.integers(0, 256, (64, 64)).astype(np.uint8)
+    scales = rng.choice(np.array([0.5, 1, 2], np.float16), (64, 4))
+    c, report = counted(gpu_kernels.gemm_int4(64, 64, 128), a, codes, scales)
+    numbers = np.stack([codes & 15, codes >> 4], -1).reshape(64, 128).astype(np.float32) - 8
+    weights = numbers * scales.astype(np.float32).repeat(32, 1)
+    np.testing.assert_array_equal(c, (a.astype(np.float32) @ weights.T).astype(np.float16))
+    (fetched,) = rows(report, "T.copy(codes[", Space.GLOBAL)
+    (read,) = rows(report, "T.copy(codes_shared", Space.SHARED)
+    (written,) = rows(report, "T.copy(W_local", Space.SHARED)
+    assert fetched.bytes == fetched.requests * WARP_OF_16_BYTES
+    assert read.bytes == read.requests * 32 * 4
+    assert written.bytes == written.requests * WARP_OF_16_BYTES
+    assert read.turns == read.ideal_turns
+    assert written.turns == written.ideal_turns
