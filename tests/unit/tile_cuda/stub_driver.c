@@ -9,9 +9,11 @@ typedef struct {
 } Config;
 
 static int devices = 2, refuse = 0;
-static uint64_t launches, last_function, last_grid[3], last_block[3], last_shared, last_stream;
-static uint64_t last_values[16], module_count, dynamic_shared, launched_on;
-static __thread void *current_context; // one per thread, as in the driver
+static uint64_t launches, module_count, dynamic_shared;
+// What a thread asked for last, and the context it works in: as in the driver, one per thread.
+static __thread uint64_t last_function, last_grid[3], last_block[3], last_shared, last_stream;
+static __thread uint64_t last_values[16], launched_on;
+static __thread void *current_context;
 
 void stub_set(int count, int error) { devices = count; refuse = error; }
 uint64_t stub_launches(void) { return launches; }
