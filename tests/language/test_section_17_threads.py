@@ -359,6 +359,40 @@ def test_printing_from_every_thread_and_parallel_loops(run, capfd):
     assert sorted(lines(capfd)) == ["p: 4", "p: 6", "t: 0", "t: 10", "t: 20", "t: 30"]
 
 
+def test_tiles_are_printed_by_those_who_hold_them(run, capfd):
+    @T.prim_func
+    def main(n: T.int32):
+        with T.Kernel(1, threads=32):
+            spread = T.alloc_fragment((2, 2), "float32")
+            own = T.alloc_local((2,), "int32")
+            for i, j in T.Parallel(2, 2):
+                spread[i, j] = i + j * T.float32(0.5)
+            T.fill(own, 7)
+            T.print("once")
+            T.print(n, msg="n")
+            T.print(spread, msg="f")
+            T.print(own)
+        with T.Kernel(1, threads=2):
+            tx = T.get_thread_binding()
+            mine = T.alloc_local((1,), "int32")
+            mine[0] = tx * 10
+            T.print(mine)
+
+    run(main, 5)
+    told = lines(capfd)  # what different threads tell is in no order
+    assert told[:2] == ["once", "n: 5"]
+    assert sorted(told[2:]) == [
+        "f: spread[0, 0] = 0",
+        "f: spread[0, 1] = 0.5",
+        "f: spread[1, 0] = 1",
+        "f: spread[1, 1] = 1.5",
+        "mine[0] = 0",
+        "mine[0] = 10",
+        "own[0] = 7",
+        "own[1] = 7",
+    ]
+
+
 def test_assertions_on_the_device(run):
     @T.prim_func
     def main(A: T.Tensor((4,), "int32")):
