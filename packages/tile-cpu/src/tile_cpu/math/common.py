@@ -67,9 +67,8 @@ def scale(fn: Function, x: Value, n: Value, shifted: Value) -> Value:
 
     `n` is a whole number, |n| < 200, and `shifted` the bits `nearest` returned with it.
     """
-    native = _scalef(fn, x, n)
-    if native is not None:
-        return native
+    if has_scale(fn, x.type):
+        return scale_by(fn, x, n)
     exponent = shifted - ROUNDER_SINGLE_BITS
     half = exponent.ashr(1)
     return x * power_of_two(fn, half, "float") * power_of_two(fn, exponent - half, "float")
@@ -78,13 +77,20 @@ def scale(fn: Function, x: Value, n: Value, shifted: Value) -> Value:
 ROUNDER_SINGLE_BITS = 0x4B400000
 
 
-def _scalef(fn: Function, x: Value, n: Value) -> Value | None:
+def has_scale(fn: Function, kind: Type) -> bool:
+    """Whether one instruction scales `kind` by powers of two."""
+    if kind.lanes in (4, 8):
+        return fn.machine.has("avx512f", "avx512vl")
+    return kind.lanes == 16 and fn.machine.has("avx512f")
+
+
+def scale_by(fn: Function, x: Value, n: Value) -> Value:
+    """Return ``x * 2**n`` for whole `n` of any size, where `has_scale`.
+
+    If `n` is infinite and `x` is NaN, the result is inf or 0 like that of any other `x`.
+    """
     lanes, kind = x.type.lanes, x.type
-    if lanes == 16 and fn.machine.has("avx512f"):
-        zero = fn.constant(0.0, kind)
-        return fn.call("llvm.x86.avx512.mask.scalef.ps.512", kind, x, n, zero, "i16 -1", "i32 4")
-    if lanes in (4, 8) and fn.machine.has("avx512f", "avx512vl"):
-        zero = fn.constant(0.0, kind)
-        name = f"llvm.x86.avx512.mask.scalef.ps.{32 * lanes}"
-        return fn.call(name, kind, x, n, zero, "i8 -1")
-    return None
+    zero = fn.constant(0.0, kind)
+    name = f"llvm.x86.avx512.mask.scalef.ps.{32 * lanes}"
+    rest = ("i16 -1", "i32 4") if lanes == 16 else ("i8 -1",)
+    return fn.call(name, kind, x, n, zero, *rest)

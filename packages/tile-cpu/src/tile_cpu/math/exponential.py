@@ -8,12 +8,14 @@ from tile_cpu.llvm.builder import Function, Value
 from tile_cpu.math.common import (
     LN2,
     clamp,
+    has_scale,
     in_double,
     keep_zero,
     library,
     nearest,
     power_of_two,
     scale,
+    scale_by,
 )
 
 # (exp(r) - 1 - r) / r**2 on |r| <= ln(2)/2; absolute errors 7e-8 and 1e-16.
@@ -58,11 +60,17 @@ _LN10 = (2.3025851249694824, -3.197543673785701e-08)
 
 def exp2(fn: Function, x: Value) -> Value:
     """Return ``2**x``."""
+    if has_scale(fn, x.type):
+        n = fn.unary("nearbyint", x)
+        # For infinite x this is NaN, which the scaling turns into inf or 0 as it should be.
+        return scale_by(fn, _exp2_of_fraction(fn, x - n), n)
     x = clamp(x, _LOWEST_EXP2, _HIGHEST_EXP2)
     n, shifted = nearest(fn, x)
-    f = x - n
-    p = fn.mad(f, fn.polynomial(f, _EXP2), 1.0)
-    return scale(fn, p, n, shifted)
+    return scale(fn, _exp2_of_fraction(fn, x - n), n, shifted)
+
+
+def _exp2_of_fraction(fn: Function, f: Value) -> Value:
+    return fn.mad(f, fn.polynomial(f, _EXP2), 1.0)
 
 
 def exp(fn: Function, x: Value) -> Value:
