@@ -130,11 +130,6 @@ def launcher_source(program: DeviceProgram) -> str:
     for position, (symbol, text) in enumerate(zip(symbols, texts, strict=True)):
         known[symbol] = f"s{position}"
         lines.append(f"s{position} = {f'known[{position}]' if text is None else text}")
-    for position, buffer in enumerate(program.workspaces):
-        known[buffer] = f"w{position}"
-        shape = ", ".join(_text(extent, known) for extent in buffer.shape)
-        lines.append(f"w{position} = empty(({shape},), {str(buffer.dtype)!r}, device)")
-        lines.append(f"{_address(f'w{position}')} = address(w{position})")
     number = 0
     for step in program.steps:
         if isinstance(step, Let):
@@ -143,9 +138,22 @@ def launcher_source(program: DeviceProgram) -> str:
         elif isinstance(step, Check) and _is_own(step, program):
             lines.append(f"if not {_text(step.cond, known)}: unmet({program.steps.index(step)})")
         elif isinstance(step, DeviceFunction):
+            for buffer in program.workspaces:
+                if buffer in step.arguments and buffer not in known:
+                    known[buffer] = f"w{len(known)}"
+                    lines += _allocation(buffer, known)
             lines += _launch(step, number, known)
             number += 1
     return "\n".join([f"def run({', '.join(arguments)}):", *(f"    {x}" for x in lines)]) + "\n"
+
+
+def _allocation(workspace: Buffer, known: Mapping[Buffer | Var, str]) -> list[str]:
+    """Return the lines that allocate a workspace; the call keeps it until its end."""
+    name, shape = known[workspace], ", ".join(_text(extent, known) for extent in workspace.shape)
+    return [
+        f"{name} = empty(({shape},), {str(workspace.dtype)!r}, device)",
+        f"{_address(name)} = address({name})",
+    ]
 
 
 def _is_own(check: Check, program: DeviceProgram) -> bool:
@@ -269,15 +277,13 @@ def _symbols(program: DeviceProgram) -> list[Var]:
     for step in program.steps:
         if isinstance(step, DeviceFunction):
             scalars = (a for a in step.arguments if isinstance(a, Var))
-            found |= {v: None for v in (*scalars, *_in_grid(step)) if v not in named}
+            extents = (*step.launch.grid, *(e for w in program.workspaces for e in w.shape))
+            sizes = (v for extent in extents for v in free_variables(extent))
+            found |= {v: None for v in (*scalars, *sizes) if v not in named}
         elif isinstance(step, Let) or _is_own(step, program):
             value = step.value if isinstance(step, Let) else step.cond
             found |= {v: None for v in free_variables(value) if v not in named}
     return list(found)
-
-
-def _in_grid(function: DeviceFunction) -> list[Var]:
-    return [v for extent in function.launch.grid for v in free_variables(extent)]
 
 
 def _text(extent: Expr | int, known: Mapping[Buffer | Var, str]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
+from tile_core.dtypes import dtype_of
 from tile_core.errors import LaunchError
 
 DEFAULT_STREAM = 0
@@ -73,7 +75,7 @@ def _number(argument: Any) -> int | None:
 
 
 def empty(shape: tuple[int, ...], dtype: str, device: int) -> Any:
-    """Return memory for a workspace, with undefined contents.
+    """Return memory for a workspace of that many elements, with undefined contents.
 
     Raises
     ------
@@ -86,4 +88,5 @@ def empty(shape: tuple[int, ...], dtype: str, device: int) -> Any:
             "a kernel with a workspace needs torch to allocate it",
             hint="import torch before the call, or pass the workspace as a tensor",
         )
-    return torch.empty(shape, dtype=getattr(torch, dtype), device=f"cuda:{device}")
+    size = -(-math.prod(shape) * dtype_of(dtype).bits // 8)  # torch lacks some element types
+    return torch.empty(size, dtype=torch.uint8, device=f"cuda:{device}")
