@@ -11,7 +11,12 @@ import numpy as np
 
 from tile_core.errors import LayoutError
 from tile_core.layout.box import apply_forward, call_forward, extents_of, physical_box
-from tile_core.layout.digits import flatten_row_major, substitute, unflatten_row_major
+from tile_core.layout.digits import (
+    flatten_row_major,
+    row_major_position,
+    substitute,
+    unflatten_row_major,
+)
 from tile_core.layout.function import Layout
 from tile_core.layout.index import (
     AnyIndex,
@@ -154,6 +159,10 @@ class Fragment(FragmentNames):
         """Return the coordinates of the register slot of the element at `coords`."""
         self._check(coords)
         return tuple(evaluate(e, coords) for e in self.index)
+
+    def slot_at(self, *coords: Any) -> Any:
+        """Return the number of the register slot of the element at `coords`."""
+        return row_major_position(self.forward_index(*coords), self.index_shape)
 
     def slot_expr(self) -> AnyIndex:
         """Return the register slot as one number, row-major over `index_shape`."""

@@ -27,28 +27,30 @@ def seq(*parts: Stmt | Iterable[Stmt] | None) -> Stmt:
     return flat[0] if len(flat) == 1 else Seq(tuple(flat))
 
 
-def unrolled(ctx: SimtContext, wish: str, count: int, body: Callable[[Expr], Stmt]) -> Stmt:
-    """Return `body` of 0, 1, ... ``count - 1``: a loop that the compiler unrolls.
+def unrolled(
+    ctx: SimtContext, wish: str, count: int, body: Callable[[Expr], Stmt], *, start: int = 0
+) -> Stmt:
+    """Return `body` of `start`, ... ``count - 1``: a loop that the compiler unrolls.
 
     One round, or none, needs no loop.
     """
-    return _loop(ctx, wish, count, body, LoopKind.UNROLL)
+    return _loop(ctx, wish, start, count, body, LoopKind.UNROLL)
 
 
 def looped(ctx: SimtContext, wish: str, count: int, body: Callable[[Expr], Stmt]) -> Stmt:
     """Return `body` of 0, 1, ... ``count - 1`` as a loop that stays one."""
-    return _loop(ctx, wish, count, body, LoopKind.SERIAL)
+    return _loop(ctx, wish, 0, count, body, LoopKind.SERIAL)
 
 
 def _loop(
-    ctx: SimtContext, wish: str, count: int, body: Callable[[Expr], Stmt], kind: LoopKind
+    ctx: SimtContext, wish: str, start: int, stop: int, body: Callable[[Expr], Stmt], kind: LoopKind
 ) -> Stmt:
-    if count == 0:
+    if stop <= start:
         return Seq(())
-    if count == 1:
-        return body(as_expr(0))
+    if stop == start + 1:
+        return body(as_expr(start))
     var = ctx.fresh_var(wish)
-    return For(var, as_expr(0), as_expr(count), as_expr(1), body(var), kind)
+    return For(var, as_expr(start), as_expr(stop), as_expr(1), body(var), kind)
 
 
 def do(name: str, *args: Expr | int | bool) -> Evaluate:

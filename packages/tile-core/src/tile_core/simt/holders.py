@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tile_core.ir.arith import as_expr
-from tile_core.ir.expr import Expr
+from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.expr import BinaryOp, Expr
+from tile_core.ir.stmt import If, Stmt
 from tile_core.layout import Fragment
 from tile_core.layout.loop_inverse import loop_over
+from tile_core.simt.context import SimtContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +75,10 @@ def is_dense(fragment: Fragment) -> bool:
     """Whether every register slot of every thread holds an element that a formula finds."""
     loop = loop_over(fragment)
     return not (loop.ragged or loop.searched)
+
+
+def by_holders(fragment: Fragment, stmt: Stmt, ctx: SimtContext) -> Stmt:
+    """Return `stmt` for the threads among which a tile is spread, the first of the block."""
+    if fragment.thread_extent >= ctx.threads:
+        return stmt
+    return If(binary(BinaryOp.LT, ctx.thread, fragment.thread_extent), stmt, span=stmt.span)

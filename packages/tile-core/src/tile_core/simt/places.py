@@ -103,8 +103,7 @@ class Places:
             case Scope.SHARED:
                 return as_expr(self.layout(buffer).address(*coords))
             case Scope.FRAGMENT | Scope.REDUCER:
-                slot = self.fragment(buffer)
-                return as_expr(row_major_position(slot.forward_index(*coords), slot.index_shape))
+                return as_expr(self.fragment(buffer).slot_at(*coords))
             case Scope.VAR:
                 return as_expr(0)
         return as_expr(row_major_position(coords, buffer.shape))

@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from tile_core.ir.arith import binary, const
+from tile_core.ir.arith import const
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.effects import effects_of
-from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Load, Var
+from tile_core.ir.expr import AddressOf, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect
 from tile_core.ir.node import Node, rewrite, walk
-from tile_core.ir.stmt import For, If, LoopKind, Parallel, Stmt, Store
+from tile_core.ir.stmt import For, LoopKind, Parallel, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.simt.context import SimtContext
+from tile_core.simt.holders import by_holders
 from tile_core.simt.packing import is_narrow
 
 
@@ -34,7 +35,7 @@ def register_loop(loop: Parallel, extents: tuple[int, ...], ctx: SimtContext) ->
     first = held[0]
     if first.shape != extents or not all(_is_same(first, other) for other in held[1:]):
         return None
-    if not _is_dense(first):
+    if not _fills_registers(first):
         return None
     slot = ctx.fresh_var("s")
     flats = {tile: ctx.places.flat(tile) for tile in tiles}
@@ -47,13 +48,11 @@ def register_loop(loop: Parallel, extents: tuple[int, ...], ctx: SimtContext) ->
     known = ctx.knowing(ctx.env.with_loop(slot, 0, first.slots))
     body = ctx.lower(rewrite(loop.body, visit), replace(known, by_thread=True))
     dtype = slot.dtype
-    made: Stmt = For(
+    made = For(
         slot, const(0, dtype), const(first.slots, dtype), const(1, dtype), body, LoopKind.UNROLL,
         span=loop.span,
     )  # fmt: skip
-    if first.thread_extent < ctx.threads:
-        made = If(binary(BinaryOp.LT, ctx.thread, first.thread_extent), made, span=loop.span)
-    return made
+    return by_holders(first, made, ctx)
 
 
 def _tiles(loop: Parallel) -> list[Buffer]:
@@ -89,7 +88,7 @@ def _is_same(a: Fragment, b: Fragment) -> bool:
     return a == b or a.same_function(b)
 
 
-def _is_dense(fragment: Fragment) -> bool:
+def _fills_registers(fragment: Fragment) -> bool:
     """Whether every register of every thread holds an element."""
     places = fragment.thread_table() * fragment.slots + fragment.slot_table()[..., None]
     return int(np.unique(places).size) == fragment.thread_extent * fragment.slots

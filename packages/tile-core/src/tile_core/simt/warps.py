@@ -161,9 +161,7 @@ def permuted(fragment: Fragment, order: Sequence[int], lead: Sequence[int] = ())
         return fragment.forward_thread(*own, rep=coords[rank] if len(coords) > rank else 0)
 
     def slots(*coords: Any) -> Any:
-        own = flatten_row_major(
-            fragment.forward_index(*(coords[p] for p in places)), fragment.index_shape
-        )
+        own = fragment.slot_at(*(coords[p] for p in places))
         return flatten_row_major(coords[: len(lead)], lead) * fragment.slots + own
 
     return Fragment(

@@ -7,7 +7,6 @@ import numpy as np
 from tile_core.errors import LayoutConflict, LayoutError, Note
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment
-from tile_core.layout.digits import row_major_position
 from tile_core.layout.index import inputs_of
 from tile_core.passes.inference.algebra import Misfit
 from tile_core.passes.inference.nests import Nest, Touch
@@ -153,13 +152,12 @@ def first_difference(old: Fragment, new: Fragment) -> tuple[int, ...] | None:
 def holder(held: Fragment, where: tuple[int, ...]) -> str:
     """Return which threads hold an element, and in which register."""
     owners = held.owners(*where)
-    slot = row_major_position(held.forward_index(*where), held.index_shape)
     threads = (
         f"thread {owners[0]}"
         if len(owners) == 1
         else f"threads {', '.join(map(str, owners[:3]))}{', …' if len(owners) > 3 else ''}"
     )
-    return f"register {slot} of {threads}"
+    return f"register {held.slot_at(*where)} of {threads}"
 
 
 def _point(where: tuple[int, ...]) -> str:

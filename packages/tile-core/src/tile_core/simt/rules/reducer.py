@@ -6,16 +6,17 @@ import math
 from typing import Any
 
 from tile_core.errors import ShapeMismatch
-from tile_core.ir.arith import as_expr, binary, cast, const, select
+from tile_core.ir.arith import binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.expr import BinaryOp, Expr
-from tile_core.ir.stmt import For, LoopKind, Stmt, Store
+from tile_core.ir.stmt import Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.layout.fragment import fully_replicated
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit
 from tile_core.ops.rule import Rule
 from tile_core.simt.accesses import lower_expr
+from tile_core.simt.build import unrolled
 from tile_core.simt.context import SimtContext
 from tile_core.simt.rules.reduce import lower_reduce
 
@@ -36,10 +37,8 @@ def lower_init(op: ReducerInit, ctx: SimtContext) -> Stmt:
     if op.init is not None:
         start = cast(lower_expr(op.init, ctx), op.reducer.dtype)
         value = select(binary(BinaryOp.EQ, ctx.thread, 0), start, identity)
-    slot = ctx.fresh_var("r")
     count = math.prod(_shape(op.reducer))
-    body = Store(registers, (slot,), value)
-    return For(slot, as_expr(0), as_expr(count), as_expr(1), body, LoopKind.UNROLL)
+    return unrolled(ctx, "r", count, lambda slot: Store(registers, (slot,), value))
 
 
 def lower_finalize(op: ReducerFinalize, ctx: SimtContext) -> Stmt:
