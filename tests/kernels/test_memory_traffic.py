@@ -26,9 +26,11 @@ def whole(*shape: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(-2, 3, shape).astype(np.float16)
 
 
-def counted(program: Any, *arguments: np.ndarray) -> tuple[np.ndarray, SimReport]:
+def counted(
+    program: Any, *arguments: np.ndarray, target: str = TARGET
+) -> tuple[np.ndarray, SimReport]:
     """Run a kernel with all checks; its output is poisoned and has the shape of its parameter."""
-    kernel = tile.compile(program, target=TARGET)
+    kernel = tile.compile(program, target=target)
     shape = tuple(int(extent) for extent in program.kernel.params[-1].shape)
     output = np.full(shape, np.nan, np.float16)
     with checking("all,counters"):
@@ -46,11 +48,11 @@ def multiplied(k: int, **options: Any) -> SimReport:
     return report
 
 
-def attended(*, causal: bool) -> SimReport:
+def attended(*, causal: bool, target: str = TARGET) -> SimReport:
     """Return what two blocks of queries of two heads cost."""
     shape = (128, 2, 64)
     q, k, v = (whole(*shape, seed=seed) for seed in range(3))
-    o, report = counted(gpu_kernels.attention(*shape, causal=causal), q, k, v)
+    o, report = counted(gpu_kernels.attention(*shape, causal=causal), q, k, v, target=target)
     x, y, z = (t.astype(np.float32).transpose(1, 0, 2) for t in (q, k, v))
     scores = x @ y.transpose(0, 2, 1) / 8
     if causal:
@@ -140,3 +142,17 @@ def test_int4_codes_and_weights_are_moved_in_vectors() -> None:
     assert written.bytes == written.requests * WARP_OF_16_BYTES
     assert read.turns == read.ideal_turns
     assert written.turns == written.ideal_turns
+
+
+def test_registers_of_one_product_reach_those_of_the_next_in_vectors() -> None:
+    """Volta's sums and factors lie in different threads: they meet in padded shared memory."""
+    report = attended(causal=True, target="cuda:sm_70@sim")
+    write, read = sorted(
+        rows(report, "T.copy(scores, weights)", Space.SHARED), key=lambda row: not row.is_write
+    )
+    assert write.bytes == write.requests * 32 * 4
+    assert read.bytes == read.requests * WARP_OF_16_BYTES
+    assert read.turns == read.ideal_turns, str(report)
+    assert write.turns <= 2 * write.ideal_turns, str(report)
+    for row in rows(report, "T.gemm(", Space.SHARED):
+        assert row.turns == row.ideal_turns, str(report)

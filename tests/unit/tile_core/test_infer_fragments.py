@@ -345,6 +345,21 @@ def test_accesses_are_as_wide_as_they_are_aligned(width: int, index: Any) -> Non
     assert loop(infer(make([a, b], [], body)), 0).vector == width
 
 
+@pytest.mark.parametrize(
+    ("width", "index"),
+    [(4, lambda i, j: (i, j // 32)), (2, lambda i, j: (i, (i * 32 + j) // 2)),
+     (4, lambda i, j: (i, (j + 4) // 8)), (2, lambda i, j: (i, (j + 2) // 4)),
+     (1, lambda i, j: (i, j // 3)), (1, lambda i, j: (i, (j + 1) // 4)),
+     (1, lambda i, j: (i, j % 4)), (1, lambda i, j: (j // 4, j))],
+)  # fmt: skip
+def test_elements_that_all_of_a_vector_read_do_not_make_it_narrower(width: int, index: Any) -> None:
+    a, b = ir.tensor("A", (64, 2048)), ir.tensor("B", (64, 128))
+    body = ir.parallel((32, 32), lambda i, j: ir.store(b, (i, j), ir.load(a, *index(i, j))))
+    kernel = make([a, b], [], body)
+    layouts = infer(kernel)
+    assert loop(layouts, 0).vector == width
+
+
 # Firm and soft demands -----------------------------------------------------------------------
 
 

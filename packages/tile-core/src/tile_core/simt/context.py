@@ -128,13 +128,15 @@ class SimtContext:
         self.workspaces.append(made)
         return made
 
-    def scratch_tile(self, wish: str, shape: tuple[int, ...], dtype: str) -> Buffer:
-        """Return a new shared tile, stored by rows, for the use of one operator.
+    def scratch_tile(
+        self, wish: str, shape: tuple[int, ...], dtype: str, layout: Layout | None = None
+    ) -> Buffer:
+        """Return a new shared tile for the use of one operator, stored by rows or as `layout`.
 
         As `workspace`, but addressed by coordinates like the tiles of the kernel.
         """
         made = Buffer(self.names.fresh(wish), shape, dtype_of(dtype), Scope.SHARED)
-        self.places.layouts.known[made] = row_major(shape)
+        self.places.layouts.known[made] = layout or row_major(shape)
         self.workspaces.append(self.places.flat(made))
         return made
 

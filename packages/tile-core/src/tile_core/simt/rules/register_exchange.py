@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from tile_core.errors import ShapeMismatch
-from tile_core.ir.buffer import Region, static_value, whole
+from tile_core.ir.buffer import Region, Scope, static_value, whole
 from tile_core.ir.device_calls import device
 from tile_core.ir.stmt import Evaluate, Parallel, Seq, Stmt
+from tile_core.layout import Layout, padded
 from tile_core.ops.copy import Copy
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.simt.context import SimtContext
+from tile_core.simt.packing import storage_dtype
 from tile_core.simt.partition import partition
 
 
@@ -32,7 +34,8 @@ def lower_exchange(op: Copy, ctx: SimtContext) -> Stmt:
             hint="copy whole tiles",
         )
     narrow = min((op.src.buffer.dtype, op.dst.buffer.dtype), key=lambda dtype: dtype.bits)
-    space = whole(ctx.scratch_tile("exchange", shape, str(narrow)))
+    layout = _without_collisions(shape, storage_dtype(narrow, Scope.SHARED).bits, ctx)
+    space = whole(ctx.scratch_tile("exchange", shape, str(narrow), layout))
     there = as_parallel(Copy(op.src, space, span=op.span))
     back = as_parallel(Copy(space, op.dst, span=op.span))
     sync = Evaluate(device("sync"), span=op.span)
@@ -40,6 +43,17 @@ def lower_exchange(op: Copy, ctx: SimtContext) -> Stmt:
     return Seq(
         (_held_by(op.src, there, width, ctx), sync, _held_by(op.dst, back, width, ctx), sync)
     )
+
+
+def _without_collisions(shape: tuple[int, ...], bits: int, ctx: SimtContext) -> Layout | None:
+    """Return a layout in which neighbouring rows lie in different banks; None for by rows.
+
+    Rows that fill all banks would collide; one more vector behind each of them moves the next.
+    Unlike a swizzle it leaves the distances within a thread's part constant.
+    """
+    machine = ctx.machine
+    fills = len(shape) > 1 and shape[-1] * bits % (machine.banks * 32) == 0
+    return padded(shape, machine.vector_bytes * 8 // bits) if fills else None
 
 
 def _held_by(region: Region, nest: Parallel, width: int, ctx: SimtContext) -> Stmt:
