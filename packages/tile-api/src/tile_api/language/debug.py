@@ -20,6 +20,8 @@ __all__ = ["Assert", "assume", "device_assert", "print"]
 def print(obj: Any = None, msg: str = "", warp_group_id: Any = 0, warp_id: Any = 0) -> None:
     """Print from a kernel to standard output.
 
+    The lines of one thread are in order; those of different threads may mix.
+
     Parameters
     ----------
     obj
