@@ -58,7 +58,13 @@ def attention_varlen(batch, longest, heads, dim, block_M=64, block_N=64):
                     for i, j in T.Parallel(block_M, block_N):
                         visible = k * block_N + j <= bx * block_M + i
                         scores[i, j] = T.if_then_else(visible, 0, -T.infinity("float32"))
-                    T.gemm(Q_shared, K_shared, scores, transpose_B=True)
+                    T.gemm(
+                        Q_shared,
+                        K_shared,
+                        scores,
+                        transpose_B=True,
+                        policy=T.GemmWarpPolicy.FullRow,
+                    )
                     T.copy(row_max, row_max_before)
                     T.reduce_max(scores, row_max, dim=1, clear=False)
                     for i in T.Parallel(block_M):
@@ -72,7 +78,7 @@ def attention_varlen(batch, longest, heads, dim, block_M=64, block_N=64):
                     for i, j in T.Parallel(block_M, dim):
                         acc[i, j] *= rescale[i]
                     T.copy(V[first : first + block_N, by, :], V_shared)
-                    T.gemm(weights, V_shared, acc)
+                    T.gemm(weights, V_shared, acc, policy=T.GemmWarpPolicy.FullRow)
                 for i, j in T.Parallel(block_M, dim):
                     if bx * block_M + i < length:
                         O[start + bx * block_M + i, by, j] = acc[i, j] / total[i]

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from support.example_files import NAMES, load
 from tile_core.errors import TileWarning
 from tile_sim import checking
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = sorted(str(p.relative_to(EXAMPLES).with_suffix("")) for p in EXAMPLES.glob("*/*.py"))
 
 IMPORTANT = (
     "attention/flash_forward",
@@ -27,16 +22,6 @@ IMPORTANT = (
 
 GENERATIONS = ("sm_70", "sm_75", "sm_80", "sm_89")
 ORDERS = ("forward", "random:1", "random:2", "random:3")
-
-
-def load(name: str) -> ModuleType:
-    """Import an example under a name of its own: some files in different folders share one."""
-    spec = importlib.util.spec_from_file_location(name.replace("/", "_"), EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,155 @@
+"""NVIDIA's compiler accepts every kernel of the suite and keeps its registers in registers.
+
+Nothing is launched. Each conformance case is compiled for one generation of GPUs, products and
+small families for all of them; each kernel of the examples for sm_80.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+from support import example_files
+from tile_api import compiling
+from tile_core.codegen import print_program
+from tile_core.driver import BuildOptions, Built, Lowered, lower
+from tile_core.errors import ToolchainError
+from tile_core.ir.stmt import Kernel
+from tile_core.plugins.host import PluginHost
+from tile_core.testing.conformance.case import Case
+from tile_core.testing.conformance.catalogue import all_cases
+from tile_cuda.compile_log import Resources, cautions
+from tile_cuda.nvrtc import compile_source
+from tile_cuda.nvrtc_library import compiler_for
+
+# Loops that could not be overlapped are told when kernels are lowered; here machine code counts.
+pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
+
+ARCHITECTURES = ("sm_70", "sm_75", "sm_80", "sm_89")
+FEW = 16
+"""Families of fewer cases are compiled for every architecture."""
+
+SLOW_PATH = "sin and cos of large numbers look up digits of 2/pi, in a table of the library"
+LOCAL_MEMORY: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "math/sin/float16/4x33",
+            "math/sin/float32/4x33",
+            "math/cos/float16/4x33",
+            "math/cos/float32/4x33",
+            "threads/fft",
+        ),
+        SLOW_PATH,
+    ),
+    "reductions/reducers": "a thread sums up columns that depend on its number, in its own copy",
+    "attention/block_sparse": "its own array of flags is indexed by the number of the step",
+}
+"""By kernel, and architecture if not all: why it uses local memory. Each entry is needed."""
+
+
+def family_of(name: str) -> str:
+    return name.split("/")[0]
+
+
+def compilations(cases: Sequence[Case]) -> list[tuple[Case, str]]:
+    """Return the cases with what they are compiled for: it depends on names alone."""
+    sizes = Counter(family_of(case.name) for case in cases)
+    pairs = []
+    for case in cases:
+        family = family_of(case.name)
+        if family == "gemm" or sizes[family] < FEW:
+            pairs += [(case, arch) for arch in ARCHITECTURES]
+        else:
+            pairs.append((case, ARCHITECTURES[crc32(case.name.encode()) % len(ARCHITECTURES)]))
+    return pairs
+
+
+ALL = compilations(all_cases())
+
+
+def needs_of(lowered: Lowered, arch: str) -> list[Resources]:
+    """Return what the kernels of a program need; skip where no compiler is installed."""
+    try:
+        compiler_for(arch)
+    except ToolchainError as missing:
+        pytest.skip(missing.message)
+    source = print_program(lowered.module)
+    compiled = compile_source(source, arch, lowered.module.compile_flags, warn=False)
+    assert sorted(compiled.resources) == sorted(source.entry_points)
+    return list(compiled.resources.values())
+
+
+def complaints(needs: Sequence[Resources]) -> list[str]:
+    """Return what is wrong with machine code: spills, remarks on speed, local memory."""
+    found = [text for each in needs for text in cautions(each)]
+    found += [f"{n.name}: {n.stack_bytes} bytes of stack" for n in needs if n.stack_bytes]
+    return found
+
+
+@pytest.mark.parametrize(("case", "arch"), ALL, ids=[f"{arch}-{c.name}" for c, arch in ALL])
+def test_case(case: Case, arch: str, host: PluginHost) -> None:
+    found = complaints(needs_of(lower(case.build(), f"cuda:{arch}", host), arch))
+    assert bool(found) == bool({case.name, f"{case.name} {arch}"} & set(LOCAL_MEMORY)), found
+
+
+def test_every_family_meets_every_architecture() -> None:
+    met = defaultdict(set)
+    for case, arch in ALL:
+        met[family_of(case.name)].add(arch)
+    assert {family: archs for family, archs in met.items() if len(archs) < 4} == {}
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Lowered]:
+    """Collect the kernels that `tile_api` compiles; calling them does nothing.
+
+    Comparisons succeed, so that a program goes on to its next kernel.
+    """
+    found: list[Lowered] = []
+
+    def build(
+        kernel: Kernel, spec: object, host: PluginHost, options: BuildOptions | None = None
+    ) -> Built:
+        lowered = lower(kernel, spec, host, options)
+        found.append(lowered)
+        parts = {f.name: getattr(lowered, f.name) for f in fields(lowered)}
+        parts["target"] = replace(lowered.target, executor="sim")  # arguments in host memory
+        return Built(**parts, artifact=None, executable=lambda *args: None)
+
+    monkeypatch.setattr(compiling, "build", build)
+    monkeypatch.setenv("TILE_TARGET", "cuda:sm_80")
+    monkeypatch.setenv("TILE_DISABLE_CACHE", "1")  # not to be found by other tests
+    for variable in ("TILE_INTERPRET", "TILE_VERIFY"):
+        monkeypatch.delenv(variable, raising=False)
+    for name in ("assert_allclose", "assert_array_equal"):
+        monkeypatch.setattr(f"numpy.testing.{name}", accept)
+    monkeypatch.setattr("torch.testing.assert_close", accept)
+    return found
+
+
+def accept(*args: Any, **kwargs: Any) -> None:
+    """Compare nothing."""
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, about what nobody computed
+@pytest.mark.parametrize("name", example_files.NAMES)
+def test_example(name: str, recorded: list[Lowered]) -> None:
+    module = example_files.load(name)
+    try:
+        module.check(*module.SIZES[0])
+    except AssertionError:  # of its own: nothing was computed
+        pass
+    text = (example_files.EXAMPLES / f"{name}.py").read_text()
+    assert len({each.kernel.span for each in recorded}) >= text.count("\n@tilelang.jit") > 0
+    found = [text for each in recorded for text in complaints(needs_of(each, "sm_80"))]
+    assert bool(found) == (name in LOCAL_MEMORY), found
+
+
+def test_every_entry_of_the_table_means_some_kernel() -> None:
+    names = {case.name for case, _ in ALL} | {f"{case.name} {arch}" for case, arch in ALL}
+    assert set(LOCAL_MEMORY) <= names | set(example_files.NAMES)
