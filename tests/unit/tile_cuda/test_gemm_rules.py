@@ -20,7 +20,7 @@ from tile_core.target import Target
 from tile_core.testing import build_ir as ir
 from tile_cuda.machine import machine
 from tile_cuda.rules import all_rules
-from tile_cuda.rules.gemm import gemm_rules
+from tile_cuda.rules.gemm import gemm_rules, tf32_rule
 from tile_cuda.rules.shared_layouts import read_by_elements
 
 HALF = Product("sm_80", 64, 64, 64)
@@ -32,7 +32,9 @@ def places(program: DeviceProgram) -> dict[str, Layout | Fragment]:
 
 def rule_for(product: Product, *, tf32: bool = False) -> str:
     (op,) = (n for n in walk(product.kernel()) if isinstance(n, Gemm))
-    rules = gemm_rules(machine(product.arch), tf32=tf32)
+    rules = gemm_rules(machine(product.arch))
+    if tf32:
+        rules = (*rules, tf32_rule(machine(product.arch)))
     return select(op, Target("cuda", product.arch), rules).name
 
 
@@ -58,7 +60,8 @@ def test_float32_is_rounded_only_where_that_is_allowed() -> None:
     product = replace(HALF, factor="float32")
     assert "mma" not in product.printed().text
     assert rule_for(product) == "cuda.gemm.fma"
-    assert rule_for(product, tf32=True) == "cuda.gemm.mma"
+    assert rule_for(product, tf32=True) == "cuda.gemm.mma_tf32"
+    assert rule_for(HALF, tf32=True) == "cuda.gemm.mma"
     assert rule_for(replace(product, arch="sm_75"), tf32=True) == "cuda.gemm.fma"
 
 

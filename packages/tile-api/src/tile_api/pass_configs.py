@@ -13,11 +13,13 @@ class PassConfigKey(str, Enum):
     """Keys accepted in ``pass_configs``, as members or as their string values.
 
     Most concern GPU code generation and have no effect on results; they are accepted so
-    that kernels need no edits between machines.
+    that kernels need no edits between machines. ``TL_ALLOW_TF32`` lets NVIDIA GPUs round
+    float32 factors of matrix products to tf32, which the default never does.
     """
 
     TL_ENABLE_FAST_MATH = "tl.enable_fast_math"
     TL_DISABLE_FAST_MATH = "tl.disable_fast_math"
+    TL_ALLOW_TF32 = "tl.allow_tf32"
     TL_DISABLE_WARP_SPECIALIZED = "tl.disable_warp_specialized"
     TL_DISABLE_TMA_LOWER = "tl.disable_tma_lower"
     TL_DISABLE_THREAD_STORAGE_SYNC = "tl.disable_thread_storage_sync"

@@ -22,6 +22,9 @@ from tile_cuda.nvrtc import Compiled, compile_source
 DEFAULT_ARCH = "sm_80"
 """What is emulated when nobody says which machine."""
 
+ALLOW_TF32 = "tl.allow_tf32"
+"""The pass configuration under which factors of float32 may be rounded to tf32."""
+
 POINT = "tile-ir"
 
 
@@ -55,12 +58,16 @@ def exact(target: Target) -> Target:
 
 def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
     """Choose rules and layouts, and spread the kernel over the threads of its blocks."""
+    from tile_cuda.rules.gemm import tf32_rule
+
     target = exact(target)
+    made_for = machine(target.arch)
+    allowed = (tf32_rule(made_for),) if options.config(ALLOW_TF32, False) else ()
     return lower_kernel(
         kernel,
         target,
-        machine(target.arch),
-        options.rules,
+        made_for,
+        (*options.rules, *allowed),
         guarded=not options.config(UNGUARDED, False),
         compile_flags=tuple(options.compile_flags),
     )

@@ -23,19 +23,29 @@ from tile_cuda.rules.matrix_copy import matrix_copy_rule
 from tile_cuda.rules.shared_layouts import open_operand_layout
 
 
-def gemm_rules(machine: SimtMachine, *, tf32: bool = False) -> tuple[Rule[Any], ...]:
-    """Return the ways `machine` multiplies matrices, and loads their factors.
+def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
+    """Return the ways `machine` multiplies matrices exactly, and loads their factors.
 
-    Parameters
-    ----------
-    tf32
-        Whether float32 factors may be rounded to tf32, which has as many bits of mantissa as
-        float16. If not, they are multiplied exactly, without matrix instructions; tiles of
-        element type ``tfloat32`` are rounded in any case.
+    Factors of float32 are multiplied without matrix instructions; tiles of element type
+    ``tfloat32`` were rounded by whoever filled them.
     """
-    if tf32:
-        machine = replace(machine, features=machine.features | {ROUNDS_FLOAT32})
     return (mma_rule(machine), fma_rule(machine), matrix_copy_rule(machine))
+
+
+def tf32_rule(machine: SimtMachine) -> Rule[Gemm]:
+    """Return the rule for products of float32 by matrix instructions, which round the factors.
+
+    They keep as many bits of the mantissa as float16 has: only users can allow that.
+    """
+    rounding = replace(machine, features=machine.features | {ROUNDS_FLOAT32})
+    rule = mma_rule(rounding)
+
+    def rejects(op: Gemm, target: Target) -> str | None:
+        if "float32" not in (str(op.a.buffer.dtype), str(op.b.buffer.dtype)):
+            return "no factor is float32"
+        return rule.rejects(op, target)
+
+    return replace(rule, name="cuda.gemm.mma_tf32", rejects=rejects)
 
 
 def mma_rule(machine: SimtMachine) -> Rule[Gemm]:
