@@ -59,7 +59,7 @@ def quickstart(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run every check of the project: style, types, then all tests.
+    """Run every check of the project: style, types, then all tests, on all cores.
 
     With arguments, run only pytest with them: ``nox -s tests -- tests/unit -x``.
     """
@@ -67,7 +67,7 @@ def tests(session: nox.Session) -> None:
     if not session.posargs:
         run_lint(session)
         session.run("mypy")
-    session.run("pytest", *session.posargs)
+    session.run("pytest", *(session.posargs or ("-n", "auto")))
 
 
 @nox.session
