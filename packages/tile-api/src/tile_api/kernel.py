@@ -171,27 +171,47 @@ class CompiledKernel:
 
     @property
     def ptx(self) -> str:
-        """The assembly of NVIDIA's virtual machine; targets of kind ``cuda`` have it."""
-        return str(self._of_artifact("ptx"))
+        """The assembly of NVIDIA's virtual machine.
 
-    @property
-    def sass(self) -> str:
-        """The instructions of the NVIDIA GPU itself; needs a disassembler."""
-        return str(self._of_artifact("sass"))
-
-    @property
-    def resources(self) -> Any:
-        """Registers, spills, memory and occupancy of each launch, by the name of its function."""
-        return self._of_artifact("resources")
-
-    def _of_artifact(self, name: str) -> Any:
-        """Return what the backend's toolchain tells of the machine code.
+        Targets of kind ``cuda`` have it, without a GPU too; the emulator has not.
 
         Raises
         ------
         UnsupportedOnTarget
-            If this target has no such thing.
+            If this target has none.
         """
+        return str(self._of_artifact("ptx"))
+
+    @property
+    def sass(self) -> str:
+        """The instructions of the NVIDIA GPU itself.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If this target has none.
+        ToolchainError
+            If no disassembler is installed.
+        """
+        return str(self._of_artifact("sass"))
+
+    @property
+    def resources(self) -> Mapping[str, Any]:
+        """Registers, spills, memory and occupancy of each launch, by the name of its function.
+
+        The values are `tile_cuda.compile_log.Resources`: ``registers``, ``spill_stores``,
+        ``stack_bytes``, and ``resident.blocks`` of ``resident.fraction`` of a multiprocessor.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If this target has none.
+        """
+        found: Mapping[str, Any] = self._of_artifact("resources")
+        return found
+
+    def _of_artifact(self, name: str) -> Any:
+        """Return what the backend's toolchain tells of the machine code, or raise."""
         artifact = self._built.artifact
         if not hasattr(type(artifact), name):
             raise UnsupportedOnTarget(

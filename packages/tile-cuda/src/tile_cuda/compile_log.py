@@ -32,6 +32,9 @@ class Resources:
     remarks
         Codes and words of performance that the assembler gave up, such as
         ``("C7510", "Potential Performance Loss: ...")``.
+    resident
+        How many blocks of a launch run at once on one multiprocessor; None where only the
+        function is known, not its launch.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Resources:
     constant_bytes: int = 0
     barriers: int = 0
     remarks: tuple[tuple[str, str], ...] = ()
+    resident: Occupancy | None = None
 
     def occupancy(self, arch: Architecture, threads: int, shared_bytes: int = 0) -> Occupancy:
         """Return how many blocks of `threads` threads run at once on one multiprocessor.

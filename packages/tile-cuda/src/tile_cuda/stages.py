@@ -16,7 +16,7 @@ from tile_core.simt.lower import UNGUARDED, lower_kernel
 from tile_core.simt.program import DeviceProgram
 from tile_core.target import Target
 from tile_cuda.compile_log import Resources
-from tile_cuda.machine import machine
+from tile_cuda.machine import architecture, machine
 from tile_cuda.nvrtc import Compiled, compile_source
 
 DEFAULT_ARCH = "sm_80"
@@ -102,8 +102,14 @@ class Artifact:
 
     @property
     def resources(self) -> Mapping[str, Resources]:
-        """Registers, spills and memory of each kernel, by its symbol."""
-        return self.compiled.resources
+        """What each launch needs, and how many of its blocks run at once, by its symbol."""
+        row = architecture(self.program.machine.name)
+        found: dict[str, Resources] = {}
+        for function in self.program.functions:
+            needs = self.compiled.resources[function.name]
+            resident = needs.occupancy(row, function.threads, function.shared_bytes)
+            found[function.name] = replace(needs, resident=resident)
+        return found
 
     def asm(self) -> str:
         """Return the PTX."""
