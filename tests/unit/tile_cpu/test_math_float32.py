@@ -172,6 +172,23 @@ def test_powers_of_two_are_exact(build):
     np.testing.assert_array_equal(apply(module, "log2", "float32", lanes, powers), n)
 
 
+def test_exp2_overflows_and_vanishes_however_large_the_argument(build):
+    module, lanes = build
+    large = np.array([151.0, 200.5, 2.0**22 + 0.5, 1e9, 3.4e38, np.inf], np.float32)
+    got = apply(module, "exp2", "float32", lanes, padded(np.concatenate([large, -large])))
+    assert np.all(got[: len(large)] == np.inf)
+    assert np.all(got[len(large) : 2 * len(large)] == 0)
+
+
+def test_erf_where_its_pieces_meet(build):
+    module, lanes = build
+    edges = np.arange(1, 64, dtype=np.float32) / 16
+    x = np.concatenate([np.nextafter(edges, np.float32(0)), edges, np.nextafter(edges, 9)])
+    x = padded(np.concatenate([x, -x]).astype(np.float32))
+    got = apply(module, "erf", "float32", lanes, x)
+    assert ulp_error(got, _erf(x.astype(np.float64))).max() <= 2.0
+
+
 def test_no_library_call_is_left_in_the_hot_functions():
     machine = MACHINES["znver4"]
     functions = {
