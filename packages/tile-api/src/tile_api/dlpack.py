@@ -56,6 +56,41 @@ class _Versioned(ctypes.Structure):
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceTensor:
+    """A tensor in the memory of a GPU, with the questions that launchers ask torch's tensors.
+
+    Parameters
+    ----------
+    shape, strides
+        In elements.
+    address
+        Of the first element.
+    number
+        Of the GPU.
+    owner
+        What keeps the memory valid.
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    address: int
+    number: int
+    owner: Any
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element."""
+        return self.address
+
+    def stride(self) -> tuple[int, ...]:
+        """Return the distances between elements, in elements."""
+        return self.strides
+
+    def get_device(self) -> int:
+        """Return the number of the GPU."""
+        return self.number
+
+
+@dataclass(frozen=True, slots=True)
 class Description:
     """What a DLPack capsule tells.
 
@@ -70,8 +105,8 @@ class Description:
     address
         Of the first element.
     array
-        A NumPy array on the same memory, which keeps it alive; None if the memory is not
-        the host's, or the element type is unknown.
+        A NumPy array on the same memory, or a `DeviceTensor` if that is not the host's; it
+        keeps the memory alive. None if the element type is unknown.
     """
 
     shape: tuple[int, ...]
@@ -103,9 +138,11 @@ def describe(producer: Any) -> Description:
     kind = _DEVICES.get(tensor.device_type, f"device {tensor.device_type}")
     device = "cpu" if kind == "cpu" else f"{kind}:{tensor.device_id}"
     address = (tensor.data or 0) + tensor.byte_offset
-    array = None
+    array: Any = None
     known = _known(dtype)
-    if device == "cpu" and known is not None and (address or 0 in shape):
+    if device != "cpu":
+        array = DeviceTensor(shape, strides, address, tensor.device_id, capsule)
+    elif known is not None and (address or 0 in shape):
         from tile_core.plugins.arrays import array_at
 
         array = array_at(address, shape, strides, known, capsule, writeable=writeable)

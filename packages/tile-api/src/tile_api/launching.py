@@ -164,7 +164,7 @@ class Launcher:
         shapes = self.signature.output_shapes(checked.values)
         for position, shape in zip(self.kernel.outputs, shapes, strict=True):
             param = self.kernel.params[position]
-            makers.append((position, output_maker(shape, param.dtype, like)))
+            makers.append((position, output_maker(shape, param.dtype, like, self.device)))
         changed = tuple(
             k
             for k, position in enumerate(self.signature.inputs)

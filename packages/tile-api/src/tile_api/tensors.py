@@ -14,6 +14,7 @@ from typing import Any
 
 from tile_api.integrations.torch_dtypes import torch_storage
 from tile_core.dtypes import DType, dtype_of
+from tile_core.errors import LaunchError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class TensorView:
     problem
         Why the memory is not what shape and strides say, or None.
     array
-        A NumPy array on the same memory, for tensors that are neither NumPy's nor torch's.
+        What to launch on instead of a tensor that is neither NumPy's nor torch's: a NumPy array
+        on the same memory, or a `tile_api.dlpack.DeviceTensor`.
     """
 
     shape: tuple[int, ...]
@@ -154,18 +156,38 @@ def _torch_key(t: Any) -> Hashable:
 # Outputs -----------------------------------------------------------------------------------
 
 
-def output_maker(shape: tuple[int, ...], dtype: DType, like: Any) -> Callable[[], Any]:
+def output_maker(
+    shape: tuple[int, ...], dtype: DType, like: Any, device: str = "cpu"
+) -> Callable[[], Any]:
     """Return what allocates an uninitialised, contiguous output.
 
     It is of the kind and on the device of `like`: torch tensors are answered with torch
-    tensors, everything else with NumPy arrays. Four-bit elements are packed: the last extent
-    is halved.
+    tensors, everything else with NumPy arrays, or with torch tensors on a GPU. Four-bit
+    elements are packed: the last extent is halved.
+
+    Parameters
+    ----------
+    device
+        Where the kernel runs: ``"cpu"``, or a kind such as ``"cuda"``.
+
+    Raises
+    ------
+    LaunchError
+        If the output belongs on a GPU, and torch is not there to allocate it.
     """
     if dtype.packing > 1 and shape:
         shape = (*shape[:-1], -(-shape[-1] // dtype.packing))
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(like, torch.Tensor):
         return partial(torch.empty, shape, dtype=torch_storage(dtype), device=like.device)
+    if device != "cpu":
+        if torch is None:
+            raise LaunchError(
+                f"an output on {device} is allocated by torch, which is not loaded",
+                hint="import torch before the call, or pass the output as an argument",
+            )
+        place = device if like is None else f"{device}:{like.get_device()}"
+        return partial(torch.empty, shape, dtype=torch_storage(dtype), device=place)
     import numpy as np
 
     return partial(
