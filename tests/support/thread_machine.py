@@ -56,6 +56,8 @@ from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.places import Places
 from tile_core.simt.rules import element_rules
 from tile_core.simt.rules.control import control_rules
+from tile_core.simt.rules.reduce import reduce_rules
+from tile_core.simt.rules.scan import scan_rules
 from tile_core.simt.statements import lower_stmt
 from tile_core.target import parse_target_spec
 
@@ -64,20 +66,24 @@ MACHINE = SimtMachine(
     features=frozenset({"cp_async", "atomic_f16x2", "atomic_f32x2", "atomic_f32x4"}),
 )  # fmt: skip
 
-RULES = (*element_rules(), *control_rules())
+RULES = (*element_rules(), *control_rules(), *reduce_rules(), *scan_rules())
 
 
 @dataclass(slots=True)
 class GivenLayouts:
-    """Layouts as a test states them: of fragments, shared tiles and loops."""
+    """Layouts as a test states them: of fragments, shared tiles and loops.
+
+    Lowering adds to `known` the tiles that it makes itself.
+    """
 
     threads: int
     tiles: Mapping[Buffer, Layout | Fragment]
     vector: int = 4
     loops: dict[Node, LoopLayout] = field(default_factory=dict)
+    known: dict[Buffer, Layout | Fragment] = field(default_factory=dict)
 
     def layout_of(self, buffer: Buffer) -> Layout | Fragment | None:
-        found = self.tiles.get(buffer)
+        found = self.tiles.get(buffer) or self.known.get(buffer)
         if found is None and buffer.scope is Scope.SHARED and buffer.static_shape is not None:
             return row_major(buffer.static_shape)
         return found

@@ -82,11 +82,14 @@ def _rows(op: Scan, tile: Buffer, shape: tuple[int, ...], ctx: SimtContext) -> S
 
 
 def _width(ctx: SimtContext) -> int:
-    """Return how many lanes scan a row together: a warp, or what there is of one."""
-    width = ctx.machine.warp_size
-    while width > ctx.threads:
-        width //= 2
-    return width
+    """Return how many lanes scan a row together: a warp, or what there is of one.
+
+    Shuffles need all threads of a warp: where those of the only one are no power of two, each
+    scans rows alone.
+    """
+    if ctx.threads >= ctx.machine.warp_size:
+        return ctx.machine.warp_size
+    return ctx.threads if ctx.threads & (ctx.threads - 1) == 0 else 1
 
 
 def _group(
@@ -119,7 +122,7 @@ def _group(
             ),
         ]
         distance *= 2
-    last = call("shfl_sync", mine, as_expr(width - 1), as_expr(width))
+    last = mine if width == 1 else call("shfl_sync", mine, as_expr(width - 1), as_expr(width))
     steps += [
         Store(value, (zero,), combine(op.kind, Load(carried, (zero,)), mine)),
         If(inside, Store(ctx.places.flat(tile), (ctx.places.offset(tile, place),), mine)),
