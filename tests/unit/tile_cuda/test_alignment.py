@@ -10,7 +10,8 @@ import tile_api.language as T
 from tile_core.errors import ArgumentLayoutError
 from tile_core.simt.alignment import alignments, required_alignment
 from tile_cuda.driver import Driver
-from tile_cuda.launcher import callable_of, launcher_source
+from tile_cuda.launch_text import launcher_source
+from tile_cuda.launcher import callable_of
 
 
 @T.prim_func

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from tile_core.errors import EmptyGridError, LaunchError
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.evaluate import free_variables, is_host_evaluable
-from tile_core.ir.expr import Expr, Extent, Var
-from tile_core.ir.stmt import Check, Let
-from tile_core.plugins.calling import address_of, solutions, strides_of, symbol_text, unmet
-from tile_core.plugins.host_text import host_text
+from tile_core.ir.expr import Var
+from tile_core.ir.stmt import Check
+from tile_core.plugins.calling import address_of, solutions, strides_of, unmet
 from tile_core.simt.alignment import alignments, misaligned
 from tile_core.simt.limits import check_grid
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_cuda.driver import Driver, LaunchConfig
+from tile_cuda.launch_text import grid_of, launcher_source, symbols_of
 
 _SLOTS = {
     "bool": "c_bool",
@@ -65,7 +63,7 @@ def callable_of(
     names: dict[str, Any] = {
         "address": address_of,
         "strides": strides_of,
-        "solved": lambda *args: solutions(program.kernel.params, _symbols(program), args),
+        "solved": lambda *args: solutions(program.kernel.params, symbols_of(program), args),
         "cdiv": lambda a, b: -(-a // b),
         "handles": _loader(program, cubin, driver, loaded),
         "loaded": loaded,
@@ -108,125 +106,16 @@ def _loader(
     return handles
 
 
-def launcher_source(program: DeviceProgram) -> str:
-    """Return the text of a Python function that launches the kernel."""
-    kernel = program.kernel
-    arguments = [f"a{k}" for k in range(len(kernel.params))]
-    known: dict[Buffer | Var, str] = dict(zip(kernel.params, arguments, strict=True))
-    tensors = [known[p] for p in kernel.params if isinstance(p, Buffer)]
-    lines = ["try:", "    slots = local.slots", "except AttributeError:",
-             "    slots = local.slots = Slots()",
-             f"device = device_of({', '.join(tensors)})",
-             "context, functions = loaded.get(device) or handles(device)",
-             "read_context(slots.context_address)",
-             "if slots.context.value != context:",
-             f"    return elsewhere(context, device, [{', '.join(arguments)}])",
-             "stream = stream_of(device)"]  # fmt: skip
-    lines += _addresses(program, known)
-    symbols = _symbols(program)
-    texts = [symbol_text(kernel.params, arguments, symbol) for symbol in symbols]
-    if None in texts:
-        lines.append(f"known = solved({', '.join(arguments)})")
-    for position, (symbol, text) in enumerate(zip(symbols, texts, strict=True)):
-        known[symbol] = f"s{position}"
-        lines.append(f"s{position} = {f'known[{position}]' if text is None else text}")
-    number = 0
-    for step in program.steps:
-        if isinstance(step, Let):
-            known[step.var] = f"h{len(known)}"
-            lines.append(f"{known[step.var]} = {_text(step.value, known)}")
-        elif isinstance(step, Check) and _is_own(step, program):
-            lines.append(f"if not {_text(step.cond, known)}: unmet({program.steps.index(step)})")
-        elif isinstance(step, DeviceFunction):
-            for buffer in program.workspaces:
-                if buffer in step.arguments and buffer not in known:
-                    known[buffer] = f"w{len(known)}"
-                    lines += _allocation(buffer, known)
-            lines += _launch(step, number, known)
-            number += 1
-    return "\n".join([f"def run({', '.join(arguments)}):", *(f"    {x}" for x in lines)]) + "\n"
-
-
-def _allocation(workspace: Buffer, known: Mapping[Buffer | Var, str]) -> list[str]:
-    """Return the lines that allocate a workspace; the call keeps it until its end."""
-    name, shape = known[workspace], ", ".join(_text(extent, known) for extent in workspace.shape)
-    return [
-        f"{name} = empty(({shape},), {str(workspace.dtype)!r}, device)",
-        f"{_address(name)} = address({name})",
-    ]
-
-
-def _is_own(check: Check, program: DeviceProgram) -> bool:
-    """Whether a condition needs what the host computes between launches.
-
-    Those of arguments alone are checked with the arguments.
-    """
-    named = {step.var for step in program.steps if isinstance(step, Let)}
-    used = free_variables(check.cond)
-    return not named.isdisjoint(used) and is_host_evaluable(check.cond, used)
-
-
 def _unmet(program: DeviceProgram, number: int) -> None:
     step = program.steps[number]
     assert isinstance(step, Check), "a condition's number"
     raise unmet(step)
 
 
-def _addresses(program: DeviceProgram, known: Mapping[Buffer | Var, str]) -> list[str]:
-    """Return the lines that find out where tensors begin, and refuse what threads cannot read."""
-    tensors = [known[p] for p in program.kernel.params if isinstance(p, Buffer)]
-    lines = []
-    if tensors:  # of torch, most of the time
-        lines += ["try:", *(f"    {_address(t)} = {t}.data_ptr()" for t in tensors)]
-        lines += ["except AttributeError:", *(f"    {_address(t)} = address({t})" for t in tensors)]
-    wide = [(known[p], multiple) for p, multiple in alignments(program).items()]
-    if wide:
-        wrong = " or ".join(f"{_address(text)} & {multiple - 1}" for text, multiple in wide)
-        found = ", ".join(_address(text) for text, _ in wide)
-        lines.append(f"if {wrong}: misaligned({found})")
-    return lines
-
-
-def _address(tensor: str) -> str:
-    """Return the name of the address where an argument or a workspace begins."""
-    return f"at_{tensor}"
-
-
 def _misaligned(program: DeviceProgram, addresses: Sequence[int]) -> None:
     for (param, multiple), address in zip(alignments(program).items(), addresses, strict=True):
         if address % multiple:
             raise misaligned(program.kernel.name, param, address, multiple)
-
-
-def _launch(function: DeviceFunction, number: int, known: Mapping[Buffer | Var, str]) -> list[str]:
-    """Return the lines that fill the slots of one launch and start it."""
-    lines = [f"f = slots.launches[{number}]", *(["values = f.values"] if function.params else ())]
-    for position, argument in enumerate(function.arguments):
-        text = known[argument]
-        value = _address(text) if isinstance(argument, Buffer) else text
-        lines.append(f"values[{position}].value = {value}")
-    extents = [_text(extent, known) for extent in _grid(function)]
-    fixed = [static_value(extent) for extent in _grid(function)]
-    varying = [axis for axis, extent in enumerate(fixed) if extent is None]
-    if varying:
-        lines.append("grid = f.grid")
-        lines += [f"grid[{axis}] = g{axis} = {extents[axis]}" for axis in varying]
-    names = [f"g{axis}" if axis in varying else extents[axis] for axis in range(3)]
-    empty = [f"{name} < 1" for name, e in zip(names, fixed, strict=True) if e is None or e < 1]
-    if empty:
-        lines.append(f"if {' or '.join(empty)}: no_blocks(({', '.join(names)}))")
-    return [
-        *lines,
-        "f.config.stream = stream",
-        f"code = launch(f.config_address, functions[{number}], f.parameters_address, None)",
-        f"if code: refused(code, {number}, ({', '.join(names)}))",
-    ]
-
-
-def _grid(function: DeviceFunction) -> tuple[Extent, ...]:
-    """Return the extents of a grid along all three axes."""
-    extents: list[Extent] = [*function.launch.grid, 1, 1]
-    return tuple(extents[:3])
 
 
 class _Launch:
@@ -240,7 +129,7 @@ class _Launch:
         self.config.shared_bytes = function.shared_bytes
         self.config_address = ctypes.addressof(self.config)
         self.grid = self.config.grid
-        self.grid[:] = [static_value(e) or 0 for e in _grid(function)]
+        self.grid[:] = [static_value(e) or 0 for e in grid_of(function)]
         self.values = [_slot(argument) for argument in function.arguments]
         addresses = [ctypes.addressof(value) for value in self.values]
         self.parameters = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
@@ -268,26 +157,6 @@ def _slot(argument: Buffer | Var) -> Any:
             hint="declare the parameter as float32 and convert it in the kernel",
         )
     return getattr(ctypes, name)()
-
-
-def _symbols(program: DeviceProgram) -> list[Var]:
-    """Return the scalars of the launches that no parameter and no host step names."""
-    named = {*program.kernel.params, *(s.var for s in program.steps if isinstance(s, Let))}
-    found: dict[Var, None] = {}
-    for step in program.steps:
-        if isinstance(step, DeviceFunction):
-            scalars = (a for a in step.arguments if isinstance(a, Var))
-            extents = (*step.launch.grid, *(e for w in program.workspaces for e in w.shape))
-            sizes = (v for extent in extents for v in free_variables(extent))
-            found |= {v: None for v in (*scalars, *sizes) if v not in named}
-        elif isinstance(step, Let) or _is_own(step, program):
-            value = step.value if isinstance(step, Let) else step.cond
-            found |= {v: None for v in free_variables(value) if v not in named}
-    return list(found)
-
-
-def _text(extent: Expr | int, known: Mapping[Buffer | Var, str]) -> str:
-    return host_text(as_expr(extent), known)
 
 
 def _refused(
