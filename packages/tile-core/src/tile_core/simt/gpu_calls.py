@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from tile_core.errors import FrontendValueError, UnsupportedOnTarget
+from tile_core.errors import FrontendValueError, InternalError, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import static_value
 from tile_core.ir.device_calls import DEVICE_CALLS, device
@@ -16,6 +16,27 @@ from tile_core.simt.accesses import lower_expr
 from tile_core.simt.context import SimtContext
 
 _SHAPE = re.compile(r"m\d+n\d+k\d+")
+
+_FEATURES = {
+    ("m8n8k4", "float64"): "mma_f64",
+    ("m8n8k16", "int8"): "mma_int8_m8n8k16",
+    ("m8n8k16", "uint8"): "mma_int8_m8n8k16",
+    ("m16n8k4", "tfloat32"): "mma_tf32",
+    ("m16n8k4", "float32"): "mma_tf32",
+    ("m16n8k8", "tfloat32"): "mma_tf32",
+    ("m16n8k8", "float32"): "mma_tf32",
+    ("m16n8k8", "float16"): "mma_m16n8k8_f16",
+    ("m16n8k8", "bfloat16"): "mma_bf16",
+    ("m16n8k16", "float16"): "mma_m16n8k16",
+    ("m16n8k16", "bfloat16"): "mma_bf16",
+    ("m16n8k16", "int8"): "mma_int8_m16n8k32",
+    ("m16n8k16", "uint8"): "mma_int8_m16n8k32",
+    ("m16n8k32", "int8"): "mma_int8_m16n8k32",
+    ("m16n8k32", "uint8"): "mma_int8_m16n8k32",
+    ("m16n8k32", "float8_e4m3fn"): "fp8_convert",
+    ("m16n8k32", "float8_e5m2"): "fp8_convert",
+}
+"""What a machine must have for a shape and an element type of A; others assemble everywhere."""
 
 
 def names_instruction(expr: Expr) -> bool:
@@ -62,33 +83,10 @@ def _mma(expr: Call, ctx: SimtContext) -> Expr:
             span=expr.span,
             hint='pass "row", "col", and load B transposed',
         )
-    a, b, c = _registers(expr, 3, ctx)
-    assert isinstance(a, AddressOf)
+    a, b, c = _addresses(expr, 3, ctx)
     element = str(a.buffer.dtype)
-    _must_have(_FEATURES.get((str(shape), element)), f"{shape} of {element}", expr, ctx)
+    _must_have(_FEATURES.get((shape, element)), f"{shape} of {element}", expr, ctx)
     return device(name, c, a, b)
-
-
-_FEATURES = {
-    ("m8n8k4", "float64"): "mma_f64",
-    ("m8n8k16", "int8"): "mma_int8_m8n8k16",
-    ("m8n8k16", "uint8"): "mma_int8_m8n8k16",
-    ("m16n8k4", "tfloat32"): "mma_tf32",
-    ("m16n8k4", "float32"): "mma_tf32",
-    ("m16n8k8", "tfloat32"): "mma_tf32",
-    ("m16n8k8", "float32"): "mma_tf32",
-    ("m16n8k8", "float16"): "mma_m16n8k8_f16",
-    ("m16n8k8", "bfloat16"): "mma_bf16",
-    ("m16n8k16", "float16"): "mma_m16n8k16",
-    ("m16n8k16", "bfloat16"): "mma_bf16",
-    ("m16n8k16", "int8"): "mma_int8_m16n8k32",
-    ("m16n8k16", "uint8"): "mma_int8_m16n8k32",
-    ("m16n8k32", "int8"): "mma_int8_m16n8k32",
-    ("m16n8k32", "uint8"): "mma_int8_m16n8k32",
-    ("m16n8k32", "float8_e4m3fn"): "fp8_convert",
-    ("m16n8k32", "float8_e5m2"): "fp8_convert",
-}
-"""What a machine must have for a shape and an element type of A; others assemble everywhere."""
 
 
 def _must_have(feature: str | None, form: str, expr: Call, ctx: SimtContext) -> None:
@@ -118,13 +116,13 @@ def _ldmatrix(expr: Call, ctx: SimtContext) -> Expr:
             hint='write T.ptx_ldmatrix(False, 4, ".b16", regs.data, 0, tile.data, offset)',
         )
     _must_have("ldmatrix", "", expr, ctx)
-    target, source = _registers(expr, 2, ctx)
+    target, source = _addresses(expr, 2, ctx)
     return device(f"ldmatrix_x{numbers[1]}{'_trans' if numbers[0] else ''}", target, source)
 
 
 def _cp_async(expr: Call, ctx: SimtContext) -> Expr:
     """Lower T.ptx_cp_async(shared, [offset,] global, [offset,] bytes[, predicate])."""
-    target, source = _registers(expr, 2, ctx)
+    target, source = _addresses(expr, 2, ctx)
     last = max(k for k, a in enumerate(expr.args) if isinstance(a, AddressOf))
     rest = list(expr.args[last + 1 :])
     if len(rest) >= 2 and len([a for a in expr.args if not isinstance(a, StringConst)]) > 4:
@@ -140,37 +138,41 @@ def _cp_async(expr: Call, ctx: SimtContext) -> Expr:
     return device("cp_async", size, target, source, predicate)
 
 
-def _registers(expr: Call, count: int, ctx: SimtContext) -> tuple[Expr, ...]:
-    """Return the addresses among the arguments, each moved by the offset that follows it."""
-    found: list[Expr] = []
-    for position, argument in enumerate(expr.args):
-        if isinstance(argument, AddressOf):
-            moved = _moved(argument, _offset(expr.args, position, count), ctx)
-            found.append(moved)
+def _addresses(expr: Call, count: int, ctx: SimtContext) -> tuple[AddressOf, ...]:
+    """Return the first `count` addresses among the arguments, each moved by its offset.
+
+    Raises
+    ------
+    FrontendValueError
+        If there are fewer.
+    """
+    found = [k for k, argument in enumerate(expr.args) if isinstance(argument, AddressOf)]
     if len(found) < count:
         raise FrontendValueError(
             f"T.{expr.function} needs {count} addresses, got {len(found)}",
             span=expr.span,
             hint="pass buffers, or T.access_ptr of an element",
         )
-    return tuple(found[:count])
+    return tuple(
+        _moved(expr.args, place, _has_offsets(found[:count]), ctx) for place in found[:count]
+    )
 
 
-def _offset(args: Sequence[Expr], position: int, count: int) -> Expr | None:
-    """Return the offset behind an address: given for all addresses or for none."""
-    places = [k for k, a in enumerate(args) if isinstance(a, AddressOf)][:count]
-    if any(b - a != 2 for a, b in pairwise(places)):
-        return None
-    return args[position + 1] if position + 1 < len(args) else None
+def _has_offsets(places: Sequence[int]) -> bool:
+    """Whether an offset stands behind each address: it does for all of them or for none."""
+    return all(after - before == 2 for before, after in pairwise(places))
 
 
-def _moved(address: AddressOf, offset: Expr | None, ctx: SimtContext) -> AddressOf:
+def _moved(args: Sequence[Expr], place: int, by_offset: bool, ctx: SimtContext) -> AddressOf:
+    """Return the address at `place` on a flat buffer, moved by the offset that follows it."""
+    address = args[place]
     lowered = lower_expr(address, ctx)
-    assert isinstance(lowered, AddressOf)
-    if offset is None:
+    if not isinstance(lowered, AddressOf):
+        raise InternalError("an address became something else", span=address.span)
+    if not by_offset or place + 1 == len(args):
         return lowered
-    at = binary(BinaryOp.ADD, lowered.indices[0], lower_expr(offset, ctx))
-    return AddressOf(lowered.buffer, (at,), address.access, span=address.span)
+    at = binary(BinaryOp.ADD, lowered.indices[0], lower_expr(args[place + 1], ctx))
+    return AddressOf(lowered.buffer, (at,), lowered.access, span=address.span)
 
 
 _LOWERINGS: dict[str, Callable[[Call, SimtContext], Expr]] = {

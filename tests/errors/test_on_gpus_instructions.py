@@ -1,0 +1,101 @@
+"""Instructions named in a kernel, in forms that are not offered: code, line, reason and hint."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from support.mistakes import Mistake
+
+HEAD = """
+@T.prim_func
+def kernel(A: T.Tensor((512,), "float16"), C: T.Tensor((128,), "float32")):
+    with T.Kernel(1, threads=32):
+        lane = T.get_thread_binding(0)
+        s = T.alloc_shared((512,), "float16")
+        r = T.alloc_local((8,), "float16")
+        c = T.alloc_local((4,), "float32")
+        T.clear(r)
+        T.clear(c)
+"""
+
+
+def mistake(name: str, line: str, message: str, target: str = "cuda:sm_80@sim") -> Mistake:
+    """Return a kernel whose line 10 is wrong."""
+    program = (
+        f'{HEAD}        {line}\n        C[lane] = c[0]\ntile.compile(kernel, target="{target}")'
+    )
+    place = f"""
+  --> program.py:10:9
+   |
+10 |         {line}
+   |         {"^" * len(line)}
+"""
+    first, hint = textwrap.dedent(message).strip().split("\n")
+    return Mistake(name, program, first + place + hint, whole=True)
+
+
+MISTAKES = [
+    mistake(
+        "an instruction of Hopper",
+        "T.tma_load(s, A)",
+        """
+        [TL4001] T.tma_load is not an instruction of sm_80
+        hint: use T.copy and T.gemm, which choose the instructions of each machine
+        """,
+    ),
+    mistake(
+        "a product of no known shape",
+        'T.ptx_mma("m16n8k12", "row", "col", "fp16", "fp16", "fp32", r, 0, r, 0, c, 0, False)',
+        """
+        [TL4001] T.ptx_mma does not know the shape 'm16n8k12'
+        hint: use one of m8n8k4, m8n8k16, m16n8k4, m16n8k8, m16n8k16, m16n8k32, m16n8k64
+        """,
+    ),
+    mistake(
+        "factors the other way round",
+        'T.ptx_mma("m16n8k16", "col", "row", "fp16", "fp16", "fp32", r, 0, r, 0, c, 0, False)',
+        """
+        [TL4001] T.ptx_mma multiplies a row-major A by a column-major B, not ['col', 'row']
+        hint: pass "row", "col", and load B transposed
+        """,
+    ),
+    mistake(
+        "a product without sums",
+        'T.ptx_mma("m16n8k16", "row", "col", "fp16", "fp16", "fp32", r, 0, r, 0, False)',
+        """
+        [TL1002] T.ptx_mma needs 3 addresses, got 2
+        hint: pass buffers, or T.access_ptr of an element
+        """,
+    ),
+    mistake(
+        "three matrices",
+        'T.ptx_ldmatrix(False, 3, ".b16", r, 0, s, lane * 8)',
+        """
+        [TL1002] T.ptx_ldmatrix loads 1, 2 or 4 matrices
+        hint: write T.ptx_ldmatrix(False, 4, ".b16", regs.data, 0, tile.data, offset)
+        """,
+    ),
+    mistake(
+        "matrices from nowhere",
+        'T.ptx_ldmatrix(False, 4, ".b16", r, 0)',
+        """
+        [TL1002] T.ptx_ldmatrix needs 2 addresses, got 1
+        hint: pass buffers, or T.access_ptr of an element
+        """,
+    ),
+    mistake(
+        "an asynchronous copy of two bytes",
+        "T.ptx_cp_async(T.access_ptr(s[lane], 'w'), T.access_ptr(A[lane], 'r'), 2)",
+        """
+        [TL1002] T.ptx_cp_async copies 4, 8 or 16 bytes
+        hint: write T.ptx_cp_async(T.access_ptr(S[i], 'w'), T.access_ptr(A[j], 'r'), 16)
+        """,
+    ),
+]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=str)
+def test_message(mistake: Mistake) -> None:
+    assert str(mistake.error()) == mistake.expected
