@@ -143,6 +143,13 @@ def test_tensors_on_two_devices_are_refused() -> None:
     assert device_of(None, Tensor((8,), 1)) == 1
 
 
+def test_without_tensors_it_is_torchs_current_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert device_of(None) == 0
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
+    monkeypatch.setattr("torch.cuda.current_device", lambda: 1)
+    assert (device_of(), device_of(None), device_of(Tensor((8,), 0))) == (1, 1, 0)
+
+
 # Parameters --------------------------------------------------------------------------------
 
 

@@ -18,20 +18,28 @@ def _torch() -> Any:
     return sys.modules.get("torch")
 
 
+def _torch_on_gpus() -> Any:
+    """Return torch if it works with GPUs already; asking must not start them."""
+    torch = _torch()
+    return torch if torch is not None and torch.cuda.is_initialized() else None
+
+
 def current_stream(device: int) -> int:
     """Return the raw handle of the stream that work on `device` goes to at the moment.
 
     It is torch's current stream, so that launches can be captured in a CUDA graph, or the
     default stream where torch is not in use.
     """
-    torch = _torch()
-    if torch is None or not torch.cuda.is_initialized():
+    torch = _torch_on_gpus()
+    if torch is None:
         return DEFAULT_STREAM
     return int(torch._C._cuda_getCurrentRawStream(device))
 
 
 def device_of(*tensors: Any) -> int:
     """Return the number of the device that holds `tensors`; None among them is nowhere.
+
+    Without any, it is torch's current device, or the first where torch is not in use.
 
     Raises
     ------
@@ -63,7 +71,10 @@ def _device_of_any(tensors: tuple[Any, ...]) -> int:
                 hint="move all tensors of one call to one device",
             )
         found = number
-    return found or 0
+    if found is None:
+        torch = _torch_on_gpus()
+        found = 0 if torch is None else int(torch.cuda.current_device())
+    return found
 
 
 def _number(argument: Any) -> int | None:
