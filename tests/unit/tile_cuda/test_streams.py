@@ -1,0 +1,48 @@
+"""Streams and workspaces come from torch, if it is there."""
+
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+from tile_core.errors import LaunchError
+from tile_cuda.streams import DEFAULT_STREAM, current_stream, empty
+
+
+def test_the_default_stream_where_torch_has_no_gpu_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: False)
+    assert current_stream(0) == DEFAULT_STREAM
+    monkeypatch.delitem(sys.modules, "torch")
+    assert current_stream(0) == DEFAULT_STREAM
+
+
+def test_torchs_current_stream_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
+    monkeypatch.setattr(
+        "torch._C._cuda_getCurrentRawStream", lambda device: 0x500 + device, raising=False
+    )
+    assert current_stream(3) == 0x503
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "size"),
+    [((3, 5), "float32", 60), ((3, 5), "int4", 8), ((7,), "bool", 7), ((), "float64", 8)],
+)
+def test_workspaces_are_bytes(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], dtype: str, size: int
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(torch, "empty", lambda *args, **options: asked.append((args, options)))
+    empty(shape, dtype, 1)
+    assert asked == [((size,), {"dtype": torch.uint8, "device": "cuda:1"})]
+
+
+def test_workspaces_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch")
+    with pytest.raises(LaunchError) as caught:
+        empty((3,), "float32", 0)
+    assert str(caught.value) == (
+        "[TL6001] a kernel with a workspace needs torch to allocate it\n"
+        "hint: import torch before the call, or pass the workspace as a tensor"
+    )
