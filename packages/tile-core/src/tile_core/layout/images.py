@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from tile_core.errors import LayoutError
 from tile_core.layout.box import normal_axis
 from tile_core.layout.digits import (
@@ -121,7 +123,7 @@ def pushed_forward(
     *places, copy = unflatten_row_major(rep, (*spread, run.replication))
     coords = [substitute(e, (*inputs(len(shape)), *places), domain) for e in inverse]
     thread = substitute(run.thread, (*coords[: run.rank], copy), domain)
-    thread, copies = condensed(thread, domain)
+    thread, copies = _told_apart(*condensed(thread, domain), shape)
     thread = _renumbered(thread, copies, run.thread_extent, rep)
     slots = []
     if not any(Input(len(shape)).axis in inputs_of(e) for e in coords[: run.rank]):
@@ -154,6 +156,28 @@ def reduced_fragment(held: Fragment, dim: int, keepdim: bool = False) -> Fragmen
     if not kept:
         kept, shape = [Const(0)], [1]
     return pushed_forward(held, kept, shape)
+
+
+def _told_apart(thread: AnyIndex, copies: int, shape: Sequence[int]) -> tuple[AnyIndex, int]:
+    """Leave out replicas in threads that hold the element already.
+
+    Rows that are cut off in the middle of a step have them: replicas at a regular distance,
+    the first ones, are tried in place of all.
+    """
+    owners = np.sort(tabulate(thread, (*shape, copies)).reshape(-1, copies), axis=1)
+    count = np.unique(owners[0]).size
+    rep = Input(len(shape))
+    step = 1
+    while count < copies and (count - 1) * step < copies:
+        domain = (*shape, count)
+        fewer = substitute(thread, (*inputs(len(shape)), rep * step), domain)
+        found = np.sort(tabulate(fewer, domain).reshape(-1, count), axis=1)
+        if not (np.diff(found, axis=1) == 0).any() and all(
+            np.array_equal(a, np.unique(b)) for a, b in zip(found, owners, strict=True)
+        ):
+            return fewer, count
+        step *= 2
+    return thread, copies
 
 
 def _renumbered(thread: AnyIndex, copies: int, threads: int, rep: Input) -> AnyIndex:

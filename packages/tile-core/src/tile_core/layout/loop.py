@@ -113,7 +113,10 @@ def planned(
     v = _width(total, threads, vector, even=holds_tiles)
     if holds_tiles and len(box) > 1:
         rows = _row_groups(box, threads, vector)
-        if rows is not None and total % (threads * v) == 0:
+        if total % (threads * v):
+            if not _starts_anew(box[-1], threads, v):
+                return _uneven_rows(box, threads, vector)
+        elif rows is not None:
             return rows
     used = min(threads, -(-total // v))
     rounds = -(-total // (used * v))
@@ -174,6 +177,48 @@ def _row_groups(box: tuple[int, ...], threads: int, vector: int) -> LoopLayout |
     place = (ROUND % turns * lanes + THREAD % lanes) * v + LANE
     at = _unflattened(ROUND // turns * groups + THREAD // lanes, box[:-1], domain)
     return LoopLayout(fragment, v, domain[1], threads, (*at, simplify(place, domain)), Const(0))
+
+
+def _starts_anew(cols: int, threads: int, vector: int) -> bool:
+    """Whether accesses dealt out one after the other begin each row with the same thread."""
+    steps = cols // vector
+    return cols % vector == 0 and (steps % threads == 0 or threads % steps == 0)
+
+
+def _uneven_rows(box: tuple[int, ...], threads: int, vector: int) -> LoopLayout:
+    """Return a layout in which a power of two of threads goes through each row in steps.
+
+    Each of them has a part of each of its rows, though at the end of a row not all of them have
+    as much: tiles made so can be reduced along rows. Among those layouts in which neighbouring
+    threads share accesses well, that with the fewest accesses is taken, then that with the fewest
+    registers, then that with the fewest threads to a row, which may be lanes of one warp.
+    """
+    cols, rows = box[-1], math.prod(box[:-1])
+    ways = [
+        (1 << a, 1 << b)
+        for a in range(vector.bit_length())
+        for b in range(threads.bit_length())
+        if cols % (1 << a) == 0 and threads % (1 << b) == 0 and 1 << a + b <= cols
+    ]
+
+    def cost(way: tuple[int, int]) -> tuple[int, ...]:
+        v, lanes = way
+        accesses = -(-rows // (threads // lanes)) * -(-cols // (v * lanes))
+        return -min(v * lanes, ENOUGH), accesses, accesses * v, lanes
+
+    v, lanes = min(ways, key=cost)
+    groups = min(threads // lanes, rows)
+    turns = -(-cols // (v * lanes))
+    row = flatten_row_major(inputs(len(box) - 1), box[:-1])
+    col = Input(len(box) - 1)
+    slot = (row // groups * turns + col // (v * lanes)) * v + col % v
+    used = groups * lanes
+    fragment = Fragment(box, None, row % groups * lanes + col // v % lanes, 1, (slot,), used)
+    domain = (used, -(-rows // groups) * turns, v)
+    place = (ROUND % turns * lanes + THREAD % lanes) * v + LANE
+    at = _unflattened(ROUND // turns * groups + THREAD // lanes, box[:-1], domain)
+    coords = (*at, simplify(place, domain))
+    return LoopLayout(fragment, v, domain[1], used, coords, Const(0), ragged=True)
 
 
 def _width(total: int, threads: int, vector: int, *, even: bool) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.arith import all_of, as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.ir.stmt import If, Stmt
 from tile_core.layout import Fragment
@@ -36,7 +36,7 @@ def held(fragment: Fragment, thread: Expr, slot: Expr) -> Held:
     Parameters
     ----------
     fragment
-        One that `is_dense`.
+        One that `is_known`.
     """
     loop = loop_over(fragment)
     coords = loop.coords_at(thread, slot, as_expr(0))
@@ -75,6 +75,22 @@ def is_dense(fragment: Fragment) -> bool:
     """Whether every register slot of every thread holds an element that a formula finds."""
     loop = loop_over(fragment)
     return not (loop.ragged or loop.searched)
+
+
+def is_known(fragment: Fragment) -> bool:
+    """Whether a formula finds the element of every register slot that holds one."""
+    return not loop_over(fragment).searched
+
+
+def if_held(fragment: Fragment, slot: Expr, stmt: Stmt, ctx: SimtContext) -> Stmt:
+    """Return `stmt` for the threads whose register `slot` holds an element of the tile."""
+    if is_dense(fragment):
+        return stmt
+    inside: list[Expr] = []
+    for coord, extent in zip(held(fragment, ctx.thread, slot).coords, fragment.shape, strict=True):
+        inside += [binary(BinaryOp.GE, coord, 0), binary(BinaryOp.LT, coord, extent)]
+    known = all_of(inside)
+    return stmt if known is None else If(known, stmt, span=stmt.span)
 
 
 def by_holders(fragment: Fragment, stmt: Stmt, ctx: SimtContext) -> Stmt:

@@ -19,7 +19,7 @@ from tile_core.simt.accesses import lower_store
 from tile_core.simt.build import do, seq, unrolled
 from tile_core.simt.context import SimtContext
 from tile_core.simt.exchange import Exchange, exchange_along
-from tile_core.simt.holders import by_holders, held, is_dense, slot_map
+from tile_core.simt.holders import by_holders, held, if_held, is_dense, is_known, slot_map
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def row_plan(op: Reduce, ctx: SimtContext) -> RowPlan | None:
     row = reduced_fragment(source, op.dim)
     slots = slot_map(source, row, op.dim)
     exchange = exchange_along(source, op.dim, ctx.machine.warp_size)
-    if slots is None or exchange is None or not (is_dense(source) and is_dense(row)):
+    if slots is None or exchange is None or not (is_known(source) and is_dense(row)):
         return None
     partial = ctx.threads % ctx.machine.warp_size
     if partial % (2 * max(exchange.lane_masks, default=0) or 1):
@@ -101,7 +101,8 @@ def _fold(op: Reduce, plan: RowPlan, part: Buffer, ctx: SimtContext) -> Stmt:
         value = cast(cast(Load(registers, (slot,)), op.dst.buffer.dtype), part.dtype)
         if op.kind.takes_magnitudes:
             value = call("abs", value)
-        return Store(part, (at,), _combined(op, Load(part, (at,)), value))
+        total = Store(part, (at,), _combined(op, Load(part, (at,)), value))
+        return if_held(plan.source, slot, total, ctx)
 
     return unrolled(ctx, "i", plan.source.slots, step)
 
