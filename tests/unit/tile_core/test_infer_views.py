@@ -107,9 +107,10 @@ def test_the_loop_of_an_operator_is_made_once() -> None:
     a, x = ir.tensor("A", (4, 8)), ir.fragment("x", (4, 8))
     copy = ir.copy(a, x)
     layouts = infer(make([a], [x], copy))
-    nest = layouts.loop_nest(copy)
-    assert nest is layouts.loop_nest(copy)
-    assert len(nest.vars) == 2
+    loop = layouts.loop_of(copy)
+    assert loop is not None
+    assert loop is layouts.loop_of(copy)
+    assert loop.extents == (4, 8)
     assert len(as_parallel(copy).vars) == 2
 
 

@@ -266,3 +266,10 @@ class Kernel(Node):
     outputs: tuple[int, ...] = ()
     sources: tuple[str, ...] = ()
     options: KernelOptions = KernelOptions()
+
+
+def flattened(stmt: Stmt) -> list[Stmt]:
+    """Return the statements of a body, sequences in it opened."""
+    if not isinstance(stmt, Seq):
+        return [stmt]
+    return [inner for item in stmt.body for inner in flattened(item)]

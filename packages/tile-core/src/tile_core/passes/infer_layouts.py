@@ -68,7 +68,7 @@ def infer_layouts(
     """
     ops = [node for node in walk(kernel) if isinstance(node, TileOperator)]
     chosen = {op: select(op, target, rules) for op in ops}
-    found = Found({}, {}, {}, {}) if simt is None else survey(kernel)
+    found = Found({}, {}, {}) if simt is None else survey(kernel)
     state = Layouts(target, chosen, _touching(kernel), _views(kernel), simt, found)
     _annotations(kernel, state, admits)
     members = _members(ops, found)

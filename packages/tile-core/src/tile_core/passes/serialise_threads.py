@@ -25,6 +25,7 @@ from tile_core.ir.stmt import (
     Stmt,
     Store,
     While,
+    flattened,
 )
 from tile_core.ops.control import Barrier, Print
 from tile_core.ops.serial import expand
@@ -151,7 +152,7 @@ class _Serialiser:
                 result.append(self.over_threads(Seq(tuple(group))))
                 group.clear()
 
-        for item in _flattened(stmt):
+        for item in flattened(stmt):
             if isinstance(item, Alloc) and self.facts.is_private(item.buffer):
                 result.append(self.expanded(item))
             elif self.meets(item):
@@ -372,12 +373,6 @@ def _exchanges(node: Node) -> bool:
 
 def _is_pure(value: Expr) -> bool:
     return not any(isinstance(n, (Load, Call)) for n in walk(value))
-
-
-def _flattened(stmt: Stmt) -> list[Stmt]:
-    if not isinstance(stmt, Seq):
-        return [stmt]
-    return [inner for item in stmt.body for inner in _flattened(item)]
 
 
 def _expanded_operators(stmt: Stmt) -> Stmt:

@@ -17,6 +17,7 @@ from tile_core.ir.stmt import (
     Let,
     Seq,
     Stmt,
+    flattened,
 )
 from tile_core.ops.control import Barrier
 
@@ -52,7 +53,7 @@ def _spans_grid(node: Node) -> bool:
 
 def _launches(launch: Launch) -> list[Stmt]:
     parts: list[list[Stmt]] = [[]]
-    for item in _flattened(launch.body):
+    for item in flattened(launch.body):
         if _spans_grid(item):
             parts.append([])
             continue
@@ -68,12 +69,6 @@ def _launches(launch: Launch) -> list[Stmt]:
         result.append(_renamed(replace(launch, body=Seq((*shared, *part)))))
         before += part
     return result
-
-
-def _flattened(stmt: Stmt) -> list[Stmt]:
-    if not isinstance(stmt, Seq):
-        return [stmt]
-    return [inner for item in stmt.body for inner in _flattened(item)]
 
 
 def _is_repeatable(stmt: Stmt) -> bool:

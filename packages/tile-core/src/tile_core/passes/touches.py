@@ -14,7 +14,7 @@ from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Extent, Load, Ramp, Var
 from tile_core.ir.interval import Interval, interval
 from tile_core.ir.linear import linear_in
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import For, Leaf, Let, Parallel, Pipelined, Store
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy
@@ -226,8 +226,6 @@ def _as_extent(value: Extent) -> Extent:
 
 def inlined(value: Extent, names: Mapping[Var, Expr]) -> Extent:
     """Return `value` with the names in it replaced by what they stand for."""
-    from tile_core.ir.node import substitute
-
     for _ in range(len(names) + 1):
         if isinstance(value, int):
             return value

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Var
+from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Check, Kernel, Launch, Let
 
 if TYPE_CHECKING:
@@ -90,6 +91,4 @@ class DeviceProgram:
         return tuple(step for step in self.steps if isinstance(step, DeviceFunction))
 
     def __str__(self) -> str:
-        from tile_core.ir.printer import print_kernel
-
         return "\n".join(print_kernel(Kernel(f.name, f.params, f.launch)) for f in self.functions)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tile_core.errors import LayoutError
 from tile_core.layout import Fragment
+from tile_core.layout.bounds import reach
 from tile_core.layout.digits import row_major_position, substitute
 from tile_core.layout.fragment import fully_replicated
 from tile_core.layout.images import pulled_back, pushed_forward, shared_out
@@ -210,8 +211,6 @@ def _is_identity(indices: IndexMap, shape: tuple[int, ...], extents: tuple[int, 
 
 
 def _is_inside(point: Sequence[AnyIndex], shape: tuple[int, ...], domain: Sequence[int]) -> bool:
-    from tile_core.layout.bounds import reach
-
     bounds = [reach(e, domain) for e in point]
     return all(r.lo >= 0 and r.hi < n for r, n in zip(bounds, shape, strict=True))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment
+from tile_core.layout.bounds import reach
 from tile_core.layout.index import Input, inputs_of
 from tile_core.layout.loop import planned
 from tile_core.passes.inference.algebra import Algebra, Misfit
@@ -148,8 +149,6 @@ def _coordinates(touch: Touch, nest: Nest) -> int:
 
 def covers_tile(touch: Touch, nest: Nest) -> bool:
     """Whether the loop touches every element of the tile, as far as indices are plain."""
-    from tile_core.layout.bounds import reach
-
     domain = (*nest.extents, *touch.serial)
     shape = touch.buffer.static_shape or ()
     for index, extent in zip(touch.indices, shape, strict=True):

@@ -101,17 +101,14 @@ class Found:
 
     Parameters
     ----------
-    loops
-        The parallel form of each outermost `Parallel` and element-wise operator.
     nests
-        Those whose extents are known.
+        The outermost `Parallel`s and element-wise operators whose extents are known.
     floating
         Register tiles that statements outside of parallel loops touch, and the first of these.
     threads
         Threads of the block in which each tile operator, loop and tile stands.
     """
 
-    loops: dict[Node, Parallel]
     nests: dict[Node, Nest]
     floating: dict[Buffer, Node]
     threads: dict[Node, int]
@@ -119,7 +116,7 @@ class Found:
 
 def survey(kernel: Kernel) -> Found:
     """Return the parallel loops of `kernel` with what is known where they stand."""
-    found = Found({}, {}, {}, {})
+    found = Found({}, {}, {})
     env = Env()
     for param in kernel.params:
         for extent in param.shape if isinstance(param, Buffer) else ():
@@ -220,7 +217,6 @@ class _Surveyor:
         """Note a parallel loop."""
         if self.branch is not None and threads > 1:
             raise _not_shared(node, self.branch)
-        self.found.loops[node] = loop
         self.found.threads[node] = threads
         names = names_in(loop)
         box = _box(loop, env)

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tile_core.errors import InternalError, LayoutError
+from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.node import Node
-from tile_core.ir.stmt import Parallel
 from tile_core.layout import Fragment, Layout
 from tile_core.layout.loop import LoopLayout
 from tile_core.ops.operator import InferContext, InferLevel, TileOperator
@@ -62,7 +61,7 @@ class Layouts:
     touching: Mapping[Buffer, tuple[Node, ...]]
     views: Mapping[Buffer, tuple[Buffer, ...]]
     machine: ThreadMachine | None = None
-    found: Found = field(default_factory=lambda: Found({}, {}, {}, {}))
+    found: Found = field(default_factory=lambda: Found({}, {}, {}))
     known: dict[Buffer, Place] = field(default_factory=dict)
     reasons: dict[Buffer, Reason] = field(default_factory=dict)
     firm: set[Buffer] = field(default_factory=set)
@@ -132,13 +131,6 @@ class Layouts:
     ) -> LoopLayout:
         """Return the loop in which the holders of a part of a register tile run its elements."""
         return loop_of_region(self, region, extents, threads, vector)
-
-    def loop_nest(self, node: Node) -> Parallel:
-        """Return the loop that an element-wise operator is; a `Parallel` is its own."""
-        found = self.found.loops.get(node)
-        if found is None:
-            raise InternalError(f"{type(node).__name__} is no parallel loop", span=node.span)
-        return found
 
     def report(self) -> LayoutReport:
         """Return the layouts in the order of allocation, and the loops, for reading."""

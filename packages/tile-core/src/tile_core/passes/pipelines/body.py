@@ -171,13 +171,6 @@ def _refuse_forms(loop: Pipelined) -> None:
             raise CannotOverlap("its rounds can be left in the middle", node.span)
 
 
-def flattened(stmt: Stmt) -> list[Stmt]:
-    """Return the statements of a body, sequences in it opened."""
-    if not isinstance(stmt, Seq):
-        return [stmt]
-    return [inner for item in stmt.body for inner in flattened(item)]
-
-
 def _at_level(stmt: Stmt) -> Iterator[Stmt]:
     """Yield statements that no inner loop holds."""
     yield stmt

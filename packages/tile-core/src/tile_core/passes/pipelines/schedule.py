@@ -18,9 +18,10 @@ from tile_core.ir.stmt import (
     Let,
     Parallel,
     Pipelined,
+    flattened,
 )
 from tile_core.ops.copy import Copy
-from tile_core.passes.pipelines.body import CannotOverlap, Piece, flattened
+from tile_core.passes.pipelines.body import CannotOverlap, Piece
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
 
 _UNCOUNTED = (Alloc, AnnotateLayout, AnnotateSafeValue, Hint)
