@@ -196,16 +196,21 @@ def arch_of(major: int, minor: int) -> str:
     ('sm_86', 'sm_90a')
     """
     number = 10 * major + minor
-    fitting = [
-        (int(name[3:].rstrip("a")), name)
-        for name in ARCHITECTURES
-        if int(name[3:].rstrip("a")) == number
-        or (int(name[3:].rstrip("a")) // 10 == major and number > int(name[3:].rstrip("a"))
-            and not name.endswith("a"))
-    ]  # fmt: skip
+    fitting = [name for name in ARCHITECTURES if _runs_on(name, number)]
     if not fitting:
         raise MissingFeature(
             f"no architecture we compile for runs on compute capability {major}.{minor}",
             hint=f"use a GPU of one of {', '.join(ARCHITECTURES)}",
         )
-    return max(fitting)[1]
+    return max(fitting, key=lambda name: (_number_of(name), name))
+
+
+def _runs_on(arch: str, number: int) -> bool:
+    """Whether machine code for `arch` runs on a device such as 86, of capability 8.6."""
+    own = _number_of(arch)
+    return own == number or (own < number and own // 10 == number // 10 and not arch.endswith("a"))
+
+
+def _number_of(arch: str) -> int:
+    """Return 90 for ``"sm_90"`` and ``"sm_90a"``."""
+    return int(arch.removeprefix("sm_").rstrip("a"))

@@ -51,7 +51,7 @@ class SimtContext:
     env
         What is known about integers at this place.
     places
-        Where elements lie; `address` and `offset` ask it.
+        Where elements lie; `load` and `address` ask it.
     names
         Fresh names.
     workspaces
@@ -122,7 +122,8 @@ class SimtContext:
     def workspace(self, wish: str, count: int, dtype: str) -> Buffer:
         """Return a new flat shared array for the use of one operator; it needs no `Alloc`.
 
-        Its contents are the operator's own between two barriers that the operator places.
+        Its contents are the operator's own between two barriers that the operator places. All
+        workspaces begin at the same byte, so an operator that needs two uses parts of one.
         """
         made = Buffer(self.names.fresh(wish), (count,), dtype_of(dtype), Scope.SHARED)
         self.workspaces.append(made)

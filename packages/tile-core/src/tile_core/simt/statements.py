@@ -125,7 +125,7 @@ def _store(stmt: Store, ctx: SimtContext) -> Stmt:
 
 
 def _update(stmt: ReducerUpdate, ctx: SimtContext) -> Stmt:
-    return _store(cast("Store", expand_reducer_update(stmt)), ctx)
+    return _store(expand_reducer_update(stmt), ctx)
 
 
 def _evaluate(stmt: Evaluate, ctx: SimtContext) -> Stmt:

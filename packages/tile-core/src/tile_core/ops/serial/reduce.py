@@ -105,7 +105,7 @@ def expand_reducer_init(op: ReducerInit) -> Stmt:
     return nest(op.reducer.shape, lambda at: Store(op.reducer, at, value))
 
 
-def expand_reducer_update(op: ReducerUpdate) -> Stmt:
+def expand_reducer_update(op: ReducerUpdate) -> Store:
     """Return the combination of one value into one element."""
     wide = accumulator("wide", op.reducer.dtype).dtype
     old = cast(Load(op.reducer, op.indices), wide)
