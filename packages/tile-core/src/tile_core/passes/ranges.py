@@ -7,7 +7,7 @@ searches: each question costs about one step per term, times the facts that ment
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -246,6 +246,32 @@ class Env:
         for bound in self._lows(atom) if factor > 0 else self._highs(atom):
             low = self.lowest(value.replaced(key, bound), depth - 1)
             if low is not None and (best is None or low > best):
+                best = low
+        return best
+
+    def lowest_by(
+        self, value: Linear, keeps: Callable[[Expr], bool], depth: int = _DEPTH
+    ) -> Linear | None:
+        """Return a form of atoms that `keeps` accepts, which `value` is never below, or None.
+
+        Before   n - k*512 - tid, keeping n and k, where tid < 128
+        After    n - k*512 - 127
+        """
+        rest = [part for part in value.parts() if not keeps(part[2])]
+        if not rest:
+            return value
+        if depth == 0:
+            return None
+        key, factor, atom = max(
+            rest, key=lambda part: (self._order(part[2]), not isinstance(part[2], Var))
+        )
+        best: Linear | None = None
+        for bound in self._lows(atom) if factor > 0 else self._highs(atom):
+            low = self.lowest_by(value.replaced(key, bound), keeps, depth - 1)
+            if low is None:
+                continue
+            gain = None if best is None else low - best
+            if gain is None or (gain.is_number and gain.constant > 0):
                 best = low
         return best
 

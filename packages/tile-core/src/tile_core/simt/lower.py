@@ -27,6 +27,7 @@ from tile_core.simt.places import Places
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
 from tile_core.simt.program import DeviceFunction, DeviceProgram, HostStep
 from tile_core.simt.simplify import simplify_indices
+from tile_core.simt.split_tails import split_tails
 from tile_core.simt.statements import lower_stmt
 from tile_core.target import Target
 
@@ -110,7 +111,9 @@ class _Maker:
         shared, room = plan_shared(launch, self.places, self.machine)
         launch = insert_barriers(launch, self.places, shared)
         ctx = self._context(launch)
-        body = simplify_indices(_top(launch, ctx, lower_stmt(launch.body, ctx)), ctx.env)
+        body = _top(launch, ctx, lower_stmt(launch.body, ctx))
+        body = split_tails(body, ctx.env, {*launch.thread_vars, ctx.thread})
+        body = simplify_indices(body, ctx.env)
         offsets, total = add_workspaces(ctx.workspaces, shared, room, self.machine, launch.span)
         self.made += 1
         name = self.kernel.name if self.launches == 1 else f"{self.kernel.name}_{self.made}"

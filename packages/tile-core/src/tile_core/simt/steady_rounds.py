@@ -1,0 +1,245 @@
+"""Up to which round of a loop its guards are decided, whatever thread asks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+
+from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Load, Select, Unary, UnaryOp, Var
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import For, If, Let, Seq
+from tile_core.passes.linear import Linear
+from tile_core.passes.ranges import Env
+from tile_core.simt.simplify_expr import acts, is_index
+
+COPY = PREFIX + "cp_async"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is known at a place of a thread's program.
+
+    Parameters
+    ----------
+    varying
+        Variables that threads of a block may have different values of.
+    """
+
+    env: Env
+    varying: frozenset[Var]
+
+    def after(self, stmt: Let) -> Scope:
+        """Return what is known behind a name for a value."""
+        if not is_pure(stmt.value):
+            return replace(self, varying=self.varying | {stmt.var})
+        varying = self.varying | {stmt.var} if self.varies(stmt.value) else self.varying
+        return Scope(self.env.with_let(stmt.var, stmt.value), varying)
+
+    def within(self, loop: For) -> Scope:
+        """Return what is known in a round of `loop`."""
+        ends = is_pure(loop.start) and is_pure(loop.stop)
+        varying = self.varying
+        if not ends or self.varies(loop.start) or self.varies(loop.step):
+            varying = varying | {loop.var}
+        step = loop.step.value if isinstance(loop.step, Const) else 0
+        if not ends or step == 0:
+            return Scope(self.env.with_bounds(loop.var, None, None), varying)
+        if step > 0:
+            return Scope(self.env.with_loop(loop.var, loop.start, loop.stop), varying)
+        last = self.env.linear(loop.stop).plus(1)
+        return Scope(self.env.with_bounds(loop.var, last, self.env.linear(loop.start)), varying)
+
+    def assuming(self, cond: Expr, *, holds: bool) -> Scope:
+        """Return what is known where `cond` holds, or does not."""
+        return replace(self, env=self.env.assuming(cond, holds=holds)) if is_pure(cond) else self
+
+    def varies(self, expr: Expr) -> bool:
+        """Whether threads may see different values of `expr`."""
+        return any(isinstance(n, (Load, Call)) or n in self.varying for n in walk(expr))
+
+
+def is_pure(expr: Expr) -> bool:
+    """Whether `expr` is made of variables and constants alone."""
+    return not any(isinstance(node, (Load, Call)) for node in walk(expr))
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The round ``rest // pace + 1``: in all before it, a comparison is decided.
+
+    `rest` holds nothing that threads could disagree on.
+    """
+
+    pace: int
+    rest: Linear
+
+    @property
+    def key(self) -> Hashable:
+        """What is equal for equal limits."""
+        return self.pace, self.rest.constant, frozenset(self.rest.terms.items())
+
+    @property
+    def number(self) -> int | None:
+        """The round, if it is a number."""
+        if not self.rest.is_number:
+            return None
+        return int(self.rest.constant) // self.pace + 1
+
+
+Limits = Mapping[Hashable, Limit]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a condition is in every round before all of `limits`."""
+
+    holds: bool
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition, and for which of its values something is gained by knowing it."""
+
+    cond: Expr
+    gains: frozenset[bool]
+    is_branch: bool
+
+
+class Guards:
+    """The guards of the body of one loop, and what they are worth in its first rounds.
+
+    Before   for k: if k*128 + tid < n and row < m: ...      tid < 128
+    After    ``k*128 + tid < n`` holds for k < (n - 128) // 128 + 1;  ``row < m`` is not known
+
+    A comparison that stands at several places has the verdict that fits all of them.
+    """
+
+    def __init__(self, loop: For, scope: Scope) -> None:
+        self.loop = loop
+        self.found: list[Guard] = []
+        self._verdicts: dict[Expr, Verdict | None] = {}
+        self._kept: dict[Expr, bool] = {}
+        bound = {n.var for n in walk(loop.body) if isinstance(n, (For, Let))}
+        self._strangers = scope.varying | bound | {loop.var}
+        self._visit(loop.body, scope.within(loop))
+
+    def verdict(self, cond: Expr) -> Verdict | None:
+        """Return what `cond` is in the first rounds, if that is known."""
+        match cond:
+            case Const(value=value):
+                return Verdict(bool(value), {})
+            case Unary(op=UnaryOp.NOT, a=a):
+                inner = self.verdict(a)
+                return None if inner is None else Verdict(not inner.holds, inner.limits)
+            case Binary(op=BinaryOp.AND | BinaryOp.OR as op, a=a, b=b):
+                sides = (self.verdict(a), self.verdict(b))
+                neutral = op is BinaryOp.AND
+                for side in sides:
+                    if side is not None and side.holds is not neutral:
+                        return side
+                left, right = sides
+                if left is None or right is None:
+                    return None
+                return Verdict(neutral, {**left.limits, **right.limits})
+        return self._verdicts.get(cond)
+
+    def _visit(self, node: Node, scope: Scope) -> None:
+        match node:
+            case Seq(body=body):
+                for item in body:
+                    self._visit(item, scope)
+                    scope = scope.after(item) if isinstance(item, Let) else scope
+                return
+            case If(cond=cond, then=then, otherwise=otherwise):
+                gains = {True} if otherwise is None else {True, False}
+                self._guard(Guard(cond, frozenset(gains), is_branch=True), scope)
+                self._visit(cond, scope)
+                self._visit(then, scope)
+                if otherwise is not None:
+                    self._visit(otherwise, scope)
+                return
+            case For(start=start, stop=stop, body=body):
+                self._visit(start, scope)
+                self._visit(stop, scope)
+                self._visit(body, scope.within(node))
+                return
+            case Select(cond=cond, then=then, otherwise=otherwise, lazy=True):
+                kept = ((True, then), (False, otherwise))
+                gains = {holds for holds, side in kept if not isinstance(side, Const)}
+                self._guard(Guard(cond, frozenset(gains), is_branch=True), scope)
+            case Call(function=function, args=args) if function == COPY:
+                self._guard(Guard(args[-1], frozenset({True}), is_branch=False), scope)
+        for child in node.children():
+            self._visit(child, scope)
+
+    def _guard(self, guard: Guard, scope: Scope) -> None:
+        if isinstance(guard.cond, Const) or acts(guard.cond):
+            return
+        self.found.append(guard)
+        self._learn(guard.cond, scope)
+
+    def _learn(self, cond: Expr, scope: Scope) -> None:
+        """Work out the verdicts of the comparisons in `cond`."""
+        match cond:
+            case Unary(op=UnaryOp.NOT, a=a):
+                self._learn(a, scope)
+            case Binary(op=BinaryOp.AND | BinaryOp.OR, a=a, b=b):
+                self._learn(a, scope)
+                self._learn(b, scope)
+            case Binary(op=op) if op in _SLACKS:
+                verdict = self._compared(cond, scope)
+                if cond in self._verdicts:
+                    verdict = _both(verdict, self._verdicts[cond])
+                self._verdicts[cond] = verdict
+
+    def _compared(self, cond: Binary, scope: Scope) -> Verdict | None:
+        """Return what a comparison is as long as the variable of the loop is small."""
+        if not (is_index(cond.a.dtype) and is_pure(cond)):
+            return None
+        sign, less = _SLACKS[cond.op]
+        difference = scope.env.linear(cond.b) - scope.env.linear(cond.a)
+        slack = difference.times(sign).plus(-less)  # it holds if this is natural
+        for holds, natural in ((True, slack), (False, (-slack).plus(-1))):
+            limit = self._limit(natural, scope)
+            if limit is not None:
+                return Verdict(holds, {limit.key: limit})
+        return None
+
+    def _limit(self, value: Linear, scope: Scope) -> Limit | None:
+        """Return before which round `value` is certainly natural, if that ends some time."""
+        low = scope.env.lowest_by(value, self._keeps)
+        if low is None or any(f.denominator != 1 for f in low.terms.values()):
+            return None
+        pace = -low.terms.get(self.loop.var, 0)
+        if pace <= 0:
+            return None
+        rest = low.replaced(self.loop.var, Linear())
+        whole = math.ceil(rest.constant)  # all else in `low` and `value` is whole
+        return Limit(int(pace), rest.plus(whole - rest.constant))
+
+    def _keeps(self, atom: Expr) -> bool:
+        """Whether a limit may speak of `atom`: known before the loop, equal in all threads."""
+        if atom is self.loop.var:
+            return True
+        if atom not in self._kept:
+            strange = any(node in self._strangers for node in walk(atom))
+            self._kept[atom] = is_index(atom.dtype) and is_pure(atom) and not strange
+        return self._kept[atom]
+
+
+_SLACKS = {
+    BinaryOp.LT: (1, 1),
+    BinaryOp.LE: (1, 0),
+    BinaryOp.GT: (-1, 1),
+    BinaryOp.GE: (-1, 0),
+}
+"""``a op b`` holds if ``(b - a) * first - second`` is natural."""
+
+
+def _both(a: Verdict | None, b: Verdict | None) -> Verdict | None:
+    if a is None or b is None or a.holds is not b.holds:
+        return None
+    return Verdict(a.holds, {**a.limits, **b.limits})
