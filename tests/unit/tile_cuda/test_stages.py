@@ -1,0 +1,63 @@
+"""The record of the CUDA backend: which targets it claims, and what needs a GPU when."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tile_core.errors import MissingFeature, TargetError
+from tile_core.plugins.host import PluginHost
+from tile_core.target import Target
+from tile_cuda import driver
+from tile_cuda.plugin import parse_target, tile_backends
+from tile_cuda.stages import DEFAULT_ARCH, cuda_passes, exact, load
+
+
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> driver.Driver:
+        raise MissingFeature("this machine has no NVIDIA driver")
+
+    monkeypatch.setattr(driver, "installed_driver", missing)
+
+
+def test_targets_it_claims() -> None:
+    assert parse_target("cuda:sm_86") == Target("cuda", "sm_86")
+    assert parse_target("cuda") == Target("cuda")
+    assert parse_target("cpu") is None
+    assert parse_target("cuda:sm_80@sim") is None  # the host asks again, without the executor
+    with pytest.raises(TargetError, match="sm_81"):
+        parse_target("cuda:sm_81")
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_an_architecture_for_every_target() -> None:
+    assert exact(Target("cuda", "sm_75")).arch == "sm_75"
+    assert exact(Target("cuda", executor="sim")).arch == DEFAULT_ARCH
+    with pytest.raises(MissingFeature):
+        exact(Target("cuda"))
+
+
+def test_passes_run_in_the_order_of_their_names() -> None:
+    names = [insertion.name for insertion in cuda_passes()]
+    assert names == sorted(names)
+    assert [name.split(".")[2] for name in names] == [
+        "split_grid_barriers", "split_vectors", "draw_random",
+    ]  # fmt: skip
+
+
+def test_one_backend_of_that_name() -> None:
+    (backend,) = tile_backends()
+    found, target = PluginHost().discover().resolve("cuda:sm_80")
+    assert (backend.name, found.name, str(target)) == ("cuda", "cuda", "cuda:sm_80")
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_a_gpu_is_needed_at_the_first_call_only() -> None:
+    artifact: Any = SimpleNamespace(program=None, compiled=SimpleNamespace(cubin=b""))
+    kernel: Any = None
+    run = load(artifact, kernel)
+    with pytest.raises(MissingFeature, match="no NVIDIA driver"):
+        run()
