@@ -39,7 +39,7 @@ def test_layer_norm(columns: int) -> None:
     np.testing.assert_allclose(y, centred / deviation * weight, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("columns", [500, 1000])
+@pytest.mark.parametrize("columns", [300, 500, 1000])
 def test_lanes_exchange_their_parts(columns: int) -> None:
     kernel = tile.compile(gpu_kernels.softmax(62, columns), target="cuda:sm_80@sim")
     text = kernel.get_kernel_source()

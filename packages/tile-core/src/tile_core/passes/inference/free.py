@@ -14,8 +14,10 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import Node
 from tile_core.layout import Fragment
 from tile_core.layout.digits import row_major_position
+from tile_core.layout.images import reduced_fragment
 from tile_core.layout.loop import LoopLayout
 from tile_core.ops.operator import InferLevel, TileOperator
+from tile_core.ops.reduce import Reduce
 from tile_core.passes.inference.loops import chooser_of
 from tile_core.passes.inference.state import NOBODY, Layouts
 from tile_core.passes.inference.views import Place
@@ -193,6 +195,8 @@ def _give_to_all(layouts: Layouts, tiles: list[Buffer]) -> None:
 def _cost(layouts: Layouts, group: list[Node], tiles: list[Buffer]) -> float:
     """Return registers of a thread, in words, and transactions of global memory per warp.
 
+    What goes through shared memory costs as much as its elements, and a barrier.
+
     Raises
     ------
     LayoutConflict
@@ -211,7 +215,23 @@ def _cost(layouts: Layouts, group: list[Node], tiles: list[Buffer]) -> float:
         elif nest is not None and loop is not None:
             tensors = (b for b, _ in nest.memory if b.scope.is_global)
             total += sum(_transactions(loop, b.dtype.bits) for b in tensors)
+        elif isinstance(node, Reduce) and _goes_through_memory(layouts, node):
+            total += EXCHANGE + math.prod(node.src.static_extents or ())
     return total
+
+
+def _goes_through_memory(layouts: Layouts, op: Reduce) -> bool:
+    """Whether threads hold rows so irregularly that they cannot add up their own parts."""
+    held = layouts.known.get(op.src.buffer)
+    if not isinstance(held, Fragment) or held.rank < 2:
+        return False
+    rows = reduced_fragment(held, op.dim)
+    if rows.replication > held.thread_extent:
+        return True
+    slots = held.slot_table()
+    of_rows = np.broadcast_to(np.expand_dims(rows.slot_table(), op.dim), slots.shape)
+    pairs = np.unique(np.stack((slots.ravel(), of_rows.ravel())), axis=1)
+    return bool(pairs.shape[1] > held.slots)  # a register is of one row here, of another there
 
 
 def _transactions(loop: LoopLayout, bits: int) -> float:
