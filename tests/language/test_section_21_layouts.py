@@ -7,6 +7,8 @@ import pytest
 import tile_api as tile
 import tile_api.language as T
 from tile_core.errors import FrontendValueError
+from tile_core.layout import bank_cost
+from tile_core.testing import build_ir as ir
 
 SWAPPED = T.Layout((8, 4), lambda i, j: (j, i ^ (j % 2)))
 QUADS = T.Fragment((8, 8), lambda i, j: (i * 4 + j // 2, j % 2))
@@ -45,6 +47,61 @@ def test_layouts_are_at_hand_in_three_places():
     assert tile.Layout is T.Layout is tile.layout.Layout
     assert tile.Fragment is T.Fragment is tile.layout.Fragment
     assert tile.layout.SwizzleMode.FULL.value == 128
+
+
+ROWS_OF_128_BYTES = ir.shared("S", (64, 64), "float16")
+ROWS_OF_64_BYTES = ir.shared("S", (64, 32), "float16")
+ROWS_OF_32_BYTES = ir.shared("S", (64, 16), "float16")
+
+
+@pytest.mark.parametrize(
+    ("make", "buffer"),
+    [
+        (tile.layout.make_full_bank_swizzled_layout, ROWS_OF_128_BYTES),
+        (tile.layout.make_half_bank_swizzled_layout, ROWS_OF_64_BYTES),
+        (tile.layout.make_quarter_bank_swizzled_layout, ROWS_OF_32_BYTES),
+        *(
+            (make, buffer)
+            for make in (
+                tile.layout.make_swizzled_layout,
+                tile.layout.make_mma_swizzle_layout,
+                tile.layout.make_wgmma_swizzled_layout,
+            )
+            for buffer in (ROWS_OF_128_BYTES, ROWS_OF_64_BYTES, ROWS_OF_32_BYTES)
+        ),
+    ],
+)
+def test_eight_rows_are_read_at_once(make, buffer):
+    layout = make(buffer)
+    assert layout.is_bijective()
+    rows, columns = layout.get_input_shape()
+    for first in range(0, rows, 8):
+        for column in range(0, columns, 8):
+            places = [2 * layout.address(first + i, column) for i in range(8)]
+            assert bank_cost(places, 16).conflicts == 0
+
+
+def test_layouts_without_a_swizzle():
+    for layout in (
+        tile.layout.make_linear_layout(ROWS_OF_128_BYTES),
+        tile.layout.make_mma_swizzle_layout(ROWS_OF_128_BYTES, is_smooth=True),
+    ):
+        assert layout.is_equal(T.Layout((64, 64), lambda i, j: (i, j)))
+        assert bank_cost([2 * layout.address(i, 0) for i in range(8)], 16).turns == 8
+
+
+def test_a_tile_held_by_every_thread():
+    everywhere = tile.layout.make_fully_replicated_layout_fragment(ROWS_OF_32_BYTES, 64)
+    assert everywhere.get_thread_size() == 64
+    assert everywhere.owners(63, 15) == tuple(range(64))
+    assert everywhere.map_forward_index([2, 3]) == [35]
+
+
+def test_rows_that_no_swizzle_suits_are_padded_unless_forbidden():
+    odd = ir.shared("S", (12, 64), "float16")  # no multiple of eight rows
+    assert tile.layout.make_swizzled_layout(odd).is_padded()
+    assert not tile.layout.make_swizzled_layout(odd, allow_pad=False).is_padded()
+    assert not tile.layout.make_wgmma_swizzled_layout(odd).is_padded()
 
 
 def test_pictures_are_written(tmp_path, capsys):
