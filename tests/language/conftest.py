@@ -1,4 +1,4 @@
-"""Every test of this folder runs its kernels compiled for the CPU and interpreted."""
+"""Every test of this folder runs compiled for the CPU, interpreted, and on an emulated GPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Runner:
         return tile.compile(func, target=self.target, **options)(*args)
 
 
-@pytest.fixture(params=["cpu", "interpret"])
+@pytest.fixture(params=["cpu", "interpret", "cuda:sm_80@sim"])
 def run(request: pytest.FixtureRequest) -> Runner:
     """Run a kernel on each target in turn; ``run.target`` is its name."""
     return Runner(request.param)
