@@ -214,6 +214,12 @@ def refusal(launch, *args):
     return caught.value
 
 
+def test_nothing_but_the_refusal_is_told(launcher):
+    launch, _ = launcher(VECTOR)
+    assert refusal(launch, f32(5)).__context__ is None
+    assert refusal(launch, object()).__context__ is None
+
+
 def test_counts(launcher):
     launch, _ = launcher("A: T.Tensor((4,)), B: T.Tensor((4,)), C: T.int32", outputs=(1,))
     error = refusal(launch, f32(4))

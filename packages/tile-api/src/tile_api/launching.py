@@ -77,8 +77,10 @@ class Launcher:
             else:
                 keys = self._keys
                 key = tuple([keys[a.__class__](a) for a in args])
-            plan = self._plans[key]
+            plan = self._plans.get(key)
         except (KeyError, RuntimeError, TypeError, IndexError, AttributeError):
+            plan = None
+        if plan is None:  # not in the handler: what is wrong is the argument, not a key
             plan, args = self._prepare(args)
         if not plan.makers:
             self.executable(*args)

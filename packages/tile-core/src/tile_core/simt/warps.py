@@ -96,26 +96,38 @@ class WarpTiling:
         """Number of warps."""
         return self.m_warps * self.n_warps
 
-    @lru_cache(maxsize=_REMEMBERED)  # noqa: B019
     def c_fragment(self) -> Fragment:
         """Return who holds which sum: shape (M, N), each element once."""
-        tile = self.atom.c.repeat((self.rows, self.columns))
-        return tile.repeat((self.m_warps, self.n_warps), True, lower_dim_first=False)
+        return _c_fragment(self)
 
-    @lru_cache(maxsize=_REMEMBERED)  # noqa: B019
     def a_fragment(self) -> Fragment:
         """Return who holds the first factor: shape (M, K), once per warp along N."""
-        tile = self.atom.a.repeat((self.rows, self.steps))
-        return tile.repeat((self.m_warps, 1), True).replicate(self.n_warps)
+        return _a_fragment(self)
 
-    @lru_cache(maxsize=_REMEMBERED)  # noqa: B019
     def b_fragment(self) -> Fragment:
         """Return who holds the second factor: shape (K, N), once per warp along M.
 
         Registers of one column of atoms follow each other along K.
         """
-        tile = self.atom.b.repeat((self.steps, self.columns), lower_dim_first=False)
-        return tile.replicate(self.m_warps).repeat((1, self.n_warps), True)
+        return _b_fragment(self)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _c_fragment(tiling: WarpTiling) -> Fragment:
+    tile = tiling.atom.c.repeat((tiling.rows, tiling.columns))
+    return tile.repeat((tiling.m_warps, tiling.n_warps), True, lower_dim_first=False)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _a_fragment(tiling: WarpTiling) -> Fragment:
+    tile = tiling.atom.a.repeat((tiling.rows, tiling.steps))
+    return tile.repeat((tiling.m_warps, 1), True).replicate(tiling.n_warps)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _b_fragment(tiling: WarpTiling) -> Fragment:
+    tile = tiling.atom.b.repeat((tiling.steps, tiling.columns), lower_dim_first=False)
+    return tile.replicate(tiling.m_warps).repeat((1, tiling.n_warps), True)
 
 
 def tiling_of(
