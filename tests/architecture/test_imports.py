@@ -39,7 +39,7 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
 def workspace(tmp_path: Path) -> Path:
     """Copy the packages and their contracts, so that a test may break them."""
     for source in (ROOT / "packages").glob("*/src/*"):
-        if source.is_dir():
+        if source.is_dir() and not source.name.startswith("."):  # such as a tool's cache
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(source, tmp_path / source.name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
