@@ -105,7 +105,8 @@ def test_every_stage_has_a_text(kernel):
     with pytest.raises(FrontendValueError) as caught:
         kernel.ir("machine")
     assert str(caught.value) == (
-        "[TL1002] there is no stage 'machine'\nhint: use one of tile, planned, pipelined, lowered, source"
+        "[TL1002] there is no stage 'machine'\n"
+        "hint: use one of tile, planned, pipelined, lowered, source"
     )
 
 
