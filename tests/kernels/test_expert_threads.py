@@ -45,3 +45,26 @@ def test_the_instructions_are_in_the_machine_code() -> None:
 def test_machines_without_them_say_so(target: str) -> None:
     with pytest.raises(UnsupportedOnTarget, match=r"T\.ptx_cp_async is an instruction of GPUs"):
         tile.compile(warp_products, target=target)
+
+
+@T.prim_func
+def offset_into_a_swizzled_tile(A: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+    with T.Kernel(1, threads=128):
+        lane = T.get_thread_binding(0) % 32
+        A_shared = T.alloc_shared((64, 64), "float16")
+        sums = T.alloc_fragment((64, 64), "float32")
+        a = T.alloc_local((8,), "float16")
+        T.copy(A, A_shared)
+        T.clear(sums)
+        T.gemm(A_shared, A_shared, sums, transpose_B=True)
+        T.sync_threads()
+        T.ptx_ldmatrix(False, 4, ".b16", a, 0, A_shared, lane % 16 * 64)
+        T.copy(sums, C)
+
+
+def test_offsets_are_refused_where_they_would_mean_another_element() -> None:
+    with pytest.raises(UnsupportedOnTarget) as caught:
+        tile.compile(offset_into_a_swizzled_tile, target="cuda:sm_80")
+    assert caught.value.message == (
+        "an offset behind 'A_shared' does not find its element: the tile is not stored by rows"
+    )

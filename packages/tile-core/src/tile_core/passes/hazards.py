@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from fractions import Fraction
 from typing import TypeAlias
 
 from tile_core.ir.buffer import Buffer, Scope, static_value
@@ -199,7 +198,7 @@ def _other_version(a: tuple[Extent, Extent], b: tuple[Extent, Extent], env: Env)
     if left is None or right is None or left[1] != right[1]:
         return False
     gap = env.linear(left[0]) - env.linear(right[0])
-    return gap.is_number and gap.constant % left[1] != Fraction(0)
+    return gap.is_number and gap.constant % left[1] != 0
 
 
 def _remainder(index: Extent) -> tuple[Expr, int] | None:

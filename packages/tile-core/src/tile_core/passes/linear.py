@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeAlias
 
 from tile_core.ir.expr import Expr
+
+Number: TypeAlias = "int | Fraction"
+"""An exact rational; whole ones are ints, which are much faster."""
+
+
+def _settled(number: Number) -> Number:
+    return number.numerator if number.denominator == 1 else number
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +29,19 @@ class Linear:
         The expression behind each key.
     """
 
-    constant: Fraction = Fraction(0)
-    terms: Mapping[object, Fraction] = field(default_factory=dict)
+    constant: Number = 0
+    terms: Mapping[object, Number] = field(default_factory=dict)
     atoms: Mapping[object, Expr] = field(default_factory=dict)
 
     @classmethod
     def of_atom(cls, key: object, atom: Expr) -> Linear:
         """Return ``1 * atom``."""
-        return cls(Fraction(0), {key: Fraction(1)}, {key: atom})
+        return cls(0, {key: 1}, {key: atom})
 
     @classmethod
-    def of_number(cls, value: int | Fraction) -> Linear:
+    def of_number(cls, value: Number) -> Linear:
         """Return a constant."""
-        return cls(Fraction(value))
+        return cls(_settled(value))
 
     @property
     def is_number(self) -> bool:
@@ -43,29 +51,30 @@ class Linear:
     def __add__(self, other: Linear) -> Linear:
         terms = dict(self.terms)
         for key, factor in other.terms.items():
-            total = terms.get(key, Fraction(0)) + factor
+            total = terms.get(key, 0) + factor
             if total:
-                terms[key] = total
+                terms[key] = _settled(total)
             else:
                 terms.pop(key, None)
-        return Linear(self.constant + other.constant, terms, {**self.atoms, **other.atoms})
+        constant = _settled(self.constant + other.constant)
+        return Linear(constant, terms, {**self.atoms, **other.atoms})
 
     def __neg__(self) -> Linear:
-        return self.times(Fraction(-1))
+        return self.times(-1)
 
     def __sub__(self, other: Linear) -> Linear:
         return self + -other
 
-    def times(self, factor: Fraction | int) -> Linear:
+    def times(self, factor: Number) -> Linear:
         """Return every factor and the constant multiplied."""
         if not factor:
             return Linear()
-        terms = {key: value * factor for key, value in self.terms.items()}
-        return Linear(self.constant * factor, terms, self.atoms)
+        terms = {key: _settled(value * factor) for key, value in self.terms.items()}
+        return Linear(_settled(self.constant * factor), terms, self.atoms)
 
-    def plus(self, number: int | Fraction) -> Linear:
+    def plus(self, number: Number) -> Linear:
         """Return this plus a number."""
-        return Linear(self.constant + number, self.terms, self.atoms)
+        return Linear(_settled(self.constant + number), self.terms, self.atoms)
 
     def replaced(self, key: object, by: Linear) -> Linear:
         """Return this with the atom `key` replaced."""
@@ -73,7 +82,7 @@ class Linear:
         factor = rest.pop(key)
         return Linear(self.constant, rest, self.atoms) + by.times(factor)
 
-    def parts(self) -> Iterator[tuple[object, Fraction, Expr]]:
+    def parts(self) -> Iterator[tuple[object, Number, Expr]]:
         """Yield key, factor and expression of each term."""
         for key, factor in self.terms.items():
             yield key, factor, self.atoms[key]

@@ -25,7 +25,7 @@ from tile_core.ir.expr import (
     Var,
 )
 from tile_core.ir.interval import Interval, structure
-from tile_core.passes.linear import Linear
+from tile_core.passes.linear import Linear, Number
 
 _DEPTH = 24
 _FLIPPED = {BinaryOp.GT: BinaryOp.LT, BinaryOp.GE: BinaryOp.LE}
@@ -165,7 +165,7 @@ class Env:
         """Return ``value // n`` if it is linear: the part not divisible stays in one step."""
         whole, rest = Linear(), Linear.of_number(value.constant)
         for key, factor, atom in value.parts():
-            term = Linear(Fraction(0), {key: factor}, {key: atom})
+            term = Linear(0, {key: factor}, {key: atom})
             if factor.denominator == 1 and int(factor) * self.multiples.get(key, 1) % n == 0:
                 whole = whole + term
             else:
@@ -218,18 +218,18 @@ class Env:
         for fact in self.facts:
             common = fact.terms.keys() & value.terms.keys()
             # Times whatever makes a term of the fact cancel one of the value.
-            ratios = {value.terms[key] / fact.terms[key] for key in common}
+            ratios = {Fraction(value.terms[key]) / fact.terms[key] for key in common}
             for ratio in sorted(r for r in ratios | {Fraction(1)} if common and r > 0):
                 low = self.lowest(value - fact.times(ratio))
                 if low is not None and low > -1:
                     return True
         return False
 
-    def _highest(self, value: Linear) -> Fraction | None:
+    def _highest(self, value: Linear) -> Number | None:
         low = self.lowest(-value)
         return None if low is None else -low
 
-    def lowest(self, value: Linear, depth: int = _DEPTH) -> Fraction | None:
+    def lowest(self, value: Linear, depth: int = _DEPTH) -> Number | None:
         """Return a number that `value` is never below, or None.
 
         Atoms are replaced by their bounds one at a time, what was learnt last first.
@@ -242,7 +242,7 @@ class Env:
         key, factor, atom = max(
             value.parts(), key=lambda part: (self._order(part[2]), not isinstance(part[2], Var))
         )
-        best: Fraction | None = None
+        best: Number | None = None
         for bound in self._lows(atom) if factor > 0 else self._highs(atom):
             low = self.lowest(value.replaced(key, bound), depth - 1)
             if low is not None and (best is None or low > best):

@@ -8,10 +8,11 @@ from itertools import pairwise
 
 from tile_core.errors import FrontendValueError, InternalError, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
-from tile_core.ir.buffer import static_value
+from tile_core.ir.buffer import Scope, static_value
 from tile_core.ir.device_calls import DEVICE_CALLS, device
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
+from tile_core.layout import row_major
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.context import SimtContext
 
@@ -171,8 +172,30 @@ def _moved(args: Sequence[Expr], place: int, by_offset: bool, ctx: SimtContext) 
         raise InternalError("an address became something else", span=address.span)
     if not by_offset or place + 1 == len(args):
         return lowered
+    _require_rows(address, ctx)
     at = binary(BinaryOp.ADD, lowered.indices[0], lower_expr(args[place + 1], ctx))
     return AddressOf(lowered.buffer, (at,), lowered.access, span=address.span)
+
+
+def _require_rows(address: Expr, ctx: SimtContext) -> None:
+    """Refuse an offset into a tile that is not stored by rows: it would mean another element.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If the tile is swizzled or padded.
+    """
+    if not isinstance(address, AddressOf) or address.buffer.scope is not Scope.SHARED:
+        return
+    layout = ctx.layout_of(address.buffer)
+    if layout.first_difference(row_major(layout.shape)) is not None:
+        raise UnsupportedOnTarget(
+            f"an offset behind {address.buffer.name!r} does not find its element: the tile is not "
+            "stored by rows",
+            span=address.span,
+            hint=f"pass T.access_ptr({address.buffer.name}[i, j], 'r') with offset 0, or keep the "
+            "tile out of T.gemm",
+        )
 
 
 _LOWERINGS: dict[str, Callable[[Call, SimtContext], Expr]] = {

@@ -67,7 +67,19 @@ def split_tails(stmt: Stmt, env: Env, threads: Collection[Var] = ()) -> Stmt:
     threads
         The variables that tell the threads of a block apart.
     """
+    if not any(_guards(node) for node in walk(stmt)):
+        return stmt
     return _split(stmt, Scope(env, frozenset(threads)))
+
+
+def _guards(node: Node) -> bool:
+    """Whether `node` does something under a condition."""
+    match node:
+        case If() | Select(lazy=True):
+            return True
+        case Call(function=function, args=(*_, predicate)):
+            return function == PREFIX + "cp_async" and not isinstance(predicate, Const)
+    return False
 
 
 def _split(stmt: Stmt, scope: Scope) -> Stmt:
