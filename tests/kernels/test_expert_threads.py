@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tile_api as tile
+import tile_api.language as T
 from support.gpu_kernels import products_by_instructions
 from tile_core.errors import UnsupportedOnTarget
 from tile_sim import checking
