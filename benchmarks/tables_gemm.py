@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from kernels import matmul
 from measure import Row, Run, cores, median_ms, set_threads
 
+from kernels import matmul
 from tile_cpu.machine import machine
 from tile_cpu.peak import measure_fma_gflops
 

@@ -6,8 +6,9 @@ import time
 from collections.abc import Iterator, Mapping
 
 import torch
-from kernels import attention, matmul
 from measure import Row, cores, median_ms, set_threads
+
+from kernels import attention, matmul
 
 
 def alternating(peaks: Mapping[str, float]) -> Iterator[Row]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from kernels import add, attention, gelu, layer_norm, rms_norm, softmax
 from measure import Row, cores, median_ms, set_threads
 
+from kernels import add, attention, gelu, layer_norm, rms_norm, softmax
 from tile_cpu.peak import measure_copy_gbps
 
 BARS = {
