@@ -13,6 +13,7 @@ import pytest
 import tile_api as tile
 from support import gpu_kernels
 from tile_core.errors import ToolchainError
+from tile_cuda import disassembly
 from tile_cuda.nvrtc_library import compiler_for
 
 KERNELS: dict[str, Callable[[], Any]] = {
@@ -67,10 +68,10 @@ def loops(code: str) -> Iterator[Loop]:
 
 def main_loop(name: str) -> Loop:
     """Return the one loop that multiplies; skip where there is no disassembler."""
-    try:
-        code = compiled(name, "sm_80").sass
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    kernel = compiled(name, "sm_80")
+    if not disassembly.is_installed():
+        pytest.skip("needs cuobjdump or nvdisasm")
+    code = kernel.sass
     (found,) = (loop for loop in loops(code) if number(loop, "HMMA"))
     return found
 

@@ -21,6 +21,11 @@ _INSTRUCTION = re.compile(
 )
 
 
+def is_installed() -> bool:
+    """Whether there is a disassembler at all, for whatever architectures."""
+    return any(True for command in ("cuobjdump", "nvdisasm") for _ in _tools(command))
+
+
 def sass(cubin: bytes) -> str:
     """Return the machine code of all kernels in `cubin` as text.
 
