@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tile_cuda.nvrtc
+from tile_core.codegen.source import INCLUDE_DIRECTORY
 from tile_core.codegen.types import CPP_TYPES
 from tile_core.dtypes import DType, dtype_of
 from tile_core.interp.values import convert, decode, encode
@@ -46,7 +47,7 @@ def library(tmp_path_factory):
     text = folder / "header.cpp"
     text.write_text("\n".join(lines))
     result = folder / "header.so"
-    include = [f"-I{HOST}", f"-I{tile_cuda.nvrtc.HEADERS}"]
+    include = [f"-I{folder}" for folder in (HOST, tile_cuda.nvrtc.HEADERS, INCLUDE_DIRECTORY)]
     flags = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-frounding-math", "-ffp-contract=off"]
     done = subprocess.run(
         ["g++", *flags, *include, str(text), "-o", str(result)], capture_output=True, text=True

@@ -49,11 +49,12 @@ def test_everything_that_matters_gives_another_file(monkeypatch):
 def test_the_headers_that_kernels_and_runtime_share():
     compiler = toolchain.find_compiler()
     sources = map(str, build.RUNTIME.glob("*.cpp"))
-    folders = (f"-I{build.HEADERS}", f"-I{build.RUNTIME}")
+    folders = [f"-I{folder}" for folder in build.header_folders()]
     command = [*compiler.command, "-std=c++17", "-MM", *folders, *sources]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    included = {word for word in told.split() if word.startswith(str(build.HEADERS))}
-    assert included == {str(build.HEADERS / name) for name in build.SHARED_HEADERS}
+    apart = (str(build.HEADERS), str(build.INCLUDE_DIRECTORY))
+    included = {word for word in told.split() if word.startswith(apart)}
+    assert included == set(map(str, build.SHARED_HEADERS))
 
 
 def test_kernels_of_one_name_are_apart():

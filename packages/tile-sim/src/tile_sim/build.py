@@ -16,8 +16,12 @@ HERE = Path(__file__).parent
 RUNTIME = HERE / "runtime"
 HEADERS = HERE / "include"
 
-SHARED_HEADERS = ("tile_sim/device_abi.h", "tile_sim/types.h")
-"""Those of `HEADERS` that the runtime includes, too."""
+SHARED_HEADERS = (
+    HEADERS / "tile_sim" / "device_abi.h",
+    HEADERS / "tile_sim" / "types.h",
+    INCLUDE_DIRECTORY / "tile_types.h",
+)
+"""What kernels include and the runtime, too."""
 
 _RUNTIME_FLAGS = ("-O2", "-g1", "-pthread")
 # What GPU compilers call functions means nothing here. Symbols are hidden, for what templates
@@ -43,9 +47,15 @@ def runtime_library() -> Path:
     """
     compiler = find_compiler()
     sources = sorted(RUNTIME.glob("*.cpp"))
-    headers = [(HEADERS / name).read_bytes() for name in SHARED_HEADERS]
+    headers = [header.read_bytes() for header in SHARED_HEADERS]
     digest = digest_of(
-        [compiler.identity, *dialect(), *_RUNTIME_FLAGS, *_texts([RUNTIME]), *headers]
+        [
+            compiler.identity,
+            *dialect(),
+            *_RUNTIME_FLAGS,
+            *_texts([RUNTIME]),
+            *headers,
+        ]
     )
     return cached(f"runtime-{digest}.so", partial(_make_runtime, compiler, sources))
 
@@ -87,7 +97,7 @@ _CXX = frozenset({".cpp", ".h", ".inc", ".S"})
 
 
 def _make_runtime(compiler: Compiler, sources: Sequence[Path], target: Path) -> None:
-    include = [f"-I{folder}" for folder in (HEADERS, RUNTIME)]
+    include = [f"-I{folder}" for folder in header_folders()]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
         objects = [Path(folder, f"{source.stem}.o") for source in sources]
 

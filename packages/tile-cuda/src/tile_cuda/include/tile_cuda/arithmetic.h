@@ -20,29 +20,11 @@ struct when_else<false, A, B> {
   using type = B;
 };
 
-// Narrow floats compute in float32 and round once.
-#define TILE_NARROW_OPERATOR(OP)                                                   \
-  template <class T>                                                               \
-  TILE_DEVICE typename when<is_narrow<T>, T>::type operator OP(T a, T b) {         \
-    return cast<T>(to_float(a) OP to_float(b));                                    \
-  }
-#define TILE_NARROW_COMPARISON(OP)                                                 \
-  template <class T>                                                               \
-  TILE_DEVICE typename when<is_narrow<T>, bool>::type operator OP(T a, T b) {      \
-    return to_float(a) OP to_float(b);                                             \
-  }
-TILE_NARROW_OPERATOR(+)
-TILE_NARROW_OPERATOR(-)
-TILE_NARROW_OPERATOR(*)
-TILE_NARROW_OPERATOR(/)
-TILE_NARROW_COMPARISON(==)
-TILE_NARROW_COMPARISON(!=)
-TILE_NARROW_COMPARISON(<)
-TILE_NARROW_COMPARISON(<=)
-TILE_NARROW_COMPARISON(>)
-TILE_NARROW_COMPARISON(>=)
-#undef TILE_NARROW_OPERATOR
-#undef TILE_NARROW_COMPARISON
+}  // namespace tile
+
+#include "tile_narrow_operators.h"
+
+namespace tile {
 template <class T>
 TILE_DEVICE typename when<is_narrow<T>, T>::type operator-(T a) {
   return cast<T>(-to_float(a));

@@ -15,29 +15,11 @@ struct when<true, T> {
 template <class T>
 TILE_HOST float to_float(T x) { return static_cast<float>(to_double(x)); }
 
-// Narrow floats compute in float32 and round once.
-#define TSIM_NARROW_OPERATOR(OP)                                           \
-  template <class T>                                                       \
-  TILE_HOST typename when<is_narrow<T>, T>::type operator OP(T a, T b) {   \
-    return cast<T>(to_float(a) OP to_float(b));                            \
-  }
-#define TSIM_NARROW_COMPARISON(OP)                                         \
-  template <class T>                                                       \
-  TILE_HOST typename when<is_narrow<T>, bool>::type operator OP(T a, T b) { \
-    return to_float(a) OP to_float(b);                                     \
-  }
-TSIM_NARROW_OPERATOR(+)
-TSIM_NARROW_OPERATOR(-)
-TSIM_NARROW_OPERATOR(*)
-TSIM_NARROW_OPERATOR(/)
-TSIM_NARROW_COMPARISON(==)
-TSIM_NARROW_COMPARISON(!=)
-TSIM_NARROW_COMPARISON(<)
-TSIM_NARROW_COMPARISON(<=)
-TSIM_NARROW_COMPARISON(>)
-TSIM_NARROW_COMPARISON(>=)
-#undef TSIM_NARROW_OPERATOR
-#undef TSIM_NARROW_COMPARISON
+}  // namespace tile
+
+#include "tile_narrow_operators.h"
+
+namespace tile {
 template <class T>
 TILE_HOST typename when<is_narrow<T>, T>::type operator-(T a) {
   return cast<T>(-to_float(a));

@@ -3,6 +3,7 @@
 
 // Forced, so that a kernel compiled with -O1 has no calls left but those into the runtime.
 #define TILE_HOST inline __attribute__((always_inline))
+#define TILE_INLINE TILE_HOST
 #define TILE_UNROLL
 #define TILE_NO_UNROLL
 #define TILE_NAN __builtin_nanf("")
@@ -17,16 +18,10 @@ using uint32_t = unsigned int;
 using int64_t = __INT64_TYPE__;
 using uint64_t = __UINT64_TYPE__;
 
+#include "tile_types.h"
+
 namespace tile {
 
-using i8 = signed char;
-using u8 = unsigned char;
-using i16 = short;
-using u16 = unsigned short;
-using i32 = int;
-using u32 = unsigned int;
-using i64 = long long;
-using u64 = unsigned long long;
 using uptr = __UINTPTR_TYPE__;
 
 template <class A, class B>
@@ -110,50 +105,6 @@ TILE_HOST u16 float_to_bfloat16_bits(float x) {
   if (x != x) return (u16)(bits >> 16 | 0x40);
   return (u16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
-
-// What the remaining codes of a narrow float mean, beside finite numbers.
-enum class codes {
-  ieee,    // infinities and NaNs, as in the wide formats
-  fn,      // all ones is NaN, no infinity
-  fnuz,    // the code of minus zero is NaN, no infinity
-  finite,  // numbers only
-};
-
-// A float of 8 bits or fewer in a byte of its own: sign, EXPONENT bits, MANTISSA bits.
-template <int EXPONENT, int MANTISSA, int BIAS, codes CODES>
-struct narrow_float {
-  u8 bits;
-};
-
-using e5m2 = narrow_float<5, 2, 15, codes::ieee>;
-using e5m2_fnuz = narrow_float<5, 2, 16, codes::fnuz>;
-using e4m3 = narrow_float<4, 3, 7, codes::fn>;  // float8_e4m3fn, NVIDIA's e4m3
-using e4m3_ieee = narrow_float<4, 3, 7, codes::ieee>;
-using e4m3_fnuz = narrow_float<4, 3, 8, codes::fnuz>;
-using e4m3_b11_fnuz = narrow_float<4, 3, 11, codes::fnuz>;
-using e3m4 = narrow_float<3, 4, 3, codes::ieee>;
-using e3m2 = narrow_float<3, 2, 3, codes::finite>;
-using e2m3 = narrow_float<2, 3, 1, codes::finite>;
-using e2m1 = narrow_float<2, 1, 1, codes::finite>;
-
-// An integer of 4 bits in a byte of its own, whose upper half counts for nothing.
-struct i4 {
-  u8 bits;
-  i4() = default;
-  TILE_HOST explicit i4(int x) : bits(static_cast<u8>(x & 15)) {}
-  TILE_HOST operator int() const { return static_cast<int>(static_cast<u32>(bits) << 28) >> 28; }
-};
-struct u4 {
-  u8 bits;
-  u4() = default;
-  TILE_HOST explicit u4(int x) : bits(static_cast<u8>(x & 15)) {}
-  TILE_HOST operator int() const { return bits & 15; }
-};
-
-// float8_e8m0fnu: a power of two, 0xff is NaN.
-struct e8m0 {
-  u8 bits;
-};
 
 template <class T>
 constexpr bool is_narrow = same<T, e8m0>;
