@@ -224,5 +224,5 @@ _LOWERINGS: dict[type, Callable[[Any, SimtContext], Stmt]] = {
     AnnotateLayout: _nothing,
     AnnotateSafeValue: _nothing,
     ReducerUpdate: _update,
-    Barrier: lower_barrier,
+    Barrier: lower_barrier,  # most are inserted after rules were chosen
 }

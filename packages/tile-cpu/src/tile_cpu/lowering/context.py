@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -96,7 +97,7 @@ class Settings:
     users: Mapping[Buffer, tuple[Node, ...]] = field(default_factory=dict)
 
 
-class Context:
+class Context(ABC):
     """The state of emission, with lexical scopes.
 
     `Emitter` adds what turns expressions and statements into TIR; helpers take it by this
@@ -211,13 +212,13 @@ class Context:
         finally:
             self.vars, self.places, self.safe, self.env = before
 
+    @abstractmethod
     def value(self, expr: Expr) -> PrimExpr:
         """Return the TIR value of `expr`, in its value type."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stmt(self, stmt: Stmt) -> TirStmt:
         """Return the TIR of `stmt`."""
-        raise NotImplementedError
 
     def lower_stmt(self, stmt: Stmt) -> TirStmt:
         """Return the TIR of `stmt`, such as an operator's expansion to loops."""
