@@ -60,15 +60,29 @@ TILE_MMA_WIDE(mma_m16n8k64, "m16n8k64", u8, u8, "u4.u4")
 #endif
 #undef TILE_FOR_SIGNS
 
+// Four products of bytes onto c. The instruction itself: __dp4a does not compile under -G everywhere.
+TILE_DEVICE int dp4a_signed(u32 a, u32 b, int c) {
+  int d;
+  asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+}
+TILE_DEVICE int dp4a_unsigned(u32 a, u32 b, int c) {
+  int d;
+  asm("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+}
+
 // *d += a[0] * b[0] + … + a[3] * b[3]
 TILE_DEVICE void dp4a(int* d, const i8* a, const i8* b) {
-  *d = __dp4a(static_cast<int>(word(a, 0)), static_cast<int>(word(b, 0)), *d);
+  *d = dp4a_signed(word(a, 0), word(b, 0), *d);
 }
 TILE_DEVICE void dp4a(int* d, const u8* a, const u8* b) {
-  *d = static_cast<int>(__dp4a(word(a, 0), word(b, 0), static_cast<u32>(*d)));
+  *d = dp4a_unsigned(word(a, 0), word(b, 0), *d);
 }
 // The same as values: four bytes to a word.
-TILE_DEVICE int dp4a(int a, int b, int c) { return __dp4a(a, b, c); }
+TILE_DEVICE int dp4a(int a, int b, int c) {
+  return dp4a_signed(static_cast<u32>(a), static_cast<u32>(b), c);
+}
 TILE_DEVICE int dp4a(const i8* a, const i8* b, int c) {
   dp4a(&c, a, b);
   return c;
