@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -153,7 +153,7 @@ def take_apart(loop: Pipelined) -> Body:
     taken = _Taken(frozenset(written))
     _take(loop.body, (), taken, None)
     names = {n.var for n in walk(loop.body) if isinstance(n, Let)}
-    pieces = tuple(_described(p, taken.named) for p in taken.pieces)
+    pieces = tuple(described(p, taken.named) for p in taken.pieces)
     return Body(pieces, tuple(taken.outside), frozenset({*names, loop.var}))
 
 
@@ -250,8 +250,14 @@ def _take_branches(stmt: If, prefix: Prefix, taken: _Taken, entry: int) -> None:
         _take(stmt.otherwise, (*prefix, Guard(negated, stmt.span)), taken, entry)
 
 
-def _described(piece: Piece, named: set[Var]) -> Piece:
-    """Return the piece with what it touches and names, and without names it does not need."""
+def described(piece: Piece, named: Set[Var]) -> Piece:
+    """Return the piece with what it touches and names, and without names it does not need.
+
+    Parameters
+    ----------
+    named
+        The names that pieces of the body give.
+    """
     prefix = _needed(piece)
     meaning = {e.var: e.value for e in prefix if isinstance(e, Let) and is_plain(e.value)}
     found = [*touches(piece.stmt, meaning=meaning)]

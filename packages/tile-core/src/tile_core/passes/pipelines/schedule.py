@@ -72,7 +72,7 @@ def automatic(loop: Pipelined, deps: Dependences, obstacle: Obstacle) -> Plan:
         copy = piece.copy
         if copy is None or not _is_used(deps, k):
             continue
-        group = _group(deps, k) if can_be_asynchronous(copy) else "it converts elements"
+        group = what_comes_before(deps, k) if can_be_asynchronous(copy) else "it converts elements"
         if isinstance(group, str):
             left[k] = group
         else:
@@ -112,7 +112,7 @@ def _reads_result(deps: Dependences, producer: int, consumer: int) -> bool:
     )
 
 
-def _group(deps: Dependences, copy: int) -> frozenset[int] | str:
+def what_comes_before(deps: Dependences, copy: int) -> frozenset[int] | str:
     """Return the copy with all that must come before it in the round, or why it stays."""
     group, todo = {copy}, [copy]
     while todo:

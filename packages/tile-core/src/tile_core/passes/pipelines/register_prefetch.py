@@ -1,0 +1,230 @@
+"""Copies that run ahead through registers, on machines whose copies occupy their threads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from tile_core.errors import TileError
+from tile_core.ir.buffer import Buffer, Scope, whole
+from tile_core.ir.effects import Mode
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Alloc, Launch
+from tile_core.ops.copy import Copy
+from tile_core.passes.pipelines.body import Body, CannotOverlap, Piece, described
+from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
+from tile_core.passes.pipelines.schedule import (
+    Obstacle,
+    Plan,
+    private_to_rounds,
+    what_comes_before,
+)
+from tile_core.passes.touches import Touch
+
+AHEAD = 1
+"""Rounds that a tile is fetched ahead: more would take registers for every round more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a launch may spend on copies that run ahead.
+
+    Parameters
+    ----------
+    threads
+        Of a block.
+    register_bytes
+        Bytes of tiles that each thread may keep.
+    shared_bytes
+        Bytes of shared memory that second versions of tiles may take.
+    """
+
+    threads: int
+    register_bytes: int
+    shared_bytes: int
+
+
+def room_of(launch: Launch, threads_registers: int, shared_bytes: int) -> Room:
+    """Return what `launch` leaves free of a thread's registers and of shared memory.
+
+    A quarter of the registers is left for indices and operands of products. Second versions
+    fill no more than half of the shared memory, so that two blocks can be resident.
+    """
+    threads = math.prod(launch.threads)
+    tiles = [n.buffer for n in walk(launch.body) if isinstance(n, Alloc)]
+    kept = sum(_bytes(t) for t in tiles if t.scope is Scope.FRAGMENT)
+    taken = sum(_bytes(t) for t in tiles if t.scope is Scope.SHARED)
+    registers = threads_registers * 4 * 3 // 4 - kept // threads
+    return Room(threads, registers, shared_bytes // 2 - taken)
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """A body whose copies into tiles go through registers.
+
+    Parameters
+    ----------
+    body
+        With two pieces in the place of one.
+    loads
+        Position of the piece that fetches, for each position of a piece that stores.
+    """
+
+    body: Body
+    loads: Mapping[int, int]
+
+
+def in_halves(body: Body, room: Room) -> Halves:
+    """Return `body` with each copy into a tile as a load into registers, and a store.
+
+    Before   copy A[k], A_s
+    After    copy A[k], A_s_ahead;  copy A_s_ahead, A_s          (A_s_ahead: a fragment)
+
+    Conversions belong to the store: the load has nothing to wait for. Copies that the user
+    says the way of stay whole, and those for which registers are missing.
+    """
+    made, outside = list[Piece](), list(body.outside)
+    named = {v for p in body.pieces for v in p.defines}
+    loads: dict[int, int] = {}
+    left = room.register_bytes
+    for k, piece in enumerate(body.pieces):
+        pair = _halves(piece) if _is_used(body, k) else None
+        cost = -(-_bytes(pair[0].dst.buffer) // room.threads) if pair is not None else 0
+        if pair is None or cost > left:
+            made.append(piece)
+            continue
+        left -= cost
+        outside.append(Alloc(pair[0].dst.buffer, span=piece.span))
+        loads[len(made) + 1] = len(made)
+        made += [described(replace(piece, stmt=half), named) for half in pair]
+    return Halves(Body(tuple(made), tuple(outside), body.moving), loads)
+
+
+def _is_used(body: Body, copy: int) -> bool:
+    tile = body.pieces[copy].copy
+    return tile is not None and any(
+        t.storage is tile.dst.buffer.storage and t.mode is not Mode.WRITE
+        for p in body.pieces[copy + 1 :]
+        for t in p.touches
+    )
+
+
+def _halves(piece: Piece) -> tuple[Copy, Copy] | None:
+    """Return the load and the store that a copy consists of, if it can be taken apart."""
+    copy = piece.copy
+    if copy is None or copy.loop_layout is not None or copy.prefer_instruction is not None:
+        return None
+    dtypes = (copy.src.buffer.dtype, copy.dst.buffer.dtype)
+    extents = copy.dst.static_extents
+    if extents is None or any(t.bits < 8 or t.is_bool or t.lanes > 1 for t in dtypes):
+        return None
+    shape = tuple(n for n in extents if n != 1) or (1,)
+    name = f"{copy.dst.buffer.name}_ahead"
+    registers = whole(Buffer(name, shape, dtypes[0], Scope.FRAGMENT, span=copy.span))
+    pair = replace(copy, dst=registers), Copy(registers, copy.dst, span=copy.span)
+    try:
+        for half in pair:
+            half.verify()
+    except TileError:
+        return None
+    return pair
+
+
+def through_registers(halves: Halves, deps: Dependences, obstacle: Obstacle, room: Room) -> Plan:
+    """Return the schedule in which loads run one round ahead of the stores.
+
+    Before   for k: load A[k];  store A_s;  gemm A_s
+    After    load A[0];  for k: store A_s;  load A[k + 1];  gemm A_s
+
+    A round's loads are begun when the registers of the last ones are free, and have until the
+    next round to arrive. Tiles get a second version where shared memory has room for it: a
+    round's stores then need not wait for the products of the round before.
+
+    Raises
+    ------
+    CannotOverlap
+        If no copy can run ahead.
+    """
+    groups: dict[int, frozenset[int]] = {}
+    why = "no T.copy in it brings a tile of shared memory that it uses later"
+    for store, load in halves.loads.items():
+        group = what_comes_before(deps, load)
+        if isinstance(group, str):
+            why = f"this copy cannot run ahead: {group}"
+        else:
+            groups[store] = group
+    while groups:
+        schedule = _schedule(halves, deps, groups, obstacle)
+        broken = deps.violation(schedule)
+        if broken is None:
+            return Plan(_with_room(schedule, deps, room), frozenset())
+        why = "this copy cannot run ahead: its rounds depend on each other"
+        groups = _without_culprits(groups, broken)
+    raise CannotOverlap(why, deps.pieces[min(halves.loads, default=0)].span)
+
+
+def _schedule(
+    halves: Halves, deps: Dependences, groups: Mapping[int, frozenset[int]], obstacle: Obstacle
+) -> Schedule:
+    """Return the schedule in which the groups run in stage 0, behind their own stores."""
+    front = frozenset(k for group in groups.values() for k in group)
+    sequence = list(_sequence(halves, deps, groups, front))
+    order = [0] * len(deps.pieces)
+    for position, k in enumerate(sequence):
+        order[k] = position
+    stage = tuple(0 if k in front else AHEAD for k in range(len(deps.pieces)))
+    filled = {t.storage for k in (*front, *groups) for t in deps.pieces[k].touches if _fills(t)}
+    versions = {
+        s: AHEAD + 1 for s in filled if private_to_rounds(deps, s) is None and obstacle(s) is None
+    }
+    return Schedule(tuple(order), stage, versions)
+
+
+def _fills(touch: Touch) -> bool:
+    return touch.mode is not Mode.READ and touch.storage.scope is Scope.SHARED
+
+
+def _without_culprits(
+    groups: Mapping[int, frozenset[int]], broken: Violation
+) -> dict[int, frozenset[int]]:
+    """Return the groups that have no part in a broken dependence; none if none has."""
+    parts = {broken.first, broken.second}
+    kept = {s: group for s, group in groups.items() if s not in parts and not group & parts}
+    return kept if len(kept) < len(groups) else {}
+
+
+def _sequence(
+    halves: Halves, deps: Dependences, groups: Mapping[int, frozenset[int]], front: frozenset[int]
+) -> Iterator[int]:
+    """Yield all pieces: loads follow the last of neighbouring stores."""
+    due: list[int] = []
+    for k in range(len(deps.pieces)):
+        if k in front:
+            continue
+        if k not in halves.loads:
+            yield from due
+            due = []
+        yield k
+        if k in groups:
+            due += [m for m in sorted(groups[k]) if m not in due]
+    yield from due
+
+
+def _with_room(schedule: Schedule, deps: Dependences, room: Room) -> Schedule:
+    """Return the schedule with second versions only where needed, or where there is room."""
+    versions = dict(schedule.versions)
+    left = room.shared_bytes
+    for storage in sorted(versions, key=lambda b: b.name):
+        fewer = replace(schedule, versions={**versions, storage: 1})
+        if deps.violation(fewer) is None:
+            if _bytes(storage) > left:
+                versions[storage] = 1
+                continue
+            left -= _bytes(storage)
+    return replace(schedule, versions=versions)
+
+
+def _bytes(tile: Buffer) -> int:
+    shape = tile.static_shape
+    return 0 if shape is None else math.prod(shape) * tile.dtype.bits // 8
