@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tile_core.codegen.expressions import ExpressionPrinter
 from tile_core.codegen.names import CppNames
@@ -14,7 +14,7 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Launch
 from tile_core.simt.bounds import MOST_INT32, Bounds, bind_indices
-from tile_core.simt.program import DeviceFunction
+from tile_core.simt.program import DeviceFunction, TensorMap
 
 WIDTH = 100
 """Signatures longer than this are broken; statements keep to one line, which has a place."""
@@ -39,8 +39,8 @@ def print_function(
     constant = frozenset(
         b for b in used.buffers if b.scope is Scope.GLOBAL and b.storage not in used.written
     )
-    params = [_parameter(p, names, constant) for p in function.params]
-    for line in _head(f"TILE_KERNEL({function.threads}, 1) void {symbol}(", params):
+    params = list(_parameters(function, names, constant))
+    for line in _head(f"{_qualifiers(function)} void {symbol}(", params):
         lines.add(line, function.launch.span)
     printer = StatementPrinter(
         ExpressionPrinter(names, bounds), lines, _views(used), constant=constant
@@ -70,11 +70,26 @@ def _head(start: str, params: list[str]) -> list[str]:
     return [*lines[:-1], f"{lines[-1][:-1]}) {{"]
 
 
-def _parameter(param: Buffer | Var, names: CppNames, constant: frozenset[Buffer]) -> str:
-    kind, name = cpp_type(param.dtype), names.of(param)
-    if isinstance(param, Var):
-        return f"{kind} {name}"
-    return f"tile::gptr<{'const ' if param in constant else ''}{kind}> {name}"
+def _qualifiers(function: DeviceFunction) -> str:
+    """Return what is said of the launch in front of a kernel."""
+    kernel, cluster = f"TILE_KERNEL({function.threads}, 1)", function.launch.cluster
+    if not cluster:
+        return kernel
+    extents = (*cluster, 1, 1)[:3]
+    return f"{kernel} TILE_CLUSTER({', '.join(map(str, extents))})"
+
+
+def _parameters(
+    function: DeviceFunction, names: CppNames, constant: frozenset[Buffer]
+) -> Iterator[str]:
+    for param, argument in zip(function.params, function.arguments, strict=True):
+        kind, name = cpp_type(param.dtype), names.of(param)
+        if isinstance(argument, TensorMap):
+            yield f"TILE_TENSOR_MAP({name})"
+        elif isinstance(param, Var):
+            yield f"{kind} {name}"
+        else:
+            yield f"tile::gptr<{'const ' if param in constant else ''}{kind}> {name}"
 
 
 def _views(used: Usage) -> dict[Buffer, list[Buffer]]:

@@ -7,41 +7,18 @@ A call is ``device("cp_async", 16, address, address, predicate)``; it prints as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr
+from tile_core.ir.device_call import DeviceCall
 from tile_core.ir.effect import Effect
 from tile_core.ir.expr import Call, Expr
+from tile_core.ir.hopper_calls import HOPPER_CALLS
 
 PREFIX = "device:"
 
 _READS, _WRITES = Effect.READS, Effect.WRITES
 _BOTH = _READS | _WRITES
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceCall:
-    """One function of the header.
-
-    Parameters
-    ----------
-    templates
-        How many leading arguments are constants, printed between angle brackets.
-    result
-        Element type of the result; ``"void"`` for none.
-    effect
-        What a call does beside returning a value.
-    is_typed
-        The first template argument is an element type, taken from the result of the call.
-    """
-
-    name: str
-    templates: int = 0
-    result: str = "void"
-    effect: Effect = _BOTH
-    is_typed: bool = False
 
 
 _CALLS = (
@@ -73,6 +50,7 @@ _CALLS = (
         )
     ),
     DeviceCall("dp4a"),  # (d, a, b): *d += four products of int8
+    *HOPPER_CALLS,
 )  # fmt: skip
 
 DEVICE_CALLS: dict[str, DeviceCall] = {call.name: call for call in _CALLS}

@@ -6,14 +6,79 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.expr import Var
+from tile_core.ir.expr import Expr, Var
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Check, Kernel, Launch, Let
 
 if TYPE_CHECKING:
     from tile_core.machine import SimtMachine
     from tile_core.passes.infer_layouts import Layouts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorMap:
+    """How asynchronous copies see a tensor in global memory: as boxes of a grid of elements.
+
+    Dimensions are innermost first. The launcher encodes it with the address of the tensor and
+    the values of its symbols; a copy names the coordinates of a box's first element. Elements
+    of a box that lie outside the extents are read as `fill`, and not written.
+
+    Parameters
+    ----------
+    name
+        Of the printed parameter.
+    tensor
+        The parameter of the kernel, or the workspace, that is copied from or to.
+    dtype
+        Element type of the map, which may read the tensor in another one of the same size.
+    offset
+        Elements of `tensor` before element (0, …, 0) of the map.
+    extents
+        Elements in each of 1 to 5 dimensions.
+    strides
+        Bytes from one element to the next, for each dimension but the innermost, whose
+        elements are side by side; multiples of 16.
+    box
+        Elements that one copy moves, in each dimension: 1 to 256.
+    element_strides
+        Every how many elements of each dimension belong to a box, 1 to 8; empty for all.
+    swizzle
+        Bytes of a row (0, 32, 64, 128) whose chunks of 16 bytes change places in shared memory.
+    interleave
+        Bytes (0, 16, 32) of channels that lie side by side; 0 for ordinary tensors.
+    fill
+        What elements outside read as: ``"zero"`` or ``"nan"``.
+    l2_promotion
+        Bytes (0, 64, 128, 256) that the second-level cache fetches at a time.
+
+    Notes
+    -----
+    Source: CUDA Driver API, "Tensor Map Object Management", cuTensorMapEncodeTiled.
+    """
+
+    name: str
+    tensor: Buffer
+    dtype: DType
+    offset: Expr
+    extents: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+    box: tuple[int, ...]
+    element_strides: tuple[int, ...] = ()
+    swizzle: int = 0
+    interleave: int = 0
+    fill: str = "zero"
+    l2_promotion: int = 128
+
+    @property
+    def rank(self) -> int:
+        """Dimensions of the map."""
+        return len(self.extents)
+
+
+Argument: TypeAlias = "Buffer | Var | TensorMap"
+"""What the host passes to a launch: an address, a value, or an encoded map."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +95,8 @@ class DeviceFunction:
         that `arguments` names.
     arguments
         For each of `params`, the kernel's own buffer or scalar (a parameter, a symbol of a
-        shape, or a name given between launches) whose address or value is passed.
+        shape, or a name given between launches) whose address or value is passed; where
+        the parameter is a `Var` of dtype ``handle``, the map that it stands for.
     launch
         Grid and thread extents, and a body without tile operators, `Parallel` and
         `Pipelined`: every buffer flat and every index an offset in elements.
@@ -42,7 +108,7 @@ class DeviceFunction:
 
     name: str
     params: tuple[Buffer | Var, ...]
-    arguments: tuple[Buffer | Var, ...]
+    arguments: tuple[Argument, ...]
     launch: Launch
     shared: Mapping[Buffer, int]
     shared_bytes: int

@@ -3,6 +3,8 @@
 // All device headers give the same names one meaning, and printed kernels use nothing else:
 //
 //   TILE_KERNEL(threads, blocks) void name(…) { … }    a kernel; `blocks` share a multiprocessor
+//   TILE_CLUSTER(x, y, z)                              behind it: blocks that share their memory
+//   TILE_TENSOR_MAP(name)                              a parameter: how copies see a tensor
 //   TILE_EXPORT(name)                                  lists it for launchers that need that
 //   TILE_UNROLL, TILE_NO_UNROLL                        in front of `for`
 //   threadIdx.x, blockIdx.x, …                         read once, at the top

@@ -1,0 +1,83 @@
+"""Functions of the device header for asynchronous copies and products of sm_90 and newer.
+
+Barriers are elements of flat uint64 buffers in shared memory, named by address. A tensor map is
+a `Var` of dtype ``handle`` that stands for a `tile_core.simt.program.TensorMap`. What a copy or a
+product writes while it is under way must not be touched until a wait said that it is complete;
+calls that start, announce or await such work have the effect STATE, so that nothing moves
+across them. Source: PTX ISA, "Data movement: asynchronous copy", "Asynchronous warpgroup
+level matrix instructions", "Parallel synchronization: mbarrier".
+"""
+
+from __future__ import annotations
+
+from tile_core.ir.device_call import DeviceCall
+from tile_core.ir.effect import Effect
+
+_MEMORY = Effect.READS | Effect.WRITES
+_ASYNC = _MEMORY | Effect.STATE
+_WARPS = _ASYNC | Effect.WARP  # by all lanes of a warp, or all warps of a warpgroup, together
+
+
+def _calls(effect: Effect, templates: int, names: str) -> tuple[DeviceCall, ...]:
+    return tuple(DeviceCall(name, templates, effect=effect) for name in names.split())
+
+
+_BARRIERS = (
+    # (bar, arrivals), by one thread; then () and a barrier of the block, or the cluster.
+    *_calls(_ASYNC, 0, "mbarrier_init fence_mbarrier_init"),
+    # (bar); (bar, rank in the cluster): the barrier at the same place of that block.
+    *_calls(_ASYNC, 0, "mbarrier_arrive mbarrier_arrive_remote"),
+    # (bar, bytes)
+    *_calls(_ASYNC, 0, "mbarrier_expect_tx mbarrier_arrive_expect_tx"),
+    # (bar, parity): until the phase of that parity has completed.
+    *_calls(_ASYNC, 0, "mbarrier_wait"),
+    # (bar): this thread's earlier cp_async arrive, without being counted, when complete.
+    *_calls(_ASYNC, 0, "cp_async_mbarrier_arrive"),
+    # (): what this thread wrote to shared memory is seen by asynchronous reads.
+    *_calls(_ASYNC, 0, "fence_proxy_async"),
+)
+
+_TENSOR_COPIES = (
+    *_calls(_ASYNC, 1, "tma_load"),  # <RANK>(shared, map, bar, coordinates)
+    *_calls(_ASYNC, 1, "tma_load_multicast"),  # <RANK>(shared, map, bar, mask, coordinates)
+    # <RANK>(map, shared, coordinates)
+    *_calls(_ASYNC, 1, "tma_store tma_reduce_add tma_reduce_min tma_reduce_max"),
+    *_calls(_ASYNC, 0, "bulk_load"),  # (shared, global, bytes, bar)
+    *_calls(_ASYNC, 0, "bulk_store bulk_reduce_add"),  # (global, shared, bytes)
+    *_calls(_ASYNC, 0, "bulk_copy_remote"),  # (shared, rank, source, bytes, bar)
+    *_calls(_ASYNC, 0, "tma_store_commit"),  # ()
+    *_calls(_ASYNC, 1, "tma_store_wait_read tma_store_wait"),  # <PENDING>()
+    *_calls(Effect.STATE, 0, "tma_prefetch"),  # (map)
+)
+
+_PRODUCTS = (
+    *_calls(_WARPS, 0, "wgmma_fence wgmma_commit"),  # ()
+    *_calls(_WARPS, 1, "wgmma_wait"),  # <PENDING>()
+    *_calls(_WARPS, 1, "wgmma_pin"),  # <REGISTERS>(sums)
+    *_calls(_WARPS, 3, "wgmma_ss wgmma_ss_set"),  # <N, TA, TB>(sums, operand, operand)
+    *_calls(_WARPS, 2, "wgmma_rs wgmma_rs_set"),  # <N, TB>(sums, registers, operand)
+    # <SWIZZLE, LEADING, STRIDE>(shared, units): bytes, and a start moved by units of 16 bytes.
+    DeviceCall("wgmma_operand", 3, result="handle", effect=Effect.NONE),
+    # (row address, registers): the way back of ldmatrix.
+    *(
+        DeviceCall(f"stmatrix_x{count}{suffix}", effect=_MEMORY | Effect.WARP)
+        for count in (1, 2, 4)
+        for suffix in ("", "_trans")
+    ),
+    # <R>(): registers of each thread of the warpgroup.
+    *_calls(_WARPS, 1, "registers_increase registers_decrease"),
+    DeviceCall("elect", result="bool", effect=Effect.WARP),  # (): true in one lane
+)
+
+_CLUSTERS = (
+    *_calls(_ASYNC | Effect.BLOCK, 0, "cluster_arrive cluster_wait cluster_sync"),  # ()
+    *_calls(Effect.BLOCK, 0, "cluster_arrive_relaxed"),  # ()
+    DeviceCall("cluster_rank", result="int32", effect=Effect.NONE),  # ()
+    # (shared, rank): the same place in another block of the cluster.
+    DeviceCall("remote", result="handle", effect=Effect.NONE),
+    # (): until the grids before this one are done; allow the next one to begin.
+    *_calls(_ASYNC, 0, "grid_wait grid_launch"),
+)
+
+HOPPER_CALLS: tuple[DeviceCall, ...] = (*_BARRIERS, *_TENSOR_COPIES, *_PRODUCTS, *_CLUSTERS)
+"""Barriers in memory, copies of tensors, products of warpgroups, clusters of blocks."""
