@@ -5,6 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+@dataclass(frozen=True, slots=True)
+class Multiprocessor:
+    """What the blocks that run at once on one multiprocessor share.
+
+    Parameters
+    ----------
+    threads, blocks
+        Most of each that can be resident.
+    shared_bytes
+        Shared memory of all resident blocks.
+    reserved_bytes
+        Shared memory that the system takes for itself from each block.
+    registers
+        32-bit registers of all resident threads.
+    register_unit
+        Registers are given to a warp in multiples of this.
+    """
+
+    threads: int
+    blocks: int
+    shared_bytes: int
+    reserved_bytes: int = 0
+    registers: int = 65536
+    register_unit: int = 256
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimtMachine:
     """Sizes and abilities of one architecture. Passes ask for features, never for versions.
@@ -29,6 +55,8 @@ class SimtMachine:
         Names of instructions and abilities, such as ``"cp_async"`` or ``"ldmatrix"``.
     max_block, max_grid
         Threads of a block, and blocks of a grid, along each of the three axes.
+    multiprocessor
+        What resident blocks share, None where nobody knows.
     """
 
     name: str
@@ -42,6 +70,7 @@ class SimtMachine:
     banks: int = 32
     max_block: tuple[int, int, int] = (1024, 1024, 64)
     max_grid: tuple[int, int, int] = ((1 << 31) - 1, (1 << 16) - 1, (1 << 16) - 1)
+    multiprocessor: Multiprocessor | None = None
 
     def has(self, feature: str) -> bool:
         """Whether the machine has an instruction or ability."""

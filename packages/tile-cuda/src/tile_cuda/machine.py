@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tile_core.errors import TargetError
-from tile_core.machine import SimtMachine
+from tile_core.machine import Multiprocessor, SimtMachine
 
 _KIB = 1024
 
@@ -68,32 +68,6 @@ _HOPPER_ONLY = _HOPPER | {"setmaxnreg", "wgmma"}
 
 
 @dataclass(frozen=True, slots=True)
-class Multiprocessor:
-    """What the blocks that run at once on one multiprocessor share.
-
-    Parameters
-    ----------
-    threads, blocks
-        Most of each that can be resident.
-    shared_bytes
-        Shared memory of all resident blocks.
-    reserved_bytes
-        Shared memory that the system takes for itself from each block.
-    registers
-        32-bit registers of all resident threads.
-    register_unit
-        Registers are given to a warp in multiples of this.
-    """
-
-    threads: int
-    blocks: int
-    shared_bytes: int
-    reserved_bytes: int = 0
-    registers: int = 65536
-    register_unit: int = 256
-
-
-@dataclass(frozen=True, slots=True)
 class Architecture:
     """One row of the table: what lowering sees, and what limits occupancy."""
 
@@ -104,10 +78,17 @@ class Architecture:
 def _row(
     name: str, features: frozenset[str], block_kib: int, threads: int, blocks: int, all_kib: int
 ) -> Architecture:
+    # From Ampere on a block costs one kilobyte more than it asks for.
+    shares = Multiprocessor(threads, blocks, all_kib * _KIB, (all_kib - block_kib) * _KIB)
     return Architecture(
-        SimtMachine(name=name, family="cuda", shared_bytes=block_kib * _KIB, features=features),
-        # From Ampere on a block costs one kilobyte more than it asks for.
-        Multiprocessor(threads, blocks, all_kib * _KIB, (all_kib - block_kib) * _KIB),
+        SimtMachine(
+            name=name,
+            family="cuda",
+            shared_bytes=block_kib * _KIB,
+            features=features,
+            multiprocessor=shares,
+        ),
+        shares,
     )
 
 

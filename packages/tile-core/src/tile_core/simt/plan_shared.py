@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tile_core.errors import Note, OutOfScratch, Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.stmt import Launch
 from tile_core.machine import SimtMachine
 from tile_core.passes.liveness import Stretch, live_extents
+from tile_core.passes.pack_tiles import ALIGNMENT, Tile, alignment_of, pack_tiles
 from tile_core.simt.places import Places
 
-ALIGNMENT = 16
-"""Of every tile: the widest access of one thread."""
-
-ALIGNMENT_OF_ATOMS = 128
-"""Of tiles that can hold a swizzle's atom: banks repeat with this distance."""
-
 HINT = "use fewer stages (num_stages=), smaller tiles, or a narrower element type"
-
-ATOM = 256
-"""Bytes of the smallest atom of a swizzle."""
 
 
 def add_workspaces(
@@ -65,15 +56,6 @@ def add_workspaces(
     return {**shared, **dict.fromkeys(workspaces, start)}, start + most
 
 
-@dataclass(frozen=True, slots=True)
-class _Tile:
-    storage: Buffer
-    flat: Buffer
-    nbytes: int
-    alignment: int
-    alive: Stretch
-
-
 def plan_shared(
     launch: Launch,
     places: Places,
@@ -104,41 +86,23 @@ def plan_shared(
         If a block of `machine` has less shared memory than that.
     """
     tiles = list(_tiles(launch, places, alignment))
-    offsets: dict[Buffer, int] = {}
-    placed: list[tuple[_Tile, int]] = []
-    for tile in sorted(tiles, key=lambda t: -t.nbytes):
-        rivals = [(o, o + t.nbytes) for t, o in placed if not reuse or t.alive.meets(tile.alive)]
-        offset = _lowest(tile, rivals)
-        placed.append((tile, offset))
-        offsets[tile.flat] = offset
-    total = max((o + t.nbytes for t, o in placed), default=0)
+    offsets, total = pack_tiles(tiles, reuse=reuse)
     if total > machine.shared_bytes:
         raise _too_much(tiles, total, machine, launch.span)
-    return {tile.flat: offsets[tile.flat] for tile in tiles}, total
+    return {places.flat(storage): offset for storage, offset in offsets.items()}, total
 
 
-def _tiles(launch: Launch, places: Places, alignment: int) -> Iterable[_Tile]:
+def _tiles(launch: Launch, places: Places, alignment: int) -> Iterable[Tile]:
     everywhere = Stretch(-1, 1 << 62)
     for storage, alive in live_extents(launch.body, (Scope.SHARED, Scope.BARRIER)).items():
-        flat = places.flat(storage)
-        nbytes = flat.nbytes or 0
-        needed = max(alignment, ALIGNMENT_OF_ATOMS if nbytes >= ATOM else ALIGNMENT)
+        nbytes = places.flat(storage).nbytes or 0
         keeps = storage.scope is Scope.BARRIER
-        yield _Tile(storage, flat, nbytes, needed, everywhere if keeps else alive)
-
-
-def _lowest(tile: _Tile, taken: list[tuple[int, int]]) -> int:
-    """Return the lowest aligned offset where the tile meets none of the ranges `taken`."""
-    offset = 0
-    for start, stop in sorted(taken):
-        if offset + tile.nbytes <= start:
-            break
-        offset = max(offset, -(-stop // tile.alignment) * tile.alignment)
-    return offset
+        needed = alignment_of(nbytes, alignment)
+        yield Tile(storage, nbytes, everywhere if keeps else alive, needed)
 
 
 def _too_much(
-    tiles: Iterable[_Tile], total: int, machine: SimtMachine, span: Span | None
+    tiles: Iterable[Tile], total: int, machine: SimtMachine, span: Span | None
 ) -> OutOfScratch:
     largest = sorted(tiles, key=lambda t: -t.nbytes)
     return OutOfScratch(
@@ -150,6 +114,6 @@ def _too_much(
     )
 
 
-def _described(tile: _Tile) -> str:
+def _described(tile: Tile) -> str:
     shape = ", ".join(map(str, tile.storage.shape))
     return f"{tile.storage.name}[{shape}] of {tile.storage.dtype} takes {tile.nbytes} bytes"
