@@ -9,7 +9,7 @@ import pytest
 
 from support.mistakes import Mistake
 from tile_core.errors import ToolchainError
-from tile_cuda import nvrtc_library
+from tile_cuda import compilers, nvrtc_library
 
 COPY = """
 @T.prim_func
@@ -372,6 +372,7 @@ hint: pip install 'tile-api[cuda]'"""
 
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvrtc_library, "toolkits", tuple)
+    monkeypatch.setattr(compilers, "nvccs", tuple)
     text = COPY.replace("128", "96") + 'tile.compile(kernel, target="cuda:sm_80")'
     error = Mistake("", text, "", whole=True).error()
     assert type(error) is ToolchainError

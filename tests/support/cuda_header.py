@@ -7,7 +7,8 @@ import pytest
 from tile_core.codegen import PrintedSource
 from tile_core.errors import ToolchainError
 from tile_cuda.compile_errors import refusal
-from tile_cuda.nvrtc import Compiled, compile_source, header_texts
+from tile_cuda.headers import header_texts
+from tile_cuda.machine_code import Compiled, compile_source
 from tile_cuda.nvrtc_library import compiler_for
 
 PARAMETERS = ", ".join(

@@ -6,7 +6,7 @@ import pytest
 
 from support.cuda_header import printed
 from tile_core.errors import ToolchainError
-from tile_cuda.nvrtc import compile_source
+from tile_cuda.machine_code import compile_source
 from tile_cuda.nvrtc_library import compiler_for
 
 C_TEXT = """\

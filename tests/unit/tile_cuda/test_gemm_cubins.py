@@ -13,7 +13,7 @@ from support.products import Product
 from tile_core.errors import ToolchainError
 from tile_cuda import disassembly
 from tile_cuda.disassembly import sass
-from tile_cuda.nvrtc import Compiled, compile_source
+from tile_cuda.machine_code import Compiled, compile_source
 from tile_cuda.nvrtc_library import compiler_for
 
 HALF = Product("sm_80", 128, 128, 256, steps=8)

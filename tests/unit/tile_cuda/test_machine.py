@@ -9,7 +9,7 @@ import pytest
 from tile_core.codegen import PrintedSource
 from tile_core.errors import TargetError, ToolchainError
 from tile_cuda.machine import ARCHITECTURES, architecture, machine
-from tile_cuda.nvrtc import compile_source
+from tile_cuda.machine_code import compile_source
 from tile_cuda.nvrtc_library import compiler_for
 
 KIB = 1024

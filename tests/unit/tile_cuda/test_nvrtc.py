@@ -14,7 +14,9 @@ from support.cuda_header import compiled
 from tile_core.codegen import PrintedSource
 from tile_core.errors import Span, TileWarning, ToolchainError
 from tile_cuda.compile_errors import parse_complaints, with_line_directives
-from tile_cuda.nvrtc import compile_source, header_texts, nvrtc_flags
+from tile_cuda.headers import header_texts
+from tile_cuda.machine_code import compile_source
+from tile_cuda.nvrtc import nvrtc_flags
 from tile_cuda.nvrtc_library import compiler_for, load
 from tile_cuda.toolkit import Toolkit, extra_of, toolkits
 
@@ -52,7 +54,8 @@ def source():
 
 
 @pytest.fixture
-def nvrtc():
+def nvrtc(monkeypatch):
+    monkeypatch.delenv("TILE_CUDA_COMPILER", raising=False)
     try:
         return compiler_for("sm_80")
     except ToolchainError as missing:
@@ -216,6 +219,7 @@ def test_volta_has_a_compiler_of_its_own(source):
 @pytest.mark.parametrize(("arch", "extra"), [("sm_80", "cuda"), ("sm_70", "cuda12")])
 def test_no_compiler(monkeypatch, source, arch, extra):
     monkeypatch.setattr("tile_cuda.nvrtc_library.toolkits", tuple)
+    monkeypatch.setattr("tile_cuda.compilers.nvccs", tuple)
     assert str(refused(source, arch)) == (
         f"[TL5001] CUDA's run-time compiler (NVRTC) is not installed; it is needed for {arch}\n"
         f"hint: pip install 'tile-api[{extra}]'"
@@ -224,8 +228,9 @@ def test_no_compiler(monkeypatch, source, arch, extra):
 
 def test_a_compiler_that_is_too_new(monkeypatch, nvrtc, source):
     monkeypatch.setattr("tile_cuda.nvrtc_library.toolkits", lambda: (nvrtc.toolkit,))
+    monkeypatch.setattr("tile_cuda.compilers.nvccs", tuple)
     assert str(refused(source, "sm_70")) == (
-        "[TL5001] no installed NVRTC compiles for sm_70\n"
+        "[TL5001] no installed compiler of CUDA makes code for sm_70\n"
         f"note: {nvrtc.name} does not know sm_70\n"
         "hint: pip install 'tile-api[cuda12]'"
     )

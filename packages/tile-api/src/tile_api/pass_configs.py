@@ -14,7 +14,8 @@ class PassConfigKey(str, Enum):
 
     Most concern GPU code generation and have no effect on results; they are accepted so
     that kernels need no edits between machines. ``TL_ALLOW_TF32`` lets NVIDIA GPUs round
-    float32 factors of matrix products to tf32, which the default never does.
+    float32 factors of matrix products to tf32, which the default never does. ``CUDA_COMPILER``
+    is ``"nvrtc"``, ``"nvcc"`` or the path of an nvcc, as ``TILE_CUDA_COMPILER`` is for all kernels.
     """
 
     TL_ENABLE_FAST_MATH = "tl.enable_fast_math"
@@ -67,6 +68,7 @@ class PassConfigKey(str, Enum):
     TIR_MERGE_STATIC_SMEM = "tir.merge_static_smem"
     TIR_ADD_LOWER_PASS = "tir.add_lower_pass"
     TIR_NOALIAS = "tir.noalias"
+    CUDA_COMPILER = "cuda.compiler"
     CUDA_KERNELS_OUTPUT_DIR = "cuda.kernels_output_dir"
 
 

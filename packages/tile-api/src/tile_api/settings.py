@@ -1,4 +1,4 @@
-"""Settings: every environment variable the project reads, in one frozen record."""
+"""Settings: the environment variables that the language reads, in one frozen record."""
 
 from __future__ import annotations
 
@@ -79,4 +79,10 @@ def environment_of_code() -> tuple[str | None, ...]:
     return tuple([get(name) for name in _OF_CODE])
 
 
-_OF_CODE = ("TILE_INTERPRET", "TILE_TARGET", "TILELANG_DEFAULT_TARGET", "TILE_NUM_THREADS")
+_OF_CODE = (
+    "TILE_INTERPRET",
+    "TILE_TARGET",
+    "TILELANG_DEFAULT_TARGET",
+    "TILE_NUM_THREADS",
+    "TILE_CUDA_COMPILER",
+)

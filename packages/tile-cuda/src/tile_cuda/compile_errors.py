@@ -13,11 +13,13 @@ NAME = "kernel.cu"
 
 _SHOWN = 5
 _HEAD = re.compile(r"^(?P<file>\S.*?)\((?P<line>\d+)\): (?P<kind>.*?error): (?P<text>.*)$")
+_HOST = re.compile(r"^(?P<file>\S.*?):(?P<line>\d+):\d+: (?P<kind>.*?error): (?P<text>.*)$")
 _USER = re.compile(r'^\s.* at line (?P<line>\d+) of "?(?P<file>.+?)"?$')
 _SOURCE = re.compile(r"^<source (\d+)>$")
 _NOISE = re.compile(r"^nvrtc: warning: Architectures prior to .* are deprecated")
 _ASSEMBLY_HINT = "the assembler refuses an instruction: look for asm() in T.import_source"
-_OPTION = re.compile(r"^nvrtc: error: (?P<text>.*option.*)$", re.MULTILINE)
+_OPTION = re.compile(r"^nv(rtc: error|cc fatal +): (?P<text>.*option.*)$", re.MULTILINE)
+_HOST_FUNCTION = "calling a __host__ function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def parse_complaints(log: str) -> tuple[Complaint, ...]:
     for block in re.split(r"\n\s*\n", log):
         lines = block.split("\n")
         for start, line in enumerate(lines):
-            head = _HEAD.match(line)
+            head = _HEAD.match(line) or _HOST.match(line)  # nvcc lets the host preprocess
             if head is None:
                 continue
             rest = [text for text in lines[start + 1 :] if text.strip()]
@@ -96,12 +98,13 @@ def refusal(source: PrintedSource, log: str, compiler: str, arch: str) -> Toolch
     if option is not None:
         return ToolchainError(
             f"{compiler}: {option['text']}",
-            hint="compile_flags go to NVRTC; it has the options of nvcc that concern code for GPUs",
+            hint=f"compile_flags go to {_options_of(compiler)}",
         )
     complaints = parse_complaints(log)
     if not complaints:
         words = "\n".join(line for line in log.strip().splitlines() if not _NOISE.match(line))
-        return ToolchainError(f"{compiler} failed for {arch}:\n{words}", hint=_ASSEMBLY_HINT)
+        hint = _ASSEMBLY_HINT if "ptxas" in log else None
+        return ToolchainError(f"{compiler} failed for {arch}:\n{words}", hint=hint)
     first = complaints[0]
     words = "\n".join(_shown(c) for c in complaints[:_SHOWN])
     more = len(complaints) - _SHOWN
@@ -112,6 +115,12 @@ def refusal(source: PrintedSource, log: str, compiler: str, arch: str) -> Toolch
         span=span_of(source, first),
         hint=_hint(first),
     )
+
+
+def _options_of(compiler: str) -> str:
+    if compiler.startswith("nvcc"):
+        return "nvcc"
+    return "NVRTC; it has the options of nvcc that concern code for GPUs"
 
 
 def _shown(complaint: Complaint) -> str:
@@ -140,6 +149,8 @@ def _user_span(source: PrintedSource, line: int) -> Span | None:
 
 
 def _hint(complaint: Complaint) -> str:
+    if _HOST_FUNCTION in complaint.text:
+        return "nvcc wants __device__ before functions given to T.import_source; NVRTC does not"
     if _SOURCE.match(complaint.file):
         return "lines are counted from the first of the text given to T.import_source"
     if "is undefined" in complaint.text:

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from tile_core.errors import ToolchainError
+from tile_cuda.compile_errors import NAME
+from tile_cuda.compiler import Output
+from tile_cuda.headers import header_texts
+from tile_cuda.nvrtc import nvrtc_options
 from tile_cuda.toolkit import Toolkit, no_compiler, toolkits
 
 _COMPILATION = 6  # NVRTC_ERROR_COMPILATION: the text is wrong, the log says how
 _INVALID_OPTION = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """What one compilation gave.
-
-    Parameters
-    ----------
-    cubin, ptx
-        Empty if the text was refused.
-    log
-        Errors, warnings, and what the assembler reports.
-    """
-
-    cubin: bytes
-    ptx: str
-    log: str
-    is_accepted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +48,17 @@ class Nvrtc:
     def supports(self, arch: str) -> bool:
         """Tell whether it compiles for `arch`; ``sm_90a`` goes with ``sm_90``."""
         return arch.rstrip("af") in self.architectures
+
+    def build(self, text: str, arch: str, flags: Sequence[str]) -> Output:
+        """Compile kernels for `arch` against the device header.
+
+        Raises
+        ------
+        ToolchainError
+            As `compile`.
+        """
+        options = nvrtc_options(arch, self.toolkit.include, flags)
+        return self.compile(text, NAME, options, header_texts())
 
     def compile(
         self, text: str, name: str, options: Sequence[str], headers: Mapping[str, str]
@@ -146,6 +143,18 @@ def load(toolkit: Toolkit) -> Nvrtc:
     return Nvrtc(library, toolkit, (major.value, minor.value), names)
 
 
+def installed() -> Iterator[Nvrtc]:
+    """Yield every NVRTC there is, loaded, in the order in which they are tried.
+
+    Raises
+    ------
+    ToolchainError
+        If one cannot be loaded.
+    """
+    for toolkit in toolkits():
+        yield load(toolkit)
+
+
 def compiler_for(arch: str) -> Nvrtc:
     """Return the first NVRTC found that compiles for `arch`.
 
@@ -155,8 +164,7 @@ def compiler_for(arch: str) -> Nvrtc:
         If there is none; the hint says which package brings one.
     """
     tried = []
-    for toolkit in toolkits():
-        found = load(toolkit)
+    for found in installed():
         if found.supports(arch):
             return found
         tried.append(found.name)

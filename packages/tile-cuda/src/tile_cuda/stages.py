@@ -17,13 +17,16 @@ from tile_core.simt.program import DeviceProgram
 from tile_core.target import Target
 from tile_cuda.compile_log import Resources
 from tile_cuda.machine import architecture, machine
-from tile_cuda.nvrtc import Compiled, compile_source
+from tile_cuda.machine_code import Compiled, compile_source
 
 DEFAULT_ARCH = "sm_80"
 """What is emulated when nobody says which machine."""
 
 ALLOW_TF32 = "tl.allow_tf32"
 """The pass configuration under which factors of float32 may be rounded to tf32."""
+
+COMPILER = "cuda.compiler"
+"""The pass configuration that names the compiler of one kernel: see `tile_cuda.compilers`."""
 
 POINT = "tile-ir"
 
@@ -119,7 +122,9 @@ class Artifact:
 def compile_program(program: DeviceProgram, target: Target, options: Any) -> Artifact:
     """Compile a program for its architecture; no GPU is needed."""
     source = print_program(program)
-    return Artifact(program, compile_source(source, program.machine.name, program.compile_flags))
+    wish = str(options.config(COMPILER, ""))
+    arch, flags = program.machine.name, program.compile_flags
+    return Artifact(program, compile_source(source, arch, flags, compiler=wish))
 
 
 def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:

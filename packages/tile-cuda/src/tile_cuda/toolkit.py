@@ -99,7 +99,7 @@ def no_compiler(arch: str, tried: tuple[str, ...] = ()) -> ToolchainError:
     Parameters
     ----------
     tried
-        Those there are, such as ``"NVRTC 13.0 (/path)"``, which know other architectures only.
+        Those there are, such as ``"NVRTC 13.0"``, which know other architectures only.
     """
     if not tried:
         return ToolchainError(
@@ -107,7 +107,7 @@ def no_compiler(arch: str, tried: tuple[str, ...] = ()) -> ToolchainError:
             hint=f"pip install 'tile-api[{extra_of(arch)}]'",
         )
     return ToolchainError(
-        f"no installed NVRTC compiles for {arch}",
+        f"no installed compiler of CUDA makes code for {arch}",
         notes=tuple(Note(f"{name} does not know {arch}") for name in tried),
         hint=f"pip install 'tile-api[{extra_of(arch)}]'",
     )

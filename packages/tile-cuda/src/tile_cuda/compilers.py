@@ -1,0 +1,78 @@
+"""Which compiler translates a kernel: NVRTC, nvcc where there is no NVRTC, or whom the user names.
+
+`WISH` is read whenever a kernel is compiled, and the pass configuration ``cuda.compiler`` says the
+same for one kernel:
+
+=================  ============================================================================
+``nvrtc``          NVRTC only
+``nvcc``           the nvcc of ``CUDA_HOME``, of ``CUDA_PATH``, or in ``PATH``
+``/path/to/nvcc``  that one
+empty              the first NVRTC that knows the architecture, else the first such nvcc
+=================  ============================================================================
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tile_core.errors import ToolchainError
+from tile_cuda.compiler import Compiler
+from tile_cuda.nvcc import Nvcc, nvcc_at, nvccs
+from tile_cuda.nvrtc_library import compiler_for, installed
+from tile_cuda.toolkit import no_compiler
+
+WISH = "TILE_CUDA_COMPILER"
+"""The environment variable with the user's wish."""
+
+
+def wanted_compiler(arch: str, wish: str = "") -> Compiler:
+    """Return the compiler that translates kernels for `arch`.
+
+    Parameters
+    ----------
+    wish
+        As in the table above; empty means what the environment wishes.
+
+    Raises
+    ------
+    ToolchainError
+        If there is none, or the one wished for does not know `arch`.
+    """
+    wish = wish or os.environ.get(WISH, "")
+    if wish == "nvrtc":
+        return compiler_for(arch)
+    if wish:
+        return _wanted_nvcc(arch, wish)
+    known: list[Compiler] = []
+    for compiler in installed():
+        known.append(compiler)
+        if compiler.supports(arch):
+            return compiler
+    for nvcc in nvccs():
+        known.append(nvcc)
+        if nvcc.supports(arch):
+            return nvcc
+    raise no_compiler(arch, tuple(compiler.name for compiler in known))
+
+
+def _wanted_nvcc(arch: str, wish: str) -> Nvcc:
+    """Return the nvcc that the user wished for."""
+    if wish == "nvcc":
+        found = list(nvccs())
+    elif os.sep in wish:
+        found = [nvcc_at(Path(wish))]
+    else:
+        raise ToolchainError(
+            f"the compiler of CUDA is to be {wish!r}, which is none",
+            hint=f"set {WISH} to nvrtc, to nvcc, or to the path of an nvcc",
+        )
+    for nvcc in found:
+        if nvcc.supports(arch):
+            return nvcc
+    if not found:
+        raise ToolchainError(
+            f"nvcc is wished for, and there is none in CUDA_HOME, CUDA_PATH or PATH ({arch})",
+            hint=f"install a CUDA toolkit, or unset {WISH}: NVRTC needs none",
+        )
+    raise no_compiler(arch, tuple(nvcc.name for nvcc in found))

@@ -1,0 +1,96 @@
+"""From the printed text of a kernel to machine code for one architecture."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tile_core.codegen import PrintedSource
+from tile_core.errors import TileWarning
+from tile_cuda.compile_errors import refusal, with_line_directives
+from tile_cuda.compile_log import Resources, cautions, parse_resources
+from tile_cuda.compilers import wanted_compiler
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Machine code of one translation unit.
+
+    Parameters
+    ----------
+    arch
+        What it runs on.
+    cubin
+        The code, as the driver loads it.
+    ptx
+        The assembly of the virtual machine that it was made from.
+    resources
+        What each kernel needs, by its symbol.
+    compiler
+        Name and version.
+    log
+        All that the compiler said.
+    """
+
+    arch: str
+    cubin: bytes
+    ptx: str
+    resources: Mapping[str, Resources]
+    compiler: str
+    log: str
+
+
+def compile_source(
+    source: PrintedSource,
+    arch: str,
+    flags: Sequence[str] = (),
+    *,
+    warn: bool = True,
+    compiler: str = "",
+) -> Compiled:
+    """Compile printed kernels for `arch`, such as ``"sm_80"``.
+
+    Parameters
+    ----------
+    flags
+        What the user adds: options of NVRTC, or of nvcc where NVRTC has the same.
+    warn
+        Tell of spilled registers and of what the assembler gave up, as a `TileWarning` at the
+        line of the kernel.
+    compiler
+        ``"nvrtc"``, ``"nvcc"`` or the path of an nvcc; by default what ``TILE_CUDA_COMPILER``
+        says, else the first that knows `arch`: see `tile_cuda.compilers`.
+
+    Raises
+    ------
+    ToolchainError
+        If there is no compiler for `arch`, or it refuses the text: at the user's line that the
+        first refused line was printed for, with the compiler's words.
+    """
+    chosen = wanted_compiler(arch, compiler)
+    output = chosen.build(with_line_directives(source), arch, flags)
+    if not output.is_accepted:
+        raise refusal(source, output.log, chosen.name, arch)
+    resources = parse_resources(output.log)
+    if warn:
+        _warn(source, resources)
+    return Compiled(arch, output.cubin, output.ptx, resources, chosen.name, output.log)
+
+
+def _warn(source: PrintedSource, resources: Mapping[str, Resources]) -> None:
+    for name, needs in resources.items():
+        for text in cautions(needs):
+            span = source.span_at(_line_of(source, name))
+            if span is None:
+                warnings.warn(text, TileWarning, stacklevel=3)
+            else:
+                warnings.warn_explicit(text, TileWarning, span.file, span.line)
+
+
+def _line_of(source: PrintedSource, symbol: str) -> int:
+    """Return the line of the text that defines the kernel `symbol`."""
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if line.startswith("TILE_KERNEL(") and f" {symbol}(" in line:
+            return number
+    return 1
