@@ -56,7 +56,13 @@ class Rounds:
 
 
 def put_together(
-    loop: Pipelined, pieces: Sequence[Piece], plan: Plan, versions: Versions, env: Env
+    loop: Pipelined,
+    pieces: Sequence[Piece],
+    plan: Plan,
+    versions: Versions,
+    env: Env,
+    *,
+    folded: bool = False,
 ) -> list[Stmt]:
     """Return statements that run the rounds of `loop` by the schedule of `plan`.
 
@@ -64,12 +70,24 @@ def put_together(
     After    copy 0; copy 1;                                    one group each
              for k < 6: wait 1; copy k + 2; gemm k
              wait 1; gemm 6;  wait 0; gemm 7
+    folded   copy 0; copy 1
+             for k < 8: wait 1; if k + 2 < 8: copy k + 2; close the group;  gemm k
+             wait 0
 
-    The steady state has no guards. Where the number of rounds is not known to be enough, what
-    is begun ahead and what is finished after is guarded.
+    The steady state has no guards; if it is `folded`, it has one around the pieces of each
+    stage before the last, and nothing is left to finish. A round whose copies are over still
+    closes its groups, which are empty: counting groups remains counting rounds, and the waits
+    of the steady state remain right. Where the number of rounds is not known to be enough,
+    what is begun ahead and what is finished after is guarded.
+
+    Parameters
+    ----------
+    folded
+        What `tile_core.passes.pipelines.forms.folds` allows: all pieces of stages before the
+        last one are asynchronous copies.
     """
     maker = _Maker(loop, pieces, plan, versions, env)
-    return list(maker.made())
+    return list(maker.folded() if folded else maker.separate())
 
 
 @dataclass(slots=True)
@@ -104,8 +122,8 @@ class _Maker:
         self.before.append(let)
         return let.var
 
-    def made(self) -> Iterator[Stmt]:
-        """Yield what runs in the place of the loop."""
+    def separate(self) -> Iterator[Stmt]:
+        """Yield what runs in the place of the loop, its last rounds after the steady state."""
         if self.rounds.surely_not_more_than(0):
             return
         yield from self.before
@@ -114,6 +132,16 @@ class _Maker:
         yield from self._steady()
         for late in range(self.depth):
             yield from self._finish(late)
+
+    def folded(self) -> Iterator[Stmt]:
+        """Yield what runs in the place of the loop, all its rounds in the steady state."""
+        if self.rounds.surely_not_more_than(0):
+            return
+        yield from self.before
+        for time in range(self.depth):
+            yield from self._ahead(time)
+        yield self._all_rounds()
+        yield CopyWait(0, span=self.loop.span)
 
     def _ahead(self, time: int) -> Iterator[Stmt]:
         """Yield the pieces of the stages that have begun by `time`."""
@@ -145,6 +173,24 @@ class _Maker:
         stop = self.rounds.number(self.rounds.stop, -self.depth)
         one = as_expr(1, index.dtype)
         yield For(index, self.rounds.start, stop, one, body, span=self.loop.span)
+
+    def _all_rounds(self) -> Stmt:
+        """Return the loop over every round of the last stage."""
+        index = replace(self.loop.var)
+
+        def turn(stage: int) -> Expr | None:
+            if self.rounds.surely_not_more_than(self.depth - stage):
+                return None
+            return self.rounds.number(index, self.depth - stage)
+
+        guards: list[Guard | None] = [
+            Guard(self.rounds.number(index, self.depth - stage) < self.rounds.stop, self.loop.span)
+            for stage in range(self.depth)
+        ]
+        step = self._step(self.events.steady, turn, [*guards, None])
+        one = as_expr(1, index.dtype)
+        body = Seq(tuple(step), span=self.loop.span)
+        return For(index, self.rounds.start, self.rounds.stop, one, body, span=self.loop.span)
 
     def _finish(self, late: int) -> Iterator[Stmt]:
         """Yield the pieces of stages that are behind, `late` steps after the last round began."""
