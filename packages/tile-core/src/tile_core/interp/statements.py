@@ -36,6 +36,7 @@ from tile_core.ir.stmt import (
     Launch,
     Leaf,
     Let,
+    OnThreads,
     Parallel,
     Pipelined,
     Seq,
@@ -254,6 +255,10 @@ def _parallel(stmt: Parallel, lanes: Lanes) -> Steps:
             run(stmt.body, inner)
 
 
+def _on_threads(stmt: OnThreads, lanes: Lanes) -> Steps:
+    yield from steps(stmt.body, lanes)
+
+
 def _leaf(stmt: Leaf, lanes: Lanes) -> Steps:
     if isinstance(stmt, Barrier):
         yield from _barrier(stmt, lanes)
@@ -292,5 +297,6 @@ _COMPOUND: dict[type[Any], Callable[[Any, Lanes], Steps]] = {
     Pipelined: _pipelined,
     While: _while,
     Parallel: _parallel,
+    OnThreads: _on_threads,
     Launch: _launch,
 }

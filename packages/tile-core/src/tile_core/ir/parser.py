@@ -33,6 +33,7 @@ from tile_core.ir.stmt import (
     Leaf,
     Let,
     LoopKind,
+    OnThreads,
     Parallel,
     Pipelined,
     Seq,
@@ -291,6 +292,12 @@ class _Reader:
                 line.cursor.expect("else")
                 return If(cond, then, self._nested(line.cursor, indent))
         return If(cond, then)
+
+    def _read_threads(self, c: Cursor, indent: int, text: str) -> OnThreads:
+        first = c.integer()
+        c.expect("count")
+        count = c.integer()
+        return OnThreads(first, count, self._nested(c, indent))
 
     def _read_break(self, c: Cursor, indent: int, text: str) -> Break:
         return Break()

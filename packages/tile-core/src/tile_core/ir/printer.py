@@ -30,6 +30,7 @@ from tile_core.ir.stmt import (
     Launch,
     Leaf,
     Let,
+    OnThreads,
     Parallel,
     Pipelined,
     Seq,
@@ -112,7 +113,7 @@ def _undeclared(stmt: Node, names: Names) -> Iterator[Buffer]:
                 visit(child)
             found[node] = None
             return
-        if isinstance(node, (Seq, For, Parallel, Pipelined, While, If, Launch)):
+        if isinstance(node, (Seq, For, Parallel, Pipelined, While, If, OnThreads, Launch)):
             return  # their own lines declare what they use
         for child in node.children():
             visit(child)
@@ -172,6 +173,8 @@ def _lines(stmt: Stmt, depth: int, names: Names) -> list[str]:
         case If(cond=cond, then=then, otherwise=otherwise):
             lines = nest(f"if {p(cond)}", then)
             return lines if otherwise is None else [*lines, *nest("else", otherwise)]
+        case OnThreads(first=first, count=count, body=body):
+            return nest(f"threads {first} count {count}", body)
         case Break():
             return [f"{pad}break"]
         case Continue():

@@ -33,8 +33,8 @@ class Leaf(Node):
 
 
 Stmt: TypeAlias = (
-    "Seq | Let | Alloc | Store | Evaluate | For | Parallel | Pipelined | While | If | Break"
-    " | Continue | Check | Launch | AnnotateLayout | AnnotateSafeValue | Hint | Leaf"
+    "Seq | Let | Alloc | Store | Evaluate | For | Parallel | Pipelined | While | If | OnThreads"
+    " | Break | Continue | Check | Launch | AnnotateLayout | AnnotateSafeValue | Hint | Leaf"
 )
 
 
@@ -162,6 +162,20 @@ class If(Node):
     cond: Expr
     then: Stmt
     otherwise: Stmt | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnThreads(Node):
+    """Run `body` on `count` threads of the block alone, from thread `first` on.
+
+    Inside, these are all the threads there are: tiles in registers are spread over them, and
+    barriers wait for them. Statements for ranges of threads that have none in common run at
+    the same time, even where one stands behind the other.
+    """
+
+    first: int
+    count: int
+    body: Stmt
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,6 +29,7 @@ from tile_core.ir.stmt import (
     Launch,
     Leaf,
     Let,
+    OnThreads,
     Parallel,
     Pipelined,
     Seq,
@@ -108,6 +110,8 @@ class _Verifier:
                 self.check_leaves_loop(stmt)
             case Launch():
                 self.launch_stmt(stmt)
+            case OnThreads():
+                self.on_threads(stmt)
             case For() | Pipelined() | While() | Parallel() | If():
                 self.control(stmt)
             case _:
@@ -192,6 +196,16 @@ class _Verifier:
                 self.bind(var, launch.span)
             self.stmt(launch.body)
         self.launch = None
+
+    def on_threads(self, stmt: OnThreads) -> None:
+        threads = math.prod(self.launch.threads) if self.launch is not None else 0
+        if stmt.first < 0 or stmt.count < 1 or stmt.first + stmt.count > threads:
+            raise VerifyError(
+                f"threads {stmt.first} to {stmt.first + stmt.count - 1} of {threads}",
+                span=stmt.span,
+            )
+        with self.scope():
+            self.stmt(stmt.body)
 
     def check_leaves_loop(self, stmt: Break | Continue) -> None:
         if self.loops == 0:

@@ -92,6 +92,8 @@ class Memory:
             return False
         if earlier.doer is now.doer and now.doer in (Doer.FIRST, Doer.THREAD):
             return False
+        if _run_apart(earlier, now):
+            return False
         if earlier.buffer is now.buffer and self.apart(self.box(before), now.box):
             return False
         return earlier.storage is not now.storage or not self.same_thread(earlier, now)
@@ -173,6 +175,14 @@ class Memory:
             rounds = self._others[key] = Var("rounds", var.dtype)
             self.env = self.env.with_bounds(rounds, Linear.of_number(2), None)
         return self._others[key]
+
+
+def _run_apart(a: Touch, b: Touch) -> bool:
+    """Whether two ranges of threads without a common one act: they have barriers of their own."""
+    if a.threads is None or b.threads is None:
+        return False
+    (first, count), (other, others) = a.threads, b.threads
+    return first + count <= other or other + others <= first
 
 
 def _modes_conflict(a: Mode, b: Mode) -> bool:

@@ -20,6 +20,7 @@ from tile_core.ir.stmt import (
     Launch,
     Leaf,
     Let,
+    OnThreads,
     Parallel,
     Pipelined,
     Seq,
@@ -61,7 +62,9 @@ def insert_barriers(
     waits for it. Loops are followed around to a fixed point; where only what happened before
     a loop conflicts, the barrier stands before it. Branches that threads take apart from each
     other hold no barrier: it comes before. Between accesses that an explicit program of
-    threads makes itself, barriers are that program's own affair.
+    threads makes itself, barriers are that program's own affair. So are those between
+    statements for ranges of threads that have none in common; inside of a range, barriers are
+    for its threads.
 
     Parameters
     ----------
@@ -127,6 +130,8 @@ class _Flow:
                 return state
             case If():
                 return self._if(stmt, path, state)
+            case OnThreads():
+                return self._on_threads(stmt, path, state)
             case For() | Pipelined() | While():
                 return self._loop(stmt, path, state)
             case Barrier():
@@ -213,6 +218,15 @@ class _Flow:
                 replace(t, doer=Doer.TILE) if t.node in shared_work else t for t in found
             )
         return self.known[path, "apart"]
+
+    def _on_threads(self, stmt: OnThreads, path: Path, state: State) -> State:
+        """Follow what some threads do, with barriers among them; others hear of it afterwards."""
+        everything = self._touches(stmt.body, path, Doer.TILE, "all")
+        here = (stmt.first, stmt.count)
+        made = tuple(replace(t, threads=here) for t in everything)
+        state = self._act(path, made, state)
+        self.visit(stmt.body, (*path, 0), NONE)
+        return state
 
     # Loops -----------------------------------------------------------------------------------
 
@@ -332,6 +346,8 @@ def _rebuilt_inside(stmt: Stmt, path: Path, decided: set[Path]) -> Stmt:
         case If(then=then, otherwise=otherwise):
             other = None if otherwise is None else at(otherwise, 1)
             return replace(stmt, then=at(then, 0), otherwise=other)
+        case OnThreads(body=body):
+            return replace(stmt, body=at(body, 0))
         case For(body=body) | Pipelined(body=body) | While(body=body):
             inner = at(body, 0)
             if (*path, AT_END) in decided:

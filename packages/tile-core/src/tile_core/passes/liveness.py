@@ -15,6 +15,7 @@ from tile_core.ir.stmt import (
     For,
     If,
     Leaf,
+    OnThreads,
     Pipelined,
     Seq,
     Stmt,
@@ -88,6 +89,8 @@ def _visit(stmt: Stmt, state: _Walk, scopes: tuple[Scope, ...]) -> None:
             _visit(then, state, scopes)
             if otherwise is not None:
                 _visit(otherwise, state, scopes)
+        case OnThreads(body=inner):
+            _visit(inner, state, scopes)
         case For() | Pipelined() | While():
             _visit_loop(stmt, state, scopes)
         case _:
@@ -135,6 +138,8 @@ def meets(stmt: Stmt, storage: Buffer, without: Stmt | None = None) -> Meets:
                 if how is not Meets.NOT:
                     return how
             return Meets.NOT
+        case OnThreads(body=inside):
+            return meets(inside, storage, without)
         case If(cond=cond, then=then, otherwise=otherwise):
             if _reads(touches(cond), storage):
                 return Meets.READS
@@ -211,6 +216,8 @@ def _after(stmt: Stmt, loop: Stmt, storage: Buffer) -> Meets | None:
                 elif how is Meets.NOT:
                     how = meets(item, storage)
             return how
+        case OnThreads(body=inside):
+            return _after(inside, loop, storage)
         case If(then=then, otherwise=otherwise):
             how = _after(then, loop, storage)
             if how is None and otherwise is not None:

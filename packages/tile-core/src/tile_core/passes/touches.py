@@ -46,6 +46,8 @@ class Touch:
         The load, store, address or operator.
     is_async
         The access goes on until the program waits for it.
+    threads
+        First and count of the threads that the access is left to, None for those of the block.
     """
 
     buffer: Buffer
@@ -54,6 +56,7 @@ class Touch:
     node: Node
     doer: Doer = Doer.TILE
     is_async: bool = False
+    threads: tuple[int, int] | None = None
 
     @property
     def storage(self) -> Buffer:

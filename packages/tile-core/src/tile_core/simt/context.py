@@ -62,6 +62,8 @@ class SimtContext:
         Whether accesses of tensors that may be outside are skipped.
     by_thread
         The program names its threads: what it says outside of tiles, every thread does.
+    ranges
+        First and count of the threads that were left to themselves, and their workspaces.
     safe_values
         What loads outside of a tensor give, where it is not zero.
     """
@@ -78,6 +80,7 @@ class SimtContext:
     guarded: bool = True
     by_thread: bool = False
     workspaces: list[Buffer] = field(default_factory=list)
+    ranges: dict[tuple[int, int], list[Buffer]] = field(default_factory=dict)
     safe_values: dict[Buffer, Expr] = field(default_factory=dict)
 
     @property
@@ -128,6 +131,14 @@ class SimtContext:
         made = Buffer(self.names.fresh(wish), (count,), dtype_of(dtype), Scope.SHARED)
         self.workspaces.append(made)
         return made
+
+    def workspaces_of(self, first: int, count: int) -> list[Buffer]:
+        """Return the workspaces of a range of threads: others run beside it."""
+        return self.ranges.setdefault((first, count), [])
+
+    def number_of_range(self, first: int, count: int) -> int:
+        """Return which range of threads, in the order of the program, this one is."""
+        return list(self.ranges).index((first, count))
 
     def scratch_tile(
         self, wish: str, shape: tuple[int, ...], dtype: str, layout: Layout | None = None

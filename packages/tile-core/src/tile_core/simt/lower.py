@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tile_core.errors import UnsupportedOnTarget
+from tile_core.errors import Note, OutOfScratch, UnsupportedOnTarget
 from tile_core.ir.arith import binary
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr, Var
@@ -20,6 +20,7 @@ from tile_core.passes.plan_pipelines import plan_pipelines
 from tile_core.passes.ranges import Env
 from tile_core.passes.rasterise_blocks import rasterise_blocks
 from tile_core.passes.separate_operands import separate_operands
+from tile_core.passes.stage_stores import Staged, stage_stores
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.limits import check_launch
@@ -33,6 +34,14 @@ from tile_core.target import Target
 
 UNGUARDED = "tl.disable_safe_memory_legalize"
 
+UNSTAGED = "tl.disable_store_staging"
+"""The pass configuration under which results of products are stored from where they are."""
+
+NO_ROOM = (
+    "results are stored from registers: what threads exchange does not fit into shared memory "
+    "beside the rows"
+)
+
 
 def lower_kernel(
     kernel: Kernel,
@@ -41,6 +50,7 @@ def lower_kernel(
     rules: Sequence[Rule[Any]],
     *,
     guarded: bool = True,
+    staged: bool = True,
     compile_flags: tuple[str, ...] = (),
 ) -> DeviceProgram:
     """Return `kernel` as functions of single threads, one per launch.
@@ -55,6 +65,8 @@ def lower_kernel(
     guarded
         Whether accesses of tensors are checked against their box where nothing proves them
         inside.
+    staged
+        Whether results of products may take the way through shared memory to tensors.
 
     Raises
     ------
@@ -63,10 +75,22 @@ def lower_kernel(
     """
     kernel = plan_pipelines(rasterise_blocks(kernel), machine)
     kernel = separate_operands(kernel, target, rules, machine)
-    layouts = infer_layouts(kernel, target, rules, simt=machine)
-    maker = _Maker(kernel, target, machine, layouts, guarded)
-    steps = tuple(maker.steps(kernel.body))
-    return DeviceProgram(kernel, machine, steps, layouts, maker.workspaces(steps), compile_flags)
+    stores = stage_stores(kernel, machine) if staged else Staged(kernel)
+
+    def lowered(stores: Staged) -> DeviceProgram:
+        layouts = infer_layouts(stores.kernel, target, rules, simt=machine)
+        layouts.notes = stores.notes
+        maker = _Maker(stores.kernel, target, machine, layouts, guarded)
+        steps = tuple(maker.steps(stores.kernel.body))
+        spaces = maker.workspaces(steps)
+        return DeviceProgram(stores.kernel, machine, steps, layouts, spaces, compile_flags)
+
+    try:
+        return lowered(stores)
+    except OutOfScratch:
+        if stores.kernel is kernel:
+            raise
+        return lowered(Staged(kernel, (Note(NO_ROOM),)))
 
 
 class _Maker:
@@ -114,7 +138,9 @@ class _Maker:
         body = _top(launch, ctx, lower_stmt(launch.body, ctx))
         body = split_tails(body, ctx.env, {*launch.thread_vars, ctx.thread})
         body = simplify_indices(body, ctx.env)
-        offsets, total = add_workspaces(ctx.workspaces, shared, room, self.machine, launch.span)
+        offsets, total = shared, room
+        for workspaces in (ctx.workspaces, *ctx.ranges.values()):
+            offsets, total = add_workspaces(workspaces, offsets, total, self.machine, launch.span)
         self.made += 1
         name = self.kernel.name if self.launches == 1 else f"{self.kernel.name}_{self.made}"
         lowered = Launch(

@@ -27,6 +27,7 @@ from tile_core.ir.stmt import (
     If,
     Let,
     LoopKind,
+    OnThreads,
     Parallel,
     Pipelined,
     Seq,
@@ -43,6 +44,7 @@ from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_parallel
 from tile_core.simt.gpu_calls import lower_gpu_call, names_instruction
+from tile_core.simt.on_threads import lower_on_threads
 from tile_core.simt.packing import named
 from tile_core.simt.rules.control import lower_barrier
 from tile_core.simt.vectorise import vectorise
@@ -217,6 +219,7 @@ _LOWERINGS: dict[type, Callable[[Any, SimtContext], Stmt]] = {
     Pipelined: _pipelined,
     While: _while,
     If: _if,
+    OnThreads: lower_on_threads,
     Check: _check,
     Break: _unchanged,
     Continue: _unchanged,

@@ -18,6 +18,7 @@ from tile_core.ir.stmt import (
     Launch,
     Leaf,
     Let,
+    OnThreads,
     Parallel,
     Pipelined,
     Seq,
@@ -185,6 +186,8 @@ class _Surveyor:
                 inside.visit(then, env.assuming(cond), threads)
                 if otherwise is not None:
                     inside.visit(otherwise, env.assuming(cond, holds=False), threads)
+            case OnThreads(count=count, body=body):
+                self.visit(body, env, count)
             case Parallel():
                 self.nest(stmt, stmt, env, threads)
             case Leaf():

@@ -1,0 +1,82 @@
+"""Statements that some of a block's threads run by themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tile_core.errors import UnsupportedOnTarget
+from tile_core.ir.arith import binary
+from tile_core.ir.device_calls import PREFIX, device
+from tile_core.ir.expr import BinaryOp, Call, Expr
+from tile_core.ir.node import Node, rewrite
+from tile_core.ir.stmt import If, Let, OnThreads, Seq, Stmt
+from tile_core.simt.context import SimtContext
+
+NAMED_BARRIERS = 16
+"""Barriers of a block that have a number; 0 is that of all threads."""
+
+
+def lower_on_threads(stmt: OnThreads, ctx: SimtContext) -> Stmt:
+    """Return `stmt.body` under a test of the thread's number.
+
+    Before   threads 128 count 256: copy A, A_s;  barrier;  …
+    After    if 128 <= tid < 384: thread = tid - 128;  …;  bar_sync(15, 256);  …
+
+    Barriers inside wait for these threads alone, on a named barrier of their own: numbers are
+    given from the highest down, so that those a program names itself stay free. What operators
+    exchange through shared memory lies apart from what other threads exchange.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If the program has more ranges of threads than the machine has barriers, or a range
+        that needs a barrier is no whole number of warps.
+    """
+    if (stmt.first, stmt.count) == (0, ctx.threads):
+        return ctx.lower_stmt(stmt.body)
+    thread = ctx.thread if stmt.first == 0 else ctx.fresh_var("thread")
+    inner = replace(
+        ctx,
+        thread=thread,
+        threads=stmt.count,
+        env=ctx.env.with_loop(thread, 0, stmt.count),
+        workspaces=ctx.workspaces_of(stmt.first, stmt.count),
+    )
+    body = rewrite(inner.lower_stmt(stmt.body), lambda n: _among(n, stmt, ctx))
+    if stmt.first:
+        body = Seq((Let(thread, ctx.thread - stmt.first), body))
+    return If(_belongs(stmt, ctx), body, span=stmt.span)
+
+
+def _belongs(stmt: OnThreads, ctx: SimtContext) -> Expr:
+    """Return whether this thread is one of those that run the statement."""
+    last = stmt.first + stmt.count
+    if stmt.count == 1:
+        return binary(BinaryOp.EQ, ctx.thread, stmt.first)
+    below = binary(BinaryOp.LT, ctx.thread, last)
+    above = binary(BinaryOp.GE, ctx.thread, stmt.first)
+    if stmt.first == 0:
+        return below
+    return above if last == ctx.threads else binary(BinaryOp.AND, above, below)
+
+
+def _among(node: Node, stmt: OnThreads, ctx: SimtContext) -> Node:
+    """Turn the barrier of all threads into that of the range."""
+    if not isinstance(node, Call) or node.function != f"{PREFIX}sync":
+        return node
+    if stmt.count % ctx.machine.warp_size:
+        raise UnsupportedOnTarget(
+            f"{stmt.count} threads cannot wait for each other: a barrier counts whole warps of "
+            f"{ctx.machine.warp_size}",
+            span=stmt.span,
+            hint="give the work to whole warps",
+        )
+    number = NAMED_BARRIERS - 1 - ctx.number_of_range(stmt.first, stmt.count)
+    if number < 1:
+        raise UnsupportedOnTarget(
+            f"the block is split into more than {NAMED_BARRIERS - 1} ranges of threads that "
+            "need barriers",
+            span=stmt.span,
+            hint="use fewer ranges",
+        )
+    return device("bar_sync", number, stmt.count)
