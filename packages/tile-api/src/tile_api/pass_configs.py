@@ -39,6 +39,7 @@ class PassConfigKey(str, Enum):
     TL_ENABLE_LOWER_LDGSTG = "tl.enable_lower_ldgstg"
     TL_ENABLE_LOWER_LDGSTG_PREDICATED = "tl.enable_lower_ldgstg_predicated"
     TL_DISABLE_WGMMA = "tl.disable_wgmma"
+    TL_DISABLE_STORE_STAGING = "tl.disable_store_staging"
     TL_DISABLE_SHUFFLE_ELECT = "tl.disable_shuffle_elect"
     TL_SIMPLIFY = "tl.Simplify"
     TL_FORCE_LET_INLINE = "tl.force_let_inline"

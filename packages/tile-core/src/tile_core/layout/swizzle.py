@@ -138,6 +138,49 @@ def shared_operand(shape: Sequence[int], bits: int, allow_pad: bool = True) -> L
     return row_major(box)
 
 
+def staged_rows(shape: Sequence[int], bits: int) -> Layout:
+    """Return the layout of a tile that is written by columns of chunks and read by rows.
+
+    Threads that hold parts of a matrix product write 16 bytes of each of 8 rows at a time; those
+    that store the tile read neighbouring chunks of a row, across its end into the next one.
+    Neither asks a bank twice.
+
+    Parameters
+    ----------
+    shape
+        Tile of rows and columns; leading dimensions stay outermost.
+    bits
+        Width of an element.
+
+    Returns
+    -------
+    The swizzle whose span is the row, or the widest where a row is several of its spans. Else
+    rows in order, in which chunk `c` of row `i` moves to ``c ^ i // (8 / g) % g``, with `g` the
+    greatest common divisor of 8 and the chunks of a row: with an odd number of chunks, rows
+    begin in different banks by themselves.
+
+    Raises
+    ------
+    LayoutError
+        If the rows are no multiple of 16 bytes.
+    """
+    box = extents_of(shape)
+    vector = _vector(bits)
+    if len(box) < 2 or box[-1] % vector:
+        raise LayoutError(f"a tile of {box} has no rows of whole 16-byte chunks")
+    rows, chunks = box[-2], box[-1] // vector
+    swizzle = widest_swizzle(box[-1], bits)
+    if swizzle is not None and rows % PERIOD == 0:
+        if swizzle is Swizzle.FULL or swizzle.chunks == chunks:
+            return swizzled(box, bits, swizzle)
+    group = math.gcd(chunks, PERIOD)
+    if group == 1:
+        return row_major(box)
+    *lead, i, j = inputs(len(box))
+    turned = (j // vector ^ i // (PERIOD // group) % group) * vector + j % vector
+    return Layout(box, [*lead, i, turned], box)
+
+
 @dataclass(frozen=True, slots=True)
 class BankCost:
     """What one access of a group of threads costs in banked memory."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tile_core.errors import LayoutError
+from tile_core.errors import LayoutError, Note
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.node import Node
 from tile_core.layout import Fragment, Layout
@@ -54,6 +54,8 @@ class Layouts:
     patient
         Whether copies between register tiles say nothing yet: those alone can have both sides
         spread differently, so all others come first.
+    notes
+        What else people should know of the tiles.
     """
 
     target: Target
@@ -66,6 +68,7 @@ class Layouts:
     reasons: dict[Buffer, Reason] = field(default_factory=dict)
     firm: set[Buffer] = field(default_factory=set)
     patient: bool = False
+    notes: tuple[Note, ...] = ()
     loops: dict[Node, LoopLayout | None] = field(default_factory=dict)
     algebra: Algebra = field(default_factory=Algebra)
     seen: dict[tuple[Buffer, Place], Place] = field(default_factory=dict)
@@ -143,7 +146,7 @@ class Layouts:
             for node, nest in self.found.nests.items()
             if (loop := self.loop_of(node)) is not None
         )
-        return LayoutReport(tiles, orders)
+        return LayoutReport(tiles, orders, self.notes)
 
     # Learning ------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from tile_core.simt.rules.staged_copy import (
     lower_half_private,
     needs_whole_bytes,
 )
+from tile_core.simt.rules.store_layouts import infer_copy
 from tile_core.target import Target
 
 
@@ -51,7 +52,9 @@ def _rejects(op: Copy, target: Target) -> str | None:
 def copy_rules() -> tuple[Rule[Any], ...]:
     """Return the rules of copies; others may claim special ones with a higher priority."""
     return (
-        Rule(name="simt.copy", op=Copy, lower=lower_copy, rejects=_rejects),
+        Rule(
+            name="simt.copy", op=Copy, lower=lower_copy, infer_layout=infer_copy, rejects=_rejects
+        ),
         Rule(name="simt.copy_commit", op=CopyCommit, lower=lower_commit),
         Rule(name="simt.copy_wait", op=CopyWait, lower=lower_wait),
     )
