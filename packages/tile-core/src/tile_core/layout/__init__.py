@@ -17,6 +17,7 @@ from tile_core.layout.index import (
     minimum,
     same_expr,
 )
+from tile_core.layout.operand_tile import OperandTile, OperandWalk, boxed_operand, operand_tile
 from tile_core.layout.picture import draw, svg
 from tile_core.layout.simplifier import simplify
 from tile_core.layout.strided import Strided, compact, nested
@@ -41,10 +42,13 @@ __all__ = [
     "IndexOp",
     "Input",
     "Layout",
+    "OperandTile",
+    "OperandWalk",
     "Reach",
     "Strided",
     "Swizzle",
     "bank_cost",
+    "boxed_operand",
     "byte_addresses",
     "compact",
     "draw",
@@ -55,6 +59,7 @@ __all__ = [
     "maximum",
     "minimum",
     "nested",
+    "operand_tile",
     "packed_panels",
     "padded",
     "reach",
