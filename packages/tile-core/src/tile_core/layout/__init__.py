@@ -28,6 +28,7 @@ from tile_core.layout.swizzle import (
     byte_addresses,
     sectors,
     shared_operand,
+    staged_rows,
     swizzled,
     widest_swizzle,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "sectors",
     "shared_operand",
     "simplify",
+    "staged_rows",
     "svg",
     "swizzled",
     "widest_swizzle",
