@@ -1,0 +1,132 @@
+"""The matrix instructions of Hopper's warpgroups, as data. PTX ISA, "wgmma.mma_async".
+
+Four warps multiply 64 rows of A by up to 256 columns of B. B is read from shared memory by the
+instruction itself, A from there or from registers; all of K that one takes is 32 bytes wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from tile_core.dtypes import dtype_of
+from tile_core.layout import fully_replicated
+from tile_core.machine import SimtMachine
+from tile_core.simt.atoms import MatrixAtom, row_pattern
+from tile_cuda.atoms import ROUNDS_FLOAT32
+
+FEATURE = "wgmma"
+
+THREADS = 128
+"""Threads of a warpgroup."""
+
+ROWS = 64
+"""Rows of every product."""
+
+_WARPS = 4
+_K_BITS = 256
+
+_EVERY_8 = tuple(range(8, 257, 8))
+_OF_BYTES = (8, 16, 24, *range(32, 257, 16))
+"""Columns of products of 8-bit integers."""
+
+
+@dataclass(frozen=True, slots=True)
+class WarpgroupProduct:
+    """The instructions that multiply elements of two types.
+
+    Parameters
+    ----------
+    a, b, c
+        Names of the element types of the factors and of the sums.
+    sizes
+        Columns that one instruction can have, ascending.
+    turns
+        Whether factors in shared memory may have rows of K (MN-major); else only columns.
+    """
+
+    a: str
+    b: str
+    c: str
+    sizes: tuple[int, ...] = _EVERY_8
+    turns: bool = False
+
+    @property
+    def k(self) -> int:
+        """Products that are summed for each element by one instruction."""
+        return _K_BITS // dtype_of(self.a).bits
+
+    def atom(self, n: int) -> MatrixAtom:
+        """Return the instruction with `n` columns.
+
+        Its fragments are over the threads of a warpgroup. That of B says that each of them
+        sees all of it: it is in shared memory.
+        """
+        return _atom(self, n)
+
+    def columns(self, extent: int, multiple: int = 1) -> int | None:
+        """Return the widest instruction that divides `extent` columns, None if none does.
+
+        Parameters
+        ----------
+        multiple
+            What its width must be a multiple of if more than one instruction is needed.
+        """
+        for n in reversed(self.sizes):
+            if extent % n == 0 and (n == extent or n % multiple == 0):
+                return n
+        return None
+
+
+@cache
+def _atom(product: WarpgroupProduct, n: int) -> MatrixAtom:
+    a, b, c = (dtype_of(t) for t in (product.a, product.b, product.c))
+    rows, sums = row_pattern(a.bits), row_pattern(16)
+    of_warp = rows.repeat((2, product.k // rows.shape[1]), lower_dim_first=False)
+    sums_of_warp = sums.repeat((2, n // 8), lower_dim_first=False)
+    return MatrixAtom(
+        function="wgmma",
+        feature=FEATURE,
+        a_dtype=a,
+        b_dtype=b,
+        c_dtype=c,
+        a=of_warp.repeat((_WARPS, 1), True),
+        b=fully_replicated((product.k, n), THREADS),
+        c=sums_of_warp.repeat((_WARPS, 1), True),
+        parts=(tuple(range(THREADS)),),
+    )
+
+
+def _products() -> Iterator[WarpgroupProduct]:
+    for total in ("float32", "float16"):
+        yield WarpgroupProduct("float16", "float16", total, turns=True)
+    yield WarpgroupProduct("bfloat16", "bfloat16", "float32", turns=True)
+    for kind in ("tfloat32", "float32"):
+        yield WarpgroupProduct(kind, kind, "float32")
+    for a in ("float8_e4m3fn", "float8_e5m2"):
+        for b in ("float8_e4m3fn", "float8_e5m2"):
+            yield WarpgroupProduct(a, b, "float32")
+    for a in ("int8", "uint8"):
+        for b in ("int8", "uint8"):
+            yield WarpgroupProduct(a, b, "int32", sizes=_OF_BYTES)
+
+
+def all_products() -> tuple[WarpgroupProduct, ...]:
+    """Return the instructions of all element types."""
+    return tuple(_products())
+
+
+def product_for(machine: SimtMachine, a: str, b: str, c: str) -> WarpgroupProduct | None:
+    """Return the instructions of `machine` that multiply `a` by `b` exactly into `c`, if any.
+
+    Factors of float32 would be rounded to tf32: only machines that are said to do so take them.
+
+    Parameters
+    ----------
+    a, b, c
+        Names of the element types, as they are in memory.
+    """
+    if not machine.has(FEATURE) or ("float32" in (a, b) and not machine.has(ROUNDS_FLOAT32)):
+        return None
+    return next((p for p in _products() if (p.a, p.b, p.c) == (a, b, c)), None)
