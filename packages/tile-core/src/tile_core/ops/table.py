@@ -5,17 +5,24 @@ from __future__ import annotations
 from tile_core.ir.stmt import Leaf
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.atomic import AtomicTile
+from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.copy import Copy, Im2col, Transpose
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.gpu_only import GpuOperator
+from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
 from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
 
 _CLASSES: tuple[type[Leaf], ...] = (
     AtomicTile,
     Barrier,
+    BarrierArrive,
+    BarrierInit,
+    BarrierWait,
     Breakpoint,
+    BulkCopy,
+    BulkWait,
     Copy,
     CopyCommit,
     CopyWait,
@@ -29,6 +36,7 @@ _CLASSES: tuple[type[Leaf], ...] = (
     ReducerInit,
     ReducerUpdate,
     Scan,
+    SetRegisters,
     Transpose,
 )
 OPERATORS: dict[str, type[Leaf]] = {cls.mnemonic: cls for cls in _CLASSES}

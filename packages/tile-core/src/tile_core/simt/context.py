@@ -21,6 +21,7 @@ from tile_core.target import Target
 if TYPE_CHECKING:
     from tile_core.layout import Fragment, Layout
     from tile_core.ops.rule import Rule
+    from tile_core.simt.program import TensorMap
 
 
 @dataclass(slots=True)
@@ -64,6 +65,8 @@ class SimtContext:
         The program names its threads: what it says outside of tiles, every thread does.
     ranges
         First and count of the threads that were left to themselves, and their workspaces.
+    maps
+        Tensor maps that the host passes, by the variable that stands for each.
     safe_values
         What loads outside of a tensor give, where it is not zero.
     """
@@ -81,6 +84,7 @@ class SimtContext:
     by_thread: bool = False
     workspaces: list[Buffer] = field(default_factory=list)
     ranges: dict[tuple[int, int], list[Buffer]] = field(default_factory=dict)
+    maps: dict[Var, TensorMap] = field(default_factory=dict)
     safe_values: dict[Buffer, Expr] = field(default_factory=dict)
 
     @property
@@ -151,6 +155,15 @@ class SimtContext:
         self.places.layouts.known[made] = layout or row_major(shape)
         self.workspaces.append(self.places.flat(made))
         return made
+
+    def tensor_map(self, wanted: TensorMap) -> Var:
+        """Return the variable that stands for a tensor map; equal maps share one."""
+        for var, known in self.maps.items():
+            if known.tensor is wanted.tensor and known.says(wanted):
+                return var
+        var = Var(self.names.fresh(wanted.name), dtype_of("handle"))
+        self.maps[var] = replace(wanted, name=var.name)
+        return var
 
     def load(self, buffer: Buffer, *indices: Extent) -> Load:
         """Return the element at `indices` of a tile IR buffer, read physically and unguarded."""

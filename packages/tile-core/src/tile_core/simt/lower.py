@@ -147,7 +147,8 @@ class _Maker:
             launch.block_vars, launch.grid, launch.thread_vars, launch.threads, body,
             launch.cluster, span=launch.span,
         )  # fmt: skip
-        params, arguments = self._parameters(lowered)
+        params, found = self._parameters(lowered)
+        arguments = tuple(ctx.maps.get(a, a) if isinstance(a, Var) else a for a in found)
         return DeviceFunction(name, params, arguments, lowered, offsets, total)
 
     def _context(self, launch: Launch) -> SimtContext:

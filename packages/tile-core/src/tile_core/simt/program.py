@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Check, Kernel, Launch, Let
@@ -75,6 +76,17 @@ class TensorMap:
     def rank(self) -> int:
         """Dimensions of the map."""
         return len(self.extents)
+
+    def says(self, other: TensorMap) -> bool:
+        """Whether both cut boxes of the same shape out of the same tensor seen alike."""
+        mine = (*self.extents, *self.strides, self.offset)
+        theirs = (*other.extents, *other.strides, other.offset)
+        return (
+            (self.dtype, self.box, self.swizzle) == (other.dtype, other.box, other.swizzle)
+            and (self.element_strides, self.fill) == (other.element_strides, other.fill)
+            and len(mine) == len(theirs)
+            and all(map(same_value, mine, theirs))
+        )
 
 
 Argument: TypeAlias = "Buffer | Var | TensorMap"

@@ -1,0 +1,139 @@
+"""Copies of whole boxes between tensors and shared tiles, by an engine beside the threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tile_core.errors import DtypeMismatch, FrontendValueError, ScopeMismatch
+from tile_core.ir.buffer import Region, Scope
+from tile_core.ir.expr import Expr
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.pairing import pair
+
+REDUCTIONS = ("add", "min", "max")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BulkCopy(TileOperator):
+    """Start a copy of every element of `src` to the matching coordinate of `dst`.
+
+    Parameters
+    ----------
+    src, dst : Region, one global and one shared, of one dtype
+        Matched by `tile_core.ops.pairing.pair`.
+    barrier : one element of a buffer of barriers, for copies into shared memory
+        Counts the bytes that arrive. They are there, and visible, once its phase is complete.
+    expects
+        The copy also tells the barrier how many bytes to expect, without arriving.
+    multicast
+        Blocks of the cluster, a bit each, that get the data at the same place.
+    reduce
+        How elements of a tensor change: "add", "min" or "max" instead of being replaced.
+    eviction_policy
+        A wish for the cache.
+
+    Raises
+    ------
+    ShapeMismatch
+        If the shapes do not match.
+    ScopeMismatch
+        If the copy is not between global and shared memory.
+
+    Notes
+    -----
+    Elements outside a global source give zero; elements outside a global destination are
+    skipped. A copy out of shared memory is complete, and its source may be written again,
+    after the thread that started it has waited for it: `BulkWait`.
+    """
+
+    mnemonic: ClassVar[str] = "bulk_copy"
+    src: Region
+    dst: Region
+    barrier: Region | None = None
+    expects: bool = False
+    multicast: Expr | None = None
+    reduce: str | None = None
+    eviction_policy: str | None = None
+
+    @property
+    def is_load(self) -> bool:
+        """Whether it fills a shared tile."""
+        return self.dst.buffer.scope is Scope.SHARED
+
+    @property
+    def tensor(self) -> Region:
+        """The side in global memory."""
+        return self.src if self.is_load else self.dst
+
+    @property
+    def tile(self) -> Region:
+        """The side in shared memory."""
+        return self.dst if self.is_load else self.src
+
+    def reads(self) -> tuple[Region, ...]:
+        """Return the source, and the destination of a reduction."""
+        return (self.src,) if self.reduce is None else (self.src, self.dst)
+
+    def writes(self) -> tuple[Region, ...]:
+        """Return the destination."""
+        return (self.dst,)
+
+    def verify(self) -> None:
+        """Check shapes, scopes, element types, the barrier and the reduction."""
+        pair(self.src, self.dst, self.span)
+        src, dst = self.src.buffer, self.dst.buffer
+        if {src.scope, dst.scope} != {Scope.GLOBAL, Scope.SHARED}:
+            raise ScopeMismatch(
+                f"a bulk copy goes between global and shared memory, not from {src.scope.value} "
+                f"to {dst.scope.value}",
+                span=self.span,
+                hint="use T.copy",
+            )
+        if src.dtype != dst.dtype:
+            raise DtypeMismatch(
+                f"a bulk copy does not convert: {src.dtype} to {dst.dtype}",
+                span=self.span,
+                hint="give both the same element type, or use T.copy",
+            )
+        if self.is_load == (self.barrier is None):
+            raise FrontendValueError(
+                "a bulk copy into shared memory needs a barrier that counts its bytes"
+                if self.is_load
+                else "a bulk copy into a tensor completes without a barrier",
+                span=self.span,
+                hint="write T.tma_copy(A[...], A_shared, barrier=bar)"
+                if self.is_load
+                else "leave barrier= out, and wait with T.tma_store_wait()",
+            )
+        if self.reduce is not None and (self.is_load or self.reduce not in REDUCTIONS):
+            raise FrontendValueError(
+                f"a bulk copy cannot reduce by {self.reduce!r} here",
+                span=self.span,
+                hint=f"reduce into a tensor, with one of {', '.join(REDUCTIONS)}",
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BulkWait(TileOperator):
+    """Close the group of copies into tensors that the first thread started, and wait for groups.
+
+    Parameters
+    ----------
+    pending
+        How many of the latest groups may still be under way.
+    is_read_enough
+        Wait until the shared tiles have been read; the tensors may be written later.
+    """
+
+    mnemonic: ClassVar[str] = "bulk_wait"
+    pending: int = 0
+    is_read_enough: bool = True
+
+    def reads(self) -> tuple[Region, ...]:
+        """Nothing by itself; it orders what others read."""
+        return ()
+
+    def writes(self) -> tuple[Region, ...]:
+        """Nothing by itself."""
+        return ()

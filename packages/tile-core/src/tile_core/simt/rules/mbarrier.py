@@ -1,0 +1,88 @@
+"""Barriers in shared memory as programs of one thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.ir.arith import binary
+from tile_core.ir.buffer import Region
+from tile_core.ir.device_calls import device
+from tile_core.ir.expr import AddressOf, BinaryOp
+from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
+from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.rule import Rule
+from tile_core.simt.accesses import lower_expr
+from tile_core.simt.context import SimtContext
+from tile_core.target import Target
+
+
+def mbarrier_rules(has_barriers: bool, moves_registers: bool) -> tuple[Rule[Any], ...]:
+    """Return the rules of barriers in memory.
+
+    Parameters
+    ----------
+    has_barriers
+        Whether the machine has barriers that count the bytes of asynchronous copies.
+    moves_registers
+        Whether warp groups can hand registers to each other.
+    """
+
+    def rejects(op: TileOperator, target: Target) -> str | None:
+        return None if has_barriers else f"{target} has no barriers that count bytes"
+
+    def set_registers(op: SetRegisters, ctx: SimtContext) -> Stmt:
+        return lower_set_registers(op, ctx) if moves_registers else Seq(())
+
+    return (
+        Rule(name="simt.barrier_init", op=BarrierInit, lower=lower_init, rejects=rejects),
+        Rule(name="simt.barrier_arrive", op=BarrierArrive, lower=lower_arrive, rejects=rejects),
+        Rule(name="simt.barrier_wait", op=BarrierWait, lower=lower_wait, rejects=rejects),
+        Rule(name="simt.set_registers", op=SetRegisters, lower=set_registers),
+    )
+
+
+def barrier_address(barrier: Region, ctx: SimtContext) -> AddressOf:
+    """Return the address of one barrier."""
+    (start,) = barrier.starts
+    lowered = lower_expr(start, ctx) if not isinstance(start, int) else start
+    return ctx.address(barrier.buffer, lowered)
+
+
+def lower_init(op: BarrierInit, ctx: SimtContext) -> Stmt:
+    """Let the first thread initialise the barriers, and all others wait until it has.
+
+    Before   barrier_init full, [1, 1]
+    After    if tid == 0: mbarrier_init(full + 0, 1);  mbarrier_init(full + 1, 1);  fence;  sync
+    """
+    made: list[Stmt] = [
+        Evaluate(device("mbarrier_init", ctx.address(op.barriers, k), count))
+        for k, count in enumerate(op.counts)
+    ]
+    made.append(Evaluate(device("fence_mbarrier_init")))
+    return Seq((If(binary(BinaryOp.EQ, ctx.thread, 0), Seq(tuple(made))), Evaluate(device("sync"))))
+
+
+def lower_arrive(op: BarrierArrive, ctx: SimtContext) -> Stmt:
+    """Let one lane of each warp arrive, after the others' accesses; or one thread with bytes."""
+    bar = barrier_address(op.barrier, ctx)
+    if op.nbytes:
+        arrival = Evaluate(device("mbarrier_arrive_expect_tx", bar, op.nbytes))
+        return arrival if ctx.threads == 1 else If(binary(BinaryOp.EQ, ctx.thread, 0), arrival)
+    arrive = Evaluate(device("mbarrier_arrive", bar))
+    if ctx.threads == 1:
+        return arrive
+    first = If(binary(BinaryOp.EQ, ctx.lane, 0), arrive)
+    return Seq((Evaluate(device("sync_warp")), first))
+
+
+def lower_wait(op: BarrierWait, ctx: SimtContext) -> Stmt:
+    """Let every thread wait."""
+    bar = barrier_address(op.barrier, ctx)
+    return Evaluate(device("mbarrier_wait", bar, lower_expr(op.parity, ctx)))
+
+
+def lower_set_registers(op: SetRegisters, ctx: SimtContext) -> Stmt:
+    """Let the warp groups take or give registers."""
+    name = "registers_increase" if op.is_increase else "registers_decrease"
+    return Evaluate(device(name, op.count))

@@ -1,0 +1,260 @@
+"""Copies of boxes by the tensor memory accelerator. PTX ISA, "cp.async.bulk.tensor"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from tile_core.errors import InternalError, LayoutError, UnsupportedOnTarget
+from tile_core.ir.arith import as_expr, cast
+from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.device_calls import device
+from tile_core.ir.expr import AddressOf, Expr, Var
+from tile_core.ir.stmt import Evaluate, Seq, Stmt
+from tile_core.layout import Layout, row_major
+from tile_core.layout.operand_tile import boxed_operand, operand_tile
+from tile_core.machine import SimtMachine
+from tile_core.ops.bulk_copy import BulkCopy, BulkWait
+from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
+from tile_core.ops.pairing import pair
+from tile_core.ops.rule import Rule
+from tile_core.simt.accesses import lower_expr
+from tile_core.simt.context import SimtContext
+from tile_core.simt.packing import storage_dtype
+from tile_core.simt.places import row_major_strides
+from tile_core.simt.program import TensorMap
+from tile_core.simt.rules.mbarrier import barrier_address
+from tile_core.simt.statements import by_one_thread
+from tile_core.target import Target
+
+MOST = 256
+"""Elements of a box along one dimension."""
+
+
+def bulk_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
+    """Return the rules of copies by the engine, where `machine` has it."""
+
+    def rejects(op: BulkCopy | BulkWait, target: Target) -> str | None:
+        return None if machine.has("tma") else f"{machine.name} has no tensor memory accelerator"
+
+    return (
+        Rule(
+            name="cuda.bulk_copy",
+            op=BulkCopy,
+            lower=lower_bulk_copy,
+            infer_layout=infer_bulk_copy,
+            rejects=rejects,
+        ),
+        Rule(name="cuda.bulk_wait", op=BulkWait, lower=lower_bulk_wait, rejects=rejects),
+    )
+
+
+def infer_bulk_copy(op: BulkCopy, ctx: InferContext, level: InferLevel) -> LayoutMap:
+    """Return the widest layout in boxes for a tile that nobody else has a demand on."""
+    tile = op.tile.buffer
+    if level is not InferLevel.COMMON or ctx.layout_of(tile) is not None or ctx.is_viewed(tile):
+        return {}
+    shape = tile.static_shape
+    if shape is None:
+        return {}
+    try:
+        return {tile: boxed_operand(shape, storage_dtype(tile.dtype, tile.scope).bits)}
+    except LayoutError:
+        return {tile: row_major(shape)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Boxes:
+    """How a tile is cut into boxes that the engine copies.
+
+    Parameters
+    ----------
+    swizzle
+        Bytes in which chunks of a row change places, 0 for none.
+    rows, columns
+        Elements of one box.
+    row_parts, column_parts
+        Boxes along the last two dimensions of the tile.
+    row_step, column_step
+        Elements of memory from one box to the next.
+    """
+
+    swizzle: int
+    rows: int
+    columns: int
+    row_parts: int
+    column_parts: int
+    row_step: int
+    column_step: int
+
+
+@lru_cache(maxsize=64)
+def boxes_of(layout: Layout, bits: int) -> _Boxes:
+    """Return the boxes that make up a tile of `layout`.
+
+    Raises
+    ------
+    LayoutError
+        With the reason, if the engine cannot write the tile.
+    """
+    shape = layout.shape
+    rows, columns = shape[-2] if len(shape) > 1 else 1, shape[-1]
+    if layout.same_function(row_major(shape)):
+        return _plain_boxes(rows, columns, bits)
+    tile = operand_tile(layout, bits)
+    part = _largest_part(rows)
+    width = tile.span_elements
+    swizzle = tile.span if tile.span > 16 else 0
+    return _Boxes(swizzle, part, width, rows // part, columns // width, part * width, rows * width)
+
+
+def _plain_boxes(rows: int, columns: int, bits: int) -> _Boxes:
+    """Return boxes of whole rows; rows too long for a box are cut where only one is copied."""
+    if columns * bits % 128:
+        raise LayoutError(f"its rows of {columns} elements are no multiple of 16 bytes")
+    width = _largest_part(columns)
+    if width != columns and (rows > 1 or width * bits % 128):
+        raise LayoutError(f"its rows of {columns} elements are longer than the {MOST} of a box")
+    part = _largest_part(rows)
+    return _Boxes(0, part, width, rows // part, columns // width, part * columns, width)
+
+
+def _largest_part(extent: int) -> int:
+    """Return the largest divisor of an extent that a box may have."""
+    parts = -(-extent // MOST)
+    while extent % parts:
+        parts += 1
+    return extent // parts
+
+
+def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
+    """Return the instructions that one thread starts the copy with.
+
+    Before   bulk_copy A[by*128, k*64] -> A_s[slot, 0:128, 0:64], barrier full[slot]
+    After    if tid == 0: tma_load<2>(A_s + slot*8192, A_map, full + slot, k*64, by*128)
+    """
+    tile, tensor = op.tile.buffer, op.tensor
+    layout = ctx.layout_of(tile)
+    bits = storage_dtype(tile.dtype, tile.scope).bits
+    try:
+        boxes = boxes_of(layout, bits)
+    except LayoutError as reason:
+        raise UnsupportedOnTarget(
+            f"{tile.name!r} cannot be copied in bulk: {reason.message}",
+            span=op.span,
+            hint="leave its layout open, or use T.copy(..., disable_tma=True)",
+        ) from None
+    axes = _axes(op)
+    box = [1] * tensor.buffer.rank
+    if axes[-1] is None:
+        raise InternalError("the columns of a bulk copy do not move", span=op.span)
+    box[axes[-1]] = boxes.columns
+    if len(axes) > 1 and axes[-2] is not None:
+        box[axes[-2]] = boxes.rows
+    handle = ctx.tensor_map(_map(tensor.buffer, tuple(reversed(box)), boxes.swizzle, ctx))
+    made: list[Stmt] = []
+    if op.expects and op.barrier is not None:
+        nbytes = math.prod(_extents(op.tile)) * bits // 8
+        made.append(
+            Evaluate(device("mbarrier_expect_tx", barrier_address(op.barrier, ctx), nbytes))
+        )
+    for place, coordinates in _issues(op, boxes, axes, ctx):
+        made.append(Evaluate(_call(op, handle, place, coordinates, ctx), span=op.span))
+    return by_one_thread(Seq(tuple(made)), ctx)
+
+
+def _extents(region: Region) -> tuple[int, ...]:
+    extents = region.static_extents
+    if extents is None:
+        raise InternalError("a bulk copy of unknown size", span=region.span)
+    return extents
+
+
+def _axes(op: BulkCopy) -> tuple[int | None, ...]:
+    """Return for each dimension of the tile the dimension of the tensor that moves with it."""
+    pairing = pair(op.src, op.dst, op.span)
+    mine, theirs = (
+        (pairing.dst_axes, pairing.src_axes) if op.is_load else (pairing.src_axes, pairing.dst_axes)
+    )
+    dims = {axis: dim for dim, axis in enumerate(theirs) if axis is not None}
+    return tuple(None if axis is None else dims.get(axis) for axis in mine)
+
+
+def _map(tensor: Buffer, box: tuple[int, ...], swizzle: int, ctx: SimtContext) -> TensorMap:
+    dtype = storage_dtype(tensor.dtype, tensor.scope)
+    nbytes = dtype.bits // 8
+    strides = tensor.strides or row_major_strides(tensor.shape)
+    return TensorMap(
+        name=f"{tensor.storage.name}_map",
+        tensor=tensor.storage,
+        dtype=dtype,
+        offset=as_expr(0),
+        extents=tuple(as_expr(e) for e in reversed(tensor.shape)),
+        strides=tuple(as_expr(s * nbytes) for s in reversed(strides[:-1])),
+        box=box,
+        swizzle=swizzle,
+    )
+
+
+def _issues(
+    op: BulkCopy, boxes: _Boxes, axes: tuple[int | None, ...], ctx: SimtContext
+) -> Iterator[tuple[AddressOf, tuple[Expr, ...]]]:
+    """Yield for each box its place in shared memory and its coordinates, innermost first."""
+    tile, tensor = op.tile, op.tensor
+    starts = [_lowered(s, ctx) for s in tile.starts]
+    origin = [_lowered(s, ctx) for s in tensor.starts]
+    extents = _extents(tile)
+    lead = extents[:-2] if len(extents) > 1 else ()
+    for index in _indices((*lead, boxes.row_parts, boxes.column_parts)):
+        *outer, row, column = index
+        here: list[Any] = [s + k for s, k in zip(starts, outer, strict=False)]
+        here += starts[len(lead) :]
+        where = list(origin)
+        steps = [*outer, *([row * boxes.rows] if len(extents) > 1 else []), column * boxes.columns]
+        for dim, step in zip(axes, steps, strict=True):
+            if dim is not None and step:
+                where[dim] = where[dim] + step
+        base = ctx.address(tile.buffer, *here, access="w" if op.is_load else "r")
+        moved = base.indices[0] + (row * boxes.row_step + column * boxes.column_step)
+        yield (
+            AddressOf(base.buffer, (moved,), base.access),
+            tuple(cast(as_expr(c), "int32") for c in reversed(where)),
+        )
+
+
+def _indices(extents: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    for flat in range(math.prod(extents)):
+        index = []
+        for extent in reversed(extents):
+            index.append(flat % extent)
+            flat //= extent
+        yield tuple(reversed(index))
+
+
+def _lowered(start: Any, ctx: SimtContext) -> Any:
+    known = static_value(start)
+    return lower_expr(start, ctx) if known is None else known
+
+
+def _call(
+    op: BulkCopy, handle: Var, place: AddressOf, coordinates: tuple[Expr, ...], ctx: SimtContext
+) -> Expr:
+    rank = len(coordinates)
+    if op.barrier is None:
+        name = "tma_store" if op.reduce is None else f"tma_reduce_{op.reduce}"
+        return device(name, rank, handle, place, *coordinates)
+    bar = barrier_address(op.barrier, ctx)
+    if op.multicast is not None:
+        mask = lower_expr(op.multicast, ctx)
+        return device("tma_load_multicast", rank, place, handle, bar, mask, *coordinates)
+    return device("tma_load", rank, place, handle, bar, *coordinates)
+
+
+def lower_bulk_wait(op: BulkWait, ctx: SimtContext) -> Stmt:
+    """Let the thread that started the copies wait for them."""
+    name = "tma_store_wait_read" if op.is_read_enough else "tma_store_wait"
+    made = (Evaluate(device("tma_store_commit")), Evaluate(device(name, op.pending)))
+    return by_one_thread(Seq(made), ctx)
