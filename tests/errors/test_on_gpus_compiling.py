@@ -124,12 +124,12 @@ MISTAKES = [
         tile.compile(kernel, target="cuda:sm_75@sim")
         """,
         """
-        [TL4001] T.ptx_mma m16n8k16 of float16 is not an instruction of sm_75
+        [TL4001] T.ptx_mma m16n8k16 of float16 and float16 onto float32 is not an instruction of sm_75
           --> program.py:11:9
            |
         11 |         T.ptx_mma("m16n8k16", "row", "col", "fp16", "fp16", "fp32", a, 0, b, 0, c, 0, False)
            |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: use T.copy and T.gemm, which choose the instructions of each machine
+        hint: it has m16n8k8 of float16 and float16 onto float32; m8n8k4 of float16 and float16 onto float32; m16n8k8 of float16 and float16 onto float16
         """,
         whole=True,
     ),

@@ -16,20 +16,21 @@ def kernel(A: T.Tensor((512,), "float16"), C: T.Tensor((128,), "float32")):
         s = T.alloc_shared((512,), "float16")
         r = T.alloc_local((8,), "float16")
         c = T.alloc_local((4,), "float32")
+        e = T.alloc_local((16,), "float8_e4m3fn")
         T.clear(r)
         T.clear(c)
 """
 
 
 def mistake(name: str, line: str, message: str, target: str = "cuda:sm_80@sim") -> Mistake:
-    """Return a kernel whose line 10 is wrong."""
+    """Return a kernel whose line 11 is wrong."""
     program = (
         f'{HEAD}        {line}\n        C[lane] = c[0]\ntile.compile(kernel, target="{target}")'
     )
     place = f"""
-  --> program.py:10:9
+  --> program.py:11:9
    |
-10 |         {line}
+11 |         {line}
    |         {"^" * len(line)}
 """
     first, hint = textwrap.dedent(message).strip().split("\n")
@@ -67,6 +68,46 @@ MISTAKES = [
         """
         [TL1002] T.ptx_mma needs 3 addresses, got 2
         hint: pass buffers, or T.access_ptr of an element
+        """,
+    ),
+    mistake(
+        "a product of mixed factors",
+        'T.ptx_mma("m16n8k16", "row", "col", "fp16", "fp32", "fp32", r, 0, c, 0, c, 0, False)',
+        """
+        [TL4001] T.ptx_mma m16n8k16 of float16 and float32 onto float32 is not an instruction of sm_80
+        hint: it has m16n8k16 of float16 and float16 onto float32; m16n8k4 of float32 and float32 onto float32; m16n8k8 of float16 and float16 onto float32
+        """,  # noqa: E501
+    ),
+    mistake(
+        "a product of later architectures",
+        'T.ptx_mma("m16n8k32", "row", "col", "e4m3", "e4m3", "fp32", e, 0, e, 0, c, 0, False)',
+        """
+        [TL4001] T.ptx_mma m16n8k32 of float8_e4m3fn and float8_e4m3fn onto float32 is not an instruction of sm_80
+        hint: it has m16n8k16 of bfloat16 and bfloat16 onto float32; m16n8k16 of float16 and float16 onto float32; m16n8k4 of float32 and float32 onto float32
+        """,  # noqa: E501
+    ),
+    mistake(
+        "a product of shared memory",
+        'T.ptx_mma("m16n8k16", "row", "col", "fp16", "fp16", "fp32", s, 0, r, 0, c, 0, False)',
+        """
+        [TL2005] T.ptx_mma wants registers here, and 's' is in shared memory
+        hint: load the elements into an array of the thread: T.alloc_local
+        """,
+    ),
+    mistake(
+        "matrices of global memory",
+        'T.ptx_ldmatrix(False, 4, ".b16", r, 0, A, lane * 8)',
+        """
+        [TL2005] T.ptx_ldmatrix wants a shared tile here, and 'A' is in global memory
+        hint: copy the elements into a tile of T.alloc_shared
+        """,
+    ),
+    mistake(
+        "an asynchronous copy between tiles",
+        "T.ptx_cp_async(T.access_ptr(s[lane * 8], 'w'), T.access_ptr(s[256], 'r'), 16)",
+        """
+        [TL2005] T.ptx_cp_async wants a tensor here, and 's' is in shared memory
+        hint: pass a parameter of the kernel, or T.access_ptr of its element
         """,
     ),
     mistake(

@@ -31,6 +31,27 @@ class Multiprocessor:
     register_unit: int = 256
 
 
+@dataclass(frozen=True, slots=True)
+class MatrixProduct:
+    """One matrix instruction of a warp, as kernels name it: ``c += a @ b`` on registers.
+
+    Parameters
+    ----------
+    shape
+        Such as ``"m16n8k16"``.
+    a, b, c
+        Element types of the registers of the factors and of the sum.
+    """
+
+    shape: str
+    a: str
+    b: str
+    c: str
+
+    def __str__(self) -> str:
+        return f"{self.shape} of {self.a} and {self.b} onto {self.c}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimtMachine:
     """Sizes and abilities of one architecture. Passes ask for features, never for versions.
@@ -53,6 +74,8 @@ class SimtMachine:
         Four-byte banks of shared memory.
     features
         Names of instructions and abilities, such as ``"cp_async"`` or ``"ldmatrix"``.
+    products
+        Matrix instructions that a kernel may name; they may expand to several.
     max_block, max_grid
         Threads of a block, and blocks of a grid, along each of the three axes.
     multiprocessor
@@ -63,6 +86,7 @@ class SimtMachine:
     family: str
     shared_bytes: int
     features: frozenset[str]
+    products: frozenset[MatrixProduct] = frozenset()
     warp_size: int = 32
     max_threads: int = 1024
     registers: int = 255

@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from tile_core.errors import TargetError
 from tile_core.machine import Multiprocessor, SimtMachine
+from tile_cuda.products import products_of
 
 _KIB = 1024
 
@@ -86,6 +87,7 @@ def _row(
             family="cuda",
             shared_bytes=block_kib * _KIB,
             features=features,
+            products=products_of(features),
             multiprocessor=shares,
         ),
         shares,

@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from tile_core.errors import FrontendValueError, InternalError, UnsupportedOnTarget
+from tile_core.errors import FrontendValueError, InternalError, ScopeMismatch, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Scope, static_value
-from tile_core.ir.device_calls import DEVICE_CALLS, device
+from tile_core.ir.device_calls import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
 from tile_core.layout import row_major
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.context import SimtContext
-
-_SHAPE = re.compile(r"m\d+n\d+k\d+")
-
-_FEATURES = {
-    ("m8n8k4", "float64"): "mma_f64",
-    ("m8n8k16", "int8"): "mma_int8_m8n8k16",
-    ("m8n8k16", "uint8"): "mma_int8_m8n8k16",
-    ("m16n8k4", "tfloat32"): "mma_tf32",
-    ("m16n8k4", "float32"): "mma_tf32",
-    ("m16n8k8", "tfloat32"): "mma_tf32",
-    ("m16n8k8", "float32"): "mma_tf32",
-    ("m16n8k8", "float16"): "mma_m16n8k8_f16",
-    ("m16n8k8", "bfloat16"): "mma_bf16",
-    ("m16n8k16", "float16"): "mma_m16n8k16",
-    ("m16n8k16", "bfloat16"): "mma_bf16",
-    ("m16n8k16", "int8"): "mma_int8_m16n8k32",
-    ("m16n8k16", "uint8"): "mma_int8_m16n8k32",
-    ("m16n8k32", "int8"): "mma_int8_m16n8k32",
-    ("m16n8k32", "uint8"): "mma_int8_m16n8k32",
-    ("m16n8k32", "float8_e4m3fn"): "fp8_convert",
-    ("m16n8k32", "float8_e5m2"): "fp8_convert",
-}
-"""What a machine must have for a shape and an element type of A; others assemble everywhere."""
+from tile_core.simt.named_products import CHOOSE_FOR_ME, must_be_offered, shape_of_product
 
 
 def names_instruction(expr: Expr) -> bool:
@@ -61,36 +38,39 @@ def lower_gpu_call(expr: Call, ctx: SimtContext) -> Expr:
         raise UnsupportedOnTarget(
             f"T.{expr.function} is not an instruction of {ctx.machine.name}",
             span=expr.span,
-            hint="use T.copy and T.gemm, which choose the instructions of each machine",
+            hint=CHOOSE_FOR_ME,
         )
     return lowering(expr, ctx)
 
 
 def _mma(expr: Call, ctx: SimtContext) -> Expr:
     """Lower T.ptx_mma(shape, layouts, dtypes, a, offset, b, offset, c, offset, saturate)."""
-    words = [a.value for a in expr.args if isinstance(a, StringConst)]
-    shape = next((w for w in words if _SHAPE.fullmatch(w)), None)
-    name = f"mma_{shape}"
-    if shape is None or name not in DEVICE_CALLS:
-        raise UnsupportedOnTarget(
-            f"T.ptx_mma does not know the shape {shape or words!r}",
-            span=expr.span,
-            hint="use one of " + ", ".join(n[4:] for n in DEVICE_CALLS if n.startswith("mma_")),
-        )
-    layouts = [w for w in words if w in ("row", "col")]
-    if layouts not in ([], ["row", "col"]):
-        raise UnsupportedOnTarget(
-            f"T.ptx_mma multiplies a row-major A by a column-major B, not {layouts}",
-            span=expr.span,
-            hint='pass "row", "col", and load B transposed',
-        )
+    shape = shape_of_product(expr)
     a, b, c = _addresses(expr, 3, ctx)
-    element = str(a.buffer.dtype)
-    _must_have(_FEATURES.get((shape, element)), f"{shape} of {element}", expr, ctx)
-    return device(name, c, a, b)
+    for operand in (a, b, c):
+        _must_lie(operand, "registers", Scope.LOCAL, expr)
+    must_be_offered(expr, shape, (a, b, c), ctx.machine)
+    return device(f"mma_{shape}", c, a, b)
 
 
-def _must_have(feature: str | None, form: str, expr: Call, ctx: SimtContext) -> None:
+def _must_lie(address: AddressOf, kind: str, scope: Scope, expr: Call) -> None:
+    """Refuse an operand in another memory than the instruction reads or writes.
+
+    Raises
+    ------
+    ScopeMismatch
+        If it lies in one.
+    """
+    if address.buffer.scope is not scope:
+        raise ScopeMismatch(
+            f"T.{expr.function} wants {kind} here, and {address.buffer.name!r} is in "
+            f"{address.buffer.scope.value} memory",
+            span=expr.span,
+            hint=_ALLOCATIONS[scope],
+        )
+
+
+def _must_have(feature: str, expr: Call, ctx: SimtContext) -> None:
     """Refuse an instruction that the machine lacks, before any compiler does.
 
     Raises
@@ -98,12 +78,11 @@ def _must_have(feature: str | None, form: str, expr: Call, ctx: SimtContext) -> 
     UnsupportedOnTarget
         If it does.
     """
-    if feature is not None and not ctx.machine.has(feature):
-        words = f"T.{expr.function} {form}".strip()
+    if not ctx.machine.has(feature):
         raise UnsupportedOnTarget(
-            f"{words} is not an instruction of {ctx.machine.name}",
+            f"T.{expr.function} is not an instruction of {ctx.machine.name}",
             span=expr.span,
-            hint="use T.copy and T.gemm, which choose the instructions of each machine",
+            hint=CHOOSE_FOR_ME,
         )
 
 
@@ -116,14 +95,18 @@ def _ldmatrix(expr: Call, ctx: SimtContext) -> Expr:
             span=expr.span,
             hint='write T.ptx_ldmatrix(False, 4, ".b16", regs.data, 0, tile.data, offset)',
         )
-    _must_have("ldmatrix", "", expr, ctx)
+    _must_have("ldmatrix", expr, ctx)
     target, source = _addresses(expr, 2, ctx)
+    _must_lie(target, "registers", Scope.LOCAL, expr)
+    _must_lie(source, "a shared tile", Scope.SHARED, expr)
     return device(f"ldmatrix_x{numbers[1]}{'_trans' if numbers[0] else ''}", target, source)
 
 
 def _cp_async(expr: Call, ctx: SimtContext) -> Expr:
     """Lower T.ptx_cp_async(shared, [offset,] global, [offset,] bytes[, predicate])."""
     target, source = _addresses(expr, 2, ctx)
+    _must_lie(target, "a shared tile", Scope.SHARED, expr)
+    _must_lie(source, "a tensor", Scope.GLOBAL, expr)
     last = max(k for k, a in enumerate(expr.args) if isinstance(a, AddressOf))
     rest = list(expr.args[last + 1 :])
     if len(rest) >= 2 and len([a for a in expr.args if not isinstance(a, StringConst)]) > 4:
@@ -197,6 +180,12 @@ def _require_rows(address: Expr, ctx: SimtContext) -> None:
             "tile out of T.gemm",
         )
 
+
+_ALLOCATIONS = {
+    Scope.LOCAL: "load the elements into an array of the thread: T.alloc_local",
+    Scope.SHARED: "copy the elements into a tile of T.alloc_shared",
+    Scope.GLOBAL: "pass a parameter of the kernel, or T.access_ptr of its element",
+}
 
 _LOWERINGS: dict[str, Callable[[Call, SimtContext], Expr]] = {
     "ptx_mma": _mma,

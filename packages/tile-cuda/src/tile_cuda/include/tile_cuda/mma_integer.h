@@ -60,7 +60,7 @@ TILE_MMA_WIDE(mma_m16n8k64, "m16n8k64", u8, u8, "u4.u4")
 #endif
 #undef TILE_FOR_SIGNS
 
-// Four products of bytes onto c. The instruction itself: __dp4a does not compile under -G everywhere.
+// Four products of bytes onto c: the instruction itself, for __dp4a does not compile under -G.
 TILE_DEVICE int dp4a_signed(u32 a, u32 b, int c) {
   int d;
   asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));

@@ -1,0 +1,81 @@
+"""Matrix instructions that a kernel names itself: which forms a machine has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tile_core.errors import UnsupportedOnTarget
+from tile_core.ir.device_calls import DEVICE_CALLS
+from tile_core.ir.expr import AddressOf, Call, StringConst
+from tile_core.machine import MatrixProduct, SimtMachine
+
+CHOOSE_FOR_ME = "use T.copy and T.gemm, which choose the instructions of each machine"
+"""The hint where a machine has nothing like what a kernel names."""
+
+_SHAPE = re.compile(r"m\d+n\d+k\d+")
+_SHOWN = 3
+
+
+def shape_of_product(expr: Call) -> str:
+    """Return the shape that a call of `T.ptx_mma` names, such as ``"m16n8k16"``.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If no machine has it, or the factors do not lie as instructions want them.
+    """
+    words = [a.value for a in expr.args if isinstance(a, StringConst)]
+    shape = next((w for w in words if _SHAPE.fullmatch(w)), None)
+    if shape is None or f"mma_{shape}" not in DEVICE_CALLS:
+        known = [name for name in DEVICE_CALLS if _SHAPE.fullmatch(name.removeprefix("mma_"))]
+        raise UnsupportedOnTarget(
+            f"T.ptx_mma does not know the shape {shape or words!r}",
+            span=expr.span,
+            hint="use one of " + ", ".join(name.removeprefix("mma_") for name in known),
+        )
+    layouts = [w for w in words if w in ("row", "col")]
+    if layouts not in ([], ["row", "col"]):
+        raise UnsupportedOnTarget(
+            f"T.ptx_mma multiplies a row-major A by a column-major B, not {layouts}",
+            span=expr.span,
+            hint='pass "row", "col", and load B transposed',
+        )
+    return shape
+
+
+def must_be_offered(
+    expr: Call, shape: str, operands: Sequence[AddressOf], machine: SimtMachine
+) -> None:
+    """Refuse a product that `machine` does not list, before any compiler does.
+
+    Parameters
+    ----------
+    operands
+        The registers of a, b and c, whose element types make the form.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If it does not; the hint names the forms that are most like it.
+    """
+    named = MatrixProduct(shape, *(str(operand.buffer.dtype) for operand in operands))
+    if named in machine.products:
+        return
+    near = sorted(machine.products, key=lambda p: (-_likeness(p, named), str(p)))[:_SHOWN]
+    raise UnsupportedOnTarget(
+        f"T.ptx_mma {named} is not an instruction of {machine.name}",
+        span=expr.span,
+        hint=f"it has {'; '.join(map(str, near))}" if near else CHOOSE_FOR_ME,
+    )
+
+
+def _likeness(offered: MatrixProduct, named: MatrixProduct) -> int:
+    """Return how much two forms have in common; factors count more than sum and shape."""
+    weighed = (
+        (4, offered.a == named.a),
+        (4, offered.b == named.b),
+        (3, offered.c == named.c),
+        (2, offered.shape == named.shape),
+    )
+    return sum(weight for weight, is_same in weighed if is_same)
