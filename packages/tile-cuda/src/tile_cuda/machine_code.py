@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tile_core.cautions import caution
 from tile_core.codegen import PrintedSource
-from tile_core.errors import TileWarning
 from tile_cuda.compile_errors import refusal, with_line_directives
 from tile_cuda.compile_log import Resources, cautions, parse_resources
 from tile_cuda.compilers import wanted_compiler
@@ -81,11 +80,7 @@ def compile_source(
 def _warn(source: PrintedSource, resources: Mapping[str, Resources]) -> None:
     for name, needs in resources.items():
         for text in cautions(needs):
-            span = source.span_at(_line_of(source, name))
-            if span is None:
-                warnings.warn(text, TileWarning, stacklevel=3)
-            else:
-                warnings.warn_explicit(text, TileWarning, span.file, span.line)
+            caution(text, source.span_at(_line_of(source, name)))
 
 
 def _line_of(source: PrintedSource, symbol: str) -> int:

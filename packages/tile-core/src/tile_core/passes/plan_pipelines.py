@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeGuard
 
-from tile_core.errors import Span, TileWarning
+from tile_core.cautions import caution
+from tile_core.errors import TileWarning
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import (
@@ -115,9 +115,10 @@ def _planned(launch: Launch, kernel: Kernel, machine: Machine, *, folded: bool) 
             found = analyse(loop, launch, facts_of(kernel, launch), done.room)
             _plan_loop(found, done, folded=folded)
         except CannotOverlap as refused:
-            _warn(
+            caution(
                 f"a pipelined loop runs round after round: {refused.reason}",
                 refused.span or loop.span,
+                PipelineWarning,
             )
     if not done.loops:
         return launch
@@ -129,17 +130,10 @@ def _asks(node: Node) -> TypeGuard[Pipelined]:
     return isinstance(node, Pipelined) and (node.num_stages >= 2 or bool(node.order))
 
 
-def _warn(message: str, span: Span | None) -> None:
-    if span is None:
-        warnings.warn(message, PipelineWarning, stacklevel=2)
-    else:
-        warnings.warn_explicit(message, PipelineWarning, span.file, span.line)
-
-
 def _plan_loop(found: Analysis, done: _Done, *, folded: bool) -> None:
     for piece, why in found.plan.left:
         span = piece.span or found.loop.span
-        _warn(f"a copy in a pipelined loop does not run ahead: {why}", span)
+        caution(f"a copy in a pipelined loop does not run ahead: {why}", span, PipelineWarning)
     versions = _versions(found, done)
     made = put_together(
         found.loop,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from tile_core.cautions import telling_once
 from tile_core.errors import Note, OutOfScratch, UnsupportedOnTarget
 from tile_core.ir.arith import binary
 from tile_core.ir.buffer import Buffer
@@ -43,6 +44,7 @@ NO_ROOM = (
 )
 
 
+@telling_once()
 def lower_kernel(
     kernel: Kernel,
     target: Target,

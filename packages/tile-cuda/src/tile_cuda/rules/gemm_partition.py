@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 
-from tile_core.errors import TileWarning, WarpPartitionError
+from tile_core.cautions import caution
+from tile_core.errors import WarpPartitionError
 from tile_core.ir.buffer import Scope
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
@@ -51,7 +51,7 @@ def tell_of_missing_partition(op: Gemm, machine: SimtMachine, ctx: SimtContext) 
             hint=hint,
         )
     if rows * columns >= max(1, warps):
-        _warn(f"{why}; it is computed without matrix instructions ({hint})", op)
+        caution(f"{why}; it is computed without matrix instructions ({hint})", op.span)
 
 
 def _fitting_atom(op: Gemm, machine: SimtMachine) -> MatrixAtom | None:
@@ -83,10 +83,3 @@ def _hint(op: Gemm, atom: MatrixAtom, ctx: SimtContext) -> str:
 
 def _registers(tiling: BlockTiling, op: Gemm) -> int:
     return math.prod(tiling.share) * max(32, op.c.buffer.dtype.bits) // 32
-
-
-def _warn(message: str, op: Gemm) -> None:
-    if op.span is None:
-        warnings.warn(message, TileWarning, stacklevel=2)
-    else:
-        warnings.warn_explicit(message, TileWarning, op.span.file, op.span.line)
