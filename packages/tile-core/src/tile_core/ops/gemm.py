@@ -41,6 +41,12 @@ class Gemm(TileOperator):
         of all three are 1; M, N and K are compile-time integers.
     clear : Expr, bool
         Whether previous contents of `c` are dropped; may depend on a loop index.
+    wg_wait : int
+        Where the product runs beside its threads: how many products begun later may still be
+        under way when it is left, ``-1`` for any number: `wait_wgmma` waits then. Elsewhere,
+        and for results, of no effect.
+    instruction : str, optional
+        The only kind of instruction allowed: ``"wgmma"``. Else the target's own choice.
 
     Raises
     ------
@@ -64,6 +70,8 @@ class Gemm(TileOperator):
     clear: Expr
     policy: GemmWarpPolicy = GemmWarpPolicy.Square
     k_pack: int = 1
+    wg_wait: int = 0
+    instruction: str | None = None
 
     def reads(self) -> tuple[Region, ...]:
         """Return both factors, and the accumulator unless it is always cleared."""

@@ -17,6 +17,9 @@ ALIGNMENT_OF_ATOMS = 128
 ATOM = 256
 """Bytes of the smallest atom of a swizzle."""
 
+LARGEST_ATOM = 1024
+"""Bytes of the largest one: 8 rows of 128."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tile:
@@ -38,8 +41,18 @@ class Tile:
     alignment: int
 
 
-def alignment_of(nbytes: int, least: int = ALIGNMENT) -> int:
-    """Return what the offset of a tile of `nbytes` bytes is a multiple of."""
+def alignment_of(nbytes: int, least: int = ALIGNMENT, *, by_hardware: bool = False) -> int:
+    """Return what the offset of a tile of `nbytes` bytes is a multiple of.
+
+    Parameters
+    ----------
+    by_hardware
+        Whether units of the machine find elements of swizzled tiles by the bits of their
+        addresses: a tile of whole atoms, of 256, 512 or 1024 bytes, then begins where such an
+        atom can.
+    """
+    if by_hardware and nbytes >= ATOM and nbytes % ATOM == 0:
+        return max(least, min(nbytes & -nbytes, LARGEST_ATOM))
     return max(least, ALIGNMENT_OF_ATOMS if nbytes >= ATOM else ALIGNMENT)
 
 

@@ -85,19 +85,20 @@ def plan_shared(
     OutOfScratch
         If a block of `machine` has less shared memory than that.
     """
-    tiles = list(_tiles(launch, places, alignment))
+    by_hardware = machine.has("wgmma") or machine.has("tma")
+    tiles = list(_tiles(launch, places, alignment, by_hardware))
     offsets, total = pack_tiles(tiles, reuse=reuse)
     if total > machine.shared_bytes:
         raise _too_much(tiles, total, machine, launch.span)
     return {places.flat(storage): offset for storage, offset in offsets.items()}, total
 
 
-def _tiles(launch: Launch, places: Places, alignment: int) -> Iterable[Tile]:
+def _tiles(launch: Launch, places: Places, alignment: int, by_hardware: bool) -> Iterable[Tile]:
     everywhere = Stretch(-1, 1 << 62)
     for storage, alive in live_extents(launch.body, (Scope.SHARED, Scope.BARRIER)).items():
         nbytes = places.flat(storage).nbytes or 0
         keeps = storage.scope is Scope.BARRIER
-        needed = alignment_of(nbytes, alignment)
+        needed = alignment_of(nbytes, alignment, by_hardware=by_hardware)
         yield Tile(storage, nbytes, everywhere if keeps else alive, needed)
 
 

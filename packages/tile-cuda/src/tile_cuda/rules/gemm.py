@@ -19,6 +19,7 @@ from tile_cuda.rules.gemm_blocks import block_fragment, block_tiling
 from tile_cuda.rules.gemm_fma import lower_fma
 from tile_cuda.rules.gemm_mma import lower_mma, mma_demands, mma_tiling
 from tile_cuda.rules.gemm_partition import tell_of_missing_partition
+from tile_cuda.rules.gemm_wgmma import wgmma_rule
 from tile_cuda.rules.matrix_copy import matrix_copy_rule
 from tile_cuda.rules.shared_layouts import open_operand_layout
 
@@ -29,7 +30,9 @@ def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
     Factors of float32 are multiplied without matrix instructions; tiles of element type
     ``tfloat32`` were rounded by whoever filled them.
     """
-    return (mma_rule(machine), fma_rule(machine), matrix_copy_rule(machine))
+    mma, fma = mma_rule(machine), fma_rule(machine)
+    by_groups = (wgmma_rule(machine, mma, fma),) if machine.has("wgmma") else ()
+    return (*by_groups, mma, fma, matrix_copy_rule(machine))
 
 
 def tf32_rule(machine: SimtMachine) -> Rule[Gemm]:
@@ -105,7 +108,9 @@ def fma_rule(machine: SimtMachine) -> Rule[Gemm]:
 
 
 def _unreachable(op: Gemm) -> str | None:
-    """Return why threads cannot reach an operand, None if they can."""
+    """Return why threads cannot reach an operand, or must not; None if they can."""
+    if op.instruction is not None:
+        return f"the program asks for {op.instruction}"
     for name, region in (("A", op.a), ("B", op.b), ("C", op.c)):
         buffer = region.buffer
         if buffer.scope is Scope.GLOBAL:

@@ -1,0 +1,143 @@
+"""The rule for matrix products by warpgroups, and its way out where a block cannot use them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tile_core.errors import UnsupportedOnTarget
+from tile_core.ir.buffer import Buffer, Region, Scope, whole
+from tile_core.ir.stmt import Alloc, Seq, Stmt
+from tile_core.layout import Fragment, Layout, boxed_operand, row_major
+from tile_core.machine import SimtMachine
+from tile_core.ops.copy import Copy
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
+from tile_core.ops.rule import Rule
+from tile_core.simt.build import seq
+from tile_core.simt.context import SimtContext
+from tile_core.simt.packing import storage_dtype
+from tile_core.simt.rules.register_exchange import lower_exchange
+from tile_core.simt.warps import permuted
+from tile_core.target import Target
+from tile_cuda.rules.wgmma_plan import SharedFactor, WarpgroupPlan, refusal, warpgroup_plan
+from tile_cuda.rules.wgmma_products import lower_warpgroups
+
+
+def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
+    """Return the rule for products that warpgroups of `machine` compute.
+
+    Parameters
+    ----------
+    others
+        The rules for products that the threads of a block cannot share as warpgroups, or
+        whose tiles are stored so that no descriptor describes them; in order of preference.
+    """
+
+    def rejects(op: Gemm, target: Target) -> str | None:
+        return refusal(op, machine)
+
+    def infer(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
+        plan = warpgroup_plan(op, machine, ctx.threads, lambda b: _known(b, ctx))
+        if isinstance(plan, str):
+            return _other(op, ctx.target, others).infer_layout(op, ctx, level)
+        return _demands(op, plan, ctx) if level is InferLevel.STRICT else {}
+
+    def lower(op: Gemm, ctx: SimtContext) -> Stmt:
+        plan = warpgroup_plan(op, machine, ctx.threads, ctx.layout_of)
+        if isinstance(plan, str) or not _is_spread(op.c.buffer, _sums(op, plan), ctx):
+            why = plan if isinstance(plan, str) else f"{op.c.buffer.name!r} is spread differently"
+            return _lower_otherwise(op, why, others, ctx)
+        before, op = _with_factor_in_place(op, plan, ctx)
+        return seq(before, lower_warpgroups(op, plan, ctx))
+
+    return Rule(
+        name="cuda.gemm.wgmma", op=Gemm, lower=lower, infer_layout=infer, rejects=rejects,
+        priority=30,
+    )  # fmt: skip
+
+
+def _known(buffer: Buffer, ctx: InferContext) -> Layout | Fragment | None:
+    """Return the layout of a tile; one that is seen in another shape or type stays as it is."""
+    known = ctx.layout_of(buffer)
+    if known is None and ctx.is_viewed(buffer):
+        return row_major(buffer.static_shape or ())
+    return known
+
+
+def _other(op: Gemm, target: Target, others: Sequence[Rule[Gemm]]) -> Rule[Gemm]:
+    """Return the rule that computes what warpgroups do not; the last one takes everything."""
+    return next((rule for rule in others if rule.rejects(op, target) is None), others[-1])
+
+
+def _lower_otherwise(op: Gemm, why: str, others: Sequence[Rule[Gemm]], ctx: SimtContext) -> Stmt:
+    if op.instruction is not None:
+        raise UnsupportedOnTarget(
+            f"no warpgroups can compute this product: {why}",
+            span=op.span,
+            hint="use T.gemm, which chooses among all instructions",
+        )
+    lowered: Stmt = _other(op, ctx.target, others).lower(op, ctx)
+    return lowered
+
+
+def _demands(op: Gemm, plan: WarpgroupPlan, ctx: InferContext) -> LayoutMap:
+    """Return the fragments of sums and of a factor in registers, and layouts in memory.
+
+    What is fixed already is left: a factor that is spread in another way is moved.
+    """
+    wanted: dict[Buffer, Layout | Fragment] = {op.c.buffer: _sums(op, plan)}
+    if plan.a is None and ctx.layout_of(op.a.buffer) is None:
+        wanted.setdefault(op.a.buffer, _factor(op, plan))
+    for factor in (plan.a, plan.b):
+        if factor is not None and ctx.layout_of(factor.region.buffer) is None:
+            wanted[factor.region.buffer] = _boxes(factor)
+    return wanted
+
+
+def _boxes(factor: SharedFactor) -> Layout:
+    buffer = factor.region.buffer
+    return boxed_operand(buffer.static_shape or (), storage_dtype(buffer.dtype, buffer.scope).bits)
+
+
+def _sums(op: Gemm, plan: WarpgroupPlan) -> Fragment:
+    return permuted(plan.tiling.c_fragment(), (0, 1), _lead(op.c))
+
+
+def _factor(op: Gemm, plan: WarpgroupPlan) -> Fragment:
+    """Return how the first factor must be spread if it is in registers."""
+    order = (1, 0) if op.transpose_a else (0, 1)
+    return permuted(plan.tiling.a_fragment(), order, _lead(op.a))
+
+
+def _lead(region: Region) -> tuple[int, ...]:
+    return (region.buffer.static_shape or ())[:-2]
+
+
+def _is_spread(buffer: Buffer, wanted: Fragment, ctx: SimtContext) -> bool:
+    held = ctx.fragment_of(buffer)
+    return held == wanted or held.same_function(wanted)
+
+
+def _with_factor_in_place(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext) -> tuple[Stmt, Gemm]:
+    """Return what brings a factor into the registers it is needed in, and `op` on these.
+
+    Before   gemm P, V_shared, C_local  (P spread as somebody else demands)
+    After    space <- P;  barrier;  P_factor <- space;  barrier;  gemm P_factor, V_shared, C_local
+    """
+    buffer = op.a.buffer
+    if buffer.scope is not Scope.FRAGMENT:
+        return Seq(()), op
+    wanted = _factor(op, plan)
+    if _is_spread(buffer, wanted, ctx):
+        return Seq(()), op
+    own = Buffer(
+        ctx.names.fresh(f"{buffer.name}_factor"), buffer.shape, buffer.dtype, Scope.FRAGMENT,
+        span=buffer.span,
+    )  # fmt: skip
+    known: dict[Buffer, Any] = ctx.places.layouts.known
+    known[own] = wanted
+    moved = lower_exchange(Copy(whole(buffer), whole(own), span=op.span), ctx)
+    region = replace(op.a, buffer=own)
+    return seq(Alloc(ctx.places.flat(own)), moved), replace(op, a=region)

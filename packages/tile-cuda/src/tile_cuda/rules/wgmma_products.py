@@ -1,0 +1,141 @@
+"""Matrix products of warpgroups: instructions that run beside the threads that start them."""
+
+from __future__ import annotations
+
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.device_calls import device
+from tile_core.ir.expr import Const, Expr
+from tile_core.ir.stmt import If, Let, Stmt, Store
+from tile_core.layout.digits import row_major_position
+from tile_core.ops.gemm import Gemm
+from tile_core.simt.accesses import lower_expr
+from tile_core.simt.build import at, do, seq, unrolled
+from tile_core.simt.context import SimtContext
+from tile_cuda.atoms_wgmma import ROWS, THREADS
+from tile_cuda.rules.gemm_mma import sums_offset, zero
+from tile_cuda.rules.wgmma_plan import SharedFactor, WarpgroupPlan
+
+
+def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext) -> Stmt:
+    """Return the product as one thread of a warpgroup starts it, and waits for it.
+
+    Before   gemm A_shared, B_shared, C_local
+    After    wgmma_pin(C_local);  wgmma_fence
+             for kk: wgmma_ss<256>(C_local, operand(A_shared, kk), operand(B_shared, kk))
+             wgmma_commit;  wgmma_wait<0>;  wgmma_pin(C_local)
+
+    Registers must not be touched while instructions that use them are under way. The compiler
+    does not know: sums and factors are pinned in front of the fence, so that all that was
+    computed in them is there, and sums behind the wait, so that nothing reads them earlier.
+    """
+    total = ctx.places.flat(op.c.buffer)
+    count = _sums(plan)
+    first = sums_offset(op.c, count)
+    parts = _Parts(op, plan, ctx, total, first)
+    is_set = isinstance(op.clear, Const) and bool(op.clear.value)
+    steps = plan.tiling.steps
+    body: list[Stmt | None] = [do("fence_proxy_async"), *parts.setup]
+    body.append(_cleared(op, total, first, count, ctx))
+    body += [] if is_set else [_pinned(total, first, count)]
+    if plan.a is None:
+        body.append(parts.pinned_factor())
+    body.append(do("wgmma_fence"))
+    if is_set:
+        body.append(parts.step(as_expr(0), "_set"))
+    start = 1 if is_set else 0
+    body.append(unrolled(ctx, "kk", steps, lambda kk: parts.step(kk, ""), start=start))
+    body.append(do("wgmma_commit"))
+    if op.wg_wait >= 0:
+        body += [do("wgmma_wait", op.wg_wait), _pinned(total, first, count)]
+    return seq(*(part for part in body if part is not None))
+
+
+def _sums(plan: WarpgroupPlan) -> int:
+    """Return how many sums each thread has."""
+    tiling = plan.tiling
+    return tiling.rows * tiling.columns * tiling.atom.c.slots
+
+
+def _pinned(registers: Buffer, first: Expr, count: int) -> Stmt:
+    return do("wgmma_pin", count, at(registers, first))
+
+
+def _cleared(op: Gemm, total: Buffer, first: Expr, count: int, ctx: SimtContext) -> Stmt | None:
+    """Return what zeroes sums where it depends on values whether previous ones are dropped."""
+    if isinstance(op.clear, Const):
+        return None
+    zeros = unrolled(ctx, "i", count, lambda i: Store(total, (first + i,), zero(total)))
+    return If(lower_expr(op.clear, ctx), zeros)
+
+
+class _Parts:
+    """The instructions of one product, given where its operands are."""
+
+    def __init__(
+        self, op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, total: Buffer, first: Expr
+    ) -> None:
+        self.op, self.plan, self.ctx, self.total, self.first = op, plan, ctx, total, first
+        self.tiling = plan.tiling
+        self.setup: list[Stmt] = []
+        group = ctx.thread // THREADS if ctx.threads > THREADS else as_expr(0)
+        row, column = group % self.tiling.m_warps, group // self.tiling.m_warps
+        self.b_start = self._start(plan.b, column, self.tiling.columns * self.tiling.atom.n)
+        if plan.a is not None:
+            self.a_start = self._start(plan.a, row, self.tiling.rows * ROWS)
+
+    def _start(self, factor: SharedFactor, group: Expr, x_step: int) -> Expr:
+        """Return the element of the flat buffer where the part of this warpgroup begins."""
+        region, layout = factor.region, self.ctx.layout_of(factor.region.buffer)
+        x, k = factor.origin
+        per_unit = 128 // factor.tile.bits
+        inside = factor.tile.units(x, k, is_k_last=factor.is_k_last) * per_unit
+        step = factor.tile.units(x_step, 0, is_k_last=factor.is_k_last) * per_unit
+        lead = tuple(as_expr(s) for s in region.starts[:-2])
+        version = as_expr(layout.address(*lead, as_expr(0), as_expr(0)))
+        start = version + group * step + inside
+        if isinstance(start, Const):
+            return start
+        name = self.ctx.fresh_var(f"{region.buffer.name}_at", str(start.dtype))
+        self.setup.append(Let(name, start))
+        return name
+
+    def _operand(self, factor: SharedFactor, start: Expr, x: Expr, k: Expr) -> Expr:
+        walk = factor.tile.walk(is_k_last=factor.is_k_last)
+        address = at(self.ctx.places.flat(factor.region.buffer), start, "r")
+        units = factor.tile.units(x, k, is_k_last=factor.is_k_last)
+        return device("wgmma_operand", walk.swizzle, walk.leading, walk.stride, address, units)
+
+    def step(self, kk: Expr, form: str) -> Stmt:
+        """Return the instructions of one step along K."""
+        tiling = self.tiling
+        return unrolled(
+            self.ctx, "i", tiling.rows,
+            lambda i: unrolled(self.ctx, "j", tiling.columns, lambda j: self.one(i, j, kk, form)),
+        )  # fmt: skip
+
+    def one(self, i: Expr, j: Expr, kk: Expr, form: str) -> Stmt:
+        """Return one instruction: rows `i`, columns `j`, step `kk`."""
+        plan, atom = self.plan, self.tiling.atom
+        sums = self.first + (i * self.tiling.columns + j) * atom.c.slots
+        k = kk * atom.k
+        b = self._operand(plan.b, self.b_start, j * atom.n, k)
+        turned_b = int(not plan.b.is_k_last)
+        if plan.a is None:
+            held = at(self.ctx.places.flat(self.op.a.buffer), self._held(i, kk), "r")
+            return do(f"wgmma_rs{form}", atom.n, turned_b, at(self.total, sums), held, b)
+        a = self._operand(plan.a, self.a_start, i * ROWS, k)
+        turned_a = int(not plan.a.is_k_last)
+        return do(f"wgmma_ss{form}", atom.n, turned_a, turned_b, at(self.total, sums), a, b)
+
+    def _held(self, i: Expr, kk: Expr) -> Expr:
+        """Return the first register of the factor's part in rows `i`, step `kk`."""
+        region, tiling = self.op.a, self.tiling
+        lead = row_major_position(region.starts[:-2], (region.buffer.static_shape or ())[:-2])
+        return ((as_expr(lead) * tiling.rows + i) * tiling.steps + kk) * tiling.atom.a.slots
+
+    def pinned_factor(self) -> Stmt:
+        """Return what keeps the factor in the registers it is in."""
+        tiling, flat = self.tiling, self.ctx.places.flat(self.op.a.buffer)
+        count = tiling.rows * tiling.steps * tiling.atom.a.slots
+        return _pinned(flat, self._held(as_expr(0), as_expr(0)), count)
