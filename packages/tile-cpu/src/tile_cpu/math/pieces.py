@@ -14,6 +14,9 @@ from tile_cpu.llvm.builder import Function, Type, Value, constant_text
 PIECES = 32
 """Two vectors of 16 coefficients: as many as one instruction chooses from."""
 
+LEAN = 0.075
+"""How far points of interpolation move to the lower end, as a part of half a piece."""
+
 
 def can_look_up(fn: Function, kind: Type) -> bool:
     """Whether one instruction looks up a lane of two vectors of `kind`."""
@@ -54,12 +57,32 @@ def piecewise(
 ) -> list[tuple[float, ...]]:
     """Return, power by power, the coefficients of polynomials of `degree` for all pieces.
 
-    Each is in the distance from its piece's centre, and interpolates at Chebyshev's points.
+    Each is in the distance from its piece's centre.
+
+    Parameters
+    ----------
+    function
+        0 at 0, and growing: relative errors count most where a piece begins.
+
+    Notes
+    -----
+    They interpolate at Chebyshev's points, which are moved a little towards 0. Of the first
+    piece there is only the upper half, and the polynomial is `function(d) / d` times d.
     """
-    angles = [math.pi * (k + 0.5) / (degree + 1) for k in range(degree + 1)]
-    points = [width / 2 * math.cos(angle) for angle in angles]
-    rows = [_interpolated([function(i * width + d) for d in points], points) for i in range(PIECES)]
-    return list(zip(*rows, strict=True))
+    half = width / 2
+    start = _points(0.0, half, degree)
+    first = [0.0, *_interpolated([function(d) / d for d in start], start)]
+    points = [d - LEAN * half * (1.0 - (d / half) ** 2) for d in _points(-half, half, degree + 1)]
+    rows = [
+        _interpolated([function(i * width + d) for d in points], points) for i in range(1, PIECES)
+    ]
+    return list(zip(first, *rows, strict=True))
+
+
+def _points(low: float, high: float, count: int) -> list[float]:
+    """Return Chebyshev's points between `low` and `high`."""
+    angles = [math.pi * (k + 0.5) / count for k in range(count)]
+    return [(low + high) / 2 + (high - low) / 2 * math.cos(angle) for angle in angles]
 
 
 def _interpolated(values: Sequence[float], at: Sequence[float]) -> list[float]:

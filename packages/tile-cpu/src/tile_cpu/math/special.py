@@ -30,11 +30,13 @@ _LOG_COMPLEMENT = (
     -3.6593010008800775e-05,
     1.1660324616968865e-06,
 )
-_ERF_ONE, _ERF_NEARLY_ONE = 4.0, 3.93  # erf rounds to 1 from about 3.92 on
+_ERF_ONE = 4.0  # erf rounds to 1 from about 3.92 on
 
-
-# Absolute error of the polynomials: 1e-9.
-_PIECE, _PIECE_DEGREE = 0.125, 5
+# Absolute error of the polynomials: 7e-9, less where erf is small.
+_PIECE, _PIECE_DEGREE = 0.125, 4
+# The last piece is the constant 1, off by 7e-8 at its beginning; larger arguments count as
+# this one of its.
+_LAST_PIECE, _IN_LAST_PIECE = 3.8, 3.9
 
 
 def erf(fn: Function, x: Value) -> Value:
@@ -51,13 +53,18 @@ def erf(fn: Function, x: Value) -> Value:
 
 def _erf_in_pieces(fn: Function, x: Value) -> Value:
     size = fn.abs(x)
-    number, d = split(fn, size, _PIECE)
-    at_centre, slope, *higher = piecewise(math.erf, _PIECE, _PIECE_DEGREE)
-    # Around 0 erf(d) is d + d*(slope - 1 ...), which rounds once.
+    number, d = split(fn, size.gt(_IN_LAST_PIECE).where(_IN_LAST_PIECE, size), _PIECE)
+    at_centre, slope, *higher = piecewise(_erf_up_to_one, _PIECE, _PIECE_DEGREE)
+    # Around 0 erf(d) is d + d*(slope - 1 ...), which rounds once. Everywhere else the value
+    # at the centre is larger than d; a maximum is cheaper than a comparison and a choice.
     slope = (slope[0] - 1.0, *slope[1:])
-    start = size.le(_PIECE / 2).where(d, look_up(fn, at_centre, number))
+    centre = look_up(fn, at_centre, number)
+    start = centre.gt(d).where(centre, d)
     rise = look_up(fn, higher[-1], number)
     for table in (*reversed(higher[:-1]), slope):
         rise = fn.mad(rise, d, look_up(fn, table, number))
-    value = size.gt(_ERF_NEARLY_ONE).where(1.0, fn.mad(rise, d, start))
-    return fn.copysign(value, x)
+    return fn.copysign(fn.mad(rise, d, start), x)
+
+
+def _erf_up_to_one(t: float) -> float:
+    return 1.0 if t > _LAST_PIECE else math.erf(t)
