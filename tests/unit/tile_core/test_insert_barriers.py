@@ -9,7 +9,7 @@ import pytest
 import tile_api.language as T
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
-from tile_core.ir.stmt import For, Kernel, Launch
+from tile_core.ir.stmt import For, If, Kernel, Launch
 from tile_core.ir.verify import verify
 from tile_core.machine import SimtMachine
 from tile_core.ops.control import Barrier
@@ -226,8 +226,9 @@ def test_atomics_do_not_wait_for_each_other() -> None:
     assert kinds == ["fill", "barrier", "parallel", "parallel", "barrier", "copy"]
 
 
+@pytest.mark.parametrize("folded", [True, False])
 @pytest.mark.parametrize("stages", [2, 3, 4])
-def test_a_pipelined_product_has_one_barrier_per_round(stages: int) -> None:
+def test_a_pipelined_product_has_one_barrier_per_round(stages: int, folded: bool) -> None:
     @T.prim_func
     def main(
         A: T.Tensor((64, 512), "float16"),
@@ -245,11 +246,13 @@ def test_a_pipelined_product_has_one_barrier_per_round(stages: int) -> None:
                 T.gemm(A_s, B_s, C_l)
             T.copy(C_l, C)
 
-    made = synchronised(plan_pipelines(main.kernel, MACHINE))
+    made = synchronised(plan_pipelines(main.kernel, MACHINE, folded=folded))
     (loop,) = [n for n in walk(made) if isinstance(n, For)]
     steady = barriers(loop.body)
     assert steady == 1
-    assert barriers(made) == steady + stages - 1
+    assert barriers(made) == (steady if folded else steady + stages - 1)
+    inside = [n for n in walk(loop.body) if isinstance(n, If)]
+    assert [barriers(n) for n in inside] == ([0] if folded else [])
 
 
 def barriers(root: object) -> int:

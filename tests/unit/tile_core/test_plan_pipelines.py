@@ -15,11 +15,23 @@ from tile_core.errors import FrontendValueError, ScheduleError
 from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
-from tile_core.ir.stmt import Alloc, AnnotateLayout, For, If, Kernel, Launch, Pipelined
+from tile_core.ir.stmt import (
+    Alloc,
+    AnnotateLayout,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Leaf,
+    Let,
+    Parallel,
+    Pipelined,
+)
 from tile_core.ir.verify import verify
 from tile_core.machine import SimtMachine
 from tile_core.ops.async_copy import CopyWait
 from tile_core.ops.copy import Copy
+from tile_core.ops.gemm import Gemm
 from tile_core.passes.plan_pipelines import PipelineWarning, plan_pipelines
 
 PLAIN = SimtMachine(name="sm_75", family="cuda", shared_bytes=65536, features=frozenset())
@@ -73,6 +85,23 @@ def test_the_text_of_three_stages() -> None:
         "@copy(src=A[0, 16], dst=A_s[1:1, 0:16, 0:16], is_async=true)",
         "@copy(src=B[16, 0], dst=B_s[1:1, 0:16, 0:16], is_async=true)",
         "@copy_commit()",
+        "for k: int32 in range(0, 8, 1) serial:",
+        "  @copy_wait(pending=1)",
+        "  if k + 2 < 8:",
+        "    @copy(src=A[0, (k + 2) * 16], dst=A_s[(k + 2) % 3:1, 0:16, 0:16], is_async=true)",
+        "    @copy(src=B[(k + 2) * 16, 0], dst=B_s[(k + 2) % 3:1, 0:16, 0:16], is_async=true)",
+        "  @copy_commit()",
+        f"  @gemm(a=A_s[k % 3:1, 0:16, 0:16], b=B_s[k % 3:1, 0:16, 0:16], {gemm}",
+        "@copy_wait()",
+        "@copy(src=C_l[0:16, 0:16], dst=C[0:16, 0:16])",
+    ]
+
+
+def test_the_text_of_three_stages_with_the_last_rounds_apart() -> None:
+    made = plan_pipelines(product(3, 8), MACHINE, folded=False)
+    verify(made)
+    gemm = "c=C_l[0:16, 0:16], transpose_a=false, transpose_b=false, clear=false)"
+    assert body_text(made)[6:] == [
         "for k: int32 in range(0, 6, 1) serial:",
         "  @copy_wait(pending=1)",
         "  @copy(src=A[0, (k + 2) * 16], dst=A_s[(k + 2) % 3:1, 0:16, 0:16], is_async=true)",
@@ -87,13 +116,14 @@ def test_the_text_of_three_stages() -> None:
     ]
 
 
+@pytest.mark.parametrize("folded", [True, False])
 @pytest.mark.parametrize("stages", [0, 1, 2, 3, 4, 5])
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3, 4, 7])
 @pytest.mark.parametrize("is_static", [True, False])
-def test_products_of_all_lengths(stages: int, rounds: int, is_static: bool) -> None:
+def test_products_of_all_lengths(stages: int, rounds: int, is_static: bool, folded: bool) -> None:
     if is_static and not rounds:
         return
-    made = plan_pipelines(product(stages, rounds if is_static else None), MACHINE)
+    made = plan_pipelines(product(stages, rounds if is_static else None), MACHINE, folded=folded)
     verify(made)
     rng = np.random.default_rng(1)
     a = rng.integers(-9, 9, (16, rounds * 16)).astype(np.int32)
@@ -103,8 +133,18 @@ def test_products_of_all_lengths(stages: int, rounds: int, is_static: bool) -> N
     np.testing.assert_array_equal(c, a @ b)
     waits = [n for n in walk(made) if isinstance(n, CopyWait)]
     assert bool(waits) == (stages >= 2)
-    loops = [n for n in walk(made) if isinstance(n, For)]
-    assert all(not isinstance(n, If) for loop in loops for n in walk(loop.body))
+    (loop,) = [n for n in walk(made) if isinstance(n, For)] or [None]
+    branches = [n for n in walk(loop.body) if isinstance(n, If)] if loop else []
+    if folded and stages >= 2 and loop is not None:
+        assert len([n for n in walk(made) if isinstance(n, Gemm)]) == 1
+        assert all(_holds_copies_alone(n) for n in branches)
+        assert len(branches) == (not is_static or rounds >= stages)
+    else:
+        assert not branches
+
+
+def _holds_copies_alone(branch: If) -> bool:
+    return all(isinstance(n, Copy) and n.is_async for n in walk(branch.then) if isinstance(n, Leaf))
 
 
 def test_plain_loops_stay() -> None:
@@ -265,14 +305,15 @@ def by_hand(order: tuple[int, ...], stage: tuple[int, ...], rounds: int) -> Kern
     return main.kernel
 
 
+@pytest.mark.parametrize("folded", [True, False])
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4)))[::4])
-def test_schedules_by_hand_are_right_or_refused(order: tuple[int, ...]) -> None:
+def test_schedules_by_hand_are_right_or_refused(order: tuple[int, ...], folded: bool) -> None:
     a, b = np.random.default_rng(5).integers(-9, 9, (2, 64, 8)).astype(np.int32)
     outcomes = []
     for stage in itertools.product(range(3), repeat=4):
         try:
             kernels = [by_hand(order, stage, rounds) for rounds in (1, 4)]
-            made = [plan_pipelines(kernel, MACHINE) for kernel in kernels]
+            made = [plan_pipelines(kernel, MACHINE, folded=folded) for kernel in kernels]
         except (FrontendValueError, ScheduleError):
             outcomes.append(False)
             continue
@@ -314,3 +355,66 @@ def test_a_tile_in_a_branch() -> None:
         made, [a, np.array([1, 0, 0, 1], np.int32), c], options=InterpretOptions(late_copies=True)
     )
     np.testing.assert_array_equal(c, a[:16] + a[48:])
+
+
+def last_rounds_are_folded(kernel: Any) -> bool:
+    made = plan_pipelines(kernel.kernel, MACHINE)
+    verify(made)
+    loops = [n for n in walk(made) if isinstance(n, For)]
+    return any(isinstance(n, If) for loop in loops for n in walk(loop.body))
+
+
+def gathering(dtype: str, columns: int, kind: str) -> Any:
+    """Return a loop that copies rows of a tensor, and does what `kind` says besides."""
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((n, columns), dtype), I: T.Tensor((8,), "int32"), C: T.Tensor((8, 8), dtype)
+    ):
+        with T.Kernel(1, threads=32):
+            S = T.alloc_shared((8, 8), dtype)
+            F = T.alloc_fragment((8, 8), dtype)
+            T.clear(F)
+            for k in T.Pipelined(8, num_stages=3):
+                if kind == "fill":
+                    T.clear(S)
+                if kind == "gather":
+                    at = I[k]
+                    T.copy(A[at * 8, 0], S)
+                elif kind == "part":
+                    T.copy(A[k * 8, 1], S)
+                else:
+                    T.copy(A[k * 8, 0], S)
+                for i, j in T.Parallel(8, 8):
+                    F[i, j] += S[i, j]
+            T.copy(F, C)
+
+    return main
+
+
+@pytest.mark.parametrize(
+    ("dtype", "columns", "kind", "folds"),
+    [
+        ("float16", 64, "rows", True),
+        ("float16", 63, "rows", False),  # rows begin between the four bytes of a copy
+        ("float16", 64, "part", False),
+        ("float32", 63, "part", True),
+        ("float16", 64, "gather", True),
+        ("float32", 64, "fill", False),  # threads themselves write ahead
+    ],
+)
+def test_only_copies_that_run_beside_the_threads_are_branched_around(
+    dtype: str, columns: int, kind: str, folds: bool
+) -> None:
+    assert last_rounds_are_folded(gathering(dtype, columns, kind)) == folds
+
+
+def test_what_is_read_for_a_copy_is_read_behind_its_branch() -> None:
+    """The table has an entry for each round, and none for those after the last."""
+    made = plan_pipelines(gathering("float16", 64, "gather").kernel, MACHINE)
+    (loop,) = [n for n in walk(made) if isinstance(n, For)]
+    (branch,) = [n for n in walk(loop.body) if isinstance(n, If)]
+    assert [isinstance(n, Let) for n in walk(branch.then)].count(True) == 1
+    assert not any(isinstance(n, Let) for n in loop.body.body if not isinstance(n, If))
+    assert [n for n in loop.body.body if isinstance(n, Parallel)]

@@ -42,12 +42,13 @@ def product(stages: int, number: int) -> Any:
     return main
 
 
-def run(kernel: Any, number: int) -> None:
+def run(kernel: Any, number: int, *, folded: bool = True) -> None:
     rng = np.random.default_rng(7)
     a = rng.integers(-3, 4, (32, ROUNDS * 16)).astype(np.float16)
     b = rng.integers(-3, 4, (ROUNDS * 16, 32)).astype(np.float16)
     c = np.full((32, 32 + number), np.nan, np.float32)
-    tile.compile(kernel, target="cuda:sm_80@sim")(a, b, c)
+    configs = {tile.PassConfigKey.TL_DISABLE_PIPELINE_FOLDING: not folded}
+    tile.compile(kernel, target="cuda:sm_80@sim", pass_configs=configs)(a, b, c)
     np.testing.assert_array_equal(c[:, :32], a.astype(np.float32) @ b.astype(np.float32))
 
 
@@ -64,9 +65,22 @@ def without(launch: Launch, dropped: int) -> Launch:
 
 
 @pytest.mark.parametrize(
-    ("stages", "dropped"), [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]
+    ("stages", "folded", "dropped"),
+    [
+        (1, True, 0),
+        (1, True, 1),
+        (2, True, 0),
+        (3, True, 0),
+        (2, False, 0),
+        (2, False, 1),
+        (3, False, 0),
+        (3, False, 1),
+        (3, False, 2),
+    ],
 )
-def test_without_a_barrier(stages: int, dropped: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_barrier(
+    stages: int, folded: bool, dropped: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     insert = lower.insert_barriers
     counts = []
 
@@ -76,12 +90,12 @@ def test_without_a_barrier(stages: int, dropped: int, monkeypatch: pytest.Monkey
         return without(made, dropped)
 
     monkeypatch.setattr(lower, "insert_barriers", insert_all_but_one)
-    number = 1 + stages * 3 + dropped
+    number = 1 + stages * 3 + dropped + 20 * folded
     with pytest.raises((DataRace, MissingWait)):
-        run(product(stages, number), number)
-    assert counts == [max(stages, 2)]
+        run(product(stages, number), number, folded=folded)
+    assert counts == [2 if stages == 1 else 1 if folded else stages]
 
 
 def test_with_all_of_them() -> None:
-    for stages in (1, 3):
-        run(product(stages, 0), 0)
+    for stages, folded in ((1, True), (3, True), (3, False)):
+        run(product(stages, 0), 0, folded=folded)

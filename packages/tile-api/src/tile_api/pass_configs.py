@@ -16,6 +16,8 @@ class PassConfigKey(str, Enum):
     that kernels need no edits between machines. ``TL_ALLOW_TF32`` lets NVIDIA GPUs round
     float32 factors of matrix products to tf32, which the default never does. ``CUDA_COMPILER``
     is ``"nvrtc"``, ``"nvcc"`` or the path of an nvcc, as ``TILE_CUDA_COMPILER`` is for all kernels.
+    ``TL_DISABLE_PIPELINE_FOLDING`` writes the last rounds of software pipelines after the steady
+    state, which has no branch then: longer code, for a comparison less per round.
     """
 
     TL_ENABLE_FAST_MATH = "tl.enable_fast_math"
@@ -39,6 +41,7 @@ class PassConfigKey(str, Enum):
     TL_ENABLE_LOWER_LDGSTG = "tl.enable_lower_ldgstg"
     TL_ENABLE_LOWER_LDGSTG_PREDICATED = "tl.enable_lower_ldgstg_predicated"
     TL_DISABLE_WGMMA = "tl.disable_wgmma"
+    TL_DISABLE_PIPELINE_FOLDING = "tl.disable_pipeline_folding"
     TL_DISABLE_STORE_STAGING = "tl.disable_store_staging"
     TL_DISABLE_SHUFFLE_ELECT = "tl.disable_shuffle_elect"
     TL_SIMPLIFY = "tl.Simplify"

@@ -27,9 +27,11 @@ from tile_core.ir.stmt import (
     Stmt,
     Store,
     While,
+    flattened,
 )
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.control import Barrier
+from tile_core.ops.copy import Copy
 from tile_core.passes.hazards import Loop, Memory, Pending, SameThread, never
 from tile_core.passes.touches import Doer, Touch, is_plain, touches
 from tile_core.passes.uniformity import Uniformity, is_thread_program
@@ -199,10 +201,23 @@ class _Flow:
         if self.uniform.varies(stmt.cond) and self.by_thread:
             return self._act(path, self._apart(stmt, path), state)
         state = self._values(path, state, stmt.cond)
+        if _holds_copies_alone(stmt) and not self._is_quiet_branch(stmt, path, state):
+            self.decided.add(path)
+            state = synced(state)
         then = self.visit(stmt.then, (*path, 0), state)
         if stmt.otherwise is None:
             return then | state
         return then | self.visit(stmt.otherwise, (*path, 1), state)
+
+    def _is_quiet_branch(self, stmt: If, path: Path, state: State) -> bool:
+        """Whether what was pending before a branch meets no conflict in it, nor ever did."""
+        if path in self.decided:
+            return False
+        before = set(self.decided)
+        self.visit(stmt.then, (*path, 0), state)
+        quiet = self.decided == before
+        self.decided = before
+        return quiet
 
     def _apart(self, stmt: Stmt, path: Path) -> tuple[Touch, ...]:
         """Return what a statement touches that holds no barrier, as threads run it apart."""
@@ -282,6 +297,16 @@ class _Flow:
             case While(cond=cond):
                 bounds = (cond,)
         return any(self.uniform.varies(b) for b in bounds) or self.uniform.leaves_apart(stmt.body)
+
+
+def _holds_copies_alone(stmt: If) -> bool:
+    """Whether asynchronous copies stand behind a branch, and nothing else.
+
+    The barrier they need is in front of the branch then, where it serves what follows, too.
+    """
+    return stmt.otherwise is None and all(
+        (isinstance(s, Copy) and s.is_async) or isinstance(s, Let) for s in flattened(stmt.then)
+    )
 
 
 def _loop_of(stmt: For | Pipelined | While, path: Path) -> Loop:

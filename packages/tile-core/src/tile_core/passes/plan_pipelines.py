@@ -49,7 +49,7 @@ class PipelineWarning(TileWarning):
     """A loop, or a copy in it, is not overlapped as the program asks; results are the same."""
 
 
-def plan_pipelines(kernel: Kernel, machine: Machine, *, folded: bool = False) -> Kernel:
+def plan_pipelines(kernel: Kernel, machine: Machine, *, folded: bool = True) -> Kernel:
     """Return `kernel` with its pipelined loops as explicit software pipelines.
 
     Before   pipelined k < 8, 3 stages: copy A[k], A_s;  gemm A_s

@@ -38,6 +38,9 @@ UNGUARDED = "tl.disable_safe_memory_legalize"
 UNSTAGED = "tl.disable_store_staging"
 """The pass configuration under which results of products are stored from where they are."""
 
+UNFOLDED = "tl.disable_pipeline_folding"
+"""The pass configuration under which the last rounds of pipelines follow the steady state."""
+
 NO_ROOM = (
     "results are stored from registers: what threads exchange does not fit into shared memory "
     "beside the rows"
@@ -53,6 +56,7 @@ def lower_kernel(
     *,
     guarded: bool = True,
     staged: bool = True,
+    folded: bool = True,
     compile_flags: tuple[str, ...] = (),
 ) -> DeviceProgram:
     """Return `kernel` as functions of single threads, one per launch.
@@ -70,12 +74,15 @@ def lower_kernel(
     staged
         Whether results of products may take the way through shared memory to tensors.
 
+    folded
+        Whether the last rounds of pipelines may be rounds of their steady state.
+
     Raises
     ------
     TileError
         Whatever the machine cannot do: layouts in conflict, too much shared memory, no rule.
     """
-    kernel = plan_pipelines(rasterise_blocks(kernel), machine)
+    kernel = plan_pipelines(rasterise_blocks(kernel), machine, folded=folded)
     kernel = separate_operands(kernel, target, rules, machine)
     stores = stage_stores(kernel, machine) if staged else Staged(kernel)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Load, Select, Unary, UnaryOp, Var
 from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import For, If, Let, Seq
+from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt
 from tile_core.passes.linear import Linear
 from tile_core.passes.ranges import Env
 from tile_core.simt.simplify_expr import acts, is_index
@@ -63,6 +63,27 @@ class Scope:
 def is_pure(expr: Expr) -> bool:
     """Whether `expr` is made of variables and constants alone."""
     return not any(isinstance(node, (Load, Call)) for node in walk(expr))
+
+
+def starts_copies_alone(branch: If) -> bool:
+    """Whether asynchronous copies are all that a branch decides on.
+
+    Where all threads take it together it costs a comparison per round, which is less than a
+    second copy of what else the loop does: a software pipeline has its last rounds in its
+    steady state for that reason.
+    """
+    return branch.otherwise is None and _starts_copies(branch.then)
+
+
+def _starts_copies(stmt: Stmt) -> bool:
+    match stmt:
+        case Seq(body=body):
+            return all(_starts_copies(item) for item in body)
+        case For(body=body) | If(then=body, otherwise=None):
+            return _starts_copies(body)
+        case Evaluate(value=Call(function=function)):
+            return function == COPY
+    return isinstance(stmt, Let)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +175,9 @@ class Guards:
                     scope = scope.after(item) if isinstance(item, Let) else scope
                 return
             case If(cond=cond, then=then, otherwise=otherwise):
-                gains = {True} if otherwise is None else {True, False}
-                self._guard(Guard(cond, frozenset(gains), is_branch=True), scope)
+                if scope.varies(cond) or not starts_copies_alone(node):
+                    gains = {True} if otherwise is None else {True, False}
+                    self._guard(Guard(cond, frozenset(gains), is_branch=True), scope)
                 self._visit(cond, scope)
                 self._visit(then, scope)
                 if otherwise is not None:
