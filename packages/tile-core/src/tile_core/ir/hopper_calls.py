@@ -27,7 +27,7 @@ _BARRIERS = (
     *_calls(_ASYNC, 0, "mbarrier_init fence_mbarrier_init"),
     # (bar); (bar, rank in the cluster): the barrier at the same place of that block.
     *_calls(_ASYNC, 0, "mbarrier_arrive mbarrier_arrive_remote"),
-    # (bar, bytes)
+    # Bytes that copies will complete: (bar, bytes).
     *_calls(_ASYNC, 0, "mbarrier_expect_tx mbarrier_arrive_expect_tx"),
     # (bar, parity): until the phase of that parity has completed.
     *_calls(_ASYNC, 0, "mbarrier_wait"),

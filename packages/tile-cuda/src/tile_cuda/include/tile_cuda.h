@@ -12,6 +12,7 @@
 #include "tile_cuda/memory.h"
 #include "tile_cuda/async_copy.h"
 #include "tile_cuda/sync.h"
+#include "tile_cuda/asynchronous.h"
 #include "tile_cuda/matrix.h"
 #include "tile_cuda/arithmetic.h"
 #include "tile_cuda/math.h"

@@ -21,6 +21,10 @@ using uint64_t = unsigned long long;
 #define TILE_INLINE TILE_DEVICE
 // A kernel whose blocks have `threads` threads, `blocks` of which shall fit one multiprocessor.
 #define TILE_KERNEL(threads, blocks) extern "C" __global__ __launch_bounds__(threads, blocks)
+// Blocks that run side by side and reach each other's shared memory.
+#define TILE_CLUSTER(x, y, z) __cluster_dims__(x, y, z)
+// A parameter: how asynchronous copies see a tensor.
+#define TILE_TENSOR_MAP(name) const __grid_constant__ tile::tensor_map name
 #define TILE_UNROLL _Pragma("unroll")
 #define TILE_NO_UNROLL _Pragma("unroll 1")
 // On the host this lists a kernel for the launcher; the driver finds kernels by name.
@@ -47,6 +51,11 @@ using sptr = T*;
 // `N` values in the registers of one thread; constant indices only, once loops are unrolled.
 template <class T, int N>
 using frag __attribute__((aligned(16))) = T[N];
+
+// A tensor in the form that cuTensorMapEncodeTiled of the driver gives it.
+struct alignas(64) tensor_map {
+  u64 words[16];
+};
 
 // The block's arena: sized by the launch, aligned for every kind of access.
 extern __shared__ __align__(1024) unsigned char arena[];

@@ -1,0 +1,14 @@
+// Barriers in memory, copies of tensors, products of warpgroups and clusters, where they exist.
+#pragma once
+#include "tile_cuda/lacking.h"
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+#include "tile_cuda/mbarrier.h"
+#endif
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#include "tile_cuda/cluster.h"
+#include "tile_cuda/tma.h"
+#endif
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#include "tile_cuda/wgmma.h"
+#endif

@@ -1,0 +1,67 @@
+// Functions that an architecture lacks: a kernel that calls one is refused in words.
+#pragma once
+#include "tile_cuda/types.h"
+
+#define TILE_LACKS(NAME, NEEDS)                                             \
+  template <int... N, class... T>                                           \
+  TILE_DEVICE int NAME(const T&... arguments) {                             \
+    static_assert(never<T...>, "tile::" #NAME " needs " NEEDS);             \
+    return 0;                                                               \
+  }
+
+namespace tile {
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+TILE_LACKS(mbarrier_init, "sm_80 or newer")
+TILE_LACKS(mbarrier_arrive, "sm_80 or newer")
+TILE_LACKS(mbarrier_wait, "sm_80 or newer")
+TILE_LACKS(cp_async_mbarrier_arrive, "sm_80 or newer")
+TILE_LACKS(fence_mbarrier_init, "sm_80 or newer")
+#endif
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+TILE_LACKS(mbarrier_arrive_remote, "sm_90 or newer")
+TILE_LACKS(mbarrier_expect_tx, "sm_90 or newer")
+TILE_LACKS(mbarrier_arrive_expect_tx, "sm_90 or newer")
+TILE_LACKS(fence_proxy_async, "sm_90 or newer")
+TILE_LACKS(tma_load, "sm_90 or newer")
+TILE_LACKS(tma_load_multicast, "sm_90 or newer")
+TILE_LACKS(tma_store, "sm_90 or newer")
+TILE_LACKS(tma_reduce_add, "sm_90 or newer")
+TILE_LACKS(tma_reduce_min, "sm_90 or newer")
+TILE_LACKS(tma_reduce_max, "sm_90 or newer")
+TILE_LACKS(bulk_load, "sm_90 or newer")
+TILE_LACKS(bulk_store, "sm_90 or newer")
+TILE_LACKS(bulk_reduce_add, "sm_90 or newer")
+TILE_LACKS(bulk_copy_remote, "sm_90 or newer")
+TILE_LACKS(tma_store_commit, "sm_90 or newer")
+TILE_LACKS(tma_store_wait_read, "sm_90 or newer")
+TILE_LACKS(tma_store_wait, "sm_90 or newer")
+TILE_LACKS(tma_prefetch, "sm_90 or newer")
+TILE_LACKS(elect, "sm_90 or newer")
+TILE_LACKS(cluster_arrive, "sm_90 or newer")
+TILE_LACKS(cluster_arrive_relaxed, "sm_90 or newer")
+TILE_LACKS(cluster_wait, "sm_90 or newer")
+TILE_LACKS(cluster_sync, "sm_90 or newer")
+TILE_LACKS(cluster_rank, "sm_90 or newer")
+TILE_LACKS(remote, "sm_90 or newer")
+TILE_LACKS(grid_wait, "sm_90 or newer")
+TILE_LACKS(grid_launch, "sm_90 or newer")
+#endif
+
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
+TILE_LACKS(wgmma_operand, "sm_90a")
+TILE_LACKS(wgmma_fence, "sm_90a")
+TILE_LACKS(wgmma_commit, "sm_90a")
+TILE_LACKS(wgmma_wait, "sm_90a")
+TILE_LACKS(wgmma_pin, "sm_90a")
+TILE_LACKS(wgmma_ss, "sm_90a")
+TILE_LACKS(wgmma_ss_set, "sm_90a")
+TILE_LACKS(wgmma_rs, "sm_90a")
+TILE_LACKS(wgmma_rs_set, "sm_90a")
+TILE_LACKS(registers_increase, "sm_90a")
+TILE_LACKS(registers_decrease, "sm_90a")
+#endif
+
+}  // namespace tile
+#undef TILE_LACKS
