@@ -12,7 +12,8 @@ from tile_core.passes.draw_random import draw_random
 from tile_core.passes.insertion import Insertion
 from tile_core.passes.split_grid_barriers import split_grid_barriers
 from tile_core.passes.split_vectors import split_vectors
-from tile_core.simt.lower import UNFOLDED, UNGUARDED, UNSTAGED, lower_kernel
+from tile_core.simt.choices import choices_of
+from tile_core.simt.lower import lower_kernel
 from tile_core.simt.program import DeviceProgram
 from tile_core.target import Target
 from tile_cuda.compile_log import Resources
@@ -71,9 +72,7 @@ def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
         target,
         made_for,
         (*options.rules, *allowed),
-        guarded=not options.config(UNGUARDED, False),
-        staged=not options.config(UNSTAGED, False),
-        folded=not options.config(UNFOLDED, False),
+        choices_of(options.config),
         compile_flags=tuple(options.compile_flags),
     )
 

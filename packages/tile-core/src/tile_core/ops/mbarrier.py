@@ -15,7 +15,7 @@ from tile_core.ops.operator import TileOperator
 class BarrierInit(TileOperator):
     """Make the barriers of `barriers` usable: entry `i` completes after ``counts[i]`` arrivals.
 
-    Every thread of the block may use them afterwards.
+    The threads of the block may use them after the next barrier of all.
     """
 
     mnemonic: ClassVar[str] = "barrier_init"

@@ -30,6 +30,7 @@ from tile_core.ir.stmt import (
     flattened,
 )
 from tile_core.ops.async_copy import CopyCommit, CopyWait
+from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.passes.hazards import Loop, Memory, Pending, SameThread, never
@@ -174,7 +175,9 @@ class _Flow:
         key = (path, part)
         if key not in self.known:
             found = touches(root, doer, self.meaning)
-            self.known[key] = tuple(t for t in found if t.storage.scope in _WATCHED)
+            self.known[key] = tuple(
+                t for t in found if t.storage.scope in _WATCHED and not is_signalled(t)
+            )
         return self.known[key]
 
     def _act(self, path: Path, made: Iterable[Touch], state: State) -> State:
@@ -316,6 +319,11 @@ def _loop_of(stmt: For | Pipelined | While, path: Path) -> Loop:
         return Loop(path, None, 1, frozenset(bound))
     step = stmt.step if isinstance(stmt, For) else 1
     return Loop(path, stmt.var, step, frozenset({*bound, stmt.var}))
+
+
+def is_signalled(touch: Touch) -> bool:
+    """Whether a barrier in memory tells when the access is over: others wait for that."""
+    return isinstance(touch.node, BulkCopy) and touch.node.barrier is not None
 
 
 def is_full(barrier: Barrier) -> bool:

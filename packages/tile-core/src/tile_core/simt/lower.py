@@ -21,8 +21,10 @@ from tile_core.passes.plan_pipelines import plan_pipelines
 from tile_core.passes.ranges import Env
 from tile_core.passes.rasterise_blocks import rasterise_blocks
 from tile_core.passes.separate_operands import separate_operands
+from tile_core.passes.specialise_warps import Specialised, specialise_warps
 from tile_core.passes.stage_stores import Staged, stage_stores
 from tile_core.passes.uniformity import is_thread_program
+from tile_core.simt.choices import BY_DEFAULT, Choices
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.limits import check_launch
 from tile_core.simt.places import Places
@@ -32,14 +34,6 @@ from tile_core.simt.simplify import simplify_indices
 from tile_core.simt.split_tails import split_tails
 from tile_core.simt.statements import lower_stmt
 from tile_core.target import Target
-
-UNGUARDED = "tl.disable_safe_memory_legalize"
-
-UNSTAGED = "tl.disable_store_staging"
-"""The pass configuration under which results of products are stored from where they are."""
-
-UNFOLDED = "tl.disable_pipeline_folding"
-"""The pass configuration under which the last rounds of pipelines follow the steady state."""
 
 NO_ROOM = (
     "results are stored from registers: what threads exchange does not fit into shared memory "
@@ -53,10 +47,8 @@ def lower_kernel(
     target: Target,
     machine: SimtMachine,
     rules: Sequence[Rule[Any]],
+    choices: Choices = BY_DEFAULT,
     *,
-    guarded: bool = True,
-    staged: bool = True,
-    folded: bool = True,
     compile_flags: tuple[str, ...] = (),
 ) -> DeviceProgram:
     """Return `kernel` as functions of single threads, one per launch.
@@ -68,28 +60,24 @@ def lower_kernel(
     ----------
     rules
         The ways the target runs each operator.
-    guarded
-        Whether accesses of tensors are checked against their box where nothing proves them
-        inside.
-    staged
-        Whether results of products may take the way through shared memory to tensors.
-
-    folded
-        Whether the last rounds of pipelines may be rounds of their steady state.
+    choices
+        What the user may forbid.
 
     Raises
     ------
     TileError
         Whatever the machine cannot do: layouts in conflict, too much shared memory, no rule.
     """
-    kernel = plan_pipelines(rasterise_blocks(kernel), machine, folded=folded)
+    kernel = rasterise_blocks(kernel)
+    special = specialise_warps(kernel, machine) if choices.specialises else Specialised(kernel)
+    kernel = plan_pipelines(special.kernel, machine, folded=choices.folds_pipelines)
     kernel = separate_operands(kernel, target, rules, machine)
-    stores = stage_stores(kernel, machine) if staged else Staged(kernel)
+    stores = stage_stores(kernel, machine) if choices.stages_stores else Staged(kernel)
 
     def lowered(stores: Staged) -> DeviceProgram:
         layouts = infer_layouts(stores.kernel, target, rules, simt=machine)
-        layouts.notes = stores.notes
-        maker = _Maker(stores.kernel, target, machine, layouts, guarded)
+        layouts.notes = (*special.notes, *stores.notes)
+        maker = _Maker(stores.kernel, target, machine, layouts, choices.guards)
         steps = tuple(maker.steps(stores.kernel.body))
         spaces = maker.workspaces(steps)
         return DeviceProgram(stores.kernel, machine, steps, layouts, spaces, compile_flags)

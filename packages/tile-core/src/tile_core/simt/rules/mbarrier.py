@@ -50,17 +50,17 @@ def barrier_address(barrier: Region, ctx: SimtContext) -> AddressOf:
 
 
 def lower_init(op: BarrierInit, ctx: SimtContext) -> Stmt:
-    """Let the first thread initialise the barriers, and all others wait until it has.
+    """Let the first thread initialise the barriers.
 
     Before   barrier_init full, [1, 1]
-    After    if tid == 0: mbarrier_init(full + 0, 1);  mbarrier_init(full + 1, 1);  fence;  sync
+    After    if tid == 0: mbarrier_init(full + 0, 1);  mbarrier_init(full + 1, 1);  fence
     """
     made: list[Stmt] = [
         Evaluate(device("mbarrier_init", ctx.address(op.barriers, k), count))
         for k, count in enumerate(op.counts)
     ]
     made.append(Evaluate(device("fence_mbarrier_init")))
-    return Seq((If(binary(BinaryOp.EQ, ctx.thread, 0), Seq(tuple(made))), Evaluate(device("sync"))))
+    return If(binary(BinaryOp.EQ, ctx.thread, 0), Seq(tuple(made)))
 
 
 def lower_arrive(op: BarrierArrive, ctx: SimtContext) -> Stmt:

@@ -1,0 +1,1 @@
+"""Producers and consumers: ranges of a block's threads with work of their own."""

@@ -1,0 +1,105 @@
+"""Which copies an engine can make by itself, box by box, and why not the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.expr import Expr, Extent
+from tile_core.ops.copy import Copy
+from tile_core.ops.pairing import pair
+from tile_core.passes.ranges import Env
+
+ALIGNMENT = 16
+"""Bytes that rows of tensors and tiles are multiples of."""
+
+MOST_DIMENSIONS = 5
+WORDS = ("bulk", "tma")
+"""What `prefer_instruction` may say to ask for the engine."""
+
+
+def why_not_bulk(copy: Copy, env: Env, safe_values: Mapping[Buffer, Expr]) -> str | None:
+    """Return why the engine cannot make `copy`, in words; None if it can.
+
+    Parameters
+    ----------
+    copy
+        Between a tensor and a shared tile.
+    env
+        What is known of the tensor's extents and strides.
+    safe_values
+        What loads outside of tensors give, where the program says so.
+
+    Notes
+    -----
+    The base address of a tensor is checked at the launch, which knows it.
+    Source: CUDA Driver API, cuTensorMapEncodeTiled.
+    """
+    if copy.disable_tma:
+        return "the program asks for another way"
+    if copy.prefer_instruction is not None and copy.prefer_instruction not in WORDS:
+        return f"the program asks for {copy.prefer_instruction!r}"
+    src, dst = copy.src.buffer, copy.dst.buffer
+    tensor, tile = (copy.src, copy.dst) if src.scope is Scope.GLOBAL else (copy.dst, copy.src)
+    if tensor.buffer.scope is not Scope.GLOBAL or tile.buffer.scope is not Scope.SHARED:
+        return "it is not between a tensor and a shared tile"
+    if src.dtype != dst.dtype:
+        return f"it converts {src.dtype} to {dst.dtype}"
+    if src.dtype.bits % 8:
+        return f"elements of {src.dtype} share bytes in tensors, and do not in tiles"
+    if tensor.buffer.storage.origin is not None:
+        return f"the kernel computes the address of {tensor.buffer.name!r}"
+    outside = safe_values.get(tensor.buffer)
+    if outside is not None and static_value(outside) != 0:
+        return f"elements outside of {tensor.buffer.name!r} are not zero"
+    return _why_not_boxes(copy, tensor, tile) or _why_not_rows(tensor.buffer, env)
+
+
+def _why_not_boxes(copy: Copy, tensor: Region, tile: Region) -> str | None:
+    """Return why the copied elements are no boxes of both sides."""
+    pairing = pair(copy.src, copy.dst, copy.span)
+    extents = [static_value(e) for e in pairing.extents]
+    if None in extents:
+        return "its extents are known only at run time"
+    mine, theirs = pairing.dst_axes, pairing.src_axes
+    if tile is copy.src:
+        mine, theirs = theirs, mine
+    moving = [a for a in mine if a is not None]
+    there = [a for a in theirs if a is not None]
+    if moving != there or moving != sorted(moving) or len(moving) != len(extents):
+        return "its dimensions are not in the same order on both sides"
+    if not moving or mine[-1] is None or theirs[-1] is None:
+        return "rows of the tile are not rows of the tensor"
+    if tensor.buffer.rank > MOST_DIMENSIONS:
+        return f"a tensor has {tensor.buffer.rank} dimensions, of which {MOST_DIMENSIONS} can move"
+    whole = all(
+        static_value(size) == (1 if axis is None else extents[axis])
+        for axis, size in list(zip(mine, tile.buffer.shape, strict=True))[-2:]
+    )
+    if not whole:
+        return "it fills rows or columns of the tile in part"
+    columns = extents[moving[-1]] or 0
+    if columns * tile.buffer.dtype.bits // 8 % ALIGNMENT:
+        return f"rows of {columns} elements are no multiple of {ALIGNMENT} bytes"
+    return None
+
+
+def _why_not_rows(tensor: Buffer, env: Env) -> str | None:
+    """Return why the engine cannot step from row to row of a tensor."""
+    nbytes = tensor.dtype.bits // 8
+    strides = tensor.strides or _contiguous(tensor)
+    if static_value(strides[-1]) != 1:
+        return f"elements of {tensor.name!r} are not side by side"
+    for stride in strides[:-1]:
+        if env.multiple_of(stride) * nbytes % ALIGNMENT:
+            return (
+                f"rows of {tensor.name!r} are not known to begin at multiples of {ALIGNMENT} bytes"
+            )
+    return None
+
+
+def _contiguous(tensor: Buffer) -> tuple[Extent, ...]:
+    strides: list[Extent] = [1]
+    for extent in reversed(tensor.shape[1:]):
+        strides.insert(0, strides[0] * extent)
+    return tuple(strides[: tensor.rank])

@@ -1,0 +1,144 @@
+"""What the consumers run: the block's program, with waits in the place of the copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Expr, Var
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import (
+    Alloc,
+    AnnotateLayout,
+    For,
+    If,
+    Let,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+)
+from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
+from tile_core.passes.pipelines.instances import Versions, instance
+from tile_core.passes.specialise.state import Signals, Turn, turn_of
+
+
+@dataclass(slots=True)
+class Consumer:
+    """Makes the consumers' program out of that of the block.
+
+    Before   for k < n:  copy A[k], A_s;  gemm A_s, …
+    After    for k < n:  barrier_wait full[slot], phase;  gemm A_s[slot], …
+                         barrier_arrive empty[slot];  next slot
+
+    Parameters
+    ----------
+    signals
+        The barriers of each ring.
+    versions
+        The tiles with a dimension for their versions.
+    """
+
+    signals: Sequence[Signals]
+    versions: Versions
+    turns: dict[Seq, Turn] = field(default_factory=dict)
+
+    def program(self, body: Stmt) -> Stmt:
+        """Return what of `body` the consumers run; their variables are allocated in front."""
+        made = self._rebuilt(body)
+        begin = [s for turn in self.turns.values() for s in turn.begin()]
+        return Seq((*begin, made))
+
+    def _rebuilt(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case Seq():
+                return self._seq(stmt)
+            case For(body=body):
+                return replace(stmt, body=self._rebuilt(body))
+            case Pipelined(body=body) if self._holds_ring(body):
+                step = as_expr(1, stmt.var.dtype)
+                inner = self._rebuilt(body)
+                return For(stmt.var, stmt.start, stmt.stop, step, inner, span=stmt.span)
+            case If(then=then, otherwise=otherwise):
+                other = None if otherwise is None else self._rebuilt(otherwise)
+                return replace(stmt, then=self._rebuilt(then), otherwise=other)
+        return stmt
+
+    def _holds_ring(self, stmt: Stmt) -> bool:
+        match stmt:
+            case Seq(body=body):
+                mine = any(s.ring.home is stmt for s in self.signals)
+                return mine or any(map(self._holds_ring, body))
+            case For(body=body) | Pipelined(body=body):
+                return self._holds_ring(body)
+            case If(then=then, otherwise=otherwise):
+                return self._holds_ring(then) or (
+                    otherwise is not None and self._holds_ring(otherwise)
+                )
+        return False
+
+    def _seq(self, stmt: Seq) -> Stmt:
+        mine = [s for s in self.signals if s.ring.home is stmt]
+        copies = {copy for s in mine for copy in s.ring.copies}
+        made: list[Stmt] = []
+        for position, item in enumerate(stmt.body):
+            if item in copies or self._is_allocation(item):
+                continue
+            made += [self._wait(s) for s in mine if s.ring.first == position]
+            made.append(self._in_turn(self._rebuilt(item), mine))
+            made += [self._free(s) for s in mine if s.ring.last == position]
+        made += [turn.advance() for turn in self._turns(mine)]
+        return Seq(tuple(made), span=stmt.span)
+
+    def _in_turn(self, stmt: Stmt, mine: Iterable[Signals]) -> Stmt:
+        """Let a statement work on this turn's version of the tiles."""
+        for signals in mine:
+            tiles = signals.ring.tiles
+            here = {b: v for b, v in self.versions.tiles.items() if b.storage in tiles}
+            if here and _uses(stmt, here):
+                mapped = replace(self.versions, tiles=here)
+                stmt = instance(stmt, _kept(stmt), mapped, self._turn(signals).version)
+        return stmt
+
+    def _is_allocation(self, stmt: Stmt) -> bool:
+        """Whether a statement allocates a ring's tile, or lays it out: done for all threads."""
+        tiles = {tile for s in self.signals for tile in s.ring.tiles}
+        return isinstance(stmt, (Alloc, AnnotateLayout)) and stmt.buffer.storage in tiles
+
+    def _turns(self, mine: Sequence[Signals]) -> list[Turn]:
+        return list(dict.fromkeys(self._turn(s) for s in mine))
+
+    def _turn(self, signals: Signals) -> Turn:
+        ring = signals.ring
+        known = self.turns.get(ring.home)
+        if known is None:
+            known = turn_of(ring.tiles[0].name, ring.count)
+            self.turns[ring.home] = known
+        return known
+
+    def _wait(self, signals: Signals) -> Stmt:
+        turn = self._turn(signals)
+        span = signals.ring.copies[0].span
+        return BarrierWait(signals.filled(turn), turn.parity, span=span)
+
+    def _free(self, signals: Signals) -> Stmt:
+        span = signals.ring.copies[0].span
+        return BarrierArrive(signals.freed(self._turn(signals)), span=span)
+
+
+def _uses(stmt: Stmt, tiles: Iterable[Buffer]) -> bool:
+    wanted = set(tiles)
+    return any(n in wanted for n in walk(stmt) if isinstance(n, Buffer))
+
+
+def _kept(stmt: Stmt) -> dict[Var, Expr]:
+    """Return the variables that a statement binds, each as itself: it occurs only once."""
+    bound: dict[Var, Expr] = {}
+    for node in walk(stmt):
+        if isinstance(node, (Let, For, Pipelined)):
+            bound[node.var] = node.var
+        elif isinstance(node, Parallel):
+            bound.update({v: v for v in node.vars})
+    return bound

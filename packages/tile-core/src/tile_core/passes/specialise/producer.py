@@ -1,0 +1,150 @@
+"""What the producer runs: the copies of the rings, and the loops and branches around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.expr import BinaryOp, Expr, Var
+from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.stmt import Check, For, If, Let, Pipelined, Seq, Stmt
+from tile_core.ops.bulk_copy import BulkCopy
+from tile_core.ops.copy import Copy
+from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
+from tile_core.passes.pipelines.instances import Versions, instance
+from tile_core.passes.specialise.state import Signals, Turn, turn_of
+
+
+@dataclass(slots=True)
+class Producer:
+    """Makes the producer's program out of that of the block.
+
+    Before   for k < n:  copy A[k], A_s;  gemm A_s, …
+    After    for k < n:  barrier_wait empty[slot], phase ^ 1;  barrier_arrive full[slot], bytes
+                         bulk_copy A[k], A_s[slot], full[slot];  next slot
+
+    Parameters
+    ----------
+    signals
+        The barriers of each ring.
+    versions
+        The tiles with a dimension for their versions.
+    """
+
+    signals: Sequence[Signals]
+    versions: Versions
+    turns: dict[Seq, Turn] = field(default_factory=dict)
+    names: dict[Var, Expr] = field(default_factory=dict)
+
+    def program(self, body: Stmt) -> Stmt:
+        """Return what of `body` the producer runs."""
+        made = self._slice(body) or Seq(())
+        begin = [s for turn in self.turns.values() for s in turn.begin()]
+        return Seq((*begin, made))
+
+    def _slice(self, stmt: Stmt) -> Stmt | None:
+        match stmt:
+            case Seq():
+                return self._seq(stmt)
+            case For() | Pipelined():
+                return self._loop(stmt)
+            case If(cond=cond, then=then, otherwise=otherwise):
+                yes = self._slice(then)
+                no = None if otherwise is None else self._slice(otherwise)
+                if yes is None and no is None:
+                    return None
+                return If(self._expr(cond), yes or Seq(()), no, span=stmt.span)
+            case Check():
+                return replace(stmt, cond=self._expr(stmt.cond))
+        return None
+
+    def _seq(self, stmt: Seq) -> Stmt | None:
+        mine = [s for s in self.signals if s.ring.home is stmt]
+        starts = {copy: s for s in mine for copy in s.ring.copies}
+        made: list[Stmt] = []
+        begun: set[Signals] = set()
+        for item in stmt.body:
+            if isinstance(item, Let):
+                made.append(self._let(item))
+            elif isinstance(item, Copy) and item in starts:
+                signals = starts[item]
+                if signals not in begun:
+                    begun.add(signals)
+                    made += self._fill(signals)
+                made.append(self._copy(item, signals))
+            else:
+                part = self._slice(item)
+                made += [] if part is None else [part]
+        made += [turn.advance() for turn in self._turns(mine)]
+        made = _without_unused_names(made)
+        return Seq(tuple(made), span=stmt.span) if any(map(_works, made)) else None
+
+    def _turns(self, mine: Sequence[Signals]) -> list[Turn]:
+        return list(dict.fromkeys(self._turn(s) for s in mine))
+
+    def _turn(self, signals: Signals) -> Turn:
+        ring = signals.ring
+        known = self.turns.get(ring.home)
+        if known is None:
+            known = turn_of(f"{ring.tiles[0].name}_filled", ring.count)
+            self.turns[ring.home] = known
+        return known
+
+    def _loop(self, stmt: For | Pipelined) -> Stmt | None:
+        start, stop = self._expr(as_expr(stmt.start)), self._expr(as_expr(stmt.stop))
+        step = self._expr(stmt.step) if isinstance(stmt, For) else as_expr(1, stmt.var.dtype)
+        var = replace(stmt.var)
+        self.names[stmt.var] = var
+        body = self._slice(stmt.body)
+        return None if body is None else For(var, start, stop, step, body, span=stmt.span)
+
+    def _let(self, stmt: Let) -> Let:
+        value = self._expr(stmt.value)
+        var = replace(stmt.var)
+        self.names[stmt.var] = var
+        return Let(var, value, span=stmt.span)
+
+    def _expr(self, value: Expr) -> Expr:
+        used: dict[Node, Node] = {v: x for v, x in self.names.items()}
+        return substitute(value, used) if used else value
+
+    def _fill(self, signals: Signals) -> list[Stmt]:
+        turn, span = self._turn(signals), signals.ring.copies[0].span
+        other = binary(BinaryOp.BITXOR, turn.parity, 1)
+        return [
+            BarrierWait(signals.freed(turn), other, span=span),
+            BarrierArrive(signals.filled(turn), signals.ring.nbytes, span=span),
+        ]
+
+    def _copy(self, copy: Copy, signals: Signals) -> Stmt:
+        turn = self._turn(signals)
+        here = instance(copy, self._scalars(), self.versions, turn.version)
+        if not isinstance(here, Copy):
+            return here
+        return BulkCopy(
+            here.src, here.dst, signals.filled(turn),
+            eviction_policy=copy.eviction_policy, span=copy.span,
+        )  # fmt: skip
+
+    def _scalars(self) -> Mapping[Var, Expr]:
+        return self.names
+
+
+def _works(stmt: Stmt) -> bool:
+    """Whether a statement is more than a name or a fact."""
+    return not isinstance(stmt, (Let, Check))
+
+
+def _without_unused_names(stmts: list[Stmt]) -> list[Stmt]:
+    """Leave out names that nothing behind them uses."""
+    kept: list[Stmt] = []
+    used: set[Node] = set()
+    for stmt in reversed(stmts):
+        if isinstance(stmt, Let) and stmt.var not in used:
+            continue
+        if isinstance(stmt, Check) and not used:
+            continue
+        kept.append(stmt)
+        used |= {n for n in walk(stmt) if isinstance(n, Var)}
+    return kept[::-1]

@@ -1,0 +1,207 @@
+"""Blocks in which some threads copy and the others compute."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from tile_core.errors import Note
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.stmt import (
+    Alloc,
+    AnnotateLayout,
+    Break,
+    Continue,
+    Kernel,
+    Launch,
+    OnThreads,
+    Pipelined,
+    Seq,
+    Stmt,
+    While,
+)
+from tile_core.layout import Layout
+from tile_core.ops.control import Barrier
+from tile_core.ops.mbarrier import BarrierInit, SetRegisters
+from tile_core.passes.pipelines.analysis import facts_of
+from tile_core.passes.pipelines.instances import Versions, make_versions
+from tile_core.passes.specialise.consumer import Consumer
+from tile_core.passes.specialise.producer import Producer
+from tile_core.passes.specialise.rings import Found, Ring, find_rings
+from tile_core.passes.specialise.state import Signals, Slots, signals_of
+from tile_core.passes.uniformity import is_thread_program
+
+WARP_GROUP = 128
+"""Threads that hand registers to others together."""
+
+REGISTERS = {1: (24, 240), 2: (40, 232), 3: (32, 152)}
+"""Registers of a producer and of a consumer, by the number of consuming warp groups.
+
+Their sum over all groups is at most 504 of the 512 that each quarter of a multiprocessor has.
+"""
+
+
+class Machine(Protocol):
+    """What this pass asks of a machine."""
+
+    @property
+    def warp_size(self) -> int:
+        """Threads that execute together."""
+
+    @property
+    def max_threads(self) -> int:
+        """Threads that a block may have."""
+
+    def has(self, feature: str) -> bool:
+        """Whether the machine has an instruction or ability."""
+
+
+@dataclass(frozen=True, slots=True)
+class Specialised:
+    """A kernel with producers, and why copies or launches have none."""
+
+    kernel: Kernel
+    notes: tuple[Note, ...] = ()
+
+
+def specialise_warps(kernel: Kernel, machine: Machine) -> Specialised:
+    """Return `kernel` with threads of their own for the copies of its pipelined loops.
+
+    Before   launch threads 256:
+               pipelined k < n, 4 stages:  copy A[k], A_s;  gemm A_s, …
+    After    launch threads 384:
+               barrier_init full, empty
+               threads 256 count 128:  give registers away;  the first of them:
+                 for k < n:  wait empty[slot];  bulk_copy A[k], A_s[slot], full[slot]
+               threads 0 count 256:  take registers
+                 for k < n:  wait full[slot];  gemm A_s[slot], …;  arrive empty[slot]
+
+    The threads the user asked for consume and keep their numbers; a group of producers comes
+    behind them. Copies wait for nothing but free versions of their tiles, so they run ahead of
+    the products as far as there are versions, across rounds of outer loops too. Machines
+    without an engine for bulk copies are left alone, as are launches in which a pipelined loop
+    has a copy that the engine cannot make, and programs that speak of threads, barriers in
+    memory or ranges of threads themselves.
+    """
+    if not machine.has("tma"):
+        return Specialised(kernel)
+    notes: list[Note] = []
+    done: dict[Node, Node] = {}
+    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
+        if not any(_asks(n) for n in walk(launch.body)):
+            continue
+        why = _why_not(launch, machine)
+        found = Found((), ()) if why else find_rings(launch, facts_of(kernel, launch))
+        if why is None:
+            why = _why_not_these(launch, found)
+        if why is None:
+            done[launch] = _specialised(launch, found.rings, machine)
+        else:
+            notes.append(Note(f"no threads of their own for copies: {why}", launch.span))
+    return Specialised(substitute(kernel, done) if done else kernel, tuple(notes))
+
+
+def _asks(node: Node) -> bool:
+    return isinstance(node, Pipelined) and node.num_stages >= 2 and not node.order
+
+
+def _why_not(launch: Launch, machine: Machine) -> str | None:
+    """Return why a launch cannot have producers, whatever it copies."""
+    x, y, z = launch.threads
+    if y * z != 1 or x % machine.warp_size:
+        return f"the {math.prod(launch.threads)} threads are no line of whole warps"
+    if x + WARP_GROUP > machine.max_threads:
+        return f"a block with {x} threads has no room for more"
+    if is_thread_program(launch):
+        return "the program names its threads"
+    for node in walk(launch.body):
+        if isinstance(node, OnThreads):
+            return "the program deals out its threads itself"
+        if isinstance(node, Buffer) and node.scope is Scope.BARRIER:
+            return "the program has barriers of its own"
+        if isinstance(node, (While, Break, Continue)):
+            return "a loop does not run to its end"
+        if isinstance(node, Pipelined) and node.order:
+            return "the program gives the order of a loop"
+        if isinstance(node, Barrier):
+            return "the program has barriers of all threads"
+    return None
+
+
+def _why_not_these(launch: Launch, found: Found) -> str | None:
+    """Return which copy of a pipelined loop keeps the launch from having producers."""
+    loops = [n for n in walk(launch.body) if _asks(n)]
+    inside = {node for loop in loops for node in walk(loop)}
+    for copy, why in found.left:
+        if copy in inside:
+            return f"{copy.dst.buffer.name!r} cannot be copied in bulk: {why}"
+    if not any(ring.count > 1 for ring in found.rings):
+        return "no copy can run ahead"
+    return None
+
+
+def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> Launch:
+    signals = signals_of(rings)
+    versions = _versions(launch, rings)
+    consumers = math.prod(launch.threads)
+    groups, rest = divmod(consumers, WARP_GROUP)
+    moves = rest == 0 and machine.has("setmaxnreg") and groups in REGISTERS
+    behind = WARP_GROUP if moves else machine.warp_size
+    few, many = REGISTERS.get(groups, (0, 0))
+    producer = OnThreads(0, 1, Producer(signals, versions).program(launch.body))
+    consumer = Consumer(signals, versions).program(launch.body)
+    give: tuple[Stmt, ...] = (SetRegisters(few, False),) if moves else ()
+    take: tuple[Stmt, ...] = (SetRegisters(many, True),) if moves else ()
+    body = Seq(
+        (
+            *_allocations(launch.body, rings, versions),
+            *_barriers(signals, consumers // machine.warp_size),
+            OnThreads(consumers, behind, Seq((*give, producer)), span=launch.span),
+            OnThreads(0, consumers, Seq((*take, consumer)), span=launch.span),
+        )
+    )
+    return replace(launch, threads=(consumers + behind, 1, 1), body=body)
+
+
+def _versions(launch: Launch, rings: tuple[Ring, ...]) -> Versions:
+    counts = {tile: ring.count for ring in rings for tile in ring.tiles if ring.count > 1}
+    views = {n for n in walk(launch.body) if isinstance(n, Buffer) and n.storage in counts}
+    made = make_versions(sorted(views, key=lambda b: b.name), counts)
+    return Slots(made.tiles, made.counts)
+
+
+def _allocations(body: Stmt, rings: tuple[Ring, ...], versions: Versions) -> list[Stmt]:
+    """Return the allocations of the rings' tiles, and their layouts, for all threads."""
+    tiles = {tile for ring in rings for tile in ring.tiles}
+    made: list[Stmt] = []
+    for node in walk(body):
+        if isinstance(node, Alloc) and node.buffer in tiles:
+            made.append(Alloc(versions.tiles.get(node.buffer, node.buffer), span=node.span))
+    for node in walk(body):
+        if isinstance(node, AnnotateLayout) and node.buffer.storage in tiles:
+            made.append(_versioned_layout(node, versions))
+    return made
+
+
+def _versioned_layout(node: AnnotateLayout, versions: Versions) -> AnnotateLayout:
+    tile, layout = versions.tiles.get(node.buffer), node.layout
+    if tile is None or not isinstance(layout, Layout):
+        return node
+    count = versions.counts[node.buffer.storage]
+    return AnnotateLayout(tile, layout.expand(count), span=node.span)
+
+
+def _barriers(signals: tuple[Signals, ...], warps: int) -> list[Stmt]:
+    made: list[Stmt] = []
+    for s in signals:
+        made += [Alloc(s.full), Alloc(s.empty)]
+    for s in signals:
+        made.append(BarrierInit(s.full, (1,) * s.ring.count))
+        made.append(BarrierInit(s.empty, (warps,) * s.ring.count))
+    made.append(Barrier())
+    return made
+
+
+__all__ = ["Machine", "Specialised", "specialise_warps"]

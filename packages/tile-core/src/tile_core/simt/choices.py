@@ -1,0 +1,52 @@
+"""What users may forbid the lowering of kernels for threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What lowering may do where it is of use; results are the same.
+
+    Parameters
+    ----------
+    guards
+        Accesses of tensors are checked against their box where nothing proves them inside.
+    stages_stores
+        Results of products may take the way through shared memory to tensors.
+    folds_pipelines
+        The last rounds of pipelines may be rounds of their steady state.
+    specialises
+        Copies of pipelined loops may get threads of their own.
+    """
+
+    guards: bool = True
+    stages_stores: bool = True
+    folds_pipelines: bool = True
+    specialises: bool = True
+
+
+BY_DEFAULT = Choices()
+"""Everything is allowed."""
+
+_FORBIDDEN_BY = {
+    "tl.disable_safe_memory_legalize": "guards",
+    "tl.disable_store_staging": "stages_stores",
+    "tl.disable_pipeline_folding": "folds_pipelines",
+    "tl.disable_warp_specialized": "specialises",
+    "tl.disable_tma_lower": "specialises",
+}
+
+
+def choices_of(config: Callable[[str, object], object]) -> Choices:
+    """Return what pass configurations leave allowed.
+
+    Parameters
+    ----------
+    config
+        Returns the value of a configuration by its name, or the second argument.
+    """
+    forbidden = {field for name, field in _FORBIDDEN_BY.items() if config(name, False)}
+    return Choices(**dict.fromkeys(forbidden, False))
