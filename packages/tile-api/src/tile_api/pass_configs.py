@@ -18,6 +18,8 @@ class PassConfigKey(str, Enum):
     is ``"nvrtc"``, ``"nvcc"`` or the path of an nvcc, as ``TILE_CUDA_COMPILER`` is for all kernels.
     ``TL_DISABLE_PIPELINE_FOLDING`` writes the last rounds of software pipelines after the steady
     state, which has no branch then: longer code, for a comparison less per round.
+    ``TL_DISABLE_STORE_STAGING`` lets 8-bit and 16-bit results of matrix products be stored from
+    where they are: by default rows are put together in shared memory first.
     """
 
     TL_ENABLE_FAST_MATH = "tl.enable_fast_math"

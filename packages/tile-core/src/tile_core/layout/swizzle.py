@@ -170,9 +170,9 @@ def staged_rows(shape: Sequence[int], bits: int) -> Layout:
         raise LayoutError(f"a tile of {box} has no rows of whole 16-byte chunks")
     rows, chunks = box[-2], box[-1] // vector
     swizzle = widest_swizzle(box[-1], bits)
-    if swizzle is not None and rows % PERIOD == 0:
-        if swizzle is Swizzle.FULL or swizzle.chunks == chunks:
-            return swizzled(box, bits, swizzle)
+    is_one_span = swizzle is not None and swizzle.chunks == chunks
+    if swizzle is not None and (swizzle is Swizzle.FULL or is_one_span) and rows % PERIOD == 0:
+        return swizzled(box, bits, swizzle)
     group = math.gcd(chunks, PERIOD)
     if group == 1:
         return row_major(box)
