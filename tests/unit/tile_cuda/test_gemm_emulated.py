@@ -58,7 +58,7 @@ def test_instructions(product: Product) -> None:
 @pytest.mark.parametrize("scopes", ["fs", "sf", "ff"])
 @pytest.mark.parametrize(
     ("arch", "letters"),
-    [*(("sm_80", x + y) for x in "NT" for y in "NT"), ("sm_70", "NT"), ("sm_75", "TN")],
+    [*((arch, x + y) for arch in ("sm_70", "sm_80") for x in "NT" for y in "NT"), ("sm_75", "TN")],
 )
 def test_factors_in_registers(arch: str, letters: str, scopes: str) -> None:
     names = {"f": "fragment", "s": "shared"}

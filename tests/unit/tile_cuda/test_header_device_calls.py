@@ -86,8 +86,9 @@ PTX_TYPES = {"f": "f32", "h": "f16", "b": "bf16", "d": "f64", "i": "s32", "s": "
              "e4": "e4m3", "e5": "e5m2", "t": "tf32"}  # fmt: skip
 SIGNS = [(a, b) for a in "su" for b in "su"]
 FLOAT8 = [(a, b) for a in ("e4", "e5") for b in ("e4", "e5")]
+VOLTA = ("", "_row_row", "_col_col", "_col_row")
 PRODUCTS = [
-    *(("m8n8k4", sums, "h", "h", "mma_m8n8k4") for sums in "fh"),
+    *((f"m8n8k4{form}", sums, "h", "h", "mma_m8n8k4") for form in VOLTA for sums in "fh"),
     ("m8n8k4", "d", "d", "d", "mma_f64"),
     *(("m16n8k8", sums, "h", "h", "mma_m16n8k8_f16") for sums in "fh"),
     *(("m16n8k16", sums, "h", "h", "mma_m16n8k16") for sums in "fh"),
@@ -103,9 +104,11 @@ for shape, c, a, b, feature in PRODUCTS:
     types = [PTX_TYPES[x] for x in (c, a, b, c)]
     if feature == "mma_int4":
         types = [t.replace("8", "4") for t in types]
+    name, _, orders = shape.partition("_")
+    orders = orders or "row_col"
     CALLS.setdefault(f"mma_{shape}", []).append(
         (f"tile::mma_{shape}({c}, {left} + 8, {right} + 24)", feature,
-         re.escape(f"mma.sync.aligned.{shape}.row.col.{'.'.join(types)} "))
+         re.escape(f"mma.sync.aligned.{name}.{orders.replace('_', '.')}.{'.'.join(types)} "))
     )  # fmt: skip
 
 # They assemble where they are not real; see tile_cuda.machine.

@@ -200,9 +200,15 @@ def _quad_lane(quad: int, member: int, upper: bool) -> int:
     return 4 * quad + member + (16 if upper else 0)
 
 
+@pytest.mark.parametrize("orders", ["", "_row_row", "_col_col", "_col_row"])
 @pytest.mark.parametrize("d", ["float32", "float16"])
-def test_quad_pairs_compute_four_products(d: str) -> None:
-    """Volta's m8n8k4, A by rows and B by columns: lanes 4q to 4q+3 and 16 more have one product."""
+def test_quad_pairs_compute_four_products(d: str, orders: str) -> None:
+    """Volta's m8n8k4: lanes 4q to 4q+3 and 16 more have one product.
+
+    PTX ISA, "mma.m8n8k4": a lane has k = 0-3 of one row of A, and of one column of B; stored the
+    other way round, it has four rows, or columns, of one k: the upper lanes the last four.
+    """
+    a_order, b_order = (orders or "_row_col").split("_")[1:]
     rng = np.random.default_rng(4)
     left, right = _numbers(rng, (4, 8 * 4), "float16"), _numbers(rng, (4, 4 * 8), "float16")
     left, right = left.reshape(4, 8, 4), right.reshape(4, 4, 8)
@@ -219,8 +225,10 @@ def test_quad_pairs_compute_four_products(d: str) -> None:
             for upper in (False, True):
                 lane = _quad_lane(quad, member, upper)
                 row = member + (4 if upper else 0)
-                arguments["A"][lane] = left[quad, row]
-                arguments["B"][lane] = right[quad, :, row]
+                four = slice(4, 8) if upper else slice(4)
+                a_lane = left[quad, row] if a_order == "row" else left[quad, four, member]
+                b_lane = right[quad, :, row] if b_order == "col" else right[quad, member, four]
+                arguments["A"][lane], arguments["B"][lane] = a_lane, b_lane
                 for i in range(8):
                     at = (row, i)
                     if d == "float32":
@@ -229,7 +237,7 @@ def test_quad_pairs_compute_four_products(d: str) -> None:
                     arguments["D"][lane, i] = sums[quad][at]
                     result[lane, i] = expected[quad][at]
     kernel = SourceKernel(
-        _source("m8n8k4", ("float16", "float16", d), (4, 4, 8)), "product", block=32
+        _source(f"m8n8k4{orders}", ("float16", "float16", d), (4, 4, 8)), "product", block=32
     )
     kernel(1, **arguments)
     np.testing.assert_array_equal(arguments["D"], result)

@@ -52,8 +52,10 @@ def _rows() -> Iterator[tuple[str, str, tuple[int, int, int], tuple[str, str, st
             yield "mma_m16n8k32", "mma_fp8", (16, 8, 32), (a, b, "float32")
 
 
-def _volta_atom(c_dtype: str) -> MatrixAtom:
+def _volta_atom(c_dtype: str, a_order: str = "row", b_order: str = "col") -> MatrixAtom:
     """Return ``m8n8k4``: each of four groups of threads multiplies 8x4 by 4x8.
+
+    A thread holds four neighbours of a row or of a column of each factor, as the form says.
 
     The groups form a square: an element of a factor is held by two of them. Which row of the
     16 a group calls its row `r` is ours to say: ``r % 4 + 8 * (r // 4)``, and 4 more for the
@@ -69,13 +71,16 @@ def _volta_atom(c_dtype: str) -> MatrixAtom:
         return thread, j % 2 + i // 2 % 2 * 2 + j // 8 * 4
 
     def rows(i: Any, k: Any, r: Any) -> tuple[Any, Any]:
-        return i % 4 + (i // 4 % 2 + r * 2) * 4 + i // 8 * 16, k
+        thread, slot = (i % 4, k) if a_order == "row" else (k, i % 4)
+        return thread + (i // 4 % 2 + r * 2) * 4 + i // 8 * 16, slot
 
     def columns(k: Any, j: Any, r: Any) -> tuple[Any, Any]:
-        return j % 4 + (r + j // 4 % 2 * 2) * 4 + j // 8 * 16, k
+        thread, slot = (j % 4, k) if b_order == "col" else (k, j % 4)
+        return thread + (r + j // 4 % 2 * 2) * 4 + j // 8 * 16, slot
 
+    orders = (a_order, b_order)
     return MatrixAtom(
-        function="mma_m8n8k4",
+        function="mma_m8n8k4" + ("" if orders == ("row", "col") else f"_{a_order}_{b_order}"),
         feature="mma_m8n8k4",
         a_dtype=half,
         b_dtype=half,
@@ -84,13 +89,19 @@ def _volta_atom(c_dtype: str) -> MatrixAtom:
         b=Fragment((4, 16), columns, replicate=2),
         c=Fragment((16, 16), sums),
         parts=_QUADS,
+        orders=orders,
     )
+
+
+@cache
+def _volta_atoms(c_dtype: str) -> tuple[MatrixAtom, ...]:
+    return tuple(_volta_atom(c_dtype, a, b) for a in ("row", "col") for b in ("col", "row"))
 
 
 def all_atoms() -> tuple[MatrixAtom, ...]:
     """Return every instruction of the table; those with more products per step come first."""
     made = [_atom(*row) for row in _rows()]
-    made += [_volta_atom(total) for total in ("float32", "float16")]
+    made += [atom for total in ("float32", "float16") for atom in _volta_atoms(total)]
     return _largest_first(made)
 
 
@@ -105,7 +116,7 @@ def atoms_for(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom,
     """
     made = [_atom(*row) for row in _rows() if row[3] == (a, b, c) and machine.has(row[1])]
     if machine.has("mma_m8n8k4") and (a, b) == ("float16", "float16"):
-        made += [_volta_atom(c)] if c in ("float32", "float16") else []
+        made += _volta_atoms(c) if c in ("float32", "float16") else ()
     return _largest_first(made)
 
 

@@ -76,6 +76,27 @@ def test_groups_of_volta_hold_what_the_manual_gives_them() -> None:
             assert j % 4 + j // 8 * 4 == (slot & 4) + (thread & 2) + (slot & 1)
 
 
+def test_volta_reads_neighbours_whichever_way_factors_are_stored() -> None:
+    # PTX ISA, mma.m8n8k4: four rows of A by columns, four columns of B by rows, of one k.
+    found = {a.orders: a for a in atoms_for(machine("sm_70"), *HALF) if a.orders is not None}
+    assert found.keys() == {(a, b) for a in ("row", "col") for b in ("row", "col")}
+    for (a_order, b_order), atom in found.items():
+        a, b = _elements_of(atom.a, 21), _elements_of(atom.b, 21)
+        # Thread 21 is the second of the upper half of the second group: rows 12-15 of our 16
+        # and columns 8-11, row and column 1 of them, or k = 1.
+        along_k = [(13, k) for k in range(4)]
+        assert a == (along_k if a_order == "row" else [(i, 1) for i in range(12, 16)])
+        along_k = [(k, 9) for k in range(4)]
+        assert b == (along_k if b_order == "col" else [(1, j) for j in range(8, 12)])
+
+
+def _elements_of(fragment: Fragment, thread: int) -> list[tuple[int, ...]]:
+    """Return the elements that a thread holds, in the order of its registers."""
+    held = np.argwhere((fragment.thread_table() == thread).any(axis=-1))
+    slots = fragment.slot_table()
+    return [tuple(e) for e in sorted(held.tolist(), key=lambda e: slots[tuple(e)])]
+
+
 def test_swapped_registers_are_found() -> None:
     atom = half_atom()
     columns_first = atom.a

@@ -37,6 +37,9 @@ class MatrixAtom:
         Which threads hold an element, and in which register slot.
     parts
         Threads among which the instruction exchanges elements; each group computes on its own.
+    orders
+        ``"row"`` or ``"col"`` for each factor, where the instruction has a form for each: along
+        what the elements are neighbours that one thread holds. None if there is one form only.
     """
 
     function: str
@@ -48,6 +51,7 @@ class MatrixAtom:
     b: Fragment
     c: Fragment
     parts: tuple[tuple[int, ...], ...] = (tuple(range(32)),)
+    orders: tuple[str, str] | None = None
 
     @property
     def m(self) -> int:

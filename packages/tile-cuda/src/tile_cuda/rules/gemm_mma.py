@@ -35,8 +35,19 @@ def mma_tiling(op: Gemm, machine: SimtMachine, threads: int) -> WarpTiling | Non
         for atom in atoms_for_tiles(machine, a, b, c)
         if _suits(op.a, 0 if op.transpose_a else 1, atom.k, atom.a_dtype)
         and _suits(op.b, 1 if op.transpose_b else 0, atom.k, atom.b_dtype)
+        and atom.orders in (None, _orders(op))
     )
     return tiling_of(atoms, op.mnk, threads // machine.warp_size, op.policy)
+
+
+def _orders(op: Gemm) -> tuple[str, str]:
+    """Return along what elements of A and B are neighbours in memory: what a thread reads at once.
+
+    Factors in registers are held by rows and by columns: along K, as in all other instructions.
+    """
+    a_by_columns = op.transpose_a and op.a.buffer.scope is not Scope.FRAGMENT
+    b_by_rows = not op.transpose_b and op.b.buffer.scope is not Scope.FRAGMENT
+    return "col" if a_by_columns else "row", "row" if b_by_rows else "col"
 
 
 def _is_whole_fragment(region: Region) -> bool:

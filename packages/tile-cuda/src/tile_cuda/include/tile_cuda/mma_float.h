@@ -29,24 +29,30 @@ namespace tile {
     set_word(d, 1, sum[1]);                                                       \
   }
 
-// Volta: each of four groups of eight threads multiplies 8x4 by 4x8.
-TILE_DEVICE void mma_m8n8k4(float* d, const half_t* a, const half_t* b) {
-  asm volatile(
-      "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, "
-      "{%8, %9}, {%10, %11}, {%0, %1, %2, %3, %4, %5, %6, %7};"
-      : TILE_SUM8(TILE_F32)
-      : TILE_W2(a), TILE_W2(b));
-}
-TILE_DEVICE void mma_m8n8k4(half_t* d, const half_t* a, const half_t* b) {
-  u32 sum[4] = {word(d, 0), word(d, 1), word(d, 2), word(d, 3)};
-  asm volatile(
-      "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {%0, %1, %2, %3}, {%4, %5}, {%6, %7}, "
-      "{%0, %1, %2, %3};"
-      : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
-      : TILE_W2(a), TILE_W2(b));
-  TILE_UNROLL
-  for (int i = 0; i < 4; ++i) set_word(d, i, sum[i]);
-}
+// Volta: each of four groups of eight threads multiplies 8x4 by 4x8. A thread holds four neighbours
+// of a row of the first factor and of a column of the second; in the forms with a suffix of a row
+// or of a column, as it says.
+#define TILE_MMA_VOLTA(NAME, ORDERS)                                                          \
+  TILE_DEVICE void NAME(float* d, const half_t* a, const half_t* b) {                         \
+    asm volatile("mma.sync.aligned.m8n8k4." ORDERS                                            \
+                 ".f32.f16.f16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, "                        \
+                 "{%8, %9}, {%10, %11}, {%0, %1, %2, %3, %4, %5, %6, %7};"                    \
+                 : TILE_SUM8(TILE_F32)                                                        \
+                 : TILE_W2(a), TILE_W2(b));                                                   \
+  }                                                                                           \
+  TILE_DEVICE void NAME(half_t* d, const half_t* a, const half_t* b) {                        \
+    u32 sum[4] = {word(d, 0), word(d, 1), word(d, 2), word(d, 3)};                            \
+    asm volatile("mma.sync.aligned.m8n8k4." ORDERS                                            \
+                 ".f16.f16.f16.f16 {%0, %1, %2, %3}, {%4, %5}, {%6, %7}, {%0, %1, %2, %3};"   \
+                 : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])                     \
+                 : TILE_W2(a), TILE_W2(b));                                                   \
+    TILE_UNROLL                                                                               \
+    for (int i = 0; i < 4; ++i) set_word(d, i, sum[i]);                                       \
+  }
+TILE_MMA_VOLTA(mma_m8n8k4, "row.col")
+TILE_MMA_VOLTA(mma_m8n8k4_row_row, "row.row")
+TILE_MMA_VOLTA(mma_m8n8k4_col_col, "col.col")
+TILE_MMA_VOLTA(mma_m8n8k4_col_row, "col.row")
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 750
 TILE_NO_MMA(mma_m16n8k8, float, half_t, half_t, "sm_75 or newer")

@@ -107,6 +107,19 @@ TILE_HOST void mma_m8n8k4(D&& d, A&& a, B&& b, unsigned line = __builtin_LINE())
   multiply<8, 8, 4>(as_registers(d), as_registers(a), as_registers(b), TSIM_B_BY_COLUMNS, line);
 }
 template <class D, class A, class B>
+TILE_HOST void mma_m8n8k4_row_row(D&& d, A&& a, B&& b, unsigned line = __builtin_LINE()) {
+  multiply<8, 8, 4>(as_registers(d), as_registers(a), as_registers(b), 0, line);
+}
+template <class D, class A, class B>
+TILE_HOST void mma_m8n8k4_col_col(D&& d, A&& a, B&& b, unsigned line = __builtin_LINE()) {
+  multiply<8, 8, 4>(as_registers(d), as_registers(a), as_registers(b),
+                    TSIM_A_BY_COLUMNS | TSIM_B_BY_COLUMNS, line);
+}
+template <class D, class A, class B>
+TILE_HOST void mma_m8n8k4_col_row(D&& d, A&& a, B&& b, unsigned line = __builtin_LINE()) {
+  multiply<8, 8, 4>(as_registers(d), as_registers(a), as_registers(b), TSIM_A_BY_COLUMNS, line);
+}
+template <class D, class A, class B>
 TILE_HOST void mma_m8n8k16(D&& d, A&& a, B&& b, unsigned line = __builtin_LINE()) {
   multiply<8, 8, 16>(as_registers(d), as_registers(a), as_registers(b), 0, line);
 }
