@@ -50,7 +50,6 @@ LOCAL_MEMORY: dict[str, str] = {
     ),
     "reductions/reducers": "a thread sums up columns that depend on its number, in its own copy",
     "attention/decode_split sm_70": "two products hold different rows, so each thread has them all",
-    "linear_attention/mamba2_chunk_scan sm_70": "a factor's row is chosen by the thread",
     "attention/block_sparse": "its own array of flags is indexed by the number of the step",
 }
 """By kernel, and architecture if not all: why it uses local memory. Each entry is needed."""

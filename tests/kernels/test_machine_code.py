@@ -66,9 +66,9 @@ def loops(code: str) -> Iterator[Loop]:
             yield Counter(t.split()[0] for a, t in lines if first <= a <= at)
 
 
-def main_loop(name: str) -> Loop:
+def main_loop(name: str, arch: str = "sm_80") -> Loop:
     """Return the one loop that multiplies; skip where there is no disassembler."""
-    kernel = compiled(name, "sm_80")
+    kernel = compiled(name, arch)
     if not disassembly.is_installed():
         pytest.skip("needs cuobjdump or nvdisasm")
     code = kernel.sass
@@ -98,6 +98,17 @@ def test_the_loop_of_gemm_is_that_of_a_hand_written_kernel() -> None:
         "LDSM.16.M88.4", "LDSM.16.MT88.4", "HMMA.16816.F32",
     }  # fmt: skip
     assert {name for name in loop if name.startswith("LDGSTS")} == {"LDGSTS.E.BYPASS.LTC128B.128"}
+
+
+def test_before_asynchronous_copies_the_next_tiles_come_into_registers() -> None:
+    """They are stored, loaded and multiplied in this order, with one barrier for two versions."""
+    loop = main_loop("gemm", "sm_75")
+    assert number(loop, "HMMA") == 128  # 64 x 64 x 32 a warp by 16 x 8 x 8
+    assert (number(loop, "LDG"), number(loop, "STS"), number(loop, "LDSM")) == (8, 8, 16)
+    assert number(loop, "BAR") == 1
+    assert number(loop, "LDL", "STL") == 0
+    opcodes = [opcode.split(".")[0] for opcode in loop]
+    assert opcodes.index("STS") < opcodes.index("LDG") < opcodes.index("HMMA")
 
 
 @pytest.mark.parametrize("name", ["attention", "attention_causal"])

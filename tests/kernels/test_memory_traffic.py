@@ -99,6 +99,26 @@ def test_tiles_come_in_wide_and_whole_and_no_bank_is_asked_twice(name: str) -> N
         assert row.turns == row.ideal_turns == 4 * row.requests, str(report)
 
 
+@pytest.mark.parametrize("arch", ["sm_70", "sm_75"])
+def test_tiles_come_in_wide_through_registers(arch: str) -> None:
+    a, b = whole(256, 160, seed=0), whole(160, 128, seed=1)
+    target = f"cuda:{arch}@sim"
+    c, report = counted(gpu_kernels.gemm(256, 128, 160), a, b, target=target)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+    for row in rows(report, "_shared)", Space.GLOBAL):
+        assert not row.is_write
+        assert row.bytes == row.requests * WARP_OF_16_BYTES, str(report)
+        assert row.sectors == row.ideal_sectors, str(report)
+    for row in rows(report, "_shared)", Space.SHARED):
+        assert row.is_write
+        assert row.bytes == row.requests * WARP_OF_16_BYTES, str(report)
+        assert row.turns == row.ideal_turns, str(report)
+    for row in rows(report, "T.gemm(", Space.SHARED):
+        # Volta's threads read four halves for each instruction, whichever way B is stored.
+        assert row.bytes == row.requests * (32 * 8 if arch == "sm_70" else WARP_OF_16_BYTES)
+        assert row.turns == row.ideal_turns, str(report)
+
+
 def test_gemm_moves_no_byte_twice() -> None:
     report = multiplied(160)
     (a,) = rows(report, "T.copy(A[", Space.GLOBAL)

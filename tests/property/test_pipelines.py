@@ -31,6 +31,7 @@ from tile_core.testing.strategies import Shown
 MACHINE = SimtMachine(
     name="sm_80", family="cuda", shared_bytes=163 << 10, features=frozenset({"cp_async"})
 )
+PLAIN = SimtMachine(name="sm_75", family="cuda", shared_bytes=64 << 10, features=frozenset())
 MOST = 7
 SIZE = 4
 TILES = 4
@@ -217,11 +218,11 @@ def _run(kernel: Kernel, rounds: int, *, late: bool) -> list[Any]:
     return args
 
 
-def planned(kernel: Kernel) -> Kernel:
+def planned(kernel: Kernel, machine: SimtMachine) -> Kernel:
     """Return the kernel with pipelines and barriers, both verified."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PipelineWarning)
-        kernel = plan_pipelines(kernel, MACHINE)
+        kernel = plan_pipelines(kernel, machine)
     verify(kernel)
     assert isinstance(kernel.body, Launch)
     with_barriers = replace(kernel, body=insert_barriers(kernel.body))
@@ -233,9 +234,10 @@ def planned(kernel: Kernel) -> Kernel:
 def test_pipelines_keep_the_meaning(shown: Shown, rounds: int) -> None:
     kernel = shown.kernel
     expected = _run(kernel, rounds, late=False)
-    made = planned(kernel)
-    for ours, theirs in zip(expected, _run(made, rounds, late=True), strict=True):
-        np.testing.assert_array_equal(theirs, ours, err_msg=print_kernel(made))
+    for machine in (MACHINE, PLAIN):
+        made = planned(kernel, machine)
+        for ours, theirs in zip(expected, _run(made, rounds, late=True), strict=True):
+            np.testing.assert_array_equal(theirs, ours, err_msg=print_kernel(made))
 
 
 @settings(max_examples=6)
@@ -246,11 +248,14 @@ def test_threads_of_pipelines_do_not_race(shown: Shown, rounds: int) -> None:
     assume(not any(isinstance(n, Gemm) for n in walk(kernel)))  # tiles of 4 x 4 have no rule
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PipelineWarning)
-        emulated = build(kernel, "cuda:sm_80@sim", installed_plugins()).executable
-    expected, found = _run(kernel, rounds, late=False), _arguments()
-    emulated(*found, rounds)
-    for ours, theirs in zip(expected, found, strict=True):
-        np.testing.assert_array_equal(theirs, ours)
+        names = ("cuda:sm_80@sim", "cuda:sm_75@sim")
+        emulated = [build(kernel, name, installed_plugins()).executable for name in names]
+    expected = _run(kernel, rounds, late=False)
+    for run in emulated:
+        found = _arguments()
+        run(*found, rounds)
+        for ours, theirs in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(theirs, ours)
 
 
 def test_most_plain_bodies_are_overlapped() -> None:
@@ -265,5 +270,5 @@ def test_most_plain_bodies_are_overlapped() -> None:
     rounds = ir.symbol("n")
     loop = ir.pipelined(rounds, body, 3)
     body_of_block = ir.seq(ir.alloc(tile, total), ir.fill(total, 0), loop)
-    made = planned(ir.kernel((source, rounds), (1,), lambda bx: body_of_block))
+    made = planned(ir.kernel((source, rounds), (1,), lambda bx: body_of_block), MACHINE)
     assert not [n for n in walk(made) if isinstance(n, Pipelined)]

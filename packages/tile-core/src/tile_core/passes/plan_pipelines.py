@@ -63,8 +63,10 @@ def plan_pipelines(kernel: Kernel, machine: Machine, *, folded: bool = True) -> 
     fill ahead has several versions, one leading dimension more. Every dependence between any
     two rounds is proven to be kept; a copy for which that fails stays in its place, and a
     loop without any other runs round after round: a `PipelineWarning` says why. Loops that
-    ask for fewer than two stages, and loops around pipelined ones, are left alone, as is
-    everything on machines whose copies occupy their threads.
+    ask for fewer than two stages, and loops around pipelined ones, are left alone.
+
+    On machines whose copies occupy their threads, copies run one round ahead through registers,
+    however many stages, and whichever schedule, a loop asks for: see `register_prefetch`.
 
     Parameters
     ----------
@@ -79,8 +81,6 @@ def plan_pipelines(kernel: Kernel, machine: Machine, *, folded: bool = True) -> 
     ScheduleError
         If ``order=`` and ``stage=`` of a loop break a dependence.
     """
-    if not machine.has(ASYNCHRONOUS):
-        return kernel
 
     def rule(node: Node) -> Node:
         return _planned(node, kernel, machine, folded=folded) if isinstance(node, Launch) else node
@@ -108,7 +108,7 @@ def _planned(launch: Launch, kernel: Kernel, machine: Machine, *, folded: bool) 
     inner = [n for n in wishes if not any(_asks(m) for m in walk(n.body))]
     if not inner:
         return launch
-    room = room_of(launch, machine.registers, machine.shared_bytes)
+    room = room_of(launch, machine)
     done = _Done(None if machine.has(ASYNCHRONOUS) else room)
     for loop in inner:
         try:

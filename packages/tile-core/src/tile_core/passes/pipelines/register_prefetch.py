@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from tile_core.errors import TileError
 from tile_core.ir.buffer import Buffer, Scope, whole
@@ -12,6 +13,7 @@ from tile_core.ir.effects import Mode
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Launch
 from tile_core.ops.copy import Copy
+from tile_core.ops.gemm import Gemm
 from tile_core.passes.pipelines.body import Body, CannotOverlap, Piece, described
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
 from tile_core.passes.pipelines.schedule import (
@@ -24,6 +26,9 @@ from tile_core.passes.touches import Touch
 
 AHEAD = 1
 """Rounds that a tile is fetched ahead: more would take registers for every round more."""
+
+SUMS_CAN_BE_FACTORS = "mma_m16n8k8_f16"
+"""The feature of machines whose products leave sums in the threads that need them as factors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +50,40 @@ class Room:
     shared_bytes: int
 
 
-def room_of(launch: Launch, threads_registers: int, shared_bytes: int) -> Room:
+class Machine(Protocol):
+    """What must be known of a machine to tell what a launch leaves free."""
+
+    @property
+    def registers(self) -> int:
+        """32-bit registers that one thread may use."""
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory that one block may ask for."""
+
+    def has(self, feature: str) -> bool:
+        """Whether the machine has an instruction or ability."""
+
+
+def room_of(launch: Launch, machine: Machine) -> Room:
     """Return what `launch` leaves free of a thread's registers and of shared memory.
 
     A quarter of the registers is left for indices and operands of products. Second versions
-    fill no more than half of the shared memory, so that two blocks can be resident.
+    fill no more than half of the shared memory, so that two blocks can be resident; where
+    sums of products are spread in another way than factors, room for exchanging the largest
+    factor in registers is taken too.
     """
     threads = math.prod(launch.threads)
     tiles = [n.buffer for n in walk(launch.body) if isinstance(n, Alloc)]
     kept = sum(_bytes(t) for t in tiles if t.scope is Scope.FRAGMENT)
     taken = sum(_bytes(t) for t in tiles if t.scope is Scope.SHARED)
-    registers = threads_registers * 4 * 3 // 4 - kept // threads
-    return Room(threads, registers, shared_bytes // 2 - taken)
+    if not machine.has(SUMS_CAN_BE_FACTORS):
+        products = [n for n in walk(launch.body) if isinstance(n, Gemm)]
+        factors = {r.buffer for p in products for r in (p.a, p.b)}
+        exchanged = max((_bytes(f) for f in factors if f.scope is Scope.FRAGMENT), default=0)
+        taken += exchanged * 9 // 8  # its rows are padded
+    registers = machine.registers * 4 * 3 // 4 - kept // threads
+    return Room(threads, registers, machine.shared_bytes // 2 - taken)
 
 
 @dataclass(frozen=True, slots=True)
