@@ -66,14 +66,23 @@ def loops(code: str) -> Iterator[Loop]:
             yield Counter(t.split()[0] for a, t in lines if first <= a <= at)
 
 
-def main_loop(name: str, arch: str = "sm_80") -> Loop:
-    """Return the one loop that multiplies; skip where there is no disassembler."""
+def machine_code(name: str, arch: str = "sm_80") -> str:
+    """Return the text of the machine code; skip where there is no disassembler."""
     kernel = compiled(name, arch)
     if not disassembly.is_installed():
         pytest.skip("needs cuobjdump or nvdisasm")
-    code = kernel.sass
-    (found,) = (loop for loop in loops(code) if number(loop, "HMMA"))
+    return str(kernel.sass)
+
+
+def main_loop(name: str, arch: str = "sm_80") -> Loop:
+    """Return the one loop that multiplies."""
+    (found,) = (loop for loop in loops(machine_code(name, arch)) if number(loop, "HMMA"))
     return found
+
+
+def whole(name: str) -> Loop:
+    """Return all instructions of the kernel."""
+    return Counter(disassembly.opcode_counts(machine_code(name)))
 
 
 def number(loop: Loop, *opcodes: str) -> int:
@@ -109,6 +118,34 @@ def test_before_asynchronous_copies_the_next_tiles_come_into_registers() -> None
     assert number(loop, "LDL", "STL") == 0
     opcodes = [opcode.split(".")[0] for opcode in loop]
     assert opcodes.index("STS") < opcodes.index("LDG") < opcodes.index("HMMA")
+
+
+HAND_WRITTEN_CUBIN = {
+    "HMMA": 64, "LDSM": 16, "LDGSTS": 24, "DEPBAR": 2, "LDGDEPBAR": 3, "BAR": 3,
+    "F2FP": 64, "STS": 64, "LDS": 19, "STG": 16, "all": 611,
+}  # fmt: skip
+"""All instructions of that kernel but NOP, its sizes fixed at 1024 and its blocks in rows: two
+stages filled ahead, one loop over all rounds whose copies stand behind a branch, and rows of the
+result put together in shared memory."""
+
+
+def test_gemm_is_no_longer_than_a_hand_written_kernel() -> None:
+    """The product is in the machine code once, not again for each of the last rounds."""
+    code = whole("gemm")
+    for opcode, wanted in HAND_WRITTEN_CUBIN.items():
+        if opcode != "all":
+            assert abs(number(code, opcode) - wanted) <= 0.1 * wanted, (opcode, code)
+    assert sum(code.values()) - code["NOP"] <= 1.1 * HAND_WRITTEN_CUBIN["all"], code
+
+
+@pytest.mark.parametrize("name", ["gemm", "gemm_int4", "attention", "attention_causal"])
+def test_products_and_copies_ahead_are_in_the_machine_code_once(name: str) -> None:
+    loop, code = main_loop(name), whole(name)
+    assert number(code, "HMMA") == number(loop, "HMMA")
+    assert number(code, "LDSM") == number(loop, "LDSM")
+    stages = 3 if name == "gemm" else 2
+    assert number(code, "LDGSTS") == stages * number(loop, "LDGSTS")
+    assert number(code, "LDGDEPBAR") == stages
 
 
 @pytest.mark.parametrize("name", ["attention", "attention_causal"])
