@@ -155,7 +155,7 @@ def gemm(*args, **kwargs):
 def test_gemm():
     assert gemm("A", "B", "C") == [GEMM_LINE.format("false", "")]
     assert gemm("A", "B", "C", False, False, 1, True, 2, wg_wait=-1, annotations={}) == [
-        GEMM_LINE.format("true", ", policy=FullRow, k_pack=2")
+        GEMM_LINE.format("true", ", policy=FullRow, k_pack=2, wg_wait=-1")
     ]
     late = emitted(
         lambda A, B, C, G: T.gemm(A, B, C, clear_accum=T.get_thread_binding(0) == 0), **GEMM
@@ -181,18 +181,30 @@ def test_gemm_refuses(args, kwargs, error, message):
         gemm(*args, **kwargs)
 
 
-def test_gemm_on_a_barrier_or_by_wgmma_is_for_gpus():
+def test_gemm_on_a_barrier_is_for_gpus():
+    lines = emitted(lambda A, B, C, G: T.gemm(A, B, C, mbar=T.alloc_barrier(1)), **GEMM)
+    assert lines[-1].startswith("@gpu")
+    assert 'name="tcgen05_gemm"' in lines[-1]
+
+
+def test_products_that_are_left_under_way():
     def f(A, B, C, G):
-        T.gemm(A, B, C, mbar=T.alloc_barrier(1))
+        T.gemm(A, B, C, wg_wait=-1)
         T.wgmma_gemm(A, B, C)
-        T.wait_wgmma(0)
+        T.wait_wgmma(1)
+        T.wait_wgmma()
 
     lines = emitted(f, **GEMM)
-    assert [line.partition("(")[0] for line in lines[-3:]] == ["@gpu", "@gpu", "eval wait_wgmma"]
-    assert 'name="tcgen05_gemm"' in lines[-3]
-    assert 'name="wgmma_gemm"' in lines[-2]
+    assert lines[-4:] == [
+        GEMM_LINE.format("false", ", wg_wait=-1"),
+        GEMM_LINE.format("false", ', wg_wait=-1, instruction="wgmma"'),
+        "@wait_products(pending=1)",
+        "@wait_products()",
+    ]
     with pytest.raises(GemmShapeMismatch):
         emitted(lambda A, B, C, G: T.wgmma_gemm(B, A, C), **GEMM)
+    with pytest.raises(FrontendValueError, match="pending must be at least 0"):
+        emitted(lambda A, B, C, G: T.wait_wgmma(-1), **GEMM)
 
 
 def test_warp_policy_from_a_partition():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tile_api.frontend.builder import current
@@ -13,10 +14,10 @@ from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import AddressOf, Call, Expr, Load
 from tile_core.ir.stmt import Store
-from tile_core.ops.gemm import Gemm, GemmWarpPolicy
+from tile_core.ops.gemm import Gemm, GemmWarpPolicy, WaitProducts
 from tile_core.ops.gpu_only import GpuOperator
 
-__all__ = ["GemmWarpPolicy", "dp4a", "gemm", "wgmma_gemm"]
+__all__ = ["GemmWarpPolicy", "dp4a", "gemm", "wait_wgmma", "wgmma_gemm"]
 
 
 def gemm(
@@ -45,8 +46,12 @@ def gemm(
         How warps divide C; no effect on results.
     clear_accum
         Overwrite `C` instead of adding to it; may be an expression such as ``k == 0``.
-    k_pack, wg_wait, annotations
+    k_pack, annotations
         Wishes for GPUs, without effect on results.
+    wg_wait
+        Where products run beside the threads that begin them, as on Hopper GPUs: how many
+        that begin later may still be under way when this one is left; -1 for any number,
+        and `T.wait_wgmma` waits.
     mbar
         A barrier to arrive on: makes this the asynchronous product of recent NVIDIA GPUs,
         which no other machine has.
@@ -63,7 +68,7 @@ def gemm(
     op = _product("T.gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, k_pack)
     _check_hints(wg_wait, annotations)
     if mbar is None:
-        emit(op)
+        emit(replace(op, wg_wait=wg_wait))
         return
     barrier = as_region(mbar, "the barrier of T.gemm")
     _emit_on_gpu("tcgen05_gemm", op, (barrier,))
@@ -83,7 +88,21 @@ def wgmma_gemm(
     Operands and errors are those of `T.gemm`; other machines refuse to compile it.
     """
     op = _product("T.wgmma_gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, 1)
-    _emit_on_gpu("wgmma_gemm", op, ())
+    emit(replace(op, wg_wait=-1, instruction="wgmma"))
+
+
+def wait_wgmma(pending: int = 0) -> None:
+    """Wait until at most `pending` of the products that were left under way still are.
+
+    Products are left so by ``T.gemm(…, wg_wait=-1)`` and `T.wgmma_gemm`, and end in the order
+    in which they began. Where products run as they are met there is nothing to wait for.
+
+    Raises
+    ------
+    FrontendValueError
+        If `pending` is negative.
+    """
+    emit(WaitProducts(count(pending, "pending", least=0)))
 
 
 def _emit_on_gpu(name: str, op: Gemm, more: tuple[Region, ...]) -> None:

@@ -22,7 +22,7 @@ from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.copy import Copy, Im2col, Transpose
 from tile_core.ops.fill import Fill
-from tile_core.ops.gemm import Gemm
+from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.pairing import pair
 from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
 from tile_core.ops.serial.printing import line
@@ -228,8 +228,8 @@ def show(op: Print, lanes: Lanes) -> None:
             out.write(f"{op.message}\n")
 
 
-def nothing(op: Barrier, lanes: Lanes) -> None:
-    """Wait for nobody: one lane stands for all threads."""
+def nothing(op: Barrier | WaitProducts, lanes: Lanes) -> None:
+    """Wait for nobody: one lane stands for all threads, and products are complete at once."""
 
 
 OPERATORS: dict[type[Leaf], Callable[[Any, Lanes], None]] = {
@@ -249,5 +249,6 @@ OPERATORS: dict[type[Leaf], Callable[[Any, Lanes], None]] = {
     ReducerUpdate: reductions.update,
     Scan: reductions.scan,
     Transpose: transpose,
+    WaitProducts: nothing,
 }
 """By class: the operator's meaning."""

@@ -31,7 +31,7 @@ _ROWS: tuple[tuple[str, Effect, str], ...] = (
     (
         "int32",
         _WARP | Effect.STATE,
-        "warpgroup_arrive warpgroup_commit_batch warpgroup_wait warpgroup_fence_operand wait_wgmma"
+        "warpgroup_arrive warpgroup_commit_batch warpgroup_wait warpgroup_fence_operand"
         " ptx_wgmma_ss ptx_wgmma_rs ptx_wgmma_sp_ss ptx_wgmma_sp_rs initialize_wgmma_descriptor"
         " increase_descriptor_offset initialize_tcgen05_descriptor",
     ),

@@ -43,7 +43,7 @@ class Gemm(TileOperator):
         Whether previous contents of `c` are dropped; may depend on a loop index.
     wg_wait : int
         Where the product runs beside its threads: how many products begun later may still be
-        under way when it is left, ``-1`` for any number: `wait_wgmma` waits then. Elsewhere,
+        under way when it is left, ``-1`` for any number: `WaitProducts` waits then. Elsewhere,
         and for results, of no effect.
     instruction : str, optional
         The only kind of instruction allowed: ``"wgmma"``. Else the target's own choice.
@@ -144,3 +144,24 @@ class Gemm(TileOperator):
             for buffer in dict.fromkeys(r.buffer for r in (self.a, self.b, self.c))
             if buffer.span is not None
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WaitProducts(TileOperator):
+    """Wait until at most `pending` products that were left under way still are.
+
+    Products end in the order in which they began. Their sums, and what they read, may be
+    touched after it; see `Gemm.wg_wait`. Where products run as they are met there is nothing
+    to wait for.
+    """
+
+    mnemonic: ClassVar[str] = "wait_products"
+    pending: int = 0
+
+    def reads(self) -> tuple[Region, ...]:
+        """Nothing by itself."""
+        return ()
+
+    def writes(self) -> tuple[Region, ...]:
+        """Nothing by itself."""
+        return ()

@@ -9,7 +9,7 @@ from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.copy import Copy, Im2col, Transpose
 from tile_core.ops.fill import Fill
-from tile_core.ops.gemm import Gemm
+from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
 from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
@@ -38,5 +38,6 @@ _CLASSES: tuple[type[Leaf], ...] = (
     Scan,
     SetRegisters,
     Transpose,
+    WaitProducts,
 )
 OPERATORS: dict[str, type[Leaf]] = {cls.mnemonic: cls for cls in _CLASSES}

@@ -7,15 +7,21 @@ from tile_core.ir.expr import Call
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Kernel
+from tile_core.ops.gemm import Gemm
 from tile_core.ops.gpu_only import GpuOperator
 from tile_core.target import Target
 
 
-def refuse_gpu_only(kernel: Kernel, target: Target) -> Kernel:
+def refuse_gpu_only(kernel: Kernel, target: Target, *, products: bool = True) -> Kernel:
     """Return `kernel` itself if it names no GPU instruction.
 
     Before   gpu(name="tma_copy", …)        on cpu
     After    UnsupportedOnTarget: T.tma_copy is an instruction of GPUs; cpu does not have it
+
+    Parameters
+    ----------
+    products
+        Whether that includes products for which the program names the instruction.
 
     Raises
     ------
@@ -32,6 +38,8 @@ def refuse_gpu_only(kernel: Kernel, target: Target) -> Kernel:
         span = node.span or outer
         if isinstance(node, GpuOperator):
             raise _refusal(node.name, target, span)
+        if products and isinstance(node, Gemm) and node.instruction is not None:
+            raise _refusal(f"{node.instruction}_gemm", target, span)
         if isinstance(node, Call) and node.function in GPU_INTRINSICS:
             raise _refusal(node.function, target, span)
         stack.extend((child, span) for child in reversed(tuple(node.children())))

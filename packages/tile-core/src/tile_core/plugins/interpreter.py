@@ -35,12 +35,14 @@ class Program:
 def lower(kernel: Kernel, target: Target, options: Any) -> Program:
     """Return the kernel as it is: the interpreter knows every operator but those of GPUs.
 
+    It multiplies by its own means also where a program names an instruction.
+
     Raises
     ------
     UnsupportedOnTarget
         If the kernel names an instruction of GPUs.
     """
-    return Program(refuse_gpu_only(kernel, target))
+    return Program(refuse_gpu_only(kernel, target, products=False))
 
 
 def load(artifact: Program, kernel: Kernel) -> Callable[..., None]:

@@ -49,12 +49,12 @@ def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
         if isinstance(plan, str) or not _is_spread(op.c.buffer, _sums(op, plan), ctx):
             why = plan if isinstance(plan, str) else f"{op.c.buffer.name!r} is spread differently"
             return _lower_otherwise(op, why, others, ctx)
-        before, op = _with_factor_in_place(op, plan, ctx)
-        return seq(before, lower_warpgroups(op, plan, ctx))
+        before, own = _with_factor_in_place(op, plan, ctx)
+        return seq(before, lower_warpgroups(own, plan, ctx, op))
 
     return Rule(
         name="cuda.gemm.wgmma", op=Gemm, lower=lower, infer_layout=infer, rejects=rejects,
-        priority=30,
+        priority=30, runs_beside=True,
     )  # fmt: skip
 
 

@@ -15,9 +15,10 @@ from tile_core.simt.context import SimtContext
 from tile_cuda.atoms_wgmma import ROWS, THREADS
 from tile_cuda.rules.gemm_mma import sums_offset, zero
 from tile_cuda.rules.wgmma_plan import SharedFactor, WarpgroupPlan
+from tile_cuda.rules.wgmma_waits import waited
 
 
-def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext) -> Stmt:
+def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Gemm) -> Stmt:
     """Return the product as one thread of a warpgroup starts it, and waits for it.
 
     Before   gemm A_shared, B_shared, C_local
@@ -28,6 +29,11 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext) -> Stmt:
     Registers must not be touched while instructions that use them are under way. The compiler
     does not know: sums and factors are pinned in front of the fence, so that all that was
     computed in them is there, and sums behind the wait, so that nothing reads them earlier.
+
+    Parameters
+    ----------
+    origin
+        The product as the kernel has it; `op` may have got a factor of its own.
     """
     total = ctx.places.flat(op.c.buffer)
     count = _sums(plan)
@@ -47,7 +53,7 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext) -> Stmt:
     body.append(unrolled(ctx, "kk", steps, lambda kk: parts.step(kk, ""), start=start))
     body.append(do("wgmma_commit"))
     if op.wg_wait >= 0:
-        body += [do("wgmma_wait", op.wg_wait), _pinned(total, first, count)]
+        body.append(waited(origin, op.wg_wait, ctx))
     return seq(*(part for part in body if part is not None))
 
 

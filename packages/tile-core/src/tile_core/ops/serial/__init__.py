@@ -14,7 +14,7 @@ from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.copy import Copy, Im2col, Transpose
 from tile_core.ops.fill import Fill
-from tile_core.ops.gemm import Gemm
+from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
 from tile_core.ops.serial import gemm, printing, reduce, transfer
@@ -37,6 +37,7 @@ _EXPANSIONS: dict[type[Leaf], Callable[[Any], Stmt]] = {
     ReducerUpdate: reduce.expand_reducer_update,
     Scan: reduce.expand_scan,
     Transpose: transfer.expand_transpose,
+    WaitProducts: lambda op: seq(),
 }
 
 

@@ -1,0 +1,79 @@
+"""Waiting for products of warpgroups that were left under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import For, If, OnThreads, Pipelined, Seq, Stmt, While
+from tile_core.machine import SimtMachine
+from tile_core.ops.gemm import Gemm, WaitProducts
+from tile_core.ops.rule import Rule
+from tile_core.simt.build import at, do, seq
+from tile_core.simt.context import SimtContext
+
+
+def wait_rule(machine: SimtMachine) -> Rule[WaitProducts]:
+    """Return the rule for waits: nothing where no product runs beside its threads."""
+
+    def lower(op: WaitProducts, ctx: SimtContext) -> Stmt:
+        return waited(op, op.pending, ctx) if machine.has("wgmma") else seq()
+
+    return Rule(name="cuda.wait_products", op=WaitProducts, lower=lower)
+
+
+def waited(op: WaitProducts | Gemm, pending: int, ctx: SimtContext) -> Stmt:
+    """Return the wait of `op`, and what keeps sums from being read before it.
+
+    Before   gemm Q, K, scores (left under way);  gemm P, V, acc (so too);  wait_products 1
+    After    ...;  wgmma_wait<1>;  wgmma_pin(scores)
+
+    Of the products that can have been begun before, and of `op` if it is one, the latest
+    `pending` are not touched: they may be under way still.
+    """
+    begun = [*_before(ctx.launch.body, op), *([op] if isinstance(op, Gemm) else [])]
+    latest = list(dict.fromkeys(reversed(begun)))
+    going_on = {gemm.c.buffer for gemm in latest[:pending]}
+    ended = dict.fromkeys(g.c.buffer for g in latest[pending:])
+    pins = [_pinned(buffer, ctx) for buffer in ended if buffer not in going_on]
+    return seq(do("wgmma_wait", pending), *pins)
+
+
+def _pinned(buffer: Buffer, ctx: SimtContext) -> Stmt:
+    return do("wgmma_pin", ctx.fragment_of(buffer).slots, at(ctx.places.flat(buffer), 0))
+
+
+def _before(stmt: Stmt, wait: WaitProducts | Gemm) -> Iterator[Gemm]:
+    """Yield the products left under way that may begin before `wait`, in their order.
+
+    What follows the wait inside of a loop around it began in the round before, and what is
+    between the loop's begin and the wait after that.
+    """
+    if stmt is wait:
+        return
+    if not any(node is wait for node in walk(stmt)):
+        yield from _left(stmt)
+        return
+    match stmt:
+        case Seq(body=body):
+            for item in body:
+                yield from _before(item, wait)
+                if any(node is wait for node in walk(item)):
+                    return
+        case For(body=inner) | Pipelined(body=inner) | While(body=inner):
+            yield from _left(inner)
+            yield from _before(inner, wait)
+        case OnThreads(body=inner):
+            yield from _before(inner, wait)
+        case If(then=then, otherwise=otherwise):
+            for branch in (then, otherwise):
+                if branch is not None and any(node is wait for node in walk(branch)):
+                    yield from _before(branch, wait)
+
+
+def _left(stmt: Stmt) -> Iterator[Gemm]:
+    """Yield the products below `stmt` that are left under way, in program order."""
+    for node in walk(stmt):
+        if isinstance(node, Gemm) and node.wg_wait != 0:
+            yield node
