@@ -37,6 +37,7 @@ NUMBERS = {
     "TSIM_EARLY": ASYNC_MODES.index("early"),
     "TSIM_ANY_TIME": ASYNC_MODES.index("random"),
     **{f"TSIM_{kind.name}": kind.value for kind in abi.ReportKind},
+    **{f"TSIM_{actor.name}": actor.value for actor in abi.Actor},
     "TSIM_NO_MEMORY": abi.Space.NONE,
     "TSIM_REGISTERS": abi.Space.REGISTERS,
     "TSIM_SHARED": abi.Space.SHARED,

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tile_sim.settings import COUNTERS
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 CHECK_BITS = {"bounds": 1, "uninit": 2, "race": 4, "wait": 8, "barrier": 16, COUNTERS: 32 | 64}
 
 _U32, _U64, _TEXT, _POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_void_p
@@ -29,6 +29,17 @@ class ReportKind(IntEnum):
     FAULT = 10
     INVALID = 11
     TIME_LIMIT = 12
+    PROTOCOL = 13
+    MISSING_FENCE = 14
+
+
+class Actor(IntEnum):
+    """What of a thread did something: ``tsim_actor``."""
+
+    THREAD = 0
+    COPY = 1
+    PRODUCT = 2
+    STORE = 3
 
 
 class Space(IntEnum):
@@ -78,7 +89,8 @@ class CConfig(ctypes.Structure):
         *((name, _U32) for name in ("warp_size", "shared_bytes", "checks", "schedule")),
         *((name, _U32) for name in ("async_mode", "os_threads")),
         ("seed", _U64),
-        *((name, _U32) for name in ("max_reports", "stack_bytes", "time_limit_ms", "reserved")),
+        *((name, _U32) for name in ("max_reports", "stack_bytes", "time_limit_ms")),
+        ("cluster", _U32 * 3),
     ]
 
 
@@ -97,6 +109,8 @@ class CReport(ctypes.Structure):
         ("buffer", _TEXT),
         ("message", _TEXT),
         ("threads", _U64 * 16),
+        ("actor", _U32),
+        ("other_actor", _U32),
     ]
 
 
@@ -124,4 +138,6 @@ class CResult(ctypes.Structure):
         *((name, _U64) for name in ("barriers", "async_copies")),
         *((name, _U64) for name in ("shared_accesses", "global_accesses")),
         ("seconds", ctypes.c_double),
+        ("bulk_copies", _U64),
+        ("products", _U64),
     ]

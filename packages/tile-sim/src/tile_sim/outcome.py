@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass
 
-from tile_sim.abi import CCounter, CReport, CResult, ReportKind, Space
+from tile_sim.abi import Actor, CCounter, CReport, CResult, ReportKind, Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class Finding:
     buffer: str
     message: str
     threads: tuple[int, ...]
+    actor: Actor = Actor.THREAD
+    other_actor: Actor = Actor.THREAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Statistics:
     shared_accesses: int
     global_accesses: int
     seconds: float
+    bulk_copies: int
+    products: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,8 @@ def _finding(report: CReport) -> Finding:
         | {
             "kind": ReportKind(report.kind),
             "space": Space(report.space),
+            "actor": Actor(report.actor),
+            "other_actor": Actor(report.other_actor),
             "block": tuple(report.block),
             "other_block": tuple(report.other_block),
             "buffer": (report.buffer or b"").decode(errors="replace"),

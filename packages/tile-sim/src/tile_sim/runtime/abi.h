@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define TSIM_ABI_VERSION 2
+#define TSIM_ABI_VERSION 3
 
 // ---------------------------------------------------------------------------------------------
 // Kernels. `TILE_EXPORT(gemm)` of an emitted source defines the symbol `tsim_kernel_gemm`, an
@@ -89,7 +89,7 @@ typedef struct tsim_config {
   uint32_t max_reports;       // no new block starts after so many different reports; 0 means 20
   uint32_t stack_bytes;       // of one thread; 0 means 65536
   uint32_t time_limit_ms;     // threads that still run then are abandoned and reported; 0: none
-  uint32_t reserved;
+  uint32_t cluster[3];        // blocks that run together; 0 means 1. The grid is a multiple of it
 } tsim_config;
 
 // ---------------------------------------------------------------------------------------------
@@ -108,6 +108,16 @@ enum tsim_report_kind {
   TSIM_FAULT = 10,            // a wild access of the host process, a stack overflow
   TSIM_INVALID = 11,          // a device function called with arguments it does not take
   TSIM_TIME_LIMIT = 12,
+  TSIM_PROTOCOL = 13,         // an mbarrier, a cluster or an engine used against its rules
+  TSIM_MISSING_FENCE = 14,    // between threads and engines that share memory or registers
+};
+
+// What of a thread did something: itself, or an engine that it started.
+enum tsim_actor {
+  TSIM_THREAD = 0,
+  TSIM_COPY = 1,              // a bulk copy into shared memory
+  TSIM_PRODUCT = 2,           // the wgmma of its warpgroup
+  TSIM_STORE = 3,             // a bulk copy out of shared memory
 };
 
 enum tsim_space { TSIM_NO_MEMORY = 0, TSIM_REGISTERS = 1, TSIM_SHARED = 2, TSIM_GLOBAL = 3 };
@@ -132,6 +142,8 @@ typedef struct tsim_report {
   const char* buffer;         // name of the global buffer; null otherwise
   const char* message;        // one or more lines of plain text; says everything above in words
   uint64_t threads[16];       // bit t % 64 of word t / 64: it happened to thread t of `block`
+  uint32_t actor;             // tsim_actor: what of `thread` it was
+  uint32_t other_actor;       // and of `other_thread`
 } tsim_report;
 
 // Counts of one line for one kind of access, summed over all warps and blocks.
@@ -160,10 +172,12 @@ typedef struct tsim_result {
   uint64_t switches;                  // between threads
   uint64_t collectives;               // warp operations executed
   uint64_t barriers;                  // block barriers released
-  uint64_t async_copies;
+  uint64_t async_copies;             // of threads
   uint64_t shared_accesses;
   uint64_t global_accesses;
   double seconds;
+  uint64_t bulk_copies;              // boxes and rows that engines moved
+  uint64_t products;                 // wgmma instructions of whole warpgroups
 } tsim_result;
 
 // Version of the interface that the library was built from: compare with TSIM_ABI_VERSION.

@@ -1,6 +1,7 @@
 #include "access.h"
 
 #include "block.h"
+#include "cluster.h"
 #include "global_shadow.h"
 #include "scheduler.h"
 
@@ -50,7 +51,7 @@ Finding shared_finding(Block& block, const tsim_shared& place, uint32_t bytes, u
   finding.line = line;
   finding.offset = uint64_t(place.address - place.begin);
   finding.bytes = bytes;
-  finding.buffer_start = block.arena_offset(place.begin);
+  finding.buffer_start = block.cluster->owner_of(place.begin).arena_offset(place.begin);
   finding.buffer_bytes = uint64_t(place.end - place.begin);
   return finding;
 }
@@ -102,11 +103,16 @@ void record_shared(Block& block, Thread& thread, const tsim_shared& place, uint3
                    Access access, const void* value, uint32_t line) {
   ++block.statistics.shared_accesses;
   thread.line = line;
-  const uint32_t offset = block.arena_offset(place.address);
+  uint32_t offset = block.arena_offset(place.address);
+  Block* owner = &block;
+  if (__builtin_expect(offset >= block.cluster->arena_stride, 0)) {
+    owner = &reach_other(block, thread, place, line);
+    offset = owner->arena_offset(place.address);
+  }
   if (block.checks_for(CHECKS_OF_SHADOW)) {
     const uint32_t flags = access == Access::ATOMIC ? STAMP_ATOMIC : 0;
     const Stamp stamp = stamp_of(block, thread, flags, line);
-    block.shadow.access(block, thread, offset, bytes, access, value, stamp);
+    owner->shadow.access(*owner, {block.clock, thread.who}, offset, bytes, access, value, stamp);
   }
   if (block.checks_for(TSIM_COUNT_BANKS)) {
     block.counters.count(block, thread, TSIM_SHARED, access != Access::READ, offset, bytes, line);
@@ -121,7 +127,7 @@ void record_global(Block& block, Thread& thread, const tsim_global& place, uint3
     const uint32_t flags = access == Access::ATOMIC ? STAMP_ATOMIC : 0;
     const Stamp stamp = stamp_of(block, thread, flags, line);
     static_cast<GlobalShadow*>(place.buffer->shadow)
-        ->access(block, thread, place, bytes, access, value, stamp);
+        ->access(block, {block.clock, thread.who}, place, bytes, access, value, stamp);
   }
   if (block.checks_for(TSIM_COUNT_SECTORS)) {
     block.counters.count(block, thread, TSIM_GLOBAL, access != Access::READ,

@@ -46,8 +46,8 @@ void tsim_copy_async(const tsim_shared* to, const tsim_global* from, unsigned by
   ++block.statistics.async_copies;
   const uint32_t offset = block.arena_offset(to->address);
   if (block.checks_for(CHECKS_OF_SHADOW)) {
-    const Stamp stamp = stamp_of(block, me, STAMP_ASYNC, line);
-    block.shadow.begin_copy(block, me, offset, bytes, stamp);
+    const Stamp stamp = stamp_of(block, me, 0, line);
+    block.shadow.begin_copy(block, {block.clock, me.who}, offset, bytes, stamp, Pending::COPY);
   }
   if (block.checks_for(TSIM_COUNT_BANKS)) {
     block.counters.count(block, me, TSIM_SHARED, true, offset, bytes, line);
@@ -73,8 +73,8 @@ void tsim_copy_wait(int pending, unsigned) {
   while (me.copies.pop_beyond(uint32_t(pending), copy)) {
     if (!copy.has_arrived) deliver(copy);
     if (block.checks_for(CHECKS_OF_SHADOW)) {
-      const Stamp stamp = stamp_of(block, me, STAMP_ASYNC, copy.line);
-      block.shadow.end_copy(block, me, block.arena_offset(copy.to), copy.bytes, stamp);
+      const Stamp stamp = stamp_of(block, me, 0, copy.line);
+      block.shadow.end_copy(block.arena_offset(copy.to), copy.bytes, stamp);
     }
   }
 }

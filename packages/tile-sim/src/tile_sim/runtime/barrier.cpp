@@ -12,6 +12,7 @@ void Barriers::start() {
   for (Barrier& b : barriers_) {
     b.in_use = false;
     b.arrived = b.waiters = 0;
+    b.released = Release();
     std::memset(b.waiting, 0, sizeof b.waiting);
   }
   votes_ = voters_ = 0;
@@ -49,7 +50,7 @@ void Barriers::reach(Block& block, int number, int threads, bool waits, uint32_t
     barrier.expected = threads;
     barrier.line = line;
     barrier.first_thread = me.id;
-    barrier.released.since = 0;
+    block.clock.forget(barrier.released);
   } else if (barrier.expected != threads) {
     report_and_abandon(barrier_finding(line, barrier),
                        format("barrier %d is used with %d threads here and with %d by thread %d",
@@ -63,7 +64,7 @@ void Barriers::reach(Block& block, int number, int threads, bool waits, uint32_t
   ++barrier.arrived;
   // Where all wait, `order` needs no account of who knew what.
   if (block.checks_for(TSIM_CHECK_RACE) && threads) {
-    block.clock.release(me.id, barrier.released);
+    block.clock.release(me.who, barrier.released);
   }
   if (waits) {
     barrier.waiting[me.warp] |= 1ull << me.lane;
@@ -88,12 +89,15 @@ void Barriers::reach(Block& block, int number, int threads, bool waits, uint32_t
 // threads to arrive or to exit; others know nothing of threads that exited.
 void Barriers::order(Block& block, Barrier& barrier) {
   if (!barrier.expected || barrier.waiters == block.thread_count) {
-    block.clock.meet_all();
+    block.clock.meet_all(block.rank);
     return;
   }
   for (int w = 0; w < block.warp_count; ++w) {
-    if (!barrier.waiting[w]) continue;
-    block.clock.acquire_warp(w, barrier.waiting[w], block.warps[w].alive, barrier.released);
+    for (uint64_t rest = barrier.waiting[w]; rest; rest &= rest - 1) {
+      const int lane = __builtin_ctzll(rest);
+      block.clock.acquire(block.threads[size_t(w * block.warp_size + lane)].who,
+                          barrier.released.sum);
+    }
   }
 }
 

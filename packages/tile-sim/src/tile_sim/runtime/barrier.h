@@ -35,7 +35,7 @@ class Barriers {
     int first_thread;
     uint64_t waiting[MAX_WARPS];
     int waiters;
-    Knowledge released;
+    Release released;
   };
   const Barrier& operator[](int number) const { return barriers_[number]; }
 

@@ -1,4 +1,4 @@
-// The state of the block that one host thread is running.
+// The state of the blocks that one host thread is running.
 #pragma once
 
 #include <csetjmp>
@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "abi.h"
+#include "actors.h"
 #include "async_copy.h"
 #include "barrier.h"
 #include "clock.h"
 #include "counters.h"
 #include "fiber.h"
+#include "observer.h"
 #include "report.h"
 #include "shared_shadow.h"
 
@@ -26,7 +28,8 @@ enum class State : uint8_t { READY, RUNNING, IN_WARP_OPERATION, AT_BARRIER, GATH
 struct Thread {
   void* stack_pointer;
   uint32_t index[3];
-  int id;
+  int id;             // in its block
+  int who;            // for the clock
   int warp;
   int lane;
   State state;
@@ -61,14 +64,20 @@ struct Statistics {
   uint64_t async_copies = 0;
   uint64_t shared_accesses = 0;
   uint64_t global_accesses = 0;
+  uint64_t bulk_copies = 0;
+  uint64_t products = 0;
 };
+
+struct Cluster;
 
 struct Block {
   const tsim_config* config;
   const tsim_kernel* kernel;
   void** arguments;
   Reports* reports;
+  Cluster* cluster;
 
+  int rank;                // in its cluster
   uint64_t number;         // linear index in the grid
   uint32_t index[3];
   int thread_count;
@@ -80,25 +89,45 @@ struct Block {
   std::vector<Warp> warps;
   uint32_t ready_warps;    // bit per warp
   int alive;
-  bool is_abandoned;
   bool has_used_global_atomics;
-  uint64_t random_state;
-  uint64_t deadline;       // nanoseconds of the steady clock; 0 if none
-  void* host_stack;        // where the launch continues once the block is over
-  sigjmp_buf escape;       // the same, from a signal
-  std::unique_ptr<Stacks> stacks;
 
   unsigned char* arena;
+  Clock& clock;            // of the cluster
   SharedShadow shadow;
-  BlockClock clock;
   Barriers barriers;
+  Agents agents;
   Counters counters;
   Statistics statistics;
   std::string output;
 
+  explicit Block(Clock& clock) : clock(clock) {}
   bool checks_for(uint32_t bits) const { return (checks & bits) != 0; }
   uint32_t arena_offset(const void* address) const {
     return static_cast<uint32_t>(static_cast<const unsigned char*>(address) - arena);
+  }
+};
+
+// Blocks that run together, on one host thread: one, unless the launch asks for clusters.
+struct Cluster {
+  const tsim_config* config;
+  uint64_t number;         // linear index of the cluster
+  std::vector<std::unique_ptr<Block>> blocks;
+  int alive;               // blocks that have threads left
+  bool is_abandoned;
+  uint64_t random_state;
+  uint64_t deadline;       // nanoseconds of the steady clock; 0 if none
+  void* host_stack;        // where the launch continues once the blocks are over
+  sigjmp_buf escape;       // the same, from a signal
+  std::unique_ptr<Stacks> stacks;
+
+  unsigned char* arenas;   // of all blocks, one behind the other
+  size_t arena_stride;
+  Clock clock;
+
+  // The block whose shared memory an address lies in.
+  Block& owner_of(const void* address) const {
+    const size_t at = size_t(static_cast<const unsigned char*>(address) - arenas);
+    return *blocks[at / arena_stride < blocks.size() ? at / arena_stride : 0];
   }
 };
 
@@ -110,7 +139,7 @@ extern __thread Block* current_block __attribute__((tls_model("initial-exec")));
 extern __thread Thread* current_thread __attribute__((tls_model("initial-exec")));
 
 inline uint64_t next_random(Block& block) {
-  uint64_t& x = block.random_state;
+  uint64_t& x = block.cluster->random_state;
   x ^= x << 13;
   x ^= x >> 7;
   x ^= x << 17;
@@ -118,9 +147,11 @@ inline uint64_t next_random(Block& block) {
 }
 
 inline Stamp stamp_of(Block& block, const Thread& thread, uint32_t flags, uint32_t line) {
-  return make_stamp(block.clock.thread(thread.id).time, thread.id, flags, line);
+  return make_stamp(block.clock.time_of(thread.who), uint32_t(thread.who), flags, line);
 }
 
 void block_coordinates(const tsim_config& config, uint64_t number, uint32_t index[3]);
+// The linear index of a block of a cluster.
+uint64_t block_number(const tsim_config& config, uint64_t cluster, int rank);
 
 }  // namespace tsim

@@ -1,81 +1,156 @@
-// The order of events in a block: which accesses are known to come before which.
+// The order of events among blocks that run together: which accesses come before which.
 //
-// Every synchronising operation takes one tick of the block's time. A thread's accesses carry the
-// tick of its latest such operation. A thread knows, for each other thread, the latest tick whose
-// accesses come before its own (a vector clock). After a barrier of the whole block everybody
-// knows everything, so one number serves all: accesses stamped before `everyone_since` are
-// ordered, and vectors only describe what happened since.
+// Every synchronising operation takes one tick of their common time. An access carries the tick of
+// the latest such operation of who made it: a thread, or an agent, which is an engine that works
+// beside the threads. A thread knows, for each other, the latest tick whose accesses come before
+// its own (a vector clock). After a barrier of a whole block its threads know everything about
+// each other, so one number serves all (the floor), and vectors only describe what else is known.
+//
+// Vectors are shared: threads that know the same, as the lanes of a warp mostly do, hold one.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace tsim {
 
-// One access: when, by which thread, how, and from which line. 0 means "none".
+// One access: when, by whom, how, and from which line. 0 means "none".
 using Stamp = uint64_t;
 
 constexpr uint32_t STAMP_ATOMIC = 1;   // flags
-constexpr uint32_t STAMP_ASYNC = 2;
+constexpr uint32_t STAMP_PROXY = 2;    // by an engine, or known to be visible to engines
 
-inline Stamp make_stamp(uint32_t time, uint32_t thread, uint32_t flags, uint32_t line) {
-  return uint64_t(time) << 32 | uint64_t(thread) << 22 | uint64_t(flags) << 16 | (line & 0xffff);
+inline Stamp make_stamp(uint32_t time, uint32_t who, uint32_t flags, uint32_t line) {
+  return uint64_t(time) << 34 | uint64_t(who) << 19 | uint64_t(flags) << 16 | (line & 0xffff);
 }
-inline uint32_t stamp_time(Stamp s) { return uint32_t(s >> 32); }
-inline uint32_t stamp_thread(Stamp s) { return uint32_t(s >> 22) & 1023; }
-inline uint32_t stamp_flags(Stamp s) { return uint32_t(s >> 16) & 63; }
+inline uint32_t stamp_time(Stamp s) { return uint32_t(s >> 34); }
+inline uint32_t stamp_who(Stamp s) { return uint32_t(s >> 19) & 32767; }
+inline uint32_t stamp_flags(Stamp s) { return uint32_t(s >> 16) & 7; }
 inline uint32_t stamp_line(Stamp s) { return uint32_t(s) & 0xffff; }
 
-// The latest tick known of each thread of the block; all zero if older than the last barrier.
-struct Knowledge {
-  uint32_t since = 0;
-  std::vector<uint32_t> times;
+constexpr int MAX_BLOCKS = 16;   // that run together
+constexpr int AGENTS = 64;       // of a block
+
+// A vector of ticks in the clock's store; 0: nothing is known beyond the floor.
+using Known = uint32_t;
+
+// What threads leave behind for others.
+struct Release {
+  Known sum = 0;
+  Known latest = 0;                 // that was added whole
+  uint32_t floors[MAX_BLOCKS] = {}; // versions of the floors that were added, by block
 };
 
-struct ThreadClock {
-  uint32_t time = 0;
-  bool has_own = false;   // knows more or less than the other lanes of its warp
-  Knowledge own;
+// The last places of a thread's time at which it has made its writes visible to engines.
+struct Fences {
+  static constexpr int KEPT = 8;
+  uint32_t times[KEPT];             // right after each fence
+  uint32_t count;
+  Known known;                      // at the latest fence
+  uint32_t floor;
 };
 
-class BlockClock {
+class Clock {
  public:
-  // A block of so many threads in warps of so many.
-  void start(int threads, int warp_size);
+  // So many blocks of so many threads each.
+  void start(int blocks, int threads);
 
-  uint32_t everyone_since() const { return everyone_since_; }
-  ThreadClock& thread(int t) { return threads_[t]; }
-
-  // Whether an access of this block comes before what thread `me` does now.
-  bool is_before(Stamp s, int me) const {
-    if (stamp_time(s) < everyone_since_ || int(stamp_thread(s)) == me) return true;
-    const ThreadClock& clock = threads_[me];
-    const Knowledge& known = clock.has_own ? clock.own : warps_[me / warp_size_];
-    return known.since == everyone_since_ && stamp_time(s) <= known.times[stamp_thread(s)];
+  // Everybody who can access memory has a number.
+  int thread(int rank, int thread) const { return rank * stride_ + thread; }
+  int agent(int rank, int number) {
+    has_agents_ = true;
+    return rank * stride_ + threads_ + number;
   }
+  bool is_agent(int who) const { return homes_[size_t(who)] == MAX_BLOCKS; }
+  int rank_of(int who) const { return who / stride_; }
+  int thread_of(int who) const { return who % stride_; }
+  int everybody() const { return blocks_ * stride_; }
 
-  // All threads of the block have met.
-  void meet_all();
-  // The lanes in `lanes` of a warp have met; `alive` are those that have not exited.
-  void meet_lanes(int warp, uint64_t lanes, uint64_t alive);
-  // A thread releases what it knows into `into`, and acquires what is known there.
-  void release(int t, Knowledge& into);
-  void acquire(int t, const Knowledge& from);
-  // All lanes of a warp acquire the same.
-  void acquire_warp(int warp, uint64_t lanes, uint64_t alive, const Knowledge& from);
+  uint32_t time_of(int who) const { return members_[size_t(who)].time; }
+  uint32_t tick() { return ++now_; }
+
+  // Whether an access comes before what thread `me` does now.
+  bool is_before(Stamp s, int me) const {
+    const size_t who = stamp_who(s);
+    if (int(who) == me) return true;
+    const Member& member = members_[size_t(me)];
+    if (stamp_time(s) < member.floors[homes_[who]]) return true;
+    return member.times && stamp_time(s) <= member.times[who];
+  }
+  // The same for somebody who knows `known`, in the block `rank`.
+  bool is_within(Stamp s, Known known, int rank) const {
+    const size_t who = stamp_who(s);
+    if (stamp_time(s) < floors_[rank][homes_[who]]) return true;
+    return known && stamp_time(s) <= store_[known].times[who];
+  }
+  // Whether a reader of that time is covered by the block's floor, if it is one of its threads.
+  bool is_below_floor(uint32_t time, int rank) const { return time < floors_[rank][rank]; }
+
+  // All threads of a block have met.
+  void meet_all(int rank);
+  // The threads in `lanes`, counted from `first`, have met.
+  void meet_lanes(int first, uint64_t lanes);
+  // Adds what a thread knows, and what it did, to `into`.
+  void release(int me, Release& into);
+  void forget(Release& release);
+  // A thread learns what somebody left; or all that somebody did until `time`.
+  void acquire(int me, Known from);
+  void learn(int me, int who, uint32_t time);
+  // The same for something that threads will acquire.
+  void learn(Release& into, int who, uint32_t time);
+
+  Known known(int me) const { return members_[size_t(me)].known; }
+  void keep(Known known) { store_[known].references += known != 0; }
+  void drop(Known known);
+
+  // Fences between threads and engines: the thread's writes so far, and what it knows of others'.
+  void fence(int me);
+  // The tick from which on those who know of `who` know a fence behind its access `s`; 0: none.
+  uint32_t fence_after(Stamp s) const;
+  bool was_fenced_by(int me, Stamp s) const;
 
  private:
-  void refresh(Knowledge& known) const;
-  static void join(Knowledge& into, const Knowledge& from);
-  const Knowledge& known_by(int t) const {
-    return threads_[t].has_own ? threads_[t].own : warps_[t / warp_size_];
-  }
+  struct Member {
+    uint32_t time;
+    Known known;
+    const uint32_t* times;    // of `known`; null if it is 0
+    const uint32_t* floors;   // by block, and 0 for agents
+    Fences fences;
+  };
+  struct Vector {
+    uint32_t references = 0;
+    uint32_t visit = 0;
+    std::unique_ptr<uint32_t[]> times;
+  };
+  // What `a` became when it learnt `b`, or what `b` did until `time`.
+  struct Memo {
+    Known a, b, result;
+    uint32_t time;
+  };
 
-  int warp_size_ = 32;
-  uint32_t now_ = 1;
-  uint32_t everyone_since_ = 1;
-  std::vector<ThreadClock> threads_;
-  std::vector<Knowledge> warps_;
+  Known fresh();
+  Known copy_of(Known known);
+  void own(Known& known);
+  void join(Known into, Known from);
+  void assign(int me, Known known);
+  void remember(Memo& memo, Known a, Known b, uint32_t time, Known result);
+  Known joined(int first, int count);
+  void add_floors(Release& into, int rank);
+  uint32_t* times(Known known) { return store_[known].times.get(); }
+
+  static constexpr size_t MEMOS = 16;
+  int blocks_ = 0, threads_ = 0, stride_ = 0;
+  bool has_agents_ = false;
+  uint32_t now_ = 1, visit_ = 0;
+  std::vector<uint8_t> homes_;            // block of a thread; MAX_BLOCKS of an agent
+  std::vector<Member> members_;
+  uint32_t floors_[MAX_BLOCKS][MAX_BLOCKS + 1];
+  uint32_t floor_versions_[MAX_BLOCKS];
+  std::vector<Vector> store_;
+  std::vector<Known> free_;
+  size_t size_ = 0;                       // of the vectors in the store
+  Memo memos_[MEMOS];
 };
 
 }  // namespace tsim

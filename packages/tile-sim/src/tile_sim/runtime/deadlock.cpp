@@ -49,28 +49,40 @@ std::string ranges(const std::vector<int>& sorted) {
 
 }  // namespace
 
-void report_deadlock(Block& block) {
+namespace {
+
+// Adds who waits where in one block.
+void describe(const Block& block, Finding& finding, std::string& message) {
   std::map<std::pair<uint32_t, std::string>, std::vector<int>> groups;
   for (const Thread& thread : block.threads) {
     const uint32_t line = thread.state == State::EXITED ? 0 : thread.line;
     groups[{line, waits_for(block, thread)}].push_back(thread.id);
   }
-  Finding finding;
-  finding.kind = TSIM_DEADLOCK;
-  std::string message = "no thread of the block can run";
+  const bool is_alone = block.cluster->blocks.size() == 1;
+  const std::string where = is_alone ? "" : format("block %d of the cluster: ", block.rank);
   for (const auto& [what, threads] : groups) {
     const auto& [line, text] = what;
-    message += "\n  threads " + ranges(threads) + " " + text;
+    message += "\n  " + where + "threads " + ranges(threads) + " " + text;
     if (!line) continue;
     message += format(" at line %u", line);
     if (!finding.line) {
       finding.line = line;
       finding.thread = threads.front();
+      finding.rank = block.rank;
     } else if (!finding.other_line) {
       finding.other_line = line;
       finding.other_thread = threads.front();
     }
   }
+}
+
+}  // namespace
+
+void report_deadlock(Cluster& cluster) {
+  Finding finding;
+  finding.kind = TSIM_DEADLOCK;
+  std::string message = "no thread of the block can run";
+  for (const auto& block : cluster.blocks) describe(*block, finding, message);
   report(finding, message);
 }
 

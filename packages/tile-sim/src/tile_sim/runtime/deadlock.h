@@ -3,8 +3,8 @@
 
 namespace tsim {
 
-struct Block;
+struct Cluster;
 
-void report_deadlock(Block& block);
+void report_deadlock(Cluster& cluster);
 
 }  // namespace tsim

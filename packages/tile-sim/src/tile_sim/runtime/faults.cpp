@@ -44,13 +44,13 @@ void handle(int signal, siginfo_t* info, void* context) {
   finding.line = current_thread->line;   // where it last told the runtime what it does
   if (signal == SIGFPE) {
     report(finding, "an integer division by zero");
-  } else if (block->stacks->is_guard(info->si_addr)) {
+  } else if (block->cluster->stacks->is_guard(info->si_addr)) {
     report(finding, format("a thread's stack of %u bytes is full", block->config->stack_bytes));
   } else {
     report(finding, format("an access to address %p, where there is no memory", info->si_addr));
   }
-  block->is_abandoned = true;
-  siglongjmp(block->escape, 1);
+  block->cluster->is_abandoned = true;
+  siglongjmp(block->cluster->escape, 1);
 }
 
 }  // namespace

@@ -12,14 +12,14 @@ namespace tsim {
 
 struct GlobalShadow::Request {
   Block& block;
-  Thread& thread;
+  const Observer& by;
   const tsim_global& place;
   uint64_t offset;
   uint32_t bytes;
   Access access;
   const unsigned char* value;
   Stamp stamp;
-  uint32_t block_mark;    // number + 1
+  uint32_t mark;          // of the cluster: number + 1
 };
 
 GlobalShadow::GlobalShadow(const void* begin, uint64_t bytes, uint32_t element_bytes)
@@ -35,14 +35,14 @@ GlobalShadow::GlobalShadow(const void* begin, uint64_t bytes, uint32_t element_b
 
 GlobalShadow::~GlobalShadow() { munmap(static_cast<void*>(cells_), mapped_); }
 
-void GlobalShadow::access(Block& block, Thread& thread, const tsim_global& place, uint32_t bytes,
-                          Access access, const void* value, Stamp stamp) {
+void GlobalShadow::access(Block& block, const Observer& by, const tsim_global& place,
+                          uint32_t bytes, Access access, const void* value, Stamp stamp) {
   const uint64_t offset = reinterpret_cast<uintptr_t>(place.address) - begin_;
   if (offset >= bytes_ || bytes > bytes_ - offset) return;     // the bounds check is off
   if (offset % grain_ || bytes % grain_) return;               // a view in smaller elements
-  const Request request{block, thread, place, offset, bytes, access,
+  const Request request{block, by, place, offset, bytes, access,
                         static_cast<const unsigned char*>(value), stamp,
-                        static_cast<uint32_t>(block.number) + 1};
+                        static_cast<uint32_t>(block.cluster->number) + 1};
   if (access == Access::ATOMIC) block.has_used_global_atomics = true;
   for (uint64_t number = offset / grain_; number < (offset + bytes) / grain_; ++number) {
     if (access == Access::READ) check_read(request, cells_[number], number);
@@ -52,44 +52,43 @@ void GlobalShadow::access(Block& block, Thread& thread, const tsim_global& place
 
 void GlobalShadow::check_read(const Request& request, Cell& cell, uint64_t number) {
   constexpr auto relaxed = std::memory_order_relaxed;
-  const uint32_t writer = cell.write_block.load(relaxed);
+  const uint32_t writer = cell.write_cluster.load(relaxed);
   if (writer) {
     const Stamp write = cell.write.load(relaxed);
-    const bool is_ordered = writer == request.block_mark
-                                ? request.block.clock.is_before(write, request.thread.id)
+    const bool is_ordered = writer == request.mark
+                                ? request.by.knows(write)
                                 : request.block.has_used_global_atomics;
     if (!is_ordered) report_race(request, write, writer, "write", number);
   }
-  const uint32_t reader = cell.read_block.load(relaxed);
+  const uint32_t reader = cell.read_cluster.load(relaxed);
   cell.read.store(request.stamp, relaxed);
-  if (reader == 0) cell.read_block.store(request.block_mark, relaxed);
-  else if (reader != request.block_mark && reader != MANY) cell.read_block.store(MANY, relaxed);
+  if (reader == 0) cell.read_cluster.store(request.mark, relaxed);
+  else if (reader != request.mark && reader != MANY) cell.read_cluster.store(MANY, relaxed);
 }
 
 void GlobalShadow::check_write(const Request& request, Cell& cell, uint64_t number) {
   constexpr auto relaxed = std::memory_order_relaxed;
-  const BlockClock& clock = request.block.clock;
   const bool is_atomic = request.access == Access::ATOMIC;
   const bool is_exempt = request.block.has_used_global_atomics;
-  if (const uint32_t writer = cell.write_block.load(relaxed)) {
+  if (const uint32_t writer = cell.write_cluster.load(relaxed)) {
     const Stamp write = cell.write.load(relaxed);
     const bool both_atomic = is_atomic && (stamp_flags(write) & STAMP_ATOMIC);
-    const bool is_ordered = writer == request.block_mark
-                                ? clock.is_before(write, request.thread.id)
+    const bool is_ordered = writer == request.mark
+                                ? request.by.knows(write)
                                 : is_exempt;
     if (!is_ordered && is_same_store(request, write, number)) return;
     if (!is_ordered && !both_atomic) report_race(request, write, writer, "write", number);
   }
-  if (const uint32_t reader = cell.read_block.load(relaxed)) {
+  if (const uint32_t reader = cell.read_cluster.load(relaxed)) {
     const Stamp read = cell.read.load(relaxed);
-    const bool is_ordered = reader == request.block_mark
-                                ? clock.is_before(read, request.thread.id)
+    const bool is_ordered = reader == request.mark
+                                ? request.by.knows(read)
                                 : is_exempt;
     if (!is_ordered) report_race(request, read, reader, "read", number);
-    cell.read_block.store(0, relaxed);
+    cell.read_cluster.store(0, relaxed);
   }
   cell.write.store(request.stamp, relaxed);
-  cell.write_block.store(request.block_mark, relaxed);
+  cell.write_cluster.store(request.mark, relaxed);
 }
 
 // Threads, or blocks, that hold copies of one value store it: the same line, the same bytes. No
@@ -101,30 +100,37 @@ bool GlobalShadow::is_same_store(const Request& request, Stamp earlier, uint64_t
                       request.value + (at - request.offset), grain_);
 }
 
-void GlobalShadow::report_race(const Request& request, Stamp earlier, uint32_t earlier_block,
+void GlobalShadow::report_race(const Request& request, Stamp earlier, uint32_t earlier_mark,
                                const char* earlier_access, uint64_t number) const {
   Finding finding;
   finding.kind = TSIM_DATA_RACE;
   finding.space = TSIM_GLOBAL;
   finding.line = stamp_line(request.stamp);
   finding.other_line = stamp_line(earlier);
-  finding.thread = request.thread.id;
-  finding.other_thread = int(stamp_thread(earlier));
+  blame(finding, request.stamp);
   finding.offset = begin_ + number * grain_ -
                    reinterpret_cast<uintptr_t>(request.place.buffer->data);
   finding.bytes = request.bytes;
   finding.buffer = request.place.buffer->name;
   finding.buffer_bytes = request.place.buffer->bytes;
   const std::string name = finding.buffer ? format(" '%s'", finding.buffer) : "";
-  std::string who = format("thread %d", finding.other_thread);
-  if (earlier_block != request.block_mark) {
-    who = earlier_block == MANY ? "several blocks" : "another block";
-    if (earlier_block != MANY) finding.other_block = earlier_block - 1;
+  std::string who = earlier_mark == MANY ? "several blocks" : "another block";
+  if (earlier_mark == request.mark) {
+    blame_other(finding, earlier);
+    who = issuer_of(earlier);
+    if (is_own_engine(earlier, request.stamp)) finding.kind = TSIM_MISSING_WAIT;
+  } else if (earlier_mark != MANY) {
+    const Clock& clock = request.block.clock;
+    const int who_then = int(stamp_who(earlier));
+    finding.other_thread = clock.is_agent(who_then) ? -1 : clock.thread_of(who_then);
+    finding.other_block = block_number(*request.block.config, earlier_mark - 1,
+                                       clock.rank_of(who_then));
   }
-  report(finding, format("%s at byte %llu of global buffer%s by thread %d is not ordered with "
+  report(finding, format("%s at byte %llu of global buffer%s by %s is not ordered with "
                          "the %s by %s at line %u",
                          name_of(request.access), (unsigned long long)finding.offset, name.c_str(),
-                         request.thread.id, earlier_access, who.c_str(), finding.other_line));
+                         issuer_of(request.stamp).c_str(), earlier_access, who.c_str(),
+                         finding.other_line));
 }
 
 GlobalShadows::GlobalShadows(const tsim_kernel& kernel, void** arguments, bool is_checked) {

@@ -1,7 +1,7 @@
 // What the race check remembers about global memory that a kernel writes.
 //
 // Blocks of one launch are in no order, so two of them conflict if one writes what the other
-// touches. Threads of one block are compared by their block's clock. Atomic operations do not
+// touches. Threads of one block, or one cluster, are compared by their clock. Atomic operations do not
 // conflict with each other; a block that has used one may have learnt from it what other blocks
 // did before, so it is not compared with them any more.
 #pragma once
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "access.h"
-#include "clock.h"
+#include "observer.h"
 
 namespace tsim {
 
@@ -25,7 +25,7 @@ class GlobalShadow {
   GlobalShadow(const GlobalShadow&) = delete;
   GlobalShadow& operator=(const GlobalShadow&) = delete;
 
-  void access(Block& block, Thread& thread, const tsim_global& place, uint32_t bytes,
+  void access(Block& block, const Observer& by, const tsim_global& place, uint32_t bytes,
               Access access, const void* value, Stamp stamp);
 
   uintptr_t begin() const { return begin_; }
@@ -37,8 +37,8 @@ class GlobalShadow {
   struct Cell {
     std::atomic<Stamp> write;
     std::atomic<Stamp> read;
-    std::atomic<uint32_t> write_block;   // number + 1; 0: none
-    std::atomic<uint32_t> read_block;    // number + 1; 0: none; MANY
+    std::atomic<uint32_t> write_cluster;   // number + 1; 0: none
+    std::atomic<uint32_t> read_cluster;    // number + 1; 0: none; MANY
   };
   static constexpr uint32_t MANY = ~0u;
 
@@ -46,7 +46,7 @@ class GlobalShadow {
   void check_read(const Request& request, Cell& cell, uint64_t number);
   void check_write(const Request& request, Cell& cell, uint64_t number);
   bool is_same_store(const Request& request, Stamp earlier, uint64_t number) const;
-  void report_race(const Request& request, Stamp earlier, uint32_t earlier_block,
+  void report_race(const Request& request, Stamp earlier, uint32_t earlier_mark,
                    const char* earlier_access, uint64_t number) const;
 
   uintptr_t begin_;

@@ -28,6 +28,20 @@ void block_coordinates(const tsim_config& config, uint64_t number, uint32_t inde
   index[2] = uint32_t(number / config.grid[0] / config.grid[1]);
 }
 
+uint64_t block_number(const tsim_config& config, uint64_t cluster, int rank) {
+  uint64_t number = 0, stride = 1;
+  uint64_t inside = uint64_t(rank), outside = cluster;
+  for (int axis = 0; axis < 3; ++axis) {
+    const uint32_t extent = config.cluster[axis];
+    const uint64_t clusters = config.grid[axis] / extent;
+    number += (outside % clusters * extent + inside % extent) * stride;
+    outside /= clusters;
+    inside /= extent;
+    stride *= config.grid[axis];
+  }
+  return number;
+}
+
 namespace {
 
 constexpr uint32_t DEFAULT_REPORTS = 20;
@@ -47,10 +61,10 @@ struct Launch {
   const tsim_kernel* kernel;
   void** arguments;
   tsim_config config;
-  uint64_t blocks;
+  uint64_t clusters;
   uint64_t deadline;
   Reports reports;
-  std::atomic<uint64_t> next_block{0};
+  std::atomic<uint64_t> next_cluster{0};
   std::atomic<uint64_t> blocks_run{0};
   std::mutex mutex;          // of what follows
   Statistics statistics;
@@ -65,6 +79,10 @@ int threads_of(const tsim_config& config) {
   return int(config.block[0] * config.block[1] * config.block[2]);
 }
 
+uint64_t blocks_of(const tsim_config& config) {
+  return uint64_t(config.cluster[0]) * config.cluster[1] * config.cluster[2];
+}
+
 // What is wrong with a configuration; empty if it can be launched.
 std::string refusal(const tsim_config& c) {
   for (int axis = 0; axis < 3; ++axis) {
@@ -75,6 +93,10 @@ std::string refusal(const tsim_config& c) {
     return "a block of more than 1024 threads";
   }
   if (c.warp_size != 32 && c.warp_size != 64) return "warps of neither 32 nor 64 threads";
+  for (int axis = 0; axis < 3; ++axis) {
+    if (c.grid[axis] % c.cluster[axis]) return "a grid that is no multiple of its clusters";
+  }
+  if (blocks_of(c) > MAX_BLOCKS) return "a cluster of more than 16 blocks";
   return "";
 }
 
@@ -83,6 +105,7 @@ tsim_config with_defaults(tsim_config c) {
   if (!c.max_reports) c.max_reports = DEFAULT_REPORTS;
   if (!c.stack_bytes) c.stack_bytes = DEFAULT_STACK;
   c.stack_bytes = std::max(c.stack_bytes, MIN_STACK);
+  for (uint32_t& extent : c.cluster) extent = std::max(extent, 1u);
   return c;
 }
 
@@ -91,16 +114,17 @@ size_t arena_size(const tsim_config& config) {
   return (size_t(config.shared_bytes) + 8191) & ~size_t(4095);
 }
 
-// One host thread's place to run blocks in.
-std::unique_ptr<Block> make_block(Launch& launch) {
-  auto owned = std::make_unique<Block>();
+// One host thread's place to run a block in.
+std::unique_ptr<Block> make_block(Launch& launch, Cluster& cluster, int rank) {
+  auto owned = std::make_unique<Block>(cluster.clock);
   Block& block = *owned;
   const tsim_config& config = launch.config;
   block.config = &config;
   block.kernel = launch.kernel;
   block.arguments = launch.arguments;
   block.reports = &launch.reports;
-  block.deadline = launch.deadline;
+  block.cluster = &cluster;
+  block.rank = rank;
   block.checks = config.checks;
   block.thread_count = threads_of(config);
   block.warp_size = int(config.warp_size);
@@ -116,16 +140,29 @@ std::unique_ptr<Block> make_block(Launch& launch) {
     thread.index[1] = uint32_t(t) / config.block[0] % config.block[1];
     thread.index[2] = uint32_t(t) / config.block[0] / config.block[1];
   }
-  block.stacks = Stacks::take(block.thread_count, config.stack_bytes);
-  // Pages of their own: an access far outside is a fault, not somebody else's memory.
-  void* arena = mmap(nullptr, arena_size(config), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (arena == MAP_FAILED) throw std::bad_alloc();
-  block.arena = static_cast<unsigned char*>(arena);
-  if (block.checks_for(CHECKS_OF_SHADOW)) {
-    block.shadow.configure(config.shared_bytes, block.thread_count);
-  }
+  block.arena = cluster.arenas + size_t(rank) * cluster.arena_stride;
+  if (block.checks_for(CHECKS_OF_SHADOW)) block.shadow.configure(config.shared_bytes);
   block.counters.configure(block.warp_count, block.warp_size);
+  return owned;
+}
+
+std::unique_ptr<Cluster> make_cluster(Launch& launch) {
+  auto owned = std::make_unique<Cluster>();
+  Cluster& cluster = *owned;
+  const tsim_config& config = launch.config;
+  const int blocks = int(blocks_of(config));
+  cluster.config = &config;
+  cluster.deadline = launch.deadline;
+  cluster.stacks = Stacks::take(blocks * threads_of(config), config.stack_bytes);
+  // Pages of their own: an access far outside is a fault, not somebody else's memory.
+  cluster.arena_stride = arena_size(config);
+  void* arenas = mmap(nullptr, size_t(blocks) * cluster.arena_stride, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (arenas == MAP_FAILED) throw std::bad_alloc();
+  cluster.arenas = static_cast<unsigned char*>(arenas);
+  for (int rank = 0; rank < blocks; ++rank) {
+    cluster.blocks.push_back(make_block(launch, cluster, rank));
+  }
   return owned;
 }
 
@@ -134,16 +171,12 @@ uint64_t lanes_of(const Block& block, int warp) {
   return count == 64 ? ~0ull : (1ull << count) - 1;
 }
 
-void run_block(Block& block, uint64_t number) {
+void start_block(Block& block) {
   const tsim_config& config = *block.config;
-  block.number = number;
-  block_coordinates(config, number, block.index);
+  block.number = block_number(config, block.cluster->number, block.rank);
+  block_coordinates(config, block.number, block.index);
   block.alive = block.thread_count;
-  block.is_abandoned = false;
   block.has_used_global_atomics = false;
-  // Any odd constants would do; blocks must differ, and the state must not be zero.
-  block.random_state = ((config.seed + 1) * 0x9e3779b97f4a7c15ull ^
-                        (number + 1) * 0xbf58476d1ce4e5b9ull) | 1;
   block.ready_warps = 0;
   for (int w = 0; w < block.warp_count; ++w) {
     Warp& warp = block.warps[size_t(w)];
@@ -152,13 +185,27 @@ void run_block(Block& block, uint64_t number) {
     for (Rendezvous& r : warp.rendezvous) r.arrived = 0;
     make_ready(block, w, warp.lanes);
   }
-  for (Thread& thread : block.threads) thread.copies.start();
+  for (Thread& thread : block.threads) {
+    thread.who = block.clock.thread(block.rank, thread.id);
+    thread.copies.start();
+  }
   block.barriers.start();
-  block.clock.start(block.thread_count, block.warp_size);
+  block.agents.start();
   if (block.checks_for(CHECKS_OF_SHADOW)) block.shadow.start();
   std::memset(block.arena, 0xff, config.shared_bytes);   // NaN in all floats
-  run_threads(block);
-  block.counters.flush(block);
+}
+
+void run_cluster(Cluster& cluster, uint64_t number) {
+  cluster.number = number;
+  cluster.alive = int(cluster.blocks.size());
+  cluster.is_abandoned = false;
+  // Any odd constants would do; clusters must differ, and the state must not be zero.
+  cluster.random_state = ((cluster.config->seed + 1) * 0x9e3779b97f4a7c15ull ^
+                          (number + 1) * 0xbf58476d1ce4e5b9ull) | 1;
+  cluster.clock.start(int(cluster.blocks.size()), threads_of(*cluster.config));
+  for (auto& block : cluster.blocks) start_block(*block);
+  run_threads(cluster);
+  for (auto& block : cluster.blocks) block->counters.flush(*block);
   current_block = nullptr;
 }
 
@@ -169,27 +216,13 @@ void add(Statistics& to, const Statistics& from) {
   to.async_copies += from.async_copies;
   to.shared_accesses += from.shared_accesses;
   to.global_accesses += from.global_accesses;
+  to.bulk_copies += from.bulk_copies;
+  to.products += from.products;
 }
 
-// What each host thread does: blocks, until there are none, or enough has been found.
-void work(Launch& launch) {
-  SignalStack signal_stack;
-  std::unique_ptr<Block> block = make_block(launch);
-  while (!launch.reports.is_full() && !launch.reports.is_flooded()) {
-    const uint64_t number = launch.next_block++;
-    if (number >= launch.blocks) break;
-    run_block(*block, number);
-    ++launch.blocks_run;
-    if (block->output.empty()) continue;
-    std::lock_guard<std::mutex> lock(launch.mutex);
-    launch.output[number].swap(block->output);
-    block->output.clear();
-  }
-  munmap(block->arena, arena_size(launch.config));
-  Stacks::give_back(std::move(block->stacks));
-  std::lock_guard<std::mutex> lock(launch.mutex);
-  add(launch.statistics, block->statistics);
-  for (const auto& [key, count] : block->counters.totals()) {
+void collect_from(Launch& launch, const Block& block) {
+  add(launch.statistics, block.statistics);
+  for (const auto& [key, count] : block.counters.totals()) {
     LineCount& total = launch.counts[key];
     total.requests += count.requests;
     total.bytes += count.bytes;
@@ -198,12 +231,34 @@ void work(Launch& launch) {
   }
 }
 
+// What each host thread does: clusters, until there are none, or enough has been found.
+void work(Launch& launch) {
+  SignalStack signal_stack;
+  std::unique_ptr<Cluster> cluster = make_cluster(launch);
+  while (!launch.reports.is_full() && !launch.reports.is_flooded()) {
+    const uint64_t number = launch.next_cluster++;
+    if (number >= launch.clusters) break;
+    run_cluster(*cluster, number);
+    launch.blocks_run += cluster->blocks.size();
+    for (auto& block : cluster->blocks) {
+      if (block->output.empty()) continue;
+      std::lock_guard<std::mutex> lock(launch.mutex);
+      launch.output[block->number].swap(block->output);
+      block->output.clear();
+    }
+  }
+  munmap(cluster->arenas, cluster->blocks.size() * cluster->arena_stride);
+  Stacks::give_back(std::move(cluster->stacks));
+  std::lock_guard<std::mutex> lock(launch.mutex);
+  for (const auto& block : cluster->blocks) collect_from(launch, *block);
+}
+
 void run_all(Launch& launch) {
   GlobalShadows shadows(*launch.kernel, launch.arguments,
                         (launch.config.checks & TSIM_CHECK_RACE) != 0);
   FaultHandler faults;
   std::vector<std::thread> others;
-  const uint64_t workers = std::min<uint64_t>(launch.config.os_threads, launch.blocks);
+  const uint64_t workers = std::min<uint64_t>(launch.config.os_threads, launch.clusters);
   for (uint64_t i = 1; i < workers; ++i) others.emplace_back(work, std::ref(launch));
   work(launch);
   for (std::thread& thread : others) thread.join();
@@ -245,6 +300,8 @@ void collect(Launch& launch, OwnedResult& owned) {
   r.async_copies = launch.statistics.async_copies;
   r.shared_accesses = launch.statistics.shared_accesses;
   r.global_accesses = launch.statistics.global_accesses;
+  r.bulk_copies = launch.statistics.bulk_copies;
+  r.products = launch.statistics.products;
 }
 
 uint64_t nanoseconds_now() {
@@ -268,7 +325,8 @@ tsim_result* tsim_launch(const tsim_kernel* kernel, void** arguments, const tsim
   launch.deadline = config->time_limit_ms ? start + config->time_limit_ms * 1000000ull : 0;
   const std::string problem = refusal(launch.config);
   if (problem.empty()) {
-    launch.blocks = uint64_t(config->grid[0]) * config->grid[1] * config->grid[2];
+    launch.clusters = uint64_t(config->grid[0]) * config->grid[1] * config->grid[2] /
+                      blocks_of(launch.config);
     run_all(launch);
   } else {
     Finding finding;

@@ -45,6 +45,8 @@ void Reports::add(const Finding& f, const uint32_t block[3], const uint32_t othe
   r.other_line = f.other_line;
   r.thread = f.thread;
   r.other_thread = f.other_thread;
+  r.actor = f.actor;
+  r.other_actor = f.other_actor;
   std::memcpy(r.block, block, sizeof r.block);
   std::memcpy(r.other_block, other_block, sizeof r.other_block);
   mark_thread(r, f.thread);
@@ -78,10 +80,12 @@ void Reports::write_to(std::vector<tsim_report>& records, std::deque<std::string
 void report(Finding finding, const std::string& message) {
   Block& block = *current_block;
   if (finding.thread < 0 && current_thread) finding.thread = current_thread->id;
+  const size_t rank = finding.rank < 0 ? size_t(block.rank) : size_t(finding.rank);
+  const uint32_t* index = block.cluster->blocks[rank]->index;
   uint32_t other[3];
-  std::memcpy(other, block.index, sizeof other);
+  std::memcpy(other, index, sizeof other);
   if (finding.other_block != ~0ull) block_coordinates(*block.config, finding.other_block, other);
-  block.reports->add(finding, block.index, other, message);
+  block.reports->add(finding, index, other, message);
   if (block.reports->is_flooded() && current_thread) abandon_block();
 }
 

@@ -26,6 +26,9 @@ struct Finding {
   uint64_t buffer_bytes = 0;
   const char* buffer = nullptr;
   uint64_t other_block = ~0ull;   // linear index, if it is another one
+  int rank = -1;                  // of the block in its cluster; -1: the one that runs
+  uint32_t actor = TSIM_THREAD;   // what of the thread it was
+  uint32_t other_actor = TSIM_THREAD;
 };
 
 class Reports {

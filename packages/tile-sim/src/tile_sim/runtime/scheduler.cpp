@@ -73,17 +73,49 @@ Thread* take(Block& block, int w, int lane) {
   return &block.threads[w * block.warp_size + lane];
 }
 
-Thread* pick(Block& block, const Thread* last) {
-  if (last && !block.warps[last->warp].ready) release_gathering(block, last->warp);
-  if (!block.ready_warps) return nullptr;
-  const int w = pick_warp(block, last);
-  return take(block, w, pick_lane(block, block.warps[w]));
+// The block of the cluster to continue with; null if none has threads that can run.
+Block* pick_block(Cluster& cluster, Block& here) {
+  const int count = int(cluster.blocks.size());
+  int skip = 0;
+  switch (cluster.config->schedule) {
+    case TSIM_RANDOM:
+      skip = int(next_random(here) % uint64_t(count));
+      break;
+    case TSIM_REVERSE:
+      skip = count - 1;
+      break;
+    default:
+      break;
+  }
+  const bool stays = cluster.config->schedule != TSIM_RANDOM;
+  if (stays && here.ready_warps) return &here;
+  for (int i = 0; i < count; ++i) {
+    const int step = cluster.config->schedule == TSIM_REVERSE ? count - i : i;
+    Block& block = *cluster.blocks[size_t((here.rank + skip + step) % count)];
+    if (block.ready_warps) return &block;
+  }
+  return nullptr;
+}
+
+// The thread to continue with, and its block; null if none can run.
+Thread* pick(Block*& block, const Thread* last) {
+  if (last && !block->warps[last->warp].ready) release_gathering(*block, last->warp);
+  if (block->cluster->blocks.size() > 1) {
+    Block* next = pick_block(*block->cluster, *block);
+    if (!next) return nullptr;
+    if (next != block) last = nullptr;
+    block = next;
+  } else if (!block->ready_warps) {
+    return nullptr;
+  }
+  const int w = pick_warp(*block, last);
+  return take(*block, w, pick_lane(*block, block->warps[w]));
 }
 
 void check_deadline(Block& block) {
-  if (!block.deadline) return;
+  if (!block.cluster->deadline) return;
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  if (uint64_t(std::chrono::nanoseconds(now).count()) < block.deadline) return;
+  if (uint64_t(std::chrono::nanoseconds(now).count()) < block.cluster->deadline) return;
   Finding finding;
   finding.kind = TSIM_TIME_LIMIT;
   finding.line = current_thread ? current_thread->line : 0;
@@ -93,24 +125,26 @@ void check_deadline(Block& block) {
 
 // The same, but not at every switch: asking for the time takes longer than switching.
 void check_time(Block& block) {
-  if (block.deadline && block.statistics.switches % 1024 == 0) check_deadline(block);
+  if (block.cluster->deadline && block.statistics.switches % 1024 == 0) check_deadline(block);
 }
 
 void resume(Block& block, Thread& next) {
+  current_block = &block;
   current_thread = &next;
   next.state = State::RUNNING;
   ++block.statistics.switches;
 }
 
 // The thread that runs after the current one; never returns if there is none.
-Thread& next_thread(Block& block, Thread& me) {
-  check_time(block);
+Thread& next_thread(Block& here, Thread& me) {
+  check_time(here);
+  Block* block = &here;
   Thread* next = pick(block, &me);
   if (!next) {
-    report_deadlock(block);
+    report_deadlock(*here.cluster);
     abandon_block();
   }
-  resume(block, *next);
+  resume(*block, *next);
   return *next;
 }
 
@@ -121,8 +155,8 @@ Thread& next_thread(Block& block, Thread& me) {
   block.warps[me.warp].alive &= ~(1ull << me.lane);
   --block.alive;
   void* unused;
-  if (!block.alive) {
-    tsim_switch_stack(&unused, block.host_stack);
+  if (!block.alive && --block.cluster->alive == 0) {
+    tsim_switch_stack(&unused, block.cluster->host_stack);
     __builtin_unreachable();
   }
   block.barriers.thread_exited(block);
@@ -138,16 +172,21 @@ void thread_main() {
 
 }  // namespace
 
-void run_threads(Block& block) {
-  for (Thread& thread : block.threads) {
-    thread.state = State::READY;
-    thread.stack_pointer = block.stacks->prepare(thread.id, thread_main);
+void run_threads(Cluster& cluster) {
+  for (auto& block : cluster.blocks) {
+    for (Thread& thread : block->threads) {
+      const int stack = block->rank * block->thread_count + thread.id;
+      thread.state = State::READY;
+      thread.stack_pointer = cluster.stacks->prepare(stack, thread_main);
+    }
   }
-  current_block = &block;
+  const bool is_reverse = cluster.config->schedule == TSIM_REVERSE;
+  Block* block = (is_reverse ? cluster.blocks.back() : cluster.blocks.front()).get();
   Thread* first = pick(block, nullptr);
-  first->state = State::RUNNING;
-  current_thread = first;
-  if (!sigsetjmp(block.escape, 0)) tsim_switch_stack(&block.host_stack, first->stack_pointer);
+  resume(*block, *first);
+  if (!sigsetjmp(cluster.escape, 0)) {
+    tsim_switch_stack(&cluster.host_stack, first->stack_pointer);
+  }
   current_thread = nullptr;
 }
 
@@ -165,21 +204,29 @@ void yield_thread(uint32_t line) {
   Thread& me = *current_thread;
   me.line = line;
   check_deadline(block);
-  if (!block.ready_warps) return;
+  Block* other = &block;
+  if (block.cluster->blocks.size() > 1) {
+    const size_t count = block.cluster->blocks.size(), skip = next_random(block) % count;
+    for (size_t i = 0; i < count; ++i) {
+      other = block.cluster->blocks[(skip + i) % count].get();
+      if (other->ready_warps) break;
+    }
+  }
+  if (!other->ready_warps) return;
   // Drawn whatever the schedule: two threads that poll must not take turns for ever.
-  const int w = drawn(block, block.ready_warps);
-  Thread& next = *take(block, w, drawn(block, block.warps[w].ready));
+  const int w = drawn(*other, other->ready_warps);
+  Thread& next = *take(*other, w, drawn(*other, other->warps[w].ready));
   me.state = State::READY;
   make_ready(block, me.warp, 1ull << me.lane);
-  resume(block, next);
+  resume(*other, next);
   tsim_switch_stack(&me.stack_pointer, next.stack_pointer);
 }
 
 void abandon_block() {
   Block& block = *current_block;
-  block.is_abandoned = true;
+  block.cluster->is_abandoned = true;
   void* unused;
-  tsim_switch_stack(&unused, block.host_stack);
+  tsim_switch_stack(&unused, block.cluster->host_stack);
   __builtin_unreachable();
 }
 

@@ -11,8 +11,8 @@ inline void make_ready(Block& block, int warp, uint64_t lanes) {
   block.ready_warps |= 1u << warp;
 }
 
-// Starts all threads of the block and returns when all have exited or the block is abandoned.
-void run_threads(Block& block);
+// Starts all threads of the cluster and returns when all have exited or it is abandoned.
+void run_threads(Cluster& cluster);
 
 // Stops the running thread in `state` until another makes it ready; reports a deadlock if none
 // can.
@@ -21,7 +21,7 @@ void wait_in(State state, uint32_t line);
 // Lets other threads run first.
 void yield_thread(uint32_t line);
 
-// Leaves the block as it is: its threads never run again.
+// Leaves the cluster as it is: its threads never run again.
 [[noreturn]] void abandon_block();
 
 // The lanes of the running thread's warp that reach `line` together: all that can, before they

@@ -14,8 +14,7 @@ SharedShadow::~SharedShadow() {
   if (parts_) munmap(parts_, parts_bytes_);
 }
 
-void SharedShadow::configure(uint32_t arena_bytes, int threads) {
-  threads_ = threads;
+void SharedShadow::configure(uint32_t arena_bytes) {
   chunk_count_ = (arena_bytes + 15) / 16;
   chunks_.reset(new Chunk[chunk_count_]);
   parts_bytes_ = std::max<size_t>(size_t(chunk_count_) * 16 * sizeof(History), 1);
@@ -39,26 +38,33 @@ uint16_t byte_mask(uint32_t first, uint32_t end) {
   return uint16_t(((1u << (end - first)) - 1) << first);
 }
 
-Finding shared_finding(uint32_t kind, uint32_t at, uint32_t bytes, Stamp stamp) {
+Finding shared_finding(const Block& block, uint32_t kind, uint32_t at, uint32_t bytes,
+                       Stamp stamp) {
   Finding finding;
   finding.kind = kind;
   finding.space = TSIM_SHARED;
   finding.line = stamp_line(stamp);
-  finding.thread = int(stamp_thread(stamp));
+  blame(finding, stamp);
   finding.offset = at;
   finding.bytes = bytes;
-  finding.buffer_bytes = current_block->config->shared_bytes;
+  finding.buffer_bytes = block.config->shared_bytes;
   return finding;
 }
 
 }  // namespace
 
-void SharedShadow::access(Block& block, Thread& thread, uint32_t offset, uint32_t bytes,
+void SharedShadow::access(Block& block, const Observer& by, uint32_t offset, uint32_t bytes,
                           Access access, const void* value, Stamp stamp) {
-  const Request request{block, thread, offset,
-                        bytes, access, static_cast<const unsigned char*>(value),
-                        stamp};
-  const uint32_t end = offset + bytes;
+  walk({block, by, offset, bytes, access, false, static_cast<const unsigned char*>(value), stamp});
+}
+
+void SharedShadow::read_by_engine(Block& block, const Observer& by, uint32_t offset,
+                                  uint32_t bytes, Stamp stamp) {
+  walk({block, by, offset, bytes, Access::READ, true, nullptr, stamp});
+}
+
+void SharedShadow::walk(const Request& request) {
+  const uint32_t offset = request.offset, end = offset + request.bytes;
   for (uint32_t chunk = offset / 16; chunk * 16 < end; ++chunk) {
     if (__builtin_expect(chunk >= chunk_count_, 0)) return;  // the bounds check is off
     touch(request, chunk, std::max(offset, chunk * 16) - chunk * 16,
@@ -93,15 +99,21 @@ void SharedShadow::touch(const Request& request, uint32_t number, uint32_t first
 }
 
 void SharedShadow::check_pending(const Request& request, Chunk& chunk, uint32_t at, uint16_t mask) {
+  if (chunk.kind == Pending::BARRIER) {
+    check_barrier(request, chunk, at);
+    return;
+  }
   if (request.block.checks_for(TSIM_CHECK_WAIT)) {
-    Finding finding = shared_finding(TSIM_MISSING_WAIT, at, request.bytes, request.stamp);
+    const Stamp pending = make_stamp(0, chunk.pending_who, 0, chunk.pending_line);
+    Finding finding =
+        shared_finding(request.block, TSIM_MISSING_WAIT, at, request.bytes, request.stamp);
+    blame_other(finding, pending);
     finding.other_line = chunk.pending_line;
-    finding.other_thread = chunk.pending_thread;
     report(finding,
            format("%s of %u bytes at byte %u of shared memory, while the asynchronous copy that "
-                  "thread %u issued at line %u to it may still be on its way",
-                  name_of(request.access), request.bytes, request.offset, chunk.pending_thread,
-                  chunk.pending_line));
+                  "%s issued at line %u to it may still be on its way",
+                  name_of(request.access), request.bytes, request.offset,
+                  issuer_of(pending).c_str(), chunk.pending_line));
   }
   if (request.access != Access::READ) {
     chunk.pending &= uint16_t(~mask);
@@ -109,11 +121,22 @@ void SharedShadow::check_pending(const Request& request, Chunk& chunk, uint32_t 
   }
 }
 
+void SharedShadow::check_barrier(const Request& request, const Chunk& chunk, uint32_t at) {
+  const Stamp owner = make_stamp(0, chunk.pending_who, 0, chunk.pending_line);
+  Finding finding = shared_finding(request.block, TSIM_PROTOCOL, at, request.bytes, request.stamp);
+  blame_other(finding, owner);
+  finding.other_line = chunk.pending_line;
+  report(finding, format("%s of %u bytes at byte %u of shared memory, where there is an mbarrier "
+                         "since line %u",
+                         name_of(request.access), request.bytes, request.offset,
+                         chunk.pending_line));
+}
+
 void SharedShadow::check_written(const Request& request, const Chunk& chunk, uint32_t at,
                                  uint16_t mask) {
   if (!request.block.checks_for(TSIM_CHECK_UNINIT)) return;
   const uint32_t byte = at / 16 * 16 + __builtin_ctz(uint16_t(mask & ~chunk.written));
-  report(shared_finding(TSIM_UNINITIALISED, byte, request.bytes, request.stamp),
+  report(shared_finding(request.block, TSIM_UNINITIALISED, byte, request.bytes, request.stamp),
          format("%s of %u bytes at byte %u of shared memory, of which byte %u has not been "
                 "written",
                 name_of(request.access), request.bytes, request.offset, byte));
@@ -153,13 +176,7 @@ void SharedShadow::split(Chunk& chunk, uint32_t number, uint8_t part_bytes) {
     part[i] = source;
     // The first of the smaller parts keeps the crowd; the others get copies.
     if (source.crowd && i % factor) {
-      part[i].crowd = 0;
-      if (free_crowds_.empty()) {
-        crowds_.push_back(std::make_unique<Crowd>());
-        free_crowds_.push_back(uint32_t(crowds_.size()));
-      }
-      part[i].crowd = free_crowds_.back();
-      free_crowds_.pop_back();
+      part[i].crowd = take_crowd();
       *crowds_[part[i].crowd - 1] = *crowds_[source.crowd - 1];
     }
   }
@@ -167,15 +184,18 @@ void SharedShadow::split(Chunk& chunk, uint32_t number, uint8_t part_bytes) {
 }
 
 void SharedShadow::read(const Request& request, History& history, uint32_t at) {
-  const BlockClock& clock = request.block.clock;
-  const int me = request.thread.id;
-  if (__builtin_expect(history.write && !clock.is_before(history.write, me), 0)) {
-    report_race(request, history.write, "write", at);
+  const Observer& by = request.by;
+  if (history.write) {
+    if (__builtin_expect(!by.knows(history.write), 0)) {
+      report_race(request, history.write, "write", at);
+    } else if (request.is_engine && !(stamp_flags(history.write) & STAMP_PROXY)) {
+      check_fence(request, history, at);
+    }
   }
   for (Stamp& earlier : history.reads) {
     // A read that comes before this one need not be remembered: what comes after this one
     // comes after both.
-    if (!earlier || clock.is_before(earlier, me)) {
+    if (!earlier || by.knows(earlier)) {
       earlier = request.stamp;
       return;
     }
@@ -183,20 +203,43 @@ void SharedShadow::read(const Request& request, History& history, uint32_t at) {
   join_crowd(request, history);
 }
 
+// Engines go past what threads have at hand: a write reaches them only through a fence.
+void SharedShadow::check_fence(const Request& request, History& history, uint32_t at) {
+  if (!request.by.sees_through_engines(history.write)) {
+    Finding finding =
+        shared_finding(request.block, TSIM_MISSING_FENCE, at, request.bytes, request.stamp);
+    blame_other(finding, history.write);
+    finding.other_line = stamp_line(history.write);
+    report(finding, format("an engine reads byte %u of shared memory, which %s wrote at line %u "
+                           "without fence_proxy_async behind it",
+                           at, issuer_of(history.write).c_str(), stamp_line(history.write)));
+  }
+  history.write |= make_stamp(0, 0, STAMP_PROXY, 0);   // told, or known to be visible
+}
+
+uint32_t SharedShadow::take_crowd() {
+  if (free_crowds_.empty()) {
+    crowds_.push_back(std::make_unique<Crowd>());
+    free_crowds_.push_back(uint32_t(crowds_.size()));
+  }
+  const uint32_t crowd = free_crowds_.back();
+  free_crowds_.pop_back();
+  return crowd;
+}
+
 void SharedShadow::join_crowd(const Request& request, History& history) {
+  const Clock& clock = request.by.clock;
   if (!history.crowd) {
-    if (free_crowds_.empty()) {
-      crowds_.push_back(std::make_unique<Crowd>());
-      free_crowds_.push_back(uint32_t(crowds_.size()));
-    }
-    history.crowd = free_crowds_.back();
-    free_crowds_.pop_back();
+    history.crowd = take_crowd();
     Crowd& fresh = *crowds_[history.crowd - 1];
-    fresh.of_thread.assign(size_t(threads_), 0);
+    fresh.by_who.assign(size_t(clock.everybody()), 0);
+    fresh.has_others = false;
   }
   Crowd& crowd = *crowds_[history.crowd - 1];
-  crowd.of_thread[request.thread.id] = request.stamp;
+  const int who = int(stamp_who(request.stamp));
+  crowd.by_who[size_t(who)] = request.stamp;
   crowd.latest_time = stamp_time(request.stamp);
+  crowd.has_others |= clock.is_agent(who) || clock.rank_of(who) != request.block.rank;
 }
 
 void SharedShadow::leave_crowd(History& history) {
@@ -206,25 +249,27 @@ void SharedShadow::leave_crowd(History& history) {
 }
 
 void SharedShadow::write(const Request& request, History& history, uint32_t at, uint32_t bytes) {
-  const BlockClock& clock = request.block.clock;
-  const int me = request.thread.id;
+  const Observer& by = request.by;
   const bool is_atomic = request.access == Access::ATOMIC;
-  if (history.write && !clock.is_before(history.write, me)) {
+  if (history.write && !by.knows(history.write)) {
     if (is_same_store(request, history.write, at, bytes)) return;
     const bool both_atomic = is_atomic && (stamp_flags(history.write) & STAMP_ATOMIC);
     if (!both_atomic) report_race(request, history.write, "write", at);
   }
   for (Stamp earlier : history.reads) {
-    if (__builtin_expect(earlier && !clock.is_before(earlier, me), 0)) {
+    if (__builtin_expect(earlier && !by.knows(earlier), 0)) {
       report_race(request, earlier, "read", at);
       break;
     }
   }
   if (history.crowd) {
     const Crowd& crowd = *crowds_[history.crowd - 1];
-    if (crowd.latest_time >= clock.everyone_since()) {
-      for (Stamp earlier : crowd.of_thread) {
-        if (!earlier || clock.is_before(earlier, me)) continue;
+    const Clock& clock = by.clock;
+    const bool is_old = !crowd.has_others && clock.is_below_floor(crowd.latest_time,
+                                                                  request.block.rank);
+    if (!is_old || clock.rank_of(by.who) != request.block.rank) {
+      for (Stamp earlier : crowd.by_who) {
+        if (!earlier || by.knows(earlier)) continue;
         report_race(request, earlier, "read", at);
         break;
       }
@@ -245,33 +290,66 @@ bool SharedShadow::is_same_store(const Request& request, Stamp earlier, uint32_t
 
 void SharedShadow::report_race(const Request& request, Stamp earlier, const char* earlier_access,
                                uint32_t at) {
-  Finding finding = shared_finding(TSIM_DATA_RACE, at, request.bytes, request.stamp);
+  Finding finding =
+      shared_finding(request.block, TSIM_DATA_RACE, at, request.bytes, request.stamp);
+  blame_other(finding, earlier);
   finding.other_line = stamp_line(earlier);
-  finding.other_thread = int(stamp_thread(earlier));
-  report(finding, format("%s at byte %u of shared memory by thread %d is not ordered with the %s "
-                         "by thread %u at line %u",
-                         name_of(request.access), at, request.thread.id, earlier_access,
-                         stamp_thread(earlier), stamp_line(earlier)));
+  // Whoever started an engine has to wait for it; others must be told that it is done.
+  if (is_own_engine(earlier, request.stamp)) finding.kind = TSIM_MISSING_WAIT;
+  report(finding, format("%s at byte %u of shared memory by %s is not ordered with the %s "
+                         "by %s at line %u",
+                         name_of(request.access), at, issuer_of(request.stamp).c_str(),
+                         earlier_access, issuer_of(earlier).c_str(), stamp_line(earlier)));
 }
 
-void SharedShadow::begin_copy(Block& block, Thread& thread, uint32_t offset, uint32_t bytes,
-                              Stamp stamp) {
-  access(block, thread, offset, bytes, Access::WRITE, nullptr, stamp);
+void SharedShadow::begin_copy(Block& block, const Observer& by, uint32_t offset, uint32_t bytes,
+                              Stamp stamp, Pending kind) {
+  access(block, by, offset, bytes, Access::WRITE, nullptr, stamp);
   for (uint32_t at = offset; at < offset + bytes; at = at / 16 * 16 + 16) {
     Chunk& chunk = chunks_[at / 16];
+    if (chunk.pending && chunk.kind == Pending::BARRIER) continue;
     chunk.pending |= byte_mask(at % 16, std::min(at % 16 + offset + bytes - at, 16u));
-    chunk.pending_thread = uint16_t(thread.id);
+    chunk.kind = kind;
+    chunk.pending_who = uint16_t(stamp_who(stamp));
     chunk.pending_line = stamp_line(stamp);
   }
 }
 
-void SharedShadow::end_copy(Block& block, Thread& thread, uint32_t offset, uint32_t bytes,
-                            Stamp stamp) {
-  for (uint32_t at = offset; at < offset + bytes; at = at / 16 * 16 + 16) {
-    const uint16_t mask = byte_mask(at % 16, std::min(at % 16 + offset + bytes - at, 16u));
-    chunks_[at / 16].pending &= uint16_t(~mask);
+void SharedShadow::end_copy(uint32_t offset, uint32_t bytes, Stamp stamp) {
+  const uint32_t end = offset + bytes;
+  for (uint32_t at = offset; at < end; at = at / 16 * 16 + 16) {
+    const uint32_t number = at / 16;
+    const uint32_t first = at % 16, last = std::min(end - number * 16, 16u);
+    Chunk& chunk = chunks_[number];
+    const uint16_t mask = byte_mask(first, last);
+    if (chunk.kind != Pending::BARRIER) chunk.pending &= uint16_t(~mask);
+    chunk.written |= mask;
+    if (chunk.part_bytes == 16) {
+      if (mask == 0xffff) chunk.whole.write = stamp;
+      continue;
+    }
+    const uint32_t size = chunk.part_bytes;
+    for (uint32_t byte = first; byte < last; byte += size) {
+      parts(number)[byte / size].write = stamp;
+    }
   }
-  access(block, thread, offset, bytes, Access::WRITE, nullptr, stamp);
+}
+
+void SharedShadow::occupy(uint32_t offset, uint32_t bytes, Stamp stamp) {
+  for (uint32_t at = offset; at < offset + bytes; at += 8) {
+    Chunk& chunk = chunks_[at / 16];
+    chunk.pending |= uint16_t(0xff << at % 16);
+    chunk.written |= uint16_t(0xff << at % 16);
+    chunk.kind = Pending::BARRIER;
+    chunk.pending_who = uint16_t(stamp_who(stamp));
+    chunk.pending_line = stamp_line(stamp);
+  }
+}
+
+void SharedShadow::vacate(uint32_t offset, uint32_t bytes) {
+  for (uint32_t at = offset; at < offset + bytes; at += 8) {
+    chunks_[at / 16].pending &= uint16_t(~(0xff << at % 16));
+  }
 }
 
 }  // namespace tsim

@@ -16,30 +16,42 @@
 namespace tsim {
 
 struct Block;
-struct Thread;
+struct Observer;
+
+// What occupies bytes until it is done with them.
+enum class Pending : uint8_t { COPY, BULK_COPY, BARRIER };
 
 class SharedShadow {
  public:
   ~SharedShadow();
-  // For arenas of so many bytes and blocks of so many threads.
-  void configure(uint32_t arena_bytes, int threads);
+  // For arenas of so many bytes.
+  void configure(uint32_t arena_bytes);
   // Forgets everything: a new block starts.
   void start();
 
-  // An access by `thread`; `value` is what a write is about to put there.
-  void access(Block& block, Thread& thread, uint32_t offset, uint32_t bytes, Access access,
+  // An access to the memory of `block`; `value` is what a write is about to put there.
+  void access(Block& block, const Observer& by, uint32_t offset, uint32_t bytes, Access access,
               const void* value, Stamp stamp);
+  // An engine reads: what threads have written needs a fence, too.
+  void read_by_engine(Block& block, const Observer& by, uint32_t offset, uint32_t bytes,
+                      Stamp stamp);
   // Some bytes are handed to code that is not watched, which may write them.
   void assume_written(uint32_t offset, uint32_t bytes);
-  // An asynchronous copy is issued to, or arrives at, some bytes.
-  void begin_copy(Block& block, Thread& thread, uint32_t offset, uint32_t bytes, Stamp stamp);
-  void end_copy(Block& block, Thread& thread, uint32_t offset, uint32_t bytes, Stamp stamp);
+  // An asynchronous copy is issued to some bytes; they are nobody's until it arrives.
+  void begin_copy(Block& block, const Observer& by, uint32_t offset, uint32_t bytes, Stamp stamp,
+                  Pending kind);
+  // It arrives: as a write of `stamp`, whose order was compared when it was issued.
+  void end_copy(uint32_t offset, uint32_t bytes, Stamp stamp);
+  // Some bytes become a barrier, or memory again.
+  void occupy(uint32_t offset, uint32_t bytes, Stamp stamp);
+  void vacate(uint32_t offset, uint32_t bytes);
 
  private:
-  // Readers that do not fit a history: the latest of each thread.
+  // Readers that do not fit a history: the latest read of each.
   struct Crowd {
     uint32_t latest_time;
-    std::vector<Stamp> of_thread;
+    bool has_others;       // that are no threads of the block
+    std::vector<Stamp> by_who;
   };
 
   static constexpr int FEW = 4;
@@ -56,17 +68,18 @@ class SharedShadow {
     uint16_t written;      // bit per byte
     uint16_t pending;      // bit per byte that an asynchronous copy will write
     uint8_t part_bytes;    // 16, or what its history is split into
-    uint8_t padding;
-    uint16_t pending_thread;
+    Pending kind;          // of what is pending
+    uint16_t pending_who;
     uint32_t pending_line;
   };
 
   struct Request {
     Block& block;
-    Thread& thread;
+    const Observer& by;
     uint32_t offset;
     uint32_t bytes;
     Access access;
+    bool is_engine;        // that reads
     const unsigned char* value;
     Stamp stamp;
   };
@@ -80,11 +93,14 @@ class SharedShadow {
   void write(const Request& request, History& history, uint32_t at, uint32_t bytes);
   void join_crowd(const Request& request, History& history);
   void leave_crowd(History& history);
+  void check_fence(const Request& request, History& history, uint32_t at);
+  void check_barrier(const Request& request, const Chunk& chunk, uint32_t at);
+  void walk(const Request& request);
+  uint32_t take_crowd();
   bool is_same_store(const Request& request, Stamp earlier, uint32_t at, uint32_t bytes) const;
   void report_race(const Request& request, Stamp earlier, const char* earlier_access, uint32_t at);
   History* parts(uint32_t chunk) { return parts_ + size_t(chunk) * 16; }
 
-  int threads_ = 0;
   uint32_t chunk_count_ = 0;
   std::unique_ptr<Chunk[]> chunks_;
   History* parts_ = nullptr;     // 16 of each chunk, mapped but not touched until needed

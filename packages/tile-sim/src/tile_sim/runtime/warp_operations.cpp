@@ -109,7 +109,8 @@ void tsim_sync_warp(unsigned long long mask, unsigned line) {
   collective(OP_SYNC_WARP, mask, nullptr, line, [](Warp& warp, Rendezvous& r) {
     Block& block = *current_block;
     if (!block.checks_for(TSIM_CHECK_RACE)) return;
-    block.clock.meet_lanes(current_thread->warp, r.needed, warp.alive);
+    block.clock.meet_lanes(block.clock.thread(block.rank, current_thread->warp * block.warp_size),
+                             r.needed);
   });
 }
 
