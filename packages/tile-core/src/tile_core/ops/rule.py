@@ -28,7 +28,8 @@ class Rule(Generic[Op]):
     """One way to run operators of type `op`.
 
     `rejects` returns None to accept, or the reason in words ("needs sm_90"): the sentence
-    the user reads when no rule is left. Among rules that accept, `priority` decides. The
+    the user reads when no rule is left. Among rules that accept, `priority` decides. Where
+    `runs_beside` holds, the operator may go on beside the threads that started it. The
     context `lower` receives is the backend's: a `LowerContext` and what else it offers.
     """
 
@@ -38,6 +39,7 @@ class Rule(Generic[Op]):
     infer_layout: Callable[[Op, InferContext, InferLevel], LayoutMap] = no_demands
     rejects: Callable[[Op, Target], str | None] = always
     priority: int = 0
+    runs_beside: bool = False
 
 
 def select(op: TileOperator, target: Target, rules: Sequence[Rule[Any]]) -> Rule[Any]:

@@ -14,9 +14,10 @@ from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Check, For, Kernel, Launch, Let, Seq, Stmt
 from tile_core.machine import SimtMachine
-from tile_core.ops.rule import Rule
+from tile_core.ops.rule import Rule, select
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.passes.insert_barriers import insert_barriers
+from tile_core.passes.overlap_products import overlap_products
 from tile_core.passes.plan_pipelines import plan_pipelines
 from tile_core.passes.ranges import Env
 from tile_core.passes.rasterise_blocks import rasterise_blocks
@@ -27,7 +28,7 @@ from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.choices import BY_DEFAULT, Choices
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.limits import check_launch
-from tile_core.simt.places import Places
+from tile_core.simt.places import Places, check_views
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
 from tile_core.simt.program import DeviceFunction, DeviceProgram, HostStep
 from tile_core.simt.simplify import simplify_indices
@@ -68,9 +69,13 @@ def lower_kernel(
     TileError
         Whatever the machine cannot do: layouts in conflict, too much shared memory, no rule.
     """
-    kernel = rasterise_blocks(kernel)
-    special = specialise_warps(kernel, machine) if choices.specialises else Specialised(kernel)
-    kernel = plan_pipelines(special.kernel, machine, folded=choices.folds_pipelines)
+    check_views(kernel)
+    plain = rasterise_blocks(kernel)
+    special = specialise_warps(plain, machine) if choices.specialises else Specialised(plain)
+    kernel = special.kernel
+    if kernel is not plain:
+        kernel = overlap_products(kernel, lambda op: select(op, target, rules).runs_beside)
+    kernel = plan_pipelines(kernel, machine, folded=choices.folds_pipelines)
     kernel = separate_operands(kernel, target, rules, machine)
     stores = stage_stores(kernel, machine) if choices.stages_stores else Staged(kernel)
 

@@ -33,6 +33,8 @@ class Consumer:
     After    for k < n:  barrier_wait full[slot], phase;  gemm A_s[slot], …
                          barrier_arrive empty[slot];  next slot
 
+    Each ring has a turn of its own: statements of different rings can be moved apart.
+
     Parameters
     ----------
     signals
@@ -43,7 +45,7 @@ class Consumer:
 
     signals: Sequence[Signals]
     versions: Versions
-    turns: dict[Seq, Turn] = field(default_factory=dict)
+    turns: dict[Signals, Turn] = field(default_factory=dict)
 
     def program(self, body: Stmt) -> Stmt:
         """Return what of `body` the consumers run; their variables are allocated in front."""
@@ -88,8 +90,8 @@ class Consumer:
                 continue
             made += [self._wait(s) for s in mine if s.ring.first == position]
             made.append(self._in_turn(self._rebuilt(item), mine))
-            made += [self._free(s) for s in mine if s.ring.last == position]
-        made += [turn.advance() for turn in self._turns(mine)]
+            for signals in (s for s in mine if s.ring.last == position):
+                made.append(Seq((self._free(signals), self._turn(signals).advance())))
         return Seq(tuple(made), span=stmt.span)
 
     def _in_turn(self, stmt: Stmt, mine: Iterable[Signals]) -> Stmt:
@@ -107,16 +109,11 @@ class Consumer:
         tiles = {tile for s in self.signals for tile in s.ring.tiles}
         return isinstance(stmt, (Alloc, AnnotateLayout)) and stmt.buffer.storage in tiles
 
-    def _turns(self, mine: Sequence[Signals]) -> list[Turn]:
-        return list(dict.fromkeys(self._turn(s) for s in mine))
-
     def _turn(self, signals: Signals) -> Turn:
-        ring = signals.ring
-        known = self.turns.get(ring.home)
-        if known is None:
-            known = turn_of(ring.tiles[0].name, ring.count)
-            self.turns[ring.home] = known
-        return known
+        if signals not in self.turns:
+            ring = signals.ring
+            self.turns[signals] = turn_of(ring.tiles[0].name, ring.count)
+        return self.turns[signals]
 
     def _wait(self, signals: Signals) -> Stmt:
         turn = self._turn(signals)

@@ -84,7 +84,7 @@ class Slots(Versions):
         return turn
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Signals:
     """The barriers of one ring, an element of each for every version.
 

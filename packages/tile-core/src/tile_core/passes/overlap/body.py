@@ -1,0 +1,106 @@
+"""A loop around products as a list of statements, with what each has to do with registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias, TypeGuard
+
+from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.effects import Mode, accesses
+from tile_core.ir.expr import BinaryOp
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Alloc, For, If, Seq, Stmt
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.mbarrier import BarrierArrive
+
+RunsBeside: TypeAlias = Callable[[Gemm], bool]
+"""Whether a product can go on beside the threads that start it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The statements of a loop's body, sequences in it opened.
+
+    Parameters
+    ----------
+    outside
+        Allocations, which need not be repeated.
+    items
+        The rest, in order.
+    products
+        Positions in `items` of products that can run beside the threads.
+    """
+
+    outside: tuple[Stmt, ...]
+    items: tuple[Stmt, ...]
+    products: tuple[int, ...]
+
+
+def take_apart(loop: For, runs_beside: RunsBeside) -> Body | None:
+    """Return the body of a loop that goes round rings of tiles; None if it is not one.
+
+    Products must stand in the body itself, not in branches or loops inside of it.
+    """
+    flat = list(_opened(loop.body))
+    items = [s for s in flat if not isinstance(s, Alloc)]
+    products = [k for k, s in enumerate(items) if isinstance(s, Gemm) and runs_beside(s)]
+    inside = [n for n in walk(loop.body) if isinstance(n, Gemm)]
+    if not products or len(inside) != len(products):
+        return None
+    if not any(map(is_release, items)):
+        return None
+    outside = tuple(s for s in flat if isinstance(s, Alloc))
+    return Body(outside, tuple(items), tuple(products))
+
+
+def _opened(stmt: Stmt) -> Iterator[Stmt]:
+    """Yield the statements of a sequence, sequences in it opened; releases stay together."""
+    if not isinstance(stmt, Seq) or is_release(stmt):
+        yield stmt
+        return
+    for item in stmt.body:
+        yield from _opened(item)
+
+
+def is_release(stmt: Stmt) -> TypeGuard[Seq]:
+    """Whether a statement gives tiles of a ring back, and goes on to its next turn."""
+    return isinstance(stmt, Seq) and bool(stmt.body) and isinstance(stmt.body[0], BarrierArrive)
+
+
+def registers_of(product: Stmt) -> set[Buffer]:
+    """Return the fragments that a product reads and writes while it runs."""
+    return {a.buffer.storage for a in accesses(product) if a.buffer.storage.scope is Scope.FRAGMENT}
+
+
+def touched(stmt: Stmt) -> set[Buffer]:
+    """Return the storages that a statement reads or writes."""
+    return {a.buffer.storage for a in accesses(stmt)}
+
+
+def written(stmt: Stmt) -> set[Buffer]:
+    """Return the storages that a statement writes."""
+    return {a.buffer.storage for a in accesses(stmt) if a.mode is not Mode.READ}
+
+
+def conflict(a: Stmt, b: Stmt) -> bool:
+    """Whether two statements cannot change places."""
+    return bool(written(a) & touched(b)) or bool(touched(a) & written(b))
+
+
+def slots_of(stmt: Stmt) -> set[Buffer]:
+    """Return the barriers, and the scalars of turns, that a signal of a ring names."""
+    return {
+        n.storage
+        for n in walk(stmt)
+        if isinstance(n, Buffer) and n.scope in (Scope.BARRIER, Scope.VAR)
+    }
+
+
+def if_any_round(loop: For, stmt: Stmt) -> Stmt:
+    """Return `stmt`, where the loop had a round at all."""
+    start, stop = static_value(loop.start), static_value(loop.stop)
+    if start is not None and stop is not None and start < stop:
+        return stmt
+    return If(binary(BinaryOp.LT, as_expr(loop.start), as_expr(loop.stop)), stmt)
