@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import statistics
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 Run = Callable[[], object]
 
@@ -23,18 +25,34 @@ def set_threads(count: int) -> None:
     set_num_threads(count)
 
 
-def wait_for_idle_workers(most: float = 0.25) -> None:
-    """Sleep until this process's other threads burn no time, for at most so many seconds.
+def wait_for_idle_workers(most: float = 0.5) -> None:
+    """Sleep until this process's other threads sleep too, for at most so many seconds.
 
-    The workers of OpenBLAS and of OpenMP spin after a call, for milliseconds, in the hope of
-    the next one. Each library has its own, so those of one contender take cores from the next.
+    The workers of OpenBLAS and of OpenMP spin after a call, up to a tenth of a second, in the
+    hope of the next one. Each library has its own, so those of one contender take cores from
+    the next. The kernel is asked for the threads' states: their clocks stand still between
+    its ticks.
     """
-    step, deadline = 1e-3, time.perf_counter() + most
-    while time.perf_counter() < deadline:
-        start, burnt = time.perf_counter(), time.process_time()
-        time.sleep(step)
-        if time.process_time() - burnt < 0.2 * (time.perf_counter() - start):
-            return
+    deadline = time.perf_counter() + most
+    while _others_run() and time.perf_counter() < deadline:
+        time.sleep(1e-3)
+
+
+def _others_run() -> bool:
+    """Whether a thread of this process other than the caller's is running or ready to."""
+    own = str(threading.get_native_id())
+    tasks = Path("/proc/self/task")
+    if not tasks.exists():
+        return False
+    for task in tasks.iterdir():
+        try:
+            stat = "" if task.name == own else (task / "stat").read_text()
+        except OSError:  # it has just ended
+            continue
+        # "number (name) state ...", and names may hold anything
+        if stat.rpartition(") ")[2].startswith("R"):
+            return True
+    return False
 
 
 def median_ms(runs: Mapping[str, Run], threads: int, seconds: float = 1.0) -> dict[str, float]:
