@@ -5,9 +5,11 @@ from __future__ import annotations
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.device_calls import device
-from tile_core.ir.expr import Const, Expr
+from tile_core.ir.effects import storages_written
+from tile_core.ir.expr import Call, Const, Expr
 from tile_core.ir.stmt import If, Let, Stmt, Store
 from tile_core.layout.digits import row_major_position
+from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.gemm import Gemm
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import at, do, seq, unrolled
@@ -41,8 +43,9 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
     parts = _Parts(op, plan, ctx, total, first)
     is_set = isinstance(op.clear, Const) and bool(op.clear.value)
     steps = plan.tiling.steps
-    body: list[Stmt | None] = [do("fence_proxy_async"), *parts.setup]
-    body.append(_cleared(op, total, first, count, ctx))
+    body: list[Stmt | None] = [*parts.setup, _cleared(op, total, first, count, ctx)]
+    if any(_is_filled_by_threads(f.region.buffer, ctx) for f in (plan.a, plan.b) if f is not None):
+        body.insert(0, do("fence_proxy_async"))
     body += [] if is_set else [_pinned(total, first, count)]
     if plan.a is None:
         body.append(parts.pinned_factor())
@@ -61,6 +64,15 @@ def _sums(plan: WarpgroupPlan) -> int:
     """Return how many sums each thread has."""
     tiling = plan.tiling
     return tiling.rows * tiling.columns * tiling.atom.c.slots
+
+
+def _is_filled_by_threads(buffer: Buffer, ctx: SimtContext) -> bool:
+    """Whether anything but copies in bulk writes a tile: products do not see that at once."""
+    storage = buffer.storage
+    return any(
+        not isinstance(node, BulkCopy) and storage in storages_written(node)
+        for node in ctx.places.layouts.users_of(buffer)
+    )
 
 
 def _pinned(registers: Buffer, first: Expr, count: int) -> Stmt:
@@ -84,11 +96,32 @@ class _Parts:
         self.op, self.plan, self.ctx, self.total, self.first = op, plan, ctx, total, first
         self.tiling = plan.tiling
         self.setup: list[Stmt] = []
-        group = ctx.thread // THREADS if ctx.threads > THREADS else as_expr(0)
-        row, column = group % self.tiling.m_warps, group // self.tiling.m_warps
+        row, column = self._place_in_grid()
         self.b_start = self._start(plan.b, column, self.tiling.columns * self.tiling.atom.n)
         if plan.a is not None:
             self.a_start = self._start(plan.a, row, self.tiling.rows * ROWS)
+
+    def _place_in_grid(self) -> tuple[Expr, Expr]:
+        """Return row and column of the warpgroup in the grid of all, as far as they matter."""
+        rows, columns = self.tiling.m_warps, self.tiling.n_warps
+        zero = as_expr(0)
+        if columns == 1:
+            return (self._group() if rows > 1 and self.plan.a is not None else zero), zero
+        if rows == 1:
+            return zero, self._group()
+        group = self._group()
+        return group % rows, group // rows
+
+    def _group(self) -> Expr:
+        """Return the number of the warpgroup, equal in all lanes for the compiler to see.
+
+        Operands are told where they are in registers that the lanes of a warp share.
+        """
+        name = self.ctx.fresh_var("warpgroup")
+        lane, width = as_expr(0), as_expr(self.ctx.machine.warp_size)
+        own = self.ctx.thread // THREADS
+        self.setup.append(Let(name, Call("shfl_sync", (own, lane, width), own.dtype)))
+        return name
 
     def _start(self, factor: SharedFactor, group: Expr, x_step: int) -> Expr:
         """Return the element of the flat buffer where the part of this warpgroup begins."""
