@@ -20,7 +20,7 @@ from tile_core.target import Target
 from tile_core.testing import build_ir as ir
 from tile_cuda.machine import machine
 from tile_cuda.rules import all_rules
-from tile_cuda.rules.gemm import gemm_rules, tf32_rule
+from tile_cuda.rules.gemm import gemm_rules, tf32_rules
 from tile_cuda.rules.shared_layouts import read_by_elements
 
 HALF = Product("sm_80", 64, 64, 64)
@@ -34,7 +34,7 @@ def rule_for(product: Product, *, tf32: bool = False) -> str:
     (op,) = (n for n in walk(product.kernel()) if isinstance(n, Gemm))
     rules = gemm_rules(machine(product.arch))
     if tf32:
-        rules = (*rules, tf32_rule(machine(product.arch)))
+        rules = (*rules, *tf32_rules(machine(product.arch)))
     return select(op, Target("cuda", product.arch), rules).name
 
 
@@ -50,6 +50,9 @@ def rule_for(product: Product, *, tf32: bool = False) -> str:
         ("sm_70", "int8", "int32", "cuda.gemm.fma"),
         ("sm_70", "float16", "float16", "cuda.gemm.mma"),
         ("sm_90", "float8_e4m3fn", "float32", "cuda.gemm.mma"),
+        ("sm_90a", "float8_e4m3fn", "float32", "cuda.gemm.mma"),
+        ("sm_90a", "float16", "float32", "cuda.gemm.wgmma"),
+        ("sm_90a", "float16", "float16", "cuda.gemm.wgmma"),
     ],
 )
 def test_the_rule_that_multiplies(arch: str, factor: str, total: str, name: str) -> None:
@@ -63,6 +66,10 @@ def test_float32_is_rounded_only_where_that_is_allowed() -> None:
     assert rule_for(product, tf32=True) == "cuda.gemm.mma_tf32"
     assert rule_for(HALF, tf32=True) == "cuda.gemm.mma"
     assert rule_for(replace(product, arch="sm_75"), tf32=True) == "cuda.gemm.fma"
+    assert rule_for(replace(product, arch="sm_90a"), tf32=True) == "cuda.gemm.mma_tf32"
+    along_k = replace(product, arch="sm_90a", transposes=(False, True))
+    assert rule_for(along_k, tf32=True) == "cuda.gemm.wgmma_tf32"
+    assert rule_for(along_k) == "cuda.gemm.fma"
 
 
 def test_refusals_say_what_is_in_the_way() -> None:

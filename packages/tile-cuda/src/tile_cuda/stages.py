@@ -62,11 +62,11 @@ def exact(target: Target) -> Target:
 
 def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
     """Choose rules and layouts, and spread the kernel over the threads of its blocks."""
-    from tile_cuda.rules.gemm import tf32_rule
+    from tile_cuda.rules.gemm import tf32_rules
 
     target = exact(target)
     made_for = machine(target.arch)
-    allowed = (tf32_rule(made_for),) if options.config(ALLOW_TF32, False) else ()
+    allowed = tf32_rules(made_for) if options.config(ALLOW_TF32, False) else ()
     return lower_kernel(
         kernel,
         target,

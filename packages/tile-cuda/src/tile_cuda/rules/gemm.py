@@ -36,20 +36,26 @@ def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
     return (*by_groups, mma, fma, wait_rule(machine), matrix_copy_rule(machine))
 
 
-def tf32_rule(machine: SimtMachine) -> Rule[Gemm]:
-    """Return the rule for products of float32 by matrix instructions, which round the factors.
+def tf32_rules(machine: SimtMachine) -> tuple[Rule[Gemm], ...]:
+    """Return the rules for products of float32 by matrix instructions, which round the factors.
 
-    They keep as many bits of the mantissa as float16 has: only users can allow that.
+    They keep as many bits of the mantissa as float16 has: only users can allow that. Warps
+    round to the nearest number on the way into registers; warpgroups read factors in memory
+    as they are and drop the other bits.
     """
     rounding = replace(machine, features=machine.features | {ROUNDS_FLOAT32})
-    rule = mma_rule(rounding)
+    mma = mma_rule(rounding)
+    by_groups = (wgmma_rule(rounding, mma, fma_rule(machine)),) if machine.has("wgmma") else ()
+    return tuple(_of_float32(rule) for rule in (*by_groups, mma))
 
+
+def _of_float32(rule: Rule[Gemm]) -> Rule[Gemm]:
     def rejects(op: Gemm, target: Target) -> str | None:
         if "float32" not in (str(op.a.buffer.dtype), str(op.b.buffer.dtype)):
             return "no factor is float32"
         return rule.rejects(op, target)
 
-    return replace(rule, name="cuda.gemm.mma_tf32", rejects=rejects)
+    return replace(rule, name=f"{rule.name}_tf32", rejects=rejects)
 
 
 def mma_rule(machine: SimtMachine) -> Rule[Gemm]:
