@@ -137,3 +137,22 @@ class BulkWait(TileOperator):
     def writes(self) -> tuple[Region, ...]:
         """Nothing by itself."""
         return ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FenceAsync(TileOperator):
+    """Let engines see what the threads wrote to shared memory so far, once a barrier follows.
+
+    Engines (bulk copies, products that read shared memory by themselves) look at memory apart
+    from the threads' own loads and stores. Machines without them do nothing.
+    """
+
+    mnemonic: ClassVar[str] = "fence_async"
+
+    def reads(self) -> tuple[Region, ...]:
+        """Nothing by itself; it orders what others read."""
+        return ()
+
+    def writes(self) -> tuple[Region, ...]:
+        """Nothing by itself."""
+        return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tile_core.ir.stmt import Leaf
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.atomic import AtomicTile
-from tile_core.ops.bulk_copy import BulkCopy, BulkWait
+from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.copy import Copy, Im2col, Transpose
 from tile_core.ops.fill import Fill
@@ -26,6 +26,7 @@ _CLASSES: tuple[type[Leaf], ...] = (
     Copy,
     CopyCommit,
     CopyWait,
+    FenceAsync,
     Fill,
     Gemm,
     GpuOperator,

@@ -10,7 +10,19 @@ from tile_core.errors import Note
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.effects import storages_read, storages_written
 from tile_core.ir.node import Node, substitute, walk
-from tile_core.ir.stmt import Alloc, For, If, Kernel, Launch, Parallel, Pipelined, Seq, Stmt, While
+from tile_core.ir.stmt import (
+    Alloc,
+    For,
+    If,
+    Kernel,
+    Launch,
+    OnThreads,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+    While,
+)
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
@@ -97,14 +109,14 @@ def _staged(launch: Launch, machine: SimtMachine) -> tuple[Launch, Sequence[Note
 
 
 def _shared_out(stmt: Stmt) -> Iterator[Copy]:
-    """Yield the copies that all threads of the block take part in."""
+    """Yield the copies that all threads of a range take part in."""
     match stmt:
         case Copy():
             yield stmt
         case Seq(body=body):
             for item in body:
                 yield from _shared_out(item)
-        case For(body=inner) | Pipelined(body=inner) | While(body=inner):
+        case For(body=inner) | Pipelined(body=inner) | While(body=inner) | OnThreads(body=inner):
             yield from _shared_out(inner)
         case If(then=then, otherwise=otherwise):
             yield from _shared_out(then)

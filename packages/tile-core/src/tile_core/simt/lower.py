@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tile_core.cautions import telling_once
@@ -14,22 +15,17 @@ from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Check, For, Kernel, Launch, Let, Seq, Stmt
 from tile_core.machine import SimtMachine
-from tile_core.ops.rule import Rule, select
+from tile_core.ops.rule import Rule
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.passes.insert_barriers import insert_barriers
-from tile_core.passes.overlap_products import overlap_products
-from tile_core.passes.plan_pipelines import plan_pipelines
 from tile_core.passes.ranges import Env
-from tile_core.passes.rasterise_blocks import rasterise_blocks
-from tile_core.passes.separate_operands import separate_operands
-from tile_core.passes.specialise_warps import Specialised, specialise_warps
-from tile_core.passes.stage_stores import Staged, stage_stores
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.choices import BY_DEFAULT, Choices
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.limits import check_launch
-from tile_core.simt.places import Places, check_views
+from tile_core.simt.places import Places
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
+from tile_core.simt.prepare import prepare
 from tile_core.simt.program import DeviceFunction, DeviceProgram, HostStep
 from tile_core.simt.simplify import simplify_indices
 from tile_core.simt.split_tails import split_tails
@@ -69,30 +65,22 @@ def lower_kernel(
     TileError
         Whatever the machine cannot do: layouts in conflict, too much shared memory, no rule.
     """
-    check_views(kernel)
-    plain = rasterise_blocks(kernel)
-    special = specialise_warps(plain, machine) if choices.specialises else Specialised(plain)
-    kernel = special.kernel
-    if kernel is not plain:
-        kernel = overlap_products(kernel, lambda op: select(op, target, rules).runs_beside)
-    kernel = plan_pipelines(kernel, machine, folded=choices.folds_pipelines)
-    kernel = separate_operands(kernel, target, rules, machine)
-    stores = stage_stores(kernel, machine) if choices.stages_stores else Staged(kernel)
 
-    def lowered(stores: Staged) -> DeviceProgram:
-        layouts = infer_layouts(stores.kernel, target, rules, simt=machine)
-        layouts.notes = (*special.notes, *stores.notes)
-        maker = _Maker(stores.kernel, target, machine, layouts, choices.guards)
-        steps = tuple(maker.steps(stores.kernel.body))
+    def lowered(choices: Choices, *more: Note) -> DeviceProgram:
+        ready = prepare(kernel, target, machine, rules, choices)
+        layouts = infer_layouts(ready.kernel, target, rules, simt=machine)
+        layouts.notes = (*ready.notes, *more)
+        maker = _Maker(ready.kernel, target, machine, layouts, choices.guards)
+        steps = tuple(maker.steps(ready.kernel.body))
         spaces = maker.workspaces(steps)
-        return DeviceProgram(stores.kernel, machine, steps, layouts, spaces, compile_flags)
+        return DeviceProgram(ready.kernel, machine, steps, layouts, spaces, compile_flags)
 
     try:
-        return lowered(stores)
+        return lowered(choices)
     except OutOfScratch:
-        if stores.kernel is kernel:
+        if not choices.stages_stores:
             raise
-        return lowered(Staged(kernel, (Note(NO_ROOM),)))
+        return lowered(replace(choices, stages_stores=False), Note(NO_ROOM))
 
 
 class _Maker:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tile_core.errors import Note, OutOfScratch, Span
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.stmt import Launch
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Alloc, Launch
 from tile_core.machine import SimtMachine
 from tile_core.passes.liveness import Stretch, live_extents
 from tile_core.passes.pack_tiles import ALIGNMENT, Tile, alignment_of, pack_tiles
@@ -94,12 +95,14 @@ def plan_shared(
 
 
 def _tiles(launch: Launch, places: Places, alignment: int, by_hardware: bool) -> Iterable[Tile]:
-    everywhere = Stretch(-1, 1 << 62)
-    for storage, alive in live_extents(launch.body, (Scope.SHARED, Scope.BARRIER)).items():
+    for storage, alive in live_extents(launch.body).items():
         nbytes = places.flat(storage).nbytes or 0
-        keeps = storage.scope is Scope.BARRIER
         needed = alignment_of(nbytes, alignment, by_hardware=by_hardware)
-        yield Tile(storage, nbytes, everywhere if keeps else alive, needed)
+        yield Tile(storage, nbytes, alive, needed)
+    everywhere = Stretch(-1, 1 << 62)
+    for node in walk(launch.body):
+        if isinstance(node, Alloc) and node.buffer.scope is Scope.BARRIER:
+            yield Tile(node.buffer, places.flat(node.buffer).nbytes or 0, everywhere, alignment)
 
 
 def _too_much(

@@ -17,7 +17,7 @@ from tile_core.ir.stmt import Evaluate, Seq, Stmt
 from tile_core.layout import Layout, row_major
 from tile_core.layout.operand_tile import boxed_operand, operand_tile
 from tile_core.machine import SimtMachine
-from tile_core.ops.bulk_copy import BulkCopy, BulkWait
+from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.pairing import pair
 from tile_core.ops.rule import Rule
@@ -40,6 +40,9 @@ def bulk_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
     def rejects(op: BulkCopy | BulkWait, target: Target) -> str | None:
         return None if machine.has("tma") else f"{machine.name} has no tensor memory accelerator"
 
+    def fence(op: FenceAsync, ctx: SimtContext) -> Stmt:
+        return Evaluate(device("fence_proxy_async")) if machine.has("tma") else Seq(())
+
     return (
         Rule(
             name="cuda.bulk_copy",
@@ -49,6 +52,7 @@ def bulk_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
             rejects=rejects,
         ),
         Rule(name="cuda.bulk_wait", op=BulkWait, lower=lower_bulk_wait, rejects=rejects),
+        Rule(name="cuda.fence_async", op=FenceAsync, lower=fence),
     )
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.device_calls import device
-from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import Call, Const, Expr
 from tile_core.ir.stmt import If, Let, Stmt, Store
 from tile_core.layout.digits import row_major_position
-from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.gemm import Gemm
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import at, do, seq, unrolled
@@ -44,8 +42,6 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
     is_set = isinstance(op.clear, Const) and bool(op.clear.value)
     steps = plan.tiling.steps
     body: list[Stmt | None] = [*parts.setup, _cleared(op, total, first, count, ctx)]
-    if any(_is_filled_by_threads(f.region.buffer, ctx) for f in (plan.a, plan.b) if f is not None):
-        body.insert(0, do("fence_proxy_async"))
     body += [] if is_set else [_pinned(total, first, count)]
     if plan.a is None:
         body.append(parts.pinned_factor())
@@ -64,15 +60,6 @@ def _sums(plan: WarpgroupPlan) -> int:
     """Return how many sums each thread has."""
     tiling = plan.tiling
     return tiling.rows * tiling.columns * tiling.atom.c.slots
-
-
-def _is_filled_by_threads(buffer: Buffer, ctx: SimtContext) -> bool:
-    """Whether anything but copies in bulk writes a tile: products do not see that at once."""
-    storage = buffer.storage
-    return any(
-        not isinstance(node, BulkCopy) and storage in storages_written(node)
-        for node in ctx.places.layouts.users_of(buffer)
-    )
 
 
 def _pinned(registers: Buffer, first: Expr, count: int) -> Stmt:

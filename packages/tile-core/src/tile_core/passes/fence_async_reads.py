@@ -1,0 +1,72 @@
+"""Fences between what threads write to shared memory and engines that read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.effects import Mode, accesses
+from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.stmt import Kernel, Launch, Leaf, Parallel, Seq, Stmt, Store
+from tile_core.ops.async_copy import CopyWait
+from tile_core.ops.bulk_copy import BulkCopy, FenceAsync
+from tile_core.ops.copy import Copy
+from tile_core.ops.gemm import Gemm
+
+
+def fence_async_reads(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> Kernel:
+    """Return `kernel` with a fence behind each write that an engine may read.
+
+    Before   copy C_l, C_s;  bulk_copy C_s, C
+    After    copy C_l, C_s;  fence_async;  bulk_copy C_s, C
+
+    The threads that wrote fence, before the barrier that tells of their writes (see
+    `insert_barriers`, which comes later). What asynchronous copies of threads write is fenced
+    where the program waits for it. Source: PTX ISA, "Async proxy".
+
+    Parameters
+    ----------
+    runs_beside
+        Whether an engine computes a product: it reads its factors in shared memory itself.
+    """
+    launches: dict[Node, Node] = {}
+    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
+        read = _read_by_engines(launch, runs_beside)
+        done = _fenced(launch, read) if read else launch
+        if done is not launch:
+            launches[launch] = done
+    return substitute(kernel, launches) if launches else kernel
+
+
+def _read_by_engines(launch: Launch, runs_beside: Callable[[Gemm], bool]) -> set[Buffer]:
+    found: set[Buffer] = set()
+    for node in walk(launch.body):
+        if isinstance(node, BulkCopy) and not node.is_load:
+            found.add(node.src.buffer.storage)
+        elif isinstance(node, Gemm) and runs_beside(node):
+            found |= {r.buffer.storage for r in (node.a, node.b)}
+    return {b for b in found if b.scope is Scope.SHARED}
+
+
+def _fenced(launch: Launch, read: set[Buffer]) -> Launch:
+    inside = {
+        n for p in walk(launch.body) if isinstance(p, Parallel) for n in walk(p) if n is not p
+    }
+    writers = [
+        n
+        for n in walk(launch.body)
+        if isinstance(n, (Leaf, Parallel, Store)) and n not in inside and _writes(n, read)
+    ]
+    late = any(isinstance(n, Copy) and n.is_async for n in writers)
+    waits = [n for n in walk(launch.body) if isinstance(n, CopyWait)] if late else []
+    done: dict[Node, Node] = {}
+    for node in (*writers, *waits):
+        if not (isinstance(node, Copy) and node.is_async):
+            done[node] = Seq((node, FenceAsync(span=node.span)), span=node.span)
+    return substitute(launch, done) if done else launch
+
+
+def _writes(stmt: Stmt, storages: set[Buffer]) -> bool:
+    if isinstance(stmt, BulkCopy):
+        return False
+    return any(a.mode is not Mode.READ and a.buffer.storage in storages for a in accesses(stmt))

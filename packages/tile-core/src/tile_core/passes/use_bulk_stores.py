@@ -1,0 +1,67 @@
+"""Shared tiles that an engine stores into tensors, where it can."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.effects import accesses
+from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.stmt import Kernel, Launch, Parallel, Seq
+from tile_core.ops.bulk_copy import BulkCopy, BulkWait
+from tile_core.ops.copy import Copy
+from tile_core.passes.pipelines.analysis import facts_of
+from tile_core.passes.specialise.bulk import why_not_bulk
+from tile_core.passes.uniformity import is_thread_program
+
+
+class Machine(Protocol):
+    """What this pass asks of a machine."""
+
+    def has(self, feature: str) -> bool:
+        """Whether the machine has an instruction or ability."""
+
+
+def use_bulk_stores(kernel: Kernel, machine: Machine) -> Kernel:
+    """Return `kernel` with its copies from shared tiles into tensors made in bulk.
+
+    Before   copy C_s, C[by*128:+128, bx*128:+128]
+    After    bulk_copy C_s, C[by*128:+128, bx*128:+128];  bulk_wait
+
+    One thread starts the copy, and waits until the tile has been read; until the tensor is
+    written, where another statement of the launch accesses it. Copies that the engine cannot
+    make stay as they are, and so does everything on machines without one and in programs that
+    name their threads.
+    """
+    if not machine.has("tma"):
+        return kernel
+
+    def rule(node: Node) -> Node:
+        if not isinstance(node, Launch) or is_thread_program(node):
+            return node
+        return _with_bulk_stores(node, kernel)
+
+    return rewrite(kernel, rule)
+
+
+def _with_bulk_stores(launch: Launch, kernel: Kernel) -> Launch:
+    inside = {n for p in walk(launch.body) if isinstance(p, Parallel) for n in walk(p)}
+    stores = [n for n in walk(launch.body) if isinstance(n, Copy) and _stores(n)]
+    env = facts_of(kernel, launch)
+    done: dict[Node, Node] = {}
+    for copy in stores:
+        if copy in inside or why_not_bulk(copy, env, {}) is not None:
+            continue
+        tensor = copy.dst.buffer.storage
+        wait = BulkWait(is_read_enough=_users(launch, tensor) == 1, span=copy.span)
+        moved = BulkCopy(copy.src, copy.dst, eviction_policy=copy.eviction_policy, span=copy.span)
+        done[copy] = Seq((moved, wait), span=copy.span)
+    return substitute(launch, done) if done else launch
+
+
+def _stores(copy: Copy) -> bool:
+    return copy.src.buffer.scope is Scope.SHARED and copy.dst.buffer.scope is Scope.GLOBAL
+
+
+def _users(launch: Launch, tensor: Buffer) -> int:
+    return len({a.node for a in accesses(launch.body) if a.buffer.storage is tensor})

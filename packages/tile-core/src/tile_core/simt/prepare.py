@@ -1,0 +1,74 @@
+"""The passes on tile IR that machines of many threads need, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.errors import Note
+from tile_core.ir.stmt import Kernel
+from tile_core.machine import SimtMachine
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.rule import Rule, select
+from tile_core.passes.fence_async_reads import fence_async_reads
+from tile_core.passes.overlap_products import overlap_products
+from tile_core.passes.plan_pipelines import plan_pipelines
+from tile_core.passes.rasterise_blocks import rasterise_blocks
+from tile_core.passes.separate_operands import separate_operands
+from tile_core.passes.specialise_warps import specialise_warps
+from tile_core.passes.stage_stores import stage_stores
+from tile_core.passes.use_bulk_stores import use_bulk_stores
+from tile_core.simt.choices import Choices
+from tile_core.simt.places import check_views
+from tile_core.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A kernel whose copies, products and stores are planned; layouts are not known yet.
+
+    Parameters
+    ----------
+    notes
+        What could not be done, and why.
+    """
+
+    kernel: Kernel
+    notes: tuple[Note, ...] = ()
+
+
+def prepare(
+    kernel: Kernel,
+    target: Target,
+    machine: SimtMachine,
+    rules: Sequence[Rule[Any]],
+    choices: Choices,
+) -> Prepared:
+    """Return `kernel` after all passes that come before layouts.
+
+    Blocks are given their order, copies their threads or their place in a pipeline, products
+    their company, results their way to tensors. What engines read is fenced last: all that
+    writes is there by then.
+    """
+
+    def runs_beside(op: Gemm) -> bool:
+        return select(op, target, rules).runs_beside
+
+    check_views(kernel)
+    notes: list[Note] = []
+    kernel = rasterise_blocks(kernel)
+    if choices.specialises:
+        special = specialise_warps(kernel, machine)
+        notes += special.notes
+        if special.kernel is not kernel:
+            kernel = overlap_products(special.kernel, runs_beside)
+    kernel = plan_pipelines(kernel, machine, folded=choices.folds_pipelines)
+    kernel = separate_operands(kernel, target, rules, machine)
+    if choices.stages_stores:
+        stores = stage_stores(kernel, machine)
+        notes += stores.notes
+        kernel = stores.kernel
+    if choices.specialises:
+        kernel = use_bulk_stores(kernel, machine)
+    return Prepared(fence_async_reads(kernel, runs_beside), tuple(notes))
