@@ -63,7 +63,7 @@ class Mistake:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with pytest.raises(TileError) as caught:
-                exec(code, _names())
+                exec(code, names_of_programs())
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
         return caught.value
 
@@ -73,5 +73,6 @@ class Mistake:
         return textwrap.dedent(self.message).strip("\n")
 
 
-def _names() -> dict[str, object]:
+def names_of_programs() -> dict[str, object]:
+    """Return the names that programs find."""
     return {"T": T, "tile": tile, "np": np, "__name__": "program"}

@@ -59,7 +59,7 @@ def _launches(launch: Launch) -> list[Stmt]:
             continue
         inner = next((n for n in walk(item) if _spans_grid(n)), None)
         if inner is not None:
-            raise _refusal("a barrier of the whole grid inside a branch or a loop", inner)
+            raise _refusal("a barrier of the whole grid stands inside a branch or a loop", inner)
         parts[-1].append(item)
     before: list[Stmt] = []
     result: list[Stmt] = []
@@ -103,7 +103,7 @@ def _require_forgetful(before: list[Stmt], part: list[Stmt]) -> None:
 def _refusal(what: str, node: Node, kept: Node | None = None) -> UnsupportedOnTarget:
     notes = (Note("it is made here", kept.span),) if kept is not None and kept.span else ()
     return UnsupportedOnTarget(
-        f"{what} cannot be done by blocks that run one after another",
+        f"{what}, and blocks that run one after another cannot do that",
         span=node.span,
         notes=notes,
         hint="put the barrier at the top level of the kernel, and what must outlive it into "

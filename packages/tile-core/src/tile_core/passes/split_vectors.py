@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tile_core.dtypes import DType, dtype_of
-from tile_core.errors import UnsupportedOnTarget
+from tile_core.errors import InternalError, Span, UnsupportedOnTarget
 from tile_core.ir.arith import binary, cast, const
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import (
@@ -41,11 +41,28 @@ def split_vectors(kernel: Kernel) -> Kernel:
     Raises
     ------
     UnsupportedOnTarget
-        If an intrinsic takes vectors whole.
+        If a vector stands where there is no lane to speak of, as in a condition or an argument,
+        or its bits are read as lanes that do not divide them.
     """
     if not any(_is_vector(node) for node in walk(kernel.body)):
         return kernel
-    return _Splitter().run(kernel)
+    split = _Splitter().run(kernel)
+    _refuse_whole(split.body, None)
+    return split
+
+
+def _refuse_whole(node: Node, span: Span | None) -> None:
+    """Raise if a vector is left in `node`, a part of the statement at `span`."""
+    span = node.span or span
+    if isinstance(node, Expr) and _is_vector(node):
+        raise UnsupportedOnTarget(
+            f"a vector of {node.dtype.lanes} elements stands where one element is meant",
+            span=span,
+            hint="write a loop over the elements, or take one: T.extract_lane(vector, 0)",
+        )
+    for child in node.children():
+        if not isinstance(child, Buffer):
+            _refuse_whole(child, span)
 
 
 def _is_vector(node: Node) -> bool:
@@ -137,11 +154,7 @@ class _Splitter:
                 if isinstance(scalar, Select):
                     return scalar
                 return replace(scalar, dtype=expr.dtype.scalar)
-        raise UnsupportedOnTarget(
-            "a vector is used in a way that scalars cannot",
-            span=expr.span,
-            hint="write a loop over the elements",
-        )
+        raise InternalError(f"{type(expr).__name__} has no lanes", span=expr.span)
 
     def cut(self, bits: int, value: Expr, k: int, expr: Bitcast) -> Expr:
         """Return lane `k`, of `bits` bits, of a value whose lanes have another width."""

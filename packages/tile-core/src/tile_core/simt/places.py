@@ -12,6 +12,8 @@ from tile_core.errors import InternalError, Note, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, cast
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import Expr, Extent
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Kernel
 from tile_core.layout import Fragment, Layout
 from tile_core.layout.digits import row_major_position
 from tile_core.simt.packing import is_narrow, is_packed, storage_dtype
@@ -54,7 +56,6 @@ class Places:
         dtype = storage_dtype(buffer.dtype, buffer.scope)
         if isinstance(origin, Buffer):
             below = self.flat(buffer.storage)
-            _check_view(buffer)
             if below.dtype == dtype:
                 return below
             room = (static_value(below.shape[0]) or 0) * below.dtype.bits // dtype.bits
@@ -109,8 +110,20 @@ class Places:
         return as_expr(row_major_position(coords, buffer.shape))
 
 
+def check_views(kernel: Kernel) -> None:
+    """Refuse to see as whole bytes what has a byte for each of its narrow elements.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If a kernel does.
+    """
+    for node in walk(kernel.body):
+        if isinstance(node, Buffer) and node.storage is not node:
+            _check_view(node)
+
+
 def _check_view(view: Buffer) -> None:
-    """Refuse to see as whole bytes what has a byte for each of its narrow elements."""
     below = view.storage
     if is_narrow(below.dtype) and not is_packed(below) and view.dtype != below.dtype:
         raise UnsupportedOnTarget(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from tile_core.errors import LayoutError
+from tile_core.errors import InternalError, LayoutError
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment, Layout
 from tile_core.layout.digits import flatten_row_major as flatten
@@ -20,11 +20,11 @@ def seen_as(place: Place, source: Buffer, target: Buffer) -> Place:
     Raises
     ------
     LayoutError
-        If the parts of an element of `target` are torn apart, or its extents are unknown.
+        If the parts of an element of `target` are torn apart.
     """
     shape = target.static_shape
-    if shape is None:
-        raise LayoutError(f"{target.name!r} has extents known only at run time")
+    if shape is None:  # T.view and T.reshape of a tile keep its number of bits
+        raise InternalError(f"the view {target.name!r} has no fixed extents", span=target.span)
     old, new = source.dtype.bits, target.dtype.bits
     if isinstance(place, Fragment):
         return place.reshape(shape) if old == new else _recast(place, shape, old, new)
@@ -36,8 +36,8 @@ def seen_as(place: Place, source: Buffer, target: Buffer) -> Place:
 def _recast(held: Fragment, shape: tuple[int, ...], old: int, new: int) -> Fragment:
     """Return a fragment for elements of `new` bits in the registers of elements of `old`."""
     narrow, wide = min(old, new), max(old, new)
-    if wide % narrow:
-        raise LayoutError(f"elements of {old} bits are no whole number of {new}-bit ones")
+    if wide % narrow:  # `check_views` refuses elements narrower than a byte
+        raise InternalError(f"elements of {old} bits are no whole number of {new}-bit ones")
     ratio = wide // narrow
     flat = flatten(inputs(len(shape)), shape)
     rep = inputs(len(shape) + 1)[-1]

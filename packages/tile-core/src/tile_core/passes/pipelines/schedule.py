@@ -200,7 +200,8 @@ def _why(deps: Dependences, broken: Violation) -> str:
     what = "their order shows" if broken.what is None else f"both touch {broken.what.name!r}"
     lines = [f"line {p.span.line}" for p in (first, second) if p.span is not None]
     between = " and ".join(lines) or "two statements"
-    later = "" if not broken.rounds else f", {broken.rounds} rounds apart"
+    rounds = "1 round" if broken.rounds == 1 else f"{broken.rounds} rounds"
+    later = f", {rounds} apart" if broken.rounds else ""
     return f"it would exchange {between}{later}: {what}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tile_core.errors import UnsupportedOnTarget
+from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.device_calls import device
@@ -24,15 +24,11 @@ def lower_barrier(op: Barrier, ctx: SimtContext) -> Stmt:
 
     Raises
     ------
-    UnsupportedOnTarget
-        If a barrier spans the grid and could not become the end of a launch.
+    InternalError
+        If a barrier spans the grid: `split_grid_barriers` makes it the end of a launch.
     """
     if op.scope == "grid":
-        raise UnsupportedOnTarget(
-            "a barrier of the whole grid stands where a launch cannot end",
-            span=op.span,
-            hint="move it out of branches and loops, or split the kernel in two",
-        )
+        raise InternalError("a barrier of the whole grid is left in a launch", span=op.span)
     if op.scope == "warp":
         return Evaluate(device("sync_warp"))
     if op.number is None and op.count is None:

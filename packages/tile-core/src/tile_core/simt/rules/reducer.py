@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tile_core.errors import ShapeMismatch
+from tile_core.errors import InternalError
 from tile_core.ir.arith import binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.expr import BinaryOp, Expr
@@ -61,12 +61,8 @@ def lower_finalize(op: ReducerFinalize, ctx: SimtContext) -> Stmt:
 
 def _shape(reducer: Buffer) -> tuple[int, ...]:
     shape = reducer.static_shape
-    if shape is None:
-        raise ShapeMismatch(
-            f"the extents of reducer {reducer.name!r} are not known at compile time",
-            span=reducer.span,
-            hint="allocate it with fixed extents",
-        )
+    if shape is None:  # T.alloc_reducer refuses such extents
+        raise InternalError(f"reducer {reducer.name!r} has no fixed extents", span=reducer.span)
     return shape
 
 
