@@ -89,13 +89,9 @@ def conflict(a: Stmt, b: Stmt) -> bool:
     return bool(written(a) & touched(b)) or bool(touched(a) & written(b))
 
 
-def slots_of(stmt: Stmt) -> set[Buffer]:
-    """Return the barriers, and the scalars of turns, that a signal of a ring names."""
-    return {
-        n.storage
-        for n in walk(stmt)
-        if isinstance(n, Buffer) and n.scope in (Scope.BARRIER, Scope.VAR)
-    }
+def turns_of(stmt: Stmt) -> set[Buffer]:
+    """Return the scalars that say at which turn of a ring a signal is."""
+    return {n.storage for n in walk(stmt) if isinstance(n, Buffer) and n.scope is Scope.VAR}
 
 
 def if_any_round(loop: For, stmt: Stmt) -> Stmt:

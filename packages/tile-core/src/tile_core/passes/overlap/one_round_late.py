@@ -16,8 +16,8 @@ from tile_core.passes.overlap.body import (
     if_any_round,
     is_release,
     registers_of,
-    slots_of,
     touched,
+    turns_of,
 )
 from tile_core.passes.pipelines.instances import Versions, instance
 
@@ -140,8 +140,8 @@ def _parts(body: Body) -> _Parts | None:
     if not beside or not behind:
         return None
     product = replace(product, wg_wait=-1)
-    turned = set().union(*map(slots_of, returned))
-    awaited = tuple(s for s in ahead if isinstance(s, BarrierWait) and slots_of(s) <= turned)
+    turned = set().union(*map(turns_of, returned))
+    awaited = tuple(s for s in ahead if isinstance(s, BarrierWait) and turns_of(s) <= turned)
     return _Parts(
         tuple(ahead), awaited, returned, tuple(beside), tuple(behind), (*waits, product),
         tuple(tail),
