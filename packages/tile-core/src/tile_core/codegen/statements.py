@@ -15,6 +15,7 @@ from tile_core.codegen.types import cpp_type
 from tile_core.codegen.usage import reads_registers_by
 from tile_core.errors import InternalError, Span
 from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Call, Const, Expr, Load
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import (
@@ -224,6 +225,11 @@ def _once(p: StatementPrinter, loop: For, part: str) -> str:
     return name
 
 
+def _waits(body: Stmt) -> bool:
+    """Whether rounds wait for others to bring their data: nothing is won by running them apart."""
+    return any(isinstance(n, Call) and n.function == f"{PREFIX}mbarrier_wait" for n in walk(body))
+
+
 def _unrolling(
     loop: For, start: tuple[int, int], stop: tuple[int, int], step: tuple[int, int]
 ) -> str:
@@ -231,7 +237,7 @@ def _unrolling(
     if loop.kind is not LoopKind.SERIAL:
         return "TILE_UNROLL"
     is_static = all(static_value(x) is not None for x in (loop.start, loop.stop, loop.step))
-    if not is_static:
+    if not is_static or _waits(loop.body):
         return "TILE_NO_UNROLL"
     rounds = len(range(start[0], stop[0], step[0]))
     work = rounds * _work(loop.body)
