@@ -21,6 +21,7 @@ from tile_cuda.rules.gemm_mma import lower_mma, mma_demands, mma_tiling
 from tile_cuda.rules.gemm_partition import tell_of_missing_partition
 from tile_cuda.rules.gemm_wgmma import wgmma_rule
 from tile_cuda.rules.matrix_copy import matrix_copy_rule
+from tile_cuda.rules.matrix_stores import matrix_store_rule
 from tile_cuda.rules.shared_layouts import open_operand_layout
 from tile_cuda.rules.wgmma_waits import wait_rule
 
@@ -33,7 +34,8 @@ def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
     """
     mma, fma = mma_rule(machine), fma_rule(machine)
     by_groups = (wgmma_rule(machine, mma, fma),) if machine.has("wgmma") else ()
-    return (*by_groups, mma, fma, wait_rule(machine), matrix_copy_rule(machine))
+    stores = (matrix_store_rule(machine),) if machine.has("stmatrix") else ()
+    return (*by_groups, mma, fma, wait_rule(machine), matrix_copy_rule(machine), *stores)
 
 
 def tf32_rules(machine: SimtMachine) -> tuple[Rule[Gemm], ...]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Region, Scope
-from tile_core.ir.expr import Expr
+from tile_core.ir.expr import AddressOf, Expr
 from tile_core.ir.stmt import Stmt
 from tile_core.layout import Fragment, Layout
 from tile_core.machine import SimtMachine
@@ -172,7 +172,7 @@ def lower_matrix_copy(op: Copy, ctx: SimtContext) -> Stmt:
         return lower_copy(op, ctx)
     width = next(w for w in (4, 2, 1) if matrices.count % w == 0)
     groups = matrices.count // width
-    setup, address = _addresses(op.src, matrices, width, groups, ctx)
+    setup, address = row_addresses(op.src, matrices, width, ctx)
     registers = ctx.places.flat(op.dst.buffer)
     name = f"ldmatrix_x{width}" + ("_trans" if matrices.is_transposed else "")
 
@@ -183,10 +183,10 @@ def lower_matrix_copy(op: Copy, ctx: SimtContext) -> Stmt:
     return seq(setup, unrolled(ctx, "x", groups, one))
 
 
-def _addresses(
-    region: Region, matrices: Matrices, width: int, groups: int, ctx: SimtContext
-) -> tuple[Stmt, Callable[[Expr], Expr]]:
-    """Return what runs before, and the address that a thread gives for each group.
+def row_addresses(
+    region: Region, matrices: Matrices, width: int, ctx: SimtContext
+) -> tuple[Stmt, Callable[[Expr], AddressOf]]:
+    """Return what runs before, and the address that a thread gives for each `width` matrices.
 
     Where groups are a walk through a grid, the thread's part of the address is found once.
     """
@@ -194,14 +194,14 @@ def _addresses(
     def place(thread: Any) -> tuple[Any, Any]:
         return matrices.row(_folded(thread, width), 0)
 
-    steps = _walk(matrices, width, groups, ctx.threads)
+    steps = _walk(matrices, width, matrices.count // width, ctx.threads)
     if steps is not None:
         inner = steps[1].count
         found = stepped_address(ctx, "row", region, place, steps)
         return found.setup, lambda g: found.of(g // inner, g % inner)
     *lead, first, second = region.starts
 
-    def written_out(group: Expr) -> Expr:
+    def written_out(group: Expr) -> AddressOf:
         row, column = matrices.row(_folded(ctx.thread, width), group * width)
         return ctx.address(region.buffer, *lead, row + first, column + second, access="r")
 
