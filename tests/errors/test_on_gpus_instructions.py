@@ -51,7 +51,7 @@ MISTAKES = [
         'T.ptx_mma("m16n8k12", "row", "col", "fp16", "fp16", "fp32", r, 0, r, 0, c, 0, False)',
         """
         [TL4001] T.ptx_mma does not know the shape 'm16n8k12'
-        hint: use one of m8n8k4, m8n8k16, m16n8k4, m16n8k8, m16n8k16, m16n8k32, m16n8k64
+        hint: use one of m8n8k4, m8n8k16, m8n8k32, m16n8k4, m16n8k8, m16n8k16, m16n8k32, m16n8k64
         """,
     ),
     mistake(

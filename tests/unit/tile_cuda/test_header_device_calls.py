@@ -97,12 +97,13 @@ PRODUCTS = [
     *(("m8n8k16", "i", a, b, "mma_int8_m8n8k16") for a, b in SIGNS),
     *((f"m16n8k{k}", "i", a, b, "mma_int8_m16n8k32") for k in (16, 32) for a, b in SIGNS),
     *(("m16n8k64", "i", a, b, "mma_int4") for a, b in SIGNS),
+    *(("m8n8k32", "i", a, b, "mma_int4_m8n8k32") for a, b in SIGNS),
     *((f"m16n8k{k}", c, a, b, "mma_fp8") for k in (16, 32) for c in "fh" for a, b in FLOAT8),
 ]
 for shape, c, a, b, feature in PRODUCTS:
     left, right = ("f" if x == "t" else x for x in (a, b))
     types = [PTX_TYPES[x] for x in (c, a, b, c)]
-    if feature == "mma_int4":
+    if feature.startswith("mma_int4"):
         types = [t.replace("8", "4") for t in types]
     name, _, orders = shape.partition("_")
     orders = orders or "row_col"
@@ -112,7 +113,9 @@ for shape, c, a, b, feature in PRODUCTS:
     )  # fmt: skip
 
 # They assemble where they are not real; see tile_cuda.machine.
-EXPANDED = {"mma_m8n8k4": "sm_70", "mma_int4": "sm_80", "mma_fp8": "sm_89"}
+EXPANDED = {
+    "mma_m8n8k4": "sm_70", "mma_int4_m8n8k32": "sm_75", "mma_int4": "sm_80", "mma_fp8": "sm_89",
+}  # fmt: skip
 EMULATED = {"cp_async", "stmatrix", "atomic_f32x2", "atomic_f32x4", "atomic_bf16x2"}
 
 

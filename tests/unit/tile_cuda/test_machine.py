@@ -59,6 +59,8 @@ INSTRUCTIONS = {
         f"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {F4}, {R2}, {{%r6}}, {F4};",
     "mma_int8_m8n8k16":
         "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r0, %r1}, {%r2}, {%r3}, {%r0, %r1};",
+    "mma_int4_m8n8k32":
+        "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {%r0, %r1}, {%r2}, {%r3}, {%r0, %r1};",
     "ldmatrix": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%r1];",
     "movmatrix": "movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r1;",
     "tanh_approx": "tanh.approx.f32 %f0, %f1;",
@@ -96,7 +98,7 @@ INSTRUCTIONS = {
 }  # fmt: skip
 """One instruction of each feature. `mma_m8n8k4` is missing: it assembles everywhere."""
 
-EXPANDED = set(product(("mma_int4", "mma_fp8"), ("sm_90", "sm_90a")))
+EXPANDED = set(product(("mma_int4", "mma_int4_m8n8k32", "mma_fp8"), ("sm_90", "sm_90a")))
 """They assemble, and become slower instructions."""
 
 DECLARATIONS = " ".join(

@@ -96,6 +96,10 @@ FORMS = {
                       _t(n) * 8 + (i & 7) + (0 if i < 16 else 32)),
         lambda n, i: (_t(n) * 8 + (i & 7) + (0 if i < 8 else 32), _g(n)), _d16, (32, 16, 4),
     ),
+    "m8n8k32 of 4 bits": Form(
+        8, 32,
+        lambda n, i: (_g(n), _t(n) * 8 + i), lambda n, i: (_t(n) * 8 + i, _g(n)), _d8, (8, 8, 2),
+    ),
     "m8n8k4 of 64 bits": Form(
         8, 4,
         lambda n, i: (n >> 2, n % 4), lambda n, i: (n % 4, n >> 2), _d8, (1, 1, 2),
@@ -127,6 +131,8 @@ CASES = [
     ("m16n8k64 of 4 bits", "int8", "int8", "int32"),
     ("m16n8k64 of 4 bits", "uint8", "int8", "int32"),
     ("m16n8k64 of 4 bits", "uint8", "uint8", "int32"),
+    ("m8n8k32 of 4 bits", "int8", "uint8", "int32"),
+    ("m8n8k32 of 4 bits", "uint8", "int8", "int32"),
     ("m8n8k4 of 64 bits", "float64", "float64", "float64"),
 ]
 

@@ -7,6 +7,7 @@ An instruction is offered where the machine has its feature. Layouts are built f
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -121,13 +122,41 @@ def atoms_for(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom,
 
 
 @cache
+def atoms_for_nibbles(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom, ...]:
+    """Return the instructions that multiply 4-bit integers, two in each byte of the factors.
+
+    They hold the bytes of their factors as the instructions for bytes do, so K counts bytes.
+
+    Parameters
+    ----------
+    a, b, c
+        Names of the element types of both factors' bytes, and of the sum.
+    """
+    if a not in _INT8 or b not in _INT8 or c != "int32":
+        return ()
+    return tuple(
+        replace(_atom(bytes_function, feature, shape, (a, b, c)), function=function)
+        for function, bytes_function, feature, shape in _NIBBLES
+        if machine.has(feature)
+    )
+
+
+_NIBBLES = (
+    ("mma_m16n8k64", "mma_m16n8k32", "mma_int4", (16, 8, 32)),
+    ("mma_m8n8k32", "mma_m8n8k16", "mma_int4_m8n8k32", (8, 8, 16)),
+)
+"""Function, that of the instruction for bytes, feature, and shape in bytes."""
+
+
+@cache
 def atoms_for_tiles(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom, ...]:
     """Return the instructions that multiply tiles of elements `a` and `b` exactly.
 
     If none takes these types, one is chosen whose types hold all their values: factors in
-    shared memory are converted on their way into registers. Tiles of 4-bit integers have a
-    byte per element and are multiplied as bytes. Instructions that would round float32 to
-    tf32 are taken for tiles of that type, or where the machine is said to do so.
+    shared memory are converted on their way into registers. Tiles of 4-bit integers that have
+    a byte per element are multiplied as bytes; see `atoms_for_nibbles` for others. Instructions
+    that would round float32 to tf32 are taken for tiles of that type, or where the machine is
+    said to do so.
     """
     if "float32" in (a, b) and not machine.has(ROUNDS_FLOAT32):
         return ()

@@ -33,6 +33,7 @@ _VOLTA = frozenset(
 _TURING = _VOLTA | {
     "mma_m16n8k8_f16",
     "mma_int8_m8n8k16",
+    "mma_int4_m8n8k32",
     "ldmatrix",
     "movmatrix",
     "tanh_approx",
@@ -52,7 +53,7 @@ _AMPERE = (_TURING - {"mma_m8n8k4"}) | {
     "redux",
 }
 _ADA = _AMPERE | {"mma_fp8", "fp8_convert"}
-_HOPPER = (_ADA - {"mma_int4", "mma_fp8"}) | {
+_HOPPER = (_ADA - {"mma_int4", "mma_int4_m8n8k32", "mma_fp8"}) | {
     "atomic_bf16",
     "atomic_bf16x2",
     "atomic_f32x2",

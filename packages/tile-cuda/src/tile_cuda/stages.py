@@ -34,15 +34,22 @@ POINT = "tile-ir"
 
 def cuda_passes() -> tuple[Insertion, ...]:
     """Return the passes on tile IR that NVIDIA GPUs need, in their order."""
-    passes: tuple[tuple[str, Callable[[Kernel], Kernel]], ...] = (
-        ("split_grid_barriers", split_grid_barriers),
-        ("split_vectors", split_vectors),
-        ("draw_random", draw_random),
+    passes: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
+        ("split_grid_barriers", _on_every_target(split_grid_barriers)),
+        ("split_vectors", _on_every_target(split_vectors)),
+        ("draw_random", _on_every_target(draw_random)),
+        ("pack_factors", _pack_factors),
     )
     return tuple(
-        Insertion(name=f"cuda.{number:02}.{name}", point=POINT, run=_on_every_target(run))
+        Insertion(name=f"cuda.{number:02}.{name}", point=POINT, run=run)
         for number, (name, run) in enumerate(passes, 1)
     )
+
+
+def _pack_factors(kernel: Kernel, target: Target) -> Kernel:
+    from tile_cuda.pack_factors import pack_factors
+
+    return pack_factors(kernel, machine(exact(target).arch))
 
 
 def _on_every_target(run: Callable[[Kernel], Kernel]) -> Callable[[Any, Target], Kernel]:

@@ -64,6 +64,13 @@ def gemm(
         If integers meet floats, or floats are accumulated in integers.
     ScopeMismatch
         If an operand is in global memory.
+
+    Notes
+    -----
+    Shared tiles of `T.int4` or `T.uint4` that are copied from tensors of that type, have K
+    along their rows and are nothing but factors stay two elements to a byte, and the 4-bit
+    instructions of NVIDIA GPUs from Turing to Ada multiply them. A tile that is written or
+    read element by element has a byte for each element, and is multiplied as bytes.
     """
     op = _product("T.gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, k_pack)
     _check_hints(wg_wait, annotations)

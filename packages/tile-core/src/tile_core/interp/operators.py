@@ -178,6 +178,14 @@ def gemm(op: Gemm, lanes: Lanes) -> None:
 def _matrix(region: Region, lanes: Lanes, op: Gemm) -> Array:
     values = regions.read(region, lanes, op)
     result: Array = values.reshape(values.shape[-2:])
+    return _halves(result) if op.nibbles else result
+
+
+def _halves(numbers: Array) -> Array:
+    """Return the 4-bit integers of bytes, along the last axis; both have the bytes' sign."""
+    low = numbers << 4 if numbers.dtype.kind == "u" else (numbers << 4).astype(np.int8)
+    pair = np.stack([low.astype(numbers.dtype) >> 4, numbers >> 4], axis=-1)
+    result: Array = pair.reshape(*numbers.shape[:-1], -1)
     return result
 
 

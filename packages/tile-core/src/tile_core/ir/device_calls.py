@@ -46,7 +46,8 @@ _CALLS = (
     *(
         DeviceCall(f"mma_{shape}", effect=_BOTH | Effect.WARP)
         for shape in (
-            "m8n8k4", "m8n8k16", "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m16n8k64",
+            "m8n8k4", "m8n8k16", "m8n8k32",
+            "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m16n8k64",
             # How a thread's halves of both factors lie, where that is not by row and by column.
             "m8n8k4_row_row", "m8n8k4_col_col", "m8n8k4_col_row",
         )

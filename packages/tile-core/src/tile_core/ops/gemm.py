@@ -47,6 +47,10 @@ class Gemm(TileOperator):
         and for results, of no effect.
     instruction : str, optional
         The only kind of instruction allowed: ``"wgmma"``. Else the target's own choice.
+    nibbles : bool
+        The factors' bytes are two 4-bit integers each, the first in the low half, with the sign
+        of their element type: K counts bytes. Compilers say so, for machines that multiply
+        them; factors have K along their rows.
 
     Raises
     ------
@@ -72,6 +76,7 @@ class Gemm(TileOperator):
     k_pack: int = 1
     wg_wait: int = 0
     instruction: str | None = None
+    nibbles: bool = False
 
     def reads(self) -> tuple[Region, ...]:
         """Return both factors, and the accumulator unless it is always cleared."""

@@ -104,6 +104,8 @@ def fma_rule(machine: SimtMachine) -> Rule[Gemm]:
     """Return the rule for products by ordinary arithmetic, of all element types."""
 
     def rejects(op: Gemm, target: Target) -> str | None:
+        if op.nibbles:
+            return "the factors' bytes are two elements each"
         return _unreachable(op)
 
     return Rule(

@@ -19,7 +19,7 @@ from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
 from tile_core.simt.warps import WarpTiling, permuted, tiling_of
-from tile_cuda.atoms import atoms_for_tiles
+from tile_cuda.atoms import atoms_for_nibbles, atoms_for_tiles
 from tile_cuda.rules.gemm_operands import operands
 from tile_cuda.rules.gemm_registers import operand_registers
 from tile_cuda.rules.gemm_staging import staged
@@ -30,9 +30,10 @@ def mma_tiling(op: Gemm, machine: SimtMachine, threads: int) -> WarpTiling | Non
     if threads % machine.warp_size or not _is_whole_fragment(op.c):
         return None
     a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
+    table = atoms_for_nibbles if op.nibbles else atoms_for_tiles
     atoms = tuple(
         atom
-        for atom in atoms_for_tiles(machine, a, b, c)
+        for atom in table(machine, a, b, c)
         if _suits(op.a, 0 if op.transpose_a else 1, atom.k, atom.a_dtype)
         and _suits(op.b, 1 if op.transpose_b else 0, atom.k, atom.b_dtype)
         and atom.orders in (None, _orders(op))

@@ -71,6 +71,10 @@ ProductKind find_integer_product(const Product& p) {
   const bool a_signed = p.a_type == TSIM_I8, b_signed = p.b_type == TSIM_I8;
   if ((!a_signed && p.a_type != TSIM_U8) || (!b_signed && p.b_type != TSIM_U8)) return {};
   // Operands of 4 bits come two to a byte.
+  if (p.shape == shape_of(8, 8, 32)) {
+    if (a_signed) return b_signed ? kind<8, 32, S4, S4>() : kind<8, 32, S4, U4>();
+    return b_signed ? kind<8, 32, U4, S4>() : kind<8, 32, U4, U4>();
+  }
   if (p.shape == shape_of(16, 8, 64)) {
     if (a_signed) return b_signed ? kind<16, 64, S4, S4>() : kind<16, 64, S4, U4>();
     return b_signed ? kind<16, 64, U4, S4>() : kind<16, 64, U4, U4>();

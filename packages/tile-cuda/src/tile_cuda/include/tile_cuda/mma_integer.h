@@ -18,9 +18,9 @@ namespace tile {
                  : TILE_SUM4(TILE_S32)                                                         \
                  : TILE_W4(a), TILE_W2(b));                                                    \
   }
-#define TILE_MMA_SMALL(A, B, TYPES)                                                            \
-  TILE_DEVICE void mma_m8n8k16(int* d, const A* a, const B* b) {                               \
-    asm volatile("mma.sync.aligned.m8n8k16.row.col.s32." TYPES                                 \
+#define TILE_MMA_SMALL(NAME, SHAPE, A, B, TYPES)                                               \
+  TILE_DEVICE void NAME(int* d, const A* a, const B* b) {                                      \
+    asm volatile("mma.sync.aligned." SHAPE ".row.col.s32." TYPES                               \
                  ".s32 {%0, %1}, {%2}, {%3}, {%0, %1};"                                        \
                  : "+r"(d[0]), "+r"(d[1])                                                      \
                  : TILE_W1(a), TILE_W1(b));                                                    \
@@ -32,11 +32,21 @@ namespace tile {
   DEFINE(u8, u8, "u8.u8")
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 750
-#define TILE_NO_SMALL(A, B, TYPES) TILE_NO_MMA(mma_m8n8k16, int, A, B, "sm_75 or newer")
+#define TILE_NO_SMALL(A, B, TYPES)                        \
+  TILE_NO_MMA(mma_m8n8k16, int, A, B, "sm_75 or newer")  \
+  TILE_NO_MMA(mma_m8n8k32, int, A, B, "sm_75 or newer")
 TILE_FOR_SIGNS(TILE_NO_SMALL)
 #undef TILE_NO_SMALL
 #else
-TILE_FOR_SIGNS(TILE_MMA_SMALL)
+#define TILE_K16(A, B, TYPES) TILE_MMA_SMALL(mma_m8n8k16, "m8n8k16", A, B, TYPES)
+TILE_FOR_SIGNS(TILE_K16)
+#undef TILE_K16
+// 4-bit elements: each byte of the registers holds two, the low half first; its type tells
+// the sign.
+TILE_MMA_SMALL(mma_m8n8k32, "m8n8k32", i8, i8, "s4.s4")
+TILE_MMA_SMALL(mma_m8n8k32, "m8n8k32", i8, u8, "s4.u4")
+TILE_MMA_SMALL(mma_m8n8k32, "m8n8k32", u8, i8, "u4.s4")
+TILE_MMA_SMALL(mma_m8n8k32, "m8n8k32", u8, u8, "u4.u4")
 #endif
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -51,8 +61,6 @@ TILE_FOR_SIGNS(TILE_MMA_K16)
 #define TILE_K32(A, B, TYPES) TILE_MMA_WIDE(mma_m16n8k32, "m16n8k32", A, B, TYPES)
 TILE_FOR_SIGNS(TILE_K32)
 #undef TILE_K32
-// 4-bit elements: each byte of the registers holds two, the low half first; its type tells
-// the sign.
 TILE_MMA_WIDE(mma_m16n8k64, "m16n8k64", i8, i8, "s4.s4")
 TILE_MMA_WIDE(mma_m16n8k64, "m16n8k64", i8, u8, "s4.u4")
 TILE_MMA_WIDE(mma_m16n8k64, "m16n8k64", u8, i8, "u4.s4")

@@ -124,6 +124,10 @@ TILE_HOST void mma_m8n8k16(D&& d, A&& a, B&& b, unsigned line = __builtin_LINE()
   multiply<8, 8, 16>(as_registers(d), as_registers(a), as_registers(b), 0, line);
 }
 template <class D, class A, class B>
+TILE_HOST void mma_m8n8k32(D&& d, A&& a, B&& b, unsigned line = __builtin_LINE()) {
+  multiply<8, 8, 32>(as_registers(d), as_registers(a), as_registers(b), 0, line);
+}
+template <class D, class A, class B>
 TILE_HOST void mma_m16n8k4(D&& d, A&& a, B&& b, unsigned line = __builtin_LINE()) {
   multiply<16, 8, 4>(as_registers(d), as_registers(a), as_registers(b), 0, line);
 }
