@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from tile_core.errors import Note, UnsupportedOnTarget
 from tile_core.ir.arith import binary, const
-from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Load, Var
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import (
@@ -28,7 +27,7 @@ from tile_core.ir.stmt import (
     flattened,
 )
 from tile_core.ops.control import Barrier, Print
-from tile_core.ops.serial import expand
+from tile_core.passes.thread_loops import ThreadLoops
 from tile_core.passes.uniformity import Uniformity, is_thread_program
 from tile_core.passes.warp_exchange import Exchange
 
@@ -66,23 +65,18 @@ class _Serialiser:
     """Splits the body of one launch into groups of statements, each a loop over threads."""
 
     def __init__(self, launch: Launch) -> None:
-        self.launch = launch
-        self.count = math.prod(launch.threads)
+        self.launch, self.loops = launch, ThreadLoops(launch)
         self.facts = Uniformity(launch)
         while missed := self._miscounted(launch.body, inside=False):
             self.facts = Uniformity(launch, self.facts.storages | missed)
-        self.arrays: dict[Buffer, Buffer] = {}
-        self.names: dict[Var, Buffer | Expr] = {}
-        self.mask: Buffer | None = None
-        self.hoisted: list[Stmt] = []
 
     def run(self) -> Stmt:
         """Return the block's one program."""
         body = self.launch.body
         if not self.meets(body):
-            return self.over_threads(body)
+            return self.loops.over_threads(body)
         result = self.sequence(body)
-        return Seq((*self.hoisted, *result))
+        return Seq((*self.loops.hoisted, *result))
 
     # Facts -------------------------------------------------------------------------------
 
@@ -149,18 +143,18 @@ class _Serialiser:
 
         def flush() -> None:
             if group:
-                result.append(self.over_threads(Seq(tuple(group))))
+                result.append(self.loops.over_threads(Seq(tuple(group))))
                 group.clear()
 
         for item in flattened(stmt):
             if isinstance(item, Alloc) and self.facts.is_private(item.buffer):
-                result.append(self.expanded(item))
+                result.append(self.loops.expanded(item))
             elif self.meets(item):
                 flush()
                 result += self.together(item)
             elif isinstance(item, Let) and self.acts_per_thread(item):
                 self.name(item, group)
-            elif self.acts_per_thread(item) or self.mask is not None:
+            elif self.acts_per_thread(item) or self.loops.mask is not None:
                 group.append(item)
             else:
                 if not isinstance(item, (Let, Alloc)):
@@ -172,35 +166,10 @@ class _Serialiser:
     def name(self, let: Let, group: list[Stmt]) -> None:
         """Make a name that differs between threads known to all later groups."""
         if _is_pure(let.value):
-            self.names[let.var] = let.value
+            self.loops.names[let.var] = let.value
             return
-        self.names[let.var] = cell = self.array(let.var.name, let.var)
-        group.append(Store(cell, (self.index,), let.value, span=let.span))
-
-    def array(self, name: str, like: Expr) -> Buffer:
-        """Return a new array with one element per thread."""
-        cell = Buffer(name, (self.count,), like.dtype, Scope.SHARED)
-        self.hoisted.append(Alloc(cell))
-        return cell
-
-    @property
-    def index(self) -> Expr:
-        """The number of the current thread in the block."""
-        x, y, z = self.launch.thread_vars
-        nx, ny, nz = self.launch.threads
-        linear: Expr = x
-        if ny > 1:
-            linear = linear + y * nx
-        if nz > 1:
-            linear = linear + z * (nx * ny)
-        return linear
-
-    def expanded(self, alloc: Alloc) -> Alloc:
-        """Return the allocation of one copy of a private buffer per thread."""
-        old = alloc.buffer
-        new = replace(old, shape=(self.count, *old.shape), scope=Scope.SHARED, strides=None)
-        self.arrays[old] = new
-        return replace(alloc, buffer=new)
+        self.loops.names[let.var] = cell = self.loops.array(let.var.name, let.var)
+        group.append(Store(cell, (self.loops.index,), let.value, span=let.span))
 
     def together(self, stmt: Stmt) -> list[Stmt]:
         """Return something the threads do together, or that holds such a thing inside."""
@@ -211,14 +180,14 @@ class _Serialiser:
             case Parallel() | Leaf():
                 self.refuse_apart(stmt, masked=True)
                 self._refuse_private(stmt)
-                return [self.named(stmt)]
+                return [self.loops.named(stmt)]
             case If():
                 return self.branch(stmt)
             case For() | Pipelined() | While():
                 bounds = [c for c in stmt.children() if isinstance(c, Expr) and c is not _var(stmt)]
                 if any(self.facts.varies(b) for b in bounds) or self.facts.leaves_apart(stmt.body):
                     raise self.apart(stmt)
-                return [self.named(replace(stmt, body=Seq(tuple(self.sequence(stmt.body)))))]
+                return [self.loops.named(replace(stmt, body=Seq(tuple(self.sequence(stmt.body)))))]
         return self.exchange(stmt)
 
     def branch(self, stmt: If) -> list[Stmt]:
@@ -230,21 +199,21 @@ class _Serialiser:
             then = Seq(tuple(self.sequence(stmt.then)))
             otherwise = stmt.otherwise
             rest = None if otherwise is None else Seq(tuple(self.sequence(otherwise)))
-            return [self.named(replace(stmt, then=then, otherwise=rest))]
+            return [self.loops.named(replace(stmt, then=then, otherwise=rest))]
         result: list[Stmt] = []
-        outer = self.mask
+        outer = self.loops.mask
         for body, holds in ((stmt.then, True), (stmt.otherwise, False)):
             if body is None:
                 continue
             cond = stmt.cond if holds else ~stmt.cond
             if outer is not None:
-                cond = binary(BinaryOp.AND, Load(outer, (self.index,)), cond)
-            mask = self.array("active", const(True))
-            self.mask = None
-            result.append(self.over_threads(Store(mask, (self.index,), cond)))
-            self.mask = mask
+                cond = binary(BinaryOp.AND, Load(outer, (self.loops.index,)), cond)
+            mask = self.loops.array("active", const(True))
+            self.loops.mask = None
+            result.append(self.loops.over_threads(Store(mask, (self.loops.index,), cond)))
+            self.loops.mask = mask
             result += self.sequence(body)
-            self.mask = outer
+            self.loops.mask = outer
         return result
 
     def exchange(self, stmt: Stmt) -> list[Stmt]:
@@ -254,9 +223,9 @@ class _Serialiser:
             group: list[Stmt] = []
             let = replace(stmt, value=value)
             if not self.acts_per_thread(stmt):
-                return [*before, self.named(let)]
+                return [*before, self.loops.named(let)]
             self.name(let, group)
-            return [*before, *(self.over_threads(s) for s in group)]
+            return [*before, *(self.loops.over_threads(s) for s in group)]
         before = []
         changed = stmt
         for child in stmt.children():
@@ -264,7 +233,7 @@ class _Serialiser:
                 steps, value = self.values(child)
                 before += steps
                 changed = substitute(changed, {child: value})
-        return [*before, self.over_threads(changed)]
+        return [*before, self.loops.over_threads(changed)]
 
     def values(self, expr: Expr) -> tuple[list[Stmt], Expr]:
         """Return statements that exchange, and `expr` in terms of what they received."""
@@ -272,68 +241,17 @@ class _Serialiser:
 
         def rule(node: Node) -> Node:
             if isinstance(node, Call) and _exchanges(node):
-                return Exchange(self, node, steps).received()
+                return Exchange(self.loops, node, steps).received()
             return node
 
         value = rewrite(expr, rule)
         return steps, value
 
-    # Rewriting ---------------------------------------------------------------------------
-
-    def over_threads(self, body: Stmt, *, everyone: bool = False) -> Stmt:
-        """Return a loop over the active threads, or `everyone`, around `body`."""
-        if self.mask is not None and not everyone:
-            body = If(Load(self.mask, (self.index,)), body)
-        body = self.named(_expanded_operators(body))
-        fresh: dict[Node, Var] = {v: Var(v.name, v.dtype) for v in self.launch.thread_vars}
-        body = substitute(body, {**fresh})
-        used = {n for n in walk(body) if isinstance(n, Var)}
-        for old, extent in zip(self.launch.thread_vars, self.launch.threads, strict=True):
-            var = fresh[old]
-            if extent == 1:
-                if var in used:
-                    body = substitute(body, {var: const(0, var.dtype)})
-                continue
-            zero, one = const(0, var.dtype), const(1, var.dtype)
-            body = For(var, zero, const(extent, var.dtype), one, body, span=self.launch.span)
-        return body
-
-    def named(self, stmt: Stmt) -> Stmt:
-        """Return `stmt` with expanded buffers and names in place of the original ones."""
-        views: dict[Buffer, Buffer] = {}
-
-        def array_of(buffer: Buffer) -> Buffer | None:
-            if buffer.storage not in self.arrays:
-                return None
-            if buffer.storage is buffer:
-                return self.arrays[buffer]
-            if buffer not in views:
-                base = self.arrays[buffer.storage]
-                views[buffer] = replace(
-                    buffer, shape=(self.count, *buffer.shape), origin=base, scope=base.scope
-                )
-            return views[buffer]
-
-        def rule(node: Node) -> Node:
-            match node:
-                case Var() if node in self.names:
-                    meaning = self.names[node]
-                    if isinstance(meaning, Buffer):
-                        return Load(meaning, (self.index,))
-                    return rewrite(meaning, rule)
-                case Load() | AddressOf() | Store():
-                    array = array_of(node.buffer)
-                    if array is not None:
-                        return replace(node, buffer=array, indices=(self.index, *node.indices))
-            return node
-
-        return rewrite(stmt, rule)
-
     # Errors ------------------------------------------------------------------------------
 
     def refuse_apart(self, stmt: Node, *, masked: bool) -> None:
         """Raise if not all threads get here."""
-        if masked and self.mask is not None:
+        if masked and self.loops.mask is not None:
             raise self.apart(stmt)
 
     def _refuse_private(self, stmt: Node) -> None:
@@ -373,12 +291,3 @@ def _exchanges(node: Node) -> bool:
 
 def _is_pure(value: Expr) -> bool:
     return not any(isinstance(n, (Load, Call)) for n in walk(value))
-
-
-def _expanded_operators(stmt: Stmt) -> Stmt:
-    """Return `stmt` with tile operators on private memory as loops of one thread."""
-
-    def rule(node: Node) -> Node:
-        return rewrite(expand(node), rule) if isinstance(node, Leaf) else node
-
-    return rewrite(stmt, rule)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import binary, cast, const, maximum, minimum, select, truth
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
 from tile_core.ir.stmt import Alloc, For, Seq, Stmt, Store
-
-if TYPE_CHECKING:
-    from tile_core.passes.serialise_threads import _Serialiser
+from tile_core.passes.thread_loops import ThreadLoops
 
 WARP = 32
 INT32, UINT32 = dtype_of("int32"), dtype_of("uint32")
@@ -39,14 +36,14 @@ class Exchange:
     Parameters
     ----------
     threads
-        The program being serialised.
+        The loops over threads that the program becomes.
     call
         A shuffle, vote, match, warp reduction or block vote.
     steps
         Receives the statements.
     """
 
-    def __init__(self, threads: _Serialiser, call: Call, steps: list[Stmt]) -> None:
+    def __init__(self, threads: ThreadLoops, call: Call, steps: list[Stmt]) -> None:
         self.threads, self.call, self.steps = threads, call, steps
         self.me = threads.index
         self.lane, self.warp = self.me % WARP, self.me // WARP

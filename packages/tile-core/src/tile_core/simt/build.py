@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from tile_core.errors import Span
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.device_calls import device
@@ -53,9 +54,9 @@ def _loop(
     return For(var, as_expr(start), as_expr(stop), as_expr(1), body(var), kind)
 
 
-def do(name: str, *args: Expr | int | bool) -> Evaluate:
-    """Return the statement that calls the device header's function `name`."""
-    return Evaluate(device(name, *args))
+def do(name: str, *args: Expr | int | bool, span: Span | None = None) -> Evaluate:
+    """Return the statement that calls the device header's function `name`, at the user's line."""
+    return Evaluate(device(name, *args), span=span)
 
 
 def at(flat: Buffer, offset: Extent, access: str = "rw") -> AddressOf:

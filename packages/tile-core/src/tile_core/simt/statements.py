@@ -9,7 +9,6 @@ from typing import Any, cast
 from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.device_calls import device
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import walk
@@ -41,6 +40,7 @@ from tile_core.ops.reduce import ReducerUpdate
 from tile_core.ops.serial.reduce import expand_reducer_update
 from tile_core.passes.ranges import Env
 from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
+from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_parallel
 from tile_core.simt.gpu_calls import lower_gpu_call, names_instruction
@@ -109,7 +109,7 @@ def _told_by_one_thread(stmt: Let, ctx: SimtContext) -> Stmt:
     """
     told = ctx.workspace(f"{stmt.var.name}_told", 1, str(stmt.var.dtype))
     first = as_expr(0)
-    sync = Evaluate(device("sync"), span=stmt.span)
+    sync = do("sync", span=stmt.span)
     found = by_one_thread(Store(told, (first,), stmt.value, span=stmt.span), ctx)
     return Seq((found, sync, replace(stmt, value=Load(told, (first,))), sync))
 

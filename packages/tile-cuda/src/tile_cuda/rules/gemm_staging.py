@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tile_core.errors import LayoutError
-from tile_core.ir.buffer import Buffer, Region, Scope, whole
+from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.stmt import Seq, Stmt
 from tile_core.layout import Layout, row_major, shared_operand
 from tile_core.ops.gemm import Gemm
@@ -29,30 +30,38 @@ def staged(op: Gemm, a: bool, b: bool, ctx: SimtContext) -> tuple[Stmt, Gemm, St
     a, b
         Which of the factors, held in registers, are moved.
     """
-    if not a and not b:
+    factors = {"a": op.a, "b": op.b}
+    moved = {name: factors[name] for name, moves in (("a", a), ("b", b)) if moves}
+    if not moved:
         return Seq(()), op, Seq(())
-    before: list[Stmt] = []
-    room = 0
-
-    def moved(letter: str, region: Region) -> Region:
-        nonlocal room
-        tile = _tile_behind(room, f"{letter}_tile", region.buffer, ctx)
-        room += ctx.places.flat(tile).nbytes or 0
-        source = region.buffer
-        before.append(copied_in(whole(source), tile, source.dtype, ctx))
-        return replace(region, buffer=tile)
-
-    op = replace(op, a=moved("a", op.a) if a else op.a, b=moved("b", op.b) if b else op.b)
+    tiles = _side_by_side({name: region.buffer for name, region in moved.items()}, ctx)
+    before = [
+        copied_in(whole(region.buffer), tiles[name], region.buffer.dtype, ctx)
+        for name, region in moved.items()
+    ]
+    there = {name: replace(region, buffer=tiles[name]) for name, region in moved.items()}
+    op = replace(op, a=there.get("a", op.a), b=there.get("b", op.b))
     return seq(before, do("sync")), op, do("sync")
 
 
-def _tile_behind(room: int, wish: str, buffer: Buffer, ctx: SimtContext) -> Buffer:
-    """Return a shared tile like `buffer` that leaves the first `room` bytes free.
+def _side_by_side(buffers: Mapping[str, Buffer], ctx: SimtContext) -> dict[str, Buffer]:
+    """Return a shared tile like each of `buffers`, for use at the same time.
 
-    All tiles of one operator begin at the same place, so the second must lie behind the first.
+    All workspaces of a block begin at the same byte, for operators run one after the other. Tiles
+    of one operator keep apart by their layouts: each leaves the bytes of those before it free.
     """
+    tiles: dict[str, Buffer] = {}
+    taken = 0
+    for name, buffer in buffers.items():
+        tiles[name] = tile = _tile_behind(taken, f"{name}_tile", buffer, ctx)
+        taken = ctx.places.flat(tile).nbytes or 0  # with what the tile itself leaves free
+    return tiles
+
+
+def _tile_behind(taken: int, wish: str, buffer: Buffer, ctx: SimtContext) -> Buffer:
+    """Return a shared tile like `buffer` that leaves the first `taken` bytes free."""
     shape, bits = buffer.static_shape or (), storage_dtype(buffer.dtype, Scope.SHARED).bits
-    skipped = -(-room // _ALIGNMENT) * _ALIGNMENT * 8 // bits
+    skipped = -(-taken // _ALIGNMENT) * _ALIGNMENT * 8 // bits
     try:
         inside = shared_operand(shape, bits)
     except LayoutError:

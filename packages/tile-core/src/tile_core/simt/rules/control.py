@@ -8,7 +8,6 @@ from typing import Any
 from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.device_calls import device
 from tile_core.ir.expr import BinaryOp, Load
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
@@ -16,6 +15,7 @@ from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial.printing import expand_print
 from tile_core.simt.accesses import lower_expr
+from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 
 
@@ -30,13 +30,13 @@ def lower_barrier(op: Barrier, ctx: SimtContext) -> Stmt:
     if op.scope == "grid":
         raise InternalError("a barrier of the whole grid is left in a launch", span=op.span)
     if op.scope == "warp":
-        return Evaluate(device("sync_warp"))
+        return do("sync_warp")
     if op.number is None and op.count is None:
-        return Evaluate(device("sync"))
+        return do("sync")
     number = as_expr(0 if op.number is None else op.number)
     count = as_expr(ctx.threads if op.count is None else op.count)
     name = "bar_arrive" if op.arrives_only else "bar_sync"
-    return Evaluate(device(name, lower_expr(number, ctx), lower_expr(count, ctx)))
+    return do(name, lower_expr(number, ctx), lower_expr(count, ctx))
 
 
 def lower_print(op: Print, ctx: SimtContext) -> Stmt:

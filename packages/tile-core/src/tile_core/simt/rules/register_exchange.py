@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tile_core.errors import ShapeMismatch
 from tile_core.ir.buffer import Region, Scope, static_value, whole
-from tile_core.ir.device_calls import device
-from tile_core.ir.stmt import Evaluate, Parallel, Seq, Stmt
+from tile_core.ir.stmt import Parallel, Seq, Stmt
 from tile_core.layout import Layout, padded
 from tile_core.ops.copy import Copy
 from tile_core.ops.parallel_form import as_parallel
+from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
 from tile_core.simt.partition import partition
@@ -38,7 +38,7 @@ def lower_exchange(op: Copy, ctx: SimtContext) -> Stmt:
     space = whole(ctx.scratch_tile("exchange", shape, str(narrow), layout))
     there = as_parallel(Copy(op.src, space, span=op.span))
     back = as_parallel(Copy(space, op.dst, span=op.span))
-    sync = Evaluate(device("sync"), span=op.span)
+    sync = do("sync", span=op.span)
     width = max(1, ctx.machine.vector_bytes * 8 // narrow.bits)
     return Seq(
         (_held_by(op.src, there, width, ctx), sync, _held_by(op.dst, back, width, ctx), sync)

@@ -8,13 +8,13 @@ from typing import Any
 from tile_core.errors import ShapeMismatch
 from tile_core.ir.arith import as_expr, binary, call, const, select
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.device_calls import device
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
-from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
+from tile_core.ir.stmt import Alloc, For, If, Let, LoopKind, Seq, Stmt, Store
 from tile_core.ops.reduce import Scan
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial.loops import accumulator
 from tile_core.ops.serial.reduce import combine, expand_scan
+from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.staging import by_each_thread, copied_in, copied_out
 
@@ -45,7 +45,7 @@ def lower_scan(op: Scan, ctx: SimtContext) -> Stmt:
         )
     wide = accumulator("total", op.dst.buffer.dtype).dtype
     tile = ctx.scratch_tile("scanned", shape, str(wide))
-    barrier = Evaluate(device("sync"))
+    barrier = do("sync", span=op.span)
     return Seq(
         (
             copied_in(op.src, tile, op.dst.buffer.dtype, ctx),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tile_core.errors import ShapeMismatch
 from tile_core.ir.buffer import Region, static_value, whole
-from tile_core.ir.device_calls import device
-from tile_core.ir.stmt import Evaluate, Parallel, Seq, Stmt
+from tile_core.ir.stmt import Parallel, Seq, Stmt
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.ops.copy import Copy
 from tile_core.ops.parallel_form import as_parallel
+from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_element_wise
 from tile_core.simt.packing import is_packed
@@ -36,7 +36,7 @@ def lower_by_memory(op: Copy, ctx: SimtContext) -> Stmt:
     layout = _holders(op.src, nest, ctx)
     space = whole(ctx.scratch_tile("bytes", tuple(layout.extents), str(op.dst.buffer.dtype)))
     back = as_parallel(Copy(space, op.dst, span=op.span))
-    sync = Evaluate(device("sync"), span=op.span)
+    sync = do("sync", span=op.span)
     there = as_parallel(Copy(op.src, space, span=op.span))
     return Seq(
         (
@@ -69,7 +69,7 @@ def lower_half_private(op: Copy, ctx: SimtContext) -> Stmt:
     shape = tuple(layout.extents)
     space = whole(ctx.scratch_tile("everywhere", shape, str(op.src.buffer.dtype)))
     there = as_parallel(Copy(op.src, space, span=op.span))
-    sync = Evaluate(device("sync"), span=op.span)
+    sync = do("sync", span=op.span)
     return Seq(
         (
             partition(there, _holders(op.src, there, ctx), ctx),

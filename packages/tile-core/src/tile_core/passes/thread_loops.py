@@ -1,0 +1,127 @@
+"""Statements of single threads as loops over the threads of a block."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from tile_core.ir.arith import const
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import AddressOf, Expr, Load, Var
+from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.stmt import Alloc, For, If, Launch, Leaf, Stmt, Store
+from tile_core.ops.serial import expand
+
+
+class ThreadLoops:
+    """Makes loops over the threads of one launch, and arrays of what each thread has for itself.
+
+    Parameters
+    ----------
+    launch
+        The launch whose threads they are.
+
+    Attributes
+    ----------
+    count
+        Threads of a block.
+    arrays
+        Buffers that each thread has for itself, and the arrays in their place.
+    names
+        Names that differ between threads: what is computed anew, or the array of values.
+    mask
+        Which threads are active; None where all of them are.
+    hoisted
+        Allocations that belong before all loops.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self.count = math.prod(launch.threads)
+        self.arrays: dict[Buffer, Buffer] = {}
+        self.names: dict[Var, Buffer | Expr] = {}
+        self.mask: Buffer | None = None
+        self.hoisted: list[Stmt] = []
+
+    def array(self, name: str, like: Expr) -> Buffer:
+        """Return a new array with one element per thread."""
+        cell = Buffer(name, (self.count,), like.dtype, Scope.SHARED)
+        self.hoisted.append(Alloc(cell))
+        return cell
+
+    @property
+    def index(self) -> Expr:
+        """The number of the current thread in the block."""
+        x, y, z = self.launch.thread_vars
+        nx, ny, nz = self.launch.threads
+        linear: Expr = x
+        if ny > 1:
+            linear = linear + y * nx
+        if nz > 1:
+            linear = linear + z * (nx * ny)
+        return linear
+
+    def expanded(self, alloc: Alloc) -> Alloc:
+        """Return the allocation of one copy of a private buffer per thread."""
+        old = alloc.buffer
+        new = replace(old, shape=(self.count, *old.shape), scope=Scope.SHARED, strides=None)
+        self.arrays[old] = new
+        return replace(alloc, buffer=new)
+
+    def over_threads(self, body: Stmt, *, everyone: bool = False) -> Stmt:
+        """Return a loop over the active threads, or `everyone`, around `body`."""
+        if self.mask is not None and not everyone:
+            body = If(Load(self.mask, (self.index,)), body)
+        body = self.named(_expanded_operators(body))
+        fresh: dict[Node, Var] = {v: Var(v.name, v.dtype) for v in self.launch.thread_vars}
+        body = substitute(body, {**fresh})
+        used = {n for n in walk(body) if isinstance(n, Var)}
+        for old, extent in zip(self.launch.thread_vars, self.launch.threads, strict=True):
+            var = fresh[old]
+            if extent == 1:
+                if var in used:
+                    body = substitute(body, {var: const(0, var.dtype)})
+                continue
+            zero, one = const(0, var.dtype), const(1, var.dtype)
+            body = For(var, zero, const(extent, var.dtype), one, body, span=self.launch.span)
+        return body
+
+    def named(self, stmt: Stmt) -> Stmt:
+        """Return `stmt` with expanded buffers and names in place of the original ones."""
+        views: dict[Buffer, Buffer] = {}
+
+        def array_of(buffer: Buffer) -> Buffer | None:
+            if buffer.storage not in self.arrays:
+                return None
+            if buffer.storage is buffer:
+                return self.arrays[buffer]
+            if buffer not in views:
+                base = self.arrays[buffer.storage]
+                views[buffer] = replace(
+                    buffer, shape=(self.count, *buffer.shape), origin=base, scope=base.scope
+                )
+            return views[buffer]
+
+        def rule(node: Node) -> Node:
+            match node:
+                case Var() if node in self.names:
+                    meaning = self.names[node]
+                    if isinstance(meaning, Buffer):
+                        return Load(meaning, (self.index,))
+                    return rewrite(meaning, rule)
+                case Load() | AddressOf() | Store():
+                    array = array_of(node.buffer)
+                    if array is not None:
+                        return replace(node, buffer=array, indices=(self.index, *node.indices))
+            return node
+
+        return rewrite(stmt, rule)
+
+
+def _expanded_operators(stmt: Stmt) -> Stmt:
+    """Return `stmt` with tile operators on private memory as loops of one thread."""
+
+    def rule(node: Node) -> Node:
+        return rewrite(expand(node), rule) if isinstance(node, Leaf) else node
+
+    return rewrite(stmt, rule)
