@@ -94,6 +94,8 @@ def test_widths_of_instructions() -> None:
     assert HALF.columns(320, 64) == 64
     assert HALF.columns(96, 64) == 96
     assert HALF.columns(12) is None
+    assert HALF.columns(256, registers=170) == 256
+    assert HALF.columns(256, registers=128) == 128  # 128 sums and 26 others are too many
     assert integers.columns(40) == 8
     assert integers.columns(72) == 24
 

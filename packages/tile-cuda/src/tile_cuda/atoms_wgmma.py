@@ -27,6 +27,9 @@ ROWS = 64
 _WARPS = 4
 _K_BITS = 256
 
+_OTHER_REGISTERS = 40
+"""What an instruction needs beside its sums: 26 by the assembler's word, and room to move."""
+
 _EVERY_8 = tuple(range(8, 257, 8))
 _OF_BYTES = (8, 16, 24, *range(32, 257, 16))
 """Columns of products of 8-bit integers."""
@@ -65,16 +68,20 @@ class WarpgroupProduct:
         """
         return _atom(self, n)
 
-    def columns(self, extent: int, multiple: int = 1) -> int | None:
+    def columns(self, extent: int, multiple: int = 1, registers: int = 255) -> int | None:
         """Return the widest instruction that divides `extent` columns, None if none does.
 
         Parameters
         ----------
         multiple
             What its width must be a multiple of if more than one instruction is needed.
+        registers
+            Those of 32 bits that a thread has: the assembler refuses instructions whose sums,
+            and what else they need, do not fit.
         """
+        most = (registers - _OTHER_REGISTERS) * 2 * 32 // dtype_of(self.c).bits
         for n in reversed(self.sizes):
-            if extent % n == 0 and (n == extent or n % multiple == 0):
+            if n <= most and extent % n == 0 and (n == extent or n % multiple == 0):
                 return n
         return None
 

@@ -152,7 +152,13 @@ def warpgroup_plan(
             return found
     if isinstance(a, str) or isinstance(b, str):
         return "a factor has no descriptor"
-    return _shared_out(op, product, threads // THREADS, a, b)
+    return _shared_out(op, product, threads // THREADS, _registers(machine, threads), a, b)
+
+
+def _registers(machine: SimtMachine, threads: int) -> int:
+    """Return how many registers each of `threads` threads can have."""
+    shared = machine.multiprocessor
+    return min(machine.registers, shared.registers // threads if shared else machine.registers)
 
 
 def _factor(region: Region, is_k_last: bool, layout_of: LayoutOf) -> SharedFactor | str:
@@ -169,13 +175,18 @@ def _factor(region: Region, is_k_last: bool, layout_of: LayoutOf) -> SharedFacto
 
 
 def _shared_out(
-    op: Gemm, product: WarpgroupProduct, groups: int, a: SharedFactor | None, b: SharedFactor
+    op: Gemm,
+    product: WarpgroupProduct,
+    groups: int,
+    registers: int,
+    a: SharedFactor | None,
+    b: SharedFactor,
 ) -> WarpgroupPlan | str:
     m, n, k = op.mnk
     why: str | None = None
     for m_groups, n_groups in _grids(m // ROWS, n, groups, op.policy):
         own = n // n_groups
-        columns = product.columns(own, 8 if b.is_k_last else b.tile.span_elements)
+        columns = product.columns(own, 8 if b.is_k_last else b.tile.span_elements, registers)
         if columns is None:
             continue
         apart = own if n_groups > 1 else columns if own > columns else 0
