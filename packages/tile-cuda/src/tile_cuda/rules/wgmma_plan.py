@@ -190,7 +190,9 @@ def _shared_out(
         if columns is None:
             continue
         apart = own if n_groups > 1 else columns if own > columns else 0
-        why = b.misfit(apart, product.k) or (a and a.misfit(ROWS, product.k))
+        why = b.misfit(apart, product.k)
+        if why is None and a is not None:
+            why = a.misfit(ROWS, product.k)
         if why is not None:
             continue
         atom = product.atom(columns)
