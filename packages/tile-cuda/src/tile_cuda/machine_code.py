@@ -10,6 +10,7 @@ from tile_core.codegen import PrintedSource
 from tile_cuda.compile_errors import refusal, with_line_directives
 from tile_cuda.compile_log import Resources, cautions, parse_resources
 from tile_cuda.compilers import wanted_compiler
+from tile_cuda.wgmma_shapes import shape_flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ def compile_source(
         first refused line was printed for, with the compiler's words.
     """
     chosen = wanted_compiler(arch, compiler)
-    output = chosen.build(with_line_directives(source), arch, flags)
+    options = (*shape_flags(source.text), *flags)
+    output = chosen.build(with_line_directives(source), arch, options)
     if not output.is_accepted:
         raise refusal(source, output.log, chosen.name, arch)
     resources = parse_resources(output.log)

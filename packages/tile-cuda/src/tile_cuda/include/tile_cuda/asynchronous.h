@@ -9,6 +9,6 @@
 #include "tile_cuda/cluster.h"
 #include "tile_cuda/tma.h"
 #endif
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#ifndef TILE_PRODUCTS_LACK
 #include "tile_cuda/wgmma.h"
 #endif

@@ -50,17 +50,23 @@ TILE_LACKS(grid_launch, "sm_90 or newer")
 #endif
 
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
-TILE_LACKS(wgmma_operand, "sm_90a")
-TILE_LACKS(wgmma_fence, "sm_90a")
-TILE_LACKS(wgmma_commit, "sm_90a")
-TILE_LACKS(wgmma_wait, "sm_90a")
-TILE_LACKS(wgmma_pin, "sm_90a")
-TILE_LACKS(wgmma_ss, "sm_90a")
-TILE_LACKS(wgmma_ss_set, "sm_90a")
-TILE_LACKS(wgmma_rs, "sm_90a")
-TILE_LACKS(wgmma_rs_set, "sm_90a")
-TILE_LACKS(registers_increase, "sm_90a")
-TILE_LACKS(registers_decrease, "sm_90a")
+#define TILE_PRODUCTS_LACK "sm_90a"
+#elif defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1206
+// Texts as operands of asm came with this version.
+#define TILE_PRODUCTS_LACK "CUDA 12.6 or newer"
+#endif
+#ifdef TILE_PRODUCTS_LACK
+TILE_LACKS(wgmma_operand, TILE_PRODUCTS_LACK)
+TILE_LACKS(wgmma_fence, TILE_PRODUCTS_LACK)
+TILE_LACKS(wgmma_commit, TILE_PRODUCTS_LACK)
+TILE_LACKS(wgmma_wait, TILE_PRODUCTS_LACK)
+TILE_LACKS(wgmma_pin, TILE_PRODUCTS_LACK)
+TILE_LACKS(wgmma_ss, TILE_PRODUCTS_LACK)
+TILE_LACKS(wgmma_ss_set, TILE_PRODUCTS_LACK)
+TILE_LACKS(wgmma_rs, TILE_PRODUCTS_LACK)
+TILE_LACKS(wgmma_rs_set, TILE_PRODUCTS_LACK)
+TILE_LACKS(registers_increase, TILE_PRODUCTS_LACK)
+TILE_LACKS(registers_decrease, TILE_PRODUCTS_LACK)
 #endif
 
 }  // namespace tile

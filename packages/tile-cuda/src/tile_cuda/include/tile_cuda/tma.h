@@ -116,30 +116,22 @@ TILE_DEVICE void bulk_store(T* global, const U* shared, u32 bytes) {
                : "memory");
 }
 
-template <class T>
-struct bulk_type;
-#define TILE_BULK_TYPE(T, TEXT)             \
-  template <>                               \
-  struct bulk_type<T> {                     \
-    static constexpr char text[] = TEXT;    \
-  };
-TILE_BULK_TYPE(half_t, "noftz.f16")
-TILE_BULK_TYPE(bfloat16_t, "noftz.bf16")
-TILE_BULK_TYPE(float, "f32")
-TILE_BULK_TYPE(double, "f64")
-TILE_BULK_TYPE(i32, "s32")
-TILE_BULK_TYPE(u32, "u32")
-TILE_BULK_TYPE(u64, "u64")
-#undef TILE_BULK_TYPE
-
 // global += shared, element by element.
-template <class T>
-TILE_DEVICE void bulk_reduce_add(T* global, const T* shared, u32 bytes) {
-  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.%3 [%0], [%1], %2;" ::"l"(
-                   __cvta_generic_to_global(global)),
-               "r"(shared_address(shared)), "r"(bytes), "C"(bulk_type<T>::text)
-               : "memory");
-}
+#define TILE_BULK_ADD(T, TEXT)                                                                 \
+  TILE_DEVICE void bulk_reduce_add(T* global, const T* shared, u32 bytes) {                    \
+    asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add." TEXT                \
+                 " [%0], [%1], %2;" ::"l"(__cvta_generic_to_global(global)),                   \
+                 "r"(shared_address(shared)), "r"(bytes)                                       \
+                 : "memory");                                                                  \
+  }
+TILE_BULK_ADD(half_t, "noftz.f16")
+TILE_BULK_ADD(bfloat16_t, "noftz.bf16")
+TILE_BULK_ADD(float, "f32")
+TILE_BULK_ADD(double, "f64")
+TILE_BULK_ADD(i32, "s32")
+TILE_BULK_ADD(u32, "u32")
+TILE_BULK_ADD(u64, "u64")
+#undef TILE_BULK_ADD
 
 // To the place of the name `shared` in block `rank` of the cluster, and on its barrier `bar`.
 template <class T, class U>

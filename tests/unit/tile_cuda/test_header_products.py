@@ -1,0 +1,163 @@
+"""Every product of a warpgroup becomes its one instruction, with registers that stay in place."""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+import pytest
+
+from support.cuda_header import printed, ptx
+from support.nvrtcs import NVRTCS, machine_code
+from tile_core.errors import ToolchainError
+from tile_cuda.machine_code import compile_source
+from tile_cuda.wgmma_shapes import shape_flags
+
+COLUMNS = range(8, 257, 8)
+FORMS = ("ss", "ss_set", "rs", "rs_set")
+FLOAT8 = ("tile::e4m3", "tile::e5m2")
+TYPES = [
+    *(("float", t, t) for t in ("half_t", "bfloat16_t", "float")),
+    ("half_t", "half_t", "half_t"),
+    *((sums, a, b) for sums in ("float", "half_t") for a in FLOAT8 for b in FLOAT8),
+    *(("int", a, b) for a in ("tile::i8", "tile::u8") for b in ("tile::i8", "tile::u8")),
+]
+SHORT = {"half_t": "f16", "bfloat16_t": "bf16", "tile::e4m3": "e4m3", "tile::e5m2": "e5m2",
+         "tile::i8": "s8", "tile::u8": "u8"}  # fmt: skip
+MEMORY = {"float": "F", "half_t": "H", "int": "I"}
+DEPTH = {"half_t": 16, "bfloat16_t": 16, "float": 8}
+
+
+def product(form: str, n: int, sums: str, a: str, b: str, ta: int = 0, tb: int = 0) -> str:
+    """Statements that multiply and store a sum; each text has a place of its own to store it."""
+    place = hash_of(form, n, sums, a, b)
+    left, right = (
+        f"tile::wgmma_operand<128, 16, 1024>(tile::smem<{t}>({at}, 8192), n)"
+        for t, at in ((a, 0), (b, 16384))
+    )
+    templates = f"{n}, {tb}" if form.startswith("rs") else f"{n}, {ta}, {tb}"
+    lines = [f"tile::frag<{sums}, {n // 2}> d;"]
+    if form.startswith("rs"):
+        count = DEPTH.get(a, 32) // 2
+        lines.append(f"tile::frag<{a}, {count}> r;")
+        lines.append(f"tile::load<{count}>(r, tile::smem<{a}>(0, 8192) + (tid * {count}));")
+        left = "r"
+    if not form.endswith("set"):
+        lines.append(f"const {sums} first = {MEMORY[sums]}[{place}];")
+        lines.append(f"TILE_UNROLL for (int i = 0; i < {n // 2}; ++i) d[i] = first;")
+        lines.append(f"tile::wgmma_pin<{n // 2}>(d);")
+    lines += [
+        "tile::wgmma_fence();",
+        f"tile::wgmma_{form}<{templates}>(d, {left}, {right});",
+        "tile::wgmma_commit();",
+        "tile::wgmma_wait<0>();",
+        f"tile::wgmma_pin<{n // 2}>(d);",
+        f"tile::store<2>({MEMORY[sums]} + {place}, d + {n // 2 - 2});",
+    ]
+    return "{\n" + "\n".join(lines) + "\n}\n"
+
+
+def hash_of(*what: object) -> int:
+    """An even number below 2 ** 20 that hardly any other product has."""
+    return zlib.crc32(repr(what).encode()) >> 12 & ~1
+
+
+def opcode(n: int, sums: str, a: str, b: str) -> str:
+    """The instruction in machine code, without its operands."""
+    depth = DEPTH.get(a, 32)
+    if sums == "int":
+        return f"IGMMA.64x{n}x{depth}.{SHORT[a].upper()}.{SHORT[b].upper()}"
+    wide = "F32" if sums == "float" else "F16"
+    if a in FLOAT8:
+        return f"QGMMA.64x{n}x{depth}.{wide}.{SHORT[a].upper()}.{SHORT[b].upper()}"
+    suffix = {"bfloat16_t": ".BF16", "float": ".TF32"}.get(a, "")
+    return f"HGMMA.64x{n}x{depth}.{wide}{suffix}"
+
+
+@pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_type_in_every_form(form, nvrtc):
+    bodies = [product(form, 32, *types) for types in TYPES]
+    code = machine_code("".join(bodies), nvrtc)
+    assert not re.search(r"C75\d\d", code.log)
+    assert code.spills == 0
+    for types in TYPES:
+        assert code.counts[opcode(32, *types)] == 1, types
+        left = "R" if form.startswith("rs") else "gdesc"
+        assert re.search(rf"{re.escape(opcode(32, *types))} \S+ {left}", code.text), types
+
+
+@pytest.mark.parametrize("sums", ["float", "half_t"])
+@pytest.mark.parametrize("columns", [COLUMNS[:20], COLUMNS[20:]], ids=["narrow", "wide"])
+def test_every_number_of_columns_is_assembled(columns, sums):
+    bodies = [product("ss_set", n, sums, "half_t", "half_t") for n in columns]
+    code = machine_code("".join(bodies), NVRTCS[0])
+    assert {o for o in code.counts if "GMMA" in o} == {
+        opcode(n, sums, "half_t", "half_t") for n in columns
+    }
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_number_of_columns_in_every_form(form):
+    columns = COLUMNS if form.endswith("set") else COLUMNS[::5]  # lists are the same
+    rows = [(n, *types) for types in (TYPES[0], TYPES[3]) for n in columns]
+    rows += [(n, *TYPES[-1]) for n in columns if n in (8, 24) or n % 16 == 0]
+    text = ptx("".join(product(form, *row) for row in rows), "sm_90a")
+    for n, sums, a, _ in rows:
+        kind = {"float": "f32", "half_t": "f16", "int": "s32"}[sums]
+        found = re.search(
+            rf"m64n{n}k{DEPTH.get(a, 32)}\.{kind}\.{SHORT[a]}\.{SHORT[a]} \{{([^}}]*)\}}", text
+        )
+        assert found, (n, sums)
+        registers = found[1].split(", ")
+        assert len(set(registers)) == len(registers) == (n // 4 if sums == "half_t" else n // 2)
+    assert ".local" not in text
+
+
+@pytest.mark.parametrize("ta", [0, 1])
+@pytest.mark.parametrize("tb", [0, 1])
+def test_operands_of_16_bits_lie_along_either_dimension(ta, tb):
+    text = ptx(product("ss", 64, "float", "bfloat16_t", "bfloat16_t", ta, tb), "sm_90a")
+    assert re.search(rf"k16\.f32\.bf16\.bf16 .*, p, 1, 1, {ta}, {tb};", text)
+    text = ptx(product("rs_set", 64, "half_t", "half_t", "half_t", 0, tb), "sm_90a")
+    assert re.search(rf"k16\.f16\.f16\.f16 .*, p, 1, 1, {tb};", text)
+    assert re.search(r"setp\.ne\.b32 p, 0, 0;\s+wgmma", text)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (product("ss", 64, "float", "float", "float", 0, 1), "8-bit and tf32 operands lie along K"),
+        (product("ss", 64, "int", "tile::i8", "tile::i8", 1, 0), "8-bit operands lie along K"),
+        (product("ss", 40, "int", "tile::i8", "tile::u8"), "N of 8-bit integers is 8, 24 or"),
+        (product("ss", 264, "float", "half_t", "half_t"), "N is a multiple of 8 up to 256"),
+        (product("ss", 64, "half_t", "bfloat16_t", "bfloat16_t"), "no product of these element"),
+    ],
+)
+def test_products_that_do_not_exist_are_refused_in_words(call, words):
+    with pytest.raises(ToolchainError, match=re.escape(words)):
+        ptx(call, "sm_90a")
+
+
+def test_only_what_a_kernel_calls_is_compiled():
+    assert shape_flags("C[i] = 0.0f;") == ("-DTILE_WGMMA_SHAPES=",)
+    (flag,) = shape_flags("tile::wgmma_rs_set<24, 0>(…); tile::wgmma_ss<256, 0, 1>(…)")
+    floats, words = (re.findall(rf"{name}\((\d+)\)", flag) for name in ("FLOATS", "WORDS"))
+    assert floats == ["12", "128"]
+    assert words == ["128", "64", "12", "6"]
+    assert shape_flags("template <int N> void f() { tile::wgmma_ss<N, 0, 0>(…); }") == ()
+
+
+def test_the_users_own_templates_may_call_any_product():
+    before = (
+        "template <int N> TILE_DEVICE void multiply(float* d, const half_t* s) {\n"
+        "const auto x = tile::wgmma_operand<128, 16, 1024>(s, 0);\n"
+        "tile::wgmma_fence(); tile::wgmma_ss_set<N, 0, 0>(d, x, x);\n"
+        "tile::wgmma_commit(); tile::wgmma_wait<0>(); }\n"
+    )
+    body = (
+        "tile::frag<float, 4> d; multiply<8>(d, tile::smem<half_t>(0, 1024));"
+        "tile::wgmma_pin<4>(d); F[tid] = d[1];"
+    )
+    code = compile_source(printed(body, before), "sm_90a", warn=False)
+    assert "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 " in code.ptx
