@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tile_core.errors import EmptyGridError, LaunchError
@@ -60,6 +60,7 @@ def callable_of(
         with driver.inside(context, device):
             names["run"](*args)
 
+    checks = {n: step for n, step in enumerate(program.steps) if isinstance(step, Check)}
     names: dict[str, Any] = {
         "address": address_of,
         "strides": strides_of,
@@ -75,7 +76,7 @@ def callable_of(
         "launch": driver.library.cuLaunchKernelEx,
         "refused": lambda code, number, grid: _refused(driver, code, program, number, grid),
         "no_blocks": _no_blocks,
-        "unmet": lambda step: _unmet(program, step),
+        "unmet": lambda step: _unmet(checks, step),
         "misaligned": lambda *found: _misaligned(program, found),
         "local": threading.local(),
         "Slots": lambda: _Slots(program),
@@ -106,10 +107,8 @@ def _loader(
     return handles
 
 
-def _unmet(program: DeviceProgram, number: int) -> None:
-    step = program.steps[number]
-    assert isinstance(step, Check), "a condition's number"
-    raise unmet(step)
+def _unmet(checks: Mapping[int, Check], number: int) -> None:
+    raise unmet(checks[number])
 
 
 def _misaligned(program: DeviceProgram, addresses: Sequence[int]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr, binary, minimum, select
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.node import Node, rewrite, walk
@@ -37,7 +38,8 @@ def _rasterised(launch: Launch) -> Launch:
     if hint is None or len(launch.grid) < 2 or any(n > 1 for n in launch.cluster):
         return launch
     size, order = hint.values[0], hint.values[1]
-    assert isinstance(size, int)
+    if not isinstance(size, int):  # T.use_swizzle takes a number
+        raise InternalError(f"panels of {size!r} blocks", span=hint.span)
     x, y = launch.block_vars[:2]
     started = tuple(Var(f"start_{v.name}", v.dtype) for v in (x, y))
     width, height = launch.grid[:2]

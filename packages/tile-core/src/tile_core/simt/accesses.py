@@ -88,8 +88,7 @@ def place_of(buffer: Buffer, indices: Sequence[Expr], ctx: SimtContext) -> tuple
     root, flats = buffer.storage, ctx.places.flats
     offset = ctx.places.offset(buffer, indices)
     if isinstance(root.origin, AddressOf):
-        there = lower_expr(root.origin, ctx)
-        assert isinstance(there, AddressOf)
+        there = lower_address(root.origin, ctx)
         below, dtype = there.buffer, packing.storage_dtype(buffer.dtype, buffer.scope)
         start = there.indices[0] * below.dtype.bits // dtype.bits
         if below.dtype == dtype:
@@ -103,7 +102,8 @@ def place_of(buffer: Buffer, indices: Sequence[Expr], ctx: SimtContext) -> tuple
     return ctx.places.flat(buffer), offset
 
 
-def _address(expr: AddressOf, ctx: SimtContext) -> Expr:
+def lower_address(expr: AddressOf, ctx: SimtContext) -> AddressOf:
+    """Return the address of the element on its flat buffer; see `lower_expr`."""
     indices = tuple(lower_expr(i, ctx) for i in expr.indices)
     flat, offset = place_of(expr.buffer, indices, ctx)
     return AddressOf(flat, (offset,), expr.access, span=expr.span)
@@ -221,7 +221,7 @@ _EXPRESSIONS: dict[type, Callable[[Any, SimtContext], Expr]] = {
     Const: _const,
     Var: _var,
     Load: _load,
-    AddressOf: _address,
+    AddressOf: lower_address,
     Select: _select,
     Binary: _binary,
     Unary: _unary,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from tile_core.errors import FrontendValueError, InternalError, ScopeMismatch, UnsupportedOnTarget
+from tile_core.errors import FrontendValueError, ScopeMismatch, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Scope, static_value
 from tile_core.ir.device_calls import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
 from tile_core.layout import row_major
-from tile_core.simt.accesses import lower_expr
+from tile_core.simt.accesses import lower_address, lower_expr
 from tile_core.simt.context import SimtContext
 from tile_core.simt.named_products import CHOOSE_FOR_ME, must_be_offered, shape_of_product
 
@@ -130,16 +130,15 @@ def _addresses(expr: Call, count: int, ctx: SimtContext) -> tuple[AddressOf, ...
     FrontendValueError
         If there are fewer.
     """
-    found = [k for k, argument in enumerate(expr.args) if isinstance(argument, AddressOf)]
+    found = [(k, a) for k, a in enumerate(expr.args) if isinstance(a, AddressOf)][:count]
     if len(found) < count:
         raise FrontendValueError(
             f"T.{expr.function} needs {count} addresses, got {len(found)}",
             span=expr.span,
             hint="pass buffers, or T.access_ptr of an element",
         )
-    return tuple(
-        _moved(expr.args, place, _has_offsets(found[:count]), ctx) for place in found[:count]
-    )
+    by_offset = _has_offsets([place for place, _ in found])
+    return tuple(_moved(address, expr.args, place, by_offset, ctx) for place, address in found)
 
 
 def _has_offsets(places: Sequence[int]) -> bool:
@@ -147,12 +146,11 @@ def _has_offsets(places: Sequence[int]) -> bool:
     return all(after - before == 2 for before, after in pairwise(places))
 
 
-def _moved(args: Sequence[Expr], place: int, by_offset: bool, ctx: SimtContext) -> AddressOf:
-    """Return the address at `place` on a flat buffer, moved by the offset that follows it."""
-    address = args[place]
-    lowered = lower_expr(address, ctx)
-    if not isinstance(lowered, AddressOf):
-        raise InternalError("an address became something else", span=address.span)
+def _moved(
+    address: AddressOf, args: Sequence[Expr], place: int, by_offset: bool, ctx: SimtContext
+) -> AddressOf:
+    """Return `address` at `place` on a flat buffer, moved by the offset that follows it."""
+    lowered = lower_address(address, ctx)
     if not by_offset or place + 1 == len(args):
         return lowered
     _require_rows(address, ctx)
@@ -160,7 +158,7 @@ def _moved(args: Sequence[Expr], place: int, by_offset: bool, ctx: SimtContext) 
     return AddressOf(lowered.buffer, (at,), lowered.access, span=address.span)
 
 
-def _require_rows(address: Expr, ctx: SimtContext) -> None:
+def _require_rows(address: AddressOf, ctx: SimtContext) -> None:
     """Refuse an offset into a tile that is not stored by rows: it would mean another element.
 
     Raises
@@ -168,7 +166,7 @@ def _require_rows(address: Expr, ctx: SimtContext) -> None:
     UnsupportedOnTarget
         If the tile is swizzled or padded.
     """
-    if not isinstance(address, AddressOf) or address.buffer.scope is not Scope.SHARED:
+    if address.buffer.scope is not Scope.SHARED:
         return
     layout = ctx.layout_of(address.buffer)
     if layout.first_difference(row_major(layout.shape)) is not None:

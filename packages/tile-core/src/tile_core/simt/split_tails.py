@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
+from functools import reduce
 
 from tile_core.dtypes import dtype_of
 from tile_core.ir import arith
@@ -242,11 +243,7 @@ class _Plan:
         """Return the first value of the loop's variable that is not before all limits."""
         loop, env = self.loop, self.scope.env
         start, stop = cast(loop.start, INT64), cast(loop.stop, INT64)
-        first: Expr | None = None
-        for limit in limits:
-            at = _round(limit)
-            first = at if first is None else arith.minimum(first, at)
-        assert first is not None
+        first = reduce(arith.minimum, map(_round, limits))
         if not env.proves(first <= stop):
             first = arith.minimum(first, stop)
         if not env.proves(first >= start):

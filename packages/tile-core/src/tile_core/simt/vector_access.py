@@ -100,10 +100,11 @@ def widest_shared(
     if lanes.count % 2 or lanes.count < 4:
         return None
     pair = part(lanes, 2, ctx)
-    assert pair.chunk is not None
     step = within(index, lanes, pair)
     inner = [substitute(c, {lanes.var: pair.lane}) for c in conditions]
     if step is None or step.factor != 0 or not all(is_steady(c, pair.lanes) for c in inner):
+        return None
+    if pair.chunk is None:  # a single pair
         return None
     pairs = Lanes(pair.chunk, pair.chunks, pair.lanes.env)
     firsts = [at_first(c, lanes, pair) for c in conditions]
