@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
-from tile_core.ir.expr import BinaryOp, Expr, Load
+from tile_core.ir.expr import BinaryOp, Expr, Extent, Load
 from tile_core.ir.stmt import Alloc, For, If, Seq, Stmt, Store
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive
@@ -65,17 +65,20 @@ class _Late:
         One for each version.
     slot
         The version to give back next; None if there is only one.
+    first
+        The version of the ring's turn, which the loop begins with.
     """
 
     release: BarrierArrive
     barriers: Buffer
     slot: Buffer | None
+    first: Extent = 0
 
     def begin(self) -> tuple[Stmt, ...]:
         """Return the statements before the loop."""
         if self.slot is None:
             return ()
-        return (Alloc(self.slot), Store(self.slot, (as_expr(0),), as_expr(0)))
+        return (Alloc(self.slot), Store(self.slot, (as_expr(0),), as_expr(self.first)))
 
     def give_back(self) -> tuple[Stmt, ...]:
         """Return the release, and what goes on to the next version."""
@@ -100,4 +103,4 @@ def _late(release: Seq) -> _Late:
         return _Late(arrive, barriers, None)
     name = f"{barriers.name.removesuffix('_empty')}_freed"
     slot = Buffer(name, (1,), dtype_of("int32"), Scope.VAR)
-    return _Late(arrive, barriers, slot)
+    return _Late(arrive, barriers, slot, arrive.barrier.starts[0])

@@ -1,0 +1,337 @@
+"""What each range of threads does to barriers and tiles, as a list for given sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tile_core.errors import InternalError
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.effects import Mode, accesses
+from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Extent, Load, Select, Unary, Var
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import (
+    Alloc,
+    For,
+    If,
+    Launch,
+    Let,
+    OnThreads,
+    Pipelined,
+    Seq,
+    Stmt,
+    Store,
+)
+from tile_core.ops.bulk_copy import BulkCopy
+from tile_core.ops.copy import Copy
+from tile_core.ops.gemm import Gemm, WaitProducts
+from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
+
+Slot: TypeAlias = tuple[str, int]
+"""One of the versions of a tile, or of the barriers of a ring: its buffer's name, and which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait until the phase of `parity` of a barrier has completed."""
+
+    barrier: Slot
+    parity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrive:
+    """Arrive at a barrier `count` times, and let its phase wait for `nbytes` too."""
+
+    barrier: Slot
+    count: int
+    nbytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Start fill `number` of a tile, into one version; the barrier hears of its bytes later."""
+
+    tile: Slot
+    barrier: Slot
+    nbytes: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Read a version of a tile, which fill `number` must have filled.
+
+    Parameters
+    ----------
+    lasts
+        The reading goes on, as product number `lasts` of these threads, until they wait for
+        it; None if it is over at once.
+    """
+
+    tile: Slot
+    number: int
+    lasts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Wait until at most `pending` of the products begun so far go on."""
+
+    begun: int
+    pending: int
+
+
+Event: TypeAlias = "Wait | Arrive | Fill | Use | Settle"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What the ranges of threads of one block do.
+
+    Parameters
+    ----------
+    roles
+        The events of each, in order.
+    arrivals
+        How many arrivals complete a phase of each barrier.
+    """
+
+    roles: tuple[tuple[Event, ...], ...]
+    arrivals: Mapping[Slot, int]
+
+
+Statement: TypeAlias = tuple[object, str, str]
+"""What tells statements of the user apart: place, kind, and the tile that is read."""
+
+GROUP = 128
+"""Threads that follow one program together: others of the same range may be ahead of them."""
+
+WARP = 32
+
+
+def fills_seen(launch: Launch, values: Mapping[str, int]) -> dict[Statement, list[int]]:
+    """Return which fill of a tile each execution of a statement reads, one after the other.
+
+    `launch` is the program before anybody was given copies of his own: what it means.
+    """
+    tracer = _Tracer(dict(values), 1, {})
+    tracer.run(launch.body)
+    return tracer.seen
+
+
+def program_of(
+    launch: Launch, values: Mapping[str, int], seen: Mapping[Statement, list[int]]
+) -> Program:
+    """Return the events of a block of `launch`, a role for each 128 threads of a range.
+
+    Parameters
+    ----------
+    values
+        What the variables outside are: indices of the block, symbols of shapes, by name.
+    seen
+        What each execution of a statement must read, see `fills_seen`.
+
+    Raises
+    ------
+    InternalError
+        If a loop or branch depends on what the kernel computes from tensors.
+    """
+    arrivals: dict[Slot, int] = {}
+    for node in walk(launch.body):
+        if isinstance(node, BarrierInit):
+            for k, count in enumerate(node.counts):
+                arrivals[node.barriers.name, k] = count
+    roles = []
+    for stmt in _ranges(launch.body):
+        groups, rest = divmod(stmt.count, GROUP)
+        for threads in (*[GROUP] * groups, *([rest] if rest else [])):
+            tracer = _Tracer(dict(values), -(-threads // WARP), seen)
+            tracer.run(stmt.body)
+            roles.append(tuple(tracer.events))
+    return Program(tuple(roles), arrivals)
+
+
+def _ranges(stmt: Stmt) -> Iterator[OnThreads]:
+    match stmt:
+        case OnThreads():
+            yield stmt
+        case Seq(body=body):
+            for item in body:
+                yield from _ranges(item)
+
+
+@dataclass(slots=True)
+class _Tracer:
+    """Runs the control flow of one range of threads; of tiles it only notes who uses which."""
+
+    names: dict[str, int]
+    warps: int
+    expected: Mapping[Statement, list[int]]
+    values: dict[Var, int] = field(default_factory=dict)
+    scalars: dict[Buffer, int] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    fills: dict[str, int] = field(default_factory=dict)
+    seen: dict[Statement, list[int]] = field(default_factory=dict)
+    products: int = 0
+
+    def run(self, stmt: Stmt) -> None:
+        """Append the events of `stmt`."""
+        match stmt:
+            case Seq(body=body):
+                for item in body:
+                    self.run(item)
+            case OnThreads(count=count, body=body):
+                before, self.warps = self.warps, -(-count // WARP)
+                self.run(body)
+                self.warps = before
+            case For(start=start, stop=stop, step=step):
+                by = self.value(step)
+                for k in range(self.value(start), self.value(stop), by):
+                    self.values[stmt.var] = k
+                    self.run(stmt.body)
+            case Pipelined(start=start, stop=stop):
+                for k in range(self.value(start), self.value(stop)):
+                    self.values[stmt.var] = k
+                    self.run(stmt.body)
+            case If(cond=cond, then=then, otherwise=otherwise):
+                taken = then if self.value(cond) else otherwise
+                if taken is not None:
+                    self.run(taken)
+            case Let(var=var, value=value):
+                self.values[var] = self.value(value)
+            case Store(buffer=buffer) if buffer.scope is Scope.VAR:
+                self.scalars[buffer] = self.value(stmt.value)
+            case Alloc():
+                return
+            case _:
+                self.act(stmt)
+
+    def act(self, stmt: Stmt) -> None:
+        """Append the events of a statement without statements inside."""
+        match stmt:
+            case BarrierWait():
+                self.events.append(Wait(self.slot(stmt.barrier), self.value(stmt.parity) & 1))
+            case BarrierArrive(nbytes=nbytes):
+                count = 1 if nbytes else self.warps
+                self.events.append(Arrive(self.slot(stmt.barrier), count, nbytes))
+            case BulkCopy(barrier=Region() as barrier):
+                tile = self.tile(stmt.dst)
+                number = self.fill(tile[0])
+                self.events.append(Fill(tile, self.slot(barrier), _nbytes(stmt.dst), number))
+            case Copy() if stmt.dst.buffer.scope is Scope.SHARED:
+                self.fill(stmt.dst.buffer.storage.name)
+            case WaitProducts(pending=pending):
+                self.events.append(Settle(self.products, pending))
+            case _:
+                self.use(stmt)
+
+    def use(self, stmt: Stmt) -> None:
+        lasts = None
+        if isinstance(stmt, Gemm):
+            lasts = self.products
+            self.products += 1
+        for tile in dict.fromkeys(self.read(stmt)):
+            key = (stmt.span, type(stmt).__name__, tile[0])
+            done = self.seen.setdefault(key, [])
+            wanted = self.expected.get(key)
+            done.append(self.fills.get(tile[0], 0) - 1)
+            if wanted is not None and max(wanted) >= 0:
+                self.events.append(Use(tile, wanted[len(done) - 1], lasts))
+        if isinstance(stmt, Gemm) and stmt.wg_wait >= 0:
+            self.events.append(Settle(self.products, stmt.wg_wait))
+
+    def fill(self, name: str) -> int:
+        """Count a fill of a tile."""
+        number = self.fills.get(name, 0)
+        self.fills[name] = number + 1
+        return number
+
+    def read(self, stmt: Stmt) -> Iterator[Slot]:
+        """Yield the versions of shared tiles that a statement reads."""
+        for access in accesses(stmt):
+            buffer = access.buffer
+            if buffer.storage.scope is not Scope.SHARED or access.mode is Mode.WRITE:
+                continue
+            if access.region is not None:
+                yield self.tile(access.region)
+            elif isinstance(access.node, Load):
+                yield buffer.storage.name, self.first(access.node.indices)
+
+    def tile(self, region: Region) -> Slot:
+        """Return the version that a region is in: its first index."""
+        return region.buffer.storage.name, self.first(region.starts)
+
+    def first(self, indices: tuple[Any, ...]) -> int:
+        try:
+            return self.value(indices[0])
+        except InternalError:
+            return 0
+
+    def slot(self, barrier: Region) -> Slot:
+        return barrier.buffer.name, self.value(barrier.starts[0])
+
+    def value(self, extent: Extent) -> int:
+        """Return the value of an integer expression.
+
+        Raises
+        ------
+        InternalError
+            If it depends on tensors or tiles.
+        """
+        known = static_value(extent)
+        return self.evaluate(as_expr(extent)) if known is None else known
+
+    def evaluate(self, expr: Expr) -> int:
+        match expr:
+            case Const(value=value):
+                return int(value)
+            case Var():
+                if expr in self.values:
+                    return self.values[expr]
+                if expr.name in self.names:
+                    return self.names[expr.name]
+            case Load(buffer=buffer) if buffer in self.scalars:
+                return self.scalars[buffer]
+            case Binary(op=op, a=a, b=b) if op in _OPERATIONS:
+                return int(_OPERATIONS[op](self.evaluate(a), self.evaluate(b)))
+            case Select(cond=cond, then=then, otherwise=otherwise):
+                return self.evaluate(then if self.evaluate(cond) else otherwise)
+            case Cast(value=value) if expr.dtype.is_int:
+                return self.evaluate(value)
+            case Unary():
+                pass
+        raise InternalError(f"the value of {expr} depends on more than sizes", span=expr.span)
+
+
+def _nbytes(region: Region) -> int:
+    total = region.buffer.dtype.bits
+    for extent in region.extents:
+        total *= static_value(extent) or 0
+    return total // 8
+
+
+_OPERATIONS: dict[BinaryOp, Any] = {
+    BinaryOp.ADD: lambda a, b: a + b,
+    BinaryOp.SUB: lambda a, b: a - b,
+    BinaryOp.MUL: lambda a, b: a * b,
+    BinaryOp.FLOORDIV: lambda a, b: a // b,
+    BinaryOp.FLOORMOD: lambda a, b: a % b,
+    BinaryOp.MIN: min,
+    BinaryOp.MAX: max,
+    BinaryOp.AND: lambda a, b: bool(a) and bool(b),
+    BinaryOp.OR: lambda a, b: bool(a) or bool(b),
+    BinaryOp.BITAND: lambda a, b: a & b,
+    BinaryOp.BITXOR: lambda a, b: a ^ b,
+    BinaryOp.BITOR: lambda a, b: a | b,
+    BinaryOp.SHL: lambda a, b: a << b,
+    BinaryOp.SHR: lambda a, b: a >> b,
+    BinaryOp.EQ: lambda a, b: a == b,
+    BinaryOp.NE: lambda a, b: a != b,
+    BinaryOp.LT: lambda a, b: a < b,
+    BinaryOp.LE: lambda a, b: a <= b,
+    BinaryOp.GT: lambda a, b: a > b,
+    BinaryOp.GE: lambda a, b: a >= b,
+}

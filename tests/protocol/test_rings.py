@@ -1,0 +1,136 @@
+"""No order of producers, consumers and engines loses a tile, or lets anybody wait forever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from protocol.kernels import Specialised, attention, gemm, persistent, specialised
+from tile_core.ir.arith import binary
+from tile_core.ir.expr import BinaryOp
+from tile_core.ir.node import Node, rewrite
+from tile_core.ir.stmt import If, Launch, OnThreads, Seq
+from tile_core.ops.gemm import WaitProducts
+from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
+
+KERNELS: dict[str, Callable[[], Any]] = {
+    **{f"gemm-{n}": (lambda n=n: gemm(n)) for n in (1, 2, 3, 4, 5, 9)},
+    "gemm-2-stages": lambda: gemm(5, stages=2),
+    "gemm-128-threads": lambda: gemm(6, threads=128),
+    **{f"attention-{n}": (lambda n=n: attention(n)) for n in (1, 2, 3, 5)},
+    "attention-3-stages": lambda: attention(7, stages=3),
+    "persistent": lambda: persistent(3, 4),
+    "persistent-short": lambda: persistent(4, 1),
+}
+
+
+@pytest.mark.parametrize("overlapped", [True, False], ids=["overlapped", "in order"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_no_order_goes_wrong(name: str, overlapped: bool) -> None:
+    """Every interleaving is followed, with fills that end at any time."""
+    explored = specialised(KERNELS[name](), overlapped=overlapped).explored()
+    assert explored.violation is None, str(explored.violation)
+    assert explored.states > 20
+
+
+def in_role(launch: Launch, producer: bool, rule: Callable[[Node], Node]) -> Launch:
+    """Return the launch with one role rewritten."""
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, OnThreads) and node.count >= 128 and (node.first > 0) is producer:
+            return replace(node, body=rewrite(node.body, rule))
+        return node
+
+    return rewrite(launch, visit)
+
+
+def without(kind: type) -> Callable[[Node], Node]:
+    return lambda node: Seq(()) if isinstance(node, kind) else node
+
+
+def with_other_parity(node: Node) -> Node:
+    if isinstance(node, BarrierWait):
+        return replace(node, parity=binary(BinaryOp.BITXOR, node.parity, 1))
+    return node
+
+
+def with_fewer_bytes(node: Node) -> Node:
+    return replace(node, nbytes=node.nbytes // 2) if isinstance(node, BarrierArrive) else node
+
+
+def with_more_pending(node: Node) -> Node:
+    return replace(node, pending=node.pending + 1) if isinstance(node, WaitProducts) else node
+
+
+def released_at_once(node: Node) -> Node:
+    """Give tiles back in the very round, although products still read them."""
+    if isinstance(node, If) and isinstance(node.then, Seq) and node.then.body:
+        first = node.then.body[0]
+        if isinstance(first, BarrierArrive):
+            return node.then
+    return node
+
+
+def with_another_count(node: Node) -> Node:
+    if isinstance(node, BarrierInit) and node.barriers.name.endswith("empty"):
+        return replace(node, counts=tuple(n - 4 for n in node.counts))
+    return node
+
+
+MISTAKES: dict[str, tuple[Callable[[Launch], Launch], str]] = {
+    "consumers do not wait": (
+        lambda n: in_role(n, False, without(BarrierWait)),
+        "A_s[0] holds fill None where fill 0 is meant",
+    ),
+    "the producer does not wait": (
+        lambda n: in_role(n, True, without(BarrierWait)),
+        "is filled while a product reads it",
+    ),
+    "consumers give nothing back": (
+        lambda n: in_role(n, False, without(BarrierArrive)),
+        "nobody can go on",
+    ),
+    "nobody expects the bytes": (
+        lambda n: in_role(n, True, without(BarrierArrive)),
+        "A_s_full[0] hears of bytes that nobody expects",
+    ),
+    "too few bytes are expected": (
+        lambda n: in_role(n, True, with_fewer_bytes),
+        "A_s_full[0] hears of bytes that nobody expects",
+    ),
+    "consumers wait for the other phase": (
+        lambda n: in_role(n, False, with_other_parity),
+        "A_s[0] holds fill None where fill 0 is meant",
+    ),
+    "the producer waits for the other phase": (
+        lambda n: in_role(n, True, with_other_parity),
+        "nobody can go on",
+    ),
+    "products are not waited for": (
+        lambda n: in_role(n, False, with_more_pending),
+        "is filled while a product reads it",
+    ),
+    "tiles are given back a round early": (
+        lambda n: in_role(n, False, released_at_once),
+        "is filled while a product reads it",
+    ),
+    "half of the consumers suffice": (
+        lambda n: rewrite(n, with_another_count),
+        "nobody can go on",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_found(mistake: str) -> None:
+    """A protocol with one thing wrong does not pass, and the reason is the right one."""
+    change, reason = MISTAKES[mistake]
+    ring: Specialised = specialised(gemm(7, stages=3))
+    changed = change(ring.after)
+    assert changed is not ring.after
+    violation = ring.explored(changed).violation
+    assert violation is not None
+    assert reason in str(violation).splitlines()[0]
