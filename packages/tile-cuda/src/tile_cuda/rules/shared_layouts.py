@@ -7,6 +7,7 @@ from typing import Any
 from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.layout import Layout, shared_operand
+from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.operator import InferContext
 from tile_core.simt.packing import storage_dtype
 
@@ -20,7 +21,8 @@ def open_operand_layout(
     """Return the swizzled layout of a shared tile, or nothing if it is not ours to choose.
 
     Tiles with a layout keep it. Tiles that are also seen in another shape or element type stay
-    as they are: a view may not survive a swizzle.
+    as they are: a view may not survive a swizzle. Tiles that an engine copies have a layout
+    that it knows.
 
     Parameters
     ----------
@@ -33,6 +35,7 @@ def open_operand_layout(
         or shape is None
         or ctx.layout_of(buffer) is not None
         or ctx.is_viewed(buffer)
+        or _is_copied_in_bulk(buffer, ctx)
     ):
         return {}
     bits = storage_dtype(buffer.dtype, buffer.scope).bits
@@ -41,6 +44,11 @@ def open_operand_layout(
         return {buffer: own or shared_operand(shape, bits)}
     except LayoutError:
         return {}
+
+
+def _is_copied_in_bulk(buffer: Buffer, ctx: InferContext) -> bool:
+    """Whether an engine copies the tile, which writes no patterns but its own."""
+    return any(isinstance(user, BulkCopy) for user in ctx.users_of(buffer))
 
 
 def read_by_elements(shape: tuple[int, ...], bits: int) -> Layout | None:
