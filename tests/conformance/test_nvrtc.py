@@ -48,7 +48,6 @@ LOCAL_MEMORY: dict[str, str] = {
         ),
         SLOW_PATH,
     ),
-    "reductions/reducers": "a thread sums up columns that depend on its number, in its own copy",
     "attention/decode_split sm_70": "two products hold different rows, so each thread has them all",
     "attention/block_sparse": "its own array of flags is indexed by the number of the step",
 }

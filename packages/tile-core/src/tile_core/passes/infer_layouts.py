@@ -15,6 +15,7 @@ from tile_core.ops.rule import Rule, select
 from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
 from tile_core.passes.inference.free import Members, choose_freely
 from tile_core.passes.inference.nests import Found, survey
+from tile_core.passes.inference.reducers import narrow_reducers
 from tile_core.passes.inference.state import NOBODY, Layouts
 from tile_core.passes.inference.wishes import check_loop, check_threads
 from tile_core.passes.layout_report import Reason
@@ -79,6 +80,7 @@ def infer_layouts(
     _fall_back(kernel, state)
     for node in found.nests:
         state.loop_of(node)
+    narrow_reducers(kernel, state)
     return state
 
 

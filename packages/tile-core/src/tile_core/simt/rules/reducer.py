@@ -1,8 +1,7 @@
-"""Accumulators across iterations: a private copy in each thread, added up at the end."""
+"""Accumulators across iterations: parts in the threads that add to them, added up at the end."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tile_core.errors import InternalError
@@ -18,11 +17,15 @@ from tile_core.ops.rule import Rule
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import unrolled
 from tile_core.simt.context import SimtContext
+from tile_core.simt.holders import held
 from tile_core.simt.rules.reduce import lower_reduce
 
 
 def infer_init(op: ReducerInit, ctx: InferContext, level: InferLevel) -> LayoutMap:
-    """Give every thread a copy of the whole accumulator."""
+    """Give every thread a copy of the whole accumulator, unless its loops make do with less.
+
+    See `tile_core.passes.inference.reducers`.
+    """
     shape = op.reducer.static_shape
     if shape is None or ctx.layout_of(op.reducer) is not None:
         return {}
@@ -30,30 +33,39 @@ def infer_init(op: ReducerInit, ctx: InferContext, level: InferLevel) -> LayoutM
 
 
 def lower_init(op: ReducerInit, ctx: SimtContext) -> Stmt:
-    """Return the start of each copy: a start value counts once, in the first thread's."""
+    """Return the start of each part: a start value counts once, in the first of an element's."""
     registers = ctx.places.flat(op.reducer)
+    fragment = ctx.fragment_of(op.reducer)
     identity = const(op.kind.identity(op.reducer.dtype), op.reducer.dtype)
-    value: Expr = identity
-    if op.init is not None:
-        start = cast(lower_expr(op.init, ctx), op.reducer.dtype)
-        value = select(binary(BinaryOp.EQ, ctx.thread, 0), start, identity)
-    count = math.prod(_shape(op.reducer))
-    return unrolled(ctx, "r", count, lambda slot: Store(registers, (slot,), value))
+    if op.init is None:
+        return unrolled(ctx, "r", fragment.slots, lambda r: Store(registers, (r,), identity))
+    start = cast(lower_expr(op.init, ctx), op.reducer.dtype)
+
+    def first(slot: Expr) -> Stmt:
+        replica = held(fragment, ctx.thread, slot).replica
+        value = select(binary(BinaryOp.EQ, replica, 0), start, identity)
+        return Store(registers, (slot,), value)
+
+    return unrolled(ctx, "r", fragment.slots, first)
 
 
 def lower_finalize(op: ReducerFinalize, ctx: SimtContext) -> Stmt:
-    """Return the sum over all threads: the copies are one tile with a row per thread.
+    """Return the sum over all threads: the parts are one tile with a row per replica.
 
     Before   finalize_reducer sum acc -> total
-    After    reduce sum copies[thread, ...], dim=0 -> total
+    After    reduce sum parts[replica, ...], dim=0 -> total
     """
-    shape = _shape(op.reducer)
+    fragment = ctx.fragment_of(op.reducer)
+    shape = (fragment.replication, *_shape(op.reducer))
     copies = Buffer(
-        ctx.names.fresh(f"{op.reducer.name}_copies"), (ctx.threads, *shape),
+        ctx.names.fresh(f"{op.reducer.name}_parts"), shape,
         op.reducer.dtype, Scope.FRAGMENT, span=op.span,
     )  # fmt: skip
     ctx.places.layouts.known[copies] = Fragment(
-        (ctx.threads, *shape), lambda thread, *x: (thread, *x), threads=ctx.threads
+        shape,
+        forward_thread_fn=lambda rep, *x: fragment.forward_thread(*x, rep=rep),
+        forward_index_fn=lambda rep, *x: (fragment.slot_at(*x),),
+        threads=fragment.thread_extent,
     )
     ctx.places.flats[copies] = ctx.places.flat(op.reducer)
     return lower_reduce(Reduce(op.kind, whole(copies), op.dst, 0, span=op.span), ctx)
