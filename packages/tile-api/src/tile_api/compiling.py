@@ -11,10 +11,13 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from typing_extensions import Never
+
 from tile_api.cache import default_cache
 from tile_api.frontend.source import placed
 from tile_api.kernel import CompiledKernel
 from tile_api.lowered import LoweredKernel
+from tile_api.options import refuse_unknown
 from tile_api.pass_configs import normalise_pass_configs
 from tile_api.settings import Settings
 from tile_core import driver
@@ -47,6 +50,7 @@ def compile(
     compile_flags: str | Sequence[str] | None = None,
     *,
     host: PluginHost | None = None,
+    **unknown: Never,
 ) -> CompiledKernel:
     """Compile a ``@T.prim_func`` (or a `tile_core` kernel) and return a callable kernel.
 
@@ -69,8 +73,10 @@ def compile(
     Raises
     ------
     TileError
-        Whatever is wrong with the function, the target or the toolchain.
+        Whatever is wrong with the function, the options, the target or the toolchain.
     """
+    if unknown:
+        refuse_unknown(compile, unknown)
     settings = Settings.from_environment()
     plugins = host or default_host()
     with placed():
@@ -101,6 +107,7 @@ def lower(
     compile_flags: str | Sequence[str] | None = None,
     *,
     host: PluginHost | None = None,
+    **unknown: Never,
 ) -> LoweredKernel:
     """Return a kernel as source for a machine that need not be here; nothing can be run.
 
@@ -114,8 +121,10 @@ def lower(
     Raises
     ------
     TileError
-        Whatever is wrong with the function or the target.
+        Whatever is wrong with the function, the options or the target.
     """
+    if unknown:
+        refuse_unknown(lower, unknown)
     settings = Settings.from_environment()
     with placed():
         kernel, spec, options = _request(
@@ -196,6 +205,7 @@ def par_compile(
     ignore_error
         Warn and return None in place of a kernel that does not compile.
     """
+    refuse_unknown(compile, kwargs)
 
     def one(func: Any) -> CompiledKernel | None:
         try:

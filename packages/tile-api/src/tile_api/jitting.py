@@ -8,11 +8,14 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from typing_extensions import Never
+
 from tile_api.cache import KernelCache
 from tile_api.compiling import compile, par_compile
 from tile_api.frontend.source import calling_span, placed
 from tile_api.frozen import frozen
 from tile_api.kernel import CompiledKernel
+from tile_api.options import refuse_unknown
 from tile_api.settings import environment_of_code
 from tile_core.errors import ArgumentCountError, FrontendTypeError, OutputError
 from tile_core.ir.stmt import Kernel
@@ -167,6 +170,7 @@ def jit(
     pass_configs: Mapping[Any, object] | None = None,
     debug_root_path: str | None = None,
     compile_flags: str | Sequence[str] | None = None,
+    **unknown: Never,
 ) -> Any:
     """Decorate a function that makes a kernel; use it bare or with keywords.
 
@@ -195,6 +199,7 @@ def jit(
     >>> double(4)(np.arange(4, dtype="float32"))
     array([0., 2., 4., 6.], dtype=float32)
     """
+    refuse_unknown(jit, unknown)
     options = {
         "out_idx": out_idx,
         "target": target,
