@@ -11,11 +11,13 @@ import pytest
 
 from support.products import Product, lowered
 from tile_core.codegen import print_program
+from tile_core.driver import BuildOptions, lower
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.node import substitute, walk
 from tile_core.ir.stmt import AnnotateLayout, Kernel, Seq
 from tile_core.layout import Fragment, Layout, boxed_operand, row_major
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy, WaitProducts
+from tile_core.plugins.host import installed_plugins
 from tile_core.simt.program import DeviceProgram
 from tile_core.testing import build_ir as ir
 from tile_cuda.atoms_wgmma import WarpgroupProduct
@@ -259,6 +261,17 @@ def test_waits_on_other_machines_are_nothing() -> None:
     left = Seq((replace(op, wg_wait=-1), WaitProducts(0)))
     text = print_program(lowered(substitute(kernel, {op: left}), "sm_80")).text
     assert text == product.printed().text
+
+
+def test_users_can_do_without_warpgroups() -> None:
+    without = BuildOptions(pass_configs=(("tl.disable_wgmma", True),))
+    host = installed_plugins()
+    texts = [
+        lower(HALF.kernel(), "cuda:sm_90a", host, options).text("source")
+        for options in (BuildOptions(), without)
+    ]
+    assert ["wgmma" in text for text in texts] == [True, False]
+    assert "tile::mma_m16n8k16" in texts[1]
 
 
 def test_a_product_that_must_be_of_warpgroups() -> None:

@@ -20,6 +20,7 @@ class PassConfigKey(str, Enum):
     state, which has no branch then: longer code, for a comparison less per round.
     ``TL_DISABLE_STORE_STAGING`` lets 8-bit and 16-bit results of matrix products be stored from
     where they are: by default rows are put together in shared memory first.
+    ``TL_DISABLE_WGMMA`` lets warps multiply on Hopper where warpgroups could.
     """
 
     TL_ENABLE_FAST_MATH = "tl.enable_fast_math"

@@ -8,6 +8,7 @@ from typing import Any
 
 from tile_core.codegen import print_program
 from tile_core.ir.stmt import Kernel
+from tile_core.ops.gemm import Gemm
 from tile_core.passes.draw_random import draw_random
 from tile_core.passes.insertion import Insertion
 from tile_core.passes.split_grid_barriers import split_grid_barriers
@@ -28,6 +29,9 @@ ALLOW_TF32 = "tl.allow_tf32"
 
 COMPILER = "cuda.compiler"
 """The pass configuration that names the compiler of one kernel: see `tile_cuda.compilers`."""
+
+DISABLE_WGMMA = "tl.disable_wgmma"
+"""The pass configuration under which warps multiply also where warpgroups could."""
 
 POINT = "tile-ir"
 
@@ -74,11 +78,14 @@ def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
     target = exact(target)
     made_for = machine(target.arch)
     allowed = tf32_rules(made_for) if options.config(ALLOW_TF32, False) else ()
+    rules = (*options.rules, *allowed)
+    if options.config(DISABLE_WGMMA, False):
+        rules = tuple(rule for rule in rules if not (rule.op is Gemm and rule.runs_beside))
     return lower_kernel(
         kernel,
         target,
         made_for,
-        (*options.rules, *allowed),
+        rules,
         choices_of(options.config),
         compile_flags=tuple(options.compile_flags),
     )
