@@ -97,8 +97,7 @@ class Expr(Node):
         """Yield the expression itself, so ``as (bx,)`` unpacks a single block index."""
         yield self
 
-    def __hash__(self) -> int:
-        return object.__hash__(self)
+    __hash__ = Node.__hash__  # as fast as that of any object; `==` would take it away
 
     def __add__(self, other: Any) -> Expr:
         return _binary(BinaryOp.ADD, self, other)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 from typing_extensions import Self
@@ -26,14 +27,17 @@ class Node:
 
     span: Span | None = field(default=None, kw_only=True, repr=False)
 
-    def children(self) -> Iterator[Node]:
-        """Yield the nodes held in fields and in tuples of fields, in declaration order."""
-        for name in _field_names(type(self)):  # type: ignore[arg-type]
-            value = getattr(self, name)
+    def children(self) -> Sequence[Node]:
+        """Return the nodes held in fields and in tuples of fields, in declaration order."""
+        found: list[Node] = []
+        for value in _reader(type(self))(self):  # type: ignore[arg-type]
             if isinstance(value, Node):
-                yield value
+                found.append(value)
             elif isinstance(value, tuple):
-                yield from (item for item in value if isinstance(item, Node))
+                for item in value:
+                    if isinstance(item, Node):
+                        found.append(item)
+        return found
 
     def map_children(self, fn: Callable[[Node], Node]) -> Self:
         """Return this node with `fn` applied to each child; the same object if none changed."""
@@ -52,9 +56,25 @@ class Node:
         return replace(self, **changed) if changed else self
 
 
+_PLAIN = frozenset({"bool", "int", "str", "int | None", "str | None", "Span | None", "DType"})
+"""Annotations of fields that hold no nodes: nobody looks for any there."""
+
+
 @cache
 def _field_names(cls: type[Node]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(cls) if f.name != "span")
+    return tuple(f.name for f in fields(cls) if f.type not in _PLAIN)
+
+
+@cache
+def _reader(cls: type[Node]) -> Callable[[Node], tuple[object, ...]]:
+    """Return what reads all fields of a node that may hold others, at once."""
+    names = _field_names(cls)  # type: ignore[arg-type]
+    if len(names) > 1:
+        return attrgetter(*names)
+    if not names:
+        return lambda node: ()
+    read = attrgetter(names[0])
+    return lambda node: (read(node),)
 
 
 def walk(root: Node) -> Iterator[Node]:
@@ -63,7 +83,7 @@ def walk(root: Node) -> Iterator[Node]:
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(reversed(tuple(node.children())))
+        stack += node.children()[::-1]
 
 
 def rewrite(root: N, rule: Callable[[Node], Node]) -> N:

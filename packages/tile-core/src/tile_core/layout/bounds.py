@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tile_core.layout.index import AnyIndex, Binary, Const, IndexExpr, IndexOp, Input, as_index
+
+_NOWHERE: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +36,37 @@ class Reach:
 
 def reach(expr: IndexExpr, extents: Sequence[int]) -> Reach:
     """Return the reach of `expr` when coordinate `k` runs over ``0 <= x < extents[k]``."""
-    done: dict[int, Reach] = {}
+    return Reaches(tuple(extents)).of(as_index(expr))
 
-    def visit(node: AnyIndex) -> Reach:
-        if id(node) not in done:
-            match node:
-                case Const(value=value):
-                    done[id(node)] = Reach(value, value, 0, frozenset())
-                case Input(axis=axis):
-                    axes = frozenset((axis,)) if extents[axis] > 1 else frozenset()
-                    done[id(node)] = Reach(0, extents[axis] - 1, 1 if axes else 0, axes)
-                case Binary(op=op, a=a, b=b):
-                    done[id(node)] = _RULES[op](visit(a), visit(b))
-        return done[id(node)]
 
-    return visit(as_index(expr))
+@dataclass(frozen=True, slots=True)
+class Reaches:
+    """The reaches of many expressions over one box, each part worked out once."""
+
+    extents: tuple[int, ...]
+    done: dict[int, tuple[AnyIndex, Reach]] = field(default_factory=dict)
+
+    def of(self, node: AnyIndex) -> Reach:
+        """Return the reach of `node`."""
+        known = self.done.get(id(node))
+        if known is None:
+            known = self.done[id(node)] = (node, self._of(node))  # holds the node: ids stay unique
+        return known[1]
+
+    def _of(self, node: AnyIndex) -> Reach:
+        match node:
+            case Const(value=value):
+                return Reach(value, value, 0, _NOWHERE)
+            case Input(axis=axis):
+                axes = frozenset((axis,)) if self.extents[axis] > 1 else _NOWHERE
+                return Reach(0, self.extents[axis] - 1, 1 if axes else 0, axes)
+            case Binary(op=op, a=a, b=b):
+                return _RULES[op](self.of(a), self.of(b))
+
+    def extremes(self) -> tuple[int, int]:
+        """Return bounds of everything worked out so far."""
+        found = [reach for _, reach in self.done.values()]
+        return min(r.lo for r in found), max(r.hi for r in found)
 
 
 def _independent(a: Reach, b: Reach) -> bool:

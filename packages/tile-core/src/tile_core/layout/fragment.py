@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,9 @@ from tile_core.layout.known_names import FragmentNames
 from tile_core.layout.replicas import condensed, derived_index
 from tile_core.layout.simplifier import simplify
 from tile_core.layout.table import Table, distinct, has_duplicates, tabulate
+
+_REMEMBERED = 256
+"""Fragments whose tables are kept: one kernel asks for them many times."""
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -166,7 +170,7 @@ class Fragment(FragmentNames):
 
     def slot_expr(self) -> AnyIndex:
         """Return the register slot as one number, row-major over `index_shape`."""
-        return simplify(flatten_row_major(self.index, self.index_shape), self.shape)
+        return _slot(self)
 
     def _check(self, coords: tuple[Any, ...]) -> None:
         if len(coords) != self.rank:
@@ -177,11 +181,11 @@ class Fragment(FragmentNames):
 
     def thread_table(self) -> Table:
         """Return the threads of all elements: int64 of shape ``(*shape, replication)``."""
-        return tabulate(self.thread, (*self.shape, self.replication))
+        return _threads(self)
 
     def slot_table(self) -> Table:
         """Return the register slots of all elements: int64 of shape `shape`."""
-        return tabulate(self.slot_expr(), self.shape)
+        return _slots(self)
 
     def owners(self, *coords: int) -> tuple[int, ...]:
         """Return the threads that hold the element at `coords`, in ascending order."""
@@ -367,3 +371,22 @@ def fully_replicated(shape: Sequence[int], threads: int) -> Fragment:
     return Fragment(
         box, forward_thread_fn=thread, replicate=threads, forward_index_fn=(slot,), threads=threads
     )
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _slot(fragment: Fragment) -> AnyIndex:
+    return simplify(flatten_row_major(fragment.index, fragment.index_shape), fragment.shape)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _slots(fragment: Fragment) -> Table:
+    table = tabulate(fragment.slot_expr(), fragment.shape)
+    table.flags.writeable = False
+    return table
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _threads(fragment: Fragment) -> Table:
+    table = tabulate(fragment.thread, (*fragment.shape, fragment.replication))
+    table.flags.writeable = False
+    return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from tile_core.layout.index import AnyIndex, Const, Input, evaluate, inputs_of
 from tile_core.layout.loop import LANE, ROUND, LoopLayout
 from tile_core.layout.simplifier import linear_form, simplify
 from tile_core.layout.table import box_coords
+
+_REMEMBERED = 256
+"""Fragments whose loops are kept: one kernel asks for them wherever it uses a tile."""
 
 
 def loop_over(fragment: Fragment, vector: int = 1) -> LoopLayout:
@@ -30,6 +34,11 @@ def loop_over(fragment: Fragment, vector: int = 1) -> LoopLayout:
     -----
     A fragment that no formula leads back from gives a loop that is `searched`.
     """
+    return _loop_over(fragment, vector)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _loop_over(fragment: Fragment, vector: int) -> LoopLayout:
     found = _inverse(fragment)
     if found is None:
         return _searched(fragment)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tile_core.layout.bounds import Reach, reach
+from tile_core.layout.bounds import Reaches
 from tile_core.layout.index import (
     AnyIndex,
     Binary,
@@ -82,21 +82,26 @@ def simplify(expr: IndexExpr, extents: Sequence[int]) -> AnyIndex:
 
 def linear_form(expr: IndexExpr, extents: Sequence[int]) -> Linear:
     """Return the simplified `expr` as a sum of terms."""
-    return _Simplifier(tuple(extents), {}, {}).visit(as_index(expr))
+    box = tuple(extents)
+    return _Simplifier(box, {}, Reaches(box)).visit(as_index(expr))
 
 
 @dataclass(frozen=True, slots=True)
 class _Simplifier:
-    """The rules, for one box. The dictionaries keep what was already worked out."""
+    """The rules, for one box; `done` and `reaches` keep what was already worked out."""
 
     extents: tuple[int, ...]
     done: dict[int, tuple[AnyIndex, Linear]]
-    reaches: dict[int, tuple[AnyIndex, Reach]]
+    reaches: Reaches
 
     def visit(self, node: AnyIndex) -> Linear:
-        if id(node) not in self.done:
-            self.done[id(node)] = (node, self._visit(node))  # holds the node: ids stay unique
-        return self.done[id(node)][1]
+        known = self.done.get(id(node))
+        if known is None:
+            known = self.done[id(node)] = (
+                node,
+                self._visit(node),
+            )  # holds the node: ids stay unique
+        return known[1]
 
     def _visit(self, node: AnyIndex) -> Linear:
         match node:
@@ -126,9 +131,7 @@ class _Simplifier:
         """Return sound bounds of a sum, from those of its terms."""
         lo = hi = value.const
         for term, coef in value.terms:
-            if id(term) not in self.reaches:
-                self.reaches[id(term)] = (term, reach(term, self.extents))
-            r = self.reaches[id(term)][1]
+            r = self.reaches.of(term)
             lo += coef * (r.lo if coef > 0 else r.hi)
             hi += coef * (r.hi if coef > 0 else r.lo)
         return lo, hi

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tile_core.errors import LayoutError
-from tile_core.layout.bounds import reach
-from tile_core.layout.index import AnyIndex, IndexExpr, IndexOp, build, evaluate, fold
+from tile_core.layout.bounds import Reaches, reach
+from tile_core.layout.index import IndexExpr, as_index, evaluate
 
 Table: TypeAlias = npt.NDArray[np.int64]
 
@@ -58,14 +58,11 @@ def tabulate(expr: IndexExpr, shape: Sequence[int]) -> Table:
 
 
 def _check_width(expr: IndexExpr, shape: Sequence[int]) -> None:
-    def widened(op: IndexOp, a: AnyIndex, b: AnyIndex) -> AnyIndex:
-        node = build(op, a, b)
-        r = reach(node, shape)
-        if r.lo < -(1 << 62) or r.hi >= 1 << 62:
-            raise LayoutError(f"{expr} leaves the range of 64-bit integers")
-        return node
-
-    fold(expr, lambda leaf: leaf, widened)
+    reaches = Reaches(tuple(shape))
+    reaches.of(as_index(expr))
+    lowest, highest = reaches.extremes()
+    if lowest < -(1 << 62) or highest >= 1 << 62:
+        raise LayoutError(f"{expr} leaves the range of 64-bit integers")
 
 
 def exact_bounds(expr: IndexExpr, shape: Sequence[int]) -> tuple[int, int]:
@@ -87,7 +84,10 @@ def distinct(values: Table) -> Table:
     """Return the different numbers among `values`, none of them negative, in ascending order."""
     top = int(values.max(initial=0)) + 1
     if top > 8 * values.size:
-        return np.unique(values)
+        ordered: Table = np.sort(values, axis=None)
+        is_first = np.ones(ordered.shape, np.bool_)
+        is_first[1:] = ordered[1:] != ordered[:-1]
+        return ordered[is_first]
     seen = np.zeros(top, dtype=np.bool_)
     seen[values.reshape(-1)] = True
     return np.flatnonzero(seen)

@@ -265,7 +265,7 @@ def _is_lazy(expr: Expr) -> bool:
 
 
 def _first(expr: Expr) -> Node:
-    return next(expr.children())
+    return expr.children()[0]
 
 
 def _bound_below(body: tuple[Stmt, ...]) -> set[Var]:
