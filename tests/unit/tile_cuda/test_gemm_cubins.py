@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
+from support.machine_loops import loops
 from support.products import Product
 from tile_core.errors import ToolchainError
 from tile_cuda import disassembly
@@ -53,19 +51,6 @@ def test_nothing_is_spilled(product: Product) -> None:
     for needs in compiled(product).resources.values():
         assert (needs.spill_stores, needs.spill_loads, needs.stack_bytes) == (0, 0, 0)
         assert needs.registers <= 255
-
-
-def loops(code: str) -> Iterator[Counter[str]]:
-    """Yield the opcodes of each loop: what lies between a branch backwards and its target."""
-    lines = [
-        (int(m[1], 16), re.sub(r"^@!?U?P\w+ ", "", m[2]))
-        for m in re.finditer(r"/\*([0-9a-f]{4,5})\*/\s+(.*?);", code)
-    ]
-    for at, text in lines:
-        target = re.match(r"BRA\b.*0x([0-9a-f]+)", text)
-        if target and int(target[1], 16) < at:
-            first = int(target[1], 16)
-            yield Counter(t.split()[0].split(".")[0] for a, t in lines if first <= a <= at)
 
 
 def test_the_loop_is_as_short_as_a_hand_written_one() -> None:

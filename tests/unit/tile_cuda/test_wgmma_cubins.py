@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.machine_loops import loops
 from support.products import Product, lowered
 from tile_core.codegen import PrintedSource, print_program
 from tile_core.errors import ToolchainError
@@ -85,6 +86,18 @@ def test_operands_of_warpgroups_are_found_by_uniform_registers() -> None:
     found = opcodes(made)
     assert found["HGMMA"] == 8
     assert found["R2UR"] <= 2  # where the tile begins, not where each step does
+
+
+def test_the_loop_is_as_short_as_a_hand_written_one() -> None:
+    product = replace(HALF, n=256, k=512, steps=8, threads=256)
+    made = compiled(product.printed())
+    check(made)
+    if not disassembly.is_installed():
+        pytest.skip("needs cuobjdump or nvdisasm")
+    (body,) = (found for found in loops(sass(made.cubin)) if found["HGMMA"])
+    # A wait for the tiles, four products of 64 x 256 x 16, a wait, and the release of a slot.
+    assert body["HGMMA"] == 4
+    assert sum(body.values()) <= 1.1 * 60
 
 
 def weights(n: int = 128, m: int = 64, k: int = 128) -> Kernel:

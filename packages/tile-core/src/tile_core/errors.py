@@ -267,6 +267,12 @@ class ReducerMisuse(TileError, ValueError):
     code = "TL2008"
 
 
+class AliasedOperands(TileError, ValueError):
+    """An operator writes elements that it still has to read."""
+
+    code = "TL2009"
+
+
 # TL3xxx: layouts ---------------------------------------------------------------------------
 
 

@@ -6,9 +6,17 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
 
-from tile_core.errors import DtypeMismatch, GemmShapeMismatch, InternalError, Note, ShapeMismatch
+from tile_core.errors import (
+    AliasedOperands,
+    DtypeMismatch,
+    GemmShapeMismatch,
+    InternalError,
+    Note,
+    ShapeMismatch,
+)
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Const, Expr
+from tile_core.ir.overlap import surely_overlap
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.pairing import describe
 
@@ -58,6 +66,8 @@ class Gemm(TileOperator):
         If M, N or K disagree between operands.
     DtypeMismatch
         If integers meet floats, or floats are accumulated in integers.
+    AliasedOperands
+        If `c` is one of the factors, or has elements of one: they are read while it is written.
 
     Notes
     -----
@@ -112,6 +122,7 @@ class Gemm(TileOperator):
                     hint="set transpose_A or transpose_B, or change the shape of a tile",
                 )
         self._verify_dtypes()
+        self._verify_apart()
 
     def _matrix_extents(self, region: Region) -> tuple[int, ...]:
         extents = region.static_extents
@@ -142,6 +153,16 @@ class Gemm(TileOperator):
                 if a.is_float != b.is_float
                 else "accumulate floats in a float32 tile",
             )
+
+    def _verify_apart(self) -> None:
+        for name, factor in (("A", self.a), ("B", self.b)):
+            if surely_overlap(factor, self.c):
+                raise AliasedOperands(
+                    f"T.gemm adds to {describe(self.c)}, which is its factor {name} too",
+                    span=self.span,
+                    notes=self._declarations(),
+                    hint="add up in a tile of its own: T.alloc_fragment",
+                )
 
     def _declarations(self) -> tuple[Note, ...]:
         return tuple(
