@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.node import walk
 from tile_core.ir.stmt import For, If, OnThreads, Pipelined, Seq, Stmt, While
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm, WaitProducts
@@ -44,36 +41,42 @@ def _pinned(buffer: Buffer, ctx: SimtContext) -> Stmt:
     return do("wgmma_pin", ctx.fragment_of(buffer).slots, at(ctx.places.flat(buffer), 0))
 
 
-def _before(stmt: Stmt, wait: WaitProducts | Gemm) -> Iterator[Gemm]:
-    """Yield the products left under way that may begin before `wait`, in their order.
+def _before(stmt: Stmt, wait: WaitProducts | Gemm) -> list[Gemm]:
+    """Return the products left under way that may begin before `wait`, in their order.
 
     What follows the wait inside of a loop around it began in the round before, and what is
     between the loop's begin and the wait after that.
     """
+    found: list[Gemm] = []
+    _visit(stmt, wait, found)
+    return found
+
+
+def _visit(stmt: Stmt, wait: Stmt | None, found: list[Gemm]) -> bool:
+    """Append the products up to `wait`; whether it was met."""
     if stmt is wait:
-        return
-    if not any(node is wait for node in walk(stmt)):
-        yield from _left(stmt)
-        return
+        return True
     match stmt:
+        case Gemm():
+            if stmt.wg_wait != 0:
+                found.append(stmt)
         case Seq(body=body):
-            for item in body:
-                yield from _before(item, wait)
-                if any(node is wait for node in walk(item)):
-                    return
+            return any(_visit(item, wait, found) for item in body)
         case For(body=inner) | Pipelined(body=inner) | While(body=inner):
-            yield from _left(inner)
-            yield from _before(inner, wait)
+            first = len(found)
+            if _visit(inner, wait, found):
+                before: list[Gemm] = []
+                _visit(inner, None, before)
+                found[first:first] = before
+                return True
         case OnThreads(body=inner):
-            yield from _before(inner, wait)
+            return _visit(inner, wait, found)
         case If(then=then, otherwise=otherwise):
-            for branch in (then, otherwise):
-                if branch is not None and any(node is wait for node in walk(branch)):
-                    yield from _before(branch, wait)
-
-
-def _left(stmt: Stmt) -> Iterator[Gemm]:
-    """Yield the products below `stmt` that are left under way, in program order."""
-    for node in walk(stmt):
-        if isinstance(node, Gemm) and node.wg_wait != 0:
-            yield node
+            first = len(found)
+            if _visit(then, wait, found):
+                return True
+            last = len(found)
+            if otherwise is not None and _visit(otherwise, wait, found):
+                del found[first:last]
+                return True
+    return False
