@@ -1,11 +1,14 @@
 """Swizzles move 16-byte chunks and spread columns over banks; bank costs are what counting says."""
 
 from collections import Counter
+from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tile_core.errors import LayoutError
 from tile_core.layout import (
     Swizzle,
     bank_cost,
@@ -15,6 +18,7 @@ from tile_core.layout import (
     shared_operand,
     swizzled,
 )
+from tile_core.layout.swizzle import staged_rows
 
 swizzles = st.sampled_from(list(Swizzle))
 widths = st.sampled_from([4, 8, 16, 32, 64])
@@ -80,3 +84,40 @@ def test_an_operand_always_has_a_layout_with_padding(rows, cols, bits):
     f = shared_operand((rows, cols), bits)
     assert f.is_injective()
     assert f.shape == (rows, cols)
+
+
+@given(
+    st.sampled_from([8, 16, 32]), st.integers(1, 20), st.integers(1, 5), st.sampled_from([(), (2,)])
+)
+def test_staged_rows_are_written_by_columns_and_read_by_rows_without_waiting(
+    bits, chunks, groups, lead
+):
+    vector, rows = 128 // bits, 8 * groups
+    f = staged_rows((*lead, rows, chunks * vector), bits)
+    assert f.is_bijective()
+    assert f.vector_width(limit=vector) == vector
+    first = [np.zeros(8, int)] * len(lead)
+    for top, chunk in product(range(0, rows, 8), range(chunks)):
+        at = byte_addresses(f, (*first, top + np.arange(8), np.full(8, chunk * vector)), bits)
+        assert bank_cost(at, 16).conflicts == 0
+    for start in range(0, rows * chunks, 8):
+        row, chunk = np.divmod(start + np.arange(8), chunks)
+        assert bank_cost(byte_addresses(f, (*first, row, chunk * vector), bits), 16).conflicts == 0
+
+
+@given(st.sampled_from([1, 3, 4, 12]), st.integers(1, 20))
+def test_staged_rows_of_any_number_keep_their_order(rows, chunks):
+    f = staged_rows((rows, chunks * 8), 16)
+    lines = f.linear_table()
+    assert f.is_bijective()
+    if rows % 8:
+        assert (lines // (chunks * 8) == np.arange(rows)[:, None]).all()
+
+
+def test_staged_rows_in_spans_of_a_swizzle_are_that_swizzle():
+    for columns, swizzle in ((64, Swizzle.FULL), (192, Swizzle.FULL), (32, Swizzle.HALF)):
+        assert staged_rows((16, columns), 16).same_function(swizzled((16, columns), 16, swizzle))
+    with pytest.raises(LayoutError, match="no rows of whole 16-byte chunks"):
+        staged_rows((16, 20), 16)
+    with pytest.raises(LayoutError, match="no rows of whole 16-byte chunks"):
+        staged_rows((64,), 16)

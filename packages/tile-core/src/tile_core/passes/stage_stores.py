@@ -75,8 +75,6 @@ def stage_stores(kernel: Kernel, machine: SimtMachine) -> Staged:
     may have, or if fewer blocks would run at once on a multiprocessor, for their shared
     memory, than run without it. That threads and registers admit no more anyway is taken into
     account: each thread holds its part of the register tiles, and `OTHER_REGISTERS`.
-
-    Stores by a part of the threads alone are left as they are.
     """
     found: list[Note] = []
     launches: dict[Node, Node] = {}
