@@ -20,8 +20,8 @@ from tile_cpu.irtext import WORK_HINT_SYMBOL
 from tile_cpu.launcher import ENTRY, Addresses, launcher_text
 from tile_cpu.openmp import find_openmp
 
-# Waking a thread takes longer than this.
-INLINE_BELOW_NS = 20_000
+# A thread that spins is there within 2 microseconds, one that sleeps within 50.
+INLINE_BELOW_NS = 10_000
 _LAUNCH_SYMBOL = "__TVMBackendParallelLaunch"
 
 

@@ -23,11 +23,13 @@ from tile_core.tir.nodes import Var as TirVar
 from tile_cpu.lowering import externs, storage
 from tile_cpu.lowering.context import Context, Settings, assigned
 from tile_cpu.lowering.division import divide
+from tile_cpu.lowering.effort import block_nanoseconds
 from tile_cpu.lowering.emitter import Emitter
 from tile_cpu.lowering.layouts import special_layouts
 from tile_cpu.lowering.streaming import fence, streamed_buffers
 from tile_cpu.lowering.types import number, prim, value_type
 from tile_cpu.machine import Machine
+from tile_cpu.threads import INLINE_BELOW_NS, work_hint
 
 MAIN = "main"
 """The symbol of the compiled function."""
@@ -150,11 +152,28 @@ def emit_launch(ctx: Context, launch: Launch) -> TirStmt:
             total = total * extent
         block = TirVar("block", prim(kind))
         body = _block(ctx, launch, grid, block)
-        if small and math.prod(e or 0 for e in fixed) == 1:
+        blocks = math.prod(e or 0 for e in fixed) if small else None
+        if blocks == 1:
             loop = seq(Bind(block, number(0, kind)), body)
         else:
-            loop = TirFor(block, number(0, kind), total, ForKind.PARALLEL, body)
+            loop = _blocks(block, total, body, block_nanoseconds(launch.body), blocks)
     return seq(statements, loop)
+
+
+def _blocks(
+    block: PrimExpr, total: PrimExpr, body: TirStmt, nanoseconds: float, count: int | None
+) -> TirStmt:
+    """Return the loop over blocks: on all threads, unless waking them takes longer."""
+    start = number(0, str(block.ty.dtype))
+    if count is not None:
+        is_short = count * nanoseconds < INLINE_BELOW_NS
+        kind = ForKind.SERIAL if is_short else ForKind.PARALLEL
+        return TirFor(block, start, total, kind, body)
+    loop = TirFor(block, start, total, ForKind.PARALLEL, body)
+    if nanoseconds >= INLINE_BELOW_NS:
+        return loop
+    whole = tirx.Cast(prim("int64"), total) * number(math.ceil(nanoseconds), "int64")
+    return seq(work_hint(whole), loop)
 
 
 def _refuse_threads(launch: Launch) -> None:
