@@ -56,6 +56,19 @@ def test_blocks_grow_to_squares() -> None:
     check(product(), after, 2)
 
 
+def test_blocks_grow_further_where_the_first_factor_is_copied_anyway() -> None:
+    def transposed(grid: str, rows: int, columns: int) -> str:
+        return f"""\
+kernel k(A: global float32[96, 2048], B: global float32[96, 2048], D: global float32[2048, 2048]):
+  launch bx: int32, by: int32 in ({grid}) {THREADS}:
+    @cpu.blocked_gemm(a=A[0:32, by * {rows}:{rows}], b=B[0:32, bx * {columns}:{columns}], \
+dst=D[by * {rows}, bx * {columns}], accumulator="float32", k=96, \
+a_rows=0, b_rows=0, dst_rows=0, transpose_a=true, transpose_b=false)
+"""
+
+    check(transposed("16, 16", 128, 128), transposed("8, 4", 512, 256), 2)
+
+
 def test_enough_blocks_are_left_for_the_cores() -> None:
     after = product("16, 4", a="by * 128:128, 0:32", d="by * 128, bx * 128")
     check(product(), after, 32)

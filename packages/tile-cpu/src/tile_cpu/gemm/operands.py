@@ -18,6 +18,8 @@ from tile_cpu.vectors import Matrix, as_expr, convert, floor_div, floor_mod, rei
 # Rows of A in scratch are this many bytes longer than needed: rows a power of two apart
 # would compete for the same cache sets.
 ROW_PADDING_BYTES = 64
+# Rows in a strip of k-major A.
+STRIP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,9 @@ class OperandA:
         ``(i, k)`` elements of `MicroKernel.a_dtype`, or, if `k_major`, ``(k group, i)``
         elements of the kernel's group type. Another element type is converted while
         reading, one scalar at a time; only for kernels whose group is 1.
+    strip
+        Of a `k_major` matrix, so many neighbours along i, and their multiples, begin strips
+        that lie apart; 0 if it lies in rows.
     sums
         ``int32[m]`` to subtract from each row of the product, if B's signs were flipped;
         see `emit_row_sums`.
@@ -52,6 +57,7 @@ class OperandA:
 
     matrix: Matrix
     k_major: bool = False
+    strip: int = 0
     sums: TirBuffer | None = None
 
     def group(self, kernel: MicroKernel, row: Any, q: Any) -> PrimExpr:
@@ -275,8 +281,21 @@ def window_columns(spec: GemmSpec) -> int:
 def copied_a(
     spec: GemmSpec, m: int, k: int, *, k_major: bool = False, name: str = "a_rows"
 ) -> tuple[OperandA, list[Stmt]]:
-    """Return room for `m` x `k` elements of A in the form the kernel reads, and its allocation."""
+    """Return room for `m` x `k` elements of A in the form the kernel reads, and its allocation.
+
+    k-major elements of 32 bits lie in strips as high as a register tile: it then reads one
+    stretch of memory, not half of a line here and there.
+    """
     kernel = spec.kernel
+    if k_major and kernel.group == 1 and spec.tile.mr == STRIP and kernel.lanes % STRIP == 0:
+        strips = round_up(m, kernel.lanes) // STRIP
+        columns = max(k, 1) + ROW_PADDING_BYTES // (4 * STRIP)
+        buffer = scratch([strips, columns, STRIP], kernel.a_dtype, name)
+
+        def at(q: Any, i: Any) -> list[Any]:
+            return [floor_div(i, STRIP), q, floor_mod(i, STRIP)]
+
+        return OperandA(Matrix(buffer, at), True, STRIP), [allocate(buffer)]
     if k_major:
         rows, columns = -(-k // kernel.group), round_up(m, kernel.chunk)
         dtype = kernel.a_dtype if kernel.group == 1 else "int32"

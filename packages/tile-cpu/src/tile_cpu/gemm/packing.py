@@ -103,8 +103,15 @@ def emit_copy_rows(
         matrix, lanes = target.matrix, kernel.lanes
         dtype = kernel.group_dtype if kernel.group > 1 else kernel.a_dtype
 
+        width = target.strip or lanes
+
         def put(q: Any, vector: Any, value: PrimExpr) -> Stmt:
-            return matrix.store(q, vector * lanes, reinterpret(dtype, lanes, value), lanes)
+            bits, parts = reinterpret(dtype, lanes, value), range(0, lanes, width)
+            if width == lanes:
+                return matrix.store(q, vector * lanes, bits, lanes)
+            pieces = [shuffle([bits], list(range(at, at + width))) for at in parts]
+            stores = zip(parts, pieces, strict=True)
+            return seq([matrix.store(q, vector * lanes + at, x, width) for at, x in stores])
 
         return _pack_rows(
             kernel, source, put, k, m, kernel.a_dtype, k_valid=k_valid, n_valid=m_valid

@@ -17,6 +17,9 @@ from tile_cpu.ops.blocked_gemm import BlockedGemm
 
 # A block's sums stay in the second-level cache with the steps of A and B next to them.
 MAX_SIDE, MAX_SUMS_BYTES = 256, 256 * 1024
+# Where k runs down A it is copied, and each of its rows lies in a page of its own. A larger
+# block looks for pages, and packs B, less often; beside rows of A in place it would not fit.
+MAX_COPIED_SIDE, MAX_COPIED_SUMS_BYTES = 512, 512 * 1024
 # Blocks of few rows read B once, best in long rows: widest block, by rows.
 MAX_WIDTH = {4: 2048, 16: 512}
 # Blocks per core that leave the cores evenly busy: any number from the first on, a multiple
@@ -70,6 +73,21 @@ class _Side:
         return replace(self, length=self.length * factor, count=-(-self.count // factor))
 
 
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """The longest side of a block and the most sums in one."""
+
+    side: int
+    sums: int
+
+    @classmethod
+    def of(cls, op: BlockedGemm) -> _Limits:
+        side, room = MAX_SIDE, MAX_SUMS_BYTES
+        if op.transpose_a:
+            side, room = MAX_COPIED_SIDE, MAX_COPIED_SUMS_BYTES
+        return cls(side, room // (op.accumulator.bits // 8))
+
+
 def _merge(launch: Launch, cores: int) -> Launch:
     grid = [static_value(extent) for extent in launch.grid]
     product = _only_product(launch)
@@ -82,7 +100,7 @@ def _merge(launch: Launch, cores: int) -> Launch:
     others = 1
     for axis, count in enumerate(counts):
         others *= 1 if axis in (rows.axis, columns.axis) else count
-    bigger = _grow(rows, columns, others, product.accumulator.bits // 8, cores)
+    bigger = _grow(rows, columns, others, _Limits.of(product), cores)
     if bigger == (rows, columns):
         return launch
     for before, after in zip((rows, columns), bigger, strict=True):
@@ -146,7 +164,7 @@ def _moves_only(op: BlockedGemm, var: Var, length: int, moved: dict[Region, int]
 
 
 def _grow(
-    rows: _Side, columns: _Side, others: int, item_bytes: int, cores: int
+    rows: _Side, columns: _Side, others: int, limits: _Limits, cores: int
 ) -> tuple[_Side, _Side]:
     """Return both sides, doubled as often as that helps: the shorter one first."""
     while True:
@@ -155,11 +173,11 @@ def _grow(
         if rows.length <= columns.length and rows.count > 1:
             options.reverse()
         for m, n in options:
-            if m is None or n is None or m.length * n.length * item_bytes > MAX_SUMS_BYTES:
+            if m is None or n is None or m.length * n.length > limits.sums:
                 continue
             few = min((r for r in MAX_WIDTH if m.length <= r), default=0)
-            limit = MAX_WIDTH.get(few, MAX_SIDE) if m.count == 1 else MAX_SIDE
-            if m.length > MAX_SIDE or n.length > limit:
+            limit = MAX_WIDTH.get(few, limits.side) if m.count == 1 else limits.side
+            if m.length > limits.side or n.length > limit:
                 continue
             blocks = m.count * n.count * others
             enough = 1 if few == min(MAX_WIDTH) else EVEN
