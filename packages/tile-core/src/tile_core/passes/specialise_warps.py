@@ -14,6 +14,7 @@ from tile_core.ir.stmt import (
     AnnotateLayout,
     Break,
     Continue,
+    Hint,
     Kernel,
     Launch,
     OnThreads,
@@ -28,7 +29,7 @@ from tile_core.ops.mbarrier import BarrierInit, SetRegisters
 from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.pipelines.instances import Versions, make_versions
 from tile_core.passes.specialise.consumer import Consumer
-from tile_core.passes.specialise.producer import Producer
+from tile_core.passes.specialise.producer import Producer, why_not_apart
 from tile_core.passes.specialise.rings import Found, Ring, find_rings
 from tile_core.passes.specialise.state import Signals, Slots, signals_of
 from tile_core.passes.uniformity import is_thread_program
@@ -96,9 +97,11 @@ def specialise_warps(kernel: Kernel, machine: Machine) -> Specialised:
         found = Found((), ()) if why else find_rings(launch, facts_of(kernel, launch))
         if why is None:
             why = _why_not_these(launch, found)
-        if why is None:
-            done[launch] = _specialised(launch, found.rings, machine)
+        made = _specialised(launch, found.rings, machine) if why is None else None
+        if isinstance(made, Launch):
+            done[launch] = made
         else:
+            why = why or made
             notes.append(Note(f"no threads of their own for copies: {why}", launch.span))
     return Specialised(substitute(kernel, done) if done else kernel, tuple(notes))
 
@@ -142,18 +145,24 @@ def _why_not_these(launch: Launch, found: Found) -> str | None:
     return None
 
 
-def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> Launch:
+def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> Launch | str:
+    """Return the launch with producers, or why they cannot run apart."""
     signals = signals_of(rings)
     versions = _versions(launch, rings)
     consumers = math.prod(launch.threads)
-    groups, rest = divmod(consumers, WARP_GROUP)
-    moves = rest == 0 and machine.has("setmaxnreg") and groups in REGISTERS
-    behind = WARP_GROUP if moves else machine.warp_size
-    few, many = REGISTERS.get(groups, (0, 0))
-    producer = OnThreads(0, 1, Producer(signals, versions).program(launch.body))
+    registers = _registers(launch) if machine.has("setmaxnreg") else None
+    behind = machine.warp_size if registers is None else WARP_GROUP
+    program = Producer(signals, versions).program(launch.body)
+    why = why_not_apart(program, launch)
+    if why is not None:
+        return why
+    producer = OnThreads(0, 1, program)
     consumer = Consumer(signals, versions).program(launch.body)
-    give: tuple[Stmt, ...] = (SetRegisters(few, False),) if moves else ()
-    take: tuple[Stmt, ...] = (SetRegisters(many, True),) if moves else ()
+    give: tuple[Stmt, ...] = ()
+    take: tuple[Stmt, ...] = ()
+    if registers is not None:
+        few, many = registers
+        give, take = (SetRegisters(few, False),), (SetRegisters(many, True),)
     body = Seq(
         (
             *_allocations(launch.body, rings, versions),
@@ -163,6 +172,25 @@ def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> L
         )
     )
     return replace(launch, threads=(consumers + behind, 1, 1), body=body)
+
+
+def _registers(launch: Launch) -> tuple[int, int] | None:
+    """Return the registers of a producer and of a consumer, None if all keep what they have."""
+    groups, rest = divmod(math.prod(launch.threads), WARP_GROUP)
+    if rest or groups not in REGISTERS:
+        return None
+    few, many = REGISTERS[groups]
+    for node in walk(launch.body):
+        if isinstance(node, Hint) and node.name == "max_registers":
+            if node.values[0] == "fixed":
+                return None
+            if node.values[1] == "inc":
+                many = int(node.values[0])
+            else:
+                few = int(node.values[0])
+        elif isinstance(node, Hint) and node.name == "producer_registers":
+            few = int(node.values[0])
+    return few, many
 
 
 def _versions(launch: Launch, rings: tuple[Ring, ...]) -> Versions:

@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tile_core.ir.arith import as_expr, binary
-from tile_core.ir.expr import BinaryOp, Expr, Var
+from tile_core.ir.buffer import Scope
+from tile_core.ir.effects import storages_written
+from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
+from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, substitute, walk
-from tile_core.ir.stmt import Check, For, If, Let, Pipelined, Seq, Stmt
+from tile_core.ir.stmt import Alloc, Check, For, If, Launch, Let, Pipelined, Seq, Stmt
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
@@ -129,6 +132,26 @@ class Producer:
 
     def _scalars(self) -> Mapping[Var, Expr]:
         return self.names
+
+
+def why_not_apart(program: Stmt, launch: Launch) -> str | None:
+    """Return why the producer cannot run `program` beside the rest, None if it can.
+
+    It must not need what the consumers compute: only tensors that the launch does not write,
+    its own turns, and numbers.
+    """
+    written = storages_written(launch.body)
+    own = {n.buffer for n in walk(program) if isinstance(n, Alloc)}
+    for node in walk(program):
+        if isinstance(node, Load) and node.buffer not in own:
+            storage = node.buffer.storage
+            if storage.scope is not Scope.GLOBAL:
+                return f"where copies read depends on {storage.name!r}, which the block computes"
+            if storage in written:
+                return f"where copies read depends on {storage.name!r}, which the kernel writes"
+        if isinstance(node, Call) and effect_of(node.function) & ~Effect.READS:
+            return f"where copies read depends on a call of {node.function}"
+    return None
 
 
 def _works(stmt: Stmt) -> bool:
