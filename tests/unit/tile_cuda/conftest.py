@@ -33,6 +33,8 @@ def driver(stub_path: Path) -> Driver:
         "stub_dynamic_shared",
         "stub_value",
         "stub_context",
+        "stub_encoded",
+        "stub_large_clusters",
     ):
         getattr(opened.library, name).restype = ctypes.c_uint64
     return opened

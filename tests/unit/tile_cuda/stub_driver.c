@@ -8,11 +8,25 @@ typedef struct {
   unsigned attribute_count;
 } Config;
 
+typedef struct {
+  unsigned id, pad, value[16];
+} Attribute;
+
+// What cuTensorMapEncodeTiled was told, in the 128 bytes of a map: the name of a real one says less.
+typedef struct {
+  uint64_t address, extents[4];
+  uint32_t strides[4], boxes[5];
+  uint8_t dtype, rank, interleave, swizzle, promotion, fill, steps[5];
+} Map;
+
 static int devices = 2, refuse = 0;
-static uint64_t launches, module_count, dynamic_shared;
+static uint64_t launches, module_count, dynamic_shared, large_clusters, encoded;
 // What a thread asked for last, and the context it works in: as in the driver, one per thread.
 static __thread uint64_t last_function, last_grid[3], last_block[3], last_shared, last_stream;
 static __thread uint64_t last_values[16], launched_on;
+static __thread Map last_maps[16];
+static __thread Attribute last_attributes[8];
+static __thread unsigned attribute_count;
 static __thread void *current_context;
 
 void stub_set(int count, int error) { devices = count; refuse = error; }
@@ -24,6 +38,12 @@ void stub_last(uint64_t *out) {
   for (int k = 0; k < 3; ++k) out[1 + k] = last_grid[k], out[4 + k] = last_block[k];
   out[7] = last_shared, out[8] = last_stream, out[9] = launched_on;
 }
+unsigned stub_attributes(Attribute *out) {
+  memcpy(out, last_attributes, sizeof last_attributes);
+  return attribute_count;
+}
+void stub_map(int k, void *out) { memcpy(out, &last_maps[k], sizeof(Map)); }
+uint64_t stub_encoded(void) { return encoded; }
 uint64_t stub_value(int k) { return last_values[k]; }
 uint64_t stub_context(void) { return (uintptr_t)current_context; }
 
@@ -49,10 +69,37 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
   *function = (void *)(((uintptr_t)module << 8) + strlen(name));
   return 0;
 }
-int cuFuncSetAttribute(void *function, int which, int value) { dynamic_shared = value; return 0; }
+uint64_t stub_large_clusters(void) { return large_clusters; }
+int cuFuncSetAttribute(void *function, int which, int value) {
+  if (which == 8) dynamic_shared = value;
+  if (which == 14) large_clusters = value;
+  return 0;
+}
+int cuTensorMapEncodeTiled(void *place, int dtype, uint32_t rank, void *address,
+                           const uint64_t *extents, const uint64_t *strides, const uint32_t *box,
+                           const uint32_t *steps, int interleave, int swizzle, int promotion,
+                           int fill) {
+  if (refuse) return refuse;
+  if ((uintptr_t)place % 64 || (uintptr_t)address % 16 || !address) return 1; // invalid value
+  Map map = {(uintptr_t)address};
+  for (unsigned k = 0; k < rank; ++k) {
+    if (!extents[k] || !box[k] || box[k] > 256) return 1;
+    if (k < 4) map.extents[k] = extents[k];
+    map.boxes[k] = box[k], map.steps[k] = steps[k];
+  }
+  for (unsigned k = 0; k + 1 < rank; ++k) {
+    if (strides[k] % 16) return 1;
+    map.strides[k] = strides[k];
+  }
+  map.dtype = dtype, map.rank = rank, map.interleave = interleave, map.swizzle = swizzle;
+  map.promotion = promotion, map.fill = fill;
+  memcpy(place, &map, sizeof map);
+  __sync_fetch_and_add(&encoded, 1);
+  return 0;
+}
 int cuGetErrorString(int code, const char **text) { *text = "the stub was told to refuse"; return 0; }
 
-// Parameters are 4 or 8 bytes wide; the test says which with stub_widths.
+// Parameters are 4 or 8 bytes wide, maps 128; the test says which with stub_widths.
 static int widths[16] = {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}, parameters;
 void stub_widths(const int *bytes, int count) {
   parameters = count;
@@ -67,8 +114,15 @@ int cuLaunchKernelEx(const Config *config, void *function, void **values, void *
   last_function = (uintptr_t)function;
   for (int k = 0; k < 3; ++k) last_grid[k] = config->grid[k], last_block[k] = config->block[k];
   last_shared = config->shared_bytes, last_stream = (uintptr_t)config->stream;
+  attribute_count = config->attribute_count;
+  memcpy(last_attributes, config->attributes, attribute_count * sizeof(Attribute));
   for (int k = 0; k < parameters; ++k) {
     last_values[k] = 0;
+    if (widths[k] == 128) {
+      if ((uintptr_t)values[k] % 64) return 1;
+      memcpy(&last_maps[k], values[k], sizeof(Map));
+      continue;
+    }
     memcpy(&last_values[k], values[k], widths[k]);
   }
   return 0;

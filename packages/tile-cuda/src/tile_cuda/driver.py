@@ -17,6 +17,8 @@ STATIC_SHARED_LIMIT = 48 * 1024
 """Dynamic shared memory above this must be asked for (CUDA C++ guide, compute capabilities)."""
 
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_LARGE_CLUSTERS = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+_PORTABLE_CLUSTER = 8  # blocks of a cluster that every GPU with clusters runs
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
@@ -31,6 +33,11 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuModuleGetFunction": (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p),
     "cuFuncSetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
     "cuLaunchKernelEx": (ctypes.c_void_p,) * 4,
+    "cuTensorMapEncodeTiled": (
+        *(ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.c_void_p),
+        *(ctypes.c_void_p,) * 4,
+        *(ctypes.c_int,) * 4,
+    ),
     "cuGetErrorString": (ctypes.c_int, ctypes.c_void_p),
 }
 
@@ -46,6 +53,18 @@ class LaunchConfig(ctypes.Structure):
         ("attributes", ctypes.c_void_p),
         ("attribute_count", ctypes.c_uint),
     )
+
+
+class LaunchAttribute(ctypes.Structure):
+    """``CUlaunchAttribute``: something said of one launch; its value takes 64 bytes."""
+
+    _fields_ = (("id", ctypes.c_uint), ("pad", ctypes.c_uint), ("value", ctypes.c_uint * 16))
+
+
+CLUSTER_DIMENSION = 4
+"""``CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION``: three extents."""
+PROGRAMMATIC_SERIALIZATION = 6
+"""``CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION``: may begin early if 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +143,25 @@ class Driver:
         self.check(self.library.cuModuleLoadData(ctypes.byref(module), cubin), "the machine code")
         return module
 
-    def function(self, module: ctypes.c_void_p, name: str, shared_bytes: int) -> int:
-        """Return the handle of a kernel that may be launched with `shared_bytes`."""
+    def function(
+        self, module: ctypes.c_void_p, name: str, shared_bytes: int, cluster: int = 1
+    ) -> int:
+        """Return the handle of a kernel that may be launched with `shared_bytes`.
+
+        Parameters
+        ----------
+        cluster
+            How many blocks a cluster has.
+        """
         function = ctypes.c_void_p()
         code = self.library.cuModuleGetFunction(ctypes.byref(function), module, name.encode())
         self.check(code, f"to find {name}")
         if shared_bytes > STATIC_SHARED_LIMIT:
             code = self.library.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED, shared_bytes)
             self.check(code, f"{shared_bytes} bytes of shared memory for {name}")
+        if cluster > _PORTABLE_CLUSTER:
+            code = self.library.cuFuncSetAttribute(function, _LARGE_CLUSTERS, 1)
+            self.check(code, f"clusters of {cluster} blocks for {name}")
         return function.value or 0
 
 
@@ -151,7 +181,9 @@ def open_driver(path: str = LIBRARY) -> Driver:
             hint="run the kernel in the emulator: target='cuda:sm_80@sim'",
         ) from error
     for name, arguments in _SIGNATURES.items():
-        getattr(library, name).argtypes = arguments
+        known = getattr(library, name, None)
+        if known is not None:  # drivers of before CUDA 12 know no tensor maps
+            known.argtypes = arguments
     driver = Driver(library)
     code = library.cuInit(0)
     if code or driver.device_count() == 0:

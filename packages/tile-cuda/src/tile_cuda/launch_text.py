@@ -12,7 +12,7 @@ from tile_core.ir.stmt import Check, Let
 from tile_core.plugins.calling import symbol_text
 from tile_core.plugins.host_text import host_text
 from tile_core.simt.alignment import alignments
-from tile_core.simt.program import DeviceFunction, DeviceProgram
+from tile_core.simt.program import DeviceFunction, DeviceProgram, TensorMap
 
 
 def launcher_source(program: DeviceProgram) -> str:
@@ -56,7 +56,7 @@ def launcher_source(program: DeviceProgram) -> str:
             lines.append(f"if not {_text(step.cond, known)}: unmet({program.steps.index(step)})")
         elif isinstance(step, DeviceFunction):
             for buffer in program.workspaces:
-                if buffer in step.arguments and buffer not in known:
+                if buffer in step.tensors and buffer not in known:
                     known[buffer] = f"w{len(known)}"
                     lines += _allocation(buffer, known)
             lines += _launch(step, number, known)
@@ -107,6 +107,9 @@ def _launch(function: DeviceFunction, number: int, known: Mapping[Buffer | Var, 
     """Return the lines that fill the slots of one launch and start it."""
     lines = [f"f = slots.launches[{number}]", *(["values = f.values"] if function.params else ())]
     for position, argument in enumerate(function.arguments):
+        if isinstance(argument, TensorMap):
+            lines += _map(argument, number, position, known)
+            continue
         text = known[argument]
         value = _address(text) if isinstance(argument, Buffer) else text
         lines.append(f"values[{position}].value = {value}")
@@ -128,6 +131,28 @@ def _launch(function: DeviceFunction, number: int, known: Mapping[Buffer | Var, 
     ]
 
 
+def _map(
+    described: TensorMap, number: int, position: int, known: Mapping[Buffer | Var, str]
+) -> list[str]:
+    """Return the lines that pass a tensor map: the one made for the same tensor, or a new one.
+
+    What a map says follows from where the tensor begins and from the symbols in its extents.
+    """
+    begins = _address(known[described.tensor])
+    key = f"({', '.join((begins, *(known[v] for v in symbols_of_map(described))))},)"
+    return [
+        f"cache = values[{position}]",
+        f"f.parameters[{position}] = cache.places.get({key}) or "
+        f"encode(cache, {number}, {position}, {key})",
+    ]
+
+
+def symbols_of_map(described: TensorMap) -> list[Var]:
+    """Return the scalars that a tensor map depends on, beside the address of its tensor."""
+    sizes = (described.offset, *described.extents, *described.strides)
+    return list(dict.fromkeys(v for size in sizes for v in free_variables(size)))
+
+
 def grid_of(function: DeviceFunction) -> tuple[Extent, ...]:
     """Return the extents of a grid along all three axes."""
     extents: list[Extent] = [*function.launch.grid, 1, 1]
@@ -140,7 +165,11 @@ def symbols_of(program: DeviceProgram) -> list[Var]:
     found: dict[Var, None] = {}
     for step in program.steps:
         if isinstance(step, DeviceFunction):
-            scalars = (a for a in step.arguments if isinstance(a, Var))
+            maps = (a for a in step.arguments if isinstance(a, TensorMap))
+            scalars = (
+                *(a for a in step.arguments if isinstance(a, Var)),
+                *(v for described in maps for v in symbols_of_map(described)),
+            )
             extents = (*step.launch.grid, *(e for w in program.workspaces for e in w.shape))
             sizes = (v for extent in extents for v in free_variables(extent))
             found |= {v: None for v in (*scalars, *sizes) if v not in named}

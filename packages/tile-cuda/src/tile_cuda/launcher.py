@@ -5,18 +5,29 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 from tile_core.errors import EmptyGridError, LaunchError
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.expr import Var
+from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.expr import Call
+from tile_core.ir.node import walk
 from tile_core.ir.stmt import Check
 from tile_core.plugins.calling import address_of, solutions, strides_of, unmet
 from tile_core.simt.alignment import alignments, misaligned
 from tile_core.simt.limits import check_grid
-from tile_core.simt.program import DeviceFunction, DeviceProgram
-from tile_cuda.driver import Driver, LaunchConfig
-from tile_cuda.launch_text import grid_of, launcher_source, symbols_of
+from tile_core.simt.map_values import map_values
+from tile_core.simt.program import Argument, DeviceFunction, DeviceProgram, TensorMap
+from tile_cuda.driver import (
+    CLUSTER_DIMENSION,
+    PROGRAMMATIC_SERIALIZATION,
+    Driver,
+    LaunchAttribute,
+    LaunchConfig,
+)
+from tile_cuda.launch_text import grid_of, launcher_source, symbols_of, symbols_of_map
+from tile_cuda.tensor_maps import MapCache, encode_map
 
 _SLOTS = {
     "bool": "c_bool",
@@ -76,6 +87,7 @@ def callable_of(
         "launch": driver.library.cuLaunchKernelEx,
         "refused": lambda code, number, grid: _refused(driver, code, program, number, grid),
         "no_blocks": _no_blocks,
+        "encode": lambda cache, *found: _encoded(driver, program, cache, *found),
         "unmet": lambda step: _unmet(checks, step),
         "misaligned": lambda *found: _misaligned(program, found),
         "local": threading.local(),
@@ -99,7 +111,8 @@ def _loader(
                 with driver.inside(context, device):
                     module = driver.load(cubin)
                     functions = tuple(
-                        driver.function(module, f.name, f.shared_bytes) for f in program.functions
+                        driver.function(module, f.name, f.shared_bytes, prod(f.launch.cluster))
+                        for f in program.functions
                     )
                 loaded[device] = context, functions
             return loaded[device]
@@ -120,7 +133,10 @@ def _misaligned(program: DeviceProgram, addresses: Sequence[int]) -> None:
 class _Launch:
     """The memory that the driver reads at one launch: extents, and where parameters lie."""
 
-    __slots__ = ("config", "config_address", "grid", "parameters", "parameters_address", "values")
+    __slots__ = (
+        "attributes", "config", "config_address", "grid", "parameters", "parameters_address",
+        "values",
+    )  # fmt: skip
 
     def __init__(self, function: DeviceFunction) -> None:
         self.config = LaunchConfig()
@@ -129,8 +145,14 @@ class _Launch:
         self.config_address = ctypes.addressof(self.config)
         self.grid = self.config.grid
         self.grid[:] = [static_value(e) or 0 for e in grid_of(function)]
+        attributes = launch_attributes(function)
+        self.attributes = (LaunchAttribute * len(attributes))(*attributes)
+        if attributes:
+            self.config.attributes = ctypes.addressof(self.attributes)
+            self.config.attribute_count = len(attributes)
         self.values = [_slot(argument) for argument in function.arguments]
-        addresses = [ctypes.addressof(value) for value in self.values]
+        # Maps have no slot: each launch points to one of the cache.
+        addresses = [None if type(v) is MapCache else ctypes.addressof(v) for v in self.values]
         self.parameters = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
         self.parameters_address = ctypes.addressof(self.parameters)
 
@@ -146,7 +168,37 @@ class _Slots:
         self.launches = [_Launch(function) for function in program.functions]
 
 
-def _slot(argument: Buffer | Var) -> Any:
+def launch_attributes(function: DeviceFunction) -> list[LaunchAttribute]:
+    """Return what the driver is told of a launch, beside its extents.
+
+    A kernel that waits for the grids before it may begin while those still run.
+    """
+    found = []
+    if function.launch.cluster:
+        extents = (*function.launch.cluster, 1, 1)[:3]
+        found.append(LaunchAttribute(id=CLUSTER_DIMENSION, value=extents))
+    calls = (n.function for n in walk(function.launch.body) if isinstance(n, Call))
+    if f"{PREFIX}grid_wait" in calls:
+        found.append(LaunchAttribute(id=PROGRAMMATIC_SERIALIZATION, value=(1,)))
+    return found
+
+
+def _encoded(
+    driver: Driver, program: DeviceProgram, cache: MapCache, number: int, position: int,
+    key: tuple[int, ...],
+) -> int:  # fmt: skip
+    """Return the address of the tensor map of a launch, made for the values in `key`."""
+    described = program.functions[number].arguments[position]
+    assert isinstance(described, TensorMap), "a map's position"
+    address, *sizes = key
+    symbols = dict(zip(symbols_of_map(described), sizes, strict=True))
+    found = map_values(program.kernel.name, described, address, symbols)
+    return cache.add(key, lambda place: encode_map(driver, program.kernel.name, found, place))
+
+
+def _slot(argument: Argument) -> Any:
+    if isinstance(argument, TensorMap):
+        return MapCache()
     if isinstance(argument, Buffer) or argument.dtype.is_handle:
         return ctypes.c_uint64()
     name = _SLOTS.get(str(argument.dtype))

@@ -53,6 +53,14 @@ def check_grid(extents: Sequence[int], machine: SimtMachine, launch: Launch) -> 
     problem = _too_many(extents, machine)
     if problem is not None:
         raise LaunchError(problem, span=launch.span, hint=_HINT)
+    cluster = launch.cluster
+    if any(extent % size for extent, size in zip(extents, cluster, strict=False)):
+        grid, whole = (" x ".join(map(str, sizes)) for sizes in (extents, cluster))
+        raise LaunchError(
+            f"a grid of {grid} blocks is not made of clusters of {whole}",
+            span=launch.span,
+            hint="round the extents of T.Kernel up to multiples of the cluster's",
+        )
 
 
 _HINT = "give the longest extent first: T.Kernel(long, short)"

@@ -178,8 +178,8 @@ class _Maker:
 
     def workspaces(self, steps: Iterable[HostStep]) -> tuple[Buffer, ...]:
         """Return the tensors that the runtime allocates for each call."""
-        found = (a for s in steps if isinstance(s, DeviceFunction) for a in s.arguments)
-        return tuple(dict.fromkeys(b for b in found if isinstance(b, Buffer) and b.workspace))
+        found = (b for s in steps if isinstance(s, DeviceFunction) for b in s.tensors)
+        return tuple(dict.fromkeys(b for b in found if b.workspace))
 
 
 def _is_tensor(buffer: Buffer) -> bool:

@@ -126,6 +126,12 @@ class DeviceFunction:
     shared_bytes: int
 
     @property
+    def tensors(self) -> tuple[Buffer, ...]:
+        """The tensors that the host passes, by their address or by a map, each once."""
+        found = (a.tensor if isinstance(a, TensorMap) else a for a in self.arguments)
+        return tuple(dict.fromkeys(a for a in found if isinstance(a, Buffer)))
+
+    @property
     def threads(self) -> int:
         """Threads of a block."""
         x, y, z = self.launch.threads

@@ -1,0 +1,139 @@
+"""Tensor maps of one launch: their addresses and sizes, checked against what engines can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tile_core.dtypes import DType
+from tile_core.errors import ArgumentLayoutError, InternalError, Note
+from tile_core.ir.evaluate import evaluate
+from tile_core.ir.expr import Var
+from tile_core.simt.program import TensorMap
+
+MAX_RANK, MAX_BOX, MAX_ELEMENT_STRIDE = 5, 256, 8
+MAX_EXTENT, MAX_STRIDE = 1 << 32, 1 << 40
+GRANULE = 16
+"""Bytes that addresses, strides and rows of boxes are multiples of."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapValues:
+    """A `TensorMap` with the values of one launch; dimensions are innermost first.
+
+    Parameters
+    ----------
+    address
+        Of the element at coordinates 0.
+    extents
+        Elements, of each dimension.
+    strides
+        Bytes, of each dimension but the innermost.
+    box, element_strides
+        Elements, of each dimension.
+    """
+
+    name: str
+    dtype: DType
+    address: int
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    element_strides: tuple[int, ...]
+    swizzle: int
+    interleave: int
+    fill: str
+    l2_promotion: int
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row of a box in shared memory."""
+        return -(-self.box[0] // self.element_strides[0]) * self.dtype.itemsize
+
+
+def map_values(
+    kernel: str, described: TensorMap, address: int, values: Mapping[Var, Any]
+) -> MapValues:
+    """Return what `described` says for a tensor at `address`.
+
+    Parameters
+    ----------
+    kernel
+        Its name, for messages.
+    address
+        Of the first element of the tensor, to which the map's offset is added.
+    values
+        Of the symbols in its extents and strides.
+
+    Raises
+    ------
+    ArgumentLayoutError
+        If the tensor begins, or its rows follow each other, where no map can describe it.
+    """
+    rank = described.rank
+    offset = int(evaluate(described.offset, values)) * described.dtype.itemsize
+    found = MapValues(
+        described.name,
+        described.dtype,
+        address + offset,
+        tuple(int(evaluate(e, values)) for e in described.extents),
+        tuple(int(evaluate(s, values)) for s in described.strides),
+        described.box,
+        described.element_strides or (1,) * rank,
+        described.swizzle,
+        described.interleave,
+        described.fill,
+        described.l2_promotion,
+    )
+    check_boxes(found)
+    if problem := unreachable(found):
+        param = described.tensor
+        raise ArgumentLayoutError(
+            f"{kernel}.{param.name}: copies of boxes need {problem}",
+            notes=() if param.span is None else (Note("the tensor is declared here", param.span),),
+            hint="pass a tensor of its own that is dense and whose rows are multiples of 16 bytes",
+        )
+    return found
+
+
+def check_boxes(found: MapValues) -> None:
+    """Refuse boxes that no engine moves: the compiler chose them.
+
+    Raises
+    ------
+    InternalError
+        If the rank, the box, the strides among its elements or the swizzle are not allowed.
+    """
+    rank = len(found.extents)
+    problem = ""
+    if not 1 <= rank <= MAX_RANK or not rank == len(found.box) == len(found.element_strides):
+        problem = f"{rank} dimensions, and boxes of {len(found.box)}"
+    elif len(found.strides) != rank - 1:
+        problem = f"{len(found.strides)} strides for {rank} dimensions"
+    elif not all(1 <= size <= MAX_BOX for size in found.box):
+        problem = f"boxes of {found.box} elements"
+    elif not all(1 <= step <= MAX_ELEMENT_STRIDE for step in found.element_strides):
+        problem = f"elements {found.element_strides} apart"
+    elif found.swizzle not in (0, 32, 64, 128) or found.interleave not in (0, 16, 32):
+        problem = f"a swizzle of {found.swizzle} and an interleave of {found.interleave} bytes"
+    elif found.row_bytes % GRANULE:
+        problem = f"boxes whose rows have {found.row_bytes} bytes"
+    elif found.swizzle and found.row_bytes != found.swizzle:
+        problem = f"rows of {found.row_bytes} bytes under a swizzle of {found.swizzle}"
+    if problem:
+        raise InternalError(f"the tensor map {found.name} has {problem}")
+
+
+def unreachable(found: MapValues) -> str:
+    """Return what addresses of the tensor lack, or nothing."""
+    granule = 32 if found.interleave == 32 else GRANULE
+    if found.address % granule:
+        return f"an address that is a multiple of {granule} bytes, got {found.address:#x}"
+    for stride in found.strides:
+        if stride % granule or not 0 <= stride < MAX_STRIDE:
+            return f"rows that are multiples of {granule} bytes apart, got {stride} bytes"
+    for extent in found.extents:
+        if not 0 <= extent <= MAX_EXTENT:
+            return f"extents of at most 2^32 elements, got {extent}"
+    return ""
