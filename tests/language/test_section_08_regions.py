@@ -6,7 +6,7 @@ import pytest
 import tile_api as tile
 import tile_api.language as T
 from support.arrays import counted, drawn, poisoned
-from tile_core.errors import OutOfBounds, TileError
+from tile_core.errors import IndexMismatch, OutOfBounds, TileError
 
 
 def test_what_an_operand_may_be(run):
@@ -324,3 +324,77 @@ def test_dynamic_slices_of_strided_tensors(run):
     a, b = counted(7, 5)[:, 1:4], poisoned(4, 3)
     run(main, a, b, 5)
     assert np.array_equal(b, np.concatenate([a[5:], np.zeros((2, 3), int)]))
+
+
+@pytest.mark.parametrize("empty", [0, 3])
+def test_empty_slices_have_no_elements_and_nothing_happens_to_them(run, empty):
+    """As in Python; kernels whose slices are computed need no case of their own."""
+    e = empty
+
+    @T.prim_func
+    def main(A: T.Tensor((4, 8), "int32"), B: T.Tensor((4, 8), "int32"), k: T.int32):
+        with T.Kernel(1, threads=32):
+            S = T.alloc_shared((4, 8), "int32")
+            F = T.alloc_fragment((4, 8), "int32")
+            T.copy(A, S)
+            T.copy(A, F)
+            T.copy(B[e:e, :], S[e:e, :])
+            T.copy(B[0:0, 0:0], F[e:e, e:e])
+            T.copy(B[k:k, k:k], S[k:k, k:k])
+            T.copy(A[e:e, e:e], B[e:e, e:e])
+            T.fill(S[:, e:e], 7)
+            T.clear(F[e:e, e:e])
+            T.atomic_add(B[e:e, :], S[e:e, :])
+            for i, j in T.Parallel(0, 0):
+                S[i, j] = 7
+            T.copy(S, B)
+            for i, j in T.Parallel(4, 8):
+                B[i, j] = B[i, j] * 100 + F[i, j]
+
+    a, b = counted(4, 8), poisoned(4, 8)
+    run(main, a, b, 2)
+    assert np.array_equal(b, a * 101)
+
+
+def test_what_is_reduced_over_no_elements(run):
+    @T.prim_func
+    def main(A: T.Tensor((4, 8), "int32"), B: T.Tensor((3, 8), "int32")):
+        with T.Kernel(1, threads=32):
+            S = T.alloc_shared((4, 8), "int32")
+            sums = T.alloc_fragment((8,), "int32")
+            T.copy(A, S)
+            T.reduce_sum(S[2:2, :], sums, dim=0)
+            T.copy(sums, B[0, :])
+            T.fill(sums, 5)
+            T.reduce_sum(S[2:2, :], sums, dim=0, clear=False)
+            T.copy(sums, B[1, :])
+            T.reduce_max(S[0:0, :], sums, dim=0)
+            T.copy(sums, B[2, :])
+
+    a, b = counted(4, 8), poisoned(3, 8)
+    run(main, a, b)
+    assert [set(row.tolist()) for row in b] == [{0}, {5}, {-(2**31)}]
+
+
+def test_slices_that_are_empty_at_run_time(run):
+    @T.prim_func
+    def main(A: T.Tensor((4, 8), "int32"), B: T.Tensor((4, 8), "int32"), m: T.int32, n: T.int32):
+        with T.Kernel(1, threads=32):
+            T.copy(A[m:n, m:n], B[m:n, m:n])
+
+    a = counted(4, 8)
+    for m, n in ((0, 0), (3, 3), (1, 3)):
+        b = np.full((4, 8), -1, np.int32)
+        run(main, a, b, m, n)
+        expected = np.full((4, 8), -1, np.int32)
+        expected[m:n, m:n] = a[m:n, m:n]
+        assert np.array_equal(b, expected)
+
+
+def test_slices_that_end_before_they_start_are_refused():
+    with pytest.raises(IndexMismatch, match="the slice of dimension 0 of 'A' ends 4 before"):
+
+        @T.prim_func
+        def main(A: T.Tensor((16,), "int32")):
+            with T.Kernel(1, threads=32):
+                T.fill(A[8:4], 0)

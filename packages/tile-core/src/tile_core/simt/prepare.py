@@ -11,6 +11,7 @@ from tile_core.ir.stmt import Kernel
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule, select
+from tile_core.passes.drop_empty import drop_empty
 from tile_core.passes.fence_async_reads import fence_async_reads
 from tile_core.passes.overlap_products import overlap_products
 from tile_core.passes.plan_pipelines import plan_pipelines
@@ -47,9 +48,9 @@ def prepare(
 ) -> Prepared:
     """Return `kernel` after all passes that come before layouts.
 
-    Blocks are given their order, copies their threads or their place in a pipeline, products
-    their company, results their way to tensors. What engines read is fenced last: all that
-    writes is there by then.
+    What has no elements is left out. Blocks are given their order, copies their threads or
+    their place in a pipeline, products their company, results their way to tensors. What engines
+    read is fenced last: all that writes is there by then.
     """
 
     def runs_beside(op: Gemm) -> bool:
@@ -57,7 +58,7 @@ def prepare(
 
     check_views(kernel)
     notes: list[Note] = []
-    kernel = rasterise_blocks(kernel)
+    kernel = rasterise_blocks(drop_empty(kernel))
     if choices.specialises:
         special = specialise_warps(kernel, machine)
         notes += special.notes

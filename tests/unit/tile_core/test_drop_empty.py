@@ -1,0 +1,30 @@
+"""Operators over no elements leave nothing behind; others are left alone."""
+
+from __future__ import annotations
+
+import tile_api.language as T
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Parallel
+from tile_core.ops.copy import Copy
+from tile_core.ops.fill import Fill
+from tile_core.ops.reduce import Reduce
+from tile_core.passes.drop_empty import drop_empty
+
+
+def test_what_has_no_elements_is_dropped():
+    @T.prim_func
+    def main(A: T.Tensor((4, 8), "int32"), n: T.int32):
+        with T.Kernel(1, threads=32):
+            S = T.alloc_shared((4, 8), "int32")
+            F = T.alloc_fragment((8,), "int32")
+            T.copy(A[2:2, :], S[2:2, :])
+            T.fill(S[:, n:n], 1)
+            T.reduce_sum(S[0:0, :], F, dim=0)
+            T.copy(A[0:n, :], S[0:n, :])
+            for i, _j in T.Parallel(n, 0):
+                S[i, 0] = 7
+
+    found = drop_empty(main.kernel)
+    kinds = [type(n) for n in walk(found.body) if isinstance(n, (Copy, Fill, Reduce, Parallel))]
+    assert kinds == [Reduce, Copy]
+    assert drop_empty(found) is found
