@@ -11,6 +11,7 @@ from tile_core.ops.copy import Copy, Im2col, Transpose
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.gpu_only import GpuOperator
+from tile_core.ops.group_order import GroupOrder
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
 from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
 
@@ -30,6 +31,7 @@ _CLASSES: tuple[type[Leaf], ...] = (
     Fill,
     Gemm,
     GpuOperator,
+    GroupOrder,
     Im2col,
     Print,
     Reduce,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tile_core.ir.node import Node, rewrite
-from tile_core.ir.stmt import For, Kernel
+from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.stmt import For, Kernel, OnThreads
+from tile_core.ops.group_order import GROUP
 from tile_core.passes.overlap.body import RunsBeside, take_apart
 from tile_core.passes.overlap.in_flight import left_in_flight
 from tile_core.passes.overlap.one_round_late import started_late
@@ -27,11 +28,14 @@ def overlap_products(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
     runs_beside
         Whether a product can go on beside the threads that start it.
     """
-
-    def rule(node: Node) -> Node:
-        body = take_apart(node, runs_beside) if isinstance(node, For) else None
-        if body is None or not isinstance(node, For):
-            return node
-        return left_in_flight(node, body) or started_late(node, body) or node
-
-    return rewrite(kernel, rule)
+    done: dict[Node, Node] = {}
+    for consumers in (n for n in walk(kernel.body) if isinstance(n, OnThreads)):
+        in_turns = consumers.count == 2 * GROUP
+        for loop in (n for n in walk(consumers.body) if isinstance(n, For)):
+            body = take_apart(loop, runs_beside)
+            if body is None:
+                continue
+            made = left_in_flight(loop, body) or started_late(loop, body, in_turns=in_turns)
+            if made is not None:
+                done[loop] = made
+    return substitute(kernel, done) if done else kernel

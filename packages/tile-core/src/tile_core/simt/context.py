@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tile_core.dtypes import dtype_of
+from tile_core.errors import Span, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import AddressOf, Expr, Extent, Load, Var
@@ -17,6 +18,9 @@ from tile_core.ops.operator import TileOperator
 from tile_core.passes.ranges import Env
 from tile_core.simt.places import Places
 from tile_core.target import Target
+
+NAMED_BARRIERS = 16
+"""Barriers of a block that have a number; 0 is that of all threads."""
 
 if TYPE_CHECKING:
     from tile_core.layout import Fragment, Layout
@@ -65,6 +69,8 @@ class SimtContext:
         The program names its threads: what it says outside of tiles, every thread does.
     ranges
         First and count of the threads that were left to themselves, and their workspaces.
+    barriers
+        What barriers for parts of the threads are for.
     maps
         Tensor maps that the host passes, by the variable that stands for each.
     safe_values
@@ -84,6 +90,7 @@ class SimtContext:
     by_thread: bool = False
     workspaces: list[Buffer] = field(default_factory=list)
     ranges: dict[tuple[int, int], list[Buffer]] = field(default_factory=dict)
+    barriers: dict[tuple[object, ...], int] = field(default_factory=dict)
     maps: dict[Var, TensorMap] = field(default_factory=dict)
     safe_values: dict[Buffer, Expr] = field(default_factory=dict)
 
@@ -140,9 +147,25 @@ class SimtContext:
         """Return the workspaces of a range of threads: others run beside it."""
         return self.ranges.setdefault((first, count), [])
 
-    def number_of_range(self, first: int, count: int) -> int:
-        """Return which range of threads, in the order of the program, this one is."""
-        return list(self.ranges).index((first, count))
+    def named_barrier(self, use: tuple[object, ...], span: Span | None = None) -> int:
+        """Return the number of the block's barrier for one `use`, the same each time.
+
+        Numbers are given from the highest down: those that a program names itself stay free.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If there are more uses than barriers.
+        """
+        number = NAMED_BARRIERS - 1 - self.barriers.setdefault(use, len(self.barriers))
+        if number < 1:
+            raise UnsupportedOnTarget(
+                f"the block needs more than the {NAMED_BARRIERS - 1} barriers for parts of its "
+                "threads",
+                span=span,
+                hint="let fewer ranges of threads wait for each other",
+            )
+        return number
 
     def scratch_tile(
         self, wish: str, shape: tuple[int, ...], dtype: str, layout: Layout | None = None

@@ -12,9 +12,6 @@ from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import If, Let, OnThreads, Seq, Stmt
 from tile_core.simt.context import SimtContext
 
-NAMED_BARRIERS = 16
-"""Barriers of a block that have a number; 0 is that of all threads."""
-
 
 def lower_on_threads(stmt: OnThreads, ctx: SimtContext) -> Stmt:
     """Return `stmt.body` under a test of the thread's number.
@@ -22,8 +19,7 @@ def lower_on_threads(stmt: OnThreads, ctx: SimtContext) -> Stmt:
     Before   threads 128 count 256: copy A, A_s;  barrier;  …
     After    if 128 <= tid < 384: thread = tid - 128;  …;  bar_sync(15, 256);  …
 
-    Barriers inside wait for these threads alone, on a named barrier of their own: numbers are
-    given from the highest down, so that those a program names itself stay free. What operators
+    Barriers inside wait for these threads alone, on a named barrier of their own. What operators
     exchange through shared memory lies apart from what other threads exchange.
 
     Raises
@@ -71,12 +67,5 @@ def _among(node: Node, stmt: OnThreads, ctx: SimtContext) -> Node:
             span=stmt.span,
             hint="give the work to whole warps",
         )
-    number = NAMED_BARRIERS - 1 - ctx.number_of_range(stmt.first, stmt.count)
-    if number < 1:
-        raise UnsupportedOnTarget(
-            f"the block is split into more than {NAMED_BARRIERS - 1} ranges of threads that "
-            "need barriers",
-            span=stmt.span,
-            hint="use fewer ranges",
-        )
+    number = ctx.named_barrier((stmt.first, stmt.count), stmt.span)
     return device("bar_sync", number, stmt.count)

@@ -9,6 +9,7 @@ from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.stmt import For, If, Let, Seq, Stmt
 from tile_core.ops.gemm import Gemm, WaitProducts
+from tile_core.ops.group_order import GroupOrder, Step
 from tile_core.ops.mbarrier import BarrierWait
 from tile_core.passes.overlap.body import (
     Body,
@@ -53,7 +54,7 @@ class _Parts:
     given_back: tuple[Stmt, ...]
 
 
-def started_late(loop: For, body: Body) -> Stmt | None:
+def started_late(loop: For, body: Body, *, in_turns: bool = False) -> Stmt | None:
     """Return the loop with its last product one round late; None if that cannot be.
 
     Before   for k:  gemm Q, K_s -> S;  softmax of S, m;  acc *= r;  P = S;  gemm P, V_s -> acc
@@ -67,6 +68,12 @@ def started_late(loop: For, body: Body) -> Stmt | None:
     The order of all statements that touch the same registers is kept. The wait for a barrier
     between the work that runs beside a product and the wait for the product ends a basic
     block: without it the assembler moves the wait in front of that work.
+
+    Parameters
+    ----------
+    in_turns
+        Whether two halves of the threads start their products in turns: while one computes
+        beside its products, those of the other have the matrix units to themselves.
     """
     parts = _parts(body)
     if parts is None:
@@ -78,12 +85,15 @@ def started_late(loop: For, body: Body) -> Stmt | None:
         WaitProducts(0),
         *_copied((*parts.returned, *parts.beside, *parts.behind), in_first),
         *_early_waits(parts, start + 1, stop, {loop.var: start + 1}),
+        *_turn(Step.OFFER, binary(BinaryOp.LT, start + 1, stop), in_turns),
     ]
     late = _copied(parts.late, {loop.var: loop.var - 1})
     steady = [
         *(s for s in late if not isinstance(s, Gemm)),
+        *_turn(Step.TAKE, None, in_turns),
         *(s for s in parts.ahead if s not in parts.awaited),
         *(s for s in late if isinstance(s, Gemm)),
+        *_turn(Step.GIVE, binary(BinaryOp.LT, loop.var + 1, stop), in_turns),
         WaitProducts(1),
         *parts.returned,
         *parts.beside,
@@ -100,6 +110,10 @@ def started_late(loop: For, body: Body) -> Stmt | None:
     ]
     made = Seq((*first, rest, *last))
     return Seq((*body.outside, if_any_round(loop, made)))
+
+
+def _turn(step: Step, goes_on: Expr | None, in_turns: bool) -> tuple[Stmt, ...]:
+    return (GroupOrder(step, goes_on),) if in_turns else ()
 
 
 def _copied(stmts: Iterable[Stmt], values: Mapping[Var, Expr]) -> list[Stmt]:

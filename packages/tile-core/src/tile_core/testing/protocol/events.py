@@ -27,6 +27,7 @@ from tile_core.ir.stmt import (
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm, WaitProducts
+from tile_core.ops.group_order import GroupOrder, Step
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 
 Slot: TypeAlias = tuple[str, int]
@@ -144,11 +145,13 @@ def program_of(
         if isinstance(node, BarrierInit):
             for k, count in enumerate(node.counts):
                 arrivals[node.barriers.name, k] = count
+        elif isinstance(node, GroupOrder):
+            arrivals["turn", 0] = arrivals["turn", 1] = 1
     roles = []
     for stmt in _ranges(launch.body):
         groups, rest = divmod(stmt.count, GROUP)
-        for threads in (*[GROUP] * groups, *([rest] if rest else [])):
-            tracer = _Tracer(dict(values), -(-threads // WARP), seen)
+        for number, threads in enumerate((*[GROUP] * groups, *([rest] if rest else []))):
+            tracer = _Tracer(dict(values), -(-threads // WARP), seen, group=number)
             tracer.run(stmt.body)
             roles.append(tuple(tracer.events))
     return Program(tuple(roles), arrivals)
@@ -170,12 +173,14 @@ class _Tracer:
     names: dict[str, int]
     warps: int
     expected: Mapping[Statement, list[int]]
+    group: int = 0
     values: dict[Var, int] = field(default_factory=dict)
     scalars: dict[Buffer, int] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     fills: dict[str, int] = field(default_factory=dict)
     seen: dict[Statement, list[int]] = field(default_factory=dict)
     products: int = 0
+    turns: int = 0
 
     def run(self, stmt: Stmt) -> None:
         """Append the events of `stmt`."""
@@ -223,10 +228,24 @@ class _Tracer:
                 self.events.append(Fill(tile, self.slot(barrier), _nbytes(stmt.dst), number))
             case Copy() if stmt.dst.buffer.scope is Scope.SHARED:
                 self.fill(stmt.dst.buffer.storage.name)
+            case GroupOrder():
+                self.turn(stmt)
             case WaitProducts(pending=pending):
                 self.events.append(Settle(self.products, pending))
             case _:
                 self.use(stmt)
+
+    def turn(self, op: GroupOrder) -> None:
+        """Append a turn: each half has a barrier that the other half arrives at."""
+        goes_on = op.goes_on is None or bool(self.value(op.goes_on))
+        mine, other = ("turn", self.group), ("turn", 1 - self.group)
+        if op.step is Step.TAKE:
+            self.events.append(Wait(mine, self.turns % 2))
+            self.turns += 1
+        elif (op.step is Step.GIVE and (self.group == 0 or goes_on)) or (
+            op.step is Step.OFFER and self.group == 1 and goes_on
+        ):
+            self.events.append(Arrive(other, 1))
 
     def use(self, stmt: Stmt) -> None:
         lasts = None
