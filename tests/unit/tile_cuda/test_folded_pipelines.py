@@ -19,7 +19,7 @@ from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import For, If, Kernel, Leaf, Seq, Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.plugins.host import installed_plugins
-from tile_core.simt import lower
+from tile_core.simt import lower, prepare
 from tile_core.simt.steady_rounds import starts_copies_alone
 from tile_sim import checking
 
@@ -131,7 +131,7 @@ def test_the_configuration_has_a_name() -> None:
 
 def in_loops(change: Callable[[For], Stmt]) -> Callable[..., Kernel]:
     """Return the planning of pipelines with their loops changed afterwards."""
-    plan = lower.plan_pipelines
+    plan = prepare.plan_pipelines
 
     def changed(kernel: Kernel, *args: Any, **options: Any) -> Kernel:
         def rule(node: Node) -> Node:
@@ -160,7 +160,7 @@ def closes_groups_behind_the_branch(loop: For) -> Stmt:
 
 def test_the_loops_that_are_changed_are_those_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[For] = []
-    monkeypatch.setattr(lower, "plan_pipelines", in_loops(lambda loop: seen.append(loop) or loop))
+    monkeypatch.setattr(prepare, "plan_pipelines", in_loops(lambda loop: seen.append(loop) or loop))
     multiply(built(3, 5), 5)
     (loop,) = seen
     assert [type(s).__name__ for s in loop.body.body if isinstance(s, Leaf)] == [
@@ -173,7 +173,7 @@ def test_the_loops_that_are_changed_are_those_that_run(monkeypatch: pytest.Monke
 def test_a_wrong_count_of_groups(
     mistake: Callable[[For], Stmt], schedule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lower, "plan_pipelines", in_loops(mistake))
+    monkeypatch.setattr(prepare, "plan_pipelines", in_loops(mistake))
     with checking("all", schedule=schedule), pytest.raises(MissingWait):
         multiply(built(3, 5), 5)
 

@@ -68,6 +68,8 @@ class Env:
     meaning: Mapping[Var, Linear] = field(default_factory=dict)
     facts: tuple[Linear, ...] = ()
     multiples: Mapping[object, int] = field(default_factory=dict)
+    _forms: dict[Expr, Linear] = field(init=False, compare=False, repr=False, default_factory=dict)
+    """Normal forms worked out already: parts of indices are shared, and asked for again."""
 
     def with_loop(self, var: Var, start: Extent, stop: Extent) -> Env:
         """Learn ``start <= var < stop``."""
@@ -135,7 +137,9 @@ class Env:
             case Unary(op=UnaryOp.NEG, a=a):
                 return -self.linear(a)
             case Binary(op=op, a=a, b=b) if expr.dtype.is_int:
-                return self._arithmetic(expr, op, a, b)
+                if expr not in self._forms:
+                    self._forms[expr] = self._arithmetic(expr, op, a, b)
+                return self._forms[expr]
         return Linear.of_atom(structure(expr), expr)
 
     def _arithmetic(self, expr: Expr, op: BinaryOp, a: Expr, b: Expr) -> Linear:
