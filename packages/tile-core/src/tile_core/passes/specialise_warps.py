@@ -25,6 +25,7 @@ from tile_core.ir.stmt import (
 )
 from tile_core.layout import Layout
 from tile_core.ops.control import Barrier
+from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierInit, SetRegisters
 from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.pipelines.instances import Versions, make_versions
@@ -82,9 +83,9 @@ def specialise_warps(kernel: Kernel, machine: Machine) -> Specialised:
     The threads the user asked for consume and keep their numbers; a group of producers comes
     behind them. Copies wait for nothing but free versions of their tiles, so they run ahead of
     the products as far as there are versions, across rounds of outer loops too. Machines
-    without an engine for bulk copies are left alone, as are launches in which a pipelined loop
-    has a copy that the engine cannot make, and programs that speak of threads, barriers in
-    memory or ranges of threads themselves.
+    without an engine for bulk copies are left alone, as are launches whose pipelined loops copy
+    most in ways that the engine cannot, and programs that speak of threads, barriers in memory
+    or ranges of threads themselves. Single copies that it cannot make stay with the consumers.
     """
     if not machine.has("tma"):
         return Specialised(kernel)
@@ -100,6 +101,7 @@ def specialise_warps(kernel: Kernel, machine: Machine) -> Specialised:
         made = _specialised(launch, found.rings, machine) if why is None else None
         if isinstance(made, Launch):
             done[launch] = made
+            notes += _left_notes(found)
         else:
             why = why or made
             notes.append(Note(f"no threads of their own for copies: {why}", launch.span))
@@ -134,15 +136,28 @@ def _why_not(launch: Launch, machine: Machine) -> str | None:
 
 
 def _why_not_these(launch: Launch, found: Found) -> str | None:
-    """Return which copy of a pipelined loop keeps the launch from having producers."""
+    """Return why producers are not worth it: most bytes of pipelined loops need the block."""
     loops = [n for n in walk(launch.body) if _asks(n)]
     inside = {node for loop in loops for node in walk(loop)}
+    ahead = sum(ring.nbytes for ring in found.rings if ring.count > 1)
+    if not ahead:
+        reasons = [why for copy, why in found.left if copy in inside]
+        return reasons[0] if reasons else "no copy can run ahead"
     for copy, why in found.left:
-        if copy in inside:
+        if copy in inside and _nbytes(copy) > ahead:
             return f"{copy.dst.buffer.name!r} cannot be copied in bulk: {why}"
-    if not any(ring.count > 1 for ring in found.rings):
-        return "no copy can run ahead"
     return None
+
+
+def _left_notes(found: Found) -> list[Note]:
+    return [
+        Note(f"{copy.dst.buffer.name!r} is copied by those who use it: {why}", copy.span)
+        for copy, why in found.left
+    ]
+
+
+def _nbytes(copy: Copy) -> int:
+    return copy.dst.buffer.storage.nbytes or 0
 
 
 def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> Launch | str:
