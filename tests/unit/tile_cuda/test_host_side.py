@@ -138,8 +138,12 @@ def test_threads_launch_at_once_with_slots_of_their_own(driver: Driver) -> None:
 
 
 def test_tensors_on_two_devices_are_refused() -> None:
-    with pytest.raises(LaunchError, match="on devices 0 and 1"):
+    with pytest.raises(LaunchError) as caught:
         device_of(Tensor((8,), 0), None, Tensor((8,), 1))
+    assert str(caught.value) == (
+        "[TL6001] the tensors lie on devices 0 and 1\n"
+        "hint: move all tensors of one call to one device"
+    )
     assert device_of(None, Tensor((8,), 1)) == 1
 
 

@@ -83,8 +83,12 @@ def test_large_shared_memory_is_asked_for(driver: Driver, wanted: int, asked: bo
 
 
 def test_a_grid_without_blocks_is_an_error(driver: Driver) -> None:
-    with pytest.raises(EmptyGridError, match="0 x 1 x 1 blocks"):
+    with pytest.raises(EmptyGridError) as caught:
         launcher(driver)(np.zeros((0, 8), np.float32), 1.0)
+    assert str(caught.value) == (
+        "[TL6007] a grid of 0 x 1 x 1 blocks has nothing to run\n"
+        "hint: pass tensors whose extents are at least 1"
+    )
 
 
 def test_what_the_driver_refuses_is_said_in_its_words(driver: Driver) -> None:
@@ -103,8 +107,12 @@ def test_a_machine_without_driver_names_the_emulator() -> None:
 
 def test_a_driver_without_devices_is_no_gpu(stub_path: Path, driver: Driver) -> None:
     driver.library.stub_set(0, 0)
-    with pytest.raises(MissingFeature, match="finds no GPU"):
+    with pytest.raises(MissingFeature) as caught:
         open_driver(str(stub_path))
+    assert str(caught.value) == (
+        "[TL4004] the NVIDIA driver finds no GPU\n"
+        "hint: run the kernel in the emulator: target='cuda:sm_80@sim'"
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,8 +130,12 @@ def test_architecture_of_a_device(capability: tuple[int, int], arch: str) -> Non
 
 
 def test_a_device_of_no_known_generation() -> None:
-    with pytest.raises(MissingFeature, match=r"compute capability 6\.1"):
+    with pytest.raises(MissingFeature) as caught:
         arch_of(6, 1)
+    assert str(caught.value) == (
+        "[TL4004] no architecture we compile for runs on compute capability 6.1\n"
+        "hint: use a GPU of one of sm_70, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a"
+    )
 
 
 def test_auto_is_the_gpu_that_is_there(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
