@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tile_core.driver import build
+from tile_core.driver import BuildOptions, build
 from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
@@ -32,6 +32,7 @@ MACHINE = SimtMachine(
     name="sm_80", family="cuda", shared_bytes=163 << 10, features=frozenset({"cp_async"})
 )
 PLAIN = SimtMachine(name="sm_75", family="cuda", shared_bytes=64 << 10, features=frozenset())
+APART = BuildOptions(pass_configs=(("tl.disable_pipeline_folding", True),))
 MOST = 7
 SIZE = 4
 TILES = 4
@@ -218,11 +219,11 @@ def _run(kernel: Kernel, rounds: int, *, late: bool) -> list[Any]:
     return args
 
 
-def planned(kernel: Kernel, machine: SimtMachine) -> Kernel:
+def planned(kernel: Kernel, machine: SimtMachine, *, folded: bool = True) -> Kernel:
     """Return the kernel with pipelines and barriers, both verified."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PipelineWarning)
-        kernel = plan_pipelines(kernel, machine)
+        kernel = plan_pipelines(kernel, machine, folded=folded)
     verify(kernel)
     assert isinstance(kernel.body, Launch)
     with_barriers = replace(kernel, body=insert_barriers(kernel.body))
@@ -234,8 +235,8 @@ def planned(kernel: Kernel, machine: SimtMachine) -> Kernel:
 def test_pipelines_keep_the_meaning(shown: Shown, rounds: int) -> None:
     kernel = shown.kernel
     expected = _run(kernel, rounds, late=False)
-    for machine in (MACHINE, PLAIN):
-        made = planned(kernel, machine)
+    for machine, folded in ((MACHINE, True), (MACHINE, False), (PLAIN, True)):
+        made = planned(kernel, machine, folded=folded)
         for ours, theirs in zip(expected, _run(made, rounds, late=True), strict=True):
             np.testing.assert_array_equal(theirs, ours, err_msg=print_kernel(made))
 
@@ -248,8 +249,10 @@ def test_threads_of_pipelines_do_not_race(shown: Shown, rounds: int) -> None:
     assume(not any(isinstance(n, Gemm) for n in walk(kernel)))  # tiles of 4 x 4 have no rule
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PipelineWarning)
-        names = ("cuda:sm_80@sim", "cuda:sm_75@sim")
-        emulated = [build(kernel, name, installed_plugins()).executable for name in names]
+        emulated = [
+            build(kernel, f"cuda:{arch}@sim", installed_plugins(), options).executable
+            for arch, options in (("sm_80", None), ("sm_80", APART), ("sm_75", None))
+        ]
     expected = _run(kernel, rounds, late=False)
     for run in emulated:
         found = _arguments()
