@@ -20,7 +20,7 @@ from tile_core.simt.program import DeviceFunction, DeviceProgram, TensorMap
 from tile_cuda.driver import Driver
 from tile_cuda.launcher import callable_of
 from tile_cuda.machine import machine
-from tile_cuda.tensor_maps import MOST_MAPS, MapCache, element_code
+from tile_cuda.tensor_maps import MOST_ROWS, MapTable, element_code
 
 INT, HALF = dtype_of("int32"), dtype_of("float16")
 
@@ -124,23 +124,38 @@ def test_the_same_address_in_another_shape_is_another_map(driver: Driver) -> Non
         assert list(passed(driver).extents[:2]) == [tensor.shape[1], tensor.shape[0]]
 
 
-def test_few_maps_are_kept() -> None:
-    cache, written = MapCache(3), []
-    for key in (1, 2, 3, 1, 4, 5, 4, 1):
-        cache.places.get(key) or cache.add(key, written.append)
-        assert len(cache.places) <= 3
-    assert len(written) == 6  # 1 was dropped for 4
-    assert len(set(written)) == 3
-    assert all(place % 64 == 0 for place in written)
-    assert MOST_MAPS >= 8
-
-
-def test_a_map_that_was_refused_takes_no_place(driver: Driver) -> None:
+def test_few_maps_are_kept(driver: Driver) -> None:
     run = launcher(driver, program())
-    for _ in range(MOST_MAPS + 1):
-        with pytest.raises(ArgumentLayoutError):
-            run(aligned(16, 64, skip=2))
+    tensors = [aligned(8, 64) for _ in range(MOST_ROWS + 1)]
+    before = driver.library.stub_encoded()
+    for tensor in tensors:
+        run(tensor)
+    run(tensors[1])  # the oldest that is still there
+    assert driver.library.stub_encoded() == before + MOST_ROWS + 1
+    run(tensors[0])
+    assert driver.library.stub_encoded() == before + MOST_ROWS + 2
+    assert passed(driver).address == tensors[0].ctypes.data
+
+
+def test_rows_share_the_maps_that_did_not_change() -> None:
+    table, written = MapTable((0x10, 0x20, 0x30)), []
+    first = table.add((1, 2, 3), {0: ((1, 3), written.append), 2: ((2, 3), written.append)})
+    other = table.add((1, 4, 3), {0: ((1, 3), written.append), 2: ((4, 3), written.append)})
+    rows = [(ctypes.c_uint64 * 3).from_address(place) for place in (first, other)]
+    assert [row[0] for row in rows] == [written[0]] * 2
+    assert [row[1] for row in rows] == [0x20] * 2
+    assert [row[2] for row in rows] == written[1:]
+    assert all(place % 64 == 0 for place in written)
+    assert table.rows == {(1, 2, 3): first, (1, 4, 3): other}
+
+
+def test_a_map_that_was_refused_is_not_kept(driver: Driver) -> None:
+    run = launcher(driver, program())
     tensor = aligned(16, 64)
+    driver.library.stub_set(2, 1)
+    with pytest.raises(LaunchError):
+        run(tensor)
+    driver.library.stub_set(2, 0)
     run(tensor)
     assert passed(driver).address == tensor.ctypes.data
 

@@ -108,7 +108,6 @@ def _launch(function: DeviceFunction, number: int, known: Mapping[Buffer | Var, 
     lines = [f"f = slots.launches[{number}]", *(["values = f.values"] if function.params else ())]
     for position, argument in enumerate(function.arguments):
         if isinstance(argument, TensorMap):
-            lines += _map(argument, number, position, known)
             continue
         text = known[argument]
         value = _address(text) if isinstance(argument, Buffer) else text
@@ -125,26 +124,32 @@ def _launch(function: DeviceFunction, number: int, known: Mapping[Buffer | Var, 
         lines.append(f"if {' or '.join(empty)}: no_blocks(({', '.join(names)}))")
     return [
         *lines,
+        *_row(function, number, known),
         "f.config.stream = stream",
-        f"code = launch(f.config_address, functions[{number}], f.parameters_address, None)",
+        f"code = launch(f.config_address, functions[{number}], row, None)",
         f"if code: refused(code, {number}, ({', '.join(names)}))",
     ]
 
 
-def _map(
-    described: TensorMap, number: int, position: int, known: Mapping[Buffer | Var, str]
-) -> list[str]:
-    """Return the lines that pass a tensor map: the one made for the same tensor, or a new one.
+def _row(function: DeviceFunction, number: int, known: Mapping[Buffer | Var, str]) -> list[str]:
+    """Return the lines that find the addresses of the parameters.
 
-    What a map says follows from where the tensor begins and from the symbols in its extents.
+    They are always the same, but those of tensor maps: what these say follows from where their
+    tensors begin and from the symbols in their extents.
     """
-    begins = _address(known[described.tensor])
-    key = f"({', '.join((begins, *(known[v] for v in symbols_of_map(described))))},)"
-    return [
-        f"cache = values[{position}]",
-        f"f.parameters[{position}] = cache.places.get({key}) or "
-        f"encode(cache, {number}, {position}, {key})",
-    ]
+    tensors, symbols = key_of_maps(function)
+    if not tensors:
+        return ["row = f.parameters_address"]
+    parts = (*(_address(known[t]) for t in tensors), *(known[v] for v in symbols))
+    return [f"key = ({', '.join(parts)},)", f"row = f.rows.get(key) or mapped(f, {number}, key)"]
+
+
+def key_of_maps(function: DeviceFunction) -> tuple[list[Buffer], list[Var]]:
+    """Return the tensors with maps, and the scalars that these depend on."""
+    maps = [a for a in function.arguments if isinstance(a, TensorMap)]
+    tensors = dict.fromkeys(described.tensor for described in maps)
+    symbols = dict.fromkeys(v for described in maps for v in symbols_of_map(described))
+    return list(tensors), list(symbols)
 
 
 def symbols_of_map(described: TensorMap) -> list[Var]:

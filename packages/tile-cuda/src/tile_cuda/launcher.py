@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any, TypeAlias
 
 from tile_core.errors import EmptyGridError, LaunchError
-from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.buffer import static_value
 from tile_core.ir.device_calls import PREFIX
-from tile_core.ir.expr import Call
+from tile_core.ir.expr import Call, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Check
 from tile_core.plugins.calling import address_of, solutions, strides_of, unmet
@@ -26,8 +27,8 @@ from tile_cuda.driver import (
     LaunchAttribute,
     LaunchConfig,
 )
-from tile_cuda.launch_text import grid_of, launcher_source, symbols_of, symbols_of_map
-from tile_cuda.tensor_maps import MapCache, encode_map
+from tile_cuda.launch_text import grid_of, key_of_maps, launcher_source, symbols_of, symbols_of_map
+from tile_cuda.tensor_maps import Key, MapTable, encode_map
 
 _SLOTS = {
     "bool": "c_bool",
@@ -87,7 +88,7 @@ def callable_of(
         "launch": driver.library.cuLaunchKernelEx,
         "refused": lambda code, number, grid: _refused(driver, code, program, number, grid),
         "no_blocks": _no_blocks,
-        "encode": lambda cache, *found: _encoded(driver, program, cache, *found),
+        "mapped": lambda launch, number, key: _mapped(driver, program, launch, number, key),
         "unmet": lambda step: _unmet(checks, step),
         "misaligned": lambda *found: _misaligned(program, found),
         "local": threading.local(),
@@ -135,7 +136,7 @@ class _Launch:
 
     __slots__ = (
         "attributes", "config", "config_address", "grid", "parameters", "parameters_address",
-        "values",
+        "rows", "table", "values",
     )  # fmt: skip
 
     def __init__(self, function: DeviceFunction) -> None:
@@ -151,10 +152,11 @@ class _Launch:
             self.config.attributes = ctypes.addressof(self.attributes)
             self.config.attribute_count = len(attributes)
         self.values = [_slot(argument) for argument in function.arguments]
-        # Maps have no slot: each launch points to one of the cache.
-        addresses = [None if type(v) is MapCache else ctypes.addressof(v) for v in self.values]
+        addresses = [ctypes.addressof(value) for value in self.values]
         self.parameters = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
         self.parameters_address = ctypes.addressof(self.parameters)
+        self.table = MapTable(addresses)
+        self.rows = self.table.rows
 
 
 class _Slots:
@@ -183,23 +185,23 @@ def launch_attributes(function: DeviceFunction) -> list[LaunchAttribute]:
     return found
 
 
-def _encoded(
-    driver: Driver, program: DeviceProgram, cache: MapCache, number: int, position: int,
-    key: tuple[int, ...],
-) -> int:  # fmt: skip
-    """Return the address of the tensor map of a launch, made for the values in `key`."""
-    described = program.functions[number].arguments[position]
-    assert isinstance(described, TensorMap), "a map's position"
-    address, *sizes = key
-    symbols = dict(zip(symbols_of_map(described), sizes, strict=True))
-    found = map_values(program.kernel.name, described, address, symbols)
-    return cache.add(key, lambda place: encode_map(driver, program.kernel.name, found, place))
+def _mapped(driver: Driver, program: DeviceProgram, launch: _Launch, number: int, key: Key) -> int:
+    """Return the address of the parameters of a launch, with tensor maps for what is in `key`."""
+    function, name = program.functions[number], program.kernel.name
+    tensors, symbols = key_of_maps(function)
+    values = dict(zip((*tensors, *symbols), key, strict=True))
+    maps = {}
+    for position, argument in enumerate(function.arguments):
+        if isinstance(argument, TensorMap):
+            sizes = {v: values[v] for v in symbols_of_map(argument)}
+            found = map_values(name, argument, values[argument.tensor], sizes)
+            own = (values[argument.tensor], *sizes.values())
+            maps[position] = own, partial(encode_map, driver, name, found)
+    return launch.table.add(key, maps)
 
 
 def _slot(argument: Argument) -> Any:
-    if isinstance(argument, TensorMap):
-        return MapCache()
-    if isinstance(argument, Buffer) or argument.dtype.is_handle:
+    if not isinstance(argument, Var) or argument.dtype.is_handle:
         return ctypes.c_uint64()
     name = _SLOTS.get(str(argument.dtype))
     if name is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from tile_core.dtypes import DType
 from tile_core.errors import InternalError
@@ -14,8 +14,11 @@ from tile_cuda.driver import Driver
 MAP_BYTES, MAP_ALIGNMENT = 128, 64
 """Size and alignment of ``CUtensorMap``."""
 
-MOST_MAPS = 32
-"""Maps of one parameter that are kept: one for each tensor that was passed lately."""
+MOST_ROWS = 128
+"""Sets of tensors whose maps are kept, for each launch and each thread that launches."""
+
+Key: TypeAlias = "tuple[int, ...]"
+"""Where tensors begin, and the symbols in their extents: what maps follow from."""
 
 _GRANULE = 16
 _CODES = {
@@ -29,33 +32,70 @@ _PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
 _FILLS = {"zero": 0, "nan": 1}
 
 
-class MapCache:
-    """The encoded maps of one parameter of a kernel; those passed longest ago are dropped.
+class MapTable:
+    """What the driver reads at a launch, for each set of tensors that was passed lately.
+
+    A row points to the slots of the parameters and to the maps of these tensors. Sets that
+    were passed first are dropped first; maps live as long as a row points to them.
+
+    Parameters
+    ----------
+    slots
+        Addresses of the parameters; of maps, anything.
 
     Examples
     --------
-    ``cache.places.get(key) or cache.add(key, encode)`` is the address of a map.
+    ``table.rows.get(key) or table.add(key, maps)`` is the address of a row.
     """
 
-    __slots__ = ("_free", "_memory", "places")
+    __slots__ = ("_kept", "_maps", "_slots", "rows")
 
-    def __init__(self, count: int = MOST_MAPS) -> None:
-        self._memory = ctypes.create_string_buffer(count * MAP_BYTES + MAP_ALIGNMENT)
-        start = ctypes.addressof(self._memory) + MAP_ALIGNMENT
-        start -= start % MAP_ALIGNMENT
-        self._free = [start + k * MAP_BYTES for k in range(count)]
-        self.places: dict[Hashable, int] = {}
+    def __init__(self, slots: Sequence[int]) -> None:
+        self._slots = slots
+        self._maps: dict[tuple[int, Key], _Map] = {}
+        self._kept: dict[Key, tuple[Any, list[_Map]]] = {}
+        self.rows: dict[Key, int] = {}
 
-    def add(self, key: Hashable, encode: Callable[[int], None]) -> int:
-        """Return the address of a new map, which `encode` writes there."""
-        place = self._free.pop() if self._free else self.places.pop(next(iter(self.places)))
-        try:
-            encode(place)
-        except BaseException:
-            self._free.append(place)
-            raise
-        self.places[key] = place
-        return place
+    def add(self, key: Key, maps: Mapping[int, tuple[Key, Callable[[int], None]]]) -> int:
+        """Return the address of a new row.
+
+        Parameters
+        ----------
+        maps
+            For each parameter that is a map, by its position: what the map follows from, and
+            what writes it to an address.
+        """
+        row = (ctypes.c_void_p * len(self._slots))(*self._slots)
+        found = []
+        for position, (own, write) in maps.items():
+            known = self._maps.get((position, own))
+            if known is None:
+                known = _Map()
+                write(known.address)
+                _put(self._maps, (position, own), known, MOST_ROWS * len(maps))
+            row[position] = known.address
+            found.append(known)
+        _put(self._kept, key, (row, found), MOST_ROWS)
+        _put(self.rows, key, ctypes.addressof(row), MOST_ROWS)
+        return self.rows[key]
+
+
+class _Map:
+    """Memory of one encoded map."""
+
+    __slots__ = ("_memory", "address")
+
+    def __init__(self) -> None:
+        self._memory = ctypes.create_string_buffer(MAP_BYTES + MAP_ALIGNMENT)
+        start = ctypes.addressof(self._memory)
+        self.address = start + -start % MAP_ALIGNMENT
+
+
+def _put(table: dict[Any, Any], key: Hashable, value: object, most: int) -> None:
+    """Add to a table of bounded size; what was added first goes first."""
+    if len(table) >= most:
+        del table[next(iter(table))]
+    table[key] = value
 
 
 def encode_map(driver: Driver, kernel: str, values: MapValues, place: int) -> None:
