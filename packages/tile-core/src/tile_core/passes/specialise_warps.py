@@ -38,6 +38,9 @@ from tile_core.passes.uniformity import is_thread_program
 WARP_GROUP = 128
 """Threads that hand registers to others together."""
 
+FEW = 4
+"""What the consumers copy themselves is at most this part of what the producers copy."""
+
 REGISTERS = {1: (24, 240), 2: (40, 232), 3: (32, 152)}
 """Registers of a producer and of a consumer, by the number of consuming warp groups.
 
@@ -143,9 +146,10 @@ def _why_not_these(launch: Launch, found: Found) -> str | None:
     if not ahead:
         reasons = [why for copy, why in found.left if copy in inside]
         return reasons[0] if reasons else "no copy can run ahead"
-    for copy, why in found.left:
-        if copy in inside and _nbytes(copy) > ahead:
-            return f"{copy.dst.buffer.name!r} cannot be copied in bulk: {why}"
+    left = [(copy, why) for copy, why in found.left if copy in inside]
+    if sum(_nbytes(copy) for copy, _ in left) * FEW > ahead:
+        copy, why = max(left, key=lambda item: _nbytes(item[0]))
+        return f"{copy.dst.buffer.name!r} cannot be copied in bulk: {why}"
     return None
 
 

@@ -1,0 +1,317 @@
+"""Which launches get threads of their own for copies, and what these and the others run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tile_api.language as T
+from tile_core.ir.expr import Load
+from tile_core.ir.node import walk
+from tile_core.ir.printer import print_kernel
+from tile_core.ir.stmt import Launch, OnThreads
+from tile_core.ir.verify import verify
+from tile_core.ops.bulk_copy import BulkCopy
+from tile_core.ops.copy import Copy
+from tile_core.ops.mbarrier import BarrierInit, SetRegisters
+from tile_core.passes.specialise_warps import Specialised, specialise_warps
+from tile_cuda.machine import machine
+
+HOPPER = machine("sm_90a")
+
+
+def product(
+    rows: int = 256, *, threads: int = 256, stages: int = 4, depth: Any = 512, **wishes: Any
+) -> Any:
+    """Return a matrix product with 128x64 and 64x128 tiles."""
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((rows, depth), "float16"),
+        B: T.Tensor((depth, 256), "float16"),
+        C: T.Tensor((rows, 256), "float16"),
+    ):
+        with T.Kernel(2, T.ceildiv(rows, 128), threads=threads) as (bx, by):
+            A_s = T.alloc_shared((128, 64), "float16")
+            B_s = T.alloc_shared((64, 128), "float16")
+            sums = T.alloc_fragment((128, 128), "float32")
+            T.clear(sums)
+            for k in T.Pipelined(T.ceildiv(depth, 64), num_stages=stages):
+                T.copy(A[by * 128, k * 64], A_s, **wishes)
+                T.copy(B[k * 64, bx * 128], B_s)
+                T.gemm(A_s, B_s, sums)
+            T.copy(sums, C[by * 128, bx * 128])
+
+    return kernel
+
+
+def done(function: Any) -> Specialised:
+    """Return what becomes of a kernel; its invariants hold."""
+    made = specialise_warps(function.kernel, HOPPER)
+    verify(made.kernel)
+    return made
+
+
+def refusal(function: Any) -> str:
+    """Return why a launch stays as it is."""
+    made = done(function)
+    assert made.kernel is function.kernel
+    (note,) = made.notes
+    return note.text
+
+
+def roles(made: Specialised) -> tuple[OnThreads, OnThreads]:
+    """Return what producers and what consumers run."""
+    launch = next(n for n in walk(made.kernel.body) if isinstance(n, Launch))
+    producer, consumer = (s for s in launch.body.body if isinstance(s, OnThreads))  # type: ignore[union-attr]
+    return producer, consumer
+
+
+def operators(stmt: Any, kind: type) -> list[Any]:
+    return [n for n in walk(stmt) if isinstance(n, kind)]
+
+
+def test_a_product_is_split() -> None:
+    """Producers copy in bulk and do nothing else; consumers copy nothing in."""
+    made = done(product())
+    producer, consumer = roles(made)
+    assert (producer.first, producer.count) == (256, 128)
+    assert (consumer.first, consumer.count) == (0, 256)
+    assert [c.dst.buffer.name for c in operators(producer, BulkCopy)] == ["A_s", "B_s"]
+    assert not operators(producer, Copy)
+    assert [c.dst.buffer.name for c in operators(consumer, Copy)] == ["C"]
+    counts = {i.barriers.name: i.counts for i in operators(made.kernel.body, BarrierInit)}
+    assert counts == {"A_s_full": (1,) * 4, "A_s_empty": (8,) * 4}
+
+
+def test_the_producer_reads_as_one_expects() -> None:
+    text = print_kernel(done(product()).kernel)
+    assert (
+        "          for k: int32 in range(0, 8, 1) serial:\n"
+        "            @barrier_wait(barrier=A_s_empty[A_s_filled_slot[0]], "
+        "parity=A_s_filled_phase[0] ^ 1)\n"
+        "            @barrier_arrive(barrier=A_s_full[A_s_filled_slot[0]], nbytes=32768)\n"
+    ) in text
+
+
+@pytest.mark.parametrize(
+    ("threads", "registers"),
+    [(128, [(24, False), (240, True)]), (256, [(40, False), (232, True)]), (64, [])],
+)
+def test_registers_go_to_those_who_compute(threads: int, registers: list[Any]) -> None:
+    """All that whole warp groups hand over fits into the registers of a multiprocessor."""
+    made = done(product(threads=threads))
+    found = [(s.count, s.is_increase) for s in operators(made.kernel.body, SetRegisters)]
+    assert found == registers
+    producer, _ = roles(made)
+    assert producer.count == (128 if registers else 32)
+    if registers:
+        assert 128 * registers[0][0] + threads * registers[1][0] <= 65536
+
+
+def test_wishes_for_registers_are_followed() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((128, 512), "float16"), C: T.Tensor((128, 64), "float16")):
+        with T.Kernel(1, threads=128) as bx:
+            T.annotate_producer_reg_dealloc(32)
+            T.set_max_nreg(200, True)
+            A_s = T.alloc_shared((128, 64), "float16")
+            total = T.alloc_fragment((128, 64), "float16")
+            T.clear(total)
+            for k in T.Pipelined(8, num_stages=2):
+                T.copy(A[0, k * 64], A_s)
+                for i, j in T.Parallel(128, 64):
+                    total[i, j] += A_s[i, j]
+            T.copy(total, C)
+
+    found = [s.count for s in operators(done(kernel).kernel.body, SetRegisters)]
+    assert found == [32, 200]
+
+
+def test_machines_without_the_engine_are_left_alone() -> None:
+    kernel = product().kernel
+    made = specialise_warps(kernel, machine("sm_80"))
+    assert made.kernel is kernel
+    assert made.notes == ()
+
+
+def test_loops_that_ask_for_no_overlap_are_left_alone() -> None:
+    made = done(product(stages=1))
+    assert made.notes == ()
+    assert not operators(made.kernel.body, OnThreads)
+
+
+def test_unknown_row_starts_are_a_reason() -> None:
+    assert refusal(product(depth=T.dynamic("n"))) == (
+        "no threads of their own for copies: 'A_s' cannot be copied in bulk: rows of 'A' are not known to begin at multiples of "
+        "16 bytes"
+    )
+
+
+def test_odd_rows_are_a_reason() -> None:
+    assert refusal(product(depth=516)) == (
+        "no threads of their own for copies: 'A_s' cannot be copied in bulk: rows of 'A' are not known to begin at multiples of "
+        "16 bytes"
+    )
+
+
+def test_a_wish_against_it_is_a_reason() -> None:
+    assert refusal(product(disable_tma=True)) == (
+        "no threads of their own for copies: 'A_s' cannot be copied in bulk: the program asks for "
+        "another way"
+    )
+
+
+def test_little_that_cannot_be_copied_in_bulk_stays_with_the_consumers() -> None:
+    """Scales of rows are 256 bytes beside 16 KiB: no reason to give up the rest."""
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((128, 512), "float16"),
+        scales: T.Tensor((128, 9), "float16"),
+        C: T.Tensor((128, 64), "float16"),
+    ):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((128, 64), "float16")
+            scale_s = T.alloc_shared((128, 1), "float16")
+            total = T.alloc_fragment((128, 64), "float16")
+            T.clear(total)
+            for k in T.Pipelined(8, num_stages=2):
+                T.copy(A[0, k * 64], A_s)
+                T.copy(scales[0:128, k : k + 1], scale_s)
+                for i, j in T.Parallel(128, 64):
+                    total[i, j] += A_s[i, j] * scale_s[i, 0]
+            T.copy(total, C)
+
+    made = done(kernel)
+    producer, consumer = roles(made)
+    assert [c.dst.buffer.name for c in operators(producer, BulkCopy)] == ["A_s"]
+    assert "scale_s" in [c.dst.buffer.name for c in operators(consumer, Copy)]
+    (note,) = made.notes
+    assert note.text == (
+        "'scale_s' is copied by those who use it: rows of 1 elements are no multiple of 16 bytes"
+    )
+
+
+def test_threads_that_are_named_are_a_reason() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((128, 512), "float16"), C: T.Tensor((128,), "float16")):
+        with T.Kernel(1, threads=128) as bx:
+            tx = T.get_thread_binding()
+            A_s = T.alloc_shared((128, 64), "float16")
+            for k in T.Pipelined(8, num_stages=2):
+                T.copy(A[0, k * 64], A_s)
+                C[tx] += A_s[tx, 0]
+
+    assert refusal(kernel) == "no threads of their own for copies: the program names its threads"
+
+
+def test_places_that_the_block_computes_are_a_reason() -> None:
+    """What to copy next is only known to those who compute it."""
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((4096, 64), "float16"),
+        N: T.Tensor((64,), "int32"),
+        C: T.Tensor((128, 64), "float16"),
+    ):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((128, 64), "float16")
+            next_s = T.alloc_shared((64,), "int32")
+            total = T.alloc_fragment((128, 64), "float16")
+            for i in T.Parallel(64):
+                next_s[i] = N[i] * 2
+            T.clear(total)
+            for k in T.Pipelined(8, num_stages=2):
+                T.copy(A[next_s[k], 0], A_s)
+                for i, j in T.Parallel(128, 64):
+                    total[i, j] += A_s[i, j]
+            T.copy(total, C)
+
+    assert refusal(kernel) == (
+        "no threads of their own for copies: where copies read depends on 'next_s', which the "
+        "block computes"
+    )
+
+
+def test_places_in_tensors_are_found_by_the_producer() -> None:
+    """A table of pages is read by whoever copies."""
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((4096, 64), "float16"),
+        pages: T.Tensor((8,), "int32"),
+        C: T.Tensor((128, 64), "float16"),
+    ):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((128, 64), "float16")
+            total = T.alloc_fragment((128, 64), "float16")
+            T.clear(total)
+            for k in T.Pipelined(8, num_stages=2):
+                page = pages[k]
+                T.copy(A[page * 128, 0], A_s)
+                for i, j in T.Parallel(128, 64):
+                    total[i, j] += A_s[i, j]
+            T.copy(total, C)
+
+    made = done(kernel)
+    producer, consumer = roles(made)
+    assert len(operators(producer, BulkCopy)) == 1
+    loads = [n for n in walk(producer) if isinstance(n, Load)]
+    assert "pages" in [n.buffer.name for n in loads]
+
+
+def test_a_guarded_round_is_guarded_on_both_sides() -> None:
+    """Both sides skip the same rounds, so rings stay in step."""
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((1024, 64), "float16"),
+        mask: T.Tensor((8,), "int32"),
+        C: T.Tensor((128, 64), "float16"),
+    ):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((128, 64), "float16")
+            total = T.alloc_fragment((128, 64), "float16")
+            T.clear(total)
+            for k in T.Pipelined(8, num_stages=3):
+                if mask[k] != 0:
+                    T.copy(A[k * 128, 0], A_s)
+                    for i, j in T.Parallel(128, 64):
+                        total[i, j] += A_s[i, j]
+            T.copy(total, C)
+
+    producer, consumer = roles(done(kernel))
+    text = print_kernel(done(kernel).kernel)
+    assert text.count("mask[k") == 2
+    assert len(operators(producer, BulkCopy)) == 1
+
+
+def test_tiles_that_are_used_after_the_loop_stay() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((128, 512), "float16"), C: T.Tensor((128, 64), "float16")):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((128, 64), "float16")
+            for k in T.Pipelined(8, num_stages=2):
+                T.copy(A[0, k * 64], A_s)
+                for i, j in T.Parallel(128, 64):
+                    C[i, j] += A_s[i, j]
+            T.copy(A_s, C)
+
+    assert refusal(kernel) == (
+        "no threads of their own for copies: 'A_s' is read outside of the loop or branch that "
+        "fills it"
+    )
+
+
+def test_tensors_that_the_kernel_writes_stay() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((128, 512), "float16")):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((128, 64), "float16")
+            for k in T.Pipelined(7, num_stages=2):
+                T.copy(A[0, k * 64], A_s)
+                T.copy(A_s, A[0, k * 64 + 64])
+
+    assert refusal(kernel) == ("no threads of their own for copies: the kernel writes 'A' as well")
