@@ -144,15 +144,15 @@ def test_loops_that_ask_for_no_overlap_are_left_alone() -> None:
 
 def test_unknown_row_starts_are_a_reason() -> None:
     assert refusal(product(depth=T.dynamic("n"))) == (
-        "no threads of their own for copies: 'A_s' cannot be copied in bulk: rows of 'A' are not known to begin at multiples of "
-        "16 bytes"
+        "no threads of their own for copies: 'A_s' cannot be copied in bulk: rows of 'A' are not "
+        "known to begin at multiples of 16 bytes"
     )
 
 
 def test_odd_rows_are_a_reason() -> None:
     assert refusal(product(depth=516)) == (
-        "no threads of their own for copies: 'A_s' cannot be copied in bulk: rows of 'A' are not known to begin at multiples of "
-        "16 bytes"
+        "no threads of their own for copies: 'A_s' cannot be copied in bulk: rows of 'A' are not "
+        "known to begin at multiples of 16 bytes"
     )
 
 
@@ -190,7 +190,7 @@ def test_little_that_cannot_be_copied_in_bulk_stays_with_the_consumers() -> None
     assert "scale_s" in [c.dst.buffer.name for c in operators(consumer, Copy)]
     (note,) = made.notes
     assert note.text == (
-        "'scale_s' is copied by those who use it: rows of 1 elements are no multiple of 16 bytes"
+        "'scale_s' is copied by those who use it: rows of the tile are not rows of the tensor"
     )
 
 
