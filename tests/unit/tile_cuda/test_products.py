@@ -52,7 +52,7 @@ def test_the_compiler_takes_what_is_listed_and_nothing_else(arch):
 
 def test_all_that_matrix_products_choose_can_be_named():
     for atom in all_atoms():
-        shape = "m8n8k4" if atom.function == "mma_m8n8k4" else f"m{atom.m}n{atom.n}k{atom.k}"
+        shape = atom.function.removeprefix("mma_").split("_")[0]
         a, b, c = (str(t).replace("int4", "int8") for t in (atom.a_dtype, atom.b_dtype,
                                                             atom.c_dtype))  # fmt: skip
         assert MatrixProduct(shape, a, b, c) in ALL, atom.name
