@@ -46,7 +46,7 @@ SMALL_BLOCK, SMALL_BLOCK_GROUPS = 128 * 128, 64
 # Where B is read in place a step stays within few pages, fewer when it is read once for
 # every few additions.
 DIRECT_ROWS, VECTOR_ROWS = 32, 8
-CACHE_WAYS = 8
+CACHE_WAYS, LONG_VECTOR_BYTES = 8, 64
 
 
 def plan_gemm(
@@ -348,7 +348,13 @@ class _Block:
         return lambda *where: [f for one in fetches for f in one(*where)], [*bind_k1, *bind_right]
 
     def _fetches(self, k0: Any, column: Any) -> list[Prefetch]:
-        """Return the prefetches of A from `k0` on, and of B from there and from `column` on."""
+        """Return the prefetches of A from `k0` on, and of B from there and from `column` on.
+
+        None for panels of short vectors: a step is long there, and its operands fill the
+        second-level cache.
+        """
+        if self.b_copy is not None and self.spec.machine.vector_bytes < LONG_VECTOR_BYTES:
+            return []
         k, m, n = self.steps.capacity, self.extent.m, self.extent.n
         if self.transposed_a:
             a = Region(self.a.moved(k0, 0), k, m)
