@@ -79,6 +79,22 @@ MISTAKES = [
         """,  # noqa: E501
     ),
     mistake(
+        "a product of other elements than it says",
+        'T.ptx_mma("m16n8k16", "row", "col", "bf16", "fp16", "fp32", r, 0, r, 0, c, 0, False)',
+        """
+        [TL2002] T.ptx_mma is told that A is bf16, and the registers 'r' hold float16
+        hint: name the element type of the registers, or load others
+        """,
+    ),
+    mistake(
+        "matrices of bytes",
+        'T.ptx_ldmatrix(False, 4, ".b8", r, 0, s, lane * 8)',
+        """
+        [TL4001] T.ptx_ldmatrix loads matrices of 16-bit elements, not .b8
+        hint: pass ".b16": a row of 16 bytes may hold other elements too
+        """,
+    ),
+    mistake(
         "a product of later architectures",
         'T.ptx_mma("m16n8k32", "row", "col", "e4m3", "e4m3", "fp32", e, 0, e, 0, c, 0, False)',
         """
@@ -140,3 +156,12 @@ MISTAKES = [
 @pytest.mark.parametrize("mistake", MISTAKES, ids=str)
 def test_message(mistake: Mistake) -> None:
     assert str(mistake.error()) == mistake.expected
+
+
+def test_the_type_of_the_sum_may_lead() -> None:
+    """As in other dialects, which name it a second time behind the layouts."""
+    line = (
+        'T.ptx_mma("float32", "m16n8k16", "row", "col", "fp16", "bf16", "fp32", r, 0, r, 0, c, 0)'
+    )
+    message = str(Mistake("", mistake("", line, "x\ny").program, "", whole=True).error())
+    assert message.startswith("[TL2002] T.ptx_mma is told that B is bf16, and the registers 'r'")

@@ -95,6 +95,14 @@ def _ldmatrix(expr: Call, ctx: SimtContext) -> Expr:
             span=expr.span,
             hint='write T.ptx_ldmatrix(False, 4, ".b16", regs.data, 0, tile.data, offset)',
         )
+    words = [a.value for a in expr.args if isinstance(a, StringConst)]
+    strange = [w for w in words if w.startswith(".") and w != ".b16"]
+    if strange:
+        raise UnsupportedOnTarget(
+            f"T.ptx_ldmatrix loads matrices of 16-bit elements, not {strange[0]}",
+            span=expr.span,
+            hint='pass ".b16": a row of 16 bytes may hold other elements too',
+        )
     _must_have("ldmatrix", expr, ctx)
     target, source = _addresses(expr, 2, ctx)
     _must_lie(target, "registers", Scope.LOCAL, expr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tile_core.errors import UnsupportedOnTarget
+from tile_core.errors import DtypeMismatch, UnsupportedOnTarget
 from tile_core.ir.device_calls import DEVICE_CALLS
 from tile_core.ir.expr import AddressOf, Call, StringConst
 from tile_core.machine import MatrixProduct, SimtMachine
@@ -56,9 +56,12 @@ def must_be_offered(
 
     Raises
     ------
+    DtypeMismatch
+        If the call names other element types than the registers have.
     UnsupportedOnTarget
         If it does not; the hint names the forms that are most like it.
     """
+    _check_names(expr, operands)
     named = MatrixProduct(shape, *(str(operand.buffer.dtype) for operand in operands))
     if named in machine.products:
         return
@@ -68,6 +71,38 @@ def must_be_offered(
         span=expr.span,
         hint=f"it has {'; '.join(map(str, near))}" if near else CHOOSE_FOR_ME,
     )
+
+
+def _check_names(expr: Call, operands: Sequence[AddressOf]) -> None:
+    """Refuse registers of other types than the call says; words nobody knows say nothing.
+
+    The types of a, b and c follow the layouts of the factors.
+    """
+    words = [a.value for a in expr.args if isinstance(a, StringConst)]
+    types = words[words.index("col") + 1 :] if "col" in words else []
+    for name, word, operand in zip("ABC", types, operands, strict=False):
+        held = str(operand.buffer.dtype)
+        if held not in _MEANINGS.get(word, (held,)) and word != held:
+            raise DtypeMismatch(
+                f"T.ptx_mma is told that {name} is {word}, and the registers "
+                f"{operand.buffer.name!r} hold {held}",
+                span=expr.span,
+                hint="name the element type of the registers, or load others",
+            )
+
+
+_MEANINGS = {
+    "fp16": ("float16",), "float16": ("float16",),
+    "bf16": ("bfloat16",), "bfloat16": ("bfloat16",),
+    "fp32": ("float32",), "float32": ("float32",),
+    "fp64": ("float64",), "float64": ("float64",),
+    "tf32": ("float32", "tfloat32"), "tfloat32": ("float32", "tfloat32"),
+    "int8": ("int8",), "uint8": ("uint8",), "int32": ("int32",),
+    "int4": ("int8",), "uint4": ("uint8",),  # bytes of two
+    "e4m3": ("float8_e4m3fn",), "float8_e4m3": ("float8_e4m3fn",),
+    "e5m2": ("float8_e5m2",), "float8_e5m2": ("float8_e5m2",),
+}  # fmt: skip
+"""What registers may hold for the words that name types in a call."""
 
 
 def _likeness(offered: MatrixProduct, named: MatrixProduct) -> int:
