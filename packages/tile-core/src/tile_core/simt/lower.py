@@ -22,6 +22,7 @@ from tile_core.passes.ranges import Env
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.choices import BY_DEFAULT, Choices
 from tile_core.simt.context import Names, SimtContext
+from tile_core.simt.elect_issuer import elect_issuers
 from tile_core.simt.limits import check_launch
 from tile_core.simt.places import Places
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
@@ -128,6 +129,7 @@ class _Maker:
         body = _top(launch, ctx, lower_stmt(launch.body, ctx))
         body = split_tails(body, ctx.env, {*launch.thread_vars, ctx.thread})
         body = simplify_indices(body, ctx.env)
+        body = elect_issuers(body, ctx.thread, self.machine)
         offsets, total = shared, room
         for workspaces in (ctx.workspaces, *ctx.ranges.values()):
             offsets, total = add_workspaces(workspaces, offsets, total, self.machine, launch.span)

@@ -1,0 +1,178 @@
+"""One thread of a warp starts copies of the engines: the one that the machine itself elects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tile_core.dtypes import dtype_of
+from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.device_calls import PREFIX, device
+from tile_core.ir.effect import Effect
+from tile_core.ir.effects import effects_of
+from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Call, Const, Expr, Load, Var
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Alloc, Break, Continue, For, If, Let, Seq, Stmt, Store, While
+from tile_core.machine import SimtMachine
+
+_LOADS = frozenset(
+    f"{PREFIX}{name}" for name in ("tma_load", "tma_load_multicast", "bulk_load")
+)  # fmt: skip
+_STORES = frozenset(
+    f"{PREFIX}{name}"
+    for name in (
+        "tma_store", "tma_reduce_add", "tma_reduce_min", "tma_reduce_max", "bulk_store",
+        "bulk_reduce_add", "tma_store_commit", "tma_store_wait_read", "tma_store_wait",
+    )
+)  # fmt: skip
+_COMPARISONS = (BinaryOp.LT, BinaryOp.GE)
+
+
+def elect_issuers(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
+    """Return `stmt` such that elected threads start the copies of engines.
+
+    Before   if (tid == 0) { … tma_load(…) … }
+    After    if (tid < 32 && elect()) { … tma_load(…) … }
+
+    An engine takes its orders from a warp. Where only a comparison says that a single thread
+    gives one, the assembler makes a loop over the threads that might; it believes an election.
+    Branches are left as they are where whole warps may not come to them, or where it matters
+    which thread takes them. Stores are counted by the thread that starts them: those of a
+    program are all elected, or none.
+
+    Parameters
+    ----------
+    thread
+        The number of the thread in its block.
+    """
+    if not machine.has("elect"):
+        return stmt
+    scope = _Scope(frozenset((thread,)), frozenset((thread,)), machine.warp_size)
+    both = _elected(stmt, scope, _LOADS | _STORES)
+    return both if not _starts(both, _STORES, outside=True) else _elected(stmt, scope, _LOADS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What is known where a statement stands.
+
+    Parameters
+    ----------
+    lines
+        Variables that number threads such that those of a warp are together.
+    varying
+        Variables of which threads of a warp may have different values.
+    together
+        Whether warps are whole.
+    """
+
+    lines: frozenset[Var]
+    varying: frozenset[Var]
+    warp: int
+    together: bool = True
+
+    def with_let(self, let: Let) -> _Scope:
+        """Return what is known behind a definition."""
+        if self._is_line(let.value):
+            return replace(self, lines=self.lines | {let.var}, varying=self.varying | {let.var})
+        return replace(self, varying=self.varying | {let.var}) if self.varies(let.value) else self
+
+    def _is_line(self, value: Expr) -> bool:
+        match value:
+            case Binary(op=BinaryOp.ADD | BinaryOp.SUB, a=Var() as base, b=Const(value=offset)):
+                return base in self.lines and int(offset) % self.warp == 0
+        return value in self.lines
+
+    def varies(self, expr: Expr) -> bool:
+        """Whether threads of a warp may see different values of `expr`."""
+        return any(isinstance(n, (Load, Call)) or n in self.varying for n in walk(expr))
+
+    def takes_whole_warps(self, cond: Expr) -> bool:
+        """Whether all threads of a warp find the same."""
+        match cond:
+            case Binary(op=BinaryOp.AND | BinaryOp.OR, a=a, b=b):
+                return self.takes_whole_warps(a) and self.takes_whole_warps(b)
+            case Binary(op=op, a=Var() as line, b=Const(value=bound)) if line in self.lines:
+                return op in _COMPARISONS and int(bound) % self.warp == 0
+        return not self.varies(cond)
+
+    def inside(self, whole: bool) -> _Scope:
+        """Return what is known in a branch or loop that `whole` warps take, or do not."""
+        return self if whole else replace(self, together=False)
+
+
+def _elected(stmt: Stmt, scope: _Scope, calls: frozenset[str]) -> Stmt:
+    match stmt:
+        case Seq(body=body):
+            made = []
+            for item in body:
+                made.append(_elected(item, scope, calls))
+                scope = scope.with_let(item) if isinstance(item, Let) else scope
+            return replace(stmt, body=tuple(made))
+        case If(cond=cond, then=then, otherwise=otherwise):
+            if (who := _issuer(stmt, scope, calls)) is not None:
+                return replace(stmt, cond=who)
+            inner = scope.inside(scope.takes_whole_warps(cond))
+            last = None if otherwise is None else _elected(otherwise, inner, calls)
+            return replace(stmt, then=_elected(then, inner, calls), otherwise=last)
+        case For(body=body):
+            extents = (stmt.start, stmt.stop, stmt.step)
+            whole = not any(map(scope.varies, extents)) and not _leaves(body)
+            return replace(stmt, body=_elected(body, scope.inside(whole), calls))
+        case While(body=body):
+            whole = scope.takes_whole_warps(stmt.cond) and not _leaves(body)
+            return replace(stmt, body=_elected(body, scope.inside(whole), calls))
+    return stmt
+
+
+def _issuer(stmt: If, scope: _Scope, calls: frozenset[str]) -> Expr | None:
+    """Return the condition that elects the thread of a branch, if any thread will do."""
+    match stmt.cond:
+        case Binary(op=BinaryOp.EQ, a=Var() as line, b=Const(value=number)) if line in scope.lines:
+            pass
+        case _:
+            return None
+    if not scope.together or stmt.otherwise is not None or not _starts(stmt.then, calls):
+        return None
+    if _depends_on_the_thread(stmt.then, scope):
+        return None
+    first = int(number) // scope.warp * scope.warp
+    mine = binary(BinaryOp.LT, line, as_expr(first + scope.warp, line.dtype))
+    if first:
+        mine = binary(BinaryOp.AND, binary(BinaryOp.GE, line, as_expr(first, line.dtype)), mine)
+    return Binary(BinaryOp.AND, mine, device("elect"), dtype_of("bool"))
+
+
+def _depends_on_the_thread(body: Stmt, scope: _Scope) -> bool:
+    """Whether `body` speaks of the thread, keeps values of its own, or meets other threads."""
+    own = {n.buffer for n in walk(body) if isinstance(n, Alloc)}
+    for node in walk(body):
+        if isinstance(node, Var) and node in scope.varying:
+            return True
+        if isinstance(node, (Load, Store, AddressOf)) and _is_older(node.buffer, own):
+            return True
+    return bool(effects_of(body) & (Effect.WARP | Effect.BLOCK))
+
+
+def _is_older(buffer: Buffer, own: set[Buffer]) -> bool:
+    return buffer.scope.is_thread_private and buffer.storage not in own
+
+
+def _leaves(body: Stmt) -> bool:
+    """Whether threads may leave a loop, or a round, before others do."""
+    return any(isinstance(node, (Break, Continue)) for node in walk(body))
+
+
+def _starts(stmt: Stmt, calls: frozenset[str], *, outside: bool = False) -> bool:
+    """Whether `stmt` makes one of the calls; if `outside`, where no thread was elected."""
+    match stmt:
+        case If(cond=Binary(b=Call(function=function))) if outside and function == f"{PREFIX}elect":
+            return False
+        case Seq(body=body):
+            return any(_starts(item, calls, outside=outside) for item in body)
+        case If(then=then, otherwise=otherwise):
+            parts = (then,) if otherwise is None else (then, otherwise)
+            return any(_starts(part, calls, outside=outside) for part in parts)
+        case For(body=body) | While(body=body):
+            return _starts(body, calls, outside=outside)
+    return any(isinstance(node, Call) and node.function in calls for node in walk(stmt))
