@@ -94,7 +94,12 @@ def _visit(stmt: Stmt, state: _Walk, scopes: tuple[Scope, ...]) -> None:
         case For() | Pipelined() | While():
             _visit_loop(stmt, state, scopes)
         case _:
-            _note(touches(stmt), state, scopes)
+            _note(touches(stmt) if _may_touch(stmt, scopes) else (), state, scopes)
+
+
+def _may_touch(stmt: Stmt, scopes: tuple[Scope, ...]) -> bool:
+    """Whether a statement names a tile of these scopes: most name none, which is soon seen."""
+    return any(isinstance(n, Buffer) and n.storage.scope in scopes for n in walk(stmt))
 
 
 def _visit_loop(stmt: For | Pipelined | While, state: _Walk, scopes: tuple[Scope, ...]) -> None:
@@ -157,6 +162,8 @@ def meets(stmt: Stmt, storage: Buffer, without: Stmt | None = None) -> Meets:
             return inner if _runs(stmt) else Meets.NOT
         case Alloc(buffer=buffer) if buffer is storage:
             return Meets.REPLACES
+    if not any(isinstance(n, Buffer) and n.storage is storage for n in walk(stmt)):
+        return Meets.NOT
     found = touches(stmt)
     if _reads(found, storage):
         return Meets.READS

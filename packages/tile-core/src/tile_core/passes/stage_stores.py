@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from tile_core.errors import Note
@@ -88,22 +88,22 @@ def stage_stores(kernel: Kernel, machine: SimtMachine) -> Staged:
 
 def _staged(launch: Launch, machine: SimtMachine) -> tuple[Launch, Sequence[Note]]:
     stores = [op for op in _shared_out(launch.body) if _is_narrow_store(op)]
-    if not stores:
-        return launch, ()
-    results = _results(launch.body)
+    results = _results(launch.body) if stores else set()
     tiles = {op: _tile(op) for op in stores if op.src.buffer.storage in results}
-    room = _Room.of(launch, machine)
-    done = _through(launch, tiles)
-    if not tiles or room.suits(done):
-        return done, ()
-    done, notes = launch, []
+    if not tiles:
+        return launch, ()
+    room = _Room.of(launch, _through(launch, tiles), set(tiles.values()), machine)
+    if room.suits(set(tiles.values())):
+        return _through(launch, tiles), ()
+    done: dict[Copy, Buffer] = {}
+    notes = []
     for op, tile in tiles.items():
-        more = _through(done, {op: tile})
+        more = {*done.values(), tile}
         if room.suits(more):
-            done = more
+            done[op] = tile
         else:
             notes.append(Note(room.refusal(more, op), op.span))
-    return done, notes
+    return _through(launch, done), notes
 
 
 def _shared_out(stmt: Stmt) -> Iterator[Copy]:
@@ -178,33 +178,43 @@ class _Room:
 
     Parameters
     ----------
-    least
-        Blocks that must be able to run at once; None where nobody knows how many can.
+    tiles
+        All that want a place in shared memory, rows of results among them, as far as they are
+        known before layouts are.
     before
-        What the block needs without.
+        Bytes that the block needs without any rows of results.
+    least
+        Blocks that must be able to run at once; 1 where nobody knows how many can.
     """
 
     machine: SimtMachine
-    least: int | None
+    tiles: Sequence[Tile]
+    rows: Set[Buffer]
     before: int
+    least: int = 1
 
     @classmethod
-    def of(cls, launch: Launch, machine: SimtMachine) -> _Room:
-        """Return what the program without staged stores leaves."""
-        before, least = _bytes_needed(launch), None
+    def of(cls, launch: Launch, staged: Launch, rows: Set[Buffer], machine: SimtMachine) -> _Room:
+        """Return what a program leaves, and the one in which all stores are staged."""
+        tiles = [
+            Tile(storage, storage.nbytes or 0, alive, alignment_of(storage.nbytes or 0))
+            for storage, alive in live_extents(staged.body).items()
+        ]
+        _, before = pack_tiles([tile for tile in tiles if tile.storage not in rows])
+        room = cls(machine, tiles, rows, before)
         limits = machine.multiprocessor
-        if limits is not None:
-            threads = math.prod(launch.threads)
-            owned = _register_bytes(launch) // 4 // threads + OTHER_REGISTERS
-            owned = min(owned, machine.registers)
-            room = cls(machine, None, before)
-            least = min(
-                limits.threads // threads,
-                limits.registers // (owned * threads),
-                limits.blocks,
-                room.blocks(before),
-            )
-        return cls(machine, least, before)
+        if limits is None:
+            return room
+        threads = math.prod(launch.threads)
+        owned = _register_bytes(launch) // 4 // threads + OTHER_REGISTERS
+        owned = min(owned, machine.registers)
+        most = (limits.threads // threads, limits.registers // (owned * threads), limits.blocks)
+        return replace(room, least=min(*most, room.blocks(before)))
+
+    def needed(self, rows: Set[Buffer]) -> int:
+        """Return the bytes of a block that has some of the rows of results in shared memory."""
+        absent = self.rows - rows
+        return pack_tiles([tile for tile in self.tiles if tile.storage not in absent])[1]
 
     def blocks(self, nbytes: int) -> int:
         """Return how many blocks the shared memory of a multiprocessor is enough for."""
@@ -213,16 +223,16 @@ class _Room:
             return 1
         return limits.shared_bytes // max(1, nbytes + limits.reserved_bytes)
 
-    def suits(self, launch: Launch) -> bool:
-        """Whether as many blocks run at once as before."""
-        needed = _bytes_needed(launch)
+    def suits(self, rows: Set[Buffer]) -> bool:
+        """Whether as many blocks run at once as must."""
+        needed = self.needed(rows)
         if needed <= self.before:
             return True
-        return needed <= self.machine.shared_bytes and self.blocks(needed) >= (self.least or 1)
+        return needed <= self.machine.shared_bytes and self.blocks(needed) >= self.least
 
-    def refusal(self, launch: Launch, op: Copy) -> str:
+    def refusal(self, rows: Set[Buffer], op: Copy) -> str:
         """Return why a store is left as it is."""
-        needed = _bytes_needed(launch)
+        needed = self.needed(rows)
         stored = f"{op.src.buffer.name!r} is stored from registers"
         if needed > self.machine.shared_bytes:
             return (
@@ -234,16 +244,6 @@ class _Room:
             f"instead of {self.before}, and {self.blocks(needed)} of them could run at once "
             f"instead of {self.least}"
         )
-
-
-def _bytes_needed(launch: Launch) -> int:
-    """Return the shared memory of a block, as far as it is known before layouts are."""
-    return pack_tiles(
-        [
-            Tile(storage, storage.nbytes or 0, alive, alignment_of(storage.nbytes or 0))
-            for storage, alive in live_extents(launch.body).items()
-        ]
-    )[1]
 
 
 def _register_bytes(launch: Launch) -> int:

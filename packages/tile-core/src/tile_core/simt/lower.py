@@ -81,7 +81,7 @@ def lower_kernel(
     except OutOfScratch:
         if not choices.stages_stores:
             raise
-        return lowered(replace(choices, stages_stores=False), Note(NO_ROOM))
+    return lowered(replace(choices, stages_stores=False), Note(NO_ROOM))
 
 
 class _Maker:
