@@ -21,7 +21,6 @@ from tile_core.ir.stmt import (
     Pipelined,
     Seq,
     Stmt,
-    While,
 )
 from tile_core.layout import Layout
 from tile_core.ops.control import Barrier
@@ -32,6 +31,7 @@ from tile_core.passes.pipelines.instances import Versions, make_versions
 from tile_core.passes.specialise.consumer import Consumer
 from tile_core.passes.specialise.producer import Producer, why_not_apart
 from tile_core.passes.specialise.rings import Found, Ring, find_rings
+from tile_core.passes.specialise.scalars import common_scalars
 from tile_core.passes.specialise.state import Signals, Slots, signals_of
 from tile_core.passes.uniformity import is_thread_program
 
@@ -129,7 +129,7 @@ def _why_not(launch: Launch, machine: Machine) -> str | None:
             return "the program deals out its threads itself"
         if isinstance(node, Buffer) and node.scope is Scope.BARRIER:
             return "the program has barriers of its own"
-        if isinstance(node, (While, Break, Continue)):
+        if isinstance(node, (Break, Continue)):
             return "a loop does not run to its end"
         if isinstance(node, Pipelined) and node.order:
             return "the program gives the order of a loop"
@@ -171,7 +171,8 @@ def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> L
     consumers = math.prod(launch.threads)
     registers = _registers(launch) if machine.has("setmaxnreg") else None
     behind = machine.warp_size if registers is None else WARP_GROUP
-    program = Producer(signals, versions).program(launch.body)
+    scalars = {b: replace(b) for b in common_scalars(launch)}
+    program = Producer(signals, versions, scalars).program(launch.body)
     why = why_not_apart(program, launch)
     if why is not None:
         return why

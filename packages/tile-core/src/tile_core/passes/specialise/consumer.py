@@ -19,6 +19,7 @@ from tile_core.ir.stmt import (
     Pipelined,
     Seq,
     Stmt,
+    While,
 )
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.passes.pipelines.instances import Versions, instance
@@ -57,7 +58,7 @@ class Consumer:
         match stmt:
             case Seq():
                 return self._seq(stmt)
-            case For(body=body):
+            case For(body=body) | While(body=body):
                 return replace(stmt, body=self._rebuilt(body))
             case Pipelined(body=body) if self._holds_ring(body):
                 step = as_expr(1, stmt.var.dtype)
@@ -73,7 +74,7 @@ class Consumer:
             case Seq(body=body):
                 mine = any(s.ring.home is stmt for s in self.signals)
                 return mine or any(map(self._holds_ring, body))
-            case For(body=body) | Pipelined(body=body):
+            case For(body=body) | Pipelined(body=body) | While(body=body):
                 return self._holds_ring(body)
             case If(then=then, otherwise=otherwise):
                 return self._holds_ring(then) or (

@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tile_core.ir.arith import as_expr, binary
-from tile_core.ir.buffer import Scope
+from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, substitute, walk
-from tile_core.ir.stmt import Alloc, Check, For, If, Launch, Let, Pipelined, Seq, Stmt
+from tile_core.ir.stmt import Alloc, Check, For, If, Launch, Let, Pipelined, Seq, Stmt, Store, While
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.passes.pipelines.instances import Versions, instance
+from tile_core.passes.specialise.scalars import without_unused
 from tile_core.passes.specialise.state import Signals, Turn, turn_of
 
 
@@ -33,16 +34,20 @@ class Producer:
         The barriers of each ring.
     versions
         The tiles with a dimension for their versions.
+    scalars
+        For each variable of the program that the producer can compute, its own one.
     """
 
     signals: Sequence[Signals]
     versions: Versions
+    scalars: Mapping[Buffer, Buffer] = field(default_factory=dict)
     turns: dict[Seq, Turn] = field(default_factory=dict)
     names: dict[Var, Expr] = field(default_factory=dict)
 
     def program(self, body: Stmt) -> Stmt:
         """Return what of `body` the producer runs."""
         made = self._slice(body) or Seq(())
+        made = without_unused(made, set(self.scalars.values())) or Seq(())
         begin = [s for turn in self.turns.values() for s in turn.begin()]
         return Seq((*begin, made))
 
@@ -58,8 +63,16 @@ class Producer:
                 if yes is None and no is None:
                     return None
                 return If(self._expr(cond), yes or Seq(()), no, span=stmt.span)
+            case While(cond=cond, body=inside):
+                part = self._slice(inside)
+                return None if part is None else While(self._expr(cond), part, span=stmt.span)
             case Check():
                 return replace(stmt, cond=self._expr(stmt.cond))
+            case Alloc(buffer=buffer) if buffer in self.scalars:
+                return Alloc(self.scalars[buffer], span=stmt.span)
+            case Store(buffer=buffer, value=value) if buffer in self.scalars:
+                mine = self.scalars[buffer]
+                return Store(mine, stmt.indices, self._expr(value), span=stmt.span)
         return None
 
     def _seq(self, stmt: Seq) -> Stmt | None:
@@ -109,8 +122,14 @@ class Producer:
         return Let(var, value, span=stmt.span)
 
     def _expr(self, value: Expr) -> Expr:
-        used: dict[Node, Node] = {v: x for v, x in self.names.items()}
+        used = self._replaced()
         return substitute(value, used) if used else value
+
+    def _replaced(self) -> dict[Node, Node]:
+        found: dict[Node, Node] = {}
+        found.update(self.names.items())
+        found.update(self.scalars.items())
+        return found
 
     def _fill(self, signals: Signals) -> list[Stmt]:
         turn, span = self._turn(signals), signals.ring.copies[0].span
@@ -122,16 +141,14 @@ class Producer:
 
     def _copy(self, copy: Copy, signals: Signals) -> Stmt:
         turn = self._turn(signals)
-        here = instance(copy, self._scalars(), self.versions, turn.version)
+        mine = substitute(copy, self._replaced()) if self.scalars else copy
+        here = instance(mine, self.names, self.versions, turn.version)
         if not isinstance(here, Copy):
             return here
         return BulkCopy(
             here.src, here.dst, signals.filled(turn),
             eviction_policy=copy.eviction_policy, span=copy.span,
         )  # fmt: skip
-
-    def _scalars(self) -> Mapping[Var, Expr]:
-        return self.names
 
 
 def why_not_apart(program: Stmt, launch: Launch) -> str | None:

@@ -17,6 +17,7 @@ from tile_core.ir.stmt import (
     Pipelined,
     Seq,
     Stmt,
+    While,
     flattened,
 )
 from tile_core.ops.copy import Copy
@@ -110,7 +111,7 @@ def _copies(stmt: Stmt, loop: Stmt | None, home: Seq | None = None) -> Iterator[
                     yield _Place(item, stmt, position, loop)
                 else:
                     yield from _copies(item, loop)
-        case For(body=body) | Pipelined(body=body):
+        case For(body=body) | Pipelined(body=body) | While(body=body):
             yield from _copies(body, stmt)
         case If(then=then, otherwise=otherwise):
             yield from _copies(then, loop)
