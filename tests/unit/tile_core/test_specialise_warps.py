@@ -22,26 +22,28 @@ HOPPER = machine("sm_90a")
 
 
 def product(
-    rows: int = 256, *, threads: int = 256, stages: int = 4, depth: Any = 512, **wishes: Any
+    *, threads: int = 256, stages: int = 4, depth: Any = 512, columns: int = 256, **wishes: Any
 ) -> Any:
-    """Return a matrix product with 128x64 and 64x128 tiles."""
+    """Return a matrix product with tiles of 128 rows and so many columns, 64 steps deep."""
+    rows = 384 if threads == 384 else 256
+    height = 192 if threads == 384 else 128
 
     @T.prim_func
     def kernel(
         A: T.Tensor((rows, depth), "float16"),
-        B: T.Tensor((depth, 256), "float16"),
-        C: T.Tensor((rows, 256), "float16"),
+        B: T.Tensor((depth, 512), "float16"),
+        C: T.Tensor((rows, 512), "float16"),
     ):
-        with T.Kernel(2, T.ceildiv(rows, 128), threads=threads) as (bx, by):
-            A_s = T.alloc_shared((128, 64), "float16")
-            B_s = T.alloc_shared((64, 128), "float16")
-            sums = T.alloc_fragment((128, 128), "float32")
+        with T.Kernel(2, T.ceildiv(rows, height), threads=threads) as (bx, by):
+            A_s = T.alloc_shared((height, 64), "float16")
+            B_s = T.alloc_shared((64, columns), "float16")
+            sums = T.alloc_fragment((height, columns), "float32")
             T.clear(sums)
             for k in T.Pipelined(T.ceildiv(depth, 64), num_stages=stages):
-                T.copy(A[by * 128, k * 64], A_s, **wishes)
-                T.copy(B[k * 64, bx * 128], B_s)
+                T.copy(A[by * height, k * 64], A_s, **wishes)
+                T.copy(B[k * 64, bx * columns], B_s)
                 T.gemm(A_s, B_s, sums)
-            T.copy(sums, C[by * 128, bx * 128])
+            T.copy(sums, C[by * height, bx * columns])
 
     return kernel
 
@@ -91,17 +93,25 @@ def test_the_producer_reads_as_one_expects() -> None:
         "          for k: int32 in range(0, 8, 1) serial:\n"
         "            @barrier_wait(barrier=A_s_empty[A_s_filled_slot[0]], "
         "parity=A_s_filled_phase[0] ^ 1)\n"
-        "            @barrier_arrive(barrier=A_s_full[A_s_filled_slot[0]], nbytes=32768)\n"
+        "            @barrier_arrive(barrier=A_s_full[A_s_filled_slot[0]], nbytes=49152)\n"
     ) in text
 
 
 @pytest.mark.parametrize(
-    ("threads", "registers"),
-    [(128, [(24, False), (240, True)]), (256, [(40, False), (232, True)]), (64, [])],
+    ("threads", "columns", "registers"),
+    [
+        (256, 256, [(40, False), (232, True)]),
+        (384, 256, [(32, False), (152, True)]),
+        (256, 128, []),  # 128 registers wanted of 170: everybody has them
+        (128, 128, []),  # 192 wanted of 255
+        (64, 64, []),
+    ],
 )
-def test_registers_go_to_those_who_compute(threads: int, registers: list[Any]) -> None:
+def test_registers_go_to_those_who_need_them(
+    threads: int, columns: int, registers: list[Any]
+) -> None:
     """All that whole warp groups hand over fits into the registers of a multiprocessor."""
-    made = done(product(threads=threads))
+    made = done(product(threads=threads, columns=columns))
     found = [(s.count, s.is_increase) for s in operators(made.kernel.body, SetRegisters)]
     assert found == registers
     producer, _ = roles(made)
@@ -112,16 +122,16 @@ def test_registers_go_to_those_who_compute(threads: int, registers: list[Any]) -
 
 def test_wishes_for_registers_are_followed() -> None:
     @T.prim_func
-    def kernel(A: T.Tensor((128, 512), "float16"), C: T.Tensor((128, 64), "float16")):
-        with T.Kernel(1, threads=128) as bx:
+    def kernel(A: T.Tensor((256, 512), "float16"), C: T.Tensor((256, 256), "float32")):
+        with T.Kernel(1, threads=256) as bx:
             T.annotate_producer_reg_dealloc(32)
             T.set_max_nreg(200, True)
-            A_s = T.alloc_shared((128, 64), "float16")
-            total = T.alloc_fragment((128, 64), "float16")
+            A_s = T.alloc_shared((256, 256), "float16")
+            total = T.alloc_fragment((256, 256), "float32")
             T.clear(total)
-            for k in T.Pipelined(8, num_stages=2):
-                T.copy(A[0, k * 64], A_s)
-                for i, j in T.Parallel(128, 64):
+            for k in T.Pipelined(2, num_stages=2):
+                T.copy(A[0, k * 256], A_s)
+                for i, j in T.Parallel(256, 256):
                     total[i, j] += A_s[i, j]
             T.copy(total, C)
 

@@ -23,11 +23,13 @@ from tile_core.ir.stmt import (
     Stmt,
 )
 from tile_core.layout import Layout
+from tile_core.machine import Multiprocessor
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierInit, SetRegisters
 from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.pipelines.instances import Versions, make_versions
+from tile_core.passes.register_use import registers_wanted
 from tile_core.passes.specialise.consumer import Consumer
 from tile_core.passes.specialise.producer import Producer, why_not_apart
 from tile_core.passes.specialise.rings import Found, Ring, find_rings
@@ -41,10 +43,11 @@ WARP_GROUP = 128
 FEW = 4
 """What the consumers copy themselves is at most this part of what the producers copy."""
 
-REGISTERS = {1: (24, 240), 2: (40, 232), 3: (32, 152)}
+REGISTERS = {2: (40, 232), 3: (32, 152)}
 """Registers of a producer and of a consumer, by the number of consuming warp groups.
 
 Their sum over all groups is at most 504 of the 512 that each quarter of a multiprocessor has.
+One consuming group has all that a thread can name without taking any.
 """
 
 
@@ -58,6 +61,10 @@ class Machine(Protocol):
     @property
     def max_threads(self) -> int:
         """Threads that a block may have."""
+
+    @property
+    def multiprocessor(self) -> Multiprocessor | None:
+        """What the blocks that run at once share, where that is known."""
 
     def has(self, feature: str) -> bool:
         """Whether the machine has an instruction or ability."""
@@ -169,7 +176,7 @@ def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> L
     signals = signals_of(rings)
     versions = _versions(launch, rings)
     consumers = math.prod(launch.threads)
-    registers = _registers(launch) if machine.has("setmaxnreg") else None
+    registers = _registers(launch, machine)
     behind = machine.warp_size if registers is None else WARP_GROUP
     scalars = {b: replace(b) for b in common_scalars(launch)}
     program = Producer(signals, versions, scalars).program(launch.body)
@@ -194,10 +201,17 @@ def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> L
     return replace(launch, threads=(consumers + behind, 1, 1), body=body)
 
 
-def _registers(launch: Launch) -> tuple[int, int] | None:
-    """Return the registers of a producer and of a consumer, None if all keep what they have."""
-    groups, rest = divmod(math.prod(launch.threads), WARP_GROUP)
-    if rest or groups not in REGISTERS:
+def _registers(launch: Launch, machine: Machine) -> tuple[int, int] | None:
+    """Return the registers of a producer and of a consumer, None if all keep what they have.
+
+    They are moved where consumers want more than an equal share of all there are.
+    """
+    threads = math.prod(launch.threads)
+    groups, rest = divmod(threads, WARP_GROUP)
+    limits = machine.multiprocessor
+    if rest or groups not in REGISTERS or limits is None or not machine.has("setmaxnreg"):
+        return None
+    if registers_wanted(launch, threads) <= limits.registers // (threads + WARP_GROUP):
         return None
     few, many = REGISTERS[groups]
     for node in walk(launch.body):

@@ -36,9 +36,6 @@ CHUNK = 16
 SECTOR = 32
 """Bytes that one transaction of global memory moves: shorter rows gain nothing."""
 
-OTHER_REGISTERS = 64
-"""What a thread needs beside its tiles, roughly: addresses, and parts of the factors."""
-
 
 @dataclass(frozen=True, slots=True)
 class Staged:
@@ -74,7 +71,7 @@ def stage_stores(kernel: Kernel, machine: SimtMachine) -> Staged:
     longer needed. A store stays as it is if the block would need more shared memory than it
     may have, or if fewer blocks would run at once on a multiprocessor, for their shared
     memory, than run without it. That threads and registers admit no more anyway is taken into
-    account: each thread holds its part of the register tiles, and `OTHER_REGISTERS`.
+    account, see `registers_wanted`.
     """
     found: list[Note] = []
     launches: dict[Node, Node] = {}
@@ -206,8 +203,7 @@ class _Room:
         if limits is None:
             return room
         threads = math.prod(launch.threads)
-        owned = _register_bytes(launch) // 4 // threads + OTHER_REGISTERS
-        owned = min(owned, machine.registers)
+        owned = min(registers_wanted(launch, threads), machine.registers)
         most = (limits.threads // threads, limits.registers // (owned * threads), limits.blocks)
         return replace(room, least=min(*most, room.blocks(before)))
 
@@ -244,9 +240,3 @@ class _Room:
             f"instead of {self.before}, and {self.blocks(needed)} of them could run at once "
             f"instead of {self.least}"
         )
-
-
-def _register_bytes(launch: Launch) -> int:
-    """Return the bytes of the register tiles, each element counted once."""
-    tiles = (n.buffer for n in walk(launch.body) if isinstance(n, Alloc))
-    return sum(b.nbytes or 0 for b in tiles if b.scope is Scope.FRAGMENT)
