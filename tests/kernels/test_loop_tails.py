@@ -157,3 +157,44 @@ def test_predicates_do_not_double_products() -> None:
     assert "cp_async<8>" in text
     assert len([body for _, _, body in loops_over_k(kernel) if "mma" in body]) == 1
     multiply(kernel, 260)
+
+
+def ragged_product() -> Any:
+    """Return a product whose extents are all known late, in whole vectors of eight."""
+    m, n, k = T.dynamic("m"), T.dynamic("n"), T.dynamic("k")
+
+    @T.prim_func
+    def product(
+        A: T.Tensor((m, k), "float16"), B: T.Tensor((k, n), "float16"), C: T.Tensor((m, n))
+    ):
+        with T.Kernel(T.ceildiv(n, 64), T.ceildiv(m, 64), threads=64) as (bx, by):
+            T.assume(n % 8 == 0)
+            T.assume(k % 8 == 0)
+            A_shared = T.alloc_shared((64, 32), "float16")
+            B_shared = T.alloc_shared((32, 64), "float16")
+            C_local = T.alloc_fragment((64, 64), "float32")
+            T.clear(C_local)
+            for ko in T.Pipelined(T.ceildiv(k, 32), num_stages=2):
+                T.copy(A[by * 64, ko * 32], A_shared)
+                T.copy(B[ko * 32, bx * 64], B_shared)
+                T.gemm(A_shared, B_shared, C_local)
+            T.copy(C_local, C[by * 64, bx * 64])
+
+    return product
+
+
+def test_what_every_round_checks_of_its_rows_goes_though_columns_stay_in_doubt() -> None:
+    """Loads of B ask for row and column: whether the column is inside no round decides."""
+    kernel = tile.compile(ragged_product(), target="cuda:sm_75@sim")
+    steady, tail = (body for _, _, body in loops_over_k(kernel) if "mma" in body)
+    assert "< n" in steady
+    assert "< m" in steady
+    assert "< k" not in steady
+    assert "< k" in tail
+    random = np.random.default_rng(5)
+    for m, n, k in ((64, 64, 32), (65, 72, 40), (1, 8, 8), (70, 128, 200), (3, 136, 256)):
+        a = random.integers(-2, 3, (m, k)).astype(np.float16)
+        b = random.integers(-2, 3, (k, n)).astype(np.float16)
+        c = np.full((m, n), np.nan, np.float32)
+        kernel(a, b, c)
+        np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))

@@ -224,3 +224,30 @@ def test_loops_in_a_row_have_registers_of_their_own() -> None:
 def test_every_number_of_stages_is_one_round_ahead() -> None:
     texts = [body_text(plan_pipelines(product(stages, 6), TURING)) for stages in (2, 3, 5)]
     assert all(a == b for a, b in itertools.pairwise(texts))
+
+
+def narrow(multiple: int) -> Kernel:
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def main(A: T.Tensor((16, n), "float16"), C: T.Tensor((16, 16))):
+        with T.Kernel(1, threads=32):
+            T.assume(n % multiple == 0)
+            A_s = T.alloc_shared((16, 16), "float16")
+            C_l = T.alloc_fragment((16, 16), "float32")
+            T.clear(C_l)
+            for k in T.Pipelined(T.ceildiv(n, 16), num_stages=2):
+                T.copy(A[0, k * 16], A_s)
+                T.gemm(A_s, A_s, C_l)
+            T.copy(C_l, C)
+
+    return main.kernel
+
+
+def test_elements_that_come_one_by_one_stay_in_their_place() -> None:
+    """Rows of any number of halves start anywhere: no two of them are surely one word."""
+    made = plan_pipelines(narrow(1), TURING)
+    assert tiles(made, Scope.FRAGMENT).keys() == {"C_l"}
+    assert tiles(made, Scope.SHARED) == {"A_s": (16, 16)}
+    made = plan_pipelines(narrow(2), TURING)
+    assert tiles(made, Scope.FRAGMENT).keys() == {"C_l", "A_s_ahead"}

@@ -52,13 +52,14 @@ def split_tails(stmt: Stmt, env: Env, threads: Collection[Var] = ()) -> Stmt:
                if k*512 + tid*4 < n: C[k*512 + tid*4] = ...
 
     A guard is the condition of a branch, of a lazy choice or of an asynchronous copy. It is
-    decided up to a round if it consists of comparisons that are linear in the loop's
-    variable. All threads of a block change over in the same round, so bodies may hold
-    barriers; both loops together have the rounds of the one, in its order, for every value of
-    every variable. Loops that are unrolled, are left by a break, or have a large body stay as
-    they are, and so do loops with matrix products where only predicates would go, or a branch
-    around asynchronous copies that all threads take: a comparison costs less than a second
-    copy of the products.
+    decided up to a round as far as it consists of comparisons that are linear in the loop's
+    variable; others may stay, if those that go would be made in every round of a loop inside.
+    All threads of a block change over in the same round, so bodies may hold barriers; both
+    loops together have the rounds of the one, in its order, for every value of every variable.
+    Loops that are unrolled, are left by a break, or have a large body stay as they are, and so
+    do loops with matrix products where only predicates would go, or a branch around
+    asynchronous copies that all threads take: a comparison costs less than a second copy of
+    the products.
 
     Parameters
     ----------
@@ -204,9 +205,17 @@ class _Plan:
 
     def whole(self, guards: Guards) -> Expr | None:
         """Return where the part without guards ends, or None if it is not worth having."""
+        gaining = self._gaining(guards)
+        if not gaining or not _is_light(self.loop.body, gaining):
+            return None
+        self._gaining(guards, at_any_price=True)
+        return self._first_of(self.limits.values())
+
+    def _gaining(self, guards: Guards, *, at_any_price: bool = False) -> list[Guard]:
+        """Return the guards that a first part passes, or shortens; note its limits."""
         gaining: list[Guard] = []
         for guard in guards.found:
-            verdict = guards.verdict(guard.cond)
+            verdict = guards.part(guard.cond, at_any_price=at_any_price)
             if verdict is None or verdict.holds not in guard.gains:
                 continue
             never = {key for key, limit in verdict.limits.items() if self._is_never(limit)}
@@ -218,9 +227,7 @@ class _Plan:
                 self.limits = together
                 self.kept |= together.keys() | never
                 gaining.append(guard)
-        if not gaining or not _is_light(self.loop.body, gaining):
-            return None
-        return self._first_of(self.limits.values())
+        return gaining
 
     def _is_never(self, limit: Limit) -> bool:
         """Whether the loop ends before `limit`."""

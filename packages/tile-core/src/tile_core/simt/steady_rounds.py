@@ -145,6 +145,7 @@ class Guards:
         self._kept: dict[Expr, bool] = {}
         bound = {n.var for n in walk(loop.body) if isinstance(n, (For, Let))}
         self._strangers = scope.varying | bound | {loop.var}
+        self._inner = {n.var for n in walk(loop.body) if isinstance(n, For)}
         self._visit(loop.body, scope.within(loop))
 
     def verdict(self, cond: Expr) -> Verdict | None:
@@ -166,6 +167,29 @@ class Guards:
                     return None
                 return Verdict(neutral, {**left.limits, **right.limits})
         return self._verdicts.get(cond)
+
+    def part(self, cond: Expr, *, at_any_price: bool = False) -> Verdict | None:
+        """Return what is known of `cond` in the first rounds, be it of some comparisons only.
+
+        Before   for r in unrolled(4): if k*32 + r*8 + tid // 16 < n and column < m: load
+        After    the first comparison holds for all k < (n - 32) // 32 + 1: four fewer a round
+
+        Where some comparisons stay, those that go must vary in loops inside: one that all
+        their rounds share costs less than a second loop. `at_any_price`: there is one anyway.
+        """
+        whole = self.verdict(cond)
+        if whole is not None or not isinstance(cond, Binary) or not cond.op.is_logical:
+            return whole
+        neutral = cond.op is BinaryOp.AND
+        limits: dict[Hashable, Limit] = {}
+        for side in (cond.a, cond.b):
+            known = self.part(side, at_any_price=at_any_price)
+            if known is None or known.holds is not neutral:
+                continue
+            is_partial = self.verdict(side) is None
+            if at_any_price or is_partial or not self._inner.isdisjoint(walk(side)):
+                limits.update(known.limits)
+        return Verdict(neutral, limits) if limits else None
 
     def _visit(self, node: Node, scope: Scope) -> None:
         match node:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import walk
-from tile_core.ir.stmt import Check, Kernel, Launch, Let, Pipelined, Seq
+from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Pipelined, Seq, flattened
 from tile_core.passes.hazards import Memory
 from tile_core.passes.liveness import flows_out
 from tile_core.passes.pipelines.body import Body, Piece, take_apart
@@ -95,7 +95,7 @@ def analyse(loop: Pipelined, launch: Launch, env: Env, room: Room | None = None)
         If the user's ``order=`` and ``stage=`` break a dependence.
     """
     body = take_apart(loop)
-    halves = in_halves(body, room) if room is not None else None
+    halves = in_halves(body, room, env) if room is not None else None
     body = halves.body if halves is not None else body
     inside = env.with_loop(loop.var, loop.start, loop.stop)
     deps = Dependences(body, loop.var, Memory(env=inside))
@@ -138,4 +138,7 @@ def facts_of(kernel: Kernel, launch: Launch) -> Env:
     for node in walk(launch.body):
         if isinstance(node, Let) and is_plain(node.value):
             env = env.with_let(node.var, node.value)
+    for stmt in flattened(launch.body):
+        if isinstance(stmt, Check) and stmt.kind is CheckKind.ASSUME and is_plain(stmt.cond):
+            env = env.assuming(stmt.cond)
     return env

@@ -32,11 +32,11 @@ def folds(pieces: Sequence[Piece], plan: Plan, env: Env) -> bool:
     schedule = plan.schedule
     leading = [k for k, stage in enumerate(schedule.stage) if stage < schedule.depth]
     return bool(leading) and all(
-        k in plan.asynchronous and _runs_beside(pieces[k].copy, env) for k in leading
+        k in plan.asynchronous and runs_beside(pieces[k].copy, env) for k in leading
     )
 
 
-def _runs_beside(copy: Copy | None, env: Env) -> bool:
+def runs_beside(copy: Copy | None, env: Env) -> bool:
     """Whether nothing in `copy` is known to need the registers of threads.
 
     Layouts are not chosen yet: this looks at the tensor alone.

@@ -16,12 +16,14 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.pipelines.body import Body, CannotOverlap, Piece, described
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
+from tile_core.passes.pipelines.forms import runs_beside
 from tile_core.passes.pipelines.schedule import (
     Obstacle,
     Plan,
     private_to_rounds,
     what_comes_before,
 )
+from tile_core.passes.ranges import Env
 from tile_core.passes.touches import Touch
 
 AHEAD = 1
@@ -96,27 +98,32 @@ class Halves:
         With two pieces in the place of one.
     loads
         Position of the piece that fetches, for each position of a piece that stores.
+    narrow
+        Whether a copy stays whole because its elements come one by one.
     """
 
     body: Body
     loads: Mapping[int, int]
+    narrow: bool = False
 
 
-def in_halves(body: Body, room: Room) -> Halves:
+def in_halves(body: Body, room: Room, env: Env) -> Halves:
     """Return `body` with each copy into a tile as a load into registers, and a store.
 
     Before   copy A[k], A_s
     After    copy A[k], A_s_ahead;  copy A_s_ahead, A_s          (A_s_ahead: a fragment)
 
     Conversions belong to the store: the load has nothing to wait for. Copies that the user
-    says the way of stay whole, and those for which registers are missing.
+    says the way of stay whole, and those for which registers are missing. So do copies of
+    single elements narrower than a word: each would hold a register of its own for a round,
+    with all that its load needs.
     """
     made, outside = list[Piece](), list(body.outside)
     named = {v for p in body.pieces for v in p.defines}
     loads: dict[int, int] = {}
     left = room.register_bytes
     for k, piece in enumerate(body.pieces):
-        pair = _halves(piece) if _is_used(body, k) else None
+        pair = _halves(piece) if _is_used(body, k) and runs_beside(piece.copy, env) else None
         cost = -(-_bytes(pair[0].dst.buffer) // room.threads) if pair is not None else 0
         if pair is None or cost > left:
             made.append(piece)
@@ -125,7 +132,8 @@ def in_halves(body: Body, room: Room) -> Halves:
         outside.append(Alloc(pair[0].dst.buffer, span=piece.span))
         loads[len(made) + 1] = len(made)
         made += [described(replace(piece, stmt=half), named) for half in pair]
-    return Halves(Body(tuple(made), tuple(outside), body.moving), loads)
+    narrow = any(p.copy is not None and not runs_beside(p.copy, env) for p in body.pieces)
+    return Halves(Body(tuple(made), tuple(outside), body.moving), loads, narrow)
 
 
 def _is_used(body: Body, copy: int) -> bool:
@@ -168,12 +176,17 @@ def through_registers(halves: Halves, deps: Dependences, obstacle: Obstacle, roo
     next round to arrive. Tiles get a second version where shared memory has room for it: a
     round's stores then need not wait for the products of the round before.
 
+    Loops of which all copies are narrow run round after round, as they stand.
+
     Raises
     ------
     CannotOverlap
         If no copy can run ahead.
     """
     groups: dict[int, frozenset[int]] = {}
+    if not halves.loads and halves.narrow:
+        count = len(deps.pieces)
+        return Plan(Schedule(tuple(range(count)), (0,) * count), frozenset())
     why = "no T.copy in it brings a tile of shared memory that it uses later"
     for store, load in halves.loads.items():
         group = what_comes_before(deps, load)
