@@ -29,6 +29,7 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.parallel_form import is_element_wise
 from tile_core.passes.liveness import live_extents
 from tile_core.passes.pack_tiles import Tile, alignment_of, pack_tiles
+from tile_core.passes.register_use import registers_wanted
 
 CHUNK = 16
 """Bytes that one thread stores at once; a row of a staged tile has a whole number of them."""
