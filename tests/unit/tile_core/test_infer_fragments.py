@@ -433,6 +433,7 @@ def test_scalars_cannot_reach_what_is_spread_over_threads() -> None:
         infer(kernel)
 
 
+@pytest.mark.filterwarnings("ignore:'x' is whole in each thread")
 def test_everyone_is_the_last_resort() -> None:
     """Both orders of indices at once: nothing but a tile that every thread holds suits."""
     x, y = ir.fragment("x", (8, 8)), ir.fragment("y", (8, 8))

@@ -16,6 +16,7 @@ from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
 from tile_core.passes.inference.free import Members, choose_freely
 from tile_core.passes.inference.nests import Found, survey
 from tile_core.passes.inference.reducers import narrow_reducers
+from tile_core.passes.inference.register_indices import tell_of_chosen_registers
 from tile_core.passes.inference.state import NOBODY, Layouts
 from tile_core.passes.inference.wishes import check_loop, check_threads
 from tile_core.passes.layout_report import Reason
@@ -81,6 +82,7 @@ def infer_layouts(
     for node in found.nests:
         state.loop_of(node)
     narrow_reducers(kernel, state)
+    tell_of_chosen_registers(state)
     return state
 
 
