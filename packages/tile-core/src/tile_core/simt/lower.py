@@ -20,9 +20,11 @@ from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.passes.insert_barriers import insert_barriers
 from tile_core.passes.ranges import Env
 from tile_core.passes.uniformity import is_thread_program
+from tile_core.simt.ask_once import ask_once
 from tile_core.simt.choices import BY_DEFAULT, Choices
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.elect_issuer import elect_issuers
+from tile_core.simt.join_branches import join_branches
 from tile_core.simt.limits import check_launch
 from tile_core.simt.places import Places
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
@@ -127,8 +129,10 @@ class _Maker:
         launch = insert_barriers(launch, self.places, shared)
         ctx = self._context(launch)
         body = _top(launch, ctx, lower_stmt(launch.body, ctx))
-        body = split_tails(body, ctx.env, {*launch.thread_vars, ctx.thread})
+        threads = {*launch.thread_vars, ctx.thread}
+        body = split_tails(body, ctx.env, threads)
         body = simplify_indices(body, ctx.env)
+        body = join_branches(ask_once(body), threads, self.machine.warp_size)
         body = elect_issuers(body, ctx.thread, self.machine)
         offsets, total = shared, room
         for workspaces in (ctx.workspaces, *ctx.ranges.values()):
