@@ -254,6 +254,53 @@ def test_products_left_under_way_are_awaited_by_name() -> None:
     assert found[-4:] == ["wgmma_commit", "wgmma_wait<1>", "wgmma_wait<0>", "wgmma_pin<128>"]
 
 
+def waits_of(*body: Any) -> list[str]:
+    """Return the waits of a loop of `body` and which sums may be read behind each.
+
+    Items of the body are names of sums, for a product that is left under way, and numbers, for
+    a wait; the loop is followed by a wait for all.
+    """
+    sa, sb = ir.shared("sa", (64, 16), "float16"), ir.shared("sb", (16, 64), "float16")
+    sums = {name: ir.fragment(name, (64, 64)) for name in ("S", "O")}
+
+    def made(item: Any) -> Any:
+        if isinstance(item, int):
+            return WaitProducts(item)
+        return replace(ir.gemm(sa, sb, sums[item]), wg_wait=-1)
+
+    whole = [
+        *(ir.alloc(sa, sb, *sums.values()), *(ir.fill(x, 0) for x in (sa, sb, *sums.values()))),
+        *(ir.serial(ir.symbol("n"), lambda k: [made(item) for item in body]), WaitProducts(0)),
+    ]
+    kernel = ir.kernel([], 1, lambda bx: whole, threads=128)
+    text = print_program(lowered(kernel, "sm_90a")).text
+    tail = text[text.index("TILE_NO_UNROLL") :]
+    found = re.findall(
+        r"wgmma_(wait<\d>)|(wgmma_commit)|wgmma_pin<32>\((\w)\);\n(?! *tile::wgmma_f)", tail
+    )
+    return [a or b.removeprefix("wgmma_") or c for a, b, c in found]
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (("S", 0), ["commit", "wait<0>", "S", "wait<0>", "S"]),
+        (("S", 1), ["commit", "wait<1>", "wait<0>", "S"]),
+        (("S", "O", 1), ["commit", "commit", "wait<1>", "S", "wait<0>", "O", "S"]),
+        (
+            ("S", "O", 1, 0),
+            ["commit", "commit", "wait<1>", "S", "wait<0>", "O", "S", "wait<0>", "O", "S"],
+        ),
+        ((0, "S"), ["wait<0>", "S", "commit", "wait<0>", "S"]),
+        (("O", 1, "S"), ["commit", "wait<1>", "S", "commit", "wait<0>", "S", "O"]),
+    ],
+)
+def test_sums_may_be_read_behind_the_wait_that_ends_them(
+    body: tuple[Any, ...], found: list[str]
+) -> None:
+    assert waits_of(*body) == found
+
+
 def test_waits_on_other_machines_are_nothing() -> None:
     product = replace(HALF, arch="sm_80")
     kernel = product.kernel()
