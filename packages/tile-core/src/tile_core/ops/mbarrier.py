@@ -52,11 +52,14 @@ class BarrierArrive(TileOperator):
     nbytes
         Bytes that asynchronous copies will bring before the phase can complete. A positive
         number lets the first thread alone arrive, whatever the number of warps.
+    ranks
+        Blocks of the cluster whose barrier at the same place is meant; empty for the own one.
     """
 
     mnemonic: ClassVar[str] = "barrier_arrive"
     barrier: Region
     nbytes: int = 0
+    ranks: tuple[Expr, ...] = ()
 
     def reads(self) -> tuple[Region, ...]:
         """Nothing by itself; it orders what others read."""

@@ -6,6 +6,7 @@ from tile_core.ir.stmt import Leaf
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
+from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.copy import Copy, Im2col, Transpose
 from tile_core.ops.fill import Fill
@@ -24,6 +25,7 @@ _CLASSES: tuple[type[Leaf], ...] = (
     Breakpoint,
     BulkCopy,
     BulkWait,
+    ClusterSync,
     Copy,
     CopyCommit,
     CopyWait,

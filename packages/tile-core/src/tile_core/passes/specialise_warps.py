@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -24,12 +25,14 @@ from tile_core.ir.stmt import (
 )
 from tile_core.layout import Layout
 from tile_core.machine import Multiprocessor
+from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierInit, SetRegisters
 from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.pipelines.instances import Versions, make_versions
 from tile_core.passes.register_use import registers_wanted
+from tile_core.passes.specialise.clusters import Sharing, ranks_of, shared_copies
 from tile_core.passes.specialise.consumer import Consumer
 from tile_core.passes.specialise.producer import Producer, why_not_apart
 from tile_core.passes.specialise.rings import Found, Ring, find_rings
@@ -179,12 +182,13 @@ def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> L
     registers = _registers(launch, machine)
     behind = machine.warp_size if registers is None else WARP_GROUP
     scalars = {b: replace(b) for b in common_scalars(launch)}
-    program = Producer(signals, versions, scalars).program(launch.body)
+    shared = shared_copies(launch, rings) if machine.has("clusters") else {}
+    program = Producer(signals, versions, scalars, shared).program(launch.body)
     why = why_not_apart(program, launch)
     if why is not None:
         return why
     producer = OnThreads(0, 1, program)
-    consumer = Consumer(signals, versions).program(launch.body)
+    consumer = Consumer(signals, versions, shared).program(launch.body)
     give: tuple[Stmt, ...] = ()
     take: tuple[Stmt, ...] = ()
     if registers is not None:
@@ -193,9 +197,10 @@ def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> L
     body = Seq(
         (
             *_allocations(launch.body, rings, versions),
-            *_barriers(signals, consumers // machine.warp_size),
+            *_barriers(signals, consumers // machine.warp_size, shared),
             OnThreads(consumers, behind, Seq((*give, producer)), span=launch.span),
             OnThreads(0, consumers, Seq((*take, consumer)), span=launch.span),
+            *((ClusterSync(),) if shared else ()),  # nobody leaves while others may reach him
         )
     )
     return replace(launch, threads=(consumers + behind, 1, 1), body=body)
@@ -255,14 +260,18 @@ def _versioned_layout(node: AnnotateLayout, versions: Versions) -> AnnotateLayou
     return AnnotateLayout(tile, layout.expand(count), span=node.span)
 
 
-def _barriers(signals: tuple[Signals, ...], warps: int) -> list[Stmt]:
+def _barriers(
+    signals: tuple[Signals, ...], warps: int, shared: Mapping[Copy, Sharing]
+) -> list[Stmt]:
+    """Return the barriers of the rings, ready for all who arrive at them."""
     made: list[Stmt] = []
     for s in signals:
         made += [Alloc(s.full), Alloc(s.empty)]
     for s in signals:
         made.append(BarrierInit(s.full, (1,) * s.ring.count))
-        made.append(BarrierInit(s.empty, (warps,) * s.ring.count))
-    made.append(Barrier())
+        blocks = max(1, len(ranks_of(s.ring, shared)))
+        made.append(BarrierInit(s.empty, (warps * blocks,) * s.ring.count))
+    made.append(ClusterSync() if shared else Barrier())
     return made
 
 

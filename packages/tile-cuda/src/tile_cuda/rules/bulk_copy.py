@@ -16,6 +16,7 @@ from tile_core.ir.expr import AddressOf, Expr, Var
 from tile_core.ir.stmt import Evaluate, Seq, Stmt
 from tile_core.layout import Layout, row_major
 from tile_core.layout.operand_tile import boxed_operand, operand_tile
+from tile_core.layout.swizzle import PERIOD
 from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
@@ -96,23 +97,31 @@ class _Boxes:
 
 
 @lru_cache(maxsize=64)
-def boxes_of(layout: Layout, bits: int) -> _Boxes:
+def boxes_of(layout: Layout, bits: int, part: tuple[int, int] | None = None) -> _Boxes:
     """Return the boxes that make up a tile of `layout`.
+
+    Parameters
+    ----------
+    part
+        Rows and columns to copy, where these are not all.
 
     Raises
     ------
     LayoutError
         With the reason, if the engine cannot write the tile.
     """
-    shape = layout.shape
-    rows, columns = shape[-2] if len(shape) > 1 else 1, shape[-1]
-    if layout.same_function(row_major(shape)):
+    whole = (1, *layout.shape)[-2:]
+    rows, columns = whole if part is None else part
+    if layout.same_function(row_major(layout.shape)):
+        if columns != whole[1]:
+            raise LayoutError("a part of its rows is copied, and they follow each other")
         return _plain_boxes(rows, columns, bits)
     tile = operand_tile(layout, bits)
-    part = _largest_part(rows)
-    width = tile.span_elements
+    box, width = _largest_part(rows), tile.span_elements
+    if columns % width or rows % PERIOD:
+        raise LayoutError(f"{rows}x{columns} elements are no whole part of its pattern")
     swizzle = tile.span if tile.span > 16 else 0
-    return _Boxes(swizzle, part, width, rows // part, columns // width, part * width, rows * width)
+    return _Boxes(swizzle, box, width, rows // box, columns // width, box * width, whole[0] * width)
 
 
 def _plain_boxes(rows: int, columns: int, bits: int) -> _Boxes:
@@ -144,7 +153,8 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
     layout = ctx.layout_of(tile)
     bits = storage_dtype(tile.dtype, tile.scope).bits
     try:
-        boxes = boxes_of(layout, bits)
+        extents = _extents(op.tile)
+        boxes = boxes_of(layout, bits, (1, *extents)[-2:])
     except LayoutError as reason:
         raise UnsupportedOnTarget(
             f"{tile.name!r} cannot be copied in bulk: {reason.message}",
@@ -161,7 +171,7 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
     handle = ctx.tensor_map(_map(tensor.buffer, tuple(reversed(box)), boxes.swizzle, ctx))
     made: list[Stmt] = []
     if op.expects and op.barrier is not None:
-        nbytes = math.prod(_extents(op.tile)) * bits // 8
+        nbytes = math.prod(extents) * bits // 8
         made.append(
             Evaluate(device("mbarrier_expect_tx", barrier_address(op.barrier, ctx), nbytes))
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tile_core.ir.arith import as_expr
@@ -21,8 +21,10 @@ from tile_core.ir.stmt import (
     Stmt,
     While,
 )
+from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.passes.pipelines.instances import Versions, instance
+from tile_core.passes.specialise.clusters import Sharing, ranks_of
 from tile_core.passes.specialise.state import Signals, Turn, turn_of
 
 
@@ -42,10 +44,13 @@ class Consumer:
         The barriers of each ring.
     versions
         The tiles with a dimension for their versions.
+    shared
+        Copies that blocks of a cluster share: all of these are told what is free.
     """
 
     signals: Sequence[Signals]
     versions: Versions
+    shared: Mapping[Copy, Sharing] = field(default_factory=dict)
     turns: dict[Signals, Turn] = field(default_factory=dict)
 
     def program(self, body: Stmt) -> Stmt:
@@ -123,7 +128,8 @@ class Consumer:
 
     def _free(self, signals: Signals) -> Stmt:
         span = signals.ring.copies[0].span
-        return BarrierArrive(signals.freed(self._turn(signals)), span=span)
+        ranks = ranks_of(signals.ring, self.shared)
+        return BarrierArrive(signals.freed(self._turn(signals)), ranks=ranks, span=span)
 
 
 def _uses(stmt: Stmt, tiles: Iterable[Buffer]) -> bool:

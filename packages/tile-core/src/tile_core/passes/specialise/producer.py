@@ -16,6 +16,7 @@ from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.passes.pipelines.instances import Versions, instance
+from tile_core.passes.specialise.clusters import Sharing
 from tile_core.passes.specialise.scalars import without_unused
 from tile_core.passes.specialise.state import Signals, Turn, turn_of
 
@@ -36,11 +37,14 @@ class Producer:
         The tiles with a dimension for their versions.
     scalars
         For each variable of the program that the producer can compute, its own one.
+    shared
+        Copies that blocks of a cluster share.
     """
 
     signals: Sequence[Signals]
     versions: Versions
     scalars: Mapping[Buffer, Buffer] = field(default_factory=dict)
+    shared: Mapping[Copy, Sharing] = field(default_factory=dict)
     turns: dict[Seq, Turn] = field(default_factory=dict)
     names: dict[Var, Expr] = field(default_factory=dict)
 
@@ -141,12 +145,17 @@ class Producer:
 
     def _copy(self, copy: Copy, signals: Signals) -> Stmt:
         turn = self._turn(signals)
-        mine = substitute(copy, self._replaced()) if self.scalars else copy
+        mine, mask = copy, None
+        if copy in self.shared:
+            sharing = self.shared[copy]
+            src, dst = sharing.own(copy)
+            mine, mask = replace(copy, src=src, dst=dst), self._expr(sharing.mask)
+        mine = substitute(mine, self._replaced()) if self.scalars else mine
         here = instance(mine, self.names, self.versions, turn.version)
         if not isinstance(here, Copy):
             return here
         return BulkCopy(
-            here.src, here.dst, signals.filled(turn),
+            here.src, here.dst, signals.filled(turn), multicast=mask,
             eviction_policy=copy.eviction_policy, span=copy.span,
         )  # fmt: skip
 

@@ -9,10 +9,12 @@ from tile_core.ir.buffer import Region
 from tile_core.ir.device_calls import device
 from tile_core.ir.expr import AddressOf, BinaryOp
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
+from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import Rule
 from tile_core.simt.accesses import lower_expr
+from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.target import Target
 
@@ -38,6 +40,7 @@ def mbarrier_rules(has_barriers: bool, moves_registers: bool) -> tuple[Rule[Any]
         Rule(name="simt.barrier_init", op=BarrierInit, lower=lower_init, rejects=rejects),
         Rule(name="simt.barrier_arrive", op=BarrierArrive, lower=lower_arrive, rejects=rejects),
         Rule(name="simt.barrier_wait", op=BarrierWait, lower=lower_wait, rejects=rejects),
+        Rule(name="simt.cluster_sync", op=ClusterSync, lower=lower_cluster_sync, rejects=rejects),
         Rule(name="simt.set_registers", op=SetRegisters, lower=set_registers),
     )
 
@@ -64,16 +67,28 @@ def lower_init(op: BarrierInit, ctx: SimtContext) -> Stmt:
 
 
 def lower_arrive(op: BarrierArrive, ctx: SimtContext) -> Stmt:
-    """Let one lane of each warp arrive, after the others' accesses; or one thread with bytes."""
+    """Let one lane of each warp arrive, after the others' accesses; or one thread with bytes.
+
+    At barriers of several blocks as many lanes arrive, one at each.
+    """
     bar = barrier_address(op.barrier, ctx)
     if op.nbytes:
         arrival = Evaluate(device("mbarrier_arrive_expect_tx", bar, op.nbytes))
         return arrival if ctx.threads == 1 else If(binary(BinaryOp.EQ, ctx.thread, 0), arrival)
-    arrive = Evaluate(device("mbarrier_arrive", bar))
+    ranks = [lower_expr(rank, ctx) for rank in op.ranks]
+    arrivals = [do("mbarrier_arrive_remote", bar, rank) for rank in ranks]
+    arrivals = arrivals or [do("mbarrier_arrive", bar)]
     if ctx.threads == 1:
-        return arrive
-    first = If(binary(BinaryOp.EQ, ctx.lane, 0), arrive)
-    return Seq((Evaluate(device("sync_warp")), first))
+        return Seq(tuple(arrivals))
+    by_lanes = (
+        If(binary(BinaryOp.EQ, ctx.lane, lane), arrive) for lane, arrive in enumerate(arrivals)
+    )
+    return Seq((do("sync_warp"), *by_lanes))
+
+
+def lower_cluster_sync(op: ClusterSync, ctx: SimtContext) -> Stmt:
+    """Let every thread wait for those of all blocks of the cluster."""
+    return do("cluster_sync")
 
 
 def lower_wait(op: BarrierWait, ctx: SimtContext) -> Stmt:
