@@ -36,7 +36,7 @@ from tile_core.layout.replicas import condensed, derived_index
 from tile_core.layout.simplifier import simplify
 from tile_core.layout.table import Table, distinct, has_duplicates, tabulate
 
-_REMEMBERED = 256
+_REMEMBERED = 64
 """Fragments whose tables are kept: one kernel asks for them many times."""
 
 
