@@ -21,7 +21,7 @@ from support.device_programs import (
 from tile_core.codegen import print_program
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import as_expr, binary
-from tile_core.ir.expr import BinaryOp, Expr, Var
+from tile_core.ir.expr import BinaryOp, Call, Expr, Var
 from tile_core.ir.stmt import Alloc, Break, If, Let, LoopKind, Seq, Stmt, Store
 from tile_core.machine import SimtMachine
 from tile_core.simt.elect_issuer import elect_issuers
@@ -78,6 +78,21 @@ def test_machines_without_elections_compare():
 
 def test_loops_that_all_threads_run_alike_keep_warps_whole():
     assert conditions(loop(K, N, by(0, LOAD))) == ["tid < 32 && tile::elect()"]
+
+
+def of_the_warp(width: int) -> tuple[Let, Expr]:
+    """A number that lanes of a group share, and a condition on it."""
+    number = scalar("number")
+    call = Call("shfl_sync", (TID // 32, as_expr(0), as_expr(width)), TID.dtype)
+    return Let(number, call), binary(BinaryOp.GE, number, 4)
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"), [(32, "tid < 32 && tile::elect()"), (16, "tid == 0")]
+)
+def test_a_decision_on_what_a_warp_shares_keeps_it_whole(width, expected):
+    let, cond = of_the_warp(width)
+    assert conditions(let, If(cond, by(0, LOAD))) == [expected]
 
 
 def in_half_a_warp(inner: Stmt) -> Stmt:

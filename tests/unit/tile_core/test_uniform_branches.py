@@ -10,7 +10,9 @@ from support.device_programs import TID, flat, load, loop, printed, scalar, stor
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Call, Expr
 from tile_core.ir.stmt import If, Let, Seq, Stmt
+from tile_core.machine import SimtMachine
 from tile_core.simt.ask_once import ask_once
+from tile_core.simt.decide_by_warp import decide_by_warp
 from tile_core.simt.join_branches import join_branches
 
 A = flat("A", 4096, "int32")
@@ -139,3 +141,41 @@ def test_branches_inside_of_branches_and_loops_are_joined():
     pair = (branch(64, None, 1), branch(None, 64, 2))
     assert "} else {" in joined(loop(K, N, *pair))
     assert "} else {" in joined(If(binary(BinaryOp.LT, N, 3), Seq(pair)))
+
+
+def decided(*body: Stmt, feature: str = "wgmma") -> str:
+    machine = SimtMachine(
+        name="any", family="cuda", shared_bytes=1, features=frozenset({feature})
+    )  # fmt: skip
+    return text(decide_by_warp(join_branches(Seq(body), {TID}, 32), TID, "warp", machine))
+
+
+def test_alternatives_are_chosen_by_the_number_of_the_warp():
+    assert decided(branch(256, None, 1), branch(None, 128, 2), branch(128, 256, 3)) == dedent(
+        """\
+        const int warp = tile::shfl_idx(tid >> 5, 0, 32);
+        if (warp >= 8) {
+          A[tid] = 1;
+        } else if (warp < 4) {
+          A[tid] = 2;
+        } else if (warp >= 4 && warp < 8) {
+          A[tid] = 3;
+        }"""
+    )
+
+
+def test_the_number_of_the_warp_is_asked_for_once():
+    pair = (branch(64, None, 1), branch(None, 64, 2))
+    found = decided(*pair, store(A, 0, 1), *pair)
+    assert found.count("shfl_idx") == 1
+    assert found.count("if (warp >= 2) {") == 2
+
+
+@pytest.mark.parametrize("feature", ["wgmma", "cp_async"])
+def test_other_decisions_are_left_alone(feature):
+    alone = branch(64, None, 1)
+    assert decided(alone, feature=feature) == text(Seq((alone,)))
+    pair = (branch(64, None, 1), branch(None, 64, 2))
+    assert ("warp" in decided(*pair, feature=feature)) is (feature == "wgmma")
+    other = If(binary(BinaryOp.LT, N, 64), store(A, 0, 1), store(A, 0, 2))
+    assert "warp" not in decided(other, feature=feature)

@@ -53,7 +53,7 @@ def _sequence(stmt: Seq, body: tuple[Stmt, ...]) -> Seq:
 
 def _taken_out(stmt: Stmt) -> tuple[list[Let], Stmt | None]:
     """Return the exchanges that can stand in front of `stmt`, and what is left of it."""
-    if isinstance(stmt, Let) and _is_exchange(stmt):
+    if isinstance(stmt, Let) and is_exchange(stmt):
         return [stmt], None
     if not isinstance(stmt, (For, While)) or not isinstance(stmt.body, Seq):
         return [], stmt
@@ -62,7 +62,7 @@ def _taken_out(stmt: Stmt) -> tuple[list[Let], Stmt | None]:
         item
         for item in stmt.body.body
         if isinstance(item, Let)
-        and _is_exchange(item)
+        and is_exchange(item)
         and own.isdisjoint(n for n in walk(item.value) if isinstance(n, Var))
     ]
     if not asked:
@@ -71,8 +71,8 @@ def _taken_out(stmt: Stmt) -> tuple[list[Let], Stmt | None]:
     return asked, replace(stmt, body=replace(stmt.body, body=left))
 
 
-def _is_exchange(let: Let) -> bool:
-    """Whether a value is one lane's, and made of variables and constants alone."""
+def is_exchange(let: Let) -> bool:
+    """Whether a value is one lane's, the same for its warp, and made of variables alone."""
     value = let.value
     return (
         isinstance(value, Call)

@@ -14,6 +14,7 @@ from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Call, Const, Expr, Lo
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Break, Continue, For, If, Let, Seq, Stmt, Store, While
 from tile_core.machine import SimtMachine
+from tile_core.simt.ask_once import is_exchange
 
 _LOADS = frozenset(
     f"{PREFIX}{name}" for name in ("tma_load", "tma_load_multicast", "bulk_load")
@@ -75,7 +76,14 @@ class _Scope:
         """Return what is known behind a definition."""
         if self._is_line(let.value):
             return replace(self, lines=self.lines | {let.var}, varying=self.varying | {let.var})
-        return replace(self, varying=self.varying | {let.var}) if self.varies(let.value) else self
+        if self._is_shared(let) or not self.varies(let.value):
+            return self
+        return replace(self, varying=self.varying | {let.var})
+
+    def _is_shared(self, let: Let) -> bool:
+        """Whether all lanes of a warp were given the value of one."""
+        width = let.value.args[-1] if is_exchange(let) and isinstance(let.value, Call) else None
+        return isinstance(width, Const) and int(width.value) == self.warp
 
     def _is_line(self, value: Expr) -> bool:
         match value:

@@ -23,6 +23,7 @@ from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.ask_once import ask_once
 from tile_core.simt.choices import BY_DEFAULT, Choices
 from tile_core.simt.context import Names, SimtContext
+from tile_core.simt.decide_by_warp import decide_by_warp
 from tile_core.simt.elect_issuer import elect_issuers
 from tile_core.simt.join_branches import join_branches
 from tile_core.simt.limits import check_launch
@@ -132,7 +133,9 @@ class _Maker:
         threads = {*launch.thread_vars, ctx.thread}
         body = split_tails(body, ctx.env, threads)
         body = simplify_indices(body, ctx.env)
-        body = join_branches(ask_once(body), threads, self.machine.warp_size)
+        body = join_branches(body, threads, self.machine.warp_size)
+        body = decide_by_warp(body, ctx.thread, ctx.names.fresh("warp"), self.machine)
+        body = ask_once(body)
         body = elect_issuers(body, ctx.thread, self.machine)
         offsets, total = shared, room
         for workspaces in (ctx.workspaces, *ctx.ranges.values()):
