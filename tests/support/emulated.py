@@ -12,6 +12,7 @@ import numpy as np
 
 from tile_sim.report import SimReport
 from tile_sim.sources import SourceKernel
+from tile_sim.tensor_maps import Boxes
 
 FOLDER = Path(__file__).parents[1] / "unit" / "tile_sim" / "kernels"
 Change = Callable[[str], str]
@@ -24,7 +25,7 @@ class Program:
     Parameters
     ----------
     arguments
-        Makes fresh arguments by name; outputs are poisoned.
+        Makes fresh arguments by name, arrays or boxes of them; outputs are poisoned.
     output
         Which of them the kernel writes, and `expected` computes from the others.
     """
@@ -51,8 +52,9 @@ class Program:
         )
         arguments = self.arguments()
         report = kernel(self.grid, **arguments)
-        output = arguments.pop(self.output)
-        np.testing.assert_array_equal(output, self.expected(**arguments))
+        plain = {k: v.array if isinstance(v, Boxes) else v for k, v in arguments.items()}
+        output = plain.pop(self.output)
+        np.testing.assert_array_equal(output, self.expected(**plain))
         return report
 
 
@@ -88,12 +90,12 @@ def replacing(marker: str, old: str | None, new: str) -> Change:
     return change
 
 
-def _whole(*shape: int, dtype: str = "float32", seed: int = 0) -> np.ndarray:
+def whole(*shape: int, dtype: str = "float32", seed: int = 0) -> np.ndarray:
     """Return small whole numbers: sums and products of them are exact."""
     return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
 
 
-def _poison(*shape: int, dtype: str = "float32") -> np.ndarray:
+def poison(*shape: int, dtype: str = "float32") -> np.ndarray:
     return np.full(np.prod(shape) * np.dtype(dtype).itemsize, 0xFF, "u1").view(dtype).reshape(shape)
 
 
@@ -105,48 +107,48 @@ def _reversed(A: np.ndarray, n: Any) -> np.ndarray:
 
 EXCHANGE = Program(
     "exchange.cu", "exchange", (2,), 128, 512,
-    lambda: {"A": _whole(200), "B": _poison(200), "n": 200},
+    lambda: {"A": whole(200), "B": poison(200), "n": 200},
     "B", _reversed,
 )  # fmt: skip
 
 GEMM = Program(
     "gemm.cu", "gemm", (3, 2), 64, 12288,
-    lambda: {"A": _whole(64, 192, dtype="float16"), "B": _whole(48, 192, dtype="float16", seed=1),
-             "C": _poison(64, 48), "N": 48, "K": 192},
+    lambda: {"A": whole(64, 192, dtype="float16"), "B": whole(48, 192, dtype="float16", seed=1),
+             "C": poison(64, 48), "N": 48, "K": 192},
     "C", lambda A, B, N, K: A.astype(np.float32) @ B.astype(np.float32).T,
 )  # fmt: skip
 
 PAIRS = Program(
     "mistakes.cu", "pairs", (1,), 32, 256,
-    lambda: {"A": np.arange(32, dtype=np.int32), "B": _poison(32, dtype="int32")},
+    lambda: {"A": np.arange(32, dtype=np.int32), "B": poison(32, dtype="int32")},
     "B", lambda A: A.reshape(16, 2)[:, ::-1].ravel(),
 )  # fmt: skip
 
 SUMS = Program(
     "mistakes.cu", "sums", (1,), 32, 0,
-    lambda: {"A": _whole(128), "B": _poison(128)}, "B", lambda A: A,
+    lambda: {"A": whole(128), "B": poison(128)}, "B", lambda A: A,
 )  # fmt: skip
 
 BRANCHES = Program(
     "mistakes.cu", "branches", (1,), 128, 512,
-    lambda: {"B": _poison(128, dtype="int32")},
+    lambda: {"B": poison(128, dtype="int32")},
     "B", lambda: np.repeat([2, 1], 64).astype(np.int32),
 )  # fmt: skip
 
 HALVES = Program(
     "mistakes.cu", "halves", (1,), 128, 512,
-    lambda: {"B": _poison(64, dtype="int32")},
+    lambda: {"B": poison(64, dtype="int32")},
     "B", lambda: np.arange(64, dtype=np.int32)[::-1],
 )  # fmt: skip
 
 VECTORS = Program(
     "mistakes.cu", "vectors", (1,), 32, 544,
-    lambda: {"A": _whole(128), "B": _poison(128)}, "B", lambda A: A,
+    lambda: {"A": whole(128), "B": poison(128)}, "B", lambda A: A,
 )  # fmt: skip
 
 BLOCKS = Program(
     "mistakes.cu", "blocks", (4,), 32, 0,
-    lambda: {"B": _poison(4, dtype="int32")}, "B", lambda: np.arange(4, dtype=np.int32),
+    lambda: {"B": poison(4, dtype="int32")}, "B", lambda: np.arange(4, dtype=np.int32),
 )  # fmt: skip
 
 TALKS = Program(
@@ -157,7 +159,7 @@ TALKS = Program(
 
 FLAGS = Program(
     "mistakes.cu", "flags", (1,), 64, 0,
-    lambda: {"flag": np.zeros(1, np.int32), "B": _poison(64, dtype="int32")},
+    lambda: {"flag": np.zeros(1, np.int32), "B": poison(64, dtype="int32")},
     "B", lambda flag: np.arange(64, dtype=np.int32),
 )  # fmt: skip
 

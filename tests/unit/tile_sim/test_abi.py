@@ -16,6 +16,7 @@ STRUCTURES = {
     "tsim_parameter": abi.CParameter,
     "tsim_kernel": abi.CKernel,
     "tsim_buffer": abi.CBuffer,
+    "tsim_tensor_map": abi.CTensorMap,
     "tsim_config": abi.CConfig,
     "tsim_report": abi.CReport,
     "tsim_counter": abi.CCounter,
@@ -29,6 +30,7 @@ CHECKS = {
     "TSIM_CHECK_BARRIER": "barrier",
     "TSIM_COUNT_BANKS | TSIM_COUNT_SECTORS": "counters",
 }
+TYPES = "BOOL I8 U8 I16 U16 I32 U32 I64 U64 F16 BF16 F32 F64 E4M3 E5M2 I4 U4".split()
 NUMBERS = {
     "TSIM_ABI_VERSION": abi.ABI_VERSION,
     **{text: abi.CHECK_BITS[name] for text, name in CHECKS.items()},
@@ -38,6 +40,8 @@ NUMBERS = {
     "TSIM_ANY_TIME": ASYNC_MODES.index("random"),
     **{f"TSIM_{kind.name}": kind.value for kind in abi.ReportKind},
     **{f"TSIM_{actor.name}": actor.value for actor in abi.Actor},
+    **{f"TSIM_{name}": k for k, name in enumerate(TYPES)},
+    "TSIM_MAX_RANK": abi.MAX_RANK,
     "TSIM_NO_MEMORY": abi.Space.NONE,
     "TSIM_REGISTERS": abi.Space.REGISTERS,
     "TSIM_SHARED": abi.Space.SHARED,
@@ -72,6 +76,15 @@ def test_layouts_and_numbers(tmp_path):
 def test_a_difference_would_be_noticed(tmp_path):
     with pytest.raises(ToolchainError, match="TSIM_DATA_RACE"):
         check([*claims(), ("TSIM_DATA_RACE", 5)], tmp_path)
+
+
+def test_every_element_type_has_a_number():
+    short = {"bool": "BOOL", "bfloat16": "BF16", "float8_e4m3fn": "E4M3", "float8_e5m2": "E5M2"}
+    names = [
+        short.get(name, name.replace("uint", "U").replace("int", "I").replace("float", "F"))
+        for name in abi.TYPES
+    ]
+    assert names == TYPES
 
 
 def test_every_check_has_a_bit():

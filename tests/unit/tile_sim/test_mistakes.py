@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
 from support import emulated
-from support.emulated import Change, Program, line_of, replacing, without
+from support.emulated import line_of, replacing, without
+from support.emulated_mistakes import SCHEDULES, Mistake
 from tile_core.errors import (
     DataRace,
     Deadlock,
@@ -19,21 +18,6 @@ from tile_core.errors import (
     UninitialisedRead,
 )
 from tile_sim import checking, last_report
-
-SCHEDULES = ("forward", "reverse", "random:1", "random:2", "random:3")
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """A change that breaks a program, what finds it, and in which line; `other` is noted."""
-
-    program: Program
-    change: Change
-    check: str
-    error: type[TileError] | tuple[type[TileError], ...]
-    line: str
-    other: str = ""
-
 
 MISTAKES = {
     "dropped barrier": Mistake(
@@ -119,19 +103,7 @@ def test_the_arrival_of_copies_does_not_matter(async_mode):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_found(name, schedule):
-    mistake = MISTAKES[name]
-    file = mistake.program.file
-    with checking(mistake.check, schedule=schedule, threads=1), pytest.raises(TileError) as caught:
-        mistake.program.run(mistake.change)
-    error = caught.value
-    assert isinstance(error, mistake.error), str(error)
-    lines = {error.span.line, *(note.span.line for note in error.notes if note.span is not None)}
-    expected = {line_of(file, marker) for marker in (mistake.line, mistake.other) if marker}
-    assert error.span.file == file
-    assert line_of(file, mistake.line) in lines, str(error)
-    if schedule == "forward":
-        assert error.span.line in expected, str(error)
-        assert expected <= lines, str(error)
+    MISTAKES[name].must_be_found(schedule)
 
 
 @pytest.mark.parametrize("name", MISTAKES)

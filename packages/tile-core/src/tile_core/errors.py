@@ -450,6 +450,18 @@ class MisalignedAccess(TileError, ValueError):
     code = "TL6507"
 
 
+class BarrierMisuse(TileError):
+    """A barrier in shared memory, or a cluster, was used against its rules."""
+
+    code = "TL6508"
+
+
+class MissingFence(TileError):
+    """Threads and asynchronous engines shared memory or registers without a fence."""
+
+    code = "TL6509"
+
+
 # TL7xxx: the installation ------------------------------------------------------------------
 
 

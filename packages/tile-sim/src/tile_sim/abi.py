@@ -80,6 +80,29 @@ class CBuffer(ctypes.Structure):
     ]
 
 
+MAX_RANK = 5
+TYPES = (
+    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+    "float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "int4", "uint4",
+)  # fmt: skip
+"""Element types in the order of ``tsim_type``."""
+
+
+class CTensorMap(ctypes.Structure):
+    """``tsim_tensor_map``."""
+
+    _fields_: ClassVar = [
+        ("buffer", CBuffer),
+        ("data", _POINTER),
+        *((name, _U32) for name in ("rank", "type", "element_bytes", "swizzle")),
+        *((name, _U32) for name in ("fills_nan", "is_written")),
+        ("extents", ctypes.c_int64 * MAX_RANK),
+        ("strides", ctypes.c_int64 * MAX_RANK),
+        ("box", _U32 * MAX_RANK),
+        ("element_strides", _U32 * MAX_RANK),
+    ]
+
+
 class CConfig(ctypes.Structure):
     """``tsim_config``."""
 

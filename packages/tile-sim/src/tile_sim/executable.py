@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.dtypes import DType
-from tile_core.errors import EmptyGridError
+from tile_core.errors import EmptyGridError, InternalError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.evaluate import evaluate, free_variables, is_host_evaluable
 from tile_core.ir.expr import Extent, Var
@@ -20,8 +20,9 @@ from tile_core.plugins.arrays import as_array
 from tile_core.plugins.calling import address_of, solutions, unmet
 from tile_core.simt.alignment import alignments, misaligned
 from tile_core.simt.limits import check_grid
-from tile_core.simt.program import DeviceFunction, DeviceProgram
-from tile_sim.abi import CBuffer
+from tile_core.simt.map_values import map_values
+from tile_core.simt.program import Argument, DeviceFunction, DeviceProgram, TensorMap
+from tile_sim.abi import CBuffer, CTensorMap
 from tile_sim.artifact import Artifact
 from tile_sim.counters import rows_of
 from tile_sim.library import Geometry, KernelLibrary
@@ -31,6 +32,7 @@ from tile_sim.report import SimReport, remember
 from tile_sim.reports import error_of
 from tile_sim.scene import Scene, Tensor, tiles_of
 from tile_sim.settings import SimSettings, current_settings
+from tile_sim.tensor_maps import c_tensor_map, map_names, written_maps
 
 
 class Executable:
@@ -148,12 +150,14 @@ class _Call:
     def _launch(self, function: DeviceFunction, name: str) -> None:
         """Run one grid; raise the first finding."""
         launch, scene = function.launch, self._scene(function)
-        arguments = [self._argument(a) for a in function.arguments]
+        maps = self._maps(function, name)
+        arguments = [maps.get(i) or self._argument(a) for i, a in enumerate(function.arguments)]
         sizes = Geometry(
             self._grid(launch, name),
             launch.threads,
             function.shared_bytes,
             self.program.machine.warp_size,
+            cluster_of(launch),
         )
         outcome = self.library.launch(name, arguments, sizes, self.settings)
         rows = rows_of(outcome.counts, scene)
@@ -179,11 +183,32 @@ class _Call:
     def _extent(self, extent: Extent) -> int:
         return int(evaluate(extent, self.values))
 
-    def _argument(self, argument: Buffer | Var) -> Any:
+    def _argument(self, argument: Argument) -> Any:
+        if isinstance(argument, TensorMap):
+            raise InternalError(f"the map {argument.name} is none of the printed parameters")
         if isinstance(argument, Buffer):
             place = self.memory.places.get(argument, Place(0, 0))
             return CBuffer(place.address or None, place.bytes, argument.name.encode(), None)
         return scalar(self.values[argument], argument.dtype)
+
+    def _maps(self, function: DeviceFunction, name: str) -> dict[int, CTensorMap]:
+        """Return the maps that a launch takes, by the position of their parameters."""
+        found = {i: a for i, a in enumerate(function.arguments) if isinstance(a, TensorMap)}
+        names = map_names(self.printed.text, name)
+        written = written_maps(self.printed.text)
+        return {
+            position: self._tensor_map(described, is_written=printed in written)
+            for (position, described), printed in zip(found.items(), names, strict=True)
+        }
+
+    def _tensor_map(self, described: TensorMap, *, is_written: bool) -> CTensorMap:
+        """Return the map of a tensor as it lies here; refuse what a GPU could not describe."""
+        tensor, name = described.tensor, self.program.kernel.name
+        if tensor in self.arrays:
+            map_values(name, described, address_of(self.arrays[tensor]), self.values)
+        place = self.memory.places.get(tensor, Place(0, 0))
+        found = map_values(name, described, place.address, self.values)
+        return c_tensor_map(found, tensor.name, place, is_written=is_written)
 
     def _scene(self, function: DeviceFunction) -> Scene:
         tiles = tiles_of(function, self.program.layouts, self.kernel)
@@ -199,6 +224,12 @@ class _Call:
         }
         text = tuple(self.printed.text.splitlines())
         return Scene(self.printed.lines, tiles, tensors, len(function.launch.grid), text)
+
+
+def cluster_of(launch: Launch) -> tuple[int, int, int]:
+    """Return how many blocks run together, in x, y, z."""
+    x, y, z = (*launch.cluster, 1, 1, 1)[:3]
+    return x, y, z
 
 
 def scalar(value: Any, dtype: DType) -> Any:

@@ -18,12 +18,25 @@ from tile_sim.settings import ASYNC_MODES, SCHEDULES, SimSettings
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Sizes of a launch: grid and block in x, y, z; bytes of shared memory; lanes of a warp."""
+    """Sizes of a launch.
+
+    Parameters
+    ----------
+    grid, block
+        Blocks, and threads of each, in x, y, z.
+    shared_bytes
+        Shared memory of a block.
+    warp_size
+        Lanes.
+    cluster
+        Blocks that run together, in x, y, z.
+    """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int
     warp_size: int
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
 
 @lru_cache(maxsize=8)
@@ -79,7 +92,7 @@ class KernelLibrary:
         Parameters
         ----------
         arguments
-            A ctypes object for each parameter: a `CBuffer`, or a scalar in its own type.
+            A ctypes object for each parameter: a `CBuffer`, a `CTensorMap`, or a scalar.
 
         Raises
         ------
@@ -114,4 +127,5 @@ def _config(sizes: Geometry, settings: SimSettings) -> CConfig:
         os_threads=settings.host_threads,
         seed=settings.seed,
         time_limit_ms=int(settings.time_limit * 1000),
+        cluster=sizes.cluster,
     )

@@ -6,11 +6,13 @@ import re
 from collections.abc import Sequence
 
 from tile_core.errors import (
+    BarrierMisuse,
     DataRace,
     Deadlock,
     DeviceAssertError,
     InternalError,
     MisalignedAccess,
+    MissingFence,
     MissingWait,
     Note,
     OutOfBounds,
@@ -18,7 +20,7 @@ from tile_core.errors import (
     TileError,
     UninitialisedRead,
 )
-from tile_sim.abi import ReportKind, Space
+from tile_sim.abi import Actor, ReportKind, Space
 from tile_sim.outcome import Finding
 from tile_sim.scene import Scene, Tile
 
@@ -35,6 +37,8 @@ _CLASSES: dict[ReportKind, type[TileError]] = {
     ReportKind.FAULT: OutOfBounds,
     ReportKind.INVALID: InternalError,
     ReportKind.TIME_LIMIT: Deadlock,
+    ReportKind.PROTOCOL: BarrierMisuse,
+    ReportKind.MISSING_FENCE: MissingFence,
 }
 
 _HINTS: dict[ReportKind, str] = {
@@ -48,6 +52,8 @@ _HINTS: dict[ReportKind, str] = {
     ReportKind.DIVERGENCE: "let all threads of the warp reach it: move it out of the branch",
     ReportKind.FAULT: "turn the checks on to see the access: TILE_CHECK=all",
     ReportKind.TIME_LIMIT: "end the loop, or give more time: TILE_SIM_TIME_LIMIT",
+    ReportKind.PROTOCOL: "count what arrives in each phase: threads, and bytes of copies",
+    ReportKind.MISSING_FENCE: "put a fence between what threads and engines do with it",
 }
 
 _OTHERS: dict[ReportKind, str] = {
@@ -55,8 +61,23 @@ _OTHERS: dict[ReportKind, str] = {
     ReportKind.BARRIER: "the other barrier is here",
     ReportKind.DEADLOCK: "other threads wait here",
     ReportKind.DIVERGENCE: "other lanes are here",
+    ReportKind.PROTOCOL: "the other operation is here",
+    ReportKind.MISSING_FENCE: "it is written here",
 }
 """What stands at the second line of a report."""
+
+_ENGINES = {
+    Actor.COPY: "the copy",
+    Actor.PRODUCT: "the product",
+    Actor.STORE: "the store",
+}
+
+_WAITS = {
+    Actor.COPY: "wait at its barrier first: T.mbarrier_wait_parity",
+    Actor.PRODUCT: "wait for it first: T.wait_wgmma(0); others must be told by a barrier",
+    Actor.STORE: "wait for it first: T.tma_store_wait(0)",
+}
+"""What to do about engines that are not done."""
 
 OTHERS_SHOWN = 3
 """Findings beside the first that an error tells of, a note each."""
@@ -78,10 +99,19 @@ def error_of(findings: Sequence[Finding], scene: Scene) -> TileError:
         notes.append(Note(f"also: {sentence(other, scene)}", _unless(span, other, scene)))
     if len(others) > OTHERS_SHOWN:
         notes.append(Note(f"and {len(others) - OTHERS_SHOWN} more findings"))
-    hint = _HINTS.get(first.kind)
+    hint = _hint(first)
     if first.kind is ReportKind.DATA_RACE and first.other_block != first.block:
         hint = "blocks run in any order: give each elements of its own, or use an atomic"
     return _CLASSES[first.kind](sentence(first, scene), span=span, notes=tuple(notes), hint=hint)
+
+
+def _hint(finding: Finding) -> str | None:
+    engine = finding.other_actor if finding.other_actor in _WAITS else finding.actor
+    if finding.kind is ReportKind.MISSING_WAIT and engine in _WAITS:
+        return _WAITS[engine]
+    if finding.kind is ReportKind.DEADLOCK and "mbarrier" in finding.message:
+        return "let each phase get as many arrivals and bytes as it waits for"
+    return _HINTS.get(finding.kind)
 
 
 def _race_behind(first: Finding, findings: Sequence[Finding]) -> Finding | None:
@@ -94,8 +124,8 @@ def _race_behind(first: Finding, findings: Sequence[Finding]) -> Finding | None:
 
 def sentence(finding: Finding, scene: Scene) -> str:
     """Return what is wrong in one sentence: thread, block, element, and what it lacks."""
-    told = scene.in_users_lines(finding.message.partition("\n")[0])
-    who = f"thread {finding.thread} of {scene.block(finding.block)}"
+    told = scene.in_users_words(finding.message.partition("\n")[0])
+    who = f"{party(finding.actor, finding.thread)} of {scene.block(finding.block)}"
     where, (verb, *others) = place(finding, scene), _verbs(finding)
     match finding.kind:
         case ReportKind.OUT_OF_BOUNDS:
@@ -108,18 +138,52 @@ def sentence(finding: Finding, scene: Scene) -> str:
         case ReportKind.UNINITIALISED:
             return f"{who} reads {where}, which nothing has written"
         case ReportKind.DATA_RACE:
-            other = f"thread {finding.other_thread}"
+            other = party(finding.other_actor, finding.other_thread)
             if finding.other_block != finding.block:
                 other += f" of {scene.block(finding.other_block)}"
             earlier = _PAST[others[0] if others else verb]
             return f"{who} {verb} {where}, which {other} {earlier} without synchronisation"
         case ReportKind.MISSING_WAIT:
-            return f"{who} {verb} {where}, whose asynchronous copy was not waited for"
+            return f"{who} {_unfinished(finding, scene)}"
+        case ReportKind.MISSING_FENCE if finding.space is Space.SHARED:
+            other = party(finding.other_actor, finding.other_thread)
+            return f"{who} reads {where}, which {other} wrote without fence_proxy_async behind it"
         case ReportKind.ASSERTION:
             return f"device assertion failed: {told}"
         case ReportKind.DEADLOCK | ReportKind.TIME_LIMIT:
             return told.replace("the block", scene.block(finding.block))
     return told
+
+
+def party(actor: Actor, thread: int) -> str:
+    """Return what made an access: a thread, or an engine that it started."""
+    match actor:
+        case Actor.COPY:
+            return f"the copy of thread {thread}"
+        case Actor.PRODUCT:
+            return f"the wgmma of threads {thread}-{thread + 127}"
+        case Actor.STORE:
+            return f"the store of thread {thread}"
+    return f"thread {thread}"
+
+
+def _unfinished(finding: Finding, scene: Scene) -> str:
+    """Return what somebody does to memory that an engine is not known to be done with."""
+    where, verb = place(finding, scene), _verbs(finding)[0]
+    if finding.space is Space.REGISTERS:
+        return f"{verb} {where}, which a wgmma that was not waited for may still use"
+    if finding.message.startswith("the block ends"):
+        if finding.space is Space.NONE:
+            return "may still be under way when the block ends"
+        return f"may still be on its way, to or from {where}, when the block ends"
+    if "is not ordered with" in finding.message:
+        other = party(finding.other_actor, finding.other_thread)
+        return f"{verb} {where}, which {other} may still {_verb_of_engine(finding)}"
+    return f"{verb} {where}, whose asynchronous copy was not waited for"
+
+
+def _verb_of_engine(finding: Finding) -> str:
+    return "write" if "with the write" in finding.message else "read"
 
 
 _VERBS = {"read": "reads", "write": "writes", "atomic operation": "updates"}
@@ -174,13 +238,17 @@ def _details(finding: Finding, scene: Scene) -> list[Note]:
     """Return what else is known: the other access, the declaration, further lines."""
     notes: list[Note] = []
     other = scene.span(finding.other_line)
-    if other is not None:
-        notes.append(Note(_OTHERS.get(finding.kind, "the other access is here"), other))
+    is_same = finding.kind is ReportKind.PROTOCOL and finding.other_line == finding.line
+    if other is not None and not is_same:
+        told = _OTHERS.get(finding.kind, "the other access is here")
+        if finding.kind is ReportKind.MISSING_WAIT and finding.other_actor is not Actor.THREAD:
+            told = f"{_ENGINES[finding.other_actor]} starts here"
+        notes.append(Note(told, other))
     declared = _declaration(finding, scene)
     if declared is not None:
         notes.append(declared)
     _, _, rest = finding.message.partition("\n")
-    notes += [Note(scene.in_users_lines(line.strip())) for line in rest.splitlines() if line]
+    notes += [Note(scene.in_users_words(line.strip())) for line in rest.splitlines() if line]
     return notes
 
 

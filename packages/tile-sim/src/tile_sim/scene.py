@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from tile_core.simt.program import DeviceFunction
 
 
+BARRIER_BYTES = 8
+"""Of a barrier in shared memory."""
+
 _REGISTERS = re.compile(r"tile::frag<[\w:]+, (\d+)> (\w+)")
 
 
@@ -150,14 +153,22 @@ class Scene:
         """
         return next((self.lines[n] for n in range(line, 0, -1) if n in self.lines), None)
 
-    def in_users_lines(self, text: str) -> str:
-        """Return `text` with lines of the emitted source replaced by those of the user."""
+    def in_users_words(self, text: str) -> str:
+        """Return `text` with the lines of the user, and with the names of barriers in memory."""
 
-        def told(match: re.Match[str]) -> str:
+        def line(match: re.Match[str]) -> str:
             span = self.span(int(match[1]))
             return match[0] if span is None else f"{Path(span.file).name}:{span.line}"
 
-        return re.sub(r"\bline (\d+)\b", told, text)
+        def barrier(match: re.Match[str]) -> str:
+            at = int(match[1])
+            for tile in self.tiles:
+                if tile.itemsize == BARRIER_BYTES and tile.start <= at < tile.start + tile.bytes:
+                    return f"the mbarrier {tile.name}[{(at - tile.start) // BARRIER_BYTES}]"
+            return match[0]
+
+        named = re.sub(r"\bthe mbarrier at byte (\d+)", barrier, text)
+        return re.sub(r"\bline (\d+)\b", line, named)
 
     def block(self, index: Sequence[int]) -> str:
         """Return a block's name, with as many coordinates as the grid has dimensions."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from tile_sim.abi import CBuffer
 from tile_sim.build import kernel_library
 from tile_sim.counters import rows_of
 from tile_sim.library import Geometry, KernelLibrary
-from tile_sim.memory import DeviceMemory
+from tile_sim.memory import DeviceMemory, Place
 from tile_sim.report import SimReport, remember
 from tile_sim.reports import error_of
 from tile_sim.scene import Scene, Tensor, Tile
 from tile_sim.settings import current_settings
+from tile_sim.tensor_maps import Boxes, c_tensor_map, written_maps
 
 _TILE = re.compile(
     r"tile::sptr<(?P<type>[\w:]+)>\s+(?P<name>\w+)\s*=\s*tile::smem<[\w:]+>"
@@ -72,11 +74,13 @@ class SourceKernel:
     ) -> None:
         self.name, self.block, self.shared_bytes = name, _three(block), shared_bytes
         self.warp_size, self.lines, self.tiles = warp_size, _lines(text, file), _tiles(text, file)
-        self.text = tuple(text.splitlines())
+        self.text, self.cluster = tuple(text.splitlines()), _cluster(text, name)
         self._library = KernelLibrary.load(kernel_library(text, name))
 
     def __call__(self, grid: tuple[int, ...] | int, **arguments: Any) -> SimReport:
         """Run a grid on NumPy arrays and numbers, given by name in the order of the parameters.
+
+        A tensor map is given as `tile_sim.tensor_maps.Boxes` of its array.
 
         Numbers need a type of NumPy's, such as ``np.int32(5)``; a Python int is an int32, a
         float a float32.
@@ -90,18 +94,14 @@ class SourceKernel:
         report = SimReport(self.name, settings)
         memory, arrays = DeviceMemory(), dict[Buffer, Any]()
         for name, value in arguments.items():
-            if isinstance(value, np.ndarray) and value.ndim:
-                dtype = dtype_of(value.dtype.name)
-                arrays[Buffer(name, value.shape, dtype, Scope.GLOBAL)] = value
+            array = value.array if isinstance(value, Boxes) else value
+            if isinstance(array, np.ndarray) and array.ndim:
+                dtype = dtype_of(array.dtype.name)
+                arrays[Buffer(name, array.shape, dtype, Scope.GLOBAL)] = array
         memory.add_tensors([*arrays], [*arrays.values()])
         places = {buffer.name: memory.places[buffer] for buffer in arrays}
-        values = [
-            CBuffer(places[name].address, places[name].bytes, name.encode(), None)
-            if name in places
-            else _number(value)
-            for name, value in arguments.items()
-        ]
-        sizes = Geometry(_three(grid), self.block, self.shared_bytes, self.warp_size)
+        values = [self._argument(name, value, places) for name, value in arguments.items()]
+        sizes = Geometry(_three(grid), self.block, self.shared_bytes, self.warp_size, self.cluster)
         outcome = self._library.launch(self.name, values, sizes, settings)
         rank = 1 if isinstance(grid, int) else len(grid)
         scene = Scene(self.lines, self.tiles, _tensors(arrays), rank, self.text)
@@ -115,6 +115,16 @@ class SourceKernel:
         memory.copy_back()
         return report
 
+    def _argument(self, name: str, value: Any, places: Mapping[str, Place]) -> Any:
+        if name not in places:
+            return _number(value)
+        place = places[name]
+        if isinstance(value, Boxes):
+            found = value.values(name, place.address)
+            is_written = name in written_maps("\n".join(self.text))
+            return c_tensor_map(found, name, place, is_written=is_written)
+        return CBuffer(place.address, place.bytes, name.encode(), None)
+
 
 def _three(extents: tuple[int, ...] | int) -> tuple[int, int, int]:
     x, y, z = (*((extents,) if isinstance(extents, int) else extents), 1, 1)[:3]
@@ -127,6 +137,12 @@ def _lines(text: str, file: str) -> dict[int, Span]:
         number: Span(file, number, len(line) - len(line.lstrip()), len(line.rstrip()))
         for number, line in enumerate(text.splitlines(), 1)
     }
+
+
+def _cluster(text: str, name: str) -> tuple[int, int, int]:
+    """Return the extents that the kernel says it needs: ``TILE_CLUSTER(2, 1, 1) void name(``."""
+    found = re.search(rf"TILE_CLUSTER\((\d+), (\d+), (\d+)\)\s+void\s+{name}\b", text)
+    return (1, 1, 1) if found is None else (int(found[1]), int(found[2]), int(found[3]))
 
 
 def _tiles(text: str, file: str) -> tuple[Tile, ...]:

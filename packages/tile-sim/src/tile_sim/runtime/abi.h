@@ -23,6 +23,13 @@ enum tsim_parameter_kind {
   TSIM_SCALAR = 0,          // the argument points to the value, in the parameter's own C type
   TSIM_READ_ONLY = 1,       // gptr<const T>: the argument points to a tsim_buffer
   TSIM_READ_WRITE = 2,      // gptr<T>:       the argument points to a tsim_buffer
+  TSIM_TENSOR_MAP = 3,      // tensor_map:    the argument points to a tsim_tensor_map
+};
+
+// Types of elements.
+enum tsim_type {
+  TSIM_BOOL, TSIM_I8, TSIM_U8, TSIM_I16, TSIM_U16, TSIM_I32, TSIM_U32, TSIM_I64, TSIM_U64,
+  TSIM_F16, TSIM_BF16, TSIM_F32, TSIM_F64, TSIM_E4M3, TSIM_E5M2, TSIM_I4, TSIM_U4,
 };
 
 typedef struct tsim_parameter {
@@ -46,6 +53,25 @@ typedef struct tsim_buffer {
   const char* name;         // for reports; may be null
   void* shadow;             // used by the runtime during a launch; set it to null
 } tsim_buffer;
+
+enum { TSIM_MAX_RANK = 5 };
+
+// A tensor in global memory as bulk copies see it: boxes of a grid of elements, innermost
+// dimension first. What must hold of it is the caller's to check.
+typedef struct tsim_tensor_map {
+  tsim_buffer buffer;       // that every element lies in
+  void* data;               // the element at coordinates 0
+  uint32_t rank;            // 1 to TSIM_MAX_RANK
+  uint32_t type;            // tsim_type
+  uint32_t element_bytes;
+  uint32_t swizzle;         // bytes of a row whose chunks change places: 0, 32, 64, 128
+  uint32_t fills_nan;       // elements outside read as NaN, else as zero
+  uint32_t is_written;      // by some copy of the kernel
+  int64_t extents[TSIM_MAX_RANK];
+  int64_t strides[TSIM_MAX_RANK];   // bytes; the first is element_bytes
+  uint32_t box[TSIM_MAX_RANK];
+  uint32_t element_strides[TSIM_MAX_RANK];
+} tsim_tensor_map;
 
 // ---------------------------------------------------------------------------------------------
 // What a launch checks and counts: bits of tsim_config.checks. Deadlocks, faults, divergent warp

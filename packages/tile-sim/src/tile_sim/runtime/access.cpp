@@ -36,13 +36,14 @@ __attribute__((cold, noinline)) void report_outside(Finding finding, Access acce
                       name.c_str(), (unsigned long long)finding.buffer_bytes, where));
 }
 
-__attribute__((cold, noinline)) void report_misaligned(Finding finding, Access access) {
+__attribute__((cold, noinline)) void report_misaligned(Finding finding, Access access,
+                                                       uint32_t alignment) {
   finding.kind = TSIM_MISALIGNED;
-  report_and_abandon(finding,
-                     format("%s of %u bytes at byte %lld of a buffer: the address is no multiple "
-                            "of %u",
-                            name_of(access), unsigned(finding.bytes), (long long)finding.offset,
-                            unsigned(finding.bytes)));
+  const std::string text =
+      format("%s of %u bytes at byte %lld of a buffer: the address is no multiple of %u",
+             name_of(access), unsigned(finding.bytes), (long long)finding.offset, alignment);
+  finding.bytes = alignment;
+  report_and_abandon(finding, text);
 }
 
 Finding shared_finding(Block& block, const tsim_shared& place, uint32_t bytes, uint32_t line) {
@@ -75,27 +76,37 @@ bool is_misaligned(const void* address, uint32_t bytes) {
 
 void check_shared_place(Block& block, const tsim_shared& place, uint32_t bytes, Access access,
                         uint32_t line) {
+  check_shared_range(block, place, bytes, bytes, access, line);
+}
+
+void check_global_place(Block& block, const tsim_global& place, uint32_t bytes, Access access,
+                        uint32_t line) {
+  check_global_range(block, place, bytes, bytes, access, line);
+}
+
+void check_shared_range(Block& block, const tsim_shared& place, uint32_t bytes,
+                        uint32_t alignment, Access access, uint32_t line) {
   if (!block.checks_for(TSIM_CHECK_BOUNDS)) return;
   const uintptr_t address = reinterpret_cast<uintptr_t>(place.address);
   const uintptr_t begin = reinterpret_cast<uintptr_t>(place.begin);
   if (__builtin_expect(leaves(address, bytes, begin, uint64_t(place.end - place.begin)), 0)) {
     report_outside(shared_finding(block, place, bytes, line), access);
   }
-  if (__builtin_expect(is_misaligned(place.address, bytes), 0)) {
-    report_misaligned(shared_finding(block, place, bytes, line), access);
+  if (__builtin_expect(is_misaligned(place.address, alignment), 0)) {
+    report_misaligned(shared_finding(block, place, bytes, line), access, alignment);
   }
 }
 
-void check_global_place(Block& block, const tsim_global& place, uint32_t bytes, Access access,
-                        uint32_t line) {
+void check_global_range(Block& block, const tsim_global& place, uint32_t bytes,
+                        uint32_t alignment, Access access, uint32_t line) {
   if (!block.checks_for(TSIM_CHECK_BOUNDS)) return;
   const uintptr_t address = reinterpret_cast<uintptr_t>(place.address);
   const uintptr_t begin = reinterpret_cast<uintptr_t>(place.buffer->data);
   if (__builtin_expect(leaves(address, bytes, begin, place.buffer->bytes), 0)) {
     report_outside(global_finding(place, bytes, line), access);
   }
-  if (__builtin_expect(is_misaligned(place.address, bytes), 0)) {
-    report_misaligned(global_finding(place, bytes, line), access);
+  if (__builtin_expect(is_misaligned(place.address, alignment), 0)) {
+    report_misaligned(global_finding(place, bytes, line), access, alignment);
   }
 }
 
@@ -133,6 +144,45 @@ void record_global(Block& block, Thread& thread, const tsim_global& place, uint3
     block.counters.count(block, thread, TSIM_GLOBAL, access != Access::READ,
                          reinterpret_cast<uintptr_t>(place.address), bytes, line);
   }
+}
+
+void record_global_range(Block& block, const Observer& by, const tsim_global& place,
+                         uint32_t bytes, Access access, Stamp stamp) {
+  if (!place.buffer->shadow) return;
+  static_cast<GlobalShadow*>(place.buffer->shadow)
+      ->access(block, by, place, bytes, access, nullptr, stamp);
+}
+
+void record_box(Block& block, const Observer& by, const Box& box, Access access, Stamp stamp) {
+  const tsim_tensor_map& map = *box.map;
+  const uint32_t step = map.element_strides[0], size = map.element_bytes;
+  for_each_row(box, [&](const BoxRow& row) {
+    if (row.first == row.end) return;
+    const uint32_t count = row.end - row.first;
+    tsim_global place{row.global, &map.buffer};
+    const uint32_t reach = ((count - 1) * step + 1) * size;
+    check_global_range(block, place, reach, 1, access, stamp_line(stamp));
+    if (step == 1) {
+      record_global_range(block, by, place, reach, access, stamp);
+      return;
+    }
+    for (uint32_t i = 0; i < count; ++i, place.address += step * size) {
+      record_global_range(block, by, place, size, access, stamp);
+    }
+  });
+}
+
+Box make_box(const tsim_tensor_map& map, const int* at, int rank, uint32_t line) {
+  if (uint32_t(rank) != map.rank) {
+    Finding finding;
+    finding.kind = TSIM_INVALID;
+    finding.line = line;
+    report_and_abandon(finding, format("a box at %d coordinates of a tensor map of %u", rank,
+                                       map.rank));
+  }
+  Box box{&map, {}};
+  for (int d = 0; d < rank; ++d) box.at[d] = at[d];
+  return box;
 }
 
 }  // namespace tsim

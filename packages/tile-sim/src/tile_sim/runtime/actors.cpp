@@ -6,21 +6,19 @@
 
 namespace tsim {
 
-int Agents::take(Block& block, tsim_actor kind, uint32_t key, int thread) {
+int Agents::take(Block& block, tsim_actor kind, uint32_t key, int thread, int count) {
   for (int i = 0; i < count_; ++i) {
     if (agents_[i].kind != kind || agents_[i].key != key) continue;
     agents_[i].thread = thread;
     return block.clock.agent(block.rank, i);
   }
-  const int number = std::min(count_, AGENTS - 1);
-  count_ = number + 1;
-  agents_[number] = Agent{kind, thread, key};
+  const int number = std::min(count_, AGENTS - count);
+  count_ = number + count;
+  for (int i = 0; i < count; ++i) agents_[number + i] = Agent{kind, thread, key};
   return block.clock.agent(block.rank, number);
 }
 
 namespace {
-
-constexpr int WARPGROUP = 128;
 
 struct Party {
   tsim_actor kind;
@@ -80,7 +78,11 @@ bool is_own_engine(Stamp earlier, Stamp now) {
     return false;
   }
   if (first.kind != TSIM_PRODUCT) return first.thread == second.thread;
-  return first.thread / WARPGROUP == second.thread / WARPGROUP;
+  if (first.thread / WARPGROUP != second.thread / WARPGROUP) return false;
+  // A wait of its own is not one of the other warps: that is a matter of order.
+  const uint32_t part = stamp_who(earlier) + uint32_t(second.thread % WARPGROUP / 32);
+  return !current_block->clock.is_before(make_stamp(stamp_time(earlier), part, 0, 0),
+                                         int(stamp_who(now)));
 }
 
 }  // namespace tsim

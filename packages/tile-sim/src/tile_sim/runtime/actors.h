@@ -22,9 +22,9 @@ class Agents {
   };
 
   void start() { count_ = 0; }
-  // The engine of a kind that `key` tells from others. If there are too many, they share the last
-  // number: then what waits for one waits for all of them.
-  int take(Block& block, tsim_actor kind, uint32_t key, int thread);
+  // The engine of a kind that `key` tells from others, or the first of `count` that work together.
+  // If there are too many, they share the last numbers: then what waits for one waits for all.
+  int take(Block& block, tsim_actor kind, uint32_t key, int thread, int count = 1);
   const Agent& operator[](int number) const { return agents_[number]; }
 
  private:

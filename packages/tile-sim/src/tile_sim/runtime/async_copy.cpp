@@ -4,13 +4,26 @@
 
 #include "access.h"
 #include "block.h"
+#include "cluster.h"
 #include "tile_sim/device_abi.h"
 
 using namespace tsim;
 
 namespace {
 
-// Whether an engine that may be fast, slow or anything delivers at once.
+// The bytes are there.
+void end_copy(Block& block, const Thread& thread, const AsyncCopy& copy, uint32_t time) {
+  if (!copy.has_arrived && copy.has_source) std::memcpy(copy.to, copy.from, copy.bytes);
+  if (!copy.has_arrived && !copy.has_source) std::memset(copy.to, 0, copy.bytes);
+  if (!block.checks_for(CHECKS_OF_SHADOW)) return;
+  const Stamp stamp = make_stamp(time, uint32_t(thread.who), 0, copy.line);
+  block.shadow.end_copy(block.arena_offset(copy.to), copy.bytes, stamp);
+}
+
+}  // namespace
+
+namespace tsim {
+
 bool arrives_at_once(Block& block) {
   switch (block.config->async_mode) {
     case TSIM_EARLY:
@@ -22,15 +35,12 @@ bool arrives_at_once(Block& block) {
   }
 }
 
-void deliver(const AsyncCopy& copy) {
-  if (copy.has_source) {
-    std::memcpy(copy.to, copy.from, copy.bytes);
-  } else {
-    std::memset(copy.to, 0, copy.bytes);
-  }
+void complete_copies(Block& block, Thread& thread, uint64_t position, uint32_t time) {
+  AsyncCopy copy;
+  while (thread.copies.pop_before(position, copy)) end_copy(block, thread, copy, time);
 }
 
-}  // namespace
+}  // namespace tsim
 
 extern "C" {
 
@@ -44,7 +54,7 @@ void tsim_copy_async(const tsim_shared* to, const tsim_global* from, unsigned by
     record_global(block, me, *from, bytes, Access::READ, nullptr, line);
   }
   ++block.statistics.async_copies;
-  const uint32_t offset = block.arena_offset(to->address);
+  const uint32_t offset = own_offset(*to, line);
   if (block.checks_for(CHECKS_OF_SHADOW)) {
     const Stamp stamp = stamp_of(block, me, 0, line);
     block.shadow.begin_copy(block, {block.clock, me.who}, offset, bytes, stamp, Pending::COPY);
@@ -56,7 +66,8 @@ void tsim_copy_async(const tsim_shared* to, const tsim_global* from, unsigned by
                  false,       0 /* the queue's */, line};
   // Until it arrives there is neither the old value nor the new one: 0xff is NaN in all floats.
   if (arrives_at_once(block)) {
-    deliver(copy);
+    if (predicate) std::memcpy(copy.to, copy.from, bytes);
+    else std::memset(copy.to, 0, bytes);
     copy.has_arrived = true;
   } else {
     std::memset(copy.to, 0xff, bytes);
@@ -69,14 +80,11 @@ void tsim_copy_commit(unsigned) { current_thread->copies.commit(); }
 void tsim_copy_wait(int pending, unsigned) {
   Block& block = *current_block;
   Thread& me = *current_thread;
+  block.cluster->engine.deliver_arrivals(block, me.id,
+                                         me.copies.started_beyond(uint32_t(pending)));
+  const uint32_t time = block.clock.time_of(me.who);
   AsyncCopy copy;
-  while (me.copies.pop_beyond(uint32_t(pending), copy)) {
-    if (!copy.has_arrived) deliver(copy);
-    if (block.checks_for(CHECKS_OF_SHADOW)) {
-      const Stamp stamp = stamp_of(block, me, 0, copy.line);
-      block.shadow.end_copy(block.arena_offset(copy.to), copy.bytes, stamp);
-    }
-  }
+  while (me.copies.pop_beyond(uint32_t(pending), copy)) end_copy(block, me, copy, time);
 }
 
 }  // extern "C"

@@ -139,6 +139,22 @@ AtomicType require_type(int type, uint32_t line) {
   report_and_abandon(finding, "an atomic operation on a type that has none");
 }
 
+}  // namespace
+
+namespace tsim {
+
+void update_atomically(int operation, int type, unsigned char* memory, const void* values,
+                       int count) {
+  const AtomicType found = find_type(type);
+  if (found.update) found.update(operation, memory, values, nullptr, count);
+}
+
+bool has_atomics(int type) { return find_type(type).update != nullptr; }
+
+}  // namespace tsim
+
+namespace {
+
 // Threads that poll memory wait for others: let them run.
 bool may_poll(int operation) {
   return operation == TSIM_ATOMIC_LOAD || operation == TSIM_ATOMIC_CAS ||

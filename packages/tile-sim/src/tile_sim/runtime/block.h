@@ -5,25 +5,33 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "abi.h"
 #include "actors.h"
 #include "async_copy.h"
 #include "barrier.h"
+#include "bulk_store.h"
 #include "clock.h"
 #include "counters.h"
+#include "engine.h"
 #include "fiber.h"
+#include "mbarrier.h"
 #include "observer.h"
 #include "report.h"
 #include "shared_shadow.h"
+#include "wgmma.h"
 
 namespace tsim {
 
 constexpr int MAX_THREADS = 1024;
 constexpr int MAX_LANES = 64;
 
-enum class State : uint8_t { READY, RUNNING, IN_WARP_OPERATION, AT_BARRIER, GATHERING, EXITED };
+enum class State : uint8_t {
+  READY, RUNNING, IN_WARP_OPERATION, AT_BARRIER, AT_MBARRIER, AT_PRODUCT, AT_CLUSTER,
+  GATHERING, EXITED,
+};
 
 struct Thread {
   void* stack_pointer;
@@ -34,9 +42,16 @@ struct Thread {
   int lane;
   State state;
   uint32_t line;      // of the operation that it waits in, or of its last access
-  int barrier;        // that it waits at
+  int barrier;        // that it waits at; of one in memory, the place
   uint64_t active;    // the answer to active_lanes
   CopyQueue copies;
+  StoreQueue stores;
+  Issued issued;
+  uint32_t generation;       // of the cluster's barrier, at which it has arrived
+  bool has_arrived;          // and not waited yet
+  bool has_waited;           // for earlier grids
+  bool has_launched;         // later ones
+  uint16_t started;          // blocks of the cluster of which it knows that they have
 };
 
 // A warp operation that some lanes have reached.
@@ -70,6 +85,13 @@ struct Statistics {
 
 struct Cluster;
 
+struct ClusterBarrier {
+  int arrived;
+  uint32_t generation;       // how often it has opened
+  Release released;
+  Known completed;           // what those learn that wait for the latest opening
+};
+
 struct Block {
   const tsim_config* config;
   const tsim_kernel* kernel;
@@ -95,7 +117,13 @@ struct Block {
   Clock& clock;            // of the cluster
   SharedShadow shadow;
   Barriers barriers;
+  Mbarriers mbarriers;
   Agents agents;
+  std::vector<Warpgroup> warpgroups;
+  std::vector<Budget> budgets;
+  // The latest access of others to its shared memory, by who it was; what its threads knew.
+  std::unordered_map<uint32_t, Stamp> visits;
+  Release ended;
   Counters counters;
   Statistics statistics;
   std::string output;
@@ -123,6 +151,8 @@ struct Cluster {
   unsigned char* arenas;   // of all blocks, one behind the other
   size_t arena_stride;
   Clock clock;
+  Engine engine;
+  ClusterBarrier barrier;
 
   // The block whose shared memory an address lies in.
   Block& owner_of(const void* address) const {

@@ -152,6 +152,13 @@ void Clock::add_floors(Release& into, int rank) {
   for (int i = 0; i < threads_; ++i) t[i] = std::max(t[i], floor - 1);
 }
 
+bool Clock::knows_of(int me, int rank) const {
+  const uint32_t* known = members_[size_t(me)].times;
+  if (!known) return false;
+  const uint32_t* first = known + thread(rank, 0);
+  return std::any_of(first, first + threads_, [](uint32_t time) { return time != 0; });
+}
+
 void Clock::release(int me, Release& into) {
   Member& member = members_[size_t(me)];
   own(into.sum);
@@ -217,6 +224,11 @@ void Clock::learn(Release& into, int who, uint32_t time) {
   own(into.sum);
   uint32_t& latest = times(into.sum)[who];
   latest = std::max(latest, time);
+}
+
+void Clock::add(Release& into, Known from) {
+  own(into.sum);
+  join(into.sum, from);
 }
 
 void Clock::fence(int me) {

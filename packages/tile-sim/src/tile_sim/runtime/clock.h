@@ -20,6 +20,8 @@ using Stamp = uint64_t;
 
 constexpr uint32_t STAMP_ATOMIC = 1;   // flags
 constexpr uint32_t STAMP_PROXY = 2;    // by an engine, or known to be visible to engines
+constexpr uint32_t STAMP_GROUP = 4;    // by four agents with successive numbers, together
+constexpr int GROUP = 4;
 
 inline Stamp make_stamp(uint32_t time, uint32_t who, uint32_t flags, uint32_t line) {
   return uint64_t(time) << 34 | uint64_t(who) << 19 | uint64_t(flags) << 16 | (line & 0xffff);
@@ -69,6 +71,8 @@ class Clock {
 
   uint32_t time_of(int who) const { return members_[size_t(who)].time; }
   uint32_t tick() { return ++now_; }
+  // What a thread does from here on is told from what it did.
+  uint32_t advance(int who) { return members_[size_t(who)].time = ++now_; }
 
   // Whether an access comes before what thread `me` does now.
   bool is_before(Stamp s, int me) const {
@@ -76,14 +80,16 @@ class Clock {
     if (int(who) == me) return true;
     const Member& member = members_[size_t(me)];
     if (stamp_time(s) < member.floors[homes_[who]]) return true;
-    return member.times && stamp_time(s) <= member.times[who];
+    return member.times && covers(member.times, s);
   }
   // The same for somebody who knows `known`, in the block `rank`.
   bool is_within(Stamp s, Known known, int rank) const {
     const size_t who = stamp_who(s);
     if (stamp_time(s) < floors_[rank][homes_[who]]) return true;
-    return known && stamp_time(s) <= store_[known].times[who];
+    return known && covers(store_[known].times.get(), s);
   }
+  // Whether a thread knows of anything that some thread of a block did.
+  bool knows_of(int me, int rank) const;
   // Whether a reader of that time is covered by the block's floor, if it is one of its threads.
   bool is_below_floor(uint32_t time, int rank) const { return time < floors_[rank][rank]; }
 
@@ -99,6 +105,8 @@ class Clock {
   void learn(int me, int who, uint32_t time);
   // The same for something that threads will acquire.
   void learn(Release& into, int who, uint32_t time);
+  // What somebody left is left here, too.
+  void add(Release& into, Known from);
 
   Known known(int me) const { return members_[size_t(me)].known; }
   void keep(Known known) { store_[known].references += known != 0; }
@@ -129,6 +137,14 @@ class Clock {
     uint32_t time;
   };
 
+  static bool covers(const uint32_t* times, Stamp s) {
+    const uint32_t* first = times + stamp_who(s);
+    if (stamp_time(s) > *first) return false;
+    if (__builtin_expect(!(stamp_flags(s) & STAMP_GROUP), 1)) return true;
+    bool all = true;
+    for (int i = 1; i < GROUP; ++i) all &= stamp_time(s) <= first[i];
+    return all;
+  }
   Known fresh();
   Known copy_of(Known known);
   void own(Known& known);

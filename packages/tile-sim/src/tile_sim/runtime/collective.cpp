@@ -16,6 +16,8 @@ const char* name_of_operation(int operation) {
       return "ldmatrix";
     case OP_STORE_MATRIX:
       return "stmatrix";
+    case OP_ELECT:
+      return "elect";
     default:
       return "mma";
   }

@@ -17,6 +17,7 @@ enum Operation : int {
   OP_LOAD_MATRIX,
   OP_STORE_MATRIX,
   OP_MMA,
+  OP_ELECT,
 };
 
 const char* name_of_operation(int operation);

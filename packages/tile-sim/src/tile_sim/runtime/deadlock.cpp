@@ -10,7 +10,7 @@
 namespace tsim {
 namespace {
 
-std::string waits_for(const Block& block, const Thread& thread) {
+std::string waits_for(Block& block, const Thread& thread) {
   switch (thread.state) {
     case State::AT_BARRIER: {
       const Barriers::Barrier& barrier = block.barriers[thread.barrier];
@@ -18,6 +18,13 @@ std::string waits_for(const Block& block, const Thread& thread) {
       return format("wait at barrier %d (%d of %d threads have arrived)", thread.barrier,
                     barrier.arrived, expected);
     }
+    case State::AT_CLUSTER:
+      return format("wait at the cluster's barrier (%d threads have arrived)",
+                    block.cluster->barrier.arrived);
+    case State::AT_PRODUCT:
+      return product_awaited_by(block, thread);
+    case State::AT_MBARRIER:
+      return "wait at " + state_of(*block.mbarriers.find(uint32_t(thread.barrier)));
     case State::IN_WARP_OPERATION: {
       for (const Rendezvous& r : block.warps[thread.warp].rendezvous) {
         if (!(r.arrived >> thread.lane & 1)) continue;
@@ -52,7 +59,7 @@ std::string ranges(const std::vector<int>& sorted) {
 namespace {
 
 // Adds who waits where in one block.
-void describe(const Block& block, Finding& finding, std::string& message) {
+void describe(Block& block, Finding& finding, std::string& message) {
   std::map<std::pair<uint32_t, std::string>, std::vector<int>> groups;
   for (const Thread& thread : block.threads) {
     const uint32_t line = thread.state == State::EXITED ? 0 : thread.line;
@@ -76,13 +83,29 @@ void describe(const Block& block, Finding& finding, std::string& message) {
   }
 }
 
+// The barriers that nobody waits at: one of them may have had what another lacks.
+std::string idle_mbarriers(const Block& block) {
+  std::string text;
+  for (const Mbarrier& barrier : block.mbarriers.all()) {
+    bool is_awaited = false;
+    for (uint64_t lanes : barrier.waiting) is_awaited |= lanes != 0;
+    if (!is_awaited) text += "\n  nobody waits at " + state_of(barrier);
+  }
+  return text;
+}
+
 }  // namespace
 
 void report_deadlock(Cluster& cluster) {
+  // Of which this is the cause, not the deadlock that follows.
+  for (const auto& block : cluster.blocks) {
+    if (report_partial_products(*block)) return;
+  }
   Finding finding;
   finding.kind = TSIM_DEADLOCK;
   std::string message = "no thread of the block can run";
   for (const auto& block : cluster.blocks) describe(*block, finding, message);
+  for (const auto& block : cluster.blocks) message += idle_mbarriers(*block);
   report(finding, message);
 }
 

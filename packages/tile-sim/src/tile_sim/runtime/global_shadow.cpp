@@ -137,11 +137,25 @@ GlobalShadows::GlobalShadows(const tsim_kernel& kernel, void** arguments, bool i
   for (uint32_t i = 0; i < kernel.parameter_count; ++i) {
     if (kernel.parameters[i].kind == TSIM_SCALAR) continue;
     auto* buffer = static_cast<tsim_buffer*>(arguments[i]);
+    bool is_written = kernel.parameters[i].kind == TSIM_READ_WRITE;
+    uint32_t element_bytes = kernel.parameters[i].bytes;
+    if (kernel.parameters[i].kind == TSIM_TENSOR_MAP) {
+      auto* map = static_cast<tsim_tensor_map*>(arguments[i]);
+      buffer = &map->buffer;
+      is_written = map->is_written != 0;
+      element_bytes = map->element_bytes;
+    }
     buffer->shadow = nullptr;
     buffers_.push_back(buffer);
-    if (!is_checked || kernel.parameters[i].kind != TSIM_READ_WRITE || !buffer->bytes) continue;
-    shadows_.push_back(std::make_unique<GlobalShadow>(buffer->data, buffer->bytes,
-                                                      kernel.parameters[i].bytes));
+    if (!is_checked || !is_written || !buffer->bytes) continue;
+    const auto begin = reinterpret_cast<uintptr_t>(buffer->data);
+    bool is_known = false;   // a tensor that is passed by address and in maps, too
+    for (auto& shadow : shadows_) {
+      is_known |= shadow->begin() <= begin && begin + buffer->bytes <= shadow->end();
+    }
+    if (is_known) continue;
+    shadows_.push_back(
+        std::make_unique<GlobalShadow>(buffer->data, buffer->bytes, element_bytes));
   }
   // A buffer that overlaps one that is written, in place or as a part of it, shares its shadow.
   for (tsim_buffer* buffer : buffers_) {

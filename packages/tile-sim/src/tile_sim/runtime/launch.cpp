@@ -131,6 +131,9 @@ std::unique_ptr<Block> make_block(Launch& launch, Cluster& cluster, int rank) {
   block.warp_count = (block.thread_count + block.warp_size - 1) / block.warp_size;
   block.threads.resize(size_t(block.thread_count));
   block.warps.resize(size_t(block.warp_count));
+  block.warpgroups =
+      std::vector<Warpgroup>(size_t((block.thread_count + WARPGROUP - 1) / WARPGROUP));
+  block.budgets.resize(block.warpgroups.size());
   for (int t = 0; t < block.thread_count; ++t) {
     Thread& thread = block.threads[size_t(t)];
     thread.id = t;
@@ -188,9 +191,18 @@ void start_block(Block& block) {
   for (Thread& thread : block.threads) {
     thread.who = block.clock.thread(block.rank, thread.id);
     thread.copies.start();
+    thread.stores.start();
+    thread.issued.start();
+    thread.has_arrived = thread.has_waited = thread.has_launched = false;
+    thread.started = 0;
   }
   block.barriers.start();
   block.agents.start();
+  block.mbarriers.start();
+  block.visits.clear();
+  block.ended = Release();
+  for (Warpgroup& group : block.warpgroups) group.start();
+  for (Budget& budget : block.budgets) budget = Budget();
   if (block.checks_for(CHECKS_OF_SHADOW)) block.shadow.start();
   std::memset(block.arena, 0xff, config.shared_bytes);   // NaN in all floats
 }
@@ -203,6 +215,8 @@ void run_cluster(Cluster& cluster, uint64_t number) {
   cluster.random_state = ((cluster.config->seed + 1) * 0x9e3779b97f4a7c15ull ^
                           (number + 1) * 0xbf58476d1ce4e5b9ull) | 1;
   cluster.clock.start(int(cluster.blocks.size()), threads_of(*cluster.config));
+  cluster.engine.start();
+  cluster.barrier = ClusterBarrier{};
   for (auto& block : cluster.blocks) start_block(*block);
   run_threads(cluster);
   for (auto& block : cluster.blocks) block->counters.flush(*block);

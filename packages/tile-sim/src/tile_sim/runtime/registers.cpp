@@ -26,28 +26,46 @@ void check_bounds(const tsim_registers& r, uint32_t bytes, uint32_t line) {
                             r.bytes / r.element_bytes));
 }
 
-// Whether so many bytes are 0xff; operations read words of four.
-bool are_all_set(const unsigned char* flags, uint32_t bytes) {
-  uint32_t all = ~0u;
-  uint32_t i = 0;
-  for (; i + 4 <= bytes; i += 4) {
-    uint32_t word;
-    __builtin_memcpy(&word, flags + i, 4);
-    all &= word;
-  }
-  for (; i < bytes; ++i) all &= 0xffffff00u | flags[i];
-  return all == ~0u;
+// Whether all of some flags have the bits `mask`, or none of them has; operations use words of four.
+bool have_all(const unsigned char* flags, uint32_t bytes, unsigned char mask) {
+  unsigned char all = 0xff;
+  for (uint32_t i = 0; i < bytes; ++i) all &= flags[i];
+  return (all & mask) == mask;
 }
+bool have_none(const unsigned char* flags, uint32_t bytes, unsigned char mask) {
+  unsigned char any = 0;
+  for (uint32_t i = 0; i < bytes; ++i) any |= flags[i];
+  return !(any & mask);
+}
+
+// An access to registers that a product under way uses.
+void report_busy(const tsim_registers& r, const char* access, uint32_t bytes, uint32_t line) {
+  if (!current_block->checks_for(TSIM_CHECK_WAIT)) return;
+  Finding finding = register_finding(TSIM_MISSING_WAIT, r, bytes, line);
+  finding.other_line = line_of_product(*current_thread, r.values + r.offset);
+  finding.other_actor = TSIM_PRODUCT;
+  report(finding, format("%s of register element %d, while the wgmma at line %u may still use it",
+                         access, r.offset / r.element_bytes, finding.other_line));
+}
+
+// The first of some registers whose flag has, or lacks, a bit.
+tsim_registers first_with(const tsim_registers& r, unsigned char mask, bool has) {
+  tsim_registers at = r;
+  while (((r.written[at.offset] & mask) != 0) != has) ++at.offset;
+  return at;
+}
+
+constexpr unsigned char READABLE = 0x80;
 
 }  // namespace
 
 const unsigned char* read_registers(const tsim_registers& r, uint32_t bytes, uint32_t line) {
   check_bounds(r, bytes, line);
-  if (current_block->checks_for(TSIM_CHECK_UNINIT)) {
-    const unsigned char* written = r.written + r.offset;
-    if (__builtin_expect(!are_all_set(written, bytes), 0)) {
-      tsim_registers at = r;
-      while (r.written[at.offset]) ++at.offset;
+  if (__builtin_expect(!have_all(r.written + r.offset, bytes, READABLE), 0)) {
+    const tsim_registers at = first_with(r, READABLE, false);
+    if (r.written[at.offset] == TSIM_SUMMED) {
+      report_busy(at, "a read", bytes, line);
+    } else if (current_block->checks_for(TSIM_CHECK_UNINIT)) {
       report(register_finding(TSIM_UNINITIALISED, at, bytes, line),
              format("an operation reads %u registers from element %d on, of which element %d has "
                     "not been written",
@@ -60,7 +78,10 @@ const unsigned char* read_registers(const tsim_registers& r, uint32_t bytes, uin
 
 unsigned char* write_registers(const tsim_registers& r, uint32_t bytes, uint32_t line) {
   check_bounds(r, bytes, line);
-  __builtin_memset(r.written + r.offset, 0xff, bytes);
+  if (__builtin_expect(!have_none(r.written + r.offset, bytes, TSIM_BUSY), 0)) {
+    report_busy(first_with(r, TSIM_BUSY, true), "a write", bytes, line);
+  }
+  __builtin_memset(r.written + r.offset, TSIM_WRITTEN, bytes);
   return r.values + r.offset;
 }
 
@@ -70,14 +91,32 @@ using namespace tsim;
 
 extern "C" {
 
-void tsim_uninitialised_register(int index, unsigned line) {
-  if (!current_block->checks_for(TSIM_CHECK_UNINIT)) return;
+void tsim_unreadable_register(const unsigned char* value, const unsigned char* flags, int index,
+                              unsigned line) {
   Finding finding;
   finding.kind = TSIM_UNINITIALISED;
   finding.space = TSIM_REGISTERS;
   finding.line = line;
   finding.offset = uint64_t(int64_t(index));
-  report(finding, format("a read of register element %d, which has not been written", index));
+  if (*flags == TSIM_SUMMED) {
+    tsim_busy_register(value, index, line);
+  } else if (current_block->checks_for(TSIM_CHECK_UNINIT)) {
+    report(finding, format("a read of register element %d, which has not been written", index));
+  }
+}
+
+void tsim_busy_register(const unsigned char* value, int index, unsigned line) {
+  if (!current_block->checks_for(TSIM_CHECK_WAIT)) return;
+  Finding finding;
+  finding.kind = TSIM_MISSING_WAIT;
+  finding.space = TSIM_REGISTERS;
+  finding.line = line;
+  finding.other_line = line_of_product(*current_thread, value);
+  finding.other_actor = TSIM_PRODUCT;
+  finding.offset = uint64_t(int64_t(index));
+  report(finding, format("an access to register element %d, while the wgmma at line %u may still "
+                         "use it",
+                         index, finding.other_line));
 }
 
 void tsim_register_out_of_bounds(int index, int count, unsigned line) {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "cluster.h"
 #include "deadlock.h"
 
 namespace tsim {
@@ -139,8 +140,10 @@ void resume(Block& block, Thread& next) {
 Thread& next_thread(Block& here, Thread& me) {
   check_time(here);
   Block* block = &here;
-  Thread* next = pick(block, &me);
-  if (!next) {
+  here.cluster->engine.maybe_deliver(*here.cluster);
+  Thread* next;
+  while (!(next = pick(block, &me))) {
+    if (here.cluster->engine.deliver_one(*here.cluster)) continue;
     report_deadlock(*here.cluster);
     abandon_block();
   }
@@ -148,14 +151,28 @@ Thread& next_thread(Block& here, Thread& me) {
   return *next;
 }
 
+// All threads of a block have exited.
+void end_block(Block& block) {
+  --block.cluster->alive;
+  block.cluster->engine.check_at_exit(block);
+  check_visits_at_exit(block);
+  check_mbarriers_at_exit(block);
+  check_budgets_at_exit(block);
+  report_partial_products(block);
+}
+
 [[noreturn]] void exit_thread() {
   Block& block = *current_block;
   Thread& me = *current_thread;
+  check_stores_at_exit(block, me);
+  check_products_at_exit(block, me);
   me.state = State::EXITED;
   block.warps[me.warp].alive &= ~(1ull << me.lane);
   --block.alive;
+  leave_cluster(block, me);
   void* unused;
-  if (!block.alive && --block.cluster->alive == 0) {
+  if (!block.alive) end_block(block);
+  if (!block.cluster->alive) {
     tsim_switch_stack(&unused, block.cluster->host_stack);
     __builtin_unreachable();
   }

@@ -106,7 +106,7 @@ unsigned long long tsim_active_lanes(unsigned line) { return active_lanes(line);
 
 // Lanes that meet here are ordered: what each did before comes before what all do after.
 void tsim_sync_warp(unsigned long long mask, unsigned line) {
-  collective(OP_SYNC_WARP, mask, nullptr, line, [](Warp& warp, Rendezvous& r) {
+  collective(OP_SYNC_WARP, mask, nullptr, line, [](Warp&, Rendezvous& r) {
     Block& block = *current_block;
     if (!block.checks_for(TSIM_CHECK_RACE)) return;
     block.clock.meet_lanes(block.clock.thread(block.rank, current_thread->warp * block.warp_size),

@@ -5,14 +5,24 @@
 // `runtime/abi.h`.
 #pragma once
 
+#include "abi.h"
 #include "tile_sim/types.h"
 
 extern "C" {
 
-struct tsim_buffer;
+// What is known of a byte in registers. It may be read if the highest bit is set, and be written if
+// TSIM_BUSY is not.
+enum tsim_register_flag {
+  TSIM_UNWRITTEN = 0,
+  TSIM_WRITTEN = 0x81,     // by the thread, since its last fence
+  TSIM_FENCED = 0x80,      // before that, or by a product that is done
+  TSIM_BUSY = 0x02,
+  TSIM_SUMMED = 0x02,      // a product that is under way writes it
+  TSIM_LENT = 0x82,        // a product that is under way reads it
+};
 
-// Registers of one thread from byte `offset` on, of an array of `bytes` bytes. `written` has a byte
-// for each byte of the values: 0xff once it is written, 0 before.
+// Registers of one thread from byte `offset` on, of an array of `bytes` bytes. `written` has a
+// tsim_register_flag for each byte of the values, and one byte more: whether engines know of them.
 struct tsim_registers {
   unsigned char* values;
   unsigned char* written;
@@ -51,9 +61,13 @@ const struct tsim_buffer* tsim_unbounded_buffer(void);
 // A function of the user gets a pointer: from there to the end of the buffer it may write anything.
 void tsim_hand_over_shared(const tsim_shared* place);
 
-// Registers. The first returns (it may be off); the second does not, for the next step would
-// overwrite the stack of the host.
-void tsim_uninitialised_register(int index, unsigned line);
+// Registers that must not be read, or written. Those that are none at all: this one does not
+// return, for the next step would overwrite the stack of the host.
+void tsim_unreadable_register(const unsigned char* value, const unsigned char* flags, int index,
+                              unsigned line);
+void tsim_busy_register(const unsigned char* value, int index, unsigned line);
+// Registers that engines know of go out of use.
+void tsim_forget_registers(const unsigned char* flags, unsigned bytes);
 void tsim_register_out_of_bounds(int index, int count, unsigned line);
 // The registers that an operation reads or writes: checked, and marked as written.
 const void* tsim_read_registers(const tsim_registers* r, unsigned bytes, unsigned line);
@@ -82,11 +96,36 @@ unsigned long long tsim_match_all(unsigned long long value, unsigned line);
 unsigned long long tsim_active_lanes(unsigned line);
 int tsim_warp_size(void);
 
+// Barriers in memory. `rank` is that of a block of the cluster, or -1 for the thread's own.
+void tsim_mbarrier_init(const tsim_shared* place, unsigned arrivals, unsigned line);
+void tsim_mbarrier_arrive(const tsim_shared* place, int rank, unsigned line);
+void tsim_mbarrier_expect(const tsim_shared* place, unsigned bytes, int arrives, unsigned line);
+void tsim_mbarrier_wait(const tsim_shared* place, unsigned parity, unsigned line);
+void tsim_copy_async_arrive(const tsim_shared* place, unsigned line);
+void tsim_fence_mbarrier_init(unsigned line);
+void tsim_fence_proxy_async(unsigned line);
+
+// Copies by engines. Boxes of a map are at coordinates `at`, one of its rank each, innermost first;
+// `mask` has a bit for each block of the cluster that receives a box, or is 0: the own one.
+struct tsim_tensor_map;
+void tsim_tensor_load(const tsim_shared* to, const struct tsim_tensor_map* map,
+                      const tsim_shared* barrier, unsigned mask, const int* at, int rank,
+                      unsigned line);
+void tsim_bulk_load(const tsim_shared* to, const tsim_global* from, unsigned bytes,
+                    const tsim_shared* barrier, unsigned line);
+void tsim_bulk_copy_remote(const tsim_shared* to, int rank, const tsim_shared* from,
+                           unsigned bytes, const tsim_shared* barrier, unsigned line);
+// Out of shared memory: `reduction` is a tsim_atomic_operation, or -1 for a store.
+void tsim_tensor_store(const struct tsim_tensor_map* map, const tsim_shared* from, int reduction,
+                       const int* at, int rank, unsigned line);
+void tsim_bulk_store(const tsim_global* to, const tsim_shared* from, unsigned bytes, int reduction,
+                     int type, unsigned line);
+void tsim_bulk_commit(unsigned line);
+// `reads`: until shared memory is read, else until all is done.
+void tsim_bulk_wait(int pending, int reads, unsigned line);
+void tsim_tensor_prefetch(const struct tsim_tensor_map* map, unsigned line);
+
 // Matrices. Element types are tsim_type; shapes are m << 16 | n << 8 | k.
-enum tsim_type {
-  TSIM_BOOL, TSIM_I8, TSIM_U8, TSIM_I16, TSIM_U16, TSIM_I32, TSIM_U32, TSIM_I64, TSIM_U64,
-  TSIM_F16, TSIM_BF16, TSIM_F32, TSIM_F64, TSIM_E4M3, TSIM_E5M2, TSIM_I4, TSIM_U4,
-};
 // Layouts of mma_m8n8k4 on 16-bit floats: set bits say that an operand is stored by columns.
 enum tsim_mma_columns { TSIM_A_BY_COLUMNS = 1, TSIM_B_BY_COLUMNS = 2 };
 void tsim_load_matrix(const tsim_registers* to, const tsim_shared* row, int matrices,
@@ -95,6 +134,42 @@ void tsim_store_matrix(const tsim_shared* row, const tsim_registers* from, int m
                        int transposed, unsigned line);
 void tsim_mma(const tsim_registers* d, const tsim_registers* a, const tsim_registers* b, int shape,
               int d_type, int a_type, int b_type, int columns, unsigned line);
+
+// Products of warpgroups. An operand in shared memory begins 16 * `units` bytes behind its place.
+struct tsim_operand {
+  struct tsim_shared place;
+  int swizzle;
+  int leading;
+  int stride;
+  int units;
+};
+struct tsim_product {
+  int columns;
+  int a_across;        // A lies along M, else along K
+  int b_across;        // B lies along N, else along K
+  int sets;            // d = a * b, else d += a * b
+  int d_type;
+  int a_type;
+  int b_type;
+};
+// Of `a` and `a_registers` one is null.
+void tsim_wgmma(const tsim_registers* d, const struct tsim_operand* a,
+                const tsim_registers* a_registers, const struct tsim_operand* b,
+                const struct tsim_product* product, unsigned line);
+void tsim_wgmma_pin(const tsim_registers* d, unsigned bytes, unsigned line);
+void tsim_wgmma_fence(unsigned line);
+void tsim_wgmma_commit(unsigned line);
+void tsim_wgmma_wait(int pending, unsigned line);
+void tsim_set_registers(int count, int increases, unsigned line);
+int tsim_elect(unsigned line);
+
+// Clusters. Arriving leaves what the thread did for others, or not.
+void tsim_cluster_arrive(int releases, unsigned line);
+void tsim_cluster_wait(unsigned line);
+int tsim_cluster_rank(void);
+tsim_shared tsim_remote(const tsim_shared* place, int rank, unsigned line);
+// Grids that depend on each other: this one waits, or allows others to begin.
+void tsim_grid_dependency(int launches, unsigned line);
 
 // Atomic operations on `count` elements; `old` receives what was there, unless null. `value` holds
 // two elements for TSIM_ATOMIC_CAS: what is expected and what replaces it.

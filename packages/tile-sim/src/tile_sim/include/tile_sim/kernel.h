@@ -1,10 +1,12 @@
 // Kernels: where their threads are, and how the runtime calls them.
 #pragma once
-#include "../../runtime/abi.h"
-#include "tile_sim/pointers.h"
+#include "abi.h"
+#include "tile_sim/tma.h"
 
 // A kernel whose blocks have `threads` threads. The entry is exported by TILE_EXPORT.
 #define TILE_KERNEL(threads, blocks) extern "C"
+// How many blocks run together: the launch knows it.
+#define TILE_CLUSTER(x, y, z)
 #define TILE_EXPORT(kernel)                                                             \
   extern "C" __attribute__((visibility("default"))) const tsim_kernel tsim_kernel_##kernel; \
   const tsim_kernel tsim_kernel_##kernel = tile::kernel_entry<&kernel>::describe(#kernel);
@@ -37,6 +39,12 @@ struct parameter<gptr<T>> {
     const tsim_buffer* buffer = (const tsim_buffer*)argument;
     return tsim_global{(u8*)buffer->data, buffer};
   }
+};
+
+template <>
+struct parameter<tensor_map> {
+  static constexpr tsim_parameter facts = {TSIM_TENSOR_MAP, sizeof(tsim_tensor_map)};
+  TILE_HOST static tensor_map read(void* argument) { return {(const tsim_tensor_map*)argument}; }
 };
 
 template <int... I>

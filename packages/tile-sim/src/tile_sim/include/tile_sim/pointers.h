@@ -111,6 +111,12 @@ TILE_HOST gptr<T> at(void* address) {
   return at<T>((u64)(uptr)address);
 }
 
+// A place in shared memory of any block of the cluster, in another element type.
+template <class T, class S>
+TILE_HOST sptr<T> at(const sptr<S>& p) {
+  return static_cast<const tsim_shared&>(p);
+}
+
 // An address that is any pointer that a function of the user takes.
 struct any_pointer {
   uptr address;
@@ -149,7 +155,7 @@ TILE_HOST typename raw_pointer<T>::type raw(const pointer<T, tsim_shared>& p) {
 }
 template <class T>
 TILE_HOST typename raw_pointer<T>::type raw(const regs<T>& r) {
-  if (r.offset < r.bytes) __builtin_memset(r.written + r.offset, 0xff, r.bytes - r.offset);
+  if (r.offset < r.bytes) __builtin_memset(r.written + r.offset, TSIM_WRITTEN, r.bytes - r.offset);
   return raw((T*)(r.values + r.offset));
 }
 template <class T, int N>

@@ -1,4 +1,5 @@
-// Registers of one thread, checked: each byte remembers whether it has been written.
+// Registers of one thread, checked: each byte remembers whether it has been written, and whether a
+// product that is under way uses it.
 #pragma once
 #include "tile_sim/device_abi.h"
 
@@ -12,6 +13,24 @@ struct index_at {
   TILE_HOST index_at(I index, unsigned line = __builtin_LINE()) : index((i64)index), line(line) {}
 };
 
+// Whether all bytes of a T may be read.
+template <class T>
+TILE_HOST bool are_readable(const u8* flags) {
+  if constexpr (sizeof(T) == 8) {
+    u64 x;
+    __builtin_memcpy(&x, flags, 8);
+    return (x & 0x8080808080808080ull) == 0x8080808080808080ull;
+  } else if constexpr (sizeof(T) == 4) {
+    u32 x;
+    __builtin_memcpy(&x, flags, 4);
+    return (x & 0x80808080u) == 0x80808080u;
+  } else {
+    u8 x = 0x80;
+    for (unsigned i = 0; i < sizeof(T); ++i) x &= flags[i];
+    return x != 0;
+  }
+}
+
 // One element of registers, as an lvalue.
 template <class T>
 struct register_ref {
@@ -22,10 +41,8 @@ struct register_ref {
   unsigned line;
 
   TILE_HOST T get() const {
-    u8 all[sizeof(T)];
-    __builtin_memset(all, 0xff, sizeof(T));
-    if (__builtin_expect(__builtin_memcmp(written, all, sizeof(T)) != 0, 0)) {
-      tsim_uninitialised_register(index, line);
+    if (__builtin_expect(!are_readable<T>(written), 0)) {
+      tsim_unreadable_register(value, written, index, line);
     }
     T x;
     __builtin_memcpy(&x, value, sizeof(T));
@@ -33,8 +50,9 @@ struct register_ref {
   }
   TILE_HOST operator T() const { return get(); }
   TILE_HOST void set(T x) const {
+    if (__builtin_expect(written[0] & TSIM_BUSY, 0)) tsim_busy_register(value, index, line);
     __builtin_memcpy(value, &x, sizeof(T));
-    __builtin_memset(written, 0xff, sizeof(T));
+    __builtin_memset(written, TSIM_WRITTEN, sizeof(T));
   }
   TILE_HOST const register_ref& operator=(T x) const {
     set(x);
@@ -71,11 +89,16 @@ template <class T, int N>
 struct frag {
   using element = T;
   alignas(16) u8 values[sizeof(T) * N];
-  u8 written[sizeof(T) * N];
+  u8 written[sizeof(T) * N + 1];   // and whether engines know of them
 
   TILE_HOST frag() {
     __builtin_memset(values, 0xff, sizeof(values));
     __builtin_memset(written, 0, sizeof(written));
+  }
+  TILE_HOST ~frag() {
+    if (__builtin_expect(written[sizeof(values)] != 0, 0)) {
+      tsim_forget_registers(written, sizeof(values));
+    }
   }
   TILE_HOST operator regs<T>() {
     return tsim_registers{values, written, 0, (int)sizeof(values), (int)sizeof(T)};

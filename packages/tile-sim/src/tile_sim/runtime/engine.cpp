@@ -1,0 +1,141 @@
+#include "engine.h"
+
+#include <cstring>
+
+#include "access.h"
+#include "async_copy.h"
+#include "block.h"
+#include "cluster.h"
+#include "mbarrier.h"
+
+namespace tsim {
+namespace {
+
+// Acts for the thread that issued some work, whichever thread runs.
+class InPlaceOf {
+ public:
+  explicit InPlaceOf(const BulkCopy& copy) : block_(current_block), thread_(current_thread) {
+    current_block = copy.from;
+    current_thread = &copy.from->threads[size_t(copy.thread)];
+  }
+  ~InPlaceOf() {
+    current_block = block_;
+    current_thread = thread_;
+  }
+
+ private:
+  Block* block_;
+  Thread* thread_;
+};
+
+void move_bytes(const BulkCopy& copy) {
+  unsigned char* to = copy.to->arena + copy.offset;
+  switch (copy.kind) {
+    case BulkCopy::BOX:
+      load_box(copy.box, copy.to->arena, copy.offset);
+      break;
+    case BulkCopy::THREAD_COPIES:
+      break;
+    default:
+      std::memcpy(to, copy.source, copy.bytes);
+  }
+}
+
+// A remote copy has read its source only when it has arrived.
+void arrive_at(const BulkCopy& copy) {
+  Block& owner = *copy.to;
+  Mbarrier& barrier = *owner.mbarriers.find(copy.barrier);
+  --barrier.copies;
+  const uint32_t time = owner.clock.tick();
+  if (owner.checks_for(CHECKS_OF_SHADOW)) {
+    const Stamp stamp = make_stamp(time, uint32_t(barrier.agent), STAMP_PROXY, copy.line);
+    owner.shadow.end_copy(copy.offset, copy.bytes, stamp);
+  }
+  arrive_bytes(owner, barrier, copy.bytes, time, copy.line);
+}
+
+void complete_thread_copies(const BulkCopy& item) {
+  Block& block = *item.from;
+  Thread& thread = block.threads[size_t(item.thread)];
+  complete_copies(block, thread, item.position, item.time);
+  Mbarrier& barrier = *block.mbarriers.find(item.barrier);
+  arrive_later(block, barrier, item.released, item.line);
+}
+
+}  // namespace
+
+void Engine::issue(Block& block, const BulkCopy& copy) {
+  queue_.push_back(copy);
+  if (arrives_at_once(block)) {
+    deliver(queue_.size() - 1);
+  } else if (copy.kind != BulkCopy::THREAD_COPIES) {
+    // Until it arrives there is neither the old value nor the new one.
+    std::memset(copy.to->arena + copy.offset, 0xff, copy.bytes);
+  }
+}
+
+void Engine::deliver(size_t number) {
+  BulkCopy copy = queue_[number];
+  queue_.erase(queue_.begin() + std::ptrdiff_t(number));
+  InPlaceOf issuer(copy);
+  if (copy.kind == BulkCopy::THREAD_COPIES) {
+    complete_thread_copies(copy);
+    copy.from->clock.forget(copy.released);
+    return;
+  }
+  move_bytes(copy);
+  arrive_at(copy);
+}
+
+bool Engine::deliver_one(Cluster& cluster) {
+  if (queue_.empty()) return false;
+  size_t number = 0;
+  if (cluster.config->schedule == TSIM_REVERSE) number = queue_.size() - 1;
+  if (cluster.config->schedule == TSIM_RANDOM || cluster.config->async_mode == TSIM_ANY_TIME) {
+    number = next_random(*cluster.blocks[0]) % queue_.size();
+  }
+  deliver(number);
+  return true;
+}
+
+void Engine::maybe_deliver(Cluster& cluster) {
+  if (cluster.config->async_mode != TSIM_ANY_TIME || queue_.empty()) return;
+  if ((next_random(*cluster.blocks[0]) >> 20 & 7) == 0) deliver_one(cluster);
+}
+
+void Engine::deliver_arrivals(const Block& block, int thread, uint64_t position) {
+  for (size_t i = 0; i < queue_.size();) {
+    const BulkCopy& item = queue_[i];
+    const bool is_due = item.kind == BulkCopy::THREAD_COPIES && item.from == &block &&
+                        item.thread == thread && item.position <= position;
+    if (is_due) deliver(i);
+    else ++i;
+  }
+}
+
+void Engine::check_at_exit(Block& block) {
+  for (size_t i = 0; i < queue_.size();) {
+    const BulkCopy& copy = queue_[i];
+    if (copy.to != &block) {
+      ++i;
+      continue;
+    }
+    if (block.checks_for(TSIM_CHECK_WAIT)) {
+      InPlaceOf issuer(copy);
+      Finding finding;
+      finding.kind = TSIM_MISSING_WAIT;
+      finding.space = TSIM_SHARED;
+      finding.line = copy.line;
+      finding.actor = TSIM_COPY;
+      finding.offset = copy.offset;
+      finding.bytes = copy.bytes;
+      finding.buffer_bytes = block.config->shared_bytes;
+      report(finding, format("the block ends while the copy to byte %u of its shared memory is "
+                             "still on its way",
+                             copy.offset));
+    }
+    queue_.erase(queue_.begin() + std::ptrdiff_t(i));
+  }
+}
+
+}  // namespace tsim

@@ -1,0 +1,138 @@
+"""Rings of tiles, copies of boxes and products of warpgroups: right, and broken in one place."""
+
+from __future__ import annotations
+
+import pytest
+
+from support import hopper_kernels
+from support.emulated import replacing, without
+from support.emulated_mistakes import Mistake
+from tile_core.errors import (
+    BarrierMisuse,
+    DataRace,
+    Deadlock,
+    InternalError,
+    MissingFence,
+    MissingWait,
+    OutOfBounds,
+    UninitialisedRead,
+)
+from tile_sim import checking
+
+GEMM, ATTENTION = hopper_kernels.GEMM, hopper_kernels.ATTENTION
+SCHEDULES = ("forward", "random:1")
+
+MISTAKES = {
+    "slot released while it is read": Mistake(
+        GEMM, replacing("wait for the last", "<1>", "<2>"), "race", DataRace, "copy A", "multiply"
+    ),
+    "slot released by a warp too few": Mistake(
+        GEMM, replacing("set up empty", "8", "7"), "race", DataRace, "copy A", "multiply"
+    ),
+    "current slot released": Mistake(
+        GEMM, lambda text: replacing("release", "last", "stage")(
+            replacing("from the second tile on", "k > 0 && ", "")(text)
+        ),
+        "race", DataRace, "copy A", "multiply",
+    ),
+    "full not waited for": Mistake(
+        GEMM, without("wait for full"), "race,wait", (DataRace, MissingWait), "multiply", "copy A"
+    ),
+    "empty not waited for": Mistake(
+        GEMM, without("wait for empty"), "all", BarrierMisuse, "expect"
+    ),
+    "bytes not announced": Mistake(
+        GEMM, replacing("expect", "arrive_expect_tx(full + stage, 24576)", "arrive(full + stage)"),
+        "wait", MissingWait, "multiply", "copy A",
+    ),
+    "too few bytes announced": Mistake(
+        GEMM, replacing("expect", "24576", "16384"), "all", BarrierMisuse, "copy B", "copy A",
+    ),
+    "too many bytes announced": Mistake(
+        GEMM, replacing("expect", "24576", "32768"), "none", Deadlock, "wait for empty",
+        "wait for full",
+    ),
+    "wrong parity of full": Mistake(
+        GEMM, replacing("first parity of full", "0", "1"), "race,wait", (DataRace, MissingWait),
+        "multiply", "copy A",
+    ),
+    "wrong parity of empty": Mistake(
+        GEMM, replacing("first parity of empty", "1", "0"), "none", Deadlock, "wait for empty",
+        "wait for full",
+    ),
+    "sums read while products are under way": Mistake(
+        GEMM, without("wait for all"), "wait", MissingWait, "read sums", "multiply"
+    ),
+    "no wait at all": Mistake(
+        GEMM, lambda text: without("wait for all")(without("wait for the last")(text)),
+        "race", DataRace, "copy A", "multiply",
+    ),
+    "store not fenced from its writes": Mistake(
+        GEMM, without("fence of memory"), "race", MissingFence, "store", "stage"
+    ),
+    "store not ordered behind its writes": Mistake(
+        GEMM, without("staged"), "race", DataRace, "store", "stage"
+    ),
+    "block that ends before the store has read": Mistake(
+        GEMM, without("wait for the store"), "wait", MissingWait, "store"
+    ),
+    "store in no group": Mistake(
+        GEMM, without("store group"), "wait", MissingWait, "store"
+    ),
+    "registers not fenced": Mistake(
+        GEMM, without("fence of registers"), "race", MissingFence, "multiply"
+    ),
+    "rescaled sums not fenced": Mistake(
+        ATTENTION, without("fence before products"), "race", MissingFence, "products"
+    ),
+    "scores read while they are computed": Mistake(
+        ATTENTION, without("the scores"), "wait", MissingWait, "read scores", "more scores"
+    ),
+    "values released while they are read": Mistake(
+        ATTENTION, replacing("the products of the last tile", "<1>", "<2>"), "race", DataRace,
+        "copy V", "products",
+    ),
+    "barriers not fenced": Mistake(
+        GEMM, without("fence of barriers"), "race", BarrierMisuse, "copy A", "set up full"
+    ),
+    "barriers not ordered": Mistake(
+        GEMM, without("barriers are there"), "race", BarrierMisuse, "wait for full", "set up full"
+    ),
+    "barrier not set up": Mistake(
+        GEMM, without("set up empty"), "none", BarrierMisuse, "wait for empty"
+    ),
+    "sums not cleared": Mistake(
+        GEMM, without("clear"), "uninit", UninitialisedRead, "multiply"
+    ),
+    "a lane left out": Mistake(
+        GEMM, replacing("multiply", "tile::wgmma_ss", "if (tid != 5) tile::wgmma_ss"),
+        "none", Deadlock, "multiply",
+    ),
+    "operand that leaves its tile": Mistake(
+        GEMM, replacing("multiply", "stage * 512 + kk * 128", "stage * 512 + kk * 128 + 1536"),
+        "bounds", OutOfBounds, "multiply",
+    ),
+    "too many registers": Mistake(
+        GEMM, replacing("few registers", "<40>", "<56>"), "none", InternalError, "few registers"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("async_mode", ["late", "early", "random"])
+@pytest.mark.parametrize("schedule", ["forward", "reverse", "random:1", "random:2", "random:3"])
+@pytest.mark.parametrize("program", hopper_kernels.PROGRAMS, ids=lambda program: program.name)
+def test_right_kernels_are_found_right(program, schedule, async_mode):
+    with checking("all", schedule=schedule, async_mode=async_mode):
+        assert program.run().findings == ()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_found(name, schedule):
+    MISTAKES[name].must_be_found(schedule)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_all_checks_together_find_it_too(name):
+    with checking("all", threads=1), pytest.raises(MISTAKES[name].error):
+        MISTAKES[name].program.run(MISTAKES[name].change)
