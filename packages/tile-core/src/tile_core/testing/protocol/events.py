@@ -10,8 +10,9 @@ from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.effects import Mode, accesses
-from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Extent, Load, Select, Unary, Var
-from tile_core.ir.node import walk
+from tile_core.ir.evaluate import evaluate, is_host_evaluable
+from tile_core.ir.expr import Expr, Extent, Load, Var
+from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import (
     Alloc,
     For,
@@ -304,25 +305,17 @@ class _Tracer:
         return self.evaluate(as_expr(extent)) if known is None else known
 
     def evaluate(self, expr: Expr) -> int:
-        match expr:
-            case Const(value=value):
-                return int(value)
-            case Var():
-                if expr in self.values:
-                    return self.values[expr]
-                if expr.name in self.names:
-                    return self.names[expr.name]
-            case Load(buffer=buffer) if buffer in self.scalars:
-                return self.scalars[buffer]
-            case Binary(op=op, a=a, b=b) if op in _OPERATIONS:
-                return int(_OPERATIONS[op](self.evaluate(a), self.evaluate(b)))
-            case Select(cond=cond, then=then, otherwise=otherwise):
-                return self.evaluate(then if self.evaluate(cond) else otherwise)
-            case Cast(value=value) if expr.dtype.is_int:
-                return self.evaluate(value)
-            case Unary():
-                pass
-        raise InternalError(f"the value of {expr} depends on more than sizes", span=expr.span)
+        named: dict[Node, Node] = {}
+        values: dict[Var, int] = dict(self.values)
+        for node in walk(expr):
+            if isinstance(node, Load) and node.buffer in self.scalars:
+                named[node] = as_expr(self.scalars[node.buffer])
+            elif isinstance(node, Var) and node.name in self.names:
+                values.setdefault(node, self.names[node.name])
+        plain = substitute(expr, named) if named else expr
+        if not is_host_evaluable(plain, values):
+            raise InternalError("a value depends on more than sizes", span=expr.span)
+        return int(evaluate(plain, values))
 
 
 def _nbytes(region: Region) -> int:
@@ -330,27 +323,3 @@ def _nbytes(region: Region) -> int:
     for extent in region.extents:
         total *= static_value(extent) or 0
     return total // 8
-
-
-_OPERATIONS: dict[BinaryOp, Any] = {
-    BinaryOp.ADD: lambda a, b: a + b,
-    BinaryOp.SUB: lambda a, b: a - b,
-    BinaryOp.MUL: lambda a, b: a * b,
-    BinaryOp.FLOORDIV: lambda a, b: a // b,
-    BinaryOp.FLOORMOD: lambda a, b: a % b,
-    BinaryOp.MIN: min,
-    BinaryOp.MAX: max,
-    BinaryOp.AND: lambda a, b: bool(a) and bool(b),
-    BinaryOp.OR: lambda a, b: bool(a) or bool(b),
-    BinaryOp.BITAND: lambda a, b: a & b,
-    BinaryOp.BITXOR: lambda a, b: a ^ b,
-    BinaryOp.BITOR: lambda a, b: a | b,
-    BinaryOp.SHL: lambda a, b: a << b,
-    BinaryOp.SHR: lambda a, b: a >> b,
-    BinaryOp.EQ: lambda a, b: a == b,
-    BinaryOp.NE: lambda a, b: a != b,
-    BinaryOp.LT: lambda a, b: a < b,
-    BinaryOp.LE: lambda a, b: a <= b,
-    BinaryOp.GT: lambda a, b: a > b,
-    BinaryOp.GE: lambda a, b: a >= b,
-}
