@@ -12,7 +12,7 @@ from support.nvrtcs import NVRTCS, machine_code_of
 from tile_core.errors import ToolchainError
 from tile_core.ir.hopper_calls import HOPPER_CALLS
 
-KERNEL = Path(__file__).parents[2] / "data" / "hopper" / "gemm.cu"
+KERNELS = Path(__file__).parents[2] / "data" / "hopper"
 RANKS = range(1, 6)
 DECLARED = (
     "tile::sptr<tile::u64> bar = tile::smem<tile::u64>(0, 8);\n"
@@ -166,7 +166,7 @@ def test_barriers_in_memory_work_before_hopper():
 
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 def test_a_product_of_matrices_in_the_printed_form(nvrtc):
-    code = machine_code_of(KERNEL.read_text(), nvrtc)
+    code = machine_code_of((KERNELS / "gemm.cu").read_text(), nvrtc)
     assert code.spills == 0
     assert not re.search(r"C75\d\d", code.log)
     for opcode, count in {
@@ -179,3 +179,16 @@ def test_a_product_of_matrices_in_the_printed_form(nvrtc):
     assert code.loop_with("UTMALDG") <= 33
     waits = re.findall(r"WARPGROUP\.DEPBAR\.LE gsb0, (0x\d)", code.text)
     assert waits == ["0x1", "0x0"]
+
+
+@pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
+def test_a_product_of_matrices_by_clusters(nvrtc):
+    code = machine_code_of((KERNELS / "gemm_cluster.cu").read_text(), nvrtc)
+    assert code.spills == 0
+    assert not re.search(r"C75\d\d", code.log)
+    for opcode, count in {
+        "HGMMA.64x256x16.F32": 4, "UTMALDG.2D": 1, "UTMALDG.2D.MULTICAST": 2,
+        "SYNCS.ARRIVE.TRANS64.RED.A1T0": 1, "UCGABAR_ARV": 2, "UCGABAR_WAIT": 2,
+    }.items():  # fmt: skip
+        assert code.counts[opcode] == count, opcode
+    assert code.loop_with("HGMMA") <= 58
