@@ -1,6 +1,6 @@
 """Flash attention, backward: dQ, dK and dV from dO, with the weights computed anew.
 
-Q, K, V, O, dO and the results (heads, tokens, dim) float32; lse and delta (heads, tokens). A
+Q, K, V, O and dO (heads, tokens, dim); the results alike, float32; lse and delta (heads, tokens). A
 first kernel computes delta = rowsum(O * dO). In the second, a block owns some keys, sums their
 dK and dV in registers, and adds to dQ atomically.
 """
@@ -41,33 +41,34 @@ def backward_delta(heads, tokens, dim, block=64):
 
 
 @tilelang.jit
-def backward(heads, tokens, dim, causal, block_M=32, block_N=32):
+def backward(heads, tokens, dim, causal, dtype, block_M=32, block_N=32, threads=128, num_stages=2):
     """Fill dK and dV, and add to dQ, which must be zero before."""
     scale = 1 / math.sqrt(dim)
     shape = (heads, tokens, dim)
 
     @T.prim_func
     def main(
-        Q: T.Tensor(shape, "float32"),
-        K: T.Tensor(shape, "float32"),
-        V: T.Tensor(shape, "float32"),
-        dO: T.Tensor(shape, "float32"),
+        Q: T.Tensor(shape, dtype),
+        K: T.Tensor(shape, dtype),
+        V: T.Tensor(shape, dtype),
+        dO: T.Tensor(shape, dtype),
         lse: T.Tensor((heads, tokens), "float32"),
         delta: T.Tensor((heads, tokens), "float32"),
         dQ: T.Tensor(shape, "float32"),
         dK: T.Tensor(shape, "float32"),
         dV: T.Tensor(shape, "float32"),
     ):
-        with T.Kernel(T.ceildiv(tokens, block_N), heads, threads=128) as (bx, by):
-            K_shared = T.alloc_shared((block_N, dim), "float32")
-            V_shared = T.alloc_shared((block_N, dim), "float32")
-            Q_shared = T.alloc_shared((block_M, dim), "float32")
-            dO_shared = T.alloc_shared((block_M, dim), "float32")
+        with T.Kernel(T.ceildiv(tokens, block_N), heads, threads=threads) as (bx, by):
+            K_shared = T.alloc_shared((block_N, dim), dtype)
+            V_shared = T.alloc_shared((block_N, dim), dtype)
+            Q_shared = T.alloc_shared((block_M, dim), dtype)
+            dO_shared = T.alloc_shared((block_M, dim), dtype)
             lse_shared = T.alloc_shared((block_M,), "float32")
             delta_shared = T.alloc_shared((block_M,), "float32")
-            ds_shared = T.alloc_shared((block_N, block_M), "float32")
+            ds_shared = T.alloc_shared((block_N, block_M), dtype)
             weights = T.alloc_fragment((block_N, block_M), "float32")
             d_weights = T.alloc_fragment((block_N, block_M), "float32")
+            factors = T.alloc_fragment((block_N, block_M), dtype)
             dq = T.alloc_fragment((block_M, dim), "float32")
             dk = T.alloc_fragment((block_N, dim), "float32")
             dv = T.alloc_fragment((block_N, dim), "float32")
@@ -77,7 +78,7 @@ def backward(heads, tokens, dim, causal, block_M=32, block_N=32):
             T.clear(dk)
             T.clear(dv)
             first = bx * block_N // block_M if causal else 0
-            for m in T.Pipelined(first, T.ceildiv(tokens, block_M), num_stages=2):
+            for m in T.Pipelined(first, T.ceildiv(tokens, block_M), num_stages=num_stages):
                 T.copy(Q[by, m * block_M : (m + 1) * block_M, :], Q_shared)
                 T.copy(dO[by, m * block_M : (m + 1) * block_M, :], dO_shared)
                 T.copy(lse[by, m * block_M : (m + 1) * block_M], lse_shared)
@@ -90,7 +91,8 @@ def backward(heads, tokens, dim, causal, block_M=32, block_N=32):
                     weights[i, j] = T.if_then_else(
                         seen, T.exp(weights[i, j] * scale - lse_shared[j]), 0
                     )
-                T.gemm(weights, dO_shared, dv)
+                T.copy(weights, factors)
+                T.gemm(factors, dO_shared, dv)
                 for i, j in T.Parallel(block_N, block_M):
                     ds_shared[i, j] = weights[i, j] * (d_weights[i, j] - delta_shared[j]) * scale
                 T.gemm(ds_shared, Q_shared, dk)
@@ -102,23 +104,26 @@ def backward(heads, tokens, dim, causal, block_M=32, block_N=32):
     return main
 
 
-def check(heads, tokens, dim, causal):
+def check(heads, tokens, dim, causal, dtype="float32", tolerance=1e-3, **tiles):
     """Compare one size with torch's gradients."""
     torch.manual_seed(0)
-    q, k, v = (torch.randn(heads, tokens, dim, requires_grad=True) for _ in range(3))
+    low = getattr(torch, dtype)
+    q, k, v, do = (torch.randn(heads, tokens, dim).to(low).float() for _ in range(4))
+    for x in (q, k, v):
+        x.requires_grad_()
     scores = q @ k.transpose(1, 2) / math.sqrt(dim)
     if causal:
         scores = scores.masked_fill(torch.ones(tokens, tokens).triu(1).bool(), -math.inf)
     o = scores.softmax(-1) @ v
-    do = torch.randn_like(o)
     o.backward(do)
     lse = scores.logsumexp(-1).detach()
     delta = backward_delta(heads, tokens, dim)(o.detach(), do)
     dq, dk, dv = torch.zeros_like(do), torch.full_like(do, math.nan), torch.full_like(do, math.nan)
-    inputs = (x.detach() for x in (q, k, v, do, lse))
-    backward(heads, tokens, dim, causal)(*inputs, delta, dq, dk, dv)
+    factors = (x.detach().to(low) for x in (q, k, v, do))
+    kernel = backward(heads, tokens, dim, causal, dtype, **tiles)
+    kernel(*factors, lse, delta, dq, dk, dv)
     for found, input in ((dq, q), (dk, k), (dv, v)):
-        torch.testing.assert_close(found, input.grad, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(found, input.grad, rtol=tolerance, atol=tolerance / 10)
 
 
 def main():

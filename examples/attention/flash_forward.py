@@ -16,7 +16,9 @@ SIZES = [(1, 64, 2, 32, True), (2, 100, 1, 64, False), (1, 150, 2, 64, True)]
 
 
 @tilelang.jit(out_idx=[3, 4])
-def flash_attention(batch, tokens, heads, dim, causal, block_M=64, block_N=64, num_stages=2):
+def flash_attention(
+    batch, tokens, heads, dim, causal, block_M=64, block_N=64, threads=128, num_stages=2
+):
     """Attend block by block with a running maximum and a running sum."""
     scale = math.log2(math.e) / math.sqrt(dim)
     shape = (batch, tokens, heads, dim)
@@ -30,7 +32,7 @@ def flash_attention(batch, tokens, heads, dim, causal, block_M=64, block_N=64, n
         O: T.Tensor(shape, dtype),
         lse: T.Tensor((batch, heads, tokens), accum_dtype),
     ):
-        with T.Kernel(T.ceildiv(tokens, block_M), heads, batch, threads=128) as (bx, by, bz):
+        with T.Kernel(T.ceildiv(tokens, block_M), heads, batch, threads=threads) as (bx, by, bz):
             Q_shared = T.alloc_shared((block_M, dim), dtype)
             K_shared = T.alloc_shared((block_N, dim), dtype)
             V_shared = T.alloc_shared((block_N, dim), dtype)
@@ -85,11 +87,11 @@ def flash_attention(batch, tokens, heads, dim, causal, block_M=64, block_N=64, n
     return main
 
 
-def check(batch, tokens, heads, dim, causal):
+def check(batch, tokens, heads, dim, causal, **tiles):
     """Compare one size with torch."""
     torch.manual_seed(0)
     q, k, v = (torch.randn(batch, tokens, heads, dim).half() for _ in range(3))
-    o, lse = flash_attention(batch, tokens, heads, dim, causal)(q, k, v)
+    o, lse = flash_attention(batch, tokens, heads, dim, causal, **tiles)(q, k, v)
     q, k, v = (x.float().transpose(1, 2) for x in (q, k, v))
     scores = q @ k.transpose(2, 3) / math.sqrt(dim)
     if causal:

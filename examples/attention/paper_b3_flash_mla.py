@@ -15,7 +15,9 @@ SIZES = [(1, 16, 1, 64, 64, 32), (2, 32, 2, 192, 128, 64)]
 
 
 @tilelang.jit(out_idx=[-1])
-def flash_mla(batch, heads, kv_head_num, seqlen_kv, dim, pe_dim, block_N=64, block_H=16):
+def flash_mla(
+    batch, heads, kv_head_num, seqlen_kv, dim, pe_dim, block_N=64, block_H=16, num_stages=2
+):
     """Attend with one query per head; all heads of a group share keys and values."""
     scale = math.log2(math.e) / math.sqrt(dim + pe_dim)
     kv_group_num = heads // kv_head_num
@@ -55,7 +57,7 @@ def flash_mla(batch, heads, kv_head_num, seqlen_kv, dim, pe_dim, block_N=64, blo
             T.fill(scores_max, -T.infinity(accum_dtype))
 
             loop_range = T.ceildiv(seqlen_kv, block_N)
-            for k in T.Pipelined(loop_range, num_stages=2):
+            for k in T.Pipelined(loop_range, num_stages=num_stages):
                 T.copy(KV[bx, k * block_N : (k + 1) * block_N, cur_kv_head, :], KV_shared)
                 T.copy(K_pe[bx, k * block_N : (k + 1) * block_N, cur_kv_head, :], K_pe_shared)
                 T.clear(acc_s)
@@ -91,13 +93,13 @@ def flash_mla(batch, heads, kv_head_num, seqlen_kv, dim, pe_dim, block_N=64, blo
     return flash_attn
 
 
-def check(batch, heads, kv_heads, tokens, dim, pe_dim):
+def check(batch, heads, kv_heads, tokens, dim, pe_dim, **tiles):
     """Compare one size with torch."""
     torch.manual_seed(0)
     q, q_pe = torch.randn(batch, heads, dim).half(), torch.randn(batch, heads, pe_dim).half()
     kv = torch.randn(batch, tokens, kv_heads, dim).half()
     k_pe = torch.randn(batch, tokens, kv_heads, pe_dim).half()
-    o = flash_mla(batch, heads, kv_heads, tokens, dim, pe_dim)(q, q_pe, kv, k_pe)
+    o = flash_mla(batch, heads, kv_heads, tokens, dim, pe_dim, **tiles)(q, q_pe, kv, k_pe)
     query = torch.cat([q, q_pe], -1).float().view(batch, kv_heads, -1, dim + pe_dim)
     keys = torch.cat([kv, k_pe], -1).float()
     scores = torch.einsum("bgqd,btgd->bgqt", query, keys) / math.sqrt(dim + pe_dim)

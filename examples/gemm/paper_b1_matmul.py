@@ -13,7 +13,7 @@ SIZES = [(128, 128, 64), (256, 128, 192)]
 
 
 @tilelang.jit
-def matmul(A, B, C, block_M=64, block_N=64, block_K=32, threads=128):
+def matmul(A, B, C, block_M=64, block_N=64, block_K=32, threads=128, num_stages=2):
     """Multiply two matrices whose sides are multiples of the block's."""
     M, N, K = T.const("M, N, K")
     A: T.Tensor((M, K), T.float16)
@@ -26,7 +26,7 @@ def matmul(A, B, C, block_M=64, block_N=64, block_K=32, threads=128):
         C_local = T.alloc_fragment((block_M, block_N), T.float32)
 
         T.clear(C_local)
-        for k in T.Pipelined(K // block_K, num_stages=2):
+        for k in T.Pipelined(K // block_K, num_stages=num_stages):
             T.copy(A[by * block_M, k * block_K], A_shared)
             T.copy(B[k * block_K, bx * block_N], B_shared)
             T.gemm(A_shared, B_shared, C_local)
@@ -34,13 +34,13 @@ def matmul(A, B, C, block_M=64, block_N=64, block_K=32, threads=128):
         T.copy(C_local, C[by * block_M, bx * block_N])
 
 
-def check(M, N, K):
+def check(M, N, K, **tiles):
     """Compare one size with NumPy; small integers make the sums exact."""
     rng = np.random.default_rng(0)
     a = rng.integers(-2, 3, (M, K)).astype("float16")
     b = rng.integers(-2, 3, (K, N)).astype("float16")
     c = np.full((M, N), np.nan, "float16")
-    matmul(a, b, c)
+    matmul(a, b, c, **tiles)
     np.testing.assert_array_equal(c, a.astype("float32") @ b.astype("float32"))
 
 

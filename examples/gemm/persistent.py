@@ -13,7 +13,9 @@ SIZES = [(128, 128, 64, False), (200, 150, 80, False), (200, 150, 80, True)]
 
 
 @tilelang.jit(out_idx=[-1])
-def matmul_persistent(M, N, K, use_primitive, block_M=64, block_N=64, block_K=32, workers=4):
+def matmul_persistent(
+    M, N, K, use_primitive, block_M=64, block_N=64, block_K=32, workers=4, threads=128, num_stages=3
+):
     """Multiply on `workers` blocks."""
     m_tiles, n_tiles = T.ceildiv(M, block_M), T.ceildiv(N, block_N)
     waves = T.ceildiv(m_tiles * n_tiles, workers)
@@ -22,7 +24,7 @@ def matmul_persistent(M, N, K, use_primitive, block_M=64, block_N=64, block_K=32
     @T.macro
     def one_tile(A, B, C, A_shared, B_shared, C_local, by, bx):
         T.clear(C_local)
-        for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=3):
+        for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
             T.copy(A[by * block_M, k * block_K], A_shared)
             T.copy(B[k * block_K, bx * block_N], B_shared)
             T.gemm(A_shared, B_shared, C_local)
@@ -30,7 +32,7 @@ def matmul_persistent(M, N, K, use_primitive, block_M=64, block_N=64, block_K=32
 
     @T.prim_func
     def main(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), dtype)):
-        with T.Kernel(workers, threads=128) as worker:
+        with T.Kernel(workers, threads=threads) as worker:
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), "float32")
@@ -48,12 +50,12 @@ def matmul_persistent(M, N, K, use_primitive, block_M=64, block_N=64, block_K=32
     return main
 
 
-def check(M, N, K, use_primitive):
+def check(M, N, K, use_primitive, **tiles):
     """Compare one size with NumPy."""
     rng = np.random.default_rng(0)
     a = rng.integers(-2, 3, (M, K)).astype("float16")
     b = rng.integers(-2, 3, (K, N)).astype("float16")
-    c = matmul_persistent(M, N, K, use_primitive)(a, b)
+    c = matmul_persistent(M, N, K, use_primitive, **tiles)(a, b)
     np.testing.assert_array_equal(c, a.astype("float32") @ b.astype("float32"))
 
 

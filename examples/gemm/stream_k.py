@@ -1,6 +1,6 @@
 """Stream-K GEMM: C = A @ B on a fixed number of blocks that share the work to the last step.
 
-A (M, K), B (K, N), C (M, N), float32. The steps along K of all tiles form one line; every block
+A (M, K), B (K, N), C (M, N) float32. The steps along K of all tiles form one line; every block
 takes an equal stretch of it. A tile that more than one block has worked on is added up
 atomically, so C must be zero before.
 """
@@ -14,7 +14,9 @@ SIZES = [(64, 64, 128, 3), (130, 100, 90, 5), (32, 32, 32, 4)]
 
 
 @tilelang.jit
-def matmul_stream_k(M, N, K, workers, block_M=32, block_N=32, block_K=32):
+def matmul_stream_k(
+    M, N, K, workers, dtype, block_M=32, block_N=32, block_K=32, threads=128, num_stages=2
+):
     """Multiply, whatever the shape, with all workers busy."""
     tiles_n = T.ceildiv(N, block_N)
     tiles = T.ceildiv(M, block_M) * tiles_n
@@ -23,13 +25,13 @@ def matmul_stream_k(M, N, K, workers, block_M=32, block_N=32, block_K=32):
 
     @T.prim_func
     def main(
-        A: T.Tensor((M, K), "float32"),
-        B: T.Tensor((K, N), "float32"),
+        A: T.Tensor((M, K), dtype),
+        B: T.Tensor((K, N), dtype),
         C: T.Tensor((M, N), "float32"),
     ):
-        with T.Kernel(workers, threads=128) as worker:
-            A_shared = T.alloc_shared((block_M, block_K), "float32")
-            B_shared = T.alloc_shared((block_K, block_N), "float32")
+        with T.Kernel(workers, threads=threads) as worker:
+            A_shared = T.alloc_shared((block_M, block_K), dtype)
+            B_shared = T.alloc_shared((block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), "float32")
             step = T.alloc_var("int32", init=worker * share)
             stop = T.min((worker + 1) * share, tiles * steps_per_tile)
@@ -40,7 +42,7 @@ def matmul_stream_k(M, N, K, workers, block_M=32, block_N=32, block_K=32):
                 row = tile // tiles_n * block_M
                 col = tile % tiles_n * block_N
                 T.clear(C_local)
-                for k in T.Pipelined(count, num_stages=2):
+                for k in T.Pipelined(count, num_stages=num_stages):
                     T.copy(A[row, (first + k) * block_K], A_shared)
                     T.copy(B[(first + k) * block_K, col], B_shared)
                     T.gemm(A_shared, B_shared, C_local)
@@ -53,14 +55,14 @@ def matmul_stream_k(M, N, K, workers, block_M=32, block_N=32, block_K=32):
     return main
 
 
-def check(M, N, K, workers):
+def check(M, N, K, workers, dtype="float32", **tiles):
     """Compare one size with NumPy."""
     rng = np.random.default_rng(0)
-    a = rng.integers(-2, 3, (M, K)).astype("float32")
-    b = rng.integers(-2, 3, (K, N)).astype("float32")
+    a = rng.integers(-2, 3, (M, K)).astype(dtype)
+    b = rng.integers(-2, 3, (K, N)).astype(dtype)
     c = np.zeros((M, N), "float32")
-    matmul_stream_k(M, N, K, workers)(a, b, c)
-    np.testing.assert_array_equal(c, a @ b)
+    matmul_stream_k(M, N, K, workers, dtype, **tiles)(a, b, c)
+    np.testing.assert_array_equal(c, a.astype("float32") @ b.astype("float32"))
 
 
 def main():

@@ -16,7 +16,18 @@ SIZES = [(1, 64, 64, 2, 1, 32, 32), (1, 256, 128, 4, 2, 48, 64)]
 
 @tilelang.jit(out_idx=[7])
 def chunk_scan(
-    batch, tokens, chunk, heads, groups, headdim, dstate, block_M=64, block_N=32, block_K=32
+    batch,
+    tokens,
+    chunk,
+    heads,
+    groups,
+    headdim,
+    dstate,
+    block_M=64,
+    block_N=32,
+    block_K=32,
+    threads=128,
+    num_stages=2,
 ):
     """Combine what happens within a chunk with what came before it."""
     chunks = tokens // chunk
@@ -35,11 +46,8 @@ def chunk_scan(
         y: T.Tensor((batch, tokens, heads, headdim), dtype),
     ):
         tiles_n = T.ceildiv(headdim, block_N)
-        with T.Kernel(heads, T.ceildiv(chunk, block_M) * tiles_n, batch * chunks, threads=128) as (
-            bh,
-            bmn,
-            bbc,
-        ):
+        tiles_m = T.ceildiv(chunk, block_M)
+        with T.Kernel(heads, tiles_m * tiles_n, batch * chunks, threads=threads) as (bh, bmn, bbc):
             acc = T.alloc_fragment((block_M, block_N), accum_dtype)
             cb_shared = T.alloc_shared((block_M, block_K), dtype)
             cb_local = T.alloc_fragment((block_M, block_K), dtype)
@@ -64,7 +72,7 @@ def chunk_scan(
             T.gemm(C_shared, state_shared, acc, transpose_B=True, clear_accum=True)
             for i, j in T.Parallel(block_M, block_N):
                 acc[i, j] *= T.exp2(dA_m[i] * p)
-            for k in T.Pipelined(T.ceildiv(m + block_M, block_K), num_stages=2):
+            for k in T.Pipelined(T.ceildiv(m + block_M, block_K), num_stages=num_stages):
                 T.copy(cb[b, c, group, m : m + block_M, k * block_K : (k + 1) * block_K], cb_shared)
                 T.copy(dA_cumsum[b, bh, c, k * block_K : (k + 1) * block_K], dA_k_shared)
                 T.copy(dt[b, bh, c, k * block_K : (k + 1) * block_K], dt_shared)
@@ -85,7 +93,7 @@ def chunk_scan(
     return main
 
 
-def check(batch, tokens, chunk, heads, groups, headdim, dstate):
+def check(batch, tokens, chunk, heads, groups, headdim, dstate, **tiles):
     """Compare one size with torch."""
     torch.manual_seed(0)
     chunks, share = tokens // chunk, heads // groups
@@ -96,7 +104,7 @@ def check(batch, tokens, chunk, heads, groups, headdim, dstate):
     C = torch.randn(batch, tokens, groups, dstate).half()
     states = torch.randn(batch, chunks, heads, headdim, dstate).div(dstate**0.5).half()
     D = torch.randn(heads)
-    kernel = chunk_scan(batch, tokens, chunk, heads, groups, headdim, dstate)
+    kernel = chunk_scan(batch, tokens, chunk, heads, groups, headdim, dstate, **tiles)
     y = kernel(cb, x, dt, dA, C, states, D)
     decay = torch.exp(dA[..., :, None] - dA[..., None, :]).tril() * dt[..., None, :]
     weights = cb.float().repeat_interleave(share, 2).transpose(1, 2) * decay

@@ -15,7 +15,7 @@ GROUP = 128
 
 
 @tilelang.jit(out_idx=[-1])
-def gemm_fp8_block_scaled(M, N, K, block_M=64, block_N=64):
+def gemm_fp8_block_scaled(M, N, K, block_M=64, block_N=64, threads=128, num_stages=4):
     """Multiply FP8 matrices with scales for groups of 128."""
     steps = K // GROUP
 
@@ -27,7 +27,7 @@ def gemm_fp8_block_scaled(M, N, K, block_M=64, block_N=64):
         scale_B: T.Tensor((N // GROUP, K // GROUP), "float32"),
         C: T.Tensor((M, N), "bfloat16"),
     ):
-        with T.Kernel(N // block_N, T.ceildiv(M, block_M), threads=128) as (bx, by):
+        with T.Kernel(N // block_N, T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_M, GROUP), "float8_e4m3fn")
             B_shared = T.alloc_shared((block_N, GROUP), "float8_e4m3fn")
             scale_shared = T.alloc_shared((block_M,), "float32")
@@ -36,7 +36,7 @@ def gemm_fp8_block_scaled(M, N, K, block_M=64, block_N=64):
 
             T.use_swizzle(panel_size=10)
             T.clear(C_local)
-            for k in T.Pipelined(steps, num_stages=4):
+            for k in T.Pipelined(steps, num_stages=num_stages):
                 T.copy(A[by * block_M, k * GROUP], A_shared)
                 T.copy(B[bx * block_N, k * GROUP], B_shared)
                 factor = scale_B[bx * block_N // GROUP, k]
@@ -50,7 +50,7 @@ def gemm_fp8_block_scaled(M, N, K, block_M=64, block_N=64):
     return main
 
 
-def check(M, N, K):
+def check(M, N, K, **tiles):
     """Compare one size with torch."""
     torch.manual_seed(0)
     a, b = torch.randn(M, K).to(torch.float8_e4m3fn), torch.randn(N, K).to(torch.float8_e4m3fn)
@@ -58,7 +58,7 @@ def check(M, N, K):
     scale_b = torch.rand(N // GROUP, K // GROUP) + 0.5
     wide_a = a.float() * scale_a.repeat_interleave(GROUP, 1)
     wide_b = b.float() * scale_b.repeat_interleave(GROUP, 0).repeat_interleave(GROUP, 1)
-    c = gemm_fp8_block_scaled(M, N, K)(a, b, scale_a, scale_b)
+    c = gemm_fp8_block_scaled(M, N, K, **tiles)(a, b, scale_a, scale_b)
     torch.testing.assert_close(c, (wide_a @ wide_b.T).bfloat16(), rtol=2e-2, atol=1e-2)
 
 

@@ -14,7 +14,9 @@ SIZES = [([32, 64], 32, 64), ([5, 0, 70, 33], 50, 40)]
 
 
 @tilelang.jit(out_idx=[-1])
-def grouped_gemm(groups, blocks, N, K, block_M=32, block_N=32, block_K=32):
+def grouped_gemm(
+    groups, blocks, N, K, block_M=32, block_N=32, block_K=32, threads=128, num_stages=2
+):
     """Multiply every group of rows by its own matrix; `blocks` covers all padded groups."""
     rows = T.dynamic("rows")
     dtype = "float16"
@@ -26,7 +28,7 @@ def grouped_gemm(groups, blocks, N, K, block_M=32, block_N=32, block_K=32):
         sizes: T.Tensor((groups,), "int32"),
         C: T.Tensor((rows, N), dtype),
     ):
-        with T.Kernel(T.ceildiv(N, block_N), blocks, threads=128) as (bx, by):
+        with T.Kernel(T.ceildiv(N, block_N), blocks, threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), "float32")
@@ -40,7 +42,7 @@ def grouped_gemm(groups, blocks, N, K, block_M=32, block_N=32, block_K=32):
             start = (by - before) * block_M
             own = T.min(block_M, sizes[group] - start)
             T.clear(C_local)
-            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=2):
+            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(A[first + start, k * block_K], A_shared)
                 T.copy(B[group, k * block_K, bx * block_N], B_shared)
                 T.gemm(A_shared, B_shared, C_local)
@@ -51,13 +53,14 @@ def grouped_gemm(groups, blocks, N, K, block_M=32, block_N=32, block_K=32):
     return main
 
 
-def check(sizes, N, K, block_M=32):
+def check(sizes, N, K, block_M=32, **tiles):
     """Compare one set of groups with NumPy."""
     rng = np.random.default_rng(0)
     a = rng.integers(-2, 3, (sum(sizes), K)).astype("float16")
     b = rng.integers(-2, 3, (len(sizes), K, N)).astype("float16")
     blocks = sum(-(-size // block_M) for size in sizes)
-    c = grouped_gemm(len(sizes), blocks, N, K)(a, b, np.array(sizes, "int32"))
+    kernel = grouped_gemm(len(sizes), blocks, N, K, block_M, **tiles)
+    c = kernel(a, b, np.array(sizes, "int32"))
     first = 0
     for group, size in enumerate(sizes):
         part = slice(first, first + size)
