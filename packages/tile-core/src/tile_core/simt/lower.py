@@ -27,6 +27,7 @@ from tile_core.simt.decide_by_warp import decide_by_warp
 from tile_core.simt.elect_issuer import elect_issuers
 from tile_core.simt.join_branches import join_branches
 from tile_core.simt.limits import check_launch
+from tile_core.simt.pin_sums import pin_sums
 from tile_core.simt.places import Places
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
 from tile_core.simt.prepare import prepare
@@ -135,8 +136,7 @@ class _Maker:
         body = simplify_indices(body, ctx.env)
         body = join_branches(body, threads, self.machine.warp_size)
         body = decide_by_warp(body, ctx.thread, ctx.names.fresh("warp"), self.machine)
-        body = ask_once(body)
-        body = elect_issuers(body, ctx.thread, self.machine)
+        body = elect_issuers(pin_sums(ask_once(body)), ctx.thread, self.machine)
         offsets, total = shared, room
         for workspaces in (ctx.workspaces, *ctx.ranges.values()):
             offsets, total = add_workspaces(workspaces, offsets, total, self.machine, launch.span)
