@@ -143,6 +143,25 @@ def test_branches_inside_of_branches_and_loops_are_joined():
     assert "} else {" in joined(If(binary(BinaryOp.LT, N, 3), Seq(pair)))
 
 
+def test_branches_of_the_same_thread_are_one():
+    first, second, other = (
+        If(binary(BinaryOp.EQ, TID, number), Seq((store(A, TID, value),)))
+        for number, value in ((0, 1), (0, 2), (1, 3))
+    )
+    assert joined(first, second, other) == dedent(
+        """\
+        if (tid == 0) {
+          A[tid] = 1;
+          A[tid] = 2;
+        }
+        if (tid == 1) {
+          A[tid] = 3;
+        }"""
+    )
+    value = If(binary(BinaryOp.EQ, N, 0), Seq((store(A, TID, 1),)))
+    assert joined(value, value).count("if (n == 0) {") == 2
+
+
 def decided(*body: Stmt, feature: str = "wgmma") -> str:
     machine = SimtMachine(
         name="any", family="cuda", shared_bytes=1, features=frozenset({feature})

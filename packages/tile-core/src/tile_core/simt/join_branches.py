@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
 from tile_core.ir.stmt import For, If, Seq, Stmt, While
 
@@ -17,8 +18,9 @@ def join_branches(stmt: Stmt, threads: Collection[Var], warp: int) -> Stmt:
     Before   if (tid >= 256) { copy } if (tid < 256) { multiply }
     After    if (tid >= 256) { copy } else { multiply }
 
-    No thread takes both. Told so, the assembler knows that warps do not meet again between
-    the branches, and computes what a warp has in common in registers that its lanes share.
+    No thread takes both alternatives. Told so, the assembler knows that warps do not meet again
+    between the branches, and computes what a warp has in common in registers that its lanes
+    share. Neighbouring branches of the same thread become one as well.
 
     Parameters
     ----------
@@ -64,8 +66,12 @@ class _Range:
 
 
 def _joined(first: Stmt, second: Stmt, threads: Collection[Var], warp: int) -> If | None:
-    """Return the decision between two branches, if no warp takes both."""
+    """Return one branch for two of the same thread, or for two of which no warp takes both."""
     if not isinstance(first, If) or not isinstance(second, If) or second.otherwise is not None:
+        return None
+    if first.otherwise is None and _names_a_thread(first.cond, threads):
+        if same_value(first.cond, second.cond):
+            return replace(first, then=Seq((first.then, second.then)))
         return None
     here, there = (_warps(branch.cond, threads, warp) for branch in (first, second))
     if here is None or there is None or not here.is_apart_from(there):
@@ -74,6 +80,13 @@ def _joined(first: Stmt, second: Stmt, threads: Collection[Var], warp: int) -> I
         inner = _joined(first.otherwise, second, threads, warp)
         return None if inner is None else replace(first, otherwise=inner)
     return replace(first, otherwise=second.then if here.completes(there) else second)
+
+
+def _names_a_thread(cond: Expr, threads: Collection[Var]) -> bool:
+    match cond:
+        case Binary(op=BinaryOp.EQ, a=Var() as line, b=Const()):
+            return line in threads
+    return False
 
 
 def _warps(cond: Expr, threads: Collection[Var], warp: int) -> _Range | None:
