@@ -29,7 +29,13 @@ NOTIMPL: dict[str, tuple[str, ...]] = {
 """By pattern of case names: backends that cannot do it yet, and say so."""
 
 EMULATED: dict[str, tuple[str, ...]] = {
-    "cuda": ("cuda:sm_70@sim", "cuda:sm_75@sim", "cuda:sm_80@sim", "cuda:sm_89@sim"),
+    "cuda": (
+        "cuda:sm_70@sim",
+        "cuda:sm_75@sim",
+        "cuda:sm_80@sim",
+        "cuda:sm_89@sim",
+        "cuda:sm_90a@sim",
+    ),
 }
 """What is tested of backends whose machines are not here: generations that lower differently."""
 
