@@ -56,4 +56,21 @@ ATTENTION = Program(
     ATTENTION_FILE, "hopper_attention", (2,), 384, 49224, _attention_arguments, "O", _attention,
 )  # fmt: skip
 
-PROGRAMS = (GEMM, ATTENTION)
+
+def _cluster_arguments() -> dict[str, Any]:
+    return {
+        "A": Boxes(whole(256, 320, dtype="float16"), (64, 64), 128),
+        "B": Boxes(whole(320, 128, dtype="float16", seed=1), (64, 32), 128),
+        "C": poison(256, 128),
+        "S": np.zeros(2, np.float32),
+        "N": 128,
+        "K": 320,
+    }
+
+
+CLUSTER = Program(
+    "hopper_cluster.cu", "hopper_cluster", (4, 2), 256, 33312, _cluster_arguments, "C",
+    lambda A, B, S, N, K: A.astype("float32") @ B.astype("float32"),
+)  # fmt: skip
+
+PROGRAMS = (GEMM, ATTENTION, CLUSTER)

@@ -46,6 +46,8 @@ NUMBERS = {
     "TSIM_REGISTERS": abi.Space.REGISTERS,
     "TSIM_SHARED": abi.Space.SHARED,
     "TSIM_GLOBAL": abi.Space.GLOBAL,
+    "TSIM_BOXES": abi.Space.BOXES,
+    "TSIM_OPERANDS": abi.Space.OPERANDS,
 }
 
 

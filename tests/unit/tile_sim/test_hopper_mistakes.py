@@ -19,7 +19,7 @@ from tile_core.errors import (
 )
 from tile_sim import checking
 
-GEMM, ATTENTION = hopper_kernels.GEMM, hopper_kernels.ATTENTION
+GEMM, ATTENTION, CLUSTER = hopper_kernels.PROGRAMS
 SCHEDULES = ("forward", "random:1")
 
 MISTAKES = {
@@ -111,6 +111,25 @@ MISTAKES = {
     "operand that leaves its tile": Mistake(
         GEMM, replacing("multiply", "stage * 512 + kk * 128", "stage * 512 + kk * 128 + 1536"),
         "bounds", OutOfBounds, "multiply",
+    ),
+    "cluster that does not meet first": Mistake(
+        CLUSTER, replacing("all are there", "cluster_sync", "sync"), "race", BarrierMisuse,
+        "copy B",
+    ),
+    "cluster that does not meet last": Mistake(
+        CLUSTER, without("all are done"), "race", BarrierMisuse, "read sums"
+    ),
+    "cluster that does not meet in between": Mistake(
+        CLUSTER, replacing("sums are there", "cluster_sync", "sync"), "race", DataRace,
+        "read sums", "leave the sum",
+    ),
+    "slot that the other block still reads": Mistake(
+        CLUSTER, lambda text: without("release there")(
+            replacing("set up empty", "8", "4")(text)
+        ), "all", (DataRace, BarrierMisuse, MissingWait), "copy B",
+    ),
+    "bytes of the other block forgotten": Mistake(
+        CLUSTER, replacing("expect", "16384", "12288"), "all", BarrierMisuse, "copy B"
     ),
     "too many registers": Mistake(
         GEMM, replacing("few registers", "<40>", "<56>"), "none", InternalError, "few registers"

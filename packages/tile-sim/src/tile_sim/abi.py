@@ -49,6 +49,8 @@ class Space(IntEnum):
     REGISTERS = 1
     SHARED = 2
     GLOBAL = 3
+    BOXES = 4
+    OPERANDS = 5
 
 
 class CParameter(ctypes.Structure):

@@ -22,9 +22,10 @@ class Row:
     span
         The user's line, or None if the accesses come from nowhere in particular.
     space, is_write
-        Which memory, and whether they write.
+        Which memory, and whether they write. Boxes are global memory as bulk copies move it,
+        operands shared memory as products of warpgroups read it.
     requests
-        Operations of whole warps.
+        Operations of whole warps; bulk copies; products of whole warpgroups.
     bytes
         That the lanes asked for.
     turns, ideal_turns
@@ -44,14 +45,19 @@ class Row:
     ideal_sectors: int
 
     @property
+    def has_turns(self) -> bool:
+        """Whether the accesses are to shared memory."""
+        return self.space in (Space.SHARED, Space.OPERANDS)
+
+    @property
     def cost(self) -> int:
         """Turns in shared memory, sectors in global memory."""
-        return self.turns if self.space is Space.SHARED else self.sectors
+        return self.turns if self.has_turns else self.sectors
 
     @property
     def ideal(self) -> int:
         """The least cost of as many bytes."""
-        return self.ideal_turns if self.space is Space.SHARED else self.ideal_sectors
+        return self.ideal_turns if self.has_turns else self.ideal_sectors
 
     @property
     def ratio(self) -> float:
@@ -118,7 +124,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    unit = "turns" if row.space is Space.SHARED else "sectors"
+    unit = "turns" if row.has_turns else "sectors"
     source = "" if row.span is None else linecache.getline(row.span.file, row.span.line).strip()
     return (
         row.place, row.space.name.lower(), "write" if row.is_write else "read",

@@ -23,8 +23,9 @@ def written_maps(text: str) -> frozenset[str]:
 
     Examples
     --------
-    >>> sorted(written_maps("tile::tma_store<2>(C_map, s, 0, 8); tile::tma_load<1>(s, A_map, b, 0)"))
-    ['C_map']
+    >>> text = "tile::tma_store<2>(C, s, 0, 8); tile::tma_load<1>(s, A, full, 0)"
+    >>> sorted(written_maps(text))
+    ['C']
     """
     return frozenset(_WRITTEN.findall(text))
 

@@ -146,7 +146,14 @@ enum tsim_actor {
   TSIM_STORE = 3,             // a bulk copy out of shared memory
 };
 
-enum tsim_space { TSIM_NO_MEMORY = 0, TSIM_REGISTERS = 1, TSIM_SHARED = 2, TSIM_GLOBAL = 3 };
+enum tsim_space {
+  TSIM_NO_MEMORY = 0,
+  TSIM_REGISTERS = 1,
+  TSIM_SHARED = 2,
+  TSIM_GLOBAL = 3,
+  TSIM_BOXES = 4,             // counters only: global memory, by bulk copies
+  TSIM_OPERANDS = 5,          // counters only: shared memory, by products of warpgroups
+};
 
 // One finding. Findings of one kind at one line (and the same other line) are one record.
 typedef struct tsim_report {
@@ -172,13 +179,14 @@ typedef struct tsim_report {
   uint32_t other_actor;       // and of `other_thread`
 } tsim_report;
 
-// Counts of one line for one kind of access, summed over all warps and blocks.
+// Counts of one line for one kind of access, summed over all warps and blocks. Bulk copies count as
+// one request each, products as one of their warpgroup.
 typedef struct tsim_counter {
   uint32_t line;
-  uint32_t space;             // TSIM_SHARED or TSIM_GLOBAL
+  uint32_t space;             // tsim_space
   uint32_t is_write;
   uint32_t bytes_per_lane;
-  uint64_t requests;          // warp-wide operations
+  uint64_t requests;          // warp-wide operations, or what engines were asked for
   uint64_t bytes;             // that the lanes asked for
   uint64_t turns;             // shared: passes through the 32 banks of four bytes
   uint64_t ideal_turns;       // shared: what conflict-free addresses would take

@@ -172,6 +172,43 @@ void record_box(Block& block, const Observer& by, const Box& box, Access access,
   });
 }
 
+namespace {
+
+constexpr uint64_t SECTOR_BYTES = 32;
+
+uint64_t sectors_of(const void* address, uint32_t bytes) {
+  const uint64_t first = reinterpret_cast<uintptr_t>(address) / SECTOR_BYTES;
+  return (reinterpret_cast<uintptr_t>(address) + bytes - 1) / SECTOR_BYTES - first + 1;
+}
+
+}  // namespace
+
+void count_box(Block& block, const Box& box, bool is_write, uint32_t line) {
+  if (!block.checks_for(TSIM_COUNT_SECTORS)) return;
+  LineCount cost;
+  cost.requests = 1;
+  const tsim_tensor_map& map = *box.map;
+  for_each_row(box, [&](const BoxRow& row) {
+    if (row.first == row.end) return;
+    const uint32_t count = row.end - row.first;
+    const uint32_t reach = ((count - 1) * map.element_strides[0] + 1) * map.element_bytes;
+    cost.bytes += count * map.element_bytes;
+    cost.taken += sectors_of(row.global, reach);
+  });
+  cost.ideal = (cost.bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
+  block.counters.count({line, 0, TSIM_BOXES, is_write}, cost);
+}
+
+void count_row(Block& block, const void* address, uint32_t bytes, bool is_write, uint32_t line) {
+  if (!block.checks_for(TSIM_COUNT_SECTORS)) return;
+  LineCount cost;
+  cost.requests = 1;
+  cost.bytes = bytes;
+  cost.taken = sectors_of(address, bytes);
+  cost.ideal = (bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
+  block.counters.count({line, 0, TSIM_BOXES, is_write}, cost);
+}
+
 Box make_box(const tsim_tensor_map& map, const int* at, int rank, uint32_t line) {
   if (uint32_t(rank) != map.rank) {
     Finding finding;

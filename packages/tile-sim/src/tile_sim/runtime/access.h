@@ -44,6 +44,10 @@ void record_global_range(Block& block, const Observer& by, const tsim_global& pl
                          uint32_t bytes, Access access, Stamp stamp);
 void record_box(Block& block, const Observer& by, const Box& box, Access access, Stamp stamp);
 
+// Counts a bulk copy of a box, or of bytes side by side.
+void count_box(Block& block, const Box& box, bool is_write, uint32_t line);
+void count_row(Block& block, const void* address, uint32_t bytes, bool is_write, uint32_t line);
+
 // A box of a map at coordinates that a kernel names.
 Box make_box(const tsim_tensor_map& map, const int* at, int rank, uint32_t line);
 

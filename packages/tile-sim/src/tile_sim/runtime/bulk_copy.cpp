@@ -70,6 +70,7 @@ void tsim_tensor_load(const tsim_shared* to, const tsim_tensor_map* map,
   check_shared_range(block, *to, copy.bytes, BOX_ALIGNMENT, Access::WRITE, line);
   record_box(block, {block.clock, current_thread->who}, copy.box, Access::READ,
              stamp_of(block, *current_thread, 0, line));
+  count_box(block, copy.box, false, line);
   if (!mask) {
     issue_to(block, copy, *to, *barrier);
     return;
@@ -89,6 +90,7 @@ void tsim_bulk_load(const tsim_shared* to, const tsim_global* from, unsigned byt
                       stamp_of(block, *current_thread, 0, line));
   BulkCopy copy = copy_of(BulkCopy::ROW, bytes, line);
   copy.source = from->address;
+  count_row(block, from->address, bytes, false, line);
   issue_to(block, copy, *to, *barrier);
 }
 

@@ -138,6 +138,7 @@ void tsim_tensor_store(const tsim_tensor_map* map, const tsim_shared* from, int 
   store.offset = own_offset(*from, line);
   record_box(block, {block.clock, me.who}, store.box, access_of(reduction),
              write_stamp(block, me, store));
+  count_box(block, store.box, true, line);
   me.line = line;
   issue(block, me, store);
 }
@@ -162,6 +163,7 @@ void tsim_bulk_store(const tsim_global* to, const tsim_shared* from, unsigned by
   store.line = line;
   record_global_range(block, {block.clock, me.who}, *to, bytes, access,
                       write_stamp(block, me, store));
+  count_row(block, to->address, bytes, true, line);
   me.line = line;
   issue(block, me, store);
 }

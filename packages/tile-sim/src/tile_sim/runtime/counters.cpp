@@ -89,6 +89,14 @@ void Counters::count(Block& block, const Thread& thread, uint32_t space, bool is
   }
 }
 
+void Counters::count(const CountKey& key, const LineCount& cost) {
+  LineCount& total = totals_[key.packed()];
+  total.requests += cost.requests;
+  total.bytes += cost.bytes;
+  total.taken += cost.taken;
+  total.ideal += cost.ideal;
+}
+
 void Counters::flush(Block&) {
   for (auto& warp : warps_) {
     for (auto& [key, site] : warp) {

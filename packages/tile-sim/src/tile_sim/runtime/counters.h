@@ -47,6 +47,8 @@ class Counters {
   // One lane's access. Shared addresses count from the start of the arena.
   void count(Block& block, const Thread& thread, uint32_t space, bool is_write, uint64_t address,
              uint32_t bytes, uint32_t line);
+  // What an engine was asked for.
+  void count(const CountKey& key, const LineCount& cost);
   // Counts what is not complete: lanes that will not come any more.
   void flush(Block& block);
 

@@ -287,8 +287,9 @@ tsim_counter counter_of(uint64_t packed, const LineCount& count) {
   c.bytes_per_lane = key.bytes;
   c.requests = count.requests;
   c.bytes = count.bytes;
-  (key.space == TSIM_SHARED ? c.turns : c.sectors) = count.taken;
-  (key.space == TSIM_SHARED ? c.ideal_turns : c.ideal_sectors) = count.ideal;
+  const bool has_turns = key.space == TSIM_SHARED || key.space == TSIM_OPERANDS;
+  (has_turns ? c.turns : c.sectors) = count.taken;
+  (has_turns ? c.ideal_turns : c.ideal_sectors) = count.ideal;
   return c;
 }
 

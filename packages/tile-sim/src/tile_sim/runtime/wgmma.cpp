@@ -1,6 +1,7 @@
 // Products of warpgroups: posted by threads, complete when all have posted, awaited by each.
 #include "wgmma.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "access.h"
@@ -233,8 +234,40 @@ void read_matrix(Block& block, const Observer& by, const Matrix& matrix, uint32_
   }
 }
 
+// Eight rows of 16 bytes are read at a time, best in one turn.
+void add_turns(const Matrix& matrix, uint32_t rows, uint32_t bytes_along, LineCount& cost) {
+  constexpr uint32_t GROUPS_OF_BANKS = 8, CHUNK = 16;
+  for (uint32_t row = 0; row < rows; row += GROUPS_OF_BANKS) {
+    for (uint32_t along = 0; along < bytes_along; along += CHUNK) {
+      uint64_t in_group[GROUPS_OF_BANKS] = {};
+      for (uint32_t i = 0; i < GROUPS_OF_BANKS; ++i) {
+        ++in_group[matrix.chunk(row + i, along) / CHUNK % GROUPS_OF_BANKS];
+      }
+      cost.taken += *std::max_element(in_group, in_group + GROUPS_OF_BANKS);
+      ++cost.ideal;
+      cost.bytes += GROUPS_OF_BANKS * CHUNK;
+    }
+  }
+}
+
+void count_operands(Block& block, const GroupProduct& product) {
+  if (!block.checks_for(TSIM_COUNT_BANKS)) return;
+  constexpr uint32_t K_BYTES = 32;
+  const uint32_t columns = uint32_t(product.kind.columns);
+  LineCount cost;
+  cost.requests = 1;
+  if (product.a.end) {
+    if (product.a.is_along_k) add_turns(product.a, 64, K_BYTES, cost);
+    else add_turns(product.a, K_BYTES / 2, 64 * 2, cost);
+  }
+  if (product.b.is_along_k) add_turns(product.b, columns, K_BYTES, cost);
+  else add_turns(product.b, K_BYTES / 2, columns * 2, cost);
+  block.counters.count({product.line, 0, TSIM_OPERANDS, false}, cost);
+}
+
 void begin(Block& block, Warpgroup& group, GroupProduct& product) {
   ++block.statistics.products;
+  count_operands(block, product);
   const uint32_t time = block.clock.tick();
   group.times.push_back(time);
   const Stamp stamp =
