@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.effects import effects_of
+from tile_core.ir.effects import Mode, effects_of
 from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.intrinsics import Effect
 from tile_core.ir.node import Node, walk
@@ -34,6 +34,11 @@ from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.passes.hazards import Loop, Memory, Pending, SameThread, never
+from tile_core.passes.products_under_way import (
+    ends_products,
+    factors_in_memory,
+    products_before,
+)
 from tile_core.passes.touches import Doer, Touch, is_plain, touches
 from tile_core.passes.uniformity import Uniformity, is_thread_program
 
@@ -61,13 +66,13 @@ def insert_barriers(
     An access of memory that threads share waits behind a barrier if an earlier one that it
     conflicts with (read and write, write and write) may be another thread's. Accesses in
     provably different boxes, such as versions of a tile, do not conflict, nor do atomics
-    among themselves. What an asynchronous copy writes counts as written where the program
-    waits for it. Loops are followed around to a fixed point; where only what happened before
-    a loop conflicts, the barrier stands before it. Branches that threads take apart from each
-    other hold no barrier: it comes before. Between accesses that an explicit program of
-    threads makes itself, barriers are that program's own affair. So are those between
-    statements for ranges of threads that have none in common; inside of a range, barriers are
-    for its threads.
+    among themselves. What an asynchronous copy writes counts as written where the program waits for
+    it, and what a product reads that is left under way as read there too. Loops are followed around
+    to a fixed point; where only what happened before a loop conflicts, the barrier stands before
+    it. Branches that threads take apart from each other hold no barrier: it comes before. Between
+    accesses that an explicit program of threads makes itself, barriers are that program's own
+    affair. So are those between statements for ranges of threads that have none in common; inside
+    of a range, barriers are for its threads.
 
     Parameters
     ----------
@@ -115,6 +120,7 @@ class _Flow:
 
     def __init__(self, launch: Launch, memory: Memory) -> None:
         self.memory = memory
+        self.body = launch.body
         self.by_thread = is_thread_program(launch)
         self.uniform = Uniformity(launch)
         waits = (n.pending for n in walk(launch.body) if isinstance(n, CopyWait))
@@ -161,7 +167,19 @@ class _Flow:
         state = self._act(path, self._touches(stmt, path, self._doer(stmt)), state)
         if isinstance(stmt, (Evaluate, Let)) and effects_of(stmt) & Effect.BLOCK:
             return synced(state)
+        if ends_products(stmt):
+            return state.union(*(_begun(t) for t in self._late_reads(stmt, path)))
         return state
+
+    def _late_reads(self, wait: Stmt, path: Path) -> tuple[Touch, ...]:
+        """Return what products read until `wait` ends them, wherever in a tile that was."""
+        key = (path, "late")
+        if key not in self.known:
+            tiles = dict.fromkeys(factors_in_memory(products_before(self.body, wait)))
+            self.known[key] = tuple(
+                Touch(tile, Mode.READ, (None,) * tile.rank, wait, Doer.TILE) for tile in tiles
+            )
+        return self.known[key]
 
     def _doer(self, stmt: Stmt) -> Doer:
         if isinstance(stmt, (Leaf, Parallel)):

@@ -21,6 +21,12 @@ from tile_core.ir.stmt import (
     Stmt,
     While,
 )
+from tile_core.passes.products_under_way import (
+    ends_products,
+    factors_in_memory,
+    products_before,
+    products_left,
+)
 from tile_core.passes.touches import Touch, touches
 
 
@@ -54,6 +60,7 @@ class Stretch:
 
 @dataclass(slots=True)
 class _Walk:
+    body: Stmt
     position: int = 0
     alive: dict[Buffer, Stretch] = field(default_factory=dict)
     flying: dict[Buffer, int] = field(default_factory=dict)
@@ -65,13 +72,14 @@ def live_extents(body: Stmt, scopes: tuple[Scope, ...] = (Scope.SHARED,)) -> dic
     Statements without statements in them are numbered in program order. A tile is alive from
     its first access to its last. Where a loop's round may read what an earlier round left, it
     is alive in all of the loop; so it is to the end of the program where the last access is
-    an asynchronous copy.
+    an asynchronous copy. What a product reads that is left under way matters until a wait ends
+    it: in all rounds of a loop around both.
 
     Returns
     -------
     In the order of first accesses; what is never accessed is left out.
     """
-    state = _Walk()
+    state = _Walk(body)
     _visit(body, state, scopes)
     for storage, position in state.flying.items():
         if state.alive[storage].last == position:
@@ -95,6 +103,11 @@ def _visit(stmt: Stmt, state: _Walk, scopes: tuple[Scope, ...]) -> None:
             _visit_loop(stmt, state, scopes)
         case _:
             _note(touches(stmt) if _may_touch(stmt, scopes) else (), state, scopes)
+            if ends_products(stmt):
+                here = Stretch(state.position - 1, state.position - 1)
+                for storage in factors_in_memory(products_before(state.body, stmt)):
+                    if storage.scope in scopes:
+                        _live(storage, here, state)
 
 
 def _may_touch(stmt: Stmt, scopes: tuple[Scope, ...]) -> bool:
@@ -112,8 +125,13 @@ def _visit_loop(stmt: For | Pipelined | While, state: _Walk, scopes: tuple[Scope
     whole = Stretch(first - 1, state.position)
     state.position += 1
     inside, state.alive = state.alive, before
+    under_way = set(factors_in_memory(products_left(stmt.body)))
     for storage, extent in inside.items():
-        carried = isinstance(stmt, While) or meets(stmt.body, storage) is Meets.READS
+        carried = (
+            isinstance(stmt, While)
+            or storage in under_way
+            or meets(stmt.body, storage) is Meets.READS
+        )
         _live(storage, whole if carried else extent, state)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.stmt import For, If, OnThreads, Pipelined, Seq, Stmt, While
+from tile_core.ir.stmt import Stmt
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.rule import Rule
+from tile_core.passes.products_under_way import products_before
 from tile_core.simt.build import at, do, seq
 from tile_core.simt.context import SimtContext
 
@@ -29,7 +30,7 @@ def waited(op: WaitProducts | Gemm, pending: int, ctx: SimtContext) -> Stmt:
     Of the products that can have been begun before, and of `op` if it is one, the latest
     `pending` are not touched: they may be under way still.
     """
-    begun = [*_before(ctx.launch.body, op), *([op] if isinstance(op, Gemm) else [])]
+    begun = [*products_before(ctx.launch.body, op), *([op] if isinstance(op, Gemm) else [])]
     latest = list(dict.fromkeys(reversed(begun)))
     going_on = {gemm.c.buffer for gemm in latest[:pending]}
     ended = dict.fromkeys(g.c.buffer for g in latest[pending:])
@@ -39,44 +40,3 @@ def waited(op: WaitProducts | Gemm, pending: int, ctx: SimtContext) -> Stmt:
 
 def _pinned(buffer: Buffer, ctx: SimtContext) -> Stmt:
     return do("wgmma_pin", ctx.fragment_of(buffer).slots, at(ctx.places.flat(buffer), 0))
-
-
-def _before(stmt: Stmt, wait: WaitProducts | Gemm) -> list[Gemm]:
-    """Return the products left under way that may begin before `wait`, in their order.
-
-    What follows the wait inside of a loop around it began in the round before, and what is
-    between the loop's begin and the wait after that.
-    """
-    found: list[Gemm] = []
-    _visit(stmt, wait, found)
-    return found
-
-
-def _visit(stmt: Stmt, wait: Stmt | None, found: list[Gemm]) -> bool:
-    """Append the products up to `wait`; whether it was met."""
-    if stmt is wait:
-        return True
-    match stmt:
-        case Gemm():
-            if stmt.wg_wait != 0:
-                found.append(stmt)
-        case Seq(body=body):
-            return any(_visit(item, wait, found) for item in body)
-        case For(body=inner) | Pipelined(body=inner) | While(body=inner):
-            first = len(found)
-            if _visit(inner, wait, found):
-                before: list[Gemm] = []
-                _visit(inner, None, before)
-                found[first:first] = before
-                return True
-        case OnThreads(body=inner):
-            return _visit(inner, wait, found)
-        case If(then=then, otherwise=otherwise):
-            first = len(found)
-            if _visit(then, wait, found):
-                return True
-            last = len(found)
-            if otherwise is not None and _visit(otherwise, wait, found):
-                del found[first:last]
-                return True
-    return False

@@ -1,0 +1,68 @@
+"""Products that run beside the threads which began them, and the waits that end them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.stmt import For, If, OnThreads, Pipelined, Seq, Stmt, While
+from tile_core.ops.gemm import Gemm, WaitProducts
+
+
+def ends_products(stmt: Stmt) -> bool:
+    """Whether `stmt` waits for products begun before: a wait, or a product that is one too."""
+    return isinstance(stmt, WaitProducts) or (isinstance(stmt, Gemm) and stmt.wg_wait >= 0)
+
+
+def products_before(body: Stmt, wait: Stmt) -> list[Gemm]:
+    """Return the products left under way that may begin before `wait`, in their order.
+
+    What follows the wait inside of a loop around it began in the round before, and what is
+    between the loop's begin and the wait after that.
+    """
+    found: list[Gemm] = []
+    _visit(body, wait, found)
+    return found
+
+
+def products_left(body: Stmt) -> list[Gemm]:
+    """Return the products in `body` that are left under way, in program order."""
+    found: list[Gemm] = []
+    _visit(body, None, found)
+    return found
+
+
+def factors_in_memory(products: list[Gemm]) -> Iterator[Buffer]:
+    """Yield the storages in shared memory that products read while they are under way."""
+    for product in products:
+        for region in (product.a, product.b):
+            if region.buffer.storage.scope is Scope.SHARED:
+                yield region.buffer.storage
+
+
+def _visit(stmt: Stmt, wait: Stmt | None, found: list[Gemm]) -> bool:
+    """Append the products up to `wait`; whether it was met."""
+    if stmt is wait:
+        return True
+    match stmt:
+        case Gemm():
+            if stmt.wg_wait != 0:
+                found.append(stmt)
+        case Seq(body=body):
+            return any(_visit(item, wait, found) for item in body)
+        case For(body=inner) | Pipelined(body=inner) | While(body=inner):
+            first = len(found)
+            if _visit(inner, wait, found):
+                found[first:first] = products_left(inner)
+                return True
+        case OnThreads(body=inner):
+            return _visit(inner, wait, found)
+        case If(then=then, otherwise=otherwise):
+            first = len(found)
+            if _visit(then, wait, found):
+                return True
+            last = len(found)
+            if otherwise is not None and _visit(otherwise, wait, found):
+                del found[first:last]
+                return True
+    return False
