@@ -16,14 +16,14 @@ MISTAKES = [
         def kernel(A: T.Tensor((16, 16), "float16")):
             with T.Kernel(1):
                 tile_ = T.alloc_shared((16, 16), "float16")
-                T.tma_copy(A, tile_)
+                T.tma_copy(tile_, A)
         tile.compile(kernel, target="cpu")
         """,
         """
         [TL4001] T.tma_copy is an instruction of GPUs; cpu does not have it
          --> program.py:5:9
           |
-        5 |         T.tma_copy(A, tile_)
+        5 |         T.tma_copy(tile_, A)
           |         ^^^^^^^^^^^^^^^^^^^^
         hint: use the portable operators (T.copy, T.gemm, T.sync_threads), or compile for a GPU
         """,
@@ -40,11 +40,11 @@ MISTAKES = [
         tile.compile(kernel, target="cpu")
         """,
         """
-        [TL4001] T.mbarrier_wait_parity is an instruction of GPUs; cpu does not have it
-         --> program.py:5:9
+        [TL4001] T.alloc_barrier is an instruction of GPUs; cpu does not have it
+         --> program.py:4:17
           |
-        5 |         T.barrier_wait(ready, 0)
-          |         ^^^^^^^^^^^^^^^^^^^^^^^^
+        4 |         ready = T.alloc_barrier(128)
+          |                 ^^^^^^^^^^^^^^^^^^^^
         hint: use the portable operators (T.copy, T.gemm, T.sync_threads), or compile for a GPU
         """,
         whole=True,
@@ -92,16 +92,15 @@ MISTAKES = [
     Mistake(
         "roles of warps",
         """
-        with T.ws(0):
-            A[0, 0] = 1.0
+        T.annotate_ws_schedule(n)
         """,
         """
-        [TL4001] T.ws schedules the warps of a GPU by role
-         --> program.py:6:14
+        [TL4001] T.annotate_ws_schedule schedules the warps of a GPU by role
+         --> program.py:6:9
           |
-        6 |         with T.ws(0):
-          |              ^^^^^^^
-        hint: use T.Pipelined, which overlaps copies with work
+        6 |         T.annotate_ws_schedule(n)
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: use T.ws for the groups of a block, or T.Pipelined, which overlaps copies with work
         """,
     ),
     Mistake(

@@ -182,6 +182,9 @@ def test_allocations():
 
     assert "alloc work: global float32[4, 4] workspace" in f.script()
     assert body(f) == [
+        "alloc mbar: shared.barrier uint64[2]",
+        "@barrier_init(barriers=mbar, counts=[128, 1])",
+        "@barrier()",
         "alloc s: shared float16[4, 8]",
         "alloc b: shared bool[32]",
         "alloc r: local.fragment float32[1]",
@@ -190,8 +193,6 @@ def test_allocations():
         "alloc w: local.var float32[1]",
         "w[0] = 1.0",
         "alloc d: local.reducer float32[4]",
-        "alloc mbar: shared.barrier uint64[2]",
-        'hint barrier_counts ["mbar", 128, 1]',
     ]
 
 

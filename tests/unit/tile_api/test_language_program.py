@@ -286,21 +286,20 @@ def test_gpu_instructions_take_tiles_barriers_and_settings():
         bar = T.alloc_barrier([128, 128])
         T.mbarrier_wait_parity(bar[1], 0)
         T.barrier_arrive(bar[0])
-        T.tma_copy(A[0:8, 0:8], F, barrier=bar[0], leader_scope_threads=32)
+        T.tma_gather4(A[0:8, 0:8], F, barrier=bar[0], threads=32)
 
-    lines = [line for line in on(f) if not line.startswith("hint")]
-    assert lines[1:] == [
+    assert on(f)[-3:] == [
         "eval mbarrier_wait_parity(&rw barrier[1], 0)",
         "eval mbarrier_arrive(&rw barrier[0])",
-        '@gpu(name="tma_copy", regions=[A[0:8, 0:8], F[0:8, 0:8], barrier[0]], '
-        'settings=["leader_scope_threads=32"])',
+        '@gpu(name="tma_gather4", regions=[A[0:8, 0:8], F[0:8, 0:8], barrier[0]], '
+        'settings=["threads=32"])',
     ]
 
 
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (lambda A, S: T.tma_copy(A, S), "tma_copy"),
+        (lambda A, S: T.tma_store_arrive(), "tma_store_arrive"),
         (lambda A, S: T.fence_proxy_async(), "fence_proxy_async"),
         (lambda A, S: T.cast(A[0, 0], "bfloat16", round="rs", rbits=1), "cast_rs"),
     ],

@@ -24,13 +24,13 @@ def test_every_gpu_intrinsic_has_a_row_and_what_orders_memory_says_so():
     for name in ("mbarrier_arrive", "ptx_cp_async", "tma_store_wait", "fence_proxy_async"):
         assert effect_of(name) & Effect.READS
         assert effect_of(name) & Effect.WRITES
-    assert effect_of("cluster_sync") & Effect.BLOCK
+    assert effect_of("cluster_sync") & Effect.STATE
     assert effect_of("ptx_mma") & Effect.WARP
     assert effect_of("cast_rs") is Effect.NONE
 
 
 def test_gpu_operators_may_read_and_write_all_their_tiles():
-    op = GpuOperator("tma_copy", (whole(TILE),))
+    op = GpuOperator("tma_gather4", (whole(TILE),))
     op.verify()
     assert op.buffers() == (TILE,)
     assert op.reads() == op.writes() == op.regions
@@ -40,8 +40,8 @@ def test_gpu_operators_may_read_and_write_all_their_tiles():
 
 
 def test_a_gpu_operator_has_no_serial_form():
-    with pytest.raises(UnsupportedOnTarget, match="operator 'tma_copy' has no serial form"):
-        expand(GpuOperator("tma_copy"))
+    with pytest.raises(UnsupportedOnTarget, match="operator 'tma_gather4' has no serial form"):
+        expand(GpuOperator("tma_gather4"))
 
 
 def test_waits_are_nothing_where_copies_are_synchronous():

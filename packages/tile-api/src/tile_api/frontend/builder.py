@@ -44,6 +44,7 @@ class BlockKind(Enum):
     WHILE = "while"
     BRANCH = "if"
     REGION = "with"
+    THREADS = "with T.ws"
 
     @property
     def is_loop(self) -> bool:

@@ -16,6 +16,8 @@ from tile_api.language.allreduce import *
 from tile_api.language.annotations import *
 from tile_api.language.arithmetic import *
 from tile_api.language.atomics import *
+from tile_api.language.barriers import *
+from tile_api.language.clusters import *
 from tile_api.language.compat import *
 from tile_api.language.conversions import *
 from tile_api.language.copies import *
@@ -42,6 +44,7 @@ from tile_api.language.thread import *
 from tile_api.language.unavailable import UNAVAILABLE
 from tile_api.language.vectors import *
 from tile_api.language.views import *
+from tile_api.language.warp_groups import *
 
 _LAZY = {
     "JITFunc": "tile_api.jitting:JITKernelFactory",
@@ -85,10 +88,10 @@ def __getattr__(name: str) -> Any:
 
 
 _MODULES = (
-    *("allocate", "allreduce", "annotations", "arithmetic", "atomics", "compat", "conversions"),
-    *("copies", "debug", "dtypes", "elementary", "externs", "fills", "function", "launch", "loops"),
-    *("matmul", "memory", "persistent", "reducers", "reductions", "rng", "symbols", "tensor"),
-    *("thread", "vectors", "views"),
+    *("allocate", "allreduce", "annotations", "arithmetic", "atomics", "barriers", "clusters"),
+    *("compat", "conversions", "copies", "debug", "dtypes", "elementary", "externs", "fills"),
+    *("function", "launch", "loops", "matmul", "memory", "persistent", "reducers", "reductions"),
+    *("rng", "symbols", "tensor", "thread", "vectors", "views", "warp_groups"),
 )
 __all__ = sorted(
     {"Any", *_TABLES, *_LAZY}.union(

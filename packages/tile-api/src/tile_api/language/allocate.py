@@ -7,12 +7,12 @@ from typing import Any
 from tile_api.frontend.builder import Builder, current
 from tile_api.frontend.types import as_dtype, as_element, as_scope, as_shape
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
-from tile_core.dtypes import DType, dtype_of
+from tile_core.dtypes import DType
 from tile_core.errors import FrontendTypeError, FrontendValueError, ScopeError
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Expr, Extent
-from tile_core.ir.stmt import Alloc, Hint
+from tile_core.ir.stmt import Alloc
 
 
 def _inside(what: str) -> Builder:
@@ -215,30 +215,6 @@ def alloc_reducer(
     return value
 
 
-def alloc_barrier(arrive_count: Any) -> BufferValue:
-    """Allocate transaction barriers of a block: one, or one per entry of a list.
-
-    Parameters
-    ----------
-    arrive_count
-        Threads that arrive before a phase completes; a positive int or a list of them.
-    """
-    builder = _inside("T.alloc_barrier")
-    counts = list(arrive_count) if isinstance(arrive_count, (list, tuple)) else [arrive_count]
-    for count in counts:
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise FrontendValueError(
-                f"the arrival count of a barrier must be a positive integer, got {count!r}",
-                span=builder.span,
-                hint="write T.alloc_barrier(128), or T.alloc_barrier([128] * stages)",
-            )
-    name = builder.take_hint("barrier")
-    buffer = Buffer(name, (len(counts),), dtype_of("uint64"), Scope.BARRIER, span=builder.span)
-    value = _allocate(builder, buffer)
-    builder.emit(Hint("barrier_counts", (name, *counts)))
-    return value
-
-
 def empty(*args: Any, dtype: Any = None) -> BufferValue:
     """Declare an output: a contiguous tensor that the runtime allocates and the call returns.
 
@@ -275,7 +251,6 @@ def empty(*args: Any, dtype: Any = None) -> BufferValue:
 
 
 __all__ = [
-    "alloc_barrier",
     "alloc_buffer",
     "alloc_fragment",
     "alloc_global",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tile_api.frontend.builder import Builder, Frame, current
+from tile_api.frontend.builder import BlockKind, Builder, Frame, current
 from tile_api.frontend.values import as_buffer, as_value
 from tile_api.language.operands import choice, count, emit, here
 from tile_core.errors import (
@@ -20,6 +20,7 @@ from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import AnnotateLayout, AnnotateSafeValue, Hint
+from tile_core.ops.mbarrier import SetRegisters
 
 __all__ = [
     "annotate_compile_flags",
@@ -244,8 +245,16 @@ def _registers(value: Any) -> int:
 
 
 def set_max_nreg(registers: Any, is_inc: Any) -> None:
-    """Wish for `registers` per thread of this warp group, more (`is_inc`) or fewer than now."""
-    emit(Hint("max_registers", (_registers(registers), "inc" if is_inc else "dec")))
+    """Wish for `registers` per thread of this warp group, more (`is_inc`) or fewer than now.
+
+    Inside of `T.ws` the groups change them there. Elsewhere the wish is for the groups that the
+    compiler makes of a block itself.
+    """
+    number = _registers(registers)
+    if current().inside(BlockKind.THREADS):
+        emit(SetRegisters(number, bool(is_inc)))
+    else:
+        emit(Hint("max_registers", (number, "inc" if is_inc else "dec")))
 
 
 def inc_max_nreg(registers: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tile_api.frontend.builder import current
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
+from tile_api.language import barriers, clusters
 from tile_api.language.operands import element, emit, here, is_tile
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import FrontendTypeError
@@ -37,7 +38,6 @@ class GpuIntrinsic:
     """
 
     name: str
-    function: str  # the row of the table: aliases share one
 
     def __call__(self, *args: Any, **settings: Any) -> Any:
         """Emit the instruction; return its result where it has one that is used."""
@@ -46,8 +46,8 @@ class GpuIntrinsic:
         for key, value in settings.items():
             if value is not None:
                 values += [StringConst(key, span=here()), _argument(self.name, value)]
-        result = gpu_call(self.function, *values)
-        if self.function in _VALUES:
+        result = gpu_call(self.name, *values)
+        if self.name in _VALUES:
             return result
         emit(Evaluate(result))
         return None
@@ -56,7 +56,6 @@ class GpuIntrinsic:
 _VALUES = frozenset(
     [
         "__fns",
-        "block_rank_in_cluster",
         "clc_get_first_ctaid_x",
         "clc_get_first_ctaid_y",
         "clc_get_first_ctaid_z",
@@ -131,15 +130,11 @@ def _region(value: Any) -> Region:
     return whole(value.buffer if isinstance(value, BufferValue) else value)
 
 
-_ALIASES = {
-    "barrier_arrive": "mbarrier_arrive",
-    "barrier_wait": "mbarrier_wait_parity",
-}
-_OWN = frozenset({"cast_rs", "wgmma_gemm"})  # reached through functions written by hand
+_OWN = frozenset({"cast_rs", "wgmma_gemm", *barriers.__all__, *clusters.__all__})
+"""What is reached through functions written by hand."""
 
 GPU_NAMES: dict[str, GpuIntrinsic | GpuTileOperator] = {
-    **{name: GpuIntrinsic(name, name) for name in GPU_INTRINSICS if name not in _OWN},
-    **{alias: GpuIntrinsic(alias, name) for alias, name in _ALIASES.items()},
+    **{name: GpuIntrinsic(name) for name in GPU_INTRINSICS if name not in _OWN},
     **{name: GpuTileOperator(name) for name in GPU_OPERATORS if name not in _OWN},
 }
 """The functions of the `T` namespace that stand for GPU instructions."""

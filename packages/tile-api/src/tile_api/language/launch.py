@@ -14,10 +14,13 @@ from tile_core.errors import (
     Span,
 )
 from tile_core.ir.arith import INT32
-from tile_core.ir.buffer import static_value
+from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.interval import Interval, interval
-from tile_core.ir.stmt import Launch
+from tile_core.ir.stmt import Alloc, Launch, Seq, Stmt
+from tile_core.ops.cluster import ClusterSync
+from tile_core.ops.control import Barrier
+from tile_core.ops.mbarrier import BarrierInit
 
 
 class KernelLaunchFrame(Frame):
@@ -31,6 +34,11 @@ class KernelLaunchFrame(Frame):
         Three extents, padded with 1.
     block_vars, thread_vars
         The indices of the block in the grid and of the thread in the block.
+    barriers
+        Barriers in shared memory and their counts of arrivals, made ready first of all.
+    leaves_together
+        Whether blocks of a cluster wait for each other at the end: one may still be reached
+        by others when its own work is done.
     """
 
     def __init__(
@@ -47,6 +55,8 @@ class KernelLaunchFrame(Frame):
         self.block_vars: tuple[Var, ...] = ()
         self.thread_vars: tuple[Var, Var, Var] = _thread_vars(None)
         self.span: Span | None = None
+        self.barriers: list[tuple[Buffer, tuple[int, ...]]] = []
+        self.leaves_together = False
 
     @staticmethod
     def Current() -> KernelLaunchFrame | None:
@@ -90,7 +100,7 @@ class KernelLaunchFrame(Frame):
 
     def exit(self, builder: Builder) -> None:
         """End the launch."""
-        body = builder.close()
+        body = self._with_barriers(builder.close())
         builder.launch = None
         builder.emit(
             Launch(
@@ -103,6 +113,15 @@ class KernelLaunchFrame(Frame):
                 span=self.span,
             )
         )
+
+    def _with_barriers(self, body: Seq) -> Seq:
+        """Return `body` behind what makes its barriers ready for all threads."""
+        first: list[Stmt] = [Alloc(buffer, span=buffer.span) for buffer, _ in self.barriers]
+        first += [BarrierInit(buffer, n, span=buffer.span) for buffer, n in self.barriers]
+        if self.barriers:
+            first.append(ClusterSync(span=self.span) if self.cluster else Barrier(span=self.span))
+        last = (ClusterSync(span=self.span),) if self.leaves_together and self.cluster else ()
+        return Seq((*first, *body.body, *last), span=body.span) if first or last else body
 
     @property
     def blocks(self) -> list[Any]:
@@ -169,8 +188,22 @@ def Kernel(
                 span=builder.span,
                 hint="use T.ceildiv(size, tile), which rounds up",
             )
-    cluster = () if cluster_dims is None else _triple(cluster_dims, "cluster_dims")
+    cluster = () if cluster_dims is None else _cluster(cluster_dims, grid)
     return KernelLaunchFrame(grid, _threads(threads), cluster, prelude)
+
+
+def _cluster(dims: Any, grid: tuple[Expr, ...]) -> tuple[int, ...]:
+    """Return the extents of a cluster; none for a single block."""
+    extents = _triple(dims, "cluster_dims")
+    sizes = [static_value(e) for e in grid] + [1] * (3 - len(grid))
+    for axis, size, extent in zip("xyz", sizes, extents, strict=True):
+        if size is not None and size % extent:
+            raise FrontendValueError(
+                f"a grid of {size} blocks along {axis} is not made of clusters of {extent}",
+                span=current().span,
+                hint=f"round it up: T.ceildiv(size, tile * {extent}) * {extent}",
+            )
+    return extents if any(e > 1 for e in extents) else ()
 
 
 def _threads(threads: Any) -> tuple[int, int, int]:

@@ -47,7 +47,7 @@ _GROUPS: tuple[tuple[str, str, str], ...] = (
         "describes memory or registers that only recent NVIDIA GPUs have",
         "use T.alloc_shared and T.alloc_fragment",
         "alloc_tmem alloc_descriptor alloc_wgmma_desc alloc_tcgen05_smem_desc"
-        " alloc_tcgen05_instr_desc alloc_tcgen05_instruction_desc alloc_cluster_barrier"
+        " alloc_tcgen05_instr_desc alloc_tcgen05_instruction_desc"
         " tma_gather4_bytes TCGEN05DescriptorParams WGMMADescriptorParams"
         " compute_gmma_descriptor compute_umma_descriptor",
     ),
@@ -62,16 +62,9 @@ _GROUPS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "schedules the warps of a GPU by role",
-        "use T.Pipelined, which overlaps copies with work",
-        "ws WarpSpecialize WarpSpecializeFrame ws_op annotate_ws_schedule"
-        " annotate_ws_pipeline_depth WSID WSInstr WSOpRef WSPipeline WSRole WSSchedule WSScope"
-        " WSSync WSSyncKind",
-    ),
-    (
-        "needs clusters of blocks, which only recent NVIDIA GPUs have",
-        "use T.Kernel without cluster_dims",
-        "get_cluster_dims get_cluster_extent get_cluster_extents get_cluster_id get_cluster_ids"
-        " get_cluster_size",
+        "use T.ws for the groups of a block, or T.Pipelined, which overlaps copies with work",
+        "ws_op annotate_ws_schedule annotate_ws_pipeline_depth WSID WSInstr WSOpRef WSPipeline"
+        " WSRole WSSchedule WSScope WSSync WSSyncKind",
     ),
     (
         "takes a kernel written in CUDA",

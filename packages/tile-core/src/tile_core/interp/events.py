@@ -46,7 +46,7 @@ class Wait:
                 return None
             return int(lanes.agreed(evaluate(expr, lanes), "a barrier's operand", node.span))
 
-        arrived = int(lanes.active.sum())
+        arrived = int(lanes.active.sum()) * lanes.weight
         number = value(node.number)
         if number is None:
             require_all(node, "this barrier", lanes)
@@ -90,7 +90,30 @@ class Spin:
     node: While
 
 
-Event: TypeAlias = "Wait | Collective | Vote | GridWait | Spin"
+@dataclass(frozen=True, slots=True, eq=False)
+class Pending:
+    """Threads wait for others to arrive at a barrier in memory, or in the cluster.
+
+    Parameters
+    ----------
+    is_over
+        Whether they need to wait no longer.
+    lacks
+        What is missing, in words.
+    """
+
+    node: Stmt
+    lanes: Lanes
+    is_over: Callable[[], bool]
+    lacks: Callable[[], str]
+
+    @property
+    def threads(self) -> int:
+        """How many threads wait."""
+        return int(self.lanes.active.sum()) * self.lanes.weight
+
+
+Event: TypeAlias = "Wait | Collective | Vote | GridWait | Spin | Pending"
 
 
 def require_all(node: Node, what: str, lanes: Lanes) -> None:

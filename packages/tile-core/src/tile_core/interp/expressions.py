@@ -172,6 +172,8 @@ def _shuffle(expr: Shuffle, lanes: Lanes) -> Array:
 def _call(expr: Call, lanes: Lanes) -> Array:
     if expr.function.startswith("extern:"):
         return _extern(expr, lanes)
+    if expr.function == "block_rank_in_cluster":
+        return np.array([0 if lanes.block is None else lanes.block.rank], np.int32)
     effect = effect_of(expr.function)
     if effect & Effect.ATOMIC:
         return atomics.element(expr, lanes, evaluate)

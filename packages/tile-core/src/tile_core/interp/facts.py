@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import accesses, storages_written
 from tile_core.ir.expr import Call, Expr, Var
+from tile_core.ir.gpu_intrinsics import RANGE_INTRINSICS
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import Launch
+from tile_core.ir.stmt import Evaluate, Launch, Let, OnThreads, Store
+from tile_core.ops.bulk_copy import BulkCopy
+from tile_core.ops.cluster import ClusterSync
+from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
+from tile_core.ops.remote_copy import RemoteCopy
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,51 @@ def is_thread_program(launch: Launch) -> bool:
         if isinstance(node, Call) and effect_of(node.function) & (Effect.WARP | Effect.BLOCK):
             return True
     return False
+
+
+def goes_apart(launch: Launch) -> bool:
+    """Return whether threads of a block, or blocks of a cluster, do different things at a time.
+
+    They do in statements for ranges of threads, and wherever they wait for each other at
+    barriers in memory.
+    """
+    return any(
+        isinstance(node, _APART) or (isinstance(node, Call) and node.function in RANGE_INTRINSICS)
+        for node in walk(launch.body)
+    )
+
+
+_APART = (BarrierArrive, BarrierInit, BarrierWait, BulkCopy, ClusterSync, OnThreads, RemoteCopy)
+
+
+def cuts(launch: Launch) -> list[int]:
+    """Return where ranges of threads begin and end that do different things."""
+    found = {0, math.prod(launch.threads)}
+
+    def visit(node: Node, first: int) -> None:
+        if isinstance(node, OnThreads):
+            first += node.first
+            found.update((first, first + node.count))
+        for child in node.children():
+            visit(child, first)
+
+    visit(launch.body, 0)
+    return sorted(found)
+
+
+def acts_on_block(stmt: Node) -> bool:
+    """Return whether a statement outside of tiles changes what all threads of a block share."""
+    if isinstance(stmt, Store):
+        return not (stmt.buffer.storage.scope.is_thread_private)
+    if not isinstance(stmt, (Evaluate, Let)):
+        return False
+    return any(
+        isinstance(node, Call) and bool(effect_of(node.function) & _ACTS)
+        for node in walk(stmt.value)
+    )
+
+
+_ACTS = Effect.WRITES | Effect.ATOMIC | Effect.OUTPUT
 
 
 def mentioned(root: Node) -> frozenset[Buffer]:

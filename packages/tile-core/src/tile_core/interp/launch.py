@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.errors import Deadlock, EmptyGridError
+from tile_core.errors import Deadlock, EmptyGridError, Note
 from tile_core.interp.arguments import bind
-from tile_core.interp.events import Event, GridWait, Spin
+from tile_core.interp.events import Event, GridWait, Pending, Spin
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.facts import is_thread_program
+from tile_core.interp.facts import goes_apart, is_thread_program
 from tile_core.interp.machine import Block, InterpretOptions, Lanes, Machine
+from tile_core.interp.signals import Cluster
 from tile_core.interp.statements import run, steps
-from tile_core.interp.threads import run_threads
+from tile_core.interp.threads import run_threads, waits_for
 from tile_core.interp.values import carrier, element_bits
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.clusters import check_clusters, place_in_cluster
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Launch
@@ -87,11 +89,13 @@ def _launch(launch: Launch, host: Lanes) -> None:
                 hint="do not call the kernel when there is nothing to do",
             )
     _mark_contended(launch, machine)
+    check_clusters(grid, launch)
     epoch = machine.next_epoch()
-    explicit = is_thread_program(launch)
+    explicit = is_thread_program(launch) or goes_apart(launch)
+    clusters: dict[tuple[int, ...], Cluster] = {}
     waiting = []
     for number in _order(math.prod(grid), machine.options):
-        running = _start(launch, host, number, grid, epoch, explicit)
+        running = _start(launch, host, number, grid, epoch, explicit, clusters)
         _advance(running)
         if not running.done:
             waiting.append(running)
@@ -116,7 +120,13 @@ def _order(count: int, options: InterpretOptions) -> list[int]:
 
 
 def _start(
-    launch: Launch, host: Lanes, number: int, grid: list[int], epoch: int, explicit: bool
+    launch: Launch,
+    host: Lanes,
+    number: int,
+    grid: list[int],
+    epoch: int,
+    explicit: bool,
+    clusters: dict[tuple[int, ...], Cluster],
 ) -> _Running:
     block = Block(host.machine, number, epoch, math.prod(launch.threads))
     block.thread_epoch = host.machine.next_epoch()
@@ -125,6 +135,12 @@ def _start(
     for var, extent in zip(launch.block_vars, grid, strict=True):
         lanes.env[var] = np.array([rest % extent], carrier(var.dtype))
         rest //= extent
+    index = [int(lanes.env[var][0]) for var in launch.block_vars]
+    home, block.rank = place_in_cluster(index, launch.cluster)
+    size = math.prod(launch.cluster)
+    if size > 1:
+        block.cluster = clusters.setdefault(home, Cluster(size, block.threads))
+        block.cluster.blocks[block.rank] = block
     if explicit:
         return _Running(block, run_threads(launch, block, lanes))
     return _Running(block, steps(launch.body, lanes))
@@ -167,12 +183,25 @@ def _finish(waiting: list[_Running], total: int, machine: Machine) -> None:
         idle = 0 if machine.stores != before or len(remaining) < len(waiting) else idle + 1
         waiting = remaining
         if idle > machine.options.spin_limit:
-            raise _stuck(waiting, "no thread writes what it waits for")
+            raise _stuck(waiting, _nobody_helps(waiting))
 
 
 def _stuck(waiting: list[_Running], why: str) -> Deadlock:
     event = next((r.event for r in waiting if isinstance(r.event, Spin)), waiting[0].event)
+    notes = [
+        Note(f"block {r.block.number}: {waits_for(r.event)}", r.event.node.span)
+        for r in waiting
+        if isinstance(r.event, Pending)
+    ]
     return Deadlock(
         f"block {waiting[0].block.number} waits for ever: {why}",
         span=None if event is None else event.node.span,
+        notes=tuple(notes),
+        hint="every block of the cluster must arrive as often as others wait" if notes else None,
     )
+
+
+def _nobody_helps(waiting: list[_Running]) -> str:
+    if any(isinstance(r.event, Pending) for r in waiting):
+        return "no block of its cluster does what it waits for"
+    return "no thread writes what it waits for"

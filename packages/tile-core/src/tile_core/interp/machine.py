@@ -14,6 +14,7 @@ from tile_core.errors import InternalError, Note, Span, TileError, UndefinedOper
 from tile_core.interp.facts import Facts, facts_of
 from tile_core.interp.flight import Flight
 from tile_core.interp.memory import Place, Storage, at_address, row_major, scratch
+from tile_core.interp.signals import Cluster, Signal
 from tile_core.interp.values import Array, constant, element_bits
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Expr, Extent, Var
@@ -128,6 +129,8 @@ class Block:
     """One block of the grid: its scratch memory and its place among the others.
 
     `pending` is an error that stands unless a worse one is found before its threads meet.
+    `signals` are its barriers in shared memory, by buffer and number; `rank` is its number in
+    its cluster.
     """
 
     machine: Machine
@@ -139,6 +142,9 @@ class Block:
     thread_epoch: int = 0
     pending: TileError | None = None
     flight: Flight = field(default_factory=Flight)
+    signals: dict[tuple[Buffer, int], Signal] = field(default_factory=dict)
+    cluster: Cluster | None = None
+    rank: int = 0
 
     @property
     def party(self) -> Array:
@@ -183,7 +189,14 @@ class Lanes:
     lane_of_copy : int64[count] or None
         Which copy of private memory each lane has; None: its own number.
     warp
-        The number of this warp in a program of explicit threads, else None.
+        The number of this warp in a program of explicit threads, or of this part of a block
+        whose threads go apart; else None.
+    team
+        First and count of the threads that run together what these lanes run, if others do
+        something else; else None.
+    first, weight
+        The first thread of the block among those that the lanes stand for, and how many each
+        lane stands for.
     """
 
     def __init__(self, block: Block | None, machine: Machine, count: int = 1) -> None:
@@ -201,6 +214,11 @@ class Lanes:
         self.votes: dict[Node, Array] = {}
         self.random: dict[str, Array] = {}
         self.warp: int | None = None
+        self.team: tuple[int, int] | None = None
+        self.first = 0
+        self.weight = 1
+        self.is_part = False  # one lane for some of the threads of a program of tiles
+        self.cluster_phase = 0
         self.loops: list[Loop] = []
         self.allocated: dict[Buffer, int] = {}
         self.span: Span | None = None
@@ -318,7 +336,7 @@ class Lanes:
     def allocate(self, buffer: Buffer) -> None:
         """Give `buffer` memory of its own with undefined contents."""
         if buffer.scope.is_thread_private:
-            self.private[buffer] = self._scratch(buffer, self.count if self.count > 1 else 1)
+            self.private[buffer] = self.scratch(buffer, self.count if self.count > 1 else 1)
             self.own_places.clear()
             return
         owner = self.machine.memory
@@ -327,13 +345,14 @@ class Lanes:
         turn = self.allocated[buffer] = self.allocated.get(buffer, 0) + 1
         known = owner.get(buffer)
         if known is None:
-            owner[buffer] = self._scratch(buffer, 0)
+            owner[buffer] = self.scratch(buffer, 0)
             owner[buffer].generation = turn
         elif turn > known.generation and not buffer.scope.is_global:
             known.generation = turn
             known.forget()
 
-    def _scratch(self, buffer: Buffer, copies: int) -> Storage:
+    def scratch(self, buffer: Buffer, copies: int = 0) -> Storage:
+        """Return new memory with undefined contents: of the block, or `copies` of a lane's."""
         shape = tuple(self.extent(e) for e in buffer.shape)
         elements = math.prod(shape)
         if buffer.strides is not None:

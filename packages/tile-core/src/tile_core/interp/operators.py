@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.dtypes import DType
 from tile_core.errors import DataRace, UnsupportedOnTarget
-from tile_core.interp import access, atomics, calls, debug, reductions, regions
+from tile_core.interp import access, apart, atomics, calls, debug, reductions, regions
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.machine import Block, Lanes
+from tile_core.interp.transfers import converted, transfer
 from tile_core.interp.values import Array, convert, decode, encode, settle
 from tile_core.ir.buffer import Region, whole
 from tile_core.ir.expr import Expr
@@ -43,7 +43,7 @@ def copy(op: Copy, lanes: Lanes) -> None:
     if op.is_async and lanes.machine.options.late_copies and lanes.block is not None:
         _issue(op, lanes, lanes.block)
     else:
-        _transfer(op.src, op.dst, lanes, op)
+        transfer(op.src, op.dst, lanes, op)
 
 
 def _issue(op: Copy, lanes: Lanes, block: Block) -> None:
@@ -56,7 +56,7 @@ def _issue(op: Copy, lanes: Lanes, block: Block) -> None:
     issued = regions.read_stored(source, lanes, op).copy()
     nowhere = np.zeros(target.offsets.shape, np.bool_)
     noise = np.full(issued.nbytes, 0xA5, np.uint8).view(issued.dtype).reshape(issued.shape)
-    noise = _converted(noise, op.src.buffer.dtype, op.dst.buffer.dtype)
+    noise = converted(noise, op.src.buffer.dtype, op.dst.buffer.dtype)
     regions.write_stored(target, noise, lanes, op, nowhere)
 
     def arrive() -> None:
@@ -67,7 +67,7 @@ def _issue(op: Copy, lanes: Lanes, block: Block) -> None:
                 span=op.span,
                 hint="wait for the copy before writing its source",
             )
-        stored = _converted(stored, op.src.buffer.dtype, op.dst.buffer.dtype)
+        stored = converted(stored, op.src.buffer.dtype, op.dst.buffer.dtype)
         regions.write_stored(target, stored, lanes, op, values_known)
 
     block.flight.issued.append(arrive)
@@ -85,31 +85,12 @@ def copy_wait(op: CopyWait, lanes: Lanes) -> None:
         lanes.block.flight.wait(op.pending)
 
 
-def _transfer(src: Region, dst: Region, lanes: Lanes, op: Leaf) -> None:
-    pairing = pair(src, dst, op.span)
-    extents = regions.numbers(pairing.extents, lanes)
-    source = regions.box(src, lanes, op, pairing.src_axes, extents)
-    target = regions.box(dst, lanes, op, pairing.dst_axes, extents)
-    if dst.buffer.scope.is_global:
-        regions.require_known(source, lanes, op, target.inside)
-    values_known = regions.known(source)
-    stored = regions.read_stored(source, lanes, op)
-    stored = _converted(stored, src.buffer.dtype, dst.buffer.dtype)
-    regions.write_stored(target, stored, lanes, op, values_known)
-
-
-def _converted(stored: Array, source: DType, target: DType) -> Array:
-    if source == target:
-        return stored
-    return encode(convert(decode(stored, source), source, target), target)
-
-
 def transpose(op: Transpose, lanes: Lanes) -> None:
     """Swap the last two dimensions."""
     source = regions.box(op.src, lanes, op)
     values_known = regions.known(source)
     stored = regions.read_stored(source, lanes, op).swapaxes(-1, -2)
-    stored = _converted(stored, op.src.buffer.dtype, op.dst.buffer.dtype)
+    stored = converted(stored, op.src.buffer.dtype, op.dst.buffer.dtype)
     flipped = None if values_known is None else values_known.swapaxes(-1, -2)
     regions.write_stored(regions.box(op.dst, lanes, op), stored, lanes, op, flipped)
 
@@ -258,5 +239,6 @@ OPERATORS: dict[type[Leaf], Callable[[Any, Lanes], None]] = {
     Scan: reductions.scan,
     Transpose: transpose,
     WaitProducts: nothing,
+    **apart.HANDLERS,
 }
 """By class: the operator's meaning."""

@@ -11,14 +11,17 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tile_core.errors import AssumptionError, DeviceAssertError, InternalError, UndefinedOperation
-from tile_core.interp import access, reductions
+from tile_core.interp import access, apart, reductions
 from tile_core.interp.events import Collective, Event, GridWait, Spin, Vote, Wait
 from tile_core.interp.expressions import evaluate
+from tile_core.interp.facts import acts_on_block
 from tile_core.interp.machine import Lanes, Loop
 from tile_core.interp.operators import run_operator
 from tile_core.interp.parallel import each_lane, iterations
 from tile_core.interp.values import Array, convert
 from tile_core.ir.buffer import Scope
+from tile_core.ir.expr import Call
+from tile_core.ir.gpu_intrinsics import RANGE_INTRINSICS
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import (
@@ -58,7 +61,10 @@ def steps(stmt: Stmt, lanes: Lanes) -> Steps:
         yield from _vote(stmt, lanes)
     simple = _SIMPLE.get(type(stmt))
     if simple is not None:
-        simple(stmt, lanes)
+        if lanes.is_part and lanes.warp is not None and acts_on_block(stmt):
+            yield Collective(stmt, lanes)
+        else:
+            simple(stmt, lanes)
         return
     compound = _COMPOUND.get(type(stmt))
     if compound is not None:
@@ -102,10 +108,6 @@ def _store(stmt: Store, lanes: Lanes) -> None:
     access.store(lanes, stmt.buffer, indices, value, stmt)
 
 
-def _evaluate(stmt: Evaluate, lanes: Lanes) -> None:
-    evaluate(stmt.value, lanes)
-
-
 def _check(stmt: Check, lanes: Lanes) -> None:
     holds = evaluate(stmt.cond, lanes)
     wrong = ~holds if len(holds) == 1 or lanes.mask is None else ~holds & lanes.mask
@@ -142,7 +144,6 @@ _SIMPLE: dict[type[Any], Callable[[Any, Lanes], None]] = {
     Let: _let,
     Alloc: _alloc,
     Store: _store,
-    Evaluate: _evaluate,
     Check: _check,
     AnnotateSafeValue: _safe_value,
     AnnotateLayout: _ignore,
@@ -256,12 +257,36 @@ def _parallel(stmt: Parallel, lanes: Lanes) -> Steps:
 
 
 def _on_threads(stmt: OnThreads, lanes: Lanes) -> Steps:
+    """Run a part if these threads belong to it; others pass by."""
+    if lanes.team is None:
+        yield from steps(stmt.body, lanes)
+        return
+    outside, warp = lanes.team, lanes.warp
+    inside = (outside[0] + stmt.first, stmt.count)
+    if not inside[0] <= lanes.first < inside[0] + inside[1]:
+        return
+    lanes.team = inside
+    if lanes.is_part and inside == (lanes.first, lanes.weight):
+        lanes.warp = None  # nobody else takes part
     yield from steps(stmt.body, lanes)
+    lanes.team, lanes.warp = outside, warp
+
+
+def _evaluate(stmt: Evaluate, lanes: Lanes) -> Steps:
+    call = stmt.value
+    if isinstance(call, Call) and call.function in RANGE_INTRINSICS:
+        yield from apart.call_steps(stmt, call, lanes)
+    elif lanes.is_part and lanes.warp is not None and acts_on_block(stmt):
+        yield Collective(stmt, lanes)
+    else:
+        evaluate(stmt.value, lanes)
 
 
 def _leaf(stmt: Leaf, lanes: Lanes) -> Steps:
     if isinstance(stmt, Barrier):
         yield from _barrier(stmt, lanes)
+    elif isinstance(stmt, apart.OF_THREADS):
+        yield from apart.operator_steps(stmt, lanes)
     elif lanes.warp is None or (isinstance(stmt, Print) and stmt.source is None):
         run_operator(stmt, lanes)
     elif lanes.machine.facts(stmt).private:
@@ -276,7 +301,7 @@ def _barrier(stmt: Barrier, lanes: Lanes) -> Steps:
         yield GridWait(stmt)
     elif stmt.scope == "warp" and lanes.block is not None:
         lanes.block.thread_epoch = lanes.machine.next_epoch()  # lanes are in step already
-    elif lanes.warp is not None:
+    elif lanes.warp is not None or (lanes.team is not None and stmt.number is not None):
         yield Wait.at(stmt, lanes, evaluate)
 
 
@@ -298,5 +323,6 @@ _COMPOUND: dict[type[Any], Callable[[Any, Lanes], Steps]] = {
     While: _while,
     Parallel: _parallel,
     OnThreads: _on_threads,
+    Evaluate: _evaluate,
     Launch: _launch,
 }

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from tile_core.errors import DataRace, Deadlock, Note, TileError
-from tile_core.interp.events import Collective, Event, GridWait, Spin, Vote, Wait
+from tile_core.interp.events import Collective, Event, GridWait, Pending, Spin, Vote, Wait
+from tile_core.interp.facts import cuts, is_thread_program
 from tile_core.interp.machine import Block, Lanes, Rivals
 from tile_core.interp.memory import Storage
 from tile_core.interp.parallel import granule_values, set_granules
@@ -21,7 +23,7 @@ from tile_core.interp.statements import run, steps
 from tile_core.interp.values import Array, carrier
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import Node
-from tile_core.ir.stmt import Launch, Stmt
+from tile_core.ir.stmt import Launch, Let, Stmt
 
 WARP = 32
 
@@ -66,24 +68,46 @@ def _take_turns(warps: list[_Warp], block: Block) -> Iterator[Event]:
     arrivals: dict[int, int] = {}
     while not all(w.done for w in warps):
         before = block.machine.stores
-        _wake_spinning(warps)
+        _wake(warps)
         progressed = [_advance(w) for w in warps if not w.done and w.event is None]
         released = _release(warps, block, arrivals)
         if any(progressed) or released or block.machine.stores != before:
             continue
-        spinning = [w.event for w in warps if isinstance(w.event, (Spin, GridWait))]
+        spinning = [w.event for w in warps if isinstance(w.event, (Spin, GridWait, Pending))]
         at_grid = [e for e in spinning if isinstance(e, GridWait)]
         if at_grid and len(at_grid) == len(warps):
             yield at_grid[0]
             for warp in warps:
                 warp.event = None
-        elif any(isinstance(e, Spin) for e in spinning):
-            yield next(e for e in spinning if isinstance(e, Spin))
+        elif any(_may_end(e, block) for e in spinning):
+            yield next(e for e in spinning if _may_end(e, block))
         else:
             raise _stuck(warps, block)
 
 
+def _may_end(event: Event, block: Block) -> bool:
+    """Whether other blocks can end a wait."""
+    in_cluster = block.cluster is not None and block.cluster.size > 1
+    return isinstance(event, Spin) or (isinstance(event, Pending) and in_cluster)
+
+
+def _parts(launch: Launch, block: Block, host: Lanes) -> list[_Warp]:
+    """Return one lane for each range of threads that go the same way in a program of tiles."""
+    bounds = cuts(launch)
+    parts = []
+    for number, (first, last) in enumerate(pairwise(bounds)):
+        lanes = Lanes(block, block.machine)
+        lanes.env, lanes.safe = dict(host.env), host.safe
+        lanes.first, lanes.weight, lanes.is_part = first, last - first, True
+        lanes.team = (0, block.threads)
+        lanes.warp = number if len(bounds) > 2 else None
+        parts.append(_Warp(lanes, steps(launch.body, lanes)))
+    return parts
+
+
 def _warps(launch: Launch, block: Block, host: Lanes) -> list[_Warp]:
+    if not is_thread_program(launch):
+        return _parts(launch, block, host)
     x, y, _ = launch.threads
     warps = []
     for number, first in enumerate(range(0, block.threads, WARP)):
@@ -91,6 +115,7 @@ def _warps(launch: Launch, block: Block, host: Lanes) -> list[_Warp]:
         lanes = Lanes(block, block.machine, len(ids))
         lanes.env = dict(host.env)
         lanes.safe, lanes.warp = host.safe, number
+        lanes.first, lanes.team = first, (0, block.threads)
         for var, index in zip(launch.thread_vars, (ids % x, ids // x % y, ids // (x * y)),
                               strict=True):  # fmt: skip
             lanes.env[var] = index.astype(carrier(var.dtype))
@@ -110,16 +135,30 @@ def _advance(warp: _Warp) -> bool:
     return not isinstance(warp.event, Spin)
 
 
-def _wake_spinning(warps: list[_Warp]) -> None:
+def _wake(warps: list[_Warp]) -> None:
     for warp in warps:
-        if isinstance(warp.event, Spin):
+        event = warp.event
+        if isinstance(event, Spin) or (isinstance(event, Pending) and event.is_over()):
             warp.event = None
 
 
 def _release(warps: list[_Warp], block: Block, arrivals: dict[int, int]) -> bool:
     """Let go whoever has what it waits for; return whether anybody was."""
     released = _release_named(warps, block, arrivals)
-    waiting = [w for w in warps if not w.done and w.event is not None and _is_for_all(w.event)]
+    for first, count in {w.lanes.team for w in warps if not w.done and w.lanes.team}:
+        team = [w for w in warps if first <= w.lanes.first < first + count]
+        released |= _release_team(team, (first, count), block)
+    return released
+
+
+def _release_team(warps: list[_Warp], team: tuple[int, int], block: Block) -> bool:
+    """Let go the threads of a range that have all come to the same place."""
+    waiting = [
+        w
+        for w in warps
+        if not w.done and w.event is not None and w.lanes.team == team and _is_for_all(w.event)
+    ]
+    released = False
     if waiting and len(waiting) == len(warps):
         nodes = {w.event.node for w in waiting if w.event is not None}
         if len(nodes) > 1:
@@ -156,7 +195,7 @@ def _release_named(warps: list[_Warp], block: Block, arrivals: dict[int, int]) -
         assert number is not None
         here = [w for w in warps if isinstance(w.event, Wait) and w.event.number == number]
         events = [w.event for w in here if isinstance(w.event, Wait)]
-        needed = max(e.needed or block.threads for e in events)
+        needed = max(e.needed or _all_of(e.lanes, block) for e in events)
         if sum(e.threads for e in events) + arrivals.get(number, 0) >= needed:
             arrivals.pop(number, None)
             _new_epoch(block)
@@ -164,6 +203,10 @@ def _release_named(warps: list[_Warp], block: Block, arrivals: dict[int, int]) -
                 warp.event = None
             released = True
     return released
+
+
+def _all_of(lanes: Lanes, block: Block) -> int:
+    return block.threads if lanes.team is None else lanes.team[1]
 
 
 def _count_votes(votes: list[Vote]) -> None:
@@ -198,6 +241,9 @@ def _together(stmt: Stmt, warps: list[Lanes], block: Block) -> None:
     for root in shared:
         one.private[root] = _joined(root, warps)
     run(stmt, one)
+    if isinstance(stmt, Let):
+        for warp in warps:
+            warp.env[stmt.var] = one.env[stmt.var]
     for root in shared:
         if root in facts.written:
             _spread(one, root, warps)
@@ -234,12 +280,17 @@ def _spread(one: Lanes, root: Buffer, warps: list[Lanes]) -> None:
 
 def _places(events: list[Event]) -> tuple[Note, ...]:
     nodes: dict[Node, int] = {}
+    told = []
     for event in events:
-        nodes[event.node] = nodes.get(event.node, 0) + 1
-    return tuple(
+        if isinstance(event, Pending):
+            told.append(Note(waits_for(event), event.node.span))
+        else:
+            nodes[event.node] = nodes.get(event.node, 0) + 1
+    told += [
         Note(f"{count} warp{'s' * (count > 1)} wait{'s' * (count == 1)} here", node.span)
         for node, count in nodes.items()
-    )
+    ]
+    return tuple(told)
 
 
 def _apart(events: list[Event]) -> Deadlock:
@@ -251,13 +302,24 @@ def _apart(events: list[Event]) -> Deadlock:
     )
 
 
+def waits_for(event: Pending) -> str:
+    """Return which threads wait, and what they lack, in words."""
+    first, threads = event.lanes.first, event.threads
+    who = f"thread {first}" if threads == 1 else f"{threads} threads from {first} on"
+    return f"{who} wait{'s' * (threads == 1)} here: {event.lacks()}"
+
+
 def _stuck(warps: list[_Warp], block: Block) -> Deadlock:
     events = [w.event for w in warps if w.event is not None]
     done = sum(w.done for w in warps)
-    rest = f"{done} of {len(warps)} warps have finished" if done else "nobody can go on"
+    what = "parts" if warps[0].lanes.is_part else "warps"
+    rest = f"{done} of {len(warps)} {what} have finished" if done else "nobody can go on"
+    hint = "every thread of the block must reach the same T.sync_threads()"
+    if any(isinstance(e, Pending) for e in events):
+        hint = "count what arrives at each barrier, and compare parities: the first phase has 0"
     return Deadlock(
         f"threads of block {block.number} wait for ever: {rest}",
         span=events[0].node.span if events else None,
         notes=_places(events),
-        hint="every thread of the block must reach the same T.sync_threads()",
+        hint=hint,
     )

@@ -11,28 +11,33 @@ from tile_core.ir.effect import Effect
 _MEMORY = Effect.READS | Effect.WRITES
 _WAITS = _MEMORY | Effect.STATE  # orders asynchronous work against memory
 _WARP = _MEMORY | Effect.WARP
-_ROWS: tuple[tuple[str, Effect, str], ...] = (
-    # result, effects, names
+_OF_RANGES: tuple[tuple[str, Effect, str], ...] = (
     (
         "int32",
         _WAITS,
         "mbarrier_arrive mbarrier_wait_parity mbarrier_expect_tx mbarrier_arrive_expect_tx"
-        " ptx_arrive_barrier ptx_arrive_barrier_expect_tx ptx_wait_barrier"
-        " ptx_init_barrier_thread_count ptx_arrive_cluster_barrier ptx_fence_barrier_init"
-        " create_barriers cp_async_barrier_noinc ptx_cp_async_barrier",
+        " cp_async_barrier_noinc",
     ),
+    ("int32", _WAITS, "tma_store_arrive tma_store_wait fence_proxy_async"),
+    ("int32", _WAITS, "warpgroup_arrive warpgroup_commit_batch warpgroup_fence_operand"),
+    ("int32", _WAITS, "pdl_trigger pdl_sync"),
+    ("int32", _WAITS, "cluster_arrive cluster_arrive_relaxed cluster_wait cluster_sync"),
+    ("int32", Effect.NONE, "block_rank_in_cluster"),
+)
+_ROWS: tuple[tuple[str, Effect, str], ...] = (
+    # result, effects, names
+    *_OF_RANGES,
     (
         "int32",
         _WAITS,
-        "ptx_cp_async ptx_cp_async_bulk tma_load tma_load_2sm tma_store_arrive tma_store_wait"
-        " fence_proxy_async",
+        "ptx_init_barrier_thread_count ptx_fence_barrier_init create_barriers ptx_cp_async_barrier",
     ),
+    ("int32", _WAITS, "ptx_cp_async ptx_cp_async_bulk tma_load tma_load_2sm"),
     ("handle", Effect.STATE, "create_tma_descriptor"),
     (
         "int32",
         _WARP | Effect.STATE,
-        "warpgroup_arrive warpgroup_commit_batch warpgroup_wait warpgroup_fence_operand"
-        " ptx_wgmma_ss ptx_wgmma_rs ptx_wgmma_sp_ss ptx_wgmma_sp_rs initialize_wgmma_descriptor"
+        "ptx_wgmma_ss ptx_wgmma_rs ptx_wgmma_sp_ss ptx_wgmma_sp_rs initialize_wgmma_descriptor"
         " increase_descriptor_offset initialize_tcgen05_descriptor",
     ),
     (
@@ -48,13 +53,6 @@ _ROWS: tuple[tuple[str, Effect, str], ...] = (
         " tcgen05_after_thread_sync tcgen05_before_thread_sync tcgen05_cp_warpx4"
         " tcgen05_mma_arrive tcgen05_sf_warp_transpose deallocate_tmem",
     ),
-    ("int32", _WAITS, "pdl_trigger pdl_sync"),
-    (
-        "int32",
-        _WAITS | Effect.BLOCK,
-        "cluster_arrive cluster_arrive_relaxed cluster_wait cluster_sync",
-    ),
-    ("int32", Effect.STATE, "block_rank_in_cluster"),
     (
         "int32",
         _WAITS,
@@ -69,3 +67,10 @@ GPU_INTRINSICS: dict[str, tuple[str, Effect]] = {
     name: (result, effect) for result, effect, names in _ROWS for name in names.split()
 }
 """By name: the dtype of the result and the effects."""
+
+RANGE_INTRINSICS = frozenset(name for _, _, names in _OF_RANGES for name in names.split())
+"""Those for ranges of threads that go different ways, whose meaning the interpreter defines.
+
+Barriers in memory, what orders the work of engines, and clusters of blocks. Every thread that
+runs one does it.
+"""

@@ -27,7 +27,9 @@ class BulkCopy(TileOperator):
     expects
         The copy also tells the barrier how many bytes to expect, without arriving.
     multicast
-        Blocks of the cluster, a bit each, that get the data at the same place.
+        Blocks of the cluster, a bit each, that get the data at the same place. With `expects`
+        all of them run this copy, and the first of them fetches for all; blocks that the mask
+        leaves out fetch for themselves.
     reduce
         How elements of a tensor change: "add", "min" or "max" instead of being replaced.
     eviction_policy

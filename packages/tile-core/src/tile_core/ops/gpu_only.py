@@ -12,8 +12,6 @@ from tile_core.ops.operator import TileOperator
 
 GPU_OPERATORS = frozenset(
     [
-        "copy_cluster",
-        "tma_copy",
         "tma_gather4",
         "tma_scatter4",
         "gemm_sp",

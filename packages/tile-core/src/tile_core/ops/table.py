@@ -15,6 +15,7 @@ from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.group_order import GroupOrder
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
 from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
+from tile_core.ops.remote_copy import RemoteCopy
 
 _CLASSES: tuple[type[Leaf], ...] = (
     AtomicTile,
@@ -40,6 +41,7 @@ _CLASSES: tuple[type[Leaf], ...] = (
     ReducerFinalize,
     ReducerInit,
     ReducerUpdate,
+    RemoteCopy,
     Scan,
     SetRegisters,
     Transpose,

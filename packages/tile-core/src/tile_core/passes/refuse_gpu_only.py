@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from tile_core.errors import Span, UnsupportedOnTarget
 from tile_core.ir.expr import Call
-from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
+from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS, RANGE_INTRINSICS
 from tile_core.ir.node import Node
-from tile_core.ir.stmt import Kernel
+from tile_core.ir.stmt import Kernel, OnThreads
+from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.gpu_only import GpuOperator
+from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
+from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.target import Target
 
 
-def refuse_gpu_only(kernel: Kernel, target: Target, *, products: bool = True) -> Kernel:
+def refuse_gpu_only(
+    kernel: Kernel, target: Target, *, products: bool = True, ranges: bool = True
+) -> Kernel:
     """Return `kernel` itself if it names no GPU instruction.
 
     Before   gpu(name="tma_copy", …)        on cpu
@@ -22,6 +27,9 @@ def refuse_gpu_only(kernel: Kernel, target: Target, *, products: bool = True) ->
     ----------
     products
         Whether that includes products for which the program names the instruction.
+    ranges
+        Whether it includes what ranges of threads do that go different ways: barriers in
+        memory, copies by engines, clusters of blocks.
 
     Raises
     ------
@@ -30,6 +38,7 @@ def refuse_gpu_only(kernel: Kernel, target: Target, *, products: bool = True) ->
     """
     stack: list[tuple[Node, Span | None]] = [(kernel, None)]
     seen: set[Node] = set()
+    others = GPU_INTRINSICS.keys() - RANGE_INTRINSICS
     while stack:
         node, outer = stack.pop()
         if node in seen:
@@ -40,10 +49,26 @@ def refuse_gpu_only(kernel: Kernel, target: Target, *, products: bool = True) ->
             raise _refusal(node.name, target, span)
         if products and isinstance(node, Gemm) and node.instruction is not None:
             raise _refusal(f"{node.instruction}_gemm", target, span)
-        if isinstance(node, Call) and node.function in GPU_INTRINSICS:
+        if ranges and type(node) in _OF_RANGES:
+            raise _refusal(_OF_RANGES[type(node)], target, span)
+        if isinstance(node, Call) and node.function in (GPU_INTRINSICS if ranges else others):
             raise _refusal(node.function, target, span)
         stack.extend((child, span) for child in reversed(tuple(node.children())))
     return kernel
+
+
+_OF_RANGES: dict[type[Node], str] = {
+    BarrierArrive: "mbarrier_arrive",
+    BarrierInit: "alloc_barrier",
+    BarrierWait: "mbarrier_wait_parity",
+    BulkCopy: "tma_copy",
+    BulkWait: "tma_store_wait",
+    FenceAsync: "fence_proxy_async",
+    OnThreads: "ws",
+    RemoteCopy: "copy_cluster",
+    SetRegisters: "set_max_nreg",
+}
+"""By class: the function of the language that says it."""
 
 
 def _refusal(name: str, target: Target, span: Span | None) -> UnsupportedOnTarget:

@@ -25,6 +25,7 @@ from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Evaluate, If, Stmt, Store
 from tile_core.simt import packing
+from tile_core.simt.cluster_rank import RANK, cluster_rank
 from tile_core.simt.context import SimtContext
 from tile_core.simt.guards import inside, safe_value
 
@@ -143,6 +144,8 @@ def _cast(expr: Cast, ctx: SimtContext) -> Expr:
 
 
 def _call(expr: Call, ctx: SimtContext) -> Expr:
+    if expr.function == RANK:
+        return cluster_rank(expr, ctx)
     lowered = replace(expr, args=tuple(lower_expr(a, ctx) for a in expr.args))
     condition = _inside(expr, ctx)
     if condition is None:

@@ -10,11 +10,12 @@ from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Scope, static_value
 from tile_core.ir.device_calls import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
-from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
+from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS, RANGE_INTRINSICS
 from tile_core.layout import row_major
 from tile_core.simt.accesses import lower_address, lower_expr
 from tile_core.simt.context import SimtContext
 from tile_core.simt.named_products import CHOOSE_FOR_ME, must_be_offered, shape_of_product
+from tile_core.simt.range_calls import lower_range_call
 
 
 def names_instruction(expr: Expr) -> bool:
@@ -33,6 +34,8 @@ def lower_gpu_call(expr: Call, ctx: SimtContext) -> Expr:
     UnsupportedOnTarget
         If the machine has no such instruction, or this form of it is not offered.
     """
+    if expr.function in RANGE_INTRINSICS:
+        return lower_range_call(expr, ctx)
     lowering = _LOWERINGS.get(expr.function)
     if lowering is None:
         raise UnsupportedOnTarget(

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 
 from tile_core.errors import LaunchError, UnsupportedOnTarget
 from tile_core.ir.buffer import static_value
+from tile_core.ir.clusters import check_clusters
 from tile_core.ir.stmt import Launch
 from tile_core.machine import SimtMachine
 
 _AXES = "xyz"
+MOST_BLOCKS = 16
+"""Blocks of a cluster. PTX ISA, "Cluster of Cooperative Thread Arrays"."""
 
 
 def check_launch(launch: Launch, machine: SimtMachine) -> None:
@@ -36,6 +39,19 @@ def check_launch(launch: Launch, machine: SimtMachine) -> None:
                 span=launch.span,
                 hint="let the first number of threads=(x, y, z) be the largest",
             )
+    blocks = math.prod(launch.cluster)
+    if blocks > 1 and not machine.has("clusters"):
+        raise UnsupportedOnTarget(
+            f"blocks cannot form clusters on {machine.name}",
+            span=launch.span,
+            hint="leave cluster_dims out, or compile for sm_90a",
+        )
+    if blocks > MOST_BLOCKS:
+        raise UnsupportedOnTarget(
+            f"a cluster of {blocks} blocks is more than {machine.name} runs: {MOST_BLOCKS}",
+            span=launch.span,
+            hint=f"use cluster_dims of at most {MOST_BLOCKS} blocks, 8 where it must run anywhere",
+        )
     known = [static_value(extent) for extent in launch.grid]
     problem = _too_many([1 if extent is None else extent for extent in known], machine)
     if problem is not None:
@@ -53,14 +69,7 @@ def check_grid(extents: Sequence[int], machine: SimtMachine, launch: Launch) -> 
     problem = _too_many(extents, machine)
     if problem is not None:
         raise LaunchError(problem, span=launch.span, hint=_HINT)
-    cluster = launch.cluster
-    if any(extent % size for extent, size in zip(extents, cluster, strict=False)):
-        grid, whole = (" x ".join(map(str, sizes)) for sizes in (extents, cluster))
-        raise LaunchError(
-            f"a grid of {grid} blocks is not made of clusters of {whole}",
-            span=launch.span,
-            hint="round the extents of T.Kernel up to multiples of the cluster's",
-        )
+    check_clusters(extents, launch)
 
 
 _HINT = "give the longest extent first: T.Kernel(long, short)"

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from tile_core.errors import InternalError, LayoutError, UnsupportedOnTarget
-from tile_core.ir.arith import as_expr, cast
+from tile_core.ir.arith import as_expr, binary, cast
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.device_calls import device
-from tile_core.ir.expr import AddressOf, Expr, Var
-from tile_core.ir.stmt import Evaluate, Seq, Stmt
+from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Var
+from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
 from tile_core.layout import Layout, row_major
 from tile_core.layout.operand_tile import boxed_operand, operand_tile
 from tile_core.layout.swizzle import PERIOD
 from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
+from tile_core.ops.copy import Copy
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.pairing import pair
 from tile_core.ops.rule import Rule
+from tile_core.passes.specialise.bulk import why_not_bulk
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
 from tile_core.simt.places import row_major_strides
 from tile_core.simt.program import TensorMap
 from tile_core.simt.rules.mbarrier import barrier_address
-from tile_core.simt.statements import by_one_thread
 from tile_core.target import Target
 
 MOST = 256
@@ -144,12 +145,18 @@ def _largest_part(extent: int) -> int:
 
 
 def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
-    """Return the instructions that one thread starts the copy with.
+    """Return the instructions that the first of the running threads starts the copy with.
 
     Before   bulk_copy A[by*128, k*64] -> A_s[slot, 0:128, 0:64], barrier full[slot]
     After    if tid == 0: tma_load<2>(A_s + slot*8192, A_map, full + slot, k*64, by*128)
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        With the reason, if the engine cannot copy these elements.
     """
     tile, tensor = op.tile.buffer, op.tensor
+    _must_be_boxes(op, ctx)
     layout = ctx.layout_of(tile)
     bits = storage_dtype(tile.dtype, tile.scope).bits
     try:
@@ -175,9 +182,52 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
         made.append(
             Evaluate(device("mbarrier_expect_tx", barrier_address(op.barrier, ctx), nbytes))
         )
-    for place, coordinates in _issues(op, boxes, axes, ctx):
-        made.append(Evaluate(_call(op, handle, place, coordinates, ctx), span=op.span))
-    return by_one_thread(Seq(tuple(made)), ctx)
+    issues = tuple(_issues(op, boxes, axes, ctx))
+
+    def started(op: BulkCopy) -> Stmt:
+        calls = (_call(op, handle, place, coordinates, ctx) for place, coordinates in issues)
+        return Seq(tuple(Evaluate(call, span=op.span) for call in calls))
+
+    by_all = op.expects and op.multicast is not None
+    made.append(_once_per_cluster(op, started, ctx) if by_all else started(op))
+    return _by_the_first(Seq(tuple(made)), ctx)
+
+
+def _by_the_first(stmt: Stmt, ctx: SimtContext) -> Stmt:
+    """Return `stmt` for the first of the running threads, also where a program names threads."""
+    return stmt if ctx.threads == 1 else If(binary(BinaryOp.EQ, ctx.thread, 0), stmt)
+
+
+def _once_per_cluster(op: BulkCopy, started: Callable[[BulkCopy], Stmt], ctx: SimtContext) -> Stmt:
+    """Let the first block of the mask fetch for all of them, and others for themselves.
+
+    Before   bulk_copy A -> A_s, multicast 3
+    After    if cluster_rank() == 0: tma_load_multicast(…, 3)
+             else if not 3 >> cluster_rank() & 1: tma_load(…)
+    """
+    mask = lower_expr(as_expr(op.multicast), ctx)
+    rank, number = device("cluster_rank"), static_value(mask)
+    if number is not None:
+        first = binary(BinaryOp.EQ, rank, (number & -number).bit_length() - 1)
+    else:
+        lowest = binary(BinaryOp.BITAND, mask, binary(BinaryOp.SUB, 0, mask))
+        first = binary(BinaryOp.EQ, lowest, binary(BinaryOp.SHL, 1, rank))
+    if number == (1 << math.prod(ctx.launch.cluster)) - 1:
+        return If(first, started(op))
+    named = binary(BinaryOp.BITAND, binary(BinaryOp.SHR, mask, rank), 1)
+    alone = started(replace(op, multicast=None))
+    return If(first, started(op), If(binary(BinaryOp.EQ, named, 0), alone))
+
+
+def _must_be_boxes(op: BulkCopy, ctx: SimtContext) -> None:
+    why = why_not_bulk(Copy(op.src, op.dst, span=op.span), ctx.env, ctx.safe_values)
+    if why is not None and op.expects:
+        raise UnsupportedOnTarget(
+            f"the tensor memory engine cannot copy {op.src.buffer.name!r} to "
+            f"{op.dst.buffer.name!r}: {why}",
+            span=op.span,
+            hint="use T.copy, which finds another way",
+        )
 
 
 def _extents(region: Region) -> tuple[int, ...]:
@@ -271,4 +321,4 @@ def lower_bulk_wait(op: BulkWait, ctx: SimtContext) -> Stmt:
     """Let the thread that started the copies wait for them."""
     name = "tma_store_wait_read" if op.is_read_enough else "tma_store_wait"
     made = (Evaluate(device("tma_store_commit")), Evaluate(device(name, op.pending)))
-    return by_one_thread(Seq(made), ctx)
+    return _by_the_first(Seq(made), ctx)

@@ -64,11 +64,11 @@ def _why_not_boxes(copy: Copy, tensor: Region, tile: Region) -> str | None:
     mine, theirs = pairing.dst_axes, pairing.src_axes
     if tile is copy.src:
         mine, theirs = theirs, mine
-    moving = [a for a in mine if a is not None]
-    there = [a for a in theirs if a is not None]
-    if moving != there or moving != sorted(moving) or len(moving) != len(extents):
+    moving = [a for a in mine if a is not None and extents[a] != 1]
+    there = [a for a in theirs if a is not None and extents[a] != 1]
+    if moving != there or moving != sorted(moving) or len(moving) != _moving(extents):
         return "its dimensions are not in the same order on both sides"
-    if not moving or mine[-1] is None or theirs[-1] is None:
+    if not moving or mine[-1] != moving[-1] or theirs[-1] != moving[-1]:
         return "rows of the tile are not rows of the tensor"
     if tensor.buffer.rank > MOST_DIMENSIONS:
         return f"a tensor has {tensor.buffer.rank} dimensions, of which {MOST_DIMENSIONS} can move"
@@ -82,6 +82,10 @@ def _why_not_boxes(copy: Copy, tensor: Region, tile: Region) -> str | None:
     if columns * tile.buffer.dtype.bits // 8 % ALIGNMENT:
         return f"rows of {columns} elements are no multiple of {ALIGNMENT} bytes"
     return None
+
+
+def _moving(extents: list[int | None]) -> int:
+    return sum(extent != 1 for extent in extents)
 
 
 def _why_not_rows(tensor: Buffer, env: Env) -> str | None:

@@ -1,0 +1,301 @@
+"""Barriers in shared memory that count arrivals and bytes, and what orders asynchronous work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_api.frontend.builder import current
+from tile_api.frontend.values import BufferValue, VarHandle, as_value
+from tile_api.language.launch import require_launch
+from tile_api.language.operands import count, element, emit, evaluate, here, is_number
+from tile_core.dtypes import dtype_of
+from tile_core.errors import FrontendTypeError, FrontendValueError, Note
+from tile_core.ir import arith
+from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.expr import AddressOf, Call, Const, Expr, Load
+from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
+from tile_core.ops.gemm import WaitProducts
+
+__all__ = [
+    "alloc_barrier",
+    "alloc_cluster_barrier",
+    "barrier_arrive",
+    "barrier_wait",
+    "cp_async_barrier_noinc",
+    "fence_proxy_async",
+    "mbarrier_arrive",
+    "mbarrier_arrive_expect_tx",
+    "mbarrier_expect_tx",
+    "mbarrier_wait_parity",
+    "pdl_sync",
+    "pdl_trigger",
+    "ptx_arrive_barrier",
+    "ptx_arrive_barrier_expect_tx",
+    "ptx_arrive_cluster_barrier",
+    "ptx_wait_barrier",
+    "tma_store_arrive",
+    "tma_store_wait",
+    "warpgroup_arrive",
+    "warpgroup_commit_batch",
+    "warpgroup_fence_operand",
+    "warpgroup_wait",
+]
+
+
+def gpu_call(name: str, *args: Expr) -> Call:
+    """Return a call of the GPU intrinsic `name`, with the user's line."""
+    return Call(name, args, dtype_of(GPU_INTRINSICS[name][0]), span=here())
+
+
+# Barriers -----------------------------------------------------------------------------------
+
+
+def alloc_barrier(arrive_count: Any) -> BufferValue:
+    """Allocate barriers of a block: one, or one per entry of a list.
+
+    They are ready for use from the first statement of the launch on.
+
+    Parameters
+    ----------
+    arrive_count
+        Threads that arrive before a phase completes; a positive int or a list of them.
+
+    Raises
+    ------
+    FrontendValueError
+        If a count is not positive.
+    """
+    return _barriers("T.alloc_barrier", arrive_count)
+
+
+def alloc_cluster_barrier(arrive_count: Any) -> BufferValue:
+    """Allocate barriers of a block at which threads of its whole cluster may arrive.
+
+    As `T.alloc_barrier`; ``T.mbarrier_arrive(bar, cta_id)`` arrives at that of another block.
+    """
+    return _barriers("T.alloc_cluster_barrier", arrive_count)
+
+
+def _barriers(what: str, arrive_count: Any) -> BufferValue:
+    launch, builder = require_launch(what), current()
+    counts = list(arrive_count) if isinstance(arrive_count, (list, tuple)) else [arrive_count]
+    for number in counts:
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise FrontendValueError(
+                f"the arrival count of a barrier must be a positive integer, got {number!r}",
+                span=builder.span,
+                hint=f"write {what}(128), or {what}([128] * stages)",
+            )
+    buffer = Buffer(
+        builder.take_hint("barrier"),
+        (len(counts),),
+        dtype_of("uint64"),
+        Scope.BARRIER,
+        span=builder.span,
+    )
+    launch.barriers.append((buffer, tuple(counts)))
+    return BufferValue(buffer)
+
+
+def barrier_region(x: Any, what: str) -> Region:
+    """Return the one barrier that `x` is, as a region of an element.
+
+    Raises
+    ------
+    FrontendTypeError
+        If it is none.
+    FrontendValueError
+        If it is several.
+    """
+    if isinstance(x, (Load, BufferValue, Buffer, Region, AddressOf, VarHandle)):
+        buffer, indices = element(x, what)
+    else:
+        buffer, indices = None, ()
+    if buffer is None or buffer.scope is not Scope.BARRIER:
+        told = f"{x!r}" if buffer is None else f"{buffer.name!r}"
+        raise FrontendTypeError(
+            f"{what} must be a barrier, got {told}",
+            span=here(),
+            notes=() if buffer is None else (Note(f"{buffer.name} is declared here", buffer.span),),
+            hint="allocate it with bar = T.alloc_barrier(128), and pass bar or bar[i]",
+        )
+    size = buffer.static_shape[0] if buffer.static_shape else 1
+    if isinstance(x, (BufferValue, Buffer)) and size > 1:
+        raise FrontendValueError(
+            f"{buffer.name!r} holds {size} barriers, and {what} must be one of them",
+            span=here(),
+            notes=(Note(f"{buffer.name} is declared here", buffer.span),),
+            hint=f"write {buffer.name}[0] or {buffer.name}[k % {size}]",
+        )
+    (index,) = indices
+    number = static_value(index)
+    if number is not None and not 0 <= number < size:
+        raise FrontendValueError(
+            f"there is no barrier {number} in {buffer.name!r}, which holds {size}",
+            span=here(),
+            notes=(Note(f"{buffer.name} is declared here", buffer.span),),
+            hint="give T.alloc_barrier a list with a count of arrivals for each",
+        )
+    start = index if number is None else number
+    return Region(buffer, (start,), (1,), is_element=True, span=here())
+
+
+def _barrier(x: Any, what: str) -> AddressOf:
+    region = barrier_region(x, f"the barrier of {what}")
+    return AddressOf(region.buffer, (arith.as_expr(region.starts[0]),), "rw", span=here())
+
+
+def mbarrier_arrive(bar: Any, cta_id: Any = None) -> None:
+    """Arrive at a barrier: every thread that runs this, once.
+
+    Parameters
+    ----------
+    bar
+        One barrier: ``bar`` or ``bar[i]``.
+    cta_id
+        The rank of a block in the cluster: arrive at its barrier of this name instead.
+    """
+    address = _barrier(bar, "T.mbarrier_arrive")
+    rank = () if cta_id is None else (arith.cast(as_value(cta_id), "int32"),)
+    if rank:
+        require_launch("T.mbarrier_arrive").leaves_together = True
+    evaluate(gpu_call("mbarrier_arrive", address, *rank))
+
+
+def mbarrier_wait_parity(bar: Any, parity: Any) -> None:
+    """Wait until the phase of `parity` of a barrier has completed.
+
+    Phases are numbered from 0, and a fresh barrier counts as if one of parity 1 had completed
+    before: a producer's first wait for a free slot uses parity 1 and passes at once.
+
+    Parameters
+    ----------
+    parity
+        0 or 1, or an expression of these values, such as ``k // stages % 2``.
+
+    Raises
+    ------
+    FrontendValueError
+        If it is a number other than 0 and 1.
+    """
+    address = _barrier(bar, "T.mbarrier_wait_parity")
+    number = parity.value if isinstance(parity, Const) else parity
+    if is_number(number) and number not in (0, 1):
+        raise FrontendValueError(
+            f"the parity of a phase is 0 or 1, not {number}",
+            span=here(),
+            hint="write parity % 2: phases of a barrier alternate between 0 and 1",
+        )
+    value = as_value(parity)
+    if not (value.dtype.is_int or value.dtype.is_bool):
+        raise FrontendTypeError(
+            f"the parity of a phase is an integer, got a {value.dtype} value",
+            span=here(),
+            hint="write k // stages % 2",
+        )
+    evaluate(gpu_call("mbarrier_wait_parity", address, arith.cast(value, "int32")))
+
+
+def mbarrier_expect_tx(bar: Any, nbytes: Any) -> None:
+    """Tell a barrier that copies will bring `nbytes` more before its phase may complete.
+
+    Every thread that runs this does so: let one do it, as in ``if tx == 0:``.
+    """
+    address = _barrier(bar, "T.mbarrier_expect_tx")
+    evaluate(gpu_call("mbarrier_expect_tx", address, _bytes(nbytes)))
+
+
+def mbarrier_arrive_expect_tx(bar: Any, nbytes: Any) -> None:
+    """Do `T.mbarrier_expect_tx` and `T.mbarrier_arrive` in one."""
+    address = _barrier(bar, "T.mbarrier_arrive_expect_tx")
+    evaluate(gpu_call("mbarrier_arrive_expect_tx", address, _bytes(nbytes)))
+
+
+def _bytes(nbytes: Any) -> Expr:
+    if is_number(nbytes):
+        count(nbytes, "the number of bytes", least=0)
+    return arith.cast(as_value(nbytes), "int32")
+
+
+def ptx_arrive_cluster_barrier(bar: Any, cta_id: Any) -> None:
+    """Arrive at the barrier of the block of rank `cta_id` in the cluster."""
+    mbarrier_arrive(bar, cta_id)
+
+
+def cp_async_barrier_noinc(bar: Any) -> None:
+    """Arrive at a barrier once this thread's copies by `T.ptx_cp_async` so far are complete."""
+    evaluate(gpu_call("cp_async_barrier_noinc", _barrier(bar, "T.cp_async_barrier_noinc")))
+
+
+barrier_arrive = ptx_arrive_barrier = mbarrier_arrive
+barrier_wait = ptx_wait_barrier = mbarrier_wait_parity
+ptx_arrive_barrier_expect_tx = mbarrier_arrive_expect_tx
+
+
+# Asynchronous work --------------------------------------------------------------------------
+
+
+def fence_proxy_async() -> None:
+    """Let engines see what this thread wrote to shared memory so far, once a barrier follows."""
+    evaluate(gpu_call("fence_proxy_async"))
+
+
+def tma_store_arrive() -> None:
+    """Close the group of copies into tensors that this thread started."""
+    evaluate(gpu_call("tma_store_arrive"))
+
+
+def tma_store_wait(count: int = 0, read: bool = True) -> None:
+    """Wait until at most `count` of this thread's groups of copies into tensors are under way.
+
+    Parameters
+    ----------
+    read
+        Until their shared tiles have been read; else until the tensors have been written.
+    """
+    number = _pending(count)
+    evaluate(gpu_call("tma_store_wait", arith.const(number), arith.const(int(bool(read)))))
+
+
+def _pending(value: Any) -> int:
+    return count(value, "the number of groups", least=0)
+
+
+def warpgroup_arrive() -> None:
+    """Let products that begin now see registers as they are."""
+    evaluate(gpu_call("warpgroup_arrive"))
+
+
+def warpgroup_commit_batch() -> None:
+    """Close the group of products that were begun; each `T.wgmma_gemm` closes its own."""
+    evaluate(gpu_call("warpgroup_commit_batch"))
+
+
+def warpgroup_wait(num_mma: int = 0) -> None:
+    """Wait until at most `num_mma` of the products that were left under way still are."""
+    emit(WaitProducts(count(num_mma, "the number of products", least=0)))
+
+
+def warpgroup_fence_operand(tile: Any, *_: Any, **__: Any) -> None:
+    """Keep the registers of a tile where they are: products under way use them."""
+    buffer, indices = element(tile, "the operand of T.warpgroup_fence_operand")
+    if buffer.scope not in (Scope.FRAGMENT, Scope.LOCAL):
+        raise FrontendTypeError(
+            f"T.warpgroup_fence_operand takes a tile in registers, and {buffer.name!r} is in "
+            f"{buffer.scope.value} memory",
+            span=here(),
+            notes=(Note(f"{buffer.name} is declared here", buffer.span),),
+            hint="pass the fragment that T.wgmma_gemm adds to",
+        )
+    first = tuple(arith.as_expr(0) for _ in indices)
+    evaluate(gpu_call("warpgroup_fence_operand", AddressOf(buffer, first, "rw", span=here())))
+
+
+def pdl_trigger() -> None:
+    """Let the next kernel of the stream begin, where it was launched to do so early."""
+    evaluate(gpu_call("pdl_trigger"))
+
+
+def pdl_sync() -> None:
+    """Wait until the kernels before this one are complete, where this one began early."""
+    evaluate(gpu_call("pdl_sync"))

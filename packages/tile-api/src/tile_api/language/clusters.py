@@ -1,0 +1,286 @@
+"""Clusters: blocks that run at the same time and reach each other's shared memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from tile_api.frontend.values import as_region, as_value
+from tile_api.language.barriers import barrier_region, gpu_call
+from tile_api.language.launch import KernelLaunchFrame, require_launch
+from tile_api.language.operands import count, emit, evaluate, here, is_number
+from tile_core.errors import FrontendValueError
+from tile_core.ir import arith
+from tile_core.ir.buffer import static_value
+from tile_core.ir.expr import Expr
+from tile_core.ops.bulk_copy import BulkCopy
+from tile_core.ops.pairing import pair
+from tile_core.ops.remote_copy import RemoteCopy
+
+__all__ = [
+    "block_rank_in_cluster",
+    "cluster_arrive",
+    "cluster_arrive_relaxed",
+    "cluster_sync",
+    "cluster_wait",
+    "copy_cluster",
+    "get_cluster_dims",
+    "get_cluster_extent",
+    "get_cluster_extents",
+    "get_cluster_id",
+    "get_cluster_ids",
+    "get_cluster_size",
+    "tma_copy",
+]
+
+_EVICTION = ("evict_normal", "evict_first", "evict_last")
+
+
+def get_cluster_dims() -> tuple[int, int, int]:
+    """Return how many blocks a cluster has along x, y and z; (1, 1, 1) without clusters."""
+    x, y, z = (*require_launch("T.get_cluster_dims").cluster, 1, 1, 1)[:3]
+    return x, y, z
+
+
+def get_cluster_size() -> int:
+    """Return how many blocks a cluster has."""
+    return math.prod(get_cluster_dims())
+
+
+def get_cluster_extents() -> list[Any]:
+    """Return how many clusters the grid has along each of its dimensions."""
+    grid = require_launch("T.get_cluster_extents").grid
+    found = [e // n for e, n in zip(grid, get_cluster_dims(), strict=False)]
+    return [e if (v := static_value(e)) is None else v for e in found]
+
+
+def get_cluster_extent(dim: int = 0) -> Any:
+    """Return how many clusters the grid has along `dim`."""
+    return _pick(get_cluster_extents(), dim)
+
+
+def get_cluster_ids() -> list[Expr]:
+    """Return the indices of this block's cluster in the grid of clusters."""
+    blocks = require_launch("T.get_cluster_ids").block_vars
+    return [b // n for b, n in zip(blocks, get_cluster_dims(), strict=False)]
+
+
+def get_cluster_id(dim: int = 0) -> Expr:
+    """Return the index of this block's cluster along `dim`."""
+    found: Expr = _pick(get_cluster_ids(), dim)
+    return found
+
+
+def _pick(values: list[Any], dim: Any) -> Any:
+    number = count(dim, "the dimension of a grid", least=0)
+    if number >= len(values):
+        raise FrontendValueError(
+            f"the grid has dimensions 0 to {len(values) - 1}, got {number}",
+            span=here(),
+            hint="dimension 0 is x, the fastest",
+        )
+    return values[number]
+
+
+def block_rank_in_cluster() -> Expr:
+    """Return the number of this block in its cluster, x fastest."""
+    _launch_in_clusters("T.block_rank_in_cluster")
+    return gpu_call("block_rank_in_cluster")
+
+
+def cluster_arrive() -> None:
+    """Say that this thread is here and wait for nobody; what it wrote is visible to who waits."""
+    _cluster("cluster_arrive")
+
+
+def cluster_arrive_relaxed() -> None:
+    """Say that this thread is here, without making visible what it wrote."""
+    _cluster("cluster_arrive_relaxed")
+
+
+def cluster_wait() -> None:
+    """Wait until all threads of the cluster's blocks have said that they are here."""
+    _cluster("cluster_wait")
+
+
+def cluster_sync() -> None:
+    """Wait until all threads of all blocks of the cluster get here."""
+    _cluster("cluster_sync")
+
+
+def _cluster(name: str) -> None:
+    _launch_in_clusters(f"T.{name}")
+    evaluate(gpu_call(name))
+
+
+def _launch_in_clusters(what: str) -> KernelLaunchFrame:
+    launch = require_launch(what)
+    if not launch.cluster:
+        raise FrontendValueError(
+            f"{what} is for blocks in clusters, and this launch has none",
+            span=here(),
+            hint="write T.Kernel(..., cluster_dims=2)",
+        )
+    return launch
+
+
+# Copies -------------------------------------------------------------------------------------
+
+
+def tma_copy(
+    src: Any,
+    dst: Any,
+    *,
+    barrier: Any = None,
+    cluster_mask: Any = None,
+    leader_scope_threads: int | None = None,
+    eviction_policy: str | None = None,
+    annotations: Any = None,
+) -> None:
+    """Let the tensor memory engine copy a box between a tensor and a shared tile.
+
+    One of the running threads starts the copy; nobody waits. A copy into shared memory tells
+    `barrier` how many bytes to expect, does not arrive, and is there once the phase of that
+    barrier has completed. A copy into a tensor is complete after `T.tma_store_arrive` and
+    `T.tma_store_wait`.
+
+    Parameters
+    ----------
+    src, dst
+        As those of `T.copy`; one in global and one in shared memory, of one element type.
+    barrier
+        For copies into shared memory: ``bar`` or ``bar[i]``.
+    cluster_mask
+        Blocks of the cluster, a bit each, that all run this copy with the same source: the
+        first of them fetches the box once for all, into the same place of each. Blocks that
+        the mask leaves out fetch theirs alone.
+    leader_scope_threads, annotations
+        Accepted, without effect on results.
+    eviction_policy
+        A wish for the cache.
+
+    Raises
+    ------
+    ScopeMismatch, DtypeMismatch
+        If the engine does not copy between such tiles.
+    FrontendValueError
+        If a copy into shared memory has no barrier, or one into a tensor has, or `cluster_mask`
+        names blocks that the cluster does not have.
+    """
+    source = as_region(src, "the source of T.tma_copy")
+    target = as_region(dst, "the destination of T.tma_copy")
+    mask = None if cluster_mask is None else _mask(cluster_mask)
+    policy = None if eviction_policy is None else _policy(eviction_policy)
+    bar = None if barrier is None else barrier_region(barrier, "the barrier of T.tma_copy")
+    op = BulkCopy(
+        source,
+        target,
+        bar,
+        expects=bar is not None,
+        multicast=mask,
+        eviction_policy=policy,
+        span=here(),
+    )
+    op.verify()
+    emit(_with_extents(op))
+
+
+def _with_extents(op: BulkCopy) -> BulkCopy:
+    """Write out how much of the tile a copy fills whose tile is given by its first element."""
+    if not op.tile.is_element:
+        return op
+    pairing = pair(op.src, op.dst, op.span)
+    axes = pairing.dst_axes if op.is_load else pairing.src_axes
+    extents = tuple(1 if axis is None else pairing.extents[axis] for axis in axes)
+    tile = replace(op.tile, extents=extents, is_element=False)
+    return replace(op, dst=tile) if op.is_load else replace(op, src=tile)
+
+
+def _mask(value: Any) -> Expr | None:
+    launch = _launch_in_clusters("cluster_mask=")
+    size = math.prod(launch.cluster)
+    if is_number(value):
+        number = count(value, "cluster_mask", least=1)
+        if number >= 1 << size:
+            raise FrontendValueError(
+                f"cluster_mask={number:#x} names block {number.bit_length() - 1} of a cluster of "
+                f"{size} blocks",
+                span=here(),
+                hint=f"use bits 0 to {size - 1}: at most {(1 << size) - 1:#x}",
+            )
+        return None if number & (number - 1) == 0 else arith.const(number)
+    return arith.cast(as_value(value), "int32")
+
+
+def _policy(value: Any) -> str:
+    if value not in _EVICTION:
+        raise FrontendValueError(
+            f"eviction policy {value!r} is not known",
+            span=here(),
+            hint=f"use one of {', '.join(repr(w) for w in _EVICTION)}",
+        )
+    return str(value)
+
+
+def copy_cluster(
+    src: Any,
+    dst: Any,
+    *,
+    dst_block: Any = None,
+    cluster_mask: Any = None,
+    remote_barrier: Any = None,
+    **options: Any,
+) -> None:
+    """Copy a shared tile into the shared memory of another block of the cluster.
+
+    Parameters
+    ----------
+    src, dst
+        Whole shared tiles of one shape and element type; `dst` names the tile as this block
+        does, and means that of block `dst_block`.
+    dst_block
+        Its rank in the cluster.
+    cluster_mask
+        Instead of `dst_block`: `src` is a tensor, and the copy is `T.tma_copy` with this mask.
+    remote_barrier
+        A barrier of block `dst_block`, by its name here: the copy runs by itself and tells the
+        barrier of its bytes, which that block expects. Without it the threads copy, and the
+        data is there after `T.cluster_sync`.
+
+    Raises
+    ------
+    FrontendValueError
+        If the launch has no clusters, or it is not said where to copy.
+    ShapeMismatch, ScopeMismatch, DtypeMismatch
+        If the tiles are not alike.
+    """
+    if cluster_mask is not None and dst_block is None:
+        tma_copy(src, dst, barrier=remote_barrier, cluster_mask=cluster_mask)
+        return
+    launch = _launch_in_clusters("T.copy_cluster")
+    if dst_block is None:
+        raise FrontendValueError(
+            "T.copy_cluster must be told to which block it copies",
+            span=here(),
+            hint="write dst_block=rank, the number of a block in the cluster",
+        )
+    size = math.prod(launch.cluster)
+    if is_number(dst_block) and count(dst_block, "dst_block", least=0) >= size:
+        raise FrontendValueError(
+            f"there is no block {dst_block} in a cluster of {size}",
+            span=here(),
+            hint=f"use ranks 0 to {size - 1}",
+        )
+    bar = None
+    if remote_barrier is not None:
+        bar = barrier_region(remote_barrier, "the barrier of T.copy_cluster")
+    launch.leaves_together = True
+    emit(
+        RemoteCopy(
+            as_region(src, "the source of T.copy_cluster"),
+            as_region(dst, "the destination of T.copy_cluster"),
+            arith.cast(as_value(dst_block), "int32"),
+            bar,
+        )
+    )

@@ -1,0 +1,81 @@
+"""Elements that move from one region to another, whoever moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tile_core.dtypes import DType
+from tile_core.interp import atomics, regions
+from tile_core.interp.machine import Block, Lanes
+from tile_core.interp.values import Array, convert, decode, encode
+from tile_core.ir.buffer import Region
+from tile_core.ir.stmt import Leaf
+from tile_core.ops.pairing import pair
+
+
+def transfer(src: Region, dst: Region, lanes: Lanes, op: Leaf) -> None:
+    """Copy `src` to `dst`; equal dtypes keep their bits, undefined contents stay undefined."""
+    moved(src, dst, lanes, op)
+
+
+def moved(
+    src: Region,
+    dst: Region,
+    lanes: Lanes,
+    op: Leaf,
+    homes: Sequence[Block] | None = None,
+    reduction: str | None = None,
+) -> int:
+    """Copy `src` to `dst` and return how many bytes of `dst` that was, elements outside too.
+
+    Parameters
+    ----------
+    homes
+        The blocks whose memory `dst` is; by default that of these lanes.
+    reduction
+        How elements of `dst` change instead of being replaced: "add", "min" or "max".
+    """
+    pairing = pair(src, dst, op.span)
+    extents = regions.numbers(pairing.extents, lanes)
+    source = regions.box(src, lanes, op, pairing.src_axes, extents)
+    target = regions.box(dst, lanes, op, pairing.dst_axes, extents)
+    if dst.buffer.scope.is_global:
+        regions.require_known(source, lanes, op, target.inside)
+    values_known = regions.known(source)
+    stored = regions.read_stored(source, lanes, op)
+    stored = converted(stored, src.buffer.dtype, dst.buffer.dtype)
+    if reduction is not None:
+        regions.require_known(target, lanes, op)
+        dtype = dst.buffer.dtype
+        old = decode(regions.read_stored(target, lanes, op), dtype)
+        new = decode(stored, dtype)
+        stored = encode(atomics.COMBINE[reduction](old, new), dtype)
+    for where in _in_homes(target, homes, dst, lanes):
+        regions.write_stored(where, stored, lanes, op, values_known)
+    return int(np.prod(extents)) * max(dst.buffer.dtype.bits, 8) // 8
+
+
+def _in_homes(
+    target: regions.Box, homes: Sequence[Block] | None, dst: Region, lanes: Lanes
+) -> list[regions.Box]:
+    if homes is None:
+        return [target]
+    made = []
+    for home in homes:
+        storage = home.memory.get(dst.buffer.storage)
+        if storage is None:
+            storage = lanes.scratch(dst.buffer.storage)
+            storage.generation = 1
+            home.memory[dst.buffer.storage] = storage
+        made.append(replace(target, place=replace(target.place, storage=storage)))
+    return made
+
+
+def converted(stored: Array, source: DType, target: DType) -> Array:
+    """Return elements in the stored form of another type."""
+    if source == target:
+        return stored
+    return encode(convert(decode(stored, source), source, target), target)

@@ -1,0 +1,72 @@
+"""Copies of shared tiles into the shared memory of another block of the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tile_core.errors import DtypeMismatch, ScopeMismatch, ShapeMismatch
+from tile_core.ir.buffer import Region, Scope
+from tile_core.ir.expr import Expr
+from tile_core.ops.operator import TileOperator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RemoteCopy(TileOperator):
+    """Copy a whole shared tile to the tile `dst` of another block of the cluster.
+
+    Parameters
+    ----------
+    src, dst : Region, shared, of one shape and element type
+        `dst` names the tile as this block does.
+    block
+        The rank in the cluster of the block whose tile is written.
+    barrier : one element of a buffer of barriers
+        That block's barrier, told of the bytes as they arrive; it expects them. Without it the
+        data is there once all threads of the cluster have waited for each other.
+
+    Raises
+    ------
+    ScopeMismatch, DtypeMismatch, ShapeMismatch
+        If the tiles are not shared, not of one type, or not whole and of one shape.
+    """
+
+    mnemonic: ClassVar[str] = "remote_copy"
+    src: Region
+    dst: Region
+    block: Expr
+    barrier: Region | None = None
+
+    def reads(self) -> tuple[Region, ...]:
+        """Return the source."""
+        return (self.src,)
+
+    def writes(self) -> tuple[Region, ...]:
+        """Return the destination: another block's, which may name the same tile as a source."""
+        return (self.dst,)
+
+    def verify(self) -> None:
+        """Check scopes, element types and shapes."""
+        src, dst = self.src.buffer, self.dst.buffer
+        if src.scope is not Scope.SHARED or dst.scope is not Scope.SHARED:
+            wrong = src if src.scope is not Scope.SHARED else dst
+            raise ScopeMismatch(
+                f"blocks of a cluster reach each other's shared tiles, and {wrong.name!r} is in "
+                f"{wrong.scope.value} memory",
+                span=self.span,
+                hint="copy it into a tile of T.alloc_shared first",
+            )
+        if src.dtype != dst.dtype:
+            raise DtypeMismatch(
+                f"a copy to another block does not convert: {src.dtype} to {dst.dtype}",
+                span=self.span,
+                hint="give both tiles the same element type",
+            )
+        whole = self.src.static_extents == src.static_shape == dst.static_shape
+        if not whole or self.dst.static_extents != dst.static_shape:
+            raise ShapeMismatch(
+                f"a copy to another block is of whole tiles of one shape: {src.name!r} has "
+                f"{list(src.shape)}, {dst.name!r} {list(dst.shape)}",
+                span=self.span,
+                hint="pass the tiles without indices",
+            )

@@ -1,0 +1,105 @@
+"""Barriers in memory, orders to engines and clusters, where a kernel names them itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from tile_core.errors import LayoutUnknown, UnsupportedOnTarget
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import static_value
+from tile_core.ir.device_calls import device
+from tile_core.ir.expr import AddressOf, Call, Expr
+from tile_core.simt.accesses import lower_address, lower_expr
+from tile_core.simt.context import SimtContext
+
+NAMES = {
+    "mbarrier_expect_tx": ("mbarrier_expect_tx", "mbarrier_try_wait"),
+    "mbarrier_arrive_expect_tx": ("mbarrier_arrive_expect_tx", "mbarrier_try_wait"),
+    "mbarrier_wait_parity": ("mbarrier_wait", "mbarrier_try_wait"),
+    "cp_async_barrier_noinc": ("cp_async_mbarrier_arrive", "mbarrier_try_wait"),
+    "fence_proxy_async": ("fence_proxy_async", "tma"),
+    "tma_store_arrive": ("tma_store_commit", "tma"),
+    "warpgroup_arrive": ("wgmma_fence", "wgmma"),
+    "warpgroup_commit_batch": ("wgmma_commit", "wgmma"),
+    "pdl_trigger": ("grid_launch", "dependent_launch"),
+    "pdl_sync": ("grid_wait", "dependent_launch"),
+    "cluster_arrive": ("cluster_arrive", "clusters"),
+    "cluster_arrive_relaxed": ("cluster_arrive_relaxed", "clusters"),
+    "cluster_wait": ("cluster_wait", "clusters"),
+    "cluster_sync": ("cluster_sync", "clusters"),
+}
+"""By intrinsic: the call of the device header with the same arguments, and what it needs."""
+
+
+def lower_range_call(expr: Call, ctx: SimtContext) -> Expr:
+    """Return the call of the device header for one of `RANGE_INTRINSICS`.
+
+    Before   mbarrier_wait_parity(&full[k % 2], k // 2 % 2)
+    After    device:mbarrier_wait(full + k % 2, k // 2 % 2)
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If the machine has no such instruction.
+    """
+    special = _SPECIAL.get(expr.function)
+    if special is not None:
+        feature, lowering = special
+        _must_have(feature, expr, ctx)
+        return replace(lowering(expr, ctx), span=expr.span)
+    name, feature = NAMES[expr.function]
+    _must_have(feature, expr, ctx)
+    return replace(device(name, *_arguments(expr, ctx)), span=expr.span)
+
+
+def _must_have(feature: str, expr: Call, ctx: SimtContext) -> None:
+    if not ctx.machine.has(feature):
+        raise UnsupportedOnTarget(
+            f"T.{expr.function} is not an instruction of {ctx.machine.name}",
+            span=expr.span,
+            hint="compile for sm_90a, or use T.copy, T.Pipelined and T.sync_threads",
+        )
+
+
+def _arguments(expr: Call, ctx: SimtContext) -> list[Expr]:
+    return [
+        lower_address(a, ctx) if isinstance(a, AddressOf) else lower_expr(a, ctx) for a in expr.args
+    ]
+
+
+def _arrive(expr: Call, ctx: SimtContext) -> Call:
+    """Arrive at the block's own barrier, or at that of another block of the cluster."""
+    bar, *rank = _arguments(expr, ctx)
+    if not rank:
+        return device("mbarrier_arrive", bar)
+    _must_have("clusters", expr, ctx)
+    return device("mbarrier_arrive_remote", bar, *rank)
+
+
+def _store_wait(expr: Call, ctx: SimtContext) -> Call:
+    pending, read = (static_value(a) or 0 for a in expr.args)
+    return device("tma_store_wait_read" if read else "tma_store_wait", pending)
+
+
+def _fence_operand(expr: Call, ctx: SimtContext) -> Call:
+    """Pin all registers that hold a tile."""
+    (tile,) = expr.args
+    assert isinstance(tile, AddressOf)
+    flat = ctx.places.flat(tile.buffer)
+    extents = [static_value(e) for e in flat.shape]
+    if None in extents:
+        raise LayoutUnknown(
+            f"the registers of {tile.buffer.name!r} are not known here", span=expr.span
+        )
+    return device(
+        "wgmma_pin", math.prod(e or 0 for e in extents), AddressOf(flat, (as_expr(0),), "rw")
+    )
+
+
+_SPECIAL: dict[str, tuple[str, Callable[[Call, SimtContext], Call]]] = {
+    "mbarrier_arrive": ("mbarrier_try_wait", _arrive),
+    "tma_store_wait": ("tma", _store_wait),
+    "warpgroup_fence_operand": ("wgmma", _fence_operand),
+}
