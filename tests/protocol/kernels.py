@@ -111,10 +111,14 @@ class Specialised:
     before: Launch
     after: Launch
 
-    def explored(self, after: Launch | None = None) -> Explored:
-        """Explore the rings of `after`, by default as the compiler made them."""
-        seen = fills_seen(self.before, BLOCK)
-        return explore(program_of(after or self.after, BLOCK, seen))
+    def explored(self, after: Launch | None = None, **values: int) -> Explored:
+        """Explore the rings of `after`, by default as the compiler made them.
+
+        `values` are what the kernel reads in tensors.
+        """
+        known = {**BLOCK, **values}
+        seen = fills_seen(self.before, known)
+        return explore(program_of(after or self.after, known, seen))
 
 
 def specialised(function: Any, *, overlapped: bool = True) -> Specialised:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from protocol.kernels import Specialised, attention, gemm, persistent, specialised
+from support.ring_kernels import dequantised, scaled
 from tile_core.ir.arith import binary
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.node import Node, rewrite
@@ -22,6 +23,10 @@ KERNELS: dict[str, Callable[[], Any]] = {
     "gemm-128-threads": lambda: gemm(6, threads=128),
     **{f"attention-{n}": (lambda n=n: attention(n)) for n in (1, 2, 3, 5)},
     "attention-3-stages": lambda: attention(7, stages=3),
+    **{f"weights-{n}": (lambda n=n: dequantised(n).function) for n in (2, 3, 5, 6)},
+    "weights-3-stages": lambda: dequantised(5, stages=3, threads=256, rows=128).function,
+    **{f"scaled-{n}": (lambda n=n: scaled(n).function) for n in (2, 3, 4, 7)},
+    "scaled-2-stages": lambda: scaled(6, stages=2, threads=256, columns=128).function,
     "persistent": lambda: persistent(3, 4),
     "persistent-short": lambda: persistent(4, 1),
 }
@@ -34,6 +39,15 @@ def test_no_order_goes_wrong(name: str, overlapped: bool) -> None:
     explored = specialised(KERNELS[name](), overlapped=overlapped).explored()
     assert explored.violation is None, str(explored.violation)
     assert explored.states > 20
+
+
+@pytest.mark.parametrize("rounds", range(6))
+@pytest.mark.parametrize("kernel", [dequantised, scaled])
+def test_no_order_goes_wrong_whatever_the_number_of_rounds(kernel: Any, rounds: int) -> None:
+    """The number is read at run time: the last round of an odd number is a branch."""
+    ring = specialised(kernel(6, stages=2, at_run_time=True).function)
+    explored = ring.explored(steps=rounds)
+    assert explored.violation is None, str(explored.violation)
 
 
 def in_role(launch: Launch, producer: bool, rule: Callable[[Node], Node]) -> Launch:

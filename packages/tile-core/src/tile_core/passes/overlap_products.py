@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import math
+
+from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import Node, substitute, walk
-from tile_core.ir.stmt import For, Kernel, OnThreads
+from tile_core.ir.stmt import Alloc, For, Kernel, Launch, OnThreads
+from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.group_order import GROUP
+from tile_core.ops.mbarrier import SetRegisters
+from tile_core.passes.overlap.alternating import alternating
 from tile_core.passes.overlap.body import RunsBeside, take_apart
 from tile_core.passes.overlap.in_flight import left_in_flight
 from tile_core.passes.overlap.one_round_late import started_late
+from tile_core.passes.overlap.parts import Fills
+
+MOST_REGISTERS = 255
+"""Registers that an instruction can name."""
+
+SPARE = 32
+"""Registers of a thread that hold no tiles, where engines read factors from shared memory."""
 
 
-def overlap_products(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
+def overlap_products(
+    kernel: Kernel, runs_beside: RunsBeside, registers: int | None = None
+) -> Kernel:
     """Return `kernel` with products of consumers under way while these do something else.
 
     Before   for k:  wait full[slot];  gemm A_s[slot], B_s[slot], C_l;  arrive empty[slot]
@@ -21,21 +36,50 @@ def overlap_products(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
     In loops around rings of tiles. Where nothing but the products touches their registers they
     go on into the next round (`left_in_flight`). Where a product needs what the threads make
     of an earlier one, it starts one round late, beside that work of the next round
-    (`started_late`). All other products are waited for where they stand.
+    (`started_late`). Where each round has factors or sums of its own in registers, these get
+    two versions (`alternating`). All other products are waited for where they stand.
 
     Parameters
     ----------
     runs_beside
         Whether a product can go on beside the threads that start it.
+    registers
+        Registers that the blocks running at once share; None if that is not known.
     """
     done: dict[Node, Node] = {}
-    for consumers in (n for n in walk(kernel.body) if isinstance(n, OnThreads)):
-        in_turns = consumers.count == 2 * GROUP
-        for loop in (n for n in walk(consumers.body) if isinstance(n, For)):
-            body = take_apart(loop, runs_beside)
-            if body is None:
-                continue
-            made = left_in_flight(loop, body) or started_late(loop, body, in_turns=in_turns)
-            if made is not None:
-                done[loop] = made
+    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
+        fills = _fills(launch)
+        for consumers in (n for n in walk(launch.body) if isinstance(n, OnThreads)):
+            in_turns = consumers.count == 2 * GROUP
+            for loop in (n for n in walk(consumers.body) if isinstance(n, For)):
+                body = take_apart(loop, runs_beside)
+                if body is None:
+                    continue
+                made = left_in_flight(loop, body) or started_late(loop, body, in_turns=in_turns)
+                if made is None:
+                    room = _room(consumers, launch, registers)
+                    made = alternating(loop, body, fills, consumers, room)
+                if made is not None:
+                    done[loop] = made
     return substitute(kernel, done) if done else kernel
+
+
+def _fills(launch: Launch) -> Fills:
+    """Return for each buffer of barriers the tiles whose copies it counts."""
+    found: dict[Buffer, set[Buffer]] = {}
+    for node in walk(launch.body):
+        if isinstance(node, BulkCopy) and node.barrier is not None:
+            found.setdefault(node.barrier.buffer, set()).add(node.dst.buffer.storage)
+    return {barriers: frozenset(tiles) for barriers, tiles in found.items()}
+
+
+def _room(consumers: OnThreads, launch: Launch, registers: int | None) -> int | None:
+    """Return the registers of each consumer that its tiles leave, None if nobody knows."""
+    if registers is None:
+        return None
+    own = [n.count for n in walk(consumers.body) if isinstance(n, SetRegisters)]
+    share = registers // (math.prod(launch.threads) * 8) * 8
+    tiles = (n.buffer for n in walk(consumers.body) if isinstance(n, Alloc))
+    nbytes = sum(b.nbytes or 0 for b in tiles if b.scope is Scope.FRAGMENT)
+    most = min([*own, MOST_REGISTERS] if own else [share, MOST_REGISTERS])
+    return most - SPARE - nbytes // 4 // consumers.count

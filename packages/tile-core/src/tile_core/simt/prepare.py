@@ -63,7 +63,9 @@ def prepare(
         special = specialise_warps(kernel, machine)
         notes += special.notes
         if special.kernel is not kernel:
-            kernel = overlap_products(special.kernel, runs_beside)
+            limits = machine.multiprocessor
+            registers = None if limits is None else limits.registers
+            kernel = overlap_products(special.kernel, runs_beside, registers)
     kernel = plan_pipelines(kernel, machine, folded=choices.folds_pipelines)
     kernel = separate_operands(kernel, target, rules, machine)
     if choices.stages_stores:

@@ -132,7 +132,8 @@ def program_of(
     Parameters
     ----------
     values
-        What the variables outside are: indices of the block, symbols of shapes, by name.
+        What the variables outside are, by name: indices of the block, symbols of shapes, and
+        tensors that sizes are read in, all of whose elements are alike.
     seen
         What each execution of a statement must read, see `fills_seen`.
 
@@ -310,6 +311,8 @@ class _Tracer:
         for node in walk(expr):
             if isinstance(node, Load) and node.buffer in self.scalars:
                 named[node] = as_expr(self.scalars[node.buffer])
+            elif isinstance(node, Load) and node.buffer.name in self.names:
+                named[node] = as_expr(self.names[node.buffer.name])
             elif isinstance(node, Var) and node.name in self.names:
                 values.setdefault(node, self.names[node.name])
         plain = substitute(expr, named) if named else expr

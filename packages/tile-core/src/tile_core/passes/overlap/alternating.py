@@ -1,0 +1,181 @@
+"""Products of two rounds at a time, on two versions of what the threads themselves touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.expr import BinaryOp, Expr
+from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.stmt import Alloc, AnnotateLayout, For, If, OnThreads, Seq, Stmt
+from tile_core.ops.gemm import WaitProducts
+from tile_core.passes.overlap.body import Body, if_any_round, touched
+from tile_core.passes.overlap.parts import Fills, Parts, parts_of
+from tile_core.passes.pipelines.instances import Versions, instance
+
+
+def alternating(
+    loop: For, body: Body, fills: Fills, around: OnThreads, room: int | None
+) -> Stmt | None:
+    """Return the loop with its products under way across rounds; None if that cannot be.
+
+    Factors that every round makes anew get two versions, in turns:
+
+    Before   for k:  W = dequantised W_s[slot];  gemm W, A_s[slot] -> sums;  arrive empty[slot]
+    After    for k, two by two:
+               W = …;    gemm W, A_s[slot] -> sums (left under way)
+               wait_products 1;  if k > 0: arrive empty[freed]
+               W_2 = …;  gemm W_2, A_s[slot] -> sums (left under way)
+               wait_products 1;  arrive empty[freed]
+             the last round of an odd number;  wait_products 0;  arrive empty[freed]
+
+    So do sums that every round begins anew; what uses them runs beside the next round's product:
+
+    Before   for k:  gemm A_s[slot], B_s[slot] -> part;  total += part * S
+    After    gemm -> part
+             for k from 1, two by two:
+               gemm -> part_2 (left under way);  wait_products 1;  total += part * S
+               gemm -> part (left under way);    wait_products 1;  total += part_2 * S
+             the last rounds, without new products
+
+    Parameters
+    ----------
+    around
+        The threads that run the loop.
+    room
+        Registers of a thread that nothing uses yet; None if there are always enough.
+    """
+    parts = parts_of(body, fills)
+    if parts is None or not (parts.versioned or parts.behind):
+        return None
+    elsewhere = touched(substitute(around.body, {loop: Seq(())}))
+    if elsewhere & set(parts.versioned) or static_value(loop.step) != 1:
+        return None
+    nbytes = sum(v.nbytes or 0 for v in parts.versioned)
+    if room is not None and nbytes // 4 // around.count > room:
+        return None
+    rounds = _Rounds(loop, parts, {v: replace(v, name=f"{v.name}_2") for v in parts.versioned})
+    begin = [s for release in parts.late for s in release.begin()]
+    layouts = [
+        AnnotateLayout(rounds.second[n.buffer], n.layout, span=n.span)
+        for n in walk(around.body)
+        if isinstance(n, AnnotateLayout) and n.buffer in rounds.second
+    ]
+    allocations = [Alloc(b) for b in rounds.second.values()]
+    made = rounds.beside_next() if parts.behind else rounds.in_turns()
+    return Seq((*allocations, *layouts, *body.outside, *begin, *made))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rounds:
+    """Writes rounds of a loop out.
+
+    Parameters
+    ----------
+    second
+        For each versioned fragment its second version, which every other round uses.
+    """
+
+    loop: For
+    parts: Parts
+    second: Mapping[Buffer, Buffer]
+
+    @property
+    def start(self) -> Expr:
+        """The first round."""
+        return as_expr(self.loop.start)
+
+    @property
+    def last(self) -> Expr:
+        """The last round, if there is any."""
+        return as_expr(self.loop.stop) - 1
+
+    def in_turns(self) -> list[Stmt]:
+        """Return the loop where nothing but releases waits for the products."""
+        count = as_expr(self.loop.stop) - self.start
+        var = self.loop.var
+        later = binary(BinaryOp.GT, var, self.start)
+        both = [
+            *self._begun(var, 0),
+            If(later, Seq(self._given_back())),
+            *self._begun(var + 1, 1),
+            *self._given_back(),
+        ]
+        odd = [
+            *self._begun(self.last, 0),
+            If(binary(BinaryOp.GT, count, 1), Seq(self._given_back())),
+        ]
+        return [
+            self._two_by_two(self.start, count, both),
+            _if(binary(BinaryOp.EQ, count % 2, 1), odd),
+            WaitProducts(0),
+            if_any_round(self.loop, Seq(self._given_back())),
+        ]
+
+    def beside_next(self) -> list[Stmt]:
+        """Return the loop where each round's `behind` runs beside the next round's products."""
+        first, var = self.start + 1, self.loop.var
+        count = as_expr(self.loop.stop) - first
+        both = [
+            *self._begun(var, 1),
+            *self._given_back(),
+            *self._behind(var - 1, 0),
+            *self._begun(var + 1, 0),
+            *self._given_back(),
+            *self._behind(var, 1),
+        ]
+        odd = [
+            *self._begun(self.last, 1),
+            *self._given_back(),
+            *self._behind(self.last - 1, 0),
+            *self._ended(1),
+        ]
+        made = [
+            *self._ahead(self.start, 0),
+            self._two_by_two(first, count, both),
+            _if(binary(BinaryOp.EQ, count % 2, 1), odd, self._ended(0)),
+        ]
+        return [if_any_round(self.loop, Seq(tuple(made)))]
+
+    def _two_by_two(self, start: Expr, count: Expr, body: Sequence[Stmt]) -> Stmt:
+        stop = start + (count - count % 2)
+        step = as_expr(2, self.loop.var.dtype)
+        return replace(self.loop, start=start, stop=stop, step=step, body=Seq(tuple(body)))
+
+    def _begun(self, k: Expr, version: int) -> list[Stmt]:
+        """Return the products of round `k`, and the wait for those of the round before."""
+        return [*self._ahead(k, version), WaitProducts(self.parts.products)]
+
+    def _ended(self, version: int) -> list[Stmt]:
+        """Return what follows the last round's products, on the version that these use."""
+        return [WaitProducts(0), *self._given_back(), *self._behind(self.last, version)]
+
+    def _ahead(self, k: Expr, version: int) -> list[Stmt]:
+        return self._round(self.parts.ahead, k, version)
+
+    def _behind(self, k: Expr, version: int) -> list[Stmt]:
+        return self._round(self.parts.behind, k, version)
+
+    def _round(self, stmts: Iterable[Stmt], k: Expr, version: int) -> list[Stmt]:
+        """Return new statements for round `k`."""
+        body: Stmt = Seq(tuple(stmts))
+        if version:
+            named: dict[Node, Node] = dict(self.second.items())
+            body = substitute(body, named)
+        made = instance(body, {self.loop.var: k}, Versions(), as_expr(0))
+        assert isinstance(made, Seq)
+        return list(made.body)
+
+    def _given_back(self) -> tuple[Stmt, ...]:
+        return tuple(s for release in self.parts.late for s in release.give_back())
+
+
+def _if(cond: Expr, then: Sequence[Stmt], otherwise: Sequence[Stmt] = ()) -> Stmt:
+    """Return a branch, or the one that is certainly taken."""
+    yes, no = Seq(tuple(then)), Seq(tuple(otherwise))
+    known = static_value(cond)
+    if known is not None:
+        return yes if known else no
+    return If(cond, yes, no if otherwise else None)

@@ -1,0 +1,158 @@
+"""Kernels whose pipelined loops get producers, with exact inputs and what they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tile_api.language as T
+
+Arrays = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel and how to check it.
+
+    Parameters
+    ----------
+    arguments
+        Makes inputs, small integers, from a generator; the output comes last, poisoned.
+    expected
+        What the output is, from the inputs.
+    """
+
+    function: Any
+    arguments: Callable[[np.random.Generator], list[np.ndarray]]
+    expected: Callable[..., np.ndarray]
+
+
+def dequantised(
+    rounds: int,
+    *,
+    stages: int = 2,
+    threads: int = 128,
+    rows: int = 64,
+    columns: int = 64,
+    at_run_time: bool = False,
+) -> Case:
+    """Return 4-bit weights times activations: weights are made float16 in registers.
+
+    Parameters
+    ----------
+    rounds
+        Steps of 64 along K.
+    at_run_time
+        The kernel reads their number in a tensor.
+    """
+    depth = 64 * max(rounds, 1)
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((columns, depth), "float16"),
+        W: T.Tensor((rows, depth // 2), "uint8"),
+        steps: T.Tensor((1,), "int32"),
+        C: T.Tensor((rows, columns), "float32"),
+    ):
+        with T.Kernel(1, threads=threads) as bx:
+            A_s = T.alloc_shared((columns, 64), "float16")
+            W_s = T.alloc_shared((rows, 32), "uint8")
+            packed = T.alloc_fragment((rows, 32), "uint8")
+            W_f = T.alloc_fragment((rows, 64), "float16")
+            sums = T.alloc_fragment((rows, columns), "float32")
+            T.clear(sums)
+            for k in T.Pipelined(steps[0] if at_run_time else rounds, num_stages=stages):
+                T.copy(A[0, k * 64], A_s)
+                T.copy(W[0, k * 32], W_s)
+                T.copy(W_s, packed)
+                for i, j in T.Parallel(rows, 64):
+                    W_f[i, j] = T.cast(
+                        (packed[i, j // 2] >> T.cast(j % 2 * 4, "uint8")) & T.uint8(15), "float16"
+                    )
+                T.gemm(W_f, A_s, sums, transpose_B=True)
+            T.copy(sums, C)
+
+    def arguments(rng: np.random.Generator) -> list[np.ndarray]:
+        return [
+            rng.integers(-2, 3, (columns, depth)).astype("float16"),
+            rng.integers(0, 256, (rows, depth // 2)).astype("uint8"),
+            np.array([rounds], "int32"),
+            np.full((rows, columns), np.nan, "float32"),
+        ]
+
+    def expected(a: np.ndarray, w: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        wide = np.stack([w & 15, w >> 4], -1).reshape(rows, -1)[:, : 64 * rounds]
+        return wide.astype("float32") @ a[:, : 64 * rounds].T.astype("float32")
+
+    return Case(kernel, arguments, expected)
+
+
+def scaled(
+    rounds: int,
+    *,
+    stages: int = 3,
+    threads: int = 128,
+    columns: int = 64,
+    begun: str = "set",
+    at_run_time: bool = False,
+) -> Case:
+    """Return a product of which each step is scaled by row before it is added up.
+
+    Parameters
+    ----------
+    begun
+        How sums of a step begin: the product sets them ("set"), or they are cleared before it
+        ("before"), or behind their use and in front of the loop ("behind").
+    at_run_time
+        The kernel reads the number of rounds in a tensor.
+    """
+    depth = 64 * max(rounds, 1)
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, depth), "float16"),
+        B: T.Tensor((columns, depth), "float16"),
+        S: T.Tensor((64, max(rounds, 1)), "float32"),
+        steps: T.Tensor((1,), "int32"),
+        C: T.Tensor((64, columns), "float32"),
+    ):
+        with T.Kernel(1, threads=threads) as bx:
+            A_s = T.alloc_shared((64, 64), "float16")
+            B_s = T.alloc_shared((columns, 64), "float16")
+            S_s = T.alloc_shared((64,), "float32")
+            step = T.alloc_fragment((64, columns), "float32")
+            total = T.alloc_fragment((64, columns), "float32")
+            T.clear(total)
+            if begun == "behind":
+                T.clear(step)
+            for k in T.Pipelined(steps[0] if at_run_time else rounds, num_stages=stages):
+                T.copy(A[0, k * 64], A_s)
+                T.copy(B[0, k * 64], B_s)
+                for i in T.Parallel(64):
+                    S_s[i] = S[i, k] * 2
+                if begun == "before":
+                    T.clear(step)
+                T.gemm(A_s, B_s, step, transpose_B=True, clear_accum=begun == "set")
+                for i, j in T.Parallel(64, columns):
+                    total[i, j] += step[i, j] * S_s[i]
+                if begun == "behind":
+                    T.clear(step)
+            T.copy(total, C)
+
+    def arguments(rng: np.random.Generator) -> list[np.ndarray]:
+        return [
+            rng.integers(-2, 3, (64, depth)).astype("float16"),
+            rng.integers(-2, 3, (columns, depth)).astype("float16"),
+            rng.integers(1, 4, (64, max(rounds, 1))).astype("float32"),
+            np.array([rounds], "int32"),
+            np.full((64, columns), np.nan, "float32"),
+        ]
+
+    def expected(a: np.ndarray, b: np.ndarray, s: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        left = (a.reshape(64, -1, 64) * (2 * s)[:, :, None])[:, :rounds].reshape(64, -1)
+        return left @ b[:, : 64 * rounds].T.astype("float32")
+
+    return Case(kernel, arguments, expected)

@@ -1,0 +1,65 @@
+"""Kernels with producers on the emulator, all checks on, threads in several orders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.ring_kernels import Case, dequantised, scaled
+from tile_core.driver import lower
+from tile_core.plugins.host import installed_plugins
+from tile_core.testing.oracle import runner
+
+SCHEDULES = ("forward", "random:5")
+
+
+@pytest.fixture(params=SCHEDULES)
+def schedule(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let threads run in turn with copies that end late, or both at random."""
+    chosen: str = request.param
+    monkeypatch.setenv("TILE_SIM_SCHEDULE", chosen)
+    monkeypatch.setenv("TILE_SIM_ASYNC", "random" if "random" in chosen else "late")
+    return chosen
+
+
+def check(case: Case, seed: int = 0) -> None:
+    """Run a kernel, and compare what it computes exactly."""
+    arguments = case.arguments(np.random.default_rng(seed))
+    runner("cuda:sm_90a@sim", installed_plugins())(case.function.kernel, arguments)
+    np.testing.assert_array_equal(arguments[-1], case.expected(*arguments[:-1]))
+
+
+def text(case: Case) -> str:
+    return lower(case.function.kernel, "cuda:sm_90a", installed_plugins()).text("source")
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 6])
+def test_weights_made_in_registers(schedule: str, rounds: int) -> None:
+    check(dequantised(rounds))
+
+
+def test_weights_of_two_groups(schedule: str) -> None:
+    check(dequantised(5, stages=3, threads=256, rows=128))
+
+
+@pytest.mark.parametrize("begun", ["set", "before", "behind"])
+@pytest.mark.parametrize("rounds", [1, 2, 4, 5])
+def test_steps_that_are_scaled(schedule: str, rounds: int, begun: str) -> None:
+    check(scaled(rounds, begun=begun))
+
+
+@pytest.mark.parametrize("rounds", range(5))
+@pytest.mark.parametrize("kernel", [dequantised, scaled])
+def test_rounds_that_are_counted_at_run_time(schedule: str, kernel: Any, rounds: int) -> None:
+    check(kernel(rounds, at_run_time=True))
+
+
+def test_two_versions_take_turns() -> None:
+    """Each product goes on until the next one has begun."""
+    found = text(dequantised(8))
+    assert found.count("wgmma_rs<64, 0>(sums, W_f + ") == 1
+    assert found.count("wgmma_rs<64, 0>(sums, W_f_2 + ") == 1
+    assert found.count("wgmma_wait<1>") == 2
+    assert found.count("wgmma_wait<0>") == 1
