@@ -251,7 +251,12 @@ def test_threads_of_pipelines_do_not_race(shown: Shown, rounds: int) -> None:
         warnings.simplefilter("ignore", PipelineWarning)
         emulated = [
             build(kernel, f"cuda:{arch}@sim", installed_plugins(), options).executable
-            for arch, options in (("sm_80", None), ("sm_80", APART), ("sm_75", None))
+            for arch, options in (
+                ("sm_80", None),
+                ("sm_80", APART),
+                ("sm_75", None),
+                ("sm_90a", None),
+            )
         ]
     expected = _run(kernel, rounds, late=False)
     for run in emulated:

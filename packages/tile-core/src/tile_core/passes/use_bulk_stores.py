@@ -7,7 +7,7 @@ from typing import Protocol
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import accesses
 from tile_core.ir.node import Node, rewrite, substitute, walk
-from tile_core.ir.stmt import Kernel, Launch, Parallel, Seq
+from tile_core.ir.stmt import For, Kernel, Launch, Parallel, Pipelined, Seq, While
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
 from tile_core.passes.pipelines.analysis import facts_of
@@ -29,8 +29,9 @@ def use_bulk_stores(kernel: Kernel, machine: Machine) -> Kernel:
     After    bulk_copy C_s, C[by*128:+128, bx*128:+128];  bulk_wait
 
     One thread starts the copy, and waits until the tile has been read; until the tensor is
-    written, where another statement of the launch accesses it. Copies that the engine cannot
-    make stay as they are, and so does everything on machines without one and in programs that
+    written, where another statement of the launch accesses it. In a loop it first waits for the
+    copy of the round before, long over by then: two copies to one place have no order of their
+    own. Copies that the engine cannot make stay as they are, and so does everything on machines without one and in programs that
     name their threads.
     """
     if not machine.has("tma"):
@@ -47,6 +48,8 @@ def use_bulk_stores(kernel: Kernel, machine: Machine) -> Kernel:
 def _with_bulk_stores(launch: Launch, kernel: Kernel) -> Launch:
     inside = {n for p in walk(launch.body) if isinstance(p, Parallel) for n in walk(p)}
     stores = [n for n in walk(launch.body) if isinstance(n, Copy) and _stores(n)]
+    loops = (n for n in walk(launch.body) if isinstance(n, (For, Pipelined, While)))
+    repeated = {n for loop in loops for n in walk(loop)}
     env = facts_of(kernel, launch)
     done: dict[Node, Node] = {}
     for copy in stores:
@@ -55,7 +58,8 @@ def _with_bulk_stores(launch: Launch, kernel: Kernel) -> Launch:
         tensor = copy.dst.buffer.storage
         wait = BulkWait(is_read_enough=_users(launch, tensor) == 1, span=copy.span)
         moved = BulkCopy(copy.src, copy.dst, eviction_policy=copy.eviction_policy, span=copy.span)
-        done[copy] = Seq((moved, wait), span=copy.span)
+        before = [BulkWait(is_read_enough=False, span=copy.span)] if copy in repeated else []
+        done[copy] = Seq((*before, moved, wait), span=copy.span)
     return substitute(launch, done) if done else launch
 
 
