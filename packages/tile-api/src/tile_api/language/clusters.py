@@ -9,7 +9,7 @@ from typing import Any
 from tile_api.frontend.values import as_region, as_value
 from tile_api.language.barriers import barrier_region, gpu_call
 from tile_api.language.launch import KernelLaunchFrame, require_launch
-from tile_api.language.operands import count, emit, evaluate, here, is_number
+from tile_api.language.operands import choice, count, emit, evaluate, here, is_number
 from tile_core.errors import FrontendValueError
 from tile_core.ir import arith
 from tile_core.ir.buffer import static_value
@@ -168,22 +168,22 @@ def tma_copy(
         If a copy into shared memory has no barrier, or one into a tensor has, or `cluster_mask`
         names blocks that the cluster does not have.
     """
-    source = as_region(src, "the source of T.tma_copy")
-    target = as_region(dst, "the destination of T.tma_copy")
-    mask = None if cluster_mask is None else _mask(cluster_mask)
-    policy = None if eviction_policy is None else _policy(eviction_policy)
+    emit(_bulk_copy(src, dst, barrier, cluster_mask, eviction_policy))
+
+
+def _bulk_copy(src: Any, dst: Any, barrier: Any, cluster_mask: Any, policy: Any) -> BulkCopy:
     bar = None if barrier is None else barrier_region(barrier, "the barrier of T.tma_copy")
     op = BulkCopy(
-        source,
-        target,
+        as_region(src, "the source of T.tma_copy"),
+        as_region(dst, "the destination of T.tma_copy"),
         bar,
         expects=bar is not None,
-        multicast=mask,
-        eviction_policy=policy,
+        multicast=None if cluster_mask is None else _mask(cluster_mask),
+        eviction_policy=None if policy is None else choice(policy, _EVICTION, "eviction policy"),
         span=here(),
     )
     op.verify()
-    emit(_with_extents(op))
+    return _with_extents(op)
 
 
 def _with_extents(op: BulkCopy) -> BulkCopy:
@@ -213,16 +213,6 @@ def _mask(value: Any) -> Expr | None:
     return arith.cast(as_value(value), "int32")
 
 
-def _policy(value: Any) -> str:
-    if value not in _EVICTION:
-        raise FrontendValueError(
-            f"eviction policy {value!r} is not known",
-            span=here(),
-            hint=f"use one of {', '.join(repr(w) for w in _EVICTION)}",
-        )
-    return str(value)
-
-
 def copy_cluster(
     src: Any,
     dst: Any,
@@ -242,7 +232,7 @@ def copy_cluster(
     dst_block
         Its rank in the cluster.
     cluster_mask
-        Instead of `dst_block`: `src` is a tensor, and the copy is `T.tma_copy` with this mask.
+        Instead of `dst_block`, for a tensor `src`: `T.tma_copy` with this mask.
     remote_barrier
         A barrier of block `dst_block`, by its name here: the copy runs by itself and tells the
         barrier of its bytes, which that block expects. Without it the threads copy, and the

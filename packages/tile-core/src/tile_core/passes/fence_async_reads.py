@@ -12,6 +12,7 @@ from tile_core.ops.async_copy import CopyWait
 from tile_core.ops.bulk_copy import BulkCopy, FenceAsync
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
+from tile_core.ops.remote_copy import RemoteCopy
 
 
 def fence_async_reads(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> Kernel:
@@ -41,7 +42,7 @@ def fence_async_reads(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> Ke
 def _read_by_engines(launch: Launch, runs_beside: Callable[[Gemm], bool]) -> set[Buffer]:
     found: set[Buffer] = set()
     for node in walk(launch.body):
-        if isinstance(node, BulkCopy) and not node.is_load:
+        if (isinstance(node, BulkCopy) and not node.is_load) or (isinstance(node, RemoteCopy) and node.barrier is not None):
             found.add(node.src.buffer.storage)
         elif isinstance(node, Gemm) and runs_beside(node):
             found |= {r.buffer.storage for r in (node.a, node.b)}
@@ -67,6 +68,6 @@ def _fenced(launch: Launch, read: set[Buffer]) -> Launch:
 
 
 def _writes(stmt: Stmt, storages: set[Buffer]) -> bool:
-    if isinstance(stmt, BulkCopy):
+    if isinstance(stmt, BulkCopy) or (isinstance(stmt, RemoteCopy) and stmt.barrier is not None):
         return False
     return any(a.mode is not Mode.READ and a.buffer.storage in storages for a in accesses(stmt))

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import Mode, effects_of
-from tile_core.ir.expr import Expr, Extent, Var
+from tile_core.ir.expr import Call, Expr, Extent, Var
 from tile_core.ir.intrinsics import Effect
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import (
@@ -31,6 +31,7 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.bulk_copy import BulkCopy
+from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.passes.hazards import Loop, Memory, Pending, SameThread, never
@@ -145,6 +146,8 @@ class _Flow:
                 return self._loop(stmt, path, state)
             case Barrier():
                 return synced(state) if is_full(stmt) else state
+            case ClusterSync() | Evaluate(value=Call(function="cluster_sync")):
+                return synced(state)
             case CopyCommit():
                 return frozenset(_closed(p, self.most_closed) for p in state)
             case CopyWait(pending=pending):

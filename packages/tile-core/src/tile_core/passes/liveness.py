@@ -21,6 +21,7 @@ from tile_core.ir.stmt import (
     Stmt,
     While,
 )
+from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.passes.products_under_way import (
     ends_products,
     factors_in_memory,
@@ -90,8 +91,12 @@ def live_extents(body: Stmt, scopes: tuple[Scope, ...] = (Scope.SHARED,)) -> dic
 def _visit(stmt: Stmt, state: _Walk, scopes: tuple[Scope, ...]) -> None:
     match stmt:
         case Seq(body=body):
+            before = state.position
             for item in body:
                 _visit(item, state, scopes)
+            for storage in _used_apart(stmt, scopes):
+                if storage in state.alive:
+                    _live(storage, Stretch(before, state.position), state)
         case If(then=then, otherwise=otherwise):
             _note(touches(stmt.cond), state, scopes)
             _visit(then, state, scopes)
@@ -108,6 +113,29 @@ def _visit(stmt: Stmt, state: _Walk, scopes: tuple[Scope, ...]) -> None:
                 for storage in factors_in_memory(products_before(state.body, stmt)):
                     if storage.scope in scopes:
                         _live(storage, here, state)
+
+
+def _used_apart(stmt: Seq, scopes: tuple[Scope, ...]) -> set[Buffer]:
+    """Return the tiles of ranges of threads that run at the same time.
+
+    One range may be ahead of another, so the order of the text says nothing about their tiles.
+    A range that only lets engines copy fills what others wait for: it is not counted.
+    """
+    ranges = [item for item in stmt.body if isinstance(item, OnThreads)]
+    if len(ranges) < 2 or sum(_does_more_than_copy(r, scopes) for r in ranges) < 2:
+        return set()
+    return {
+        node.storage
+        for part in ranges
+        for node in walk(part)
+        if isinstance(node, Buffer) and node.storage.scope in scopes
+    }
+
+
+def _does_more_than_copy(stmt: OnThreads, scopes: tuple[Scope, ...]) -> bool:
+    return any(
+        t.storage.scope in scopes and not isinstance(t.node, BulkCopy) for t in touches(stmt.body)
+    )
 
 
 def _may_touch(stmt: Stmt, scopes: tuple[Scope, ...]) -> bool:

@@ -9,6 +9,8 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Launch
 from tile_core.machine import SimtMachine
+from tile_core.ops.bulk_copy import BulkCopy
+from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.passes.liveness import Stretch, live_extents
 from tile_core.passes.pack_tiles import ALIGNMENT, Tile, alignment_of, pack_tiles
 from tile_core.simt.places import Places
@@ -95,14 +97,26 @@ def plan_shared(
 
 
 def _tiles(launch: Launch, places: Places, alignment: int, by_hardware: bool) -> Iterable[Tile]:
+    everywhere = Stretch(-1, 1 << 62)
+    by_others = _written_by_others(launch)
     for storage, alive in live_extents(launch.body).items():
         nbytes = places.flat(storage).nbytes or 0
         needed = alignment_of(nbytes, alignment, by_hardware=by_hardware)
-        yield Tile(storage, nbytes, alive, needed)
-    everywhere = Stretch(-1, 1 << 62)
+        yield Tile(storage, nbytes, everywhere if storage in by_others else alive, needed)
     for node in walk(launch.body):
         if isinstance(node, Alloc) and node.buffer.scope is Scope.BARRIER:
             yield Tile(node.buffer, places.flat(node.buffer).nbytes or 0, everywhere, alignment)
+
+
+def _written_by_others(launch: Launch) -> set[Buffer]:
+    """Return the tiles that other blocks of the cluster write whenever their program says so."""
+    found = set()
+    for node in walk(launch.body):
+        if isinstance(node, RemoteCopy) or (
+            isinstance(node, BulkCopy) and node.expects and node.multicast is not None
+        ):
+            found.add(node.dst.buffer.storage)
+    return found
 
 
 def _too_much(

@@ -16,6 +16,7 @@ from tile_core.target import Target
 from tile_cuda.machine import machine
 from tile_cuda.rules.bulk_copy import bulk_copy_rules
 from tile_cuda.rules.gemm import gemm_rules
+from tile_cuda.rules.remote_copy import remote_copy_rules
 from tile_cuda.stages import exact
 
 
@@ -31,5 +32,6 @@ def all_rules(target: Target) -> tuple[Rule[Any], ...]:
         *gemm_rules(made_for),
         *mbarrier_rules(made_for.has("mbarrier_try_wait"), made_for.has("setmaxnreg")),
         *bulk_copy_rules(made_for),
+        *remote_copy_rules(made_for),
         *group_order_rules(made_for),
     )
