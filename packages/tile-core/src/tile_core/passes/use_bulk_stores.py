@@ -31,8 +31,8 @@ def use_bulk_stores(kernel: Kernel, machine: Machine) -> Kernel:
     One thread starts the copy, and waits until the tile has been read; until the tensor is
     written, where another statement of the launch accesses it. In a loop it first waits for the
     copy of the round before, long over by then: two copies to one place have no order of their
-    own. Copies that the engine cannot make stay as they are, and so does everything on machines without one and in programs that
-    name their threads.
+    own. Copies that the engine cannot make stay as they are, and so does everything on machines
+    without one and in programs that name their threads.
     """
     if not machine.has("tma"):
         return kernel
