@@ -10,6 +10,7 @@ from tile_core.codegen import print_program
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.draw_random import draw_random
+from tile_core.passes.hoist_clears import hoist_clears
 from tile_core.passes.insertion import Insertion
 from tile_core.passes.split_grid_barriers import split_grid_barriers
 from tile_core.passes.split_vectors import split_vectors
@@ -43,6 +44,7 @@ def cuda_passes() -> tuple[Insertion, ...]:
         ("split_vectors", _on_every_target(split_vectors)),
         ("draw_random", _on_every_target(draw_random)),
         ("pack_factors", _pack_factors),
+        ("hoist_clears", _on_every_target(hoist_clears)),
     )
     return tuple(
         Insertion(name=f"cuda.{number:02}.{name}", point=POINT, run=run)
