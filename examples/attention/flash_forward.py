@@ -66,9 +66,9 @@ def flash_attention(
                 T.copy(row_max, row_max_before)
                 T.reduce_max(scores, row_max, dim=1, clear=False)
                 for i in T.Parallel(block_M):
-                    rescale[i] = T.exp2((row_max_before[i] - row_max[i]) * scale)
+                    rescale[i] = T.exp2(row_max_before[i] * scale - row_max[i] * scale)
                 for i, j in T.Parallel(block_M, block_N):
-                    scores[i, j] = T.exp2((scores[i, j] - row_max[i]) * scale)
+                    scores[i, j] = T.exp2(scores[i, j] * scale - row_max[i] * scale)
                 T.reduce_sum(scores, row_sum, dim=1)
                 for i in T.Parallel(block_M):
                     total[i] = total[i] * rescale[i] + row_sum[i]

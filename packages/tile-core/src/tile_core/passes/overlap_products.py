@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.effects import storages_written
 from tile_core.ir.node import Node, substitute, walk
-from tile_core.ir.stmt import Alloc, For, Kernel, Launch, OnThreads
+from tile_core.ir.stmt import Alloc, For, Kernel, Launch, OnThreads, Seq
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.group_order import GROUP
-from tile_core.ops.mbarrier import SetRegisters
+from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
 from tile_core.passes.overlap.alternating import alternating
 from tile_core.passes.overlap.body import RunsBeside, take_apart
 from tile_core.passes.overlap.in_flight import left_in_flight
@@ -55,7 +56,9 @@ def overlap_products(
                 body = take_apart(loop, runs_beside)
                 if body is None:
                     continue
-                made = left_in_flight(loop, body) or started_late(loop, body, in_turns=in_turns)
+                made = left_in_flight(loop, body)
+                if made is None:
+                    made = started_late(loop, body, tuple(fills), in_turns=in_turns)
                 if made is None:
                     room = _room(consumers, launch, registers)
                     made = alternating(loop, body, fills, consumers, room)
@@ -65,11 +68,20 @@ def overlap_products(
 
 
 def _fills(launch: Launch) -> Fills:
-    """Return for each buffer of barriers the tiles whose copies it counts."""
+    """Return for each buffer of barriers the tiles that are filled when one completes.
+
+    Barriers count the bytes of copies, or threads arrive at them behind what they have written.
+    """
     found: dict[Buffer, set[Buffer]] = {}
     for node in walk(launch.body):
         if isinstance(node, BulkCopy) and node.barrier is not None:
             found.setdefault(node.barrier.buffer, set()).add(node.dst.buffer.storage)
+        elif isinstance(node, Seq):
+            for arrive in (s for s in node.body if isinstance(s, BarrierArrive)):
+                tiles = (b for s in node.body for b in storages_written(s))
+                found.setdefault(arrive.barrier.buffer, set()).update(
+                    b for b in tiles if b.scope is Scope.SHARED
+                )
     return {barriers: frozenset(tiles) for barriers, tiles in found.items()}
 
 

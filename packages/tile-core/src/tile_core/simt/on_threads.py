@@ -11,6 +11,7 @@ from tile_core.ir.expr import BinaryOp, Call, Expr
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import If, Let, OnThreads, Seq, Stmt
 from tile_core.simt.context import SimtContext
+from tile_core.simt.drop_turns import drop_turns
 
 
 def lower_on_threads(stmt: OnThreads, ctx: SimtContext) -> Stmt:
@@ -38,7 +39,9 @@ def lower_on_threads(stmt: OnThreads, ctx: SimtContext) -> Stmt:
         env=ctx.env.with_loop(thread, 0, stmt.count),
         workspaces=ctx.workspaces_of(stmt.first, stmt.count),
     )
-    body = rewrite(inner.lower_stmt(stmt.body), lambda n: _among(n, stmt, ctx))
+    lowered = inner.lower_stmt(stmt.body)
+    turns = [ctx.named_barrier(use) for use in ctx.barriers if use[0] == "turn"]
+    body = rewrite(drop_turns(lowered, turns), lambda n: _among(n, stmt, ctx))
     if stmt.first:
         body = Seq((Let(thread, ctx.thread - stmt.first), body))
     return If(_belongs(stmt, ctx), body, span=stmt.span)

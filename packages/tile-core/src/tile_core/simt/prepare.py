@@ -13,6 +13,7 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule, select
 from tile_core.passes.drop_empty import drop_empty
 from tile_core.passes.fence_async_reads import fence_async_reads
+from tile_core.passes.mask_products import mask_products
 from tile_core.passes.overlap_products import overlap_products
 from tile_core.passes.plan_pipelines import plan_pipelines
 from tile_core.passes.rasterise_blocks import rasterise_blocks
@@ -59,6 +60,7 @@ def prepare(
     check_views(kernel)
     notes: list[Note] = []
     kernel = rasterise_blocks(drop_empty(kernel))
+    kernel = mask_products(kernel, runs_beside)
     if choices.specialises:
         special = specialise_warps(kernel, machine)
         notes += special.notes

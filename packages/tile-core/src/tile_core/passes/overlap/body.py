@@ -41,7 +41,8 @@ class Body:
 def take_apart(loop: For, runs_beside: RunsBeside) -> Body | None:
     """Return the body of a loop that goes round rings of tiles; None if it is not one.
 
-    Products must stand in the body itself, not in branches or loops inside of it.
+    Products must stand in the body itself, not in branches or loops inside of it. And all tiles
+    that go round have at least two versions: while a product goes on, the next one is filled.
     """
     flat = list(_opened(loop.body))
     items = [s for s in flat if not isinstance(s, Alloc)]
@@ -49,7 +50,8 @@ def take_apart(loop: For, runs_beside: RunsBeside) -> Body | None:
     inside = [n for n in walk(loop.body) if isinstance(n, Gemm)]
     if not products or len(inside) != len(products):
         return None
-    if not any(map(is_release, items)):
+    releases = [s for s in items if is_release(s)]
+    if not releases or any(_versions(s) < 2 for s in releases):
         return None
     outside = tuple(s for s in flat if isinstance(s, Alloc))
     return Body(outside, tuple(items), tuple(products))
@@ -67,6 +69,13 @@ def _opened(stmt: Stmt) -> Iterator[Stmt]:
 def is_release(stmt: Stmt) -> TypeGuard[Seq]:
     """Whether a statement gives tiles of a ring back, and goes on to its next turn."""
     return isinstance(stmt, Seq) and bool(stmt.body) and isinstance(stmt.body[0], BarrierArrive)
+
+
+def _versions(release: Seq) -> int:
+    """Return how many versions the tiles have that a release gives back."""
+    arrive = release.body[0]
+    assert isinstance(arrive, BarrierArrive)
+    return (arrive.barrier.buffer.static_shape or (0,))[0]
 
 
 def registers_of(product: Stmt) -> set[Buffer]:
