@@ -73,4 +73,11 @@ CLUSTER = Program(
     lambda A, B, S, N, K: A.astype("float32") @ B.astype("float32"),
 )  # fmt: skip
 
-PROGRAMS = (GEMM, ATTENTION, CLUSTER)
+WEIGHTS = Program(
+    "hopper_weights.cu", "hopper_weights", (1,), 128, 4096,
+    lambda: {"W": whole(64, 96, dtype="float16"), "X": whole(96, 64, dtype="float16", seed=1),
+             "C": poison(64, 64), "K": 96},
+    "C", lambda W, X, K: W.astype("float32") @ X.astype("float32"),
+)  # fmt: skip
+
+PROGRAMS = (GEMM, ATTENTION, CLUSTER, WEIGHTS)

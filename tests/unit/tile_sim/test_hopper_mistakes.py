@@ -19,7 +19,7 @@ from tile_core.errors import (
 )
 from tile_sim import checking
 
-GEMM, ATTENTION, CLUSTER = hopper_kernels.PROGRAMS
+GEMM, ATTENTION, CLUSTER, WEIGHTS = hopper_kernels.PROGRAMS
 SCHEDULES = ("forward", "random:1")
 
 MISTAKES = {
@@ -91,6 +91,21 @@ MISTAKES = {
     "values released while they are read": Mistake(
         ATTENTION, replacing("the products of the last tile", "<1>", "<2>"), "race", DataRace,
         "copy V", "products",
+    ),
+    "operand not fenced from its writes": Mistake(
+        WEIGHTS, without("fence of memory"), "race", MissingFence, "multiply", "write X"
+    ),
+    "operand not ordered behind its writes": Mistake(
+        WEIGHTS, without("X is there"), "race", DataRace, "multiply", "write X"
+    ),
+    "operand overwritten while it is read": Mistake(
+        WEIGHTS, replacing("wait", "<0>", "<2>"), "race", MissingWait, "write X", "multiply"
+    ),
+    "factors in registers overwritten": Mistake(
+        WEIGHTS, replacing("wait", "<0>", "<1>"), "wait", MissingWait, "load W", "multiply"
+    ),
+    "factors in registers not fenced": Mistake(
+        WEIGHTS, without("fence of registers"), "race", MissingFence, "multiply"
     ),
     "barriers not fenced": Mistake(
         GEMM, without("fence of barriers"), "race", BarrierMisuse, "copy A", "set up full"

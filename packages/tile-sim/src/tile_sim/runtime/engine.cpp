@@ -98,8 +98,8 @@ bool Engine::deliver_one(Cluster& cluster) {
   return true;
 }
 
-void Engine::maybe_deliver(Cluster& cluster) {
-  if (cluster.config->async_mode != TSIM_ANY_TIME || queue_.empty()) return;
+void Engine::deliver_at_any_time(Cluster& cluster) {
+  if (cluster.config->async_mode != TSIM_ANY_TIME) return;
   if ((next_random(*cluster.blocks[0]) >> 20 & 7) == 0) deliver_one(cluster);
 }
 

@@ -40,7 +40,9 @@ class Engine {
   // Completes something; false if there is nothing.
   bool deliver_one(Cluster& cluster);
   // What an engine that works at any time does between two threads.
-  void maybe_deliver(Cluster& cluster);
+  void maybe_deliver(Cluster& cluster) {
+    if (__builtin_expect(!queue_.empty(), 0)) deliver_at_any_time(cluster);
+  }
   // Completes the arrivals of a thread that no more than `position` of its copies come before.
   void deliver_arrivals(const Block& block, int thread, uint64_t position);
   // Reports what is on its way to a block whose threads have exited.
@@ -48,6 +50,7 @@ class Engine {
 
  private:
   void deliver(size_t number);
+  void deliver_at_any_time(Cluster& cluster);
 
   std::deque<BulkCopy> queue_;
 };

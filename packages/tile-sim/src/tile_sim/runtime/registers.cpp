@@ -26,16 +26,27 @@ void check_bounds(const tsim_registers& r, uint32_t bytes, uint32_t line) {
                             r.bytes / r.element_bytes));
 }
 
-// Whether all of some flags have the bits `mask`, or none of them has; operations use words of four.
+// Whether all of some flags have the bits `mask`, or none of them has. Operations use words of four.
 bool have_all(const unsigned char* flags, uint32_t bytes, unsigned char mask) {
-  unsigned char all = 0xff;
-  for (uint32_t i = 0; i < bytes; ++i) all &= flags[i];
-  return (all & mask) == mask;
+  const uint32_t masks = mask * 0x01010101u;
+  uint32_t all = ~0u, i = 0;
+  for (; i + 4 <= bytes; i += 4) {
+    uint32_t word;
+    __builtin_memcpy(&word, flags + i, 4);
+    all &= word;
+  }
+  for (; i < bytes; ++i) all &= flags[i] | 0xffffff00u;
+  return (all & masks) == masks;
 }
 bool have_none(const unsigned char* flags, uint32_t bytes, unsigned char mask) {
-  unsigned char any = 0;
-  for (uint32_t i = 0; i < bytes; ++i) any |= flags[i];
-  return !(any & mask);
+  uint32_t any = 0, i = 0;
+  for (; i + 4 <= bytes; i += 4) {
+    uint32_t word;
+    __builtin_memcpy(&word, flags + i, 4);
+    any |= word;
+  }
+  for (; i < bytes; ++i) any |= flags[i];
+  return !(any & mask * 0x01010101u);
 }
 
 // An access to registers that a product under way uses.
@@ -61,7 +72,9 @@ constexpr unsigned char READABLE = 0x80;
 
 const unsigned char* read_registers(const tsim_registers& r, uint32_t bytes, uint32_t line) {
   check_bounds(r, bytes, line);
-  if (__builtin_expect(!have_all(r.written + r.offset, bytes, READABLE), 0)) {
+  constexpr uint32_t CHECKS = TSIM_CHECK_UNINIT | TSIM_CHECK_WAIT;
+  if (current_block->checks_for(CHECKS) &&
+      __builtin_expect(!have_all(r.written + r.offset, bytes, READABLE), 0)) {
     const tsim_registers at = first_with(r, READABLE, false);
     if (r.written[at.offset] == TSIM_SUMMED) {
       report_busy(at, "a read", bytes, line);
@@ -78,7 +91,8 @@ const unsigned char* read_registers(const tsim_registers& r, uint32_t bytes, uin
 
 unsigned char* write_registers(const tsim_registers& r, uint32_t bytes, uint32_t line) {
   check_bounds(r, bytes, line);
-  if (__builtin_expect(!have_none(r.written + r.offset, bytes, TSIM_BUSY), 0)) {
+  if (current_block->checks_for(TSIM_CHECK_WAIT) &&
+      __builtin_expect(!have_none(r.written + r.offset, bytes, TSIM_BUSY), 0)) {
     report_busy(first_with(r, TSIM_BUSY, true), "a write", bytes, line);
   }
   __builtin_memset(r.written + r.offset, TSIM_WRITTEN, bytes);

@@ -110,6 +110,19 @@ Issued::Accumulator* find_accumulator(Thread& me, const tsim_registers& d, uint3
   return nullptr;
 }
 
+// What the thread has written there is behind a fence now. Registers are words of four bytes.
+void mark_fenced(unsigned char* flags, uint32_t bytes) {
+  static_assert((TSIM_WRITTEN ^ TSIM_FENCED) == 1, "a fence clears one bit");
+  uint32_t i = 0;
+  for (; i + 8 <= bytes; i += 8) {
+    uint64_t word;
+    std::memcpy(&word, flags + i, 8);
+    word &= 0xfefefefefefefefeull;
+    std::memcpy(flags + i, &word, 8);
+  }
+  for (; i < bytes; ++i) flags[i] &= 0xfe;
+}
+
 // From here on fences know of these registers. Returns whether they did before.
 bool make_known(Thread& me, const tsim_registers& r, uint32_t bytes) {
   for (const Issued::Range& range : me.issued.known) {
@@ -129,7 +142,7 @@ void check_register_fence(Thread& me, const tsim_registers& r, uint32_t bytes, u
   if (at == bytes) return;
   if (!was_known && me.issued.has_fenced) {
     // Written before or behind the fence: nobody watched yet. From now on it counts.
-    for (uint32_t i = 0; i < bytes; ++i) r.written[r.offset + int(i)] &= 0xfe;
+    mark_fenced(r.written + r.offset, bytes);
     return;
   }
   if (!current_block->checks_for(TSIM_CHECK_RACE)) return;
@@ -472,9 +485,7 @@ void tsim_wgmma_fence(unsigned line) {
   Thread& me = *current_thread;
   me.line = line;
   me.issued.has_fenced = true;
-  for (const Issued::Range& range : me.issued.known) {
-    for (uint32_t i = 0; i < range.bytes; ++i) range.flags[i] &= 0xfe;
-  }
+  for (const Issued::Range& range : me.issued.known) mark_fenced(range.flags, range.bytes);
 }
 
 void tsim_wgmma_commit(unsigned line) {
