@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from support.example_files import EXAMPLES, NAMES, load
+from support.example_files import EXAMPLES, HOPPER, NAMES, load
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def test_in_the_interpreter(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module.check(*module.SIZES[0])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *HOPPER])
 def test_is_written_for_gpus_and_short(name: str) -> None:
     text = (EXAMPLES / f"{name}.py").read_text()
     assert "threads=" in text
@@ -41,5 +41,5 @@ def test_is_written_for_gpus_and_short(name: str) -> None:
 
 def test_there_are_many_and_the_table_lists_them_all() -> None:
     listed = re.findall(r"\]\(([\w/]+)\.py\)", (EXAMPLES / "README.md").read_text())
-    assert sorted(listed) == sorted([*NAMES, "quickstart"])
+    assert sorted(listed) == sorted([*NAMES, *HOPPER, "quickstart"])
     assert len(NAMES) >= 40

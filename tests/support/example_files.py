@@ -7,8 +7,11 @@ from pathlib import Path
 from types import ModuleType
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = sorted(str(p.relative_to(EXAMPLES).with_suffix("")) for p in EXAMPLES.glob("*/*.py"))
-"""Such as ``"gemm/split_k"``."""
+FILES = sorted(str(p.relative_to(EXAMPLES).with_suffix("")) for p in EXAMPLES.glob("*/*.py"))
+HOPPER = [name for name in FILES if name.startswith("hopper/")]
+"""Those that name what only Hopper GPUs have."""
+NAMES = [name for name in FILES if name not in HOPPER]
+"""Those that run anywhere, such as ``"gemm/split_k"``."""
 
 
 def load(name: str) -> ModuleType:

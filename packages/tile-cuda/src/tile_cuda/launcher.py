@@ -9,6 +9,7 @@ from functools import partial
 from math import prod
 from typing import Any, TypeAlias
 
+from tile_core.codegen import function_symbols
 from tile_core.errors import EmptyGridError, LaunchError
 from tile_core.ir.buffer import static_value
 from tile_core.ir.device_calls import PREFIX
@@ -103,7 +104,7 @@ def _loader(
     program: DeviceProgram, cubin: bytes, driver: Driver, loaded: dict[int, _Loaded]
 ) -> Callable[[int], _Loaded]:
     """Return what gives the functions of a device, and puts them into `loaded` at first use."""
-    guard = threading.Lock()
+    guard, symbols = threading.Lock(), function_symbols(program)
 
     def handles(device: int) -> _Loaded:
         with guard:
@@ -112,8 +113,8 @@ def _loader(
                 with driver.inside(context, device):
                     module = driver.load(cubin)
                     functions = tuple(
-                        driver.function(module, f.name, f.shared_bytes, prod(f.launch.cluster))
-                        for f in program.functions
+                        driver.function(module, name, f.shared_bytes, prod(f.launch.cluster))
+                        for f, name in zip(program.functions, symbols, strict=True)
                     )
                 loaded[device] = context, functions
             return loaded[device]

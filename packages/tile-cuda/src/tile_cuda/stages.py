@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tile_core.codegen import print_program
+from tile_core.codegen import function_symbols, print_program
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.draw_random import draw_random
@@ -125,10 +125,11 @@ class Artifact:
         """What each launch needs, and how many of its blocks run at once, by its symbol."""
         row = architecture(self.program.machine.name)
         found: dict[str, Resources] = {}
-        for function in self.program.functions:
-            needs = self.compiled.resources[function.name]
+        names = function_symbols(self.program)
+        for function, name in zip(self.program.functions, names, strict=True):
+            needs = self.compiled.resources[name]
             resident = needs.occupancy(row, function.threads, function.shared_bytes)
-            found[function.name] = replace(needs, resident=resident)
+            found[name] = replace(needs, resident=resident)
         return found
 
     def asm(self) -> str:

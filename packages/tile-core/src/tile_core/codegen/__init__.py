@@ -1,6 +1,6 @@
 """C++ text of device programs: one source for CUDA, HIP and the emulator."""
 
-from tile_core.codegen.program import print_program
+from tile_core.codegen.program import function_symbols, print_program
 from tile_core.codegen.source import PrintedSource
 
-__all__ = ["PrintedSource", "print_program"]
+__all__ = ["PrintedSource", "function_symbols", "print_program"]

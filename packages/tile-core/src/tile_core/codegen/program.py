@@ -26,13 +26,18 @@ def print_program(program: DeviceProgram) -> PrintedSource:
     for number, text in enumerate(dict.fromkeys(program.kernel.sources), start=1):
         _add_source(lines, number, text)
     naturals = tuple(_extents(program.kernel))
-    taken: set[str] = set()
-    symbols = tuple(symbol(f.name, taken) for f in program.functions)
+    symbols = function_symbols(program)
     for function, name in zip(program.functions, symbols, strict=True):
         lines.add("")
         lines.add(f"// {name} for {program.machine.name}")
         print_function(function, name, naturals, lines)
     return PrintedSource("\n".join(lines.texts) + "\n", dict(lines.spans), symbols)
+
+
+def function_symbols(program: DeviceProgram) -> tuple[str, ...]:
+    """Return what each function of `program` is called in its text, in order."""
+    taken: set[str] = set()
+    return tuple(symbol(f.name, taken) for f in program.functions)
 
 
 def _add_source(lines: Lines, number: int, text: str) -> None:

@@ -13,11 +13,12 @@ from tile_core.ops.operator import TileOperator
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemoteCopy(TileOperator):
-    """Copy a whole shared tile to the tile `dst` of another block of the cluster.
+    """Copy a shared tile to the tile `dst` of another block of the cluster.
 
     Parameters
     ----------
     src, dst : Region, shared, of one shape and element type
+        Whole tiles, or what one index of their first dimensions leaves, as in ``S[k, :, :]``.
         `dst` names the tile as this block does.
     block
         The rank in the cluster of the block whose tile is written.
@@ -62,11 +63,30 @@ class RemoteCopy(TileOperator):
                 span=self.span,
                 hint="give both tiles the same element type",
             )
-        whole = self.src.static_extents == src.static_shape == dst.static_shape
-        if not whole or self.dst.static_extents != dst.static_shape:
+        if inner_shape(self.src) != inner_shape(self.dst) or inner_shape(self.src) is None:
             raise ShapeMismatch(
                 f"a copy to another block is of whole tiles of one shape: {src.name!r} has "
-                f"{list(src.shape)}, {dst.name!r} {list(dst.shape)}",
+                f"{list(self.src.extents)} of {list(src.shape)}, {dst.name!r} "
+                f"{list(self.dst.extents)} of {list(dst.shape)}",
                 span=self.span,
-                hint="pass the tiles without indices",
+                hint="pass the tiles without indices, or with one for each first dimension",
             )
+
+
+def inner_shape(region: Region) -> tuple[int, ...] | None:
+    """Return the extents of a region behind first dimensions of one element each.
+
+    None if elements between them are left out.
+    """
+    extents, shape = region.static_extents, region.buffer.static_shape
+    if extents is None or shape is None or region.is_element:
+        return None
+    lead = 0
+    while lead < len(extents) and extents[lead] == 1:
+        lead += 1
+    return extents[lead:] if extents[lead:] == shape[lead:] else None
+
+
+def is_whole(region: Region) -> bool:
+    """Whether a region is all of its tile."""
+    return region.static_extents == region.buffer.static_shape

@@ -42,8 +42,9 @@ def fence_async_reads(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> Ke
 def _read_by_engines(launch: Launch, runs_beside: Callable[[Gemm], bool]) -> set[Buffer]:
     found: set[Buffer] = set()
     for node in walk(launch.body):
-        if (isinstance(node, BulkCopy) and not node.is_load) or (isinstance(node, RemoteCopy) and node.barrier is not None):
-            found.add(node.src.buffer.storage)
+        stores = isinstance(node, BulkCopy) and not node.is_load
+        if stores or (isinstance(node, RemoteCopy) and node.barrier is not None):
+            found |= {region.buffer.storage for region in node.reads()}
         elif isinstance(node, Gemm) and runs_beside(node):
             found |= {r.buffer.storage for r in (node.a, node.b)}
     return {b for b in found if b.scope is Scope.SHARED}

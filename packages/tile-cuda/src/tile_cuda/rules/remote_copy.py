@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
-from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.device_calls import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Load
 from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Stmt, Store
 from tile_core.layout import Layout, row_major
 from tile_core.machine import SimtMachine
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
-from tile_core.ops.remote_copy import RemoteCopy
+from tile_core.ops.remote_copy import RemoteCopy, inner_shape, is_whole
 from tile_core.ops.rule import Rule
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.context import SimtContext
@@ -44,6 +45,12 @@ def remote_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
 def infer_remote_copy(op: RemoteCopy, ctx: InferContext, level: InferLevel) -> LayoutMap:
     """Return one layout for both tiles: that which one of them has, or rows."""
     src, dst = op.src.buffer, op.dst.buffer
+    if not (is_whole(op.src) and is_whole(op.dst)):
+        return {
+            tile: row_major(tile.static_shape)
+            for tile in (src, dst)
+            if ctx.layout_of(tile) is None and tile.static_shape is not None
+        }
     for known, other in ((src, dst), (dst, src)):
         layout = ctx.layout_of(known)
         if isinstance(layout, Layout):
@@ -66,18 +73,20 @@ def lower_remote_copy(op: RemoteCopy, ctx: SimtContext) -> Stmt:
         If the tiles are stored in different ways, or are no multiple of 16 bytes.
     """
     src, dst = op.src.buffer, op.dst.buffer
-    if not ctx.layout_of(src).same_function(ctx.layout_of(dst)):
+    if not _are_alike(op, ctx):
         raise UnsupportedOnTarget(
             f"{src.name!r} and {dst.name!r} are stored in different ways: bytes cannot be copied "
             "as they are",
             span=op.span,
             hint="give both tiles one layout: T.annotate_layout({src: layout, dst: layout})",
         )
-    source, target = ctx.places.flat(src), ctx.places.flat(dst)
-    nbytes = source.nbytes or 0
+    source, target = (_start(region, ctx) for region in (op.src, op.dst))
+    is_all = is_whole(op.src)
+    count = ctx.layout_of(src).cosize if is_all else math.prod(inner_shape(op.src) or ())
+    nbytes = count * source.buffer.dtype.bits // 8
     rank = lower_expr(op.block, ctx)
     if op.barrier is None:
-        return _by_threads(source, target, rank, ctx)
+        return _by_threads(source, target, count, rank, ctx)
     if nbytes % BULK:
         raise UnsupportedOnTarget(
             f"{src.name!r} has {nbytes} bytes, no multiple of {BULK}: the engine cannot copy it",
@@ -85,33 +94,37 @@ def lower_remote_copy(op: RemoteCopy, ctx: SimtContext) -> Stmt:
             hint="leave remote_barrier out, and wait with T.cluster_sync()",
         )
     bar = barrier_address(op.barrier, ctx)
-    zero = (as_expr(0),)
-    start = Evaluate(
-        device(
-            "bulk_copy_remote",
-            AddressOf(target, zero, "w"),
-            rank,
-            AddressOf(source, zero, "r"),
-            nbytes,
-            bar,
-        )
-    )
+    start = Evaluate(device("bulk_copy_remote", target, rank, source, nbytes, bar))
     return start if ctx.threads == 1 else If(binary(BinaryOp.EQ, ctx.thread, 0), start)
 
 
-def _by_threads(source: Buffer, target: Buffer, rank: Expr, ctx: SimtContext) -> Stmt:
+def _are_alike(op: RemoteCopy, ctx: SimtContext) -> bool:
+    """Whether elements that match lie at the same distance from the first one on both sides."""
+    layouts = [ctx.layout_of(region.buffer) for region in (op.src, op.dst)]
+    if is_whole(op.src) and is_whole(op.dst):
+        return layouts[0].same_function(layouts[1])
+    return all(layout.same_function(row_major(layout.shape)) for layout in layouts)
+
+
+def _start(region: Region, ctx: SimtContext) -> AddressOf:
+    starts = [lower_expr(s, ctx) if isinstance(s, Expr) else s for s in region.starts]
+    return ctx.address(region.buffer, *starts, access="rw")
+
+
+def _by_threads(
+    source: AddressOf, target: AddressOf, count: int, rank: Expr, ctx: SimtContext
+) -> Stmt:
     """Let each thread store elements that lie beside those of its neighbours."""
-    count = source.static_shape[0] if source.static_shape else 0
     there = Buffer(
-        ctx.names.fresh(f"{target.name}_there"),
+        ctx.names.fresh(f"{target.buffer.name}_there"),
         (count,),
-        target.dtype,
+        target.buffer.dtype,
         Scope.SHARED,
-        origin=device("remote", AddressOf(target, (as_expr(0),), "w"), rank),
+        origin=device("remote", target, rank),
     )
     step = ctx.fresh_var("i")
     at = step * ctx.threads + ctx.thread
-    store: Stmt = Store(there, (at,), Load(source, (at,)))
+    store: Stmt = Store(there, (at,), Load(source.buffer, (source.indices[0] + at,)))
     if count % ctx.threads:
         store = If(binary(BinaryOp.LT, at, count), store)
     zero, one = as_expr(0), as_expr(1)
