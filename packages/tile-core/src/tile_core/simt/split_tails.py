@@ -37,7 +37,7 @@ MOST_LIMITS = 3
 SHORT_LOOP = 16
 """Loops of so few rounds, known in advance, stay loops of known rounds, which unroll well."""
 
-PRODUCTS = (PREFIX + "mma_", PREFIX + "dp4a")
+PRODUCTS = (PREFIX + "mma_", PREFIX + "wgmma_", PREFIX + "dp4a")
 INT64 = dtype_of("int64")
 
 

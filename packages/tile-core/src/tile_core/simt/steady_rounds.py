@@ -16,6 +16,15 @@ from tile_core.simt.simplify_expr import acts, is_index
 
 COPY = PREFIX + "cp_async"
 
+SIGNALS = frozenset(
+    PREFIX + name
+    for name in (
+        *("mbarrier_wait", "mbarrier_arrive", "mbarrier_arrive_remote"),
+        *("bar_sync", "bar_arrive", "sync_warp"),
+    )
+)
+"""What threads tell each other about copies."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -65,24 +74,27 @@ def is_pure(expr: Expr) -> bool:
     return not any(isinstance(node, (Load, Call)) for node in walk(expr))
 
 
-def starts_copies_alone(branch: If) -> bool:
-    """Whether asynchronous copies are all that a branch decides on.
+def concerns_copies_alone(branch: If) -> bool:
+    """Whether asynchronous copies, or signals about them, are all that a branch decides on.
 
     Where all threads take it together it costs a comparison per round, which is less than a
     second copy of what else the loop does: a software pipeline has its last rounds in its
     steady state for that reason.
     """
-    return branch.otherwise is None and _starts_copies(branch.then)
+    return branch.otherwise is None and _concerns_copies(branch.then)
 
 
-def _starts_copies(stmt: Stmt) -> bool:
+def _concerns_copies(stmt: Stmt) -> bool:
     match stmt:
         case Seq(body=body):
-            return all(_starts_copies(item) for item in body)
-        case For(body=body) | If(then=body, otherwise=None):
-            return _starts_copies(body)
+            return all(_concerns_copies(item) for item in body)
+        case If(then=then, otherwise=otherwise):
+            other = otherwise is None or _concerns_copies(otherwise)
+            return _concerns_copies(then) and other
+        case For(body=body):
+            return _concerns_copies(body)
         case Evaluate(value=Call(function=function)):
-            return function == COPY
+            return function == COPY or function in SIGNALS
     return isinstance(stmt, Let)
 
 
@@ -199,7 +211,7 @@ class Guards:
                     scope = scope.after(item) if isinstance(item, Let) else scope
                 return
             case If(cond=cond, then=then, otherwise=otherwise):
-                if scope.varies(cond) or not starts_copies_alone(node):
+                if scope.varies(cond) or not concerns_copies_alone(node):
                     gains = {True} if otherwise is None else {True, False}
                     self._guard(Guard(cond, frozenset(gains), is_branch=True), scope)
                 self._visit(cond, scope)
