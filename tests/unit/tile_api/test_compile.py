@@ -232,7 +232,11 @@ def test_lowering_builds_nothing(spy):
     lowered = tile.lower(add, target="spy", host=spy.host, out_idx=[2])
     assert spy.built == []
     assert lowered.kernel_source == "source of lowered add"
-    assert lowered.host_source == "lowered add"
+    assert lowered.host_source == lowered.ir("lowered") == "lowered add"
+    assert lowered.ir() == lowered.ir("tile") == lowered.ir("pipelined")
+    assert lowered.ir().startswith("kernel add")
+    with pytest.raises(FrontendValueError, match="there is no stage 'machine'"):
+        lowered.ir("machine")
     assert lowered.device_mod == "lowered add"
     assert lowered.host_mod.outputs == (2,)
     assert [p.name for p in lowered.params] == ["A", "B", "C"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile_api.launching import Launcher
+from tile_api.lowered import text_at
 from tile_core.errors import FrontendValueError, UnsupportedOnTarget
 from tile_core.ir.node import Node
 
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from tile_core.driver import Built
     from tile_core.ir.stmt import Kernel
     from tile_core.passes.layout_report import LayoutReport
-
-STAGES = ("tile", "planned", "pipelined", "lowered", "source")
-"""Stages of compilation that `CompiledKernel.ir` shows: `tile_core.driver.STAGES`."""
 
 
 class CompiledKernel:
@@ -117,20 +115,17 @@ class CompiledKernel:
         Parameters
         ----------
         stage
-            ``"tile"`` (as traced), ``"planned"`` (after the passes on tile IR),
-            ``"pipelined"`` (with copies in flight, where the target has any), ``"lowered"``
-            (thread-level code) or ``"source"`` (what the toolchain reads).
+            ``"tile"`` (as traced), ``"planned"`` (after the backend's passes on tile IR),
+            ``"pipelined"`` (tile IR with copies in flight, and with producers and consumers,
+            where the target has any), ``"lowered"`` (thread-level code) or ``"source"`` (what
+            the toolchain reads).
 
         Raises
         ------
         FrontendValueError
             If there is no such stage.
         """
-        if stage not in STAGES:
-            raise FrontendValueError(
-                f"there is no stage {stage!r}", hint=f"use one of {', '.join(STAGES)}"
-            )
-        return self._built.text(stage)
+        return text_at(self._built, stage)
 
     def layouts(self) -> LayoutReport:
         """Return how each tile is stored in scratch, and who asked for that.

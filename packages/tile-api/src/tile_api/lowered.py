@@ -5,11 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tile_core.errors import FrontendValueError
 from tile_core.ir.node import Node
 
 if TYPE_CHECKING:
     from tile_core.driver import Lowered
     from tile_core.passes.layout_report import LayoutReport
+
+STAGES = ("tile", "planned", "pipelined", "lowered", "source")
+"""Stages of compilation that can be shown: `tile_core.driver.STAGES`."""
+
+
+def text_at(lowered: Lowered, stage: str) -> str:
+    """Return a kernel at one of `STAGES` as text.
+
+    Raises
+    ------
+    FrontendValueError
+        If there is no such stage.
+    """
+    if stage not in STAGES:
+        raise FrontendValueError(
+            f"there is no stage {stage!r}", hint=f"use one of {', '.join(STAGES)}"
+        )
+    return lowered.text(stage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +42,16 @@ class LoweredKernel:
     """
 
     lowered: Lowered
+
+    def ir(self, stage: str = "tile") -> str:
+        """Return the program at a stage of compilation as text: see `CompiledKernel.ir`.
+
+        Raises
+        ------
+        FrontendValueError
+            If there is no such stage.
+        """
+        return text_at(self.lowered, stage)
 
     @property
     def kernel_source(self) -> str:

@@ -136,10 +136,14 @@ class Layouts:
         return loop_of_region(self, region, extents, threads, vector)
 
     def report(self) -> LayoutReport:
-        """Return the layouts in the order of allocation, and the loops, for reading."""
+        """Return the layouts of tiles in the order of allocation, and the loops, for reading.
+
+        Scalars and barriers have no layout to speak of.
+        """
         tiles = tuple(
             StoredTile(buffer, place, self.reasons.get(buffer, NOBODY))
             for buffer, place in self.known.items()
+            if buffer.scope not in (Scope.VAR, Scope.BARRIER)
         )
         orders = tuple(
             LoopOrder(nest.who, nest.node.span, loop)
