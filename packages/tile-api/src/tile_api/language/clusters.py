@@ -262,9 +262,8 @@ def copy_cluster(
             span=here(),
             hint=f"use ranks 0 to {size - 1}",
         )
-    bar = None
-    if remote_barrier is not None:
-        bar = barrier_region(remote_barrier, "the barrier of T.copy_cluster")
+    told = remote_barrier is not None
+    bar = barrier_region(remote_barrier, "the barrier of T.copy_cluster") if told else None
     launch.leaves_together = True
     emit(
         RemoteCopy(
