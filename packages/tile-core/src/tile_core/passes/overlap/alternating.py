@@ -11,6 +11,7 @@ from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Alloc, AnnotateLayout, For, If, OnThreads, Seq, Stmt
 from tile_core.ops.gemm import WaitProducts
+from tile_core.ops.mbarrier import BarrierWait
 from tile_core.passes.overlap.body import Body, if_any_round, touched
 from tile_core.passes.overlap.parts import Fills, Parts, parts_of
 from tile_core.passes.pipelines.instances import Versions, instance
@@ -34,11 +35,14 @@ def alternating(
     So do sums that every round begins anew; what uses them runs beside the next round's product:
 
     Before   for k:  gemm A_s[slot], B_s[slot] -> part;  total += part * S
-    After    gemm -> part
+    After    gemm -> part;  wait_products 0
              for k from 1, two by two:
-               gemm -> part_2 (left under way);  wait_products 1;  total += part * S
-               gemm -> part (left under way);    wait_products 1;  total += part_2 * S
+               gemm -> part_2 (left under way);  total += part * S;    wait_products 0
+               gemm -> part (left under way);    total += part_2 * S;  wait_products 0
              the last rounds, without new products
+
+    Sums that threads read are under way within a round alone: where they are so from one round of
+    a loop to the next, the assembler lets products run one by one.
 
     Parameters
     ----------
@@ -118,26 +122,29 @@ class _Rounds:
         """Return the loop where each round's `behind` runs beside the next round's products."""
         first, var = self.start + 1, self.loop.var
         count = as_expr(self.loop.stop) - first
-        both = [
-            *self._begun(var, 1),
-            *self._given_back(),
-            *self._behind(var - 1, 0),
-            *self._begun(var + 1, 0),
-            *self._given_back(),
-            *self._behind(var, 1),
-        ]
-        odd = [
-            *self._begun(self.last, 1),
-            *self._given_back(),
-            *self._behind(self.last - 1, 0),
-            *self._ended(1),
-        ]
+        both = [*self._beside(var, 1), *self._beside(var + 1, 0)]
+        odd = [*self._beside(self.last, 1), *self._behind(self.last, 1)]
         made = [
             *self._ahead(self.start, 0),
+            *self._ended(),
             self._two_by_two(first, count, both),
-            _if(binary(BinaryOp.EQ, count % 2, 1), odd, self._ended(0)),
+            _if(binary(BinaryOp.EQ, count % 2, 1), odd, self._behind(self.last, 0)),
         ]
         return [if_any_round(self.loop, Seq(tuple(made)))]
+
+    def _beside(self, k: Expr, version: int) -> list[Stmt]:
+        """Return the products of round `k` with what is behind those of the round before.
+
+        The wait for tiles of the next round ends a basic block: without it the assembler moves
+        the wait for the products in front of the work beside them.
+        """
+        following = self._waits(k + 1, version)
+        return [
+            *self._ahead(k, version),
+            *self._behind(k - 1, 1 - version),
+            *([If(binary(BinaryOp.LT, k, self.last), Seq(tuple(following)))] if following else []),
+            *self._ended(),
+        ]
 
     def _two_by_two(self, start: Expr, count: Expr, body: Sequence[Stmt]) -> Stmt:
         stop = start + (count - count % 2)
@@ -148,9 +155,14 @@ class _Rounds:
         """Return the products of round `k`, and the wait for those of the round before."""
         return [*self._ahead(k, version), WaitProducts(self.parts.products)]
 
-    def _ended(self, version: int) -> list[Stmt]:
-        """Return what follows the last round's products, on the version that these use."""
-        return [WaitProducts(0), *self._given_back(), *self._behind(self.last, version)]
+    def _ended(self) -> list[Stmt]:
+        """Return the wait for products, and the releases of what they read."""
+        return [WaitProducts(0), *self._given_back()]
+
+    def _waits(self, k: Expr, version: int) -> list[Stmt]:
+        """Return the waits for the tiles of the products of round `k`."""
+        waits = (s for s in self.parts.ahead if isinstance(s, BarrierWait))
+        return self._round(waits, k, version)
 
     def _ahead(self, k: Expr, version: int) -> list[Stmt]:
         return self._round(self.parts.ahead, k, version)
