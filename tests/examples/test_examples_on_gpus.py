@@ -20,7 +20,7 @@ IMPORTANT = (
 )
 """Run on every generation, in several orders of threads, with all sizes."""
 
-GENERATIONS = ("sm_70", "sm_75", "sm_80", "sm_89")
+GENERATIONS = ("sm_70", "sm_75", "sm_80", "sm_89", "sm_90a")
 ORDERS = ("forward", "random:1", "random:2", "random:3")
 
 
@@ -30,9 +30,10 @@ def no_choice_of_target(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", NAMES)
-def test_in_the_emulator(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TILE_TARGET", "cuda:sm_80@sim")
+def test_in_the_emulator(name: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILE_TARGET", f"cuda:{arch}@sim")
     module = load(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TileWarning)  # of loops that could not be overlapped
