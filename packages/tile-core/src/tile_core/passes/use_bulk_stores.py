@@ -11,12 +11,17 @@ from tile_core.ir.stmt import For, Kernel, Launch, Parallel, Pipelined, Seq, Whi
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
 from tile_core.passes.pipelines.analysis import facts_of
-from tile_core.passes.specialise.bulk import why_not_bulk
+from tile_core.passes.specialise.bulk import WORDS, why_not_bulk
 from tile_core.passes.uniformity import is_thread_program
+from tile_core.passes.use_bulk_loads import refusal
 
 
 class Machine(Protocol):
     """What this pass asks of a machine."""
+
+    @property
+    def name(self) -> str:
+        """Such as ``"sm_90a"``."""
 
     def has(self, feature: str) -> bool:
         """Whether the machine has an instruction or ability."""
@@ -33,6 +38,11 @@ def use_bulk_stores(kernel: Kernel, machine: Machine) -> Kernel:
     copy of the round before, long over by then: two copies to one place have no order of their
     own. Copies that the engine cannot make stay as they are, and so does everything on machines
     without one and in programs that name their threads.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If the program asks for the engine and it cannot make a copy; the reason is named.
     """
     if not machine.has("tma"):
         return kernel
@@ -40,12 +50,12 @@ def use_bulk_stores(kernel: Kernel, machine: Machine) -> Kernel:
     def rule(node: Node) -> Node:
         if not isinstance(node, Launch) or is_thread_program(node):
             return node
-        return _with_bulk_stores(node, kernel)
+        return _with_bulk_stores(node, kernel, machine.name)
 
     return rewrite(kernel, rule)
 
 
-def _with_bulk_stores(launch: Launch, kernel: Kernel) -> Launch:
+def _with_bulk_stores(launch: Launch, kernel: Kernel, name: str) -> Launch:
     inside = {n for p in walk(launch.body) if isinstance(p, Parallel) for n in walk(p)}
     stores = [n for n in walk(launch.body) if isinstance(n, Copy) and _stores(n)]
     loops = (n for n in walk(launch.body) if isinstance(n, (For, Pipelined, While)))
@@ -53,7 +63,10 @@ def _with_bulk_stores(launch: Launch, kernel: Kernel) -> Launch:
     env = facts_of(kernel, launch)
     done: dict[Node, Node] = {}
     for copy in stores:
-        if copy in inside or why_not_bulk(copy, env, {}) is not None:
+        why = why_not_bulk(copy, env, {})
+        if why is not None and copy.prefer_instruction in WORDS:
+            raise refusal(copy, name, why)
+        if copy in inside or why is not None:
             continue
         tensor = copy.dst.buffer.storage
         wait = BulkWait(is_read_enough=_users(launch, tensor) == 1, span=copy.span)

@@ -20,6 +20,7 @@ from tile_core.passes.rasterise_blocks import rasterise_blocks
 from tile_core.passes.separate_operands import separate_operands
 from tile_core.passes.specialise_warps import specialise_warps
 from tile_core.passes.stage_stores import stage_stores
+from tile_core.passes.use_bulk_loads import use_bulk_loads
 from tile_core.passes.use_bulk_stores import use_bulk_stores
 from tile_core.simt.choices import Choices
 from tile_core.simt.places import check_views
@@ -74,6 +75,7 @@ def prepare(
         stores = stage_stores(kernel, machine)
         notes += stores.notes
         kernel = stores.kernel
+    kernel = use_bulk_loads(kernel, machine)
     if choices.specialises:
         kernel = use_bulk_stores(kernel, machine)
     return Prepared(fence_async_reads(kernel, runs_beside), tuple(notes))

@@ -45,7 +45,7 @@ def lower_copy(op: Copy, ctx: SimtContext) -> Stmt:
 
 def _rejects(op: Copy, target: Target) -> str | None:
     if op.prefer_instruction == "tma":
-        return "bulk copies of the tensor memory accelerator are not available"
+        return "the tensor memory accelerator copies between tensors and shared tiles only"
     return None
 
 
