@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 import tile_api.language as T
+from tile_core.ir.buffer import Scope
+from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import Load
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
@@ -174,9 +176,81 @@ def test_a_wish_against_it_is_a_reason() -> None:
     )
 
 
-def test_little_that_cannot_be_copied_in_bulk_stays_with_the_consumers() -> None:
-    """Scales of rows are 256 bytes beside 16 KiB: no reason to give up the rest."""
+def rows_scaled(rows: int = 128, *, stages: int = 2, width: int = 1, computed: bool = False) -> Any:
+    """Return sums of tiles of 128 rows, each times scales that no engine can copy."""
 
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((rows, 512), "float16"),
+        scales: T.Tensor((rows, 8 * width + 1), "float16"),
+        factor: T.Tensor((8,), "float16"),
+        C: T.Tensor((rows, 64), "float16"),
+    ):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((rows, 64), "float16")
+            scale_s = T.alloc_shared((rows, width), "float16")
+            total = T.alloc_fragment((rows, 64), "float16")
+            T.clear(total)
+            for k in T.Pipelined(8, num_stages=stages):
+                T.copy(A[0, k * 64], A_s)
+                if computed:
+                    for i, j in T.Parallel(rows, width):
+                        scale_s[i, j] = scales[i, k * width + j] * factor[k]
+                else:
+                    T.copy(scales[0:rows, k * width : (k + 1) * width], scale_s)
+                for i, j in T.Parallel(rows, 64):
+                    total[i, j] += A_s[i, j] * scale_s[i, j % width]
+            T.copy(total, C)
+
+    return kernel
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize(("stages", "warps"), [(2, 2), (3, 3), (5, 3)])
+def test_warps_take_turns_to_fill_what_the_engine_cannot(
+    stages: int, warps: int, computed: bool
+) -> None:
+    """Scales of rows are 256 bytes beside 16 KiB. No more warps than versions: see `Filler`."""
+    made = done(rows_scaled(stages=stages, computed=computed))
+    assert made.notes == ()
+    producer, consumer = roles(made)
+    assert (producer.first, producer.count) == (128, 128)
+    ranges = [s for s in operators(producer, OnThreads) if s is not producer]
+    expected = [(0, 1), *((32 * k, 32) for k in range(1, warps + 1))]
+    assert [(s.first, s.count) for s in ranges] == expected
+    assert [c.dst.buffer.name for c in operators(ranges[0], BulkCopy)] == ["A_s"]
+    for warp in ranges[1:]:
+        assert {b.name for b in storages_written(warp) if b.scope is Scope.SHARED} == {"scale_s"}
+        (arrive,) = operators(warp, BarrierArrive)
+        assert (arrive.barrier.buffer.name, arrive.nbytes) == ("scale_s_full", 0)
+    assert {b.name for b in storages_written(consumer)}.isdisjoint({"A_s", "scale_s"})
+    counts = {i.barriers.name: i.counts for i in operators(made.kernel.body, BarrierInit)}
+    assert counts["scale_s_full"] == (1,) * stages
+    assert counts["scale_s_empty"] == (4,) * stages
+
+
+def test_what_is_too_much_for_warps_stays_with_the_consumers() -> None:
+    """More than 4 KiB a round: the loads of a warp would take longer than a round."""
+    made = done(rows_scaled(256, width=9))
+    producer, consumer = roles(made)
+    assert (producer.first, producer.count) == (128, 32)
+    assert "scale_s" in [c.dst.buffer.name for c in operators(consumer, Copy)]
+    (note,) = made.notes
+    assert note.text == (
+        "'scale_s' is copied by those who use it: rows of 9 elements are no multiple of 16 bytes"
+    )
+
+
+def test_many_small_tiles_stay_with_the_consumers() -> None:
+    """A quarter of what the engine brings is the most that warps bring beside it."""
+    producer, _ = roles(done(rows_scaled(16, width=16, computed=True)))
+    assert producer.count == 128
+    producer, consumer = roles(done(rows_scaled(16, width=17, computed=True)))
+    assert producer.count == 32
+    assert "scale_s" in {b.name for b in storages_written(consumer)}
+
+
+def test_scales_that_depend_on_what_the_block_computes_stay_with_the_consumers() -> None:
     @T.prim_func
     def kernel(
         A: T.Tensor((128, 512), "float16"),
@@ -185,24 +259,22 @@ def test_little_that_cannot_be_copied_in_bulk_stays_with_the_consumers() -> None
     ):
         with T.Kernel(1, threads=128) as bx:
             A_s = T.alloc_shared((128, 64), "float16")
-            scale_s = T.alloc_shared((128, 1), "float16")
+            scale_s = T.alloc_shared((128,), "float16")
+            found = T.alloc_var("float16")
             total = T.alloc_fragment((128, 64), "float16")
             T.clear(total)
+            found = C[0, 0]
             for k in T.Pipelined(8, num_stages=2):
                 T.copy(A[0, k * 64], A_s)
-                T.copy(scales[0:128, k : k + 1], scale_s)
+                for i in T.Parallel(128):
+                    scale_s[i] = scales[i, k] * found
                 for i, j in T.Parallel(128, 64):
-                    total[i, j] += A_s[i, j] * scale_s[i, 0]
+                    total[i, j] += A_s[i, j] * scale_s[i]
             T.copy(total, C)
 
-    made = done(kernel)
-    producer, consumer = roles(made)
-    assert [c.dst.buffer.name for c in operators(producer, BulkCopy)] == ["A_s"]
-    assert "scale_s" in [c.dst.buffer.name for c in operators(consumer, Copy)]
-    (note,) = made.notes
-    assert note.text == (
-        "'scale_s' is copied by those who use it: rows of the tile are not rows of the tensor"
-    )
+    producer, consumer = roles(done(kernel))
+    assert producer.count == 32
+    assert "scale_s" in {b.name for b in storages_written(consumer)}
 
 
 def test_threads_that_are_named_are_a_reason() -> None:

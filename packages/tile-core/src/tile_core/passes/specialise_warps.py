@@ -34,6 +34,7 @@ from tile_core.passes.pipelines.instances import Versions, make_versions
 from tile_core.passes.register_use import registers_wanted
 from tile_core.passes.specialise.clusters import Sharing, ranks_of, shared_copies
 from tile_core.passes.specialise.consumer import Consumer
+from tile_core.passes.specialise.filler import FILLERS, Filler
 from tile_core.passes.specialise.producer import Producer, why_not_apart
 from tile_core.passes.specialise.rings import Found, Ring, find_rings
 from tile_core.passes.specialise.scalars import common_scalars
@@ -98,7 +99,9 @@ def specialise_warps(kernel: Kernel, machine: Machine) -> Specialised:
     the products as far as there are versions, across rounds of outer loops too. Machines
     without an engine for bulk copies are left alone, as are launches whose pipelined loops copy
     most in ways that the engine cannot, and programs that speak of threads, barriers in memory
-    or ranges of threads themselves. Single copies that it cannot make stay with the consumers.
+    or ranges of threads themselves. Small tiles that it cannot fill, or that are computed from
+    tensors, such as scales, are filled by the other warps of the group, which take rounds in
+    turns; larger ones stay with the consumers.
     """
     if not machine.has("tma"):
         return Specialised(kernel)
@@ -108,10 +111,13 @@ def specialise_warps(kernel: Kernel, machine: Machine) -> Specialised:
         if not any(_asks(n) for n in walk(launch.body)):
             continue
         why = _why_not(launch, machine)
-        found = Found((), ()) if why else find_rings(launch, facts_of(kernel, launch))
+        found = Found((), ()) if why else _chosen(find_rings(launch, facts_of(kernel, launch)))
         if why is None:
             why = _why_not_these(launch, found)
         made = _specialised(launch, found.rings, machine) if why is None else None
+        if isinstance(made, str) and found.in_bulk().rings != found.rings:
+            found = found.in_bulk()
+            made = _specialised(launch, found.rings, machine)
         if isinstance(made, Launch):
             done[launch] = made
             notes += _left_notes(found)
@@ -152,7 +158,7 @@ def _why_not_these(launch: Launch, found: Found) -> str | None:
     """Return why producers are not worth it: most bytes of pipelined loops need the block."""
     loops = [n for n in walk(launch.body) if _asks(n)]
     inside = {node for loop in loops for node in walk(loop)}
-    ahead = sum(ring.nbytes for ring in found.rings if ring.count > 1)
+    ahead = _bytes_ahead(found.rings)
     if not ahead:
         reasons = [why for copy, why in found.left if copy in inside]
         return reasons[0] if reasons else "no copy can run ahead"
@@ -161,6 +167,17 @@ def _why_not_these(launch: Launch, found: Found) -> str | None:
         copy, why = max(left, key=lambda item: _nbytes(item[0]))
         return f"{copy.dst.buffer.name!r} cannot be copied in bulk: {why}"
     return None
+
+
+def _bytes_ahead(rings: tuple[Ring, ...]) -> int:
+    """Return the bytes of a round that the engine brings in advance."""
+    return sum(ring.nbytes for ring in rings if ring.count > 1 and ring.in_bulk)
+
+
+def _chosen(found: Found) -> Found:
+    """Let threads fill tiles in advance only where that is little beside the engine's work."""
+    slow = sum(ring.nbytes for ring in found.rings if not ring.in_bulk)
+    return found.in_bulk() if slow * FEW > _bytes_ahead(found.rings) else found
 
 
 def _left_notes(found: Found) -> list[Note]:
@@ -180,14 +197,14 @@ def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> L
     versions = _versions(launch, rings)
     consumers = math.prod(launch.threads)
     registers = _registers(launch, machine)
-    behind = machine.warp_size if registers is None else WARP_GROUP
-    scalars = {b: replace(b) for b in common_scalars(launch)}
+    by_warps = not all(ring.in_bulk for ring in rings)
+    behind = machine.warp_size if registers is None and not by_warps else WARP_GROUP
     shared = shared_copies(launch, rings) if machine.has("clusters") else {}
-    program = Producer(signals, versions, scalars, shared).program(launch.body)
-    why = why_not_apart(program, launch)
-    if why is not None:
-        return why
-    producer = OnThreads(0, 1, program)
+    producers = _producers(launch, signals, versions, shared, machine.warp_size)
+    for program in producers:
+        why = why_not_apart(program, launch)
+        if why is not None:
+            return why
     consumer = Consumer(signals, versions, shared).program(launch.body)
     give: tuple[Stmt, ...] = ()
     take: tuple[Stmt, ...] = ()
@@ -198,12 +215,36 @@ def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> L
         (
             *_allocations(launch.body, rings, versions),
             *_barriers(signals, consumers // machine.warp_size, shared),
-            OnThreads(consumers, behind, Seq((*give, producer)), span=launch.span),
+            OnThreads(consumers, behind, Seq((*give, *producers)), span=launch.span),
             OnThreads(0, consumers, Seq((*take, consumer)), span=launch.span),
             *((ClusterSync(),) if shared else ()),  # nobody leaves while others may reach him
         )
     )
     return replace(launch, threads=(consumers + behind, 1, 1), body=body)
+
+
+def _producers(
+    launch: Launch,
+    signals: tuple[Signals, ...],
+    versions: Versions,
+    shared: Mapping[Copy, Sharing],
+    warp: int,
+) -> list[OnThreads]:
+    """Return the programs of the thread that starts bulk copies, and of warps that fill tiles."""
+
+    def own() -> dict[Buffer, Buffer]:
+        return {b: replace(b) for b in scalars}
+
+    scalars = common_scalars(launch)
+    engine = tuple(s for s in signals if s.ring.in_bulk)
+    by_warps = tuple(s for s in signals if not s.ring.in_bulk)
+    first = Producer(engine, versions, own(), shared).program(launch.body)
+    made = [OnThreads(0, 1, first)]
+    warps = min((FILLERS, *(s.ring.count for s in by_warps))) if by_warps else 0
+    for number in range(warps):
+        filler = Filler(by_warps, versions, own(), number=number, of=warps)
+        made.append(OnThreads((1 + number) * warp, warp, filler.program(launch.body)))
+    return made
 
 
 def _registers(launch: Launch, machine: Machine) -> tuple[int, int] | None:

@@ -20,8 +20,8 @@ def lower_on_threads(stmt: OnThreads, ctx: SimtContext) -> Stmt:
     Before   threads 128 count 256: copy A, A_s;  barrier;  …
     After    if 128 <= tid < 384: thread = tid - 128;  …;  bar_sync(15, 256);  …
 
-    Barriers inside wait for these threads alone, on a named barrier of their own. What operators
-    exchange through shared memory lies apart from what other threads exchange.
+    Barriers inside wait for these threads alone, on a named barrier of their own; a warp needs
+    none. What operators exchange through shared memory lies apart from what other threads exchange.
 
     Raises
     ------
@@ -70,5 +70,7 @@ def _among(node: Node, stmt: OnThreads, ctx: SimtContext) -> Node:
             span=stmt.span,
             hint="give the work to whole warps",
         )
+    if stmt.count == ctx.machine.warp_size:
+        return device("sync_warp")
     number = ctx.named_barrier((stmt.first, stmt.count), stmt.span)
     return device("bar_sync", number, stmt.count)

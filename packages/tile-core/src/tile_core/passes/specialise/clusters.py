@@ -73,7 +73,7 @@ def shared_copies(launch: Launch, rings: Sequence[Ring]) -> Mapping[Copy, Sharin
     cluster = (*launch.cluster, 1, 1, 1)[:3]
     if math.prod(cluster) == 1:
         return {}
-    copies = [copy for ring in rings for copy in ring.copies]
+    copies = [c for ring in rings if ring.in_bulk for c in ring.copies if isinstance(c, Copy)]
     depends = _Dependence(launch)
     governing = depends.of(*_control(launch.body, set(copies)))
     found: dict[Copy, Sharing] = {}
@@ -118,7 +118,7 @@ def ranks_of(ring: Ring, shared: Mapping[Copy, Sharing]) -> tuple[Expr, ...]:
     """
     found: list[Expr] = []
     for copy in ring.copies:
-        if copy in shared:
+        if isinstance(copy, Copy) and copy in shared:
             found += shared[copy].ranks
     distinct: list[Expr] = []
     for rank in found:

@@ -11,7 +11,20 @@ from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, substitute, walk
-from tile_core.ir.stmt import Alloc, Check, For, If, Launch, Let, Pipelined, Seq, Stmt, Store, While
+from tile_core.ir.stmt import (
+    Alloc,
+    Check,
+    For,
+    If,
+    Launch,
+    Let,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
@@ -83,22 +96,28 @@ class Producer:
         mine = [s for s in self.signals if s.ring.home is stmt]
         starts = {copy: s for s in mine for copy in s.ring.copies}
         made: list[Stmt] = []
-        begun: set[Signals] = set()
+        begun: set[Stmt] = set()
         for item in stmt.body:
             if isinstance(item, Let):
                 made.append(self._let(item))
-            elif isinstance(item, Copy) and item in starts:
-                signals = starts[item]
-                if signals not in begun:
-                    begun.add(signals)
-                    made += self._fill(signals)
-                made.append(self._copy(item, signals))
+            elif isinstance(item, (Copy, Parallel)) and item in starts:
+                made += self.filled(item, starts[item], begun)
+                begun.add(item)
             else:
                 part = self._slice(item)
                 made += [] if part is None else [part]
-        made += [turn.advance() for turn in self._turns(mine)]
+        made += [s for turn in self._turns(mine) for s in self.advanced(turn)]
         made = _without_unused_names(made)
         return Seq(tuple(made), span=stmt.span) if any(map(_works, made)) else None
+
+    def filled(self, item: Copy | Parallel, signals: Signals, begun: set[Stmt]) -> list[Stmt]:
+        """Return what a copy becomes, given those of this round that come before it."""
+        first = not any(copy in begun for copy in signals.ring.copies)
+        return [*(self._fill(signals) if first else ()), self._copy(item, signals)]
+
+    def advanced(self, turn: Turn) -> list[Stmt]:
+        """Return what goes on to the next round."""
+        return [turn.advance()]
 
     def _turns(self, mine: Sequence[Signals]) -> list[Turn]:
         return list(dict.fromkeys(self._turn(s) for s in mine))
@@ -135,24 +154,35 @@ class Producer:
         found.update(self.scalars.items())
         return found
 
-    def _fill(self, signals: Signals) -> list[Stmt]:
+    def free(self, signals: Signals) -> Stmt:
+        """Return the wait for the tiles to have been read."""
         turn, span = self._turn(signals), signals.ring.copies[0].span
         other = binary(BinaryOp.BITXOR, turn.parity, 1)
-        return [
-            BarrierWait(signals.freed(turn), other, span=span),
-            BarrierArrive(signals.filled(turn), signals.ring.nbytes, span=span),
-        ]
+        return BarrierWait(signals.freed(turn), other, span=span)
 
-    def _copy(self, copy: Copy, signals: Signals) -> Stmt:
+    def told(self, signals: Signals, nbytes: int) -> Stmt:
+        """Return the arrival at the barrier that tells consumers, which `nbytes` come to."""
+        turn, span = self._turn(signals), signals.ring.copies[0].span
+        return BarrierArrive(signals.filled(turn), nbytes, span=span)
+
+    def _fill(self, signals: Signals) -> list[Stmt]:
+        return [self.free(signals), self.told(signals, signals.ring.nbytes)]
+
+    def here(self, copy: Stmt, signals: Signals) -> Stmt:
+        """Return a copy of this round, into the version that is its turn."""
+        mine = substitute(copy, self._replaced()) if self.scalars else copy
+        return instance(mine, self.names, self.versions, self._turn(signals).version)
+
+    def _copy(self, copy: Copy | Parallel, signals: Signals) -> Stmt:
         turn = self._turn(signals)
-        mine, mask = copy, None
-        if copy in self.shared:
+        mine: Stmt = copy
+        mask = None
+        if isinstance(copy, Copy) and copy in self.shared:
             sharing = self.shared[copy]
             src, dst = sharing.own(copy)
             mine, mask = replace(copy, src=src, dst=dst), self._expr(sharing.mask)
-        mine = substitute(mine, self._replaced()) if self.scalars else mine
-        here = instance(mine, self.names, self.versions, turn.version)
-        if not isinstance(here, Copy):
+        here = self.here(mine, signals)
+        if not isinstance(here, Copy) or not isinstance(copy, Copy):
             return here
         return BulkCopy(
             here.src, here.dst, signals.filled(turn), multicast=mask,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.effects import Mode, accesses
+from tile_core.ir.effects import Mode, accesses, storages_read, storages_written
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import (
@@ -14,6 +16,7 @@ from tile_core.ir.stmt import (
     For,
     If,
     Launch,
+    Parallel,
     Pipelined,
     Seq,
     Stmt,
@@ -22,10 +25,14 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ops.copy import Copy
 from tile_core.passes.liveness import is_surely_whole
+from tile_core.passes.overlap.rewritten import is_rewritten
 from tile_core.passes.pipelines.instances import why_not_versioned
 from tile_core.passes.ranges import Env
 from tile_core.passes.specialise.bulk import why_not_bulk
 from tile_core.passes.touches import touches
+
+SMALL = 4096
+"""Bytes of a tile that a warp fills, and four times the elements."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,30 +42,42 @@ class Ring:
     Parameters
     ----------
     copies
-        What fills them: statements of `home`.
+        What fills them: statements of `home`. Copies, all by the engine or all by threads; among
+        the latter are loops over the elements of a tile.
     home
         The sequence in which a round is filled and used.
     first, last
         Positions in `home` of the first and the last statement that reads them.
     count
         Rounds that may be filled ahead, each into a version of its own.
+    in_bulk
+        Whether the engine copies.
     """
 
-    copies: tuple[Copy, ...]
+    copies: tuple[Copy | Parallel, ...]
     home: Seq
     first: int
     last: int
     count: int
+    in_bulk: bool = True
 
     @property
     def tiles(self) -> tuple[Buffer, ...]:
         """The storages."""
-        return tuple(copy.dst.buffer.storage for copy in self.copies)
+        return tuple(map(tile_of, self.copies))
 
     @property
     def nbytes(self) -> int:
         """Bytes that a round brings."""
         return sum(tile.nbytes or 0 for tile in self.tiles)
+
+
+def tile_of(copy: Copy | Parallel) -> Buffer:
+    """Return the storage that a copy into shared memory fills."""
+    if isinstance(copy, Copy):
+        return copy.dst.buffer.storage
+    (tile,) = _shared_targets(copy)
+    return tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +87,19 @@ class Found:
     rings: tuple[Ring, ...]
     left: tuple[tuple[Copy, str], ...]
 
+    def in_bulk(self) -> Found:
+        """Return the rings that the engine fills alone; the others are left for this reason."""
+        why = "it is too much for threads beside the engine"
+        slow = [c for r in self.rings if not r.in_bulk for c in r.copies if isinstance(c, Copy)]
+        rings = tuple(r for r in self.rings if r.in_bulk)
+        return Found(rings, (*self.left, *((copy, why) for copy in slow)))
+
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where a copy stands."""
 
-    copy: Copy
+    copy: Copy | Parallel
     home: Seq
     position: int
     loop: Stmt | None
@@ -86,6 +112,9 @@ def find_rings(launch: Launch, env: Env) -> Found:
     read the tile; no statement of the launch writes the tensor. Copies in a pipelined loop have
     a version for each of its stages, others one. Copies of one sequence whose tiles are first
     and last read by the same statements share a ring.
+
+    Small tiles of pipelined loops that the engine cannot fill, and those that a loop computes
+    from tensors, have rings that threads fill.
     """
     safe_values: dict[Buffer, Expr] = {
         n.buffer: n.value for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)
@@ -93,12 +122,16 @@ def find_rings(launch: Launch, env: Env) -> Found:
     rings: list[Ring] = []
     left: list[tuple[Copy, str]] = []
     for place in _copies(launch.body, None):
-        why = why_not_bulk(place.copy, env, safe_values) or _why_not_alone(place, launch)
-        made = None if why else _ring(place)
+        copy = place.copy
+        apart = _why_not_alone(place, launch)
+        bulk = why_not_bulk(copy, env, safe_values) if isinstance(copy, Copy) else "computed"
+        by_threads = bulk is not None and _is_small(place)
+        why = apart or (None if by_threads else bulk)
+        made = None if why else _ring(place, in_bulk=bulk is None)
         if isinstance(made, Ring):
             _add(made, rings)
-        else:
-            left.append((place.copy, why or made or ""))
+        elif isinstance(copy, Copy):
+            left.append((copy, bulk or why or str(made)))
     return Found(tuple(rings), tuple(left))
 
 
@@ -107,7 +140,7 @@ def _copies(stmt: Stmt, loop: Stmt | None, home: Seq | None = None) -> Iterator[
     match stmt:
         case Seq(body=body):
             for position, item in enumerate(body):
-                if isinstance(item, Copy) and _is_load(item):
+                if (isinstance(item, Copy) and _is_load(item)) or _is_computed(item):
                     yield _Place(item, stmt, position, loop)
                 else:
                     yield from _copies(item, loop)
@@ -123,29 +156,58 @@ def _is_load(copy: Copy) -> bool:
     return copy.src.buffer.scope is Scope.GLOBAL and copy.dst.buffer.scope is Scope.SHARED
 
 
+def _shared_targets(stmt: Stmt) -> set[Buffer]:
+    return {b for b in storages_written(stmt) if b.scope is Scope.SHARED}
+
+
+def _is_computed(stmt: Stmt) -> TypeGuard[Parallel]:
+    """Whether a loop fills a shared tile with what it computes from tensors and scalars."""
+    if not isinstance(stmt, Parallel) or len(_shared_targets(stmt)) != 1:
+        return False
+    scopes = {b.scope for b in storages_read(stmt)} | {b.scope for b in storages_written(stmt)}
+    return scopes <= {Scope.SHARED, Scope.GLOBAL, Scope.VAR} and not (
+        _shared_targets(stmt) & storages_read(stmt).keys()
+    )
+
+
+def _is_small(place: _Place) -> bool:
+    """Whether a warp can fill a tile beside the engine, rounds ahead of its use."""
+    loop, tile = place.loop, tile_of(place.copy)
+    ahead = isinstance(loop, Pipelined) and loop.num_stages > 1
+    elements = math.prod(tile.static_shape or (SMALL,))
+    return ahead and 0 < (tile.nbytes or 0) <= SMALL and elements <= SMALL // 4
+
+
 def _why_not_alone(place: _Place, launch: Launch) -> str | None:
-    """Return who else has to do with the tile or the tensor."""
-    tile, tensor = place.copy.dst.buffer.storage, place.copy.src.buffer.storage
-    inside = set(walk(place.home))
+    """Return who else has to do with the tile or the tensors."""
+    tile, inside = tile_of(place.copy), set(walk(place.home))
+    own = set(walk(place.copy))
+    tensors = {b for b in storages_read(place.copy) if b.scope is Scope.GLOBAL}
+    if isinstance(place.copy, Copy):
+        tensors = {place.copy.src.buffer.storage}
     for access in accesses(launch.body):
         storage = access.buffer.storage
-        if storage is tensor and access.mode is not Mode.READ:
-            return f"the kernel writes {tensor.name!r} as well"
-        if storage is not tile or access.node is place.copy:
+        if storage in tensors and access.mode is not Mode.READ:
+            return f"the kernel writes {storage.name!r} as well"
+        if storage is not tile or access.node in own:
             continue
         if access.mode is not Mode.READ:
             return f"{tile.name!r} is written by other statements too"
         if access.node not in inside:
             return f"{tile.name!r} is read outside of the loop or branch that fills it"
-    if not any(is_surely_whole(t) for t in touches(place.copy) if t.storage is tile):
+    if isinstance(place.copy, Parallel):
+        whole = is_rewritten((place.copy,), tile)
+    else:
+        whole = any(is_surely_whole(t) for t in touches(place.copy) if t.storage is tile)
+    if not whole:
         return f"it does not fill all of {tile.name!r}"
     return None
 
 
-def _ring(place: _Place) -> Ring | str:
+def _ring(place: _Place, *, in_bulk: bool) -> Ring | str:
     """Return the ring of one copy, or why it has none."""
     copy, home = place.copy, place.home
-    tile = copy.dst.buffer.storage
+    tile = tile_of(copy)
     readers = [
         k
         for k, item in enumerate(home.body)
@@ -160,15 +222,14 @@ def _ring(place: _Place) -> Ring | str:
         why = why_not_versioned(flattened(home), tile)
         if why is not None:
             return why
-    return Ring((copy,), home, readers[0], readers[-1], max(count, 1))
+    return Ring((copy,), home, readers[0], readers[-1], max(count, 1), in_bulk)
 
 
 def _add(made: Ring, rings: list[Ring]) -> None:
     """Put a copy into a ring that goes round with it, or into one of its own."""
     for k, ring in enumerate(rings):
         same = (ring.first, ring.last, ring.count) == (made.first, made.last, made.count)
-        if ring.home is made.home and same:
-            rings[k] = Ring((*ring.copies, *made.copies), ring.home, ring.first, ring.last,
-                            ring.count)  # fmt: skip
+        if ring.home is made.home and same and ring.in_bulk is made.in_bulk:
+            rings[k] = replace(ring, copies=(*ring.copies, *made.copies))
             return
     rings.append(made)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
-from tile_core.ir.effects import Mode, accesses
+from tile_core.ir.effects import Mode, accesses, storages_read
 from tile_core.ir.evaluate import evaluate, is_host_evaluable
 from tile_core.ir.expr import Expr, Extent, Load, Var
 from tile_core.ir.node import Node, substitute, walk
@@ -20,6 +20,7 @@ from tile_core.ir.stmt import (
     Launch,
     Let,
     OnThreads,
+    Parallel,
     Pipelined,
     Seq,
     Stmt,
@@ -63,6 +64,14 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
+class Write:
+    """Fill a version of a tile by stores, fill `number`: it is there at once."""
+
+    tile: Slot
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Use:
     """Read a version of a tile, which fill `number` must have filled.
 
@@ -86,7 +95,7 @@ class Settle:
     pending: int
 
 
-Event: TypeAlias = "Wait | Arrive | Fill | Use | Settle"
+Event: TypeAlias = "Wait | Arrive | Fill | Write | Use | Settle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,22 +159,57 @@ def program_of(
         elif isinstance(node, GroupOrder):
             arrivals["turn", 0] = arrivals["turn", 1] = 1
     roles = []
+    handed = _handed(launch)
+    watched = _filled_by_engine(launch) | {tile.name for tile in handed}
     for stmt in _ranges(launch.body):
         groups, rest = divmod(stmt.count, GROUP)
         for number, threads in enumerate((*[GROUP] * groups, *([rest] if rest else []))):
-            tracer = _Tracer(dict(values), -(-threads // WARP), seen, group=number)
+            tracer = _Tracer(
+                dict(values), -(-threads // WARP), seen, number, handed, frozenset(watched)
+            )
             tracer.run(stmt.body)
             roles.append(tuple(tracer.events))
     return Program(tuple(roles), arrivals)
 
 
 def _ranges(stmt: Stmt) -> Iterator[OnThreads]:
+    """Yield the ranges of threads that run beside each other, those inside of others too."""
     match stmt:
-        case OnThreads():
-            yield stmt
+        case OnThreads(body=body):
+            inner = list(_ranges(body))
+            yield from inner or [stmt]
         case Seq(body=body):
             for item in body:
                 yield from _ranges(item)
+
+
+def _handed(launch: Launch) -> frozenset[Buffer]:
+    """Return the shared tiles that some threads store to and others read."""
+    ranges = list(_ranges(launch.body))
+    stored = [_stored(stmt.body) for stmt in ranges]
+    read = [storages_read(stmt.body).keys() for stmt in ranges]
+    return frozenset(
+        tile
+        for k, tiles in enumerate(stored)
+        for tile in tiles
+        if any(tile in others for n, others in enumerate(read) if n != k)
+    )
+
+
+def _filled_by_engine(launch: Launch) -> set[str]:
+    copies = (n for n in walk(launch.body) if isinstance(n, BulkCopy) and n.is_load)
+    return {copy.dst.buffer.storage.name for copy in copies}
+
+
+def _stored(stmt: Stmt) -> set[Buffer]:
+    """Return the shared tiles that threads themselves write, which no engine fills."""
+    return {
+        a.buffer.storage
+        for a in accesses(stmt)
+        if a.mode is Mode.WRITE
+        and a.buffer.storage.scope is Scope.SHARED
+        and not isinstance(a.node, BulkCopy)
+    }
 
 
 @dataclass(slots=True)
@@ -176,8 +220,11 @@ class _Tracer:
     warps: int
     expected: Mapping[Statement, list[int]]
     group: int = 0
+    handed: frozenset[Buffer] = frozenset()
+    watched: frozenset[str] = frozenset()
     values: dict[Var, int] = field(default_factory=dict)
     scalars: dict[Buffer, int] = field(default_factory=dict)
+    settings: dict[Buffer, int] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     fills: dict[str, int] = field(default_factory=dict)
     seen: dict[Statement, list[int]] = field(default_factory=dict)
@@ -211,6 +258,7 @@ class _Tracer:
                 self.values[var] = self.value(value)
             case Store(buffer=buffer) if buffer.scope is Scope.VAR:
                 self.scalars[buffer] = self.value(stmt.value)
+                self.settings[buffer] = self.settings.get(buffer, 0) + 1
             case Alloc():
                 return
             case _:
@@ -228,8 +276,14 @@ class _Tracer:
                 tile = self.tile(stmt.dst)
                 number = self.fill(tile[0])
                 self.events.append(Fill(tile, self.slot(barrier), _nbytes(stmt.dst), number))
-            case Copy() if stmt.dst.buffer.scope is Scope.SHARED:
-                self.fill(stmt.dst.buffer.storage.name)
+            case Copy() | Parallel() if _stored(stmt) & self.handed:
+                for version, stored in self.stores(stmt).items():
+                    number = self.turn_number(version, stored)
+                    self.events.append(Write((stored.name, self.value(version)), number))
+            case Copy() | Parallel() if _stored(stmt):
+                self.use(stmt)
+                for own in _stored(stmt):
+                    self.fill(own.name)
             case GroupOrder():
                 self.turn(stmt)
             case WaitProducts(pending=pending):
@@ -259,10 +313,28 @@ class _Tracer:
             done = self.seen.setdefault(key, [])
             wanted = self.expected.get(key)
             done.append(self.fills.get(tile[0], 0) - 1)
-            if wanted is not None and max(wanted) >= 0:
+            if wanted is not None and max(wanted) >= 0 and tile[0] in self.watched:
                 self.events.append(Use(tile, wanted[len(done) - 1], lasts))
         if isinstance(stmt, Gemm) and stmt.wg_wait >= 0:
             self.events.append(Settle(self.products, stmt.wg_wait))
+
+    def stores(self, stmt: Stmt) -> dict[Expr, Buffer]:
+        """Return the tiles handed to others that a statement fills, by which version it is."""
+        found: dict[Expr, Buffer] = {}
+        for access in accesses(stmt):
+            if access.mode is Mode.WRITE and access.buffer.storage in self.handed:
+                node = access.node
+                starts = node.indices if isinstance(node, Store) else access.region.starts  # type: ignore[union-attr]
+                found.setdefault(as_expr(starts[0]), access.buffer.storage)
+        return found
+
+    def turn_number(self, version: Expr, tile: Buffer) -> int:
+        """Return which fill of all a store makes: others fill the turns that this role skips.
+
+        The scalar that says which version it is has been set once for each turn so far.
+        """
+        scalars = [n.buffer for n in walk(version) if isinstance(n, Load)]
+        return self.settings[scalars[0]] - 1 if scalars else self.fill(tile.name)
 
     def fill(self, name: str) -> int:
         """Count a fill of a tile."""

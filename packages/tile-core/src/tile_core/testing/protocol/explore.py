@@ -15,6 +15,7 @@ from tile_core.testing.protocol.events import (
     Slot,
     Use,
     Wait,
+    Write,
 )
 
 MOST_STATES = 2_000_000
@@ -146,6 +147,8 @@ class _Explorer:
                 return self.arrived(state, barrier, count, nbytes)
             case Fill():
                 return self.begun(state, role, event)
+            case Write(tile=tile, number=number):
+                return self.filled(state, tile, number)
             case Use():
                 return self.used(state, role, event)
             case Settle(begun=begun, pending=pending):
@@ -166,16 +169,19 @@ class _Explorer:
         return replace(state, barriers=(*state.barriers[:at], phase, *state.barriers[at + 1 :]))
 
     def begun(self, state: _State, role: int, fill: Fill) -> _State:
-        tile = _named(fill.tile)
-        if any(version == fill.tile for _, _, version in state.reading):
+        after = self.filled(state, fill.tile, fill.number)
+        return replace(after, flying=state.flying | {(role, state.places[role])})
+
+    def filled(self, state: _State, slot: Slot, number: int) -> _State:
+        tile = _named(slot)
+        if any(version == slot for _, _, version in state.reading):
             raise _Wrong(f"{tile} is filled while a product reads it")
         for other, place in state.flying:
             event = self.program.roles[other][place]
-            if isinstance(event, Fill) and event.tile == fill.tile:
+            if isinstance(event, Fill) and event.tile == slot:
                 raise _Wrong(f"{tile} is filled while another fill is on its way")
-        tiles = {**dict(state.tiles), fill.tile: fill.number}
-        flying = state.flying | {(role, state.places[role])}
-        return replace(state, tiles=tuple(sorted(tiles.items())), flying=flying)
+        tiles = {**dict(state.tiles), slot: number}
+        return replace(state, tiles=tuple(sorted(tiles.items())))
 
     def ended(self, state: _State, flight: tuple[int, int]) -> _State:
         fill = self.program.roles[flight[0]][flight[1]]
