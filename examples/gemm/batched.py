@@ -25,7 +25,7 @@ def batched_matmul(
         if activation == "relu":
             return T.max(x, 0)
         if activation == "gelu":
-            return 0.5 * x * (1 + T.erf(x / math.sqrt(2)))
+            return 0.5 * x * (1 + T.erf(x * math.sqrt(0.5)))
         return x
 
     @T.prim_func

@@ -37,7 +37,7 @@ def quantise_rows(M, K, block_M=8):
 
 
 @tilelang.jit(out_idx=[-1])
-def matmul_w8a8(M, N, K, block=64):
+def matmul_w8a8(M, N, K, block_M=64, block_N=64, block_K=64, threads=128, num_stages=2):
     """Multiply INT8 matrices and undo both scales in the epilogue."""
 
     @T.prim_func
@@ -48,26 +48,28 @@ def matmul_w8a8(M, N, K, block=64):
         scale_B: T.Tensor((N,), "float32"),
         C: T.Tensor((M, N), "float16"),
     ):
-        with T.Kernel(T.ceildiv(N, block), T.ceildiv(M, block), threads=128) as (bx, by):
-            A_shared = T.alloc_shared((block, block), "int8")
-            B_shared = T.alloc_shared((block, block), "int8")
-            sums = T.alloc_fragment((block, block), "int32")
-            result = T.alloc_fragment((block, block), "float16")
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
+            A_shared = T.alloc_shared((block_M, block_K), "int8")
+            B_shared = T.alloc_shared((block_N, block_K), "int8")
+            sums = T.alloc_fragment((block_M, block_N), "int32")
+            result = T.alloc_fragment((block_M, block_N), "float16")
             T.clear(sums)
-            for k in T.Pipelined(T.ceildiv(K, block), num_stages=2):
-                T.copy(A[by * block, k * block], A_shared)
-                T.copy(B[bx * block, k * block], B_shared)
+            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+                T.copy(A[by * block_M, k * block_K], A_shared)
+                T.copy(B[bx * block_N, k * block_K], B_shared)
                 T.gemm(A_shared, B_shared, sums, transpose_B=True)
-            for i, j in T.Parallel(block, block):
+            for i, j in T.Parallel(block_M, block_N):
                 result[i, j] = (
-                    sums[i, j].astype("float32") * scale_A[by * block + i] * scale_B[bx * block + j]
+                    sums[i, j].astype("float32")
+                    * scale_A[by * block_M + i]
+                    * scale_B[bx * block_N + j]
                 )
-            T.copy(result, C[by * block, bx * block])
+            T.copy(result, C[by * block_M, bx * block_N])
 
     return main
 
 
-def check(M, N, K):
+def check(M, N, K, **tiles):
     """Compare both kernels with NumPy."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((M, K), "float32")
@@ -77,7 +79,7 @@ def check(M, N, K):
     b = rng.integers(-127, 128, (N, K)).astype("int8")
     scale_b = rng.uniform(0.01, 0.1, N).astype("float32")
     sums = a.astype("int32") @ b.astype("int32").T
-    c = matmul_w8a8(M, N, K)(a, b, scale_a, scale_b)
+    c = matmul_w8a8(M, N, K, **tiles)(a, b, scale_a, scale_b)
     np.testing.assert_allclose(c, sums * np.outer(scale_a, scale_b), rtol=2e-3, atol=1e-3)
 
 

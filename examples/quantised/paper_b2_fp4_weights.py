@@ -61,14 +61,14 @@ def matmul_fp16_fp4(M, N, K, block_M=64, block_N=64, block_K=64, num_stages=2, t
     return main
 
 
-def check(M, N, K):
+def check(M, N, K, **tiles):
     """Compare one size with NumPy; all products of small numbers are exact."""
     rng = np.random.default_rng(0)
     a = rng.integers(-2, 3, (M, K)).astype("float16")
     packed = rng.integers(0, 256, (N, K // 2)).astype("uint8")
     codes = np.stack([packed & 15, packed >> 4], -1).reshape(N, K)
     expected = E2M1[codes].astype("float32") @ a.astype("float32").T
-    ct = matmul_fp16_fp4(M, N, K)(a, packed)
+    ct = matmul_fp16_fp4(M, N, K, **tiles)(a, packed)
     np.testing.assert_array_equal(ct, expected.astype("float16"))
 
 

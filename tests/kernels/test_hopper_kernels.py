@@ -1,0 +1,66 @@
+"""Kernels of the developer tier on Hopper: what they compute, and what they become.
+
+Nothing in them speaks of Hopper but the sizes of their tiles: see `support.hopper_examples`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+from support.hopper_examples import CASES
+from support.nvrtcs import NVRTCS, MachineCode, machine_code_of
+from tile_core.driver import lower
+from tile_core.plugins.host import installed_plugins
+
+SCHEDULES = {"forward": "late", "random:5": "random"}
+CHECKS = [(name, k) for name, case in CASES.items() for k in range(len(case.checks))]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("name", "number"), CHECKS)
+def test_emulated(name: str, number: int, schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results are right, and no check of the emulator finds anything."""
+    monkeypatch.setenv("TILE_TARGET", "cuda:sm_90a@sim")
+    monkeypatch.setenv("TILE_SIM_SCHEDULE", schedule)
+    monkeypatch.setenv("TILE_SIM_ASYNC", SCHEDULES[schedule])
+    case = CASES[name]
+    case.check(*case.checks[number])
+
+
+@lru_cache
+def program(name: str) -> Any:
+    return lower(CASES[name].kernel(), "cuda:sm_90a", installed_plugins())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_text_multiplies_by_warpgroups_what_others_have_copied(name: str) -> None:
+    text = program(name).text("source")
+    assert "no threads of their own" not in "".join(
+        n.text for n in program(name).module.layouts.notes
+    )
+    assert re.search(r"wgmma_[rs]s(_set)?<", text)
+    assert not re.search(r"mma_m\d", text)
+    assert "tile::tma_load" in text
+    assert "cp_async<" not in text
+    assert ("registers_increase<" in text) == CASES[name].moves_registers
+
+
+@lru_cache
+def machine_code(name: str, nvrtc: Any) -> MachineCode:
+    return machine_code_of(program(name).text("source"), nvrtc)
+
+
+@pytest.mark.parametrize("nvrtc", NVRTCS[:1], ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_the_machine_code_has_the_instructions_of_hopper(name: str, nvrtc: Any) -> None:
+    case, code = CASES[name], machine_code(name, nvrtc)
+    found = {opcode.split(".")[0] for opcode in code.counts}
+    assert {case.products, "UTMALDG", "SYNCS"} <= found
+    assert ("USETMAXREG" in found) == case.moves_registers
+    assert not found & {"HMMA", "IMMA", "LDL", "STL"}
+    assert code.spills == 0
+    assert not re.search(r"\(C75\d\d\)", code.log)
