@@ -1,8 +1,8 @@
 // What the race check remembers about global memory that a kernel writes.
 //
 // Blocks of one launch are in no order, so two of them conflict if one writes what the other
-// touches. Threads of one block, or one cluster, are compared by their clock. Atomic operations do not
-// conflict with each other; a block that has used one may have learnt from it what other blocks
+// touches. Threads of one block, or one cluster, are compared by their clock. Atomic operations do
+// not conflict with each other; a block that has used one may have learnt from it what other blocks
 // did before, so it is not compared with them any more.
 #pragma once
 

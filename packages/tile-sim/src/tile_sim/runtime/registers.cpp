@@ -26,7 +26,7 @@ void check_bounds(const tsim_registers& r, uint32_t bytes, uint32_t line) {
                             r.bytes / r.element_bytes));
 }
 
-// Whether all of some flags have the bits `mask`, or none of them has. Operations use words of four.
+// Whether all of some flags have the bits `mask`, or none of them has. Most are words of four.
 bool have_all(const unsigned char* flags, uint32_t bytes, unsigned char mask) {
   const uint32_t masks = mask * 0x01010101u;
   uint32_t all = ~0u, i = 0;

@@ -20,6 +20,7 @@ struct Block;
 struct Thread;
 
 constexpr int WARPGROUP = 128;
+constexpr uint32_t K_BYTES = 32;   // of an instruction
 
 // The sums of a warpgroup in registers that products add to while they are under way.
 struct Sums {
@@ -39,7 +40,6 @@ struct GroupProduct {
   uint32_t line = 0;
   int posted = 0;
   std::shared_ptr<Sums> sums;
-  bool starts = false;          // with sums that no earlier product is adding to
   uint32_t a_registers[WARPGROUP][4];
   Crew crew;
 };
@@ -102,6 +102,26 @@ class Warpgroup {
  private:
   std::vector<std::unique_ptr<GroupProduct>> spare_;
 };
+
+// The operand that a thread names, in its block's memory.
+Matrix matrix_of(Block& block, const tsim_operand& operand, bool is_along_k, uint32_t line);
+// The operands of a product are read from now on; how many turns that takes.
+void read_operands(Block& block, const Observer& by, const GroupProduct& product, Stamp stamp);
+void count_operands(Block& block, const GroupProduct& product);
+
+// The sums that a product adds to, with the thread's part; `posted` is the product if another
+// thread of the warpgroup has issued it before.
+std::shared_ptr<Sums> sums_of(Thread& me, const tsim_registers& d, const tsim_product& kind,
+                              GroupProduct* posted, uint32_t line);
+// The thread's factors in registers, until the product is done.
+void lend_registers(Thread& me, GroupProduct& product, const tsim_registers& a, uint32_t line);
+// The thread receives the sums of products before `end`, and its registers.
+void receive(Thread& me, uint32_t end);
+
+inline bool is_integer(int type) { return type == TSIM_I8 || type == TSIM_U8; }
+inline uint32_t sum_bytes(const tsim_product& kind) {
+  return uint32_t(kind.columns) / 2 * (kind.d_type == TSIM_F16 ? 2 : 4);
+}
 
 // d = or += a * b, of all that is posted.
 void compute(Block& block, const GroupProduct& product);

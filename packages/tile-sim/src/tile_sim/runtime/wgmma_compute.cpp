@@ -17,7 +17,6 @@ namespace {
 
 constexpr int ROWS = 64;
 constexpr int MOST_COLUMNS = 256;
-constexpr int K_BYTES = 32;
 constexpr int CHUNK = 16;
 constexpr int MOST_K = 32;
 
@@ -80,7 +79,7 @@ int element_bytes(int type) {
 template <class Value>
 void read_a(const Block& block, const GroupProduct& product, Factors<Value>& f) {
   const int type = product.kind.a_type, count = CHUNK / element_bytes(type);
-  const int k = K_BYTES / element_bytes(type);
+  const int k = int(K_BYTES) / element_bytes(type);
   Value part[CHUNK];
   if (product.a.is_along_k) {
     for (int row = 0; row < ROWS; ++row) {
@@ -155,7 +154,7 @@ void transpose(const float (*from)[8], float (*to)[MOST_COLUMNS]) {
 template <class Value>
 void read_b(const Block& block, const GroupProduct& product, Factors<Value>& f) {
   const int type = product.kind.b_type, count = CHUNK / element_bytes(type);
-  const int k = K_BYTES / element_bytes(type), columns = product.kind.columns;
+  const int k = int(K_BYTES) / element_bytes(type), columns = product.kind.columns;
   if (!product.b.is_along_k) {
     for (int i = 0; i < k; ++i) {
       for (int column = 0; column < columns; column += count) {
@@ -235,7 +234,7 @@ void multiply(Block& block, const GroupProduct& product) {
   if (product.a.end) read_a(block, product, *factors);
   else read_a_registers(product, *factors);
   read_b(block, product, *factors);
-  const int k = K_BYTES / element_bytes(product.kind.a_type);
+  const int k = int(K_BYTES) / element_bytes(product.kind.a_type);
   auto* values = reinterpret_cast<Value*>(sums.values.data());
   for (int row = 0; row < ROWS; row += 4) add_rows(*factors, k, row, columns, values);
   if (product.kind.d_type != TSIM_F16) return;
