@@ -129,13 +129,6 @@ def barrier_region(x: Any, what: str) -> Region:
         )
     (index,) = indices
     number = static_value(index)
-    if number is not None and not 0 <= number < size:
-        raise FrontendValueError(
-            f"there is no barrier {number} in {buffer.name!r}, which holds {size}",
-            span=here(),
-            notes=(Note(f"{buffer.name} is declared here", buffer.span),),
-            hint="give T.alloc_barrier a list with a count of arrivals for each",
-        )
     start = index if number is None else number
     return Region(buffer, (start,), (1,), is_element=True, span=here())
 
@@ -277,8 +270,14 @@ def warpgroup_wait(num_mma: int = 0) -> None:
 
 
 def warpgroup_fence_operand(tile: Any, *_: Any, **__: Any) -> None:
-    """Keep the registers of a tile where they are: products under way use them."""
-    buffer, indices = element(tile, "the operand of T.warpgroup_fence_operand")
+    """Accept a tile in registers: products keep those they work on in place by themselves.
+
+    Raises
+    ------
+    FrontendTypeError
+        If the tile is not in registers.
+    """
+    buffer, _indices = element(tile, "the operand of T.warpgroup_fence_operand")
     if buffer.scope not in (Scope.FRAGMENT, Scope.LOCAL):
         raise FrontendTypeError(
             f"T.warpgroup_fence_operand takes a tile in registers, and {buffer.name!r} is in "
@@ -287,8 +286,6 @@ def warpgroup_fence_operand(tile: Any, *_: Any, **__: Any) -> None:
             notes=(Note(f"{buffer.name} is declared here", buffer.span),),
             hint="pass the fragment that T.wgmma_gemm adds to",
         )
-    first = tuple(arith.as_expr(0) for _ in indices)
-    evaluate(gpu_call("warpgroup_fence_operand", AddressOf(buffer, first, "rw", span=here())))
 
 
 def pdl_trigger() -> None:

@@ -65,9 +65,12 @@ class Signal:
         lacking = []
         if self.arrived < self.count:
             lacking.append(f"{self.count - self.arrived} of {self.count} arrivals")
-        if self.nbytes:
+        if self.nbytes > 0:
             lacking.append(f"{self.nbytes} bytes")
-        return f"phase {self.phase} of {self.name} lacks {' and '.join(lacking)}"
+        elif self.nbytes:
+            lacking.append(f"word of {-self.nbytes} bytes that came")
+        what = " and ".join(lacking) or "nothing, but comes after the one waited for"
+        return f"phase {self.phase} of {self.name} lacks {what}"
 
 
 @dataclass(slots=True, eq=False)

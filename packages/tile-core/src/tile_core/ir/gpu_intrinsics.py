@@ -19,7 +19,7 @@ _OF_RANGES: tuple[tuple[str, Effect, str], ...] = (
         " cp_async_barrier_noinc",
     ),
     ("int32", _WAITS, "tma_store_arrive tma_store_wait fence_proxy_async"),
-    ("int32", _WAITS, "warpgroup_arrive warpgroup_commit_batch warpgroup_fence_operand"),
+    ("int32", _WAITS, "warpgroup_arrive warpgroup_commit_batch"),
     ("int32", _WAITS, "pdl_trigger pdl_sync"),
     ("int32", _WAITS, "cluster_arrive cluster_arrive_relaxed cluster_wait cluster_sync"),
     ("int32", Effect.NONE, "block_rank_in_cluster"),

@@ -65,11 +65,9 @@ class RemoteCopy(TileOperator):
             )
         if inner_shape(self.src) != inner_shape(self.dst) or inner_shape(self.src) is None:
             raise ShapeMismatch(
-                f"a copy to another block is of whole tiles of one shape: {src.name!r} has "
-                f"{list(self.src.extents)} of {list(src.shape)}, {dst.name!r} "
-                f"{list(self.dst.extents)} of {list(dst.shape)}",
+                f"{_shown(self.src)} cannot be copied to {_shown(self.dst)} of another block",
                 span=self.span,
-                hint="pass the tiles without indices, or with one for each first dimension",
+                hint="pass whole tiles of one shape, or what first indices leave of them: S[k, :, :]",
             )
 
 
@@ -85,6 +83,11 @@ def inner_shape(region: Region) -> tuple[int, ...] | None:
     while lead < len(extents) and extents[lead] == 1:
         lead += 1
     return extents[lead:] if extents[lead:] == shape[lead:] else None
+
+
+def _shown(region: Region) -> str:
+    extents, shape = (list(region.extents), list(region.buffer.shape))
+    return f"{extents} of {region.buffer.name}{shape}"
 
 
 def is_whole(region: Region) -> bool:

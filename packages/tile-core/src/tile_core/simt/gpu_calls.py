@@ -15,7 +15,7 @@ from tile_core.layout import row_major
 from tile_core.simt.accesses import lower_address, lower_expr
 from tile_core.simt.context import SimtContext
 from tile_core.simt.named_products import CHOOSE_FOR_ME, must_be_offered, shape_of_product
-from tile_core.simt.range_calls import lower_range_call
+from tile_core.simt.range_calls import lower_range_call, refuse_raw
 
 
 def names_instruction(expr: Expr) -> bool:
@@ -38,6 +38,7 @@ def lower_gpu_call(expr: Call, ctx: SimtContext) -> Expr:
         return lower_range_call(expr, ctx)
     lowering = _LOWERINGS.get(expr.function)
     if lowering is None:
+        refuse_raw(expr, ctx)
         raise UnsupportedOnTarget(
             f"T.{expr.function} is not an instruction of {ctx.machine.name}",
             span=expr.span,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from tile_core.errors import LayoutUnknown, UnsupportedOnTarget
-from tile_core.ir.arith import as_expr
+from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import static_value
 from tile_core.ir.device_calls import device
 from tile_core.ir.expr import AddressOf, Call, Expr
@@ -54,6 +52,58 @@ def lower_range_call(expr: Call, ctx: SimtContext) -> Expr:
     return replace(device(name, *_arguments(expr, ctx)), span=expr.span)
 
 
+def refuse_raw(expr: Call, ctx: SimtContext) -> None:
+    """Say why an instruction that the machine has is not offered in its raw form.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If that is the case.
+    """
+    for feature, names, reason, hint in _RAW:
+        if expr.function in names and ctx.machine.has(feature):
+            raise UnsupportedOnTarget(
+                f"T.{expr.function} is not offered: {reason}", span=expr.span, hint=hint
+            )
+
+
+_RAW: tuple[tuple[str, frozenset[str], str, str], ...] = (
+    (
+        "wgmma",
+        frozenset(
+            {
+                "ptx_wgmma_ss",
+                "ptx_wgmma_rs",
+                "initialize_wgmma_descriptor",
+                "increase_descriptor_offset",
+            }
+        ),
+        "the compiler makes descriptors",
+        "use T.wgmma_gemm(A, B, C) and T.wait_wgmma(n)",
+    ),
+    (
+        "tma",
+        frozenset({"tma_load", "create_tma_descriptor", "ptx_cp_async_bulk"}),
+        "the compiler makes maps of tensors",
+        "use T.tma_copy(A[...], A_shared, barrier=bar)",
+    ),
+    (
+        "mbarrier_try_wait",
+        frozenset(
+            {
+                "create_barriers",
+                "ptx_init_barrier_thread_count",
+                "ptx_fence_barrier_init",
+                "ptx_cp_async_barrier",
+            }
+        ),
+        "barriers are made ready where the launch begins",
+        "use T.alloc_barrier, and T.cp_async_barrier_noinc(bar) after copies",
+    ),
+)
+"""By feature of a machine: raw names for it, why they are refused, and what to write."""
+
+
 def _must_have(feature: str, expr: Call, ctx: SimtContext) -> None:
     if not ctx.machine.has(feature):
         raise UnsupportedOnTarget(
@@ -83,23 +133,7 @@ def _store_wait(expr: Call, ctx: SimtContext) -> Call:
     return device("tma_store_wait_read" if read else "tma_store_wait", pending)
 
 
-def _fence_operand(expr: Call, ctx: SimtContext) -> Call:
-    """Pin all registers that hold a tile."""
-    (tile,) = expr.args
-    assert isinstance(tile, AddressOf)
-    flat = ctx.places.flat(tile.buffer)
-    extents = [static_value(e) for e in flat.shape]
-    if None in extents:
-        raise LayoutUnknown(
-            f"the registers of {tile.buffer.name!r} are not known here", span=expr.span
-        )
-    return device(
-        "wgmma_pin", math.prod(e or 0 for e in extents), AddressOf(flat, (as_expr(0),), "rw")
-    )
-
-
 _SPECIAL: dict[str, tuple[str, Callable[[Call, SimtContext], Call]]] = {
     "mbarrier_arrive": ("mbarrier_try_wait", _arrive),
     "tma_store_wait": ("tma", _store_wait),
-    "warpgroup_fence_operand": ("wgmma", _fence_operand),
 }

@@ -223,8 +223,7 @@ def _must_be_boxes(op: BulkCopy, ctx: SimtContext) -> None:
     why = why_not_bulk(Copy(op.src, op.dst, span=op.span), ctx.env, ctx.safe_values)
     if why is not None and op.expects:
         raise UnsupportedOnTarget(
-            f"the tensor memory engine cannot copy {op.src.buffer.name!r} to "
-            f"{op.dst.buffer.name!r}: {why}",
+            f"{op.src.buffer.name!r} cannot be copied to {op.dst.buffer.name!r} in bulk: {why}",
             span=op.span,
             hint="use T.copy, which finds another way",
         )
