@@ -1,0 +1,119 @@
+"""Main loops on Hopper: as short as written by hand, with work beside products in its place."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+from support.hopper_examples import CASES
+from support.nvrtcs import NVRTCS, machine_code_of
+from tile_core.driver import lower
+from tile_core.plugins.host import installed_plugins
+
+BY_HAND = {"gemm": 52, "attention": 465, "attention_causal": 465}
+"""Instructions of the loops of consumers in kernels written by hand, with the same tiles."""
+
+_INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?);", re.MULTILINE)
+_BRANCH = re.compile(r"BRA\S* .*?(0x[0-9a-f]+)")
+_PREDICATE = re.compile(r"^@!?U?P\w+ ")
+
+
+@lru_cache
+def instructions(name: str, nvrtc: Any) -> tuple[tuple[int, str], ...]:
+    """Return the machine code of a kernel, with addresses."""
+    program = lower(CASES[name].kernel(), "cuda:sm_90a", installed_plugins())
+    text = machine_code_of(program.text("source"), nvrtc).text
+    return tuple((int(m[1], 16), m[2].strip()) for m in _INSTRUCTION.finditer(text))
+
+
+def main_loop(name: str, nvrtc: Any) -> list[str]:
+    """Return what a round of the loop of products runs, if no branch leads elsewhere.
+
+    The loops that wait for a barrier stand behind the end of the program. A block of many
+    instructions that a branch can leave out is left out: a mask that hides nothing.
+    """
+    code = instructions(name, nvrtc)
+    loops = []
+    for at, line in code:
+        target = _BRANCH.search(line)
+        if target is not None and (first := int(target[1], 16)) < at:
+            inside = [(a, text) for a, text in code if first <= a <= at]
+            if not any("EXIT" in text for _, text in inside):
+                loops.append(inside)
+    (found,) = (loop for loop in loops if any("GMMA" in text for _, text in loop))
+    return [_PREDICATE.sub("", text) for _, text in _without_masks(found)]
+
+
+def _without_masks(loop: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    last = loop[-1][0]
+    for at, line in loop:
+        target = _BRANCH.search(line)
+        if target is None or not at < (end := int(target[1], 16)) <= last:
+            continue
+        inside = [text for a, text in loop if at < a < end]
+        if len(inside) > 64 and not any("GMMA" in t or "BAR" in t for t in inside):
+            return [(a, text) for a, text in loop if not at < a < end]
+    return loop
+
+
+def opcodes(loop: list[str]) -> Counter[str]:
+    """Count instructions by the first part of their names."""
+    return Counter(re.split(r"[\s.]", text)[0] for text in loop)
+
+
+def beside(loop: list[str]) -> Counter[str]:
+    """Count what stands between the wait for the first products and that for all of them."""
+    waits = [k for k, text in enumerate(loop) if text.startswith("WARPGROUP.DEPBAR")]
+    first, last = waits
+    assert loop[first].endswith("0x1")
+    assert loop[last].endswith("0x0")
+    return opcodes(loop[first:last])
+
+
+@pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
+@pytest.mark.parametrize("name", BY_HAND)
+def test_loops_are_as_short_as_written_by_hand(name: str, nvrtc: Any) -> None:
+    assert len(main_loop(name, nvrtc)) <= 1.1 * BY_HAND[name]
+
+
+@pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
+def test_the_products_of_a_gemm_go_on_into_the_next_round(nvrtc: Any) -> None:
+    found = opcodes(main_loop("gemm", nvrtc))
+    assert found["HGMMA"] == 4  # 64 deep, 16 at a time
+    assert found["SYNCS"] == 2  # one wait, one release
+    waits = [t for t in main_loop("gemm", nvrtc) if t.startswith("WARPGROUP.DEPBAR")]
+    assert [wait[-3:] for wait in waits] == ["0x1"]
+
+
+@pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
+@pytest.mark.parametrize("name", ["attention", "attention_causal"])
+def test_exponentials_run_beside_the_product_of_the_round_before(name: str, nvrtc: Any) -> None:
+    """A thread has 64 scores of two rows, and a factor for each row."""
+    loop = main_loop(name, nvrtc)
+    assert opcodes(loop)["HGMMA"] == 8 + 8
+    assert opcodes(loop)["MUFU"] == 64 + 2
+    assert beside(loop)["MUFU"] == 64 + 2
+    assert opcodes(loop)["FSEL"] == 0
+
+
+@pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
+def test_steps_are_scaled_beside_the_product_of_the_next_one(nvrtc: Any) -> None:
+    """The loop has two rounds; of 64 sums at least half are in front of the wait."""
+    loop = main_loop("fp8", nvrtc)
+    assert opcodes(loop)["QGMMA"] == 2 * 4
+    assert opcodes(loop)["FFMA"] == 2 * 64
+    begun, counted = False, []
+    for text in loop:
+        if "GMMA" in text and not begun:
+            begun = True
+            counted.append(0)
+        elif text.startswith("WARPGROUP.DEPBAR"):
+            begun = False
+        elif begun and text.startswith("FFMA"):
+            counted[-1] += 1
+    assert len(counted) == 2
+    assert min(counted) >= 32
