@@ -22,6 +22,7 @@ from tile_core.passes.specialise_warps import specialise_warps
 from tile_core.passes.stage_stores import stage_stores
 from tile_core.passes.use_bulk_loads import use_bulk_loads
 from tile_core.passes.use_bulk_stores import use_bulk_stores
+from tile_core.passes.use_bulk_updates import use_bulk_updates
 from tile_core.simt.choices import Choices
 from tile_core.simt.places import check_views
 from tile_core.target import Target
@@ -77,5 +78,5 @@ def prepare(
         kernel = stores.kernel
     kernel = use_bulk_loads(kernel, machine)
     if choices.specialises:
-        kernel = use_bulk_stores(kernel, machine)
+        kernel = use_bulk_updates(use_bulk_stores(kernel, machine), machine)
     return Prepared(fence_async_reads(kernel, runs_beside), tuple(notes))
