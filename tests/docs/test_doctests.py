@@ -11,13 +11,14 @@ import pytest
 import tile_api
 import tile_core
 import tile_cpu
+import tile_cuda
 import tile_sim
 
 
 def modules() -> list[str]:
     """Return the names of all modules of our packages."""
     names = []
-    for package in (tile_core, tile_cpu, tile_sim, tile_api):
+    for package in (tile_core, tile_cpu, tile_cuda, tile_sim, tile_api):
         found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
         names += [package.__name__, *(module.name for module in found)]
     return names

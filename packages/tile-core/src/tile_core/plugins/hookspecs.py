@@ -76,8 +76,9 @@ def tile_default_target() -> Target | None:
 def tile_before_pass(name: str, text: str) -> None:
     """Observe that the pass `name` is about to run on the program printed as `text`.
 
-    Called around every pass. Programs are printed only if somebody listens. Return values
-    are ignored.
+    Called around every pass at a named point of the pipeline: those of backends and plugins.
+    What `Backend.lower` does by itself is not among them. Programs are printed only if
+    somebody listens. Return values are ignored.
     """
 
 
