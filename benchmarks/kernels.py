@@ -10,8 +10,9 @@ import tile_api.language as T
 
 @tile.jit(out_idx=[-1])
 def matmul(
-    M, N, K, block_M, block_N, block_K, dtype, out_dtype, accum, trans_A=False, trans_B=False
-):
+    M, N, K, block_M, block_N, block_K, dtype, out_dtype, accum, trans_A=False, trans_B=False,
+    threads=128, stages=3,
+):  # fmt: skip
     """C = op(A) @ op(B)."""
     shape_A = (K, M) if trans_A else (M, K)
     shape_B = (N, K) if trans_B else (K, N)
@@ -24,12 +25,12 @@ def matmul(
         B: T.Tensor(shape_B, dtype),
         C: T.Tensor((M, N), out_dtype),
     ):
-        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=128) as (bx, by):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared(tile_A, dtype)
             B_shared = T.alloc_shared(tile_B, dtype)
             C_local = T.alloc_fragment((block_M, block_N), accum)
             T.clear(C_local)
-            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=3):
+            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=stages):
                 if trans_A:
                     T.copy(A[k * block_K, by * block_M], A_shared)
                 else:
@@ -45,7 +46,7 @@ def matmul(
 
 
 @tile.jit(out_idx=[-1])
-def attention(heads, tokens, dim, dtype, block_M=128, block_N=128, causal=False):
+def attention(heads, tokens, dim, dtype, block_M=128, block_N=128, causal=False, threads=128):
     """softmax(Q K^T / sqrt(dim)) V for each head; tensors are (1, heads, tokens, dim)."""
     scale = math.log2(math.e) / math.sqrt(dim)
     shape = (1, heads, tokens, dim)
@@ -57,7 +58,7 @@ def attention(heads, tokens, dim, dtype, block_M=128, block_N=128, causal=False)
         V: T.Tensor(shape, dtype),
         Output: T.Tensor(shape, dtype),
     ):
-        with T.Kernel(T.ceildiv(tokens, block_M), heads, 1, threads=128) as (bx, by, bz):
+        with T.Kernel(T.ceildiv(tokens, block_M), heads, 1, threads=threads) as (bx, by, bz):
             Q_shared = T.alloc_shared((block_M, dim), dtype)
             K_shared = T.alloc_shared((block_N, dim), dtype)
             V_shared = T.alloc_shared((block_N, dim), dtype)

@@ -17,7 +17,7 @@ from tile_core.ir.stmt import Kernel
 from tile_core.plugins.host import installed_plugins
 from tile_sim import checking
 
-ARCH = "cuda:sm_80"
+ARCH, HOPPER = "cuda:sm_80", "cuda:sm_90a"
 RUNS = 5
 
 
@@ -26,10 +26,12 @@ def print_gpu_compile_times() -> None:
 
     Text is made on one thread: its CPU time is shown, the compiler's wall time.
     """
-    print(f"\ncompile times for {ARCH} in ms (after imports, medians of {RUNS})")
-    print(f"{'kernel':<26} {'trace':>7} {'lower':>7} {'print':>7} {'= text':>7} {'NVRTC':>7} lines")
-    for name, trace in _cases().items():
-        _print_phases(name, trace)
+    for arch, cases in ((ARCH, _cases()), (HOPPER, _hopper_cases())):
+        print(f"\ncompile times for {arch} in ms (after imports, medians of {RUNS})")
+        phases = ("trace", "lower", "print", "= text", "NVRTC")
+        print(f"{'kernel':<26}", *(f"{phase:>7}" for phase in phases), "lines")
+        for name, trace in cases.items():
+            _print_phases(name, trace, arch)
     print("\ncost of the text by size: the loop of a GEMM repeated")
     for count in (1, 2, 4, 8):
         _print_phases(f"{count} GEMM loops", lambda count=count: _repeated(count), compiled=False)
@@ -44,11 +46,24 @@ def _cases() -> dict[str, Callable[[], Any]]:
     }
 
 
-def _print_phases(name: str, trace: Callable[[], Any], *, compiled: bool = True) -> None:
+def _hopper_cases() -> dict[str, Callable[[], Any]]:
+    half = ("float16", "float32", "float32")
+    wide = {"threads": 256, "stages": 4}
+    shape = (8, 4096, 128, "float16")
+    return {
+        "GEMM 128x256x64": lambda: matmul.get_tir(4096, 4096, 4096, 128, 256, 64, *half, **wide),
+        "attention 128x128": lambda: attention.get_tir(*shape, threads=256),
+        "attention causal": lambda: attention.get_tir(*shape, threads=256, causal=True),
+    }
+
+
+def _print_phases(
+    name: str, trace: Callable[[], Any], arch: str = ARCH, *, compiled: bool = True
+) -> None:
     host = installed_plugins()
     tracing, traced = _cpu_ms(trace)
     kernel: Kernel = traced.kernel
-    lowering, lowered = _cpu_ms(lambda: lower(kernel, ARCH, host))
+    lowering, lowered = _cpu_ms(lambda: lower(kernel, arch, host))
     printing, text = _cpu_ms(lambda: lowered.text("source"))
     toolchain = ""
     if compiled:
