@@ -192,7 +192,7 @@ MISTAKES = [
           |
         6 |         T.copy_cluster(S[0:32, 0:64], S[0:32, 0:64], dst_block=1)
           |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: pass whole tiles of one shape, or what first indices leave of them: S[k, :, :]
+        hint: pass whole tiles of one shape, or what first indices leave: S[k, :, :]
         """,
         more=", cluster_dims=2",
     ),

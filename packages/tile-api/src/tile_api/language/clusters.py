@@ -140,7 +140,8 @@ def tma_copy(
 ) -> None:
     """Let the tensor memory engine copy a box between a tensor and a shared tile.
 
-    One of the running threads starts the copy; nobody waits. A copy into shared memory tells
+    The first of the running threads starts the copy (in a program that names no threads, one that
+    the machine elects); nobody waits. A copy into shared memory tells
     `barrier` how many bytes to expect, does not arrive, and is there once the phase of that
     barrier has completed. A copy into a tensor is complete after `T.tma_store_arrive` and
     `T.tma_store_wait`.

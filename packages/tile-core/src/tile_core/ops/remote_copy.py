@@ -67,7 +67,7 @@ class RemoteCopy(TileOperator):
             raise ShapeMismatch(
                 f"{_shown(self.src)} cannot be copied to {_shown(self.dst)} of another block",
                 span=self.span,
-                hint="pass whole tiles of one shape, or what first indices leave of them: S[k, :, :]",
+                hint="pass whole tiles of one shape, or what first indices leave: S[k, :, :]",
             )
 
 

@@ -194,8 +194,16 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
 
 
 def _by_the_first(stmt: Stmt, ctx: SimtContext) -> Stmt:
-    """Return `stmt` for the first of the running threads, also where a program names threads."""
-    return stmt if ctx.threads == 1 else If(binary(BinaryOp.EQ, ctx.thread, 0), stmt)
+    """Return `stmt` for the first of the running threads, also where a program names threads.
+
+    Such a program may let that thread arrive behind the copy, so it must be none that the
+    machine elects instead (`tile_core.simt.elect_issuer`).
+    """
+    if ctx.threads == 1:
+        return stmt
+    if ctx.by_thread:
+        return If(binary(BinaryOp.LT, ctx.thread, 1), stmt)
+    return If(binary(BinaryOp.EQ, ctx.thread, 0), stmt)
 
 
 def _once_per_cluster(op: BulkCopy, started: Callable[[BulkCopy], Stmt], ctx: SimtContext) -> Stmt:
