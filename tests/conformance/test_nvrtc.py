@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import fields, replace
-from typing import Any
 from zlib import crc32
 
 import pytest
 
 from support import example_files
-from tile_api import compiling
+from support.recording import record
 from tile_core.codegen import print_program
-from tile_core.driver import BuildOptions, Built, Lowered, lower
+from tile_core.driver import Lowered, lower
 from tile_core.errors import ToolchainError
-from tile_core.ir.stmt import Kernel
 from tile_core.plugins.host import PluginHost
 from tile_core.testing.conformance.case import Case
 from tile_core.testing.conformance.catalogue import all_cases
@@ -114,33 +111,8 @@ def test_every_family_meets_every_architecture() -> None:
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Lowered]:
-    """Collect the kernels that `tile_api` compiles; calling them does nothing.
-
-    Comparisons succeed, so that a program goes on to its next kernel.
-    """
-    found: list[Lowered] = []
-
-    def build(
-        kernel: Kernel, spec: object, host: PluginHost, options: BuildOptions | None = None
-    ) -> Built:
-        lowered = lower(kernel, spec, host, options)
-        found.append(lowered)
-        parts = {f.name: getattr(lowered, f.name) for f in fields(lowered)}
-        parts["target"] = replace(lowered.target, executor="sim")  # arguments in host memory
-        return Built(**parts, artifact=None, executable=lambda *args: None)
-
-    monkeypatch.setattr(compiling, "build", build)
-    monkeypatch.setenv("TILE_DISABLE_CACHE", "1")  # not to be found by other tests
-    for variable in ("TILE_INTERPRET", "TILE_VERIFY"):
-        monkeypatch.delenv(variable, raising=False)
-    for name in ("assert_allclose", "assert_array_equal"):
-        monkeypatch.setattr(f"numpy.testing.{name}", accept)
-    monkeypatch.setattr("torch.testing.assert_close", accept)
-    return found
-
-
-def accept(*args: Any, **kwargs: Any) -> None:
-    """Compare nothing."""
+    """The kernels that `tile_api` compiles; none is run."""
+    return record(monkeypatch)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, about what nobody computed
