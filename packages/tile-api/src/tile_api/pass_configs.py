@@ -21,6 +21,8 @@ class PassConfigKey(str, Enum):
     ``TL_DISABLE_STORE_STAGING`` lets 8-bit and 16-bit results of matrix products be stored from
     where they are: by default rows are put together in shared memory first.
     ``TL_DISABLE_WGMMA`` lets warps multiply on Hopper where warpgroups could.
+    ``TL_DISABLE_WARP_SPECIALIZED`` and ``TL_DISABLE_TMA_LOWER`` leave copies on Hopper to all
+    threads: no thread copies for others, and no results leave in bulk.
     """
 
     TL_ENABLE_FAST_MATH = "tl.enable_fast_math"

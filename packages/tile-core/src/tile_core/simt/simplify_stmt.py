@@ -18,7 +18,11 @@ NOTHING = Seq(())
 
 
 def simplify_stmt(stmt: Stmt, s: Simplifier) -> Stmt:
-    """Return `stmt` with simplified expressions, without what never runs."""
+    """Return `stmt` with simplified expressions, without what never runs.
+
+    Before   for i < 8:  if i < 16:  A[i * 4 + 0] = …
+    After    for i < 8:  A[i * 4] = …
+    """
     rule = _STATEMENTS.get(type(stmt))
     if rule is not None:
         return rule(stmt, s)
