@@ -14,11 +14,15 @@ from tile_core.errors import TileError
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("packages/*/*.md")],
+    [
+        p
+        for where in ("*.md", "docs/**/*.md", "packages/*/*.md", "*/README.md")
+        for p in ROOT.glob(where)
+    ],
     key=str,
 )
 ERROR_PAGES = [page for page in PAGES if page.parent.name == "errors"]
-LANGUAGES = {"python", "text", "bash", "toml", "c"}
+LANGUAGES = {"python", "text", "bash", "console", "toml", "c"}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The README's two commands are the ones that continuous integration runs."""
+"""The README's two commands are the ones that are run; the tables of benchmarks are all named."""
 
 from __future__ import annotations
 
@@ -21,3 +21,11 @@ def test_two_commands_of_one_line() -> None:
 
 def test_continuous_integration_runs_the_second() -> None:
     assert commands()[1] in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
+def test_every_table_of_the_benchmarks_is_explained() -> None:
+    folder = ROOT / "benchmarks"
+    tables = re.findall(r'^    "([\w-]+)": ', (folder / "run.py").read_text(), re.MULTILINE)
+    explained = re.findall(r"^\| `([\w-]+)` \|", (folder / "README.md").read_text(), re.MULTILINE)
+    assert tables
+    assert explained == tables
