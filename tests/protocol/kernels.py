@@ -11,7 +11,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Launch
 from tile_core.passes.overlap_products import overlap_products
 from tile_core.passes.specialise_warps import specialise_warps
-from tile_core.testing.protocol.events import fills_seen, program_of
+from tile_core.testing.protocol.events import Value, fills_seen, program_of
 from tile_core.testing.protocol.explore import Explored, explore
 from tile_cuda.machine import machine
 
@@ -111,12 +111,12 @@ class Specialised:
     before: Launch
     after: Launch
 
-    def explored(self, after: Launch | None = None, **values: int) -> Explored:
+    def explored(self, after: Launch | None = None, **values: Value) -> Explored:
         """Explore the rings of `after`, by default as the compiler made them.
 
         `values` are what the kernel reads in tensors.
         """
-        known = {**BLOCK, **values}
+        known: dict[str, Value] = {**BLOCK, **values}
         seen = fills_seen(self.before, known)
         return explore(program_of(after or self.after, known, seen))
 

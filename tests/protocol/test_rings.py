@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from protocol.kernels import Specialised, attention, gemm, persistent, specialised
-from support.ring_kernels import dequantised, scaled
+from support.ring_kernels import dequantised, irregular, scaled, two_loops
 from tile_core.ir.arith import binary
-from tile_core.ir.expr import BinaryOp
+from tile_core.ir.expr import Binary, BinaryOp, Load
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import If, Launch, OnThreads, Seq
 from tile_core.ops.gemm import WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
+from tile_core.passes import specialise_warps
 
 KERNELS: dict[str, Callable[[], Any]] = {
     **{f"gemm-{n}": (lambda n=n: gemm(n)) for n in (1, 2, 3, 4, 5, 9)},
@@ -47,6 +48,24 @@ def test_no_order_goes_wrong_whatever_the_number_of_rounds(kernel: Any, rounds: 
     """The number is read at run time: the last round of an odd number is a branch."""
     ring = specialised(kernel(6, stages=2, at_run_time=True).function)
     explored = ring.explored(steps=rounds)
+    assert explored.violation is None, str(explored.violation)
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+@pytest.mark.parametrize("form", ["for", "while"])
+@pytest.mark.parametrize("overlapped", [True, False])
+def test_no_order_goes_wrong_from_tile_to_tile(form: str, stages: int, overlapped: bool) -> None:
+    """Tiles have other numbers of rounds, or are skipped, and turns of rings go on."""
+    lengths = [3, 1, -1, 0, 4] if stages == 2 else [3, -1, 1]
+    ring = specialised(irregular(lengths, stages=stages, form=form).function, overlapped=overlapped)
+    explored = ring.explored(steps=lengths)
+    assert explored.violation is None, str(explored.violation)
+
+
+@pytest.mark.parametrize("rounds", [(3, 4), (0, 1), (4, 0), (1, 2)])
+def test_no_order_goes_wrong_in_two_loops(rounds: tuple[int, int]) -> None:
+    ring = specialised(two_loops(*rounds, stages=(2, 2)).function)
+    explored = ring.explored(steps=list(rounds))
     assert explored.violation is None, str(explored.violation)
 
 
@@ -136,6 +155,64 @@ MISTAKES: dict[str, tuple[Callable[[Launch], Launch], str]] = {
         "nobody can go on",
     ),
 }
+
+
+def in_warps(launch: Launch, rule: Callable[[Node], Node]) -> Launch:
+    """Return the launch with the warps rewritten that fill tiles themselves."""
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, OnThreads) and node.count == 32:
+            return replace(node, body=rewrite(node.body, rule))
+        return node
+
+    return rewrite(launch, visit)
+
+
+def arriving_first(node: Node) -> Node:
+    """Arrive before the tile is written."""
+    if isinstance(node, Seq) and node.body and isinstance(node.body[-1], BarrierArrive):
+        return replace(node, body=(node.body[0], node.body[-1], *node.body[1:-1]))
+    return node
+
+
+def beginning_with_the_same_round(node: Node) -> Node:
+    """Let all warps fill the rounds of the first."""
+    if isinstance(node, If) and isinstance(node.cond, Binary) and node.cond.op is BinaryOp.EQ:
+        load = node.cond.a
+        if isinstance(load, Load) and load.buffer.name.endswith("_by") and node.otherwise is None:
+            return replace(node, cond=binary(BinaryOp.EQ, load, 0))
+    return node
+
+
+WARPS: dict[str, tuple[Callable[[Node], Node], str]] = {
+    "they do not wait": (without(BarrierWait), "S_s[0] holds fill 6 where fill 0 is meant"),
+    "they tell nobody": (without(BarrierArrive), "nobody can go on"),
+    "they tell before they write": (arriving_first, "S_s[0] holds fill 3 where fill 6 is meant"),
+    "they wait for the other phase": (with_other_parity, "nobody can go on"),
+    "they fill the same rounds": (
+        beginning_with_the_same_round,
+        "nobody can go on",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", WARPS)
+def test_mistakes_of_warps_are_found(mistake: str) -> None:
+    change, reason = WARPS[mistake]
+    ring: Specialised = specialised(scaled(7, stages=3).function)
+    changed = in_warps(ring.after, change)
+    assert changed is not ring.after
+    violation = ring.explored(changed).violation
+    assert violation is not None
+    assert reason in str(violation).splitlines()[0]
+
+
+def test_more_warps_than_versions_lose_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warp that comes to a ring two turns early takes an older phase for the one it needs."""
+    monkeypatch.setattr(specialise_warps, "min", lambda counts: 3, raising=False)
+    violation = specialised(scaled(6, stages=2).function).explored().violation
+    assert violation is not None
+    assert "nobody can go on" in str(violation)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -156,3 +156,127 @@ def scaled(
         return left @ b[:, : 64 * rounds].T.astype("float32")
 
     return Case(kernel, arguments, expected)
+
+
+def irregular(lengths: list[int], *, stages: int = 2, form: str = "for") -> Case:
+    """Return products of one block for several tiles of rows, each with rounds of its own.
+
+    Parameters
+    ----------
+    lengths
+        Rounds of each tile; one with a negative number is skipped.
+    form
+        Whether a "for" or a "while" loop goes round the tiles.
+    """
+    count, depth = len(lengths), 64 * max(*lengths, 1)
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64 * count, depth), "float16"),
+        B: T.Tensor((64, depth), "float16"),
+        S: T.Tensor((64, depth // 64), "float32"),
+        steps: T.Tensor((count,), "int32"),
+        C: T.Tensor((64 * count, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((64, 64), "float16")
+            B_s = T.alloc_shared((64, 64), "float16")
+            S_s = T.alloc_shared((64,), "float32")
+            step = T.alloc_fragment((64, 64), "float32")
+            total = T.alloc_fragment((64, 64), "float32")
+            tile = T.alloc_var("int32")
+
+            @T.macro
+            def one(t):
+                if steps[t] >= 0:
+                    T.clear(total)
+                    for k in T.Pipelined(steps[t], num_stages=stages):
+                        T.copy(A[t * 64, k * 64], A_s)
+                        T.copy(B[0, k * 64], B_s)
+                        for i in T.Parallel(64):
+                            S_s[i] = S[i, k] * 2
+                        T.gemm(A_s, B_s, step, transpose_B=True, clear_accum=True)
+                        for i, j in T.Parallel(64, 64):
+                            total[i, j] += step[i, j] * S_s[i]
+                    T.copy(total, C[t * 64, 0])
+
+            if form == "for":
+                for t in T.serial(count):
+                    one(t)
+            else:
+                tile = 0
+                while tile < count:
+                    one(tile)
+                    tile += 1
+
+    def arguments(rng: np.random.Generator) -> list[np.ndarray]:
+        return [
+            rng.integers(-2, 3, (64 * count, depth)).astype("float16"),
+            rng.integers(-2, 3, (64, depth)).astype("float16"),
+            rng.integers(1, 4, (64, depth // 64)).astype("float32"),
+            np.array(lengths, "int32"),
+            np.full((64 * count, 64), np.nan, "float32"),
+        ]
+
+    return Case(kernel, arguments, _irregular_sums)
+
+
+def _irregular_sums(a: np.ndarray, b: np.ndarray, s: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    c = np.full((len(a), 64), np.nan, "float32")
+    for t, n in enumerate(steps):
+        if n >= 0:
+            rows = a[64 * t : 64 * t + 64].reshape(64, -1, 64) * (2 * s)[:, :, None]
+            left = rows[:, :n].reshape(64, -1)
+            c[64 * t : 64 * t + 64] = left @ b[:, : 64 * n].T.astype("float32")
+    return c
+
+
+def two_loops(first: int, second: int, *, stages: tuple[int, int] = (2, 3)) -> Case:
+    """Return ``A @ B.T + D @ E.T`` of tiles that one loop, and then another goes through."""
+    depths = (64 * max(first, 1), 64 * max(second, 1))
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, depths[0]), "float16"),
+        B: T.Tensor((64, depths[0]), "float16"),
+        D: T.Tensor((64, depths[1]), "uint8"),
+        E: T.Tensor((64, depths[1]), "float16"),
+        steps: T.Tensor((2,), "int32"),
+        C: T.Tensor((64, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((64, 64), "float16")
+            B_s = T.alloc_shared((64, 64), "float16")
+            D_s = T.alloc_shared((64, 64), "uint8")
+            E_s = T.alloc_shared((64, 64), "float16")
+            D_f = T.alloc_fragment((64, 64), "float16")
+            total = T.alloc_fragment((64, 64), "float32")
+            T.clear(total)
+            for k in T.Pipelined(steps[0], num_stages=stages[0]):
+                T.copy(A[0, k * 64], A_s)
+                T.copy(B[0, k * 64], B_s)
+                T.gemm(A_s, B_s, total, transpose_B=True)
+            for k in T.Pipelined(steps[1], num_stages=stages[1]):
+                T.copy(D[0, k * 64], D_s)
+                T.copy(E[0, k * 64], E_s)
+                T.copy(D_s, D_f)
+                T.gemm(D_f, E_s, total, transpose_B=True)
+            T.copy(total, C)
+
+    def arguments(rng: np.random.Generator) -> list[np.ndarray]:
+        return [
+            *(rng.integers(-2, 3, (64, depths[0])).astype("float16") for _ in range(2)),
+            rng.integers(0, 4, (64, depths[1])).astype("uint8"),
+            rng.integers(-2, 3, (64, depths[1])).astype("float16"),
+            np.array([first, second], "int32"),
+            np.full((64, 64), np.nan, "float32"),
+        ]
+
+    def expected(
+        a: np.ndarray, b: np.ndarray, d: np.ndarray, e: np.ndarray, steps: np.ndarray
+    ) -> np.ndarray:
+        left, right = a[:, : 64 * first], b[:, : 64 * first].T
+        low, high = d[:, : 64 * second], e[:, : 64 * second].T
+        return left.astype("float32") @ right + low.astype("float32") @ high.astype("float32")
+
+    return Case(kernel, arguments, expected)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.ring_kernels import Case, dequantised, scaled
+from support.ring_kernels import Case, dequantised, irregular, scaled, two_loops
 from tile_core.driver import lower
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing.oracle import runner
@@ -54,6 +54,18 @@ def test_steps_that_are_scaled(schedule: str, rounds: int, begun: str) -> None:
 @pytest.mark.parametrize("kernel", [dequantised, scaled])
 def test_rounds_that_are_counted_at_run_time(schedule: str, kernel: Any, rounds: int) -> None:
     check(kernel(rounds, at_run_time=True))
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("form", ["for", "while"])
+def test_rings_go_on_from_tile_to_tile(schedule: str, form: str, stages: int) -> None:
+    """Tiles have other numbers of rounds, or are skipped, and turns of rings go on."""
+    check(irregular([3, 1, -1, 0, 2, 5], stages=stages, form=form))
+
+
+@pytest.mark.parametrize("rounds", [(3, 4), (0, 1), (5, 0), (1, 2)])
+def test_two_loops_with_rings_of_their_own(schedule: str, rounds: tuple[int, int]) -> None:
+    check(two_loops(*rounds))
 
 
 def test_two_versions_take_turns() -> None:

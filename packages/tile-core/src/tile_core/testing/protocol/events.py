@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr
@@ -25,6 +25,7 @@ from tile_core.ir.stmt import (
     Seq,
     Stmt,
     Store,
+    While,
 )
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.copy import Copy
@@ -114,6 +115,9 @@ class Program:
     arrivals: Mapping[Slot, int]
 
 
+Value: TypeAlias = "int | Sequence[int]"
+"""A number, or the elements of a tensor."""
+
 Statement: TypeAlias = tuple[object, str, str]
 """What tells statements of the user apart: place, kind, and the tile that is read."""
 
@@ -123,7 +127,7 @@ GROUP = 128
 WARP = 32
 
 
-def fills_seen(launch: Launch, values: Mapping[str, int]) -> dict[Statement, list[int]]:
+def fills_seen(launch: Launch, values: Mapping[str, Value]) -> dict[Statement, list[int]]:
     """Return which fill of a tile each execution of a statement reads, one after the other.
 
     `launch` is the program before anybody was given copies of his own: what it means.
@@ -134,7 +138,7 @@ def fills_seen(launch: Launch, values: Mapping[str, int]) -> dict[Statement, lis
 
 
 def program_of(
-    launch: Launch, values: Mapping[str, int], seen: Mapping[Statement, list[int]]
+    launch: Launch, values: Mapping[str, Value], seen: Mapping[Statement, list[int]]
 ) -> Program:
     """Return the events of a block of `launch`, a role for each 128 threads of a range.
 
@@ -142,7 +146,7 @@ def program_of(
     ----------
     values
         What the variables outside are, by name: indices of the block, symbols of shapes, and
-        tensors that sizes are read in, all of whose elements are alike.
+        tensors that sizes are read in, as one number for all elements or one for each row.
     seen
         What each execution of a statement must read, see `fills_seen`.
 
@@ -216,7 +220,7 @@ def _stored(stmt: Stmt) -> set[Buffer]:
 class _Tracer:
     """Runs the control flow of one range of threads; of tiles it only notes who uses which."""
 
-    names: dict[str, int]
+    names: dict[str, Value]
     warps: int
     expected: Mapping[Statement, list[int]]
     group: int = 0
@@ -254,6 +258,9 @@ class _Tracer:
                 taken = then if self.value(cond) else otherwise
                 if taken is not None:
                     self.run(taken)
+            case While(cond=cond, body=body):
+                while self.value(cond):
+                    self.run(body)
             case Let(var=var, value=value):
                 self.values[var] = self.value(value)
             case Store(buffer=buffer) if buffer.scope is Scope.VAR:
@@ -377,6 +384,9 @@ class _Tracer:
         known = static_value(extent)
         return self.evaluate(as_expr(extent)) if known is None else known
 
+    def element(self, load: Load, known: Value) -> int:
+        return known if isinstance(known, int) else known[self.value(load.indices[0])]
+
     def evaluate(self, expr: Expr) -> int:
         named: dict[Node, Node] = {}
         values: dict[Var, int] = dict(self.values)
@@ -384,9 +394,9 @@ class _Tracer:
             if isinstance(node, Load) and node.buffer in self.scalars:
                 named[node] = as_expr(self.scalars[node.buffer])
             elif isinstance(node, Load) and node.buffer.name in self.names:
-                named[node] = as_expr(self.names[node.buffer.name])
+                named[node] = as_expr(self.element(node, self.names[node.buffer.name]))
             elif isinstance(node, Var) and node.name in self.names:
-                values.setdefault(node, self.names[node.name])
+                values.setdefault(node, cast(int, self.names[node.name]))
         plain = substitute(expr, named) if named else expr
         if not is_host_evaluable(plain, values):
             raise InternalError("a value depends on more than sizes", span=expr.span)
