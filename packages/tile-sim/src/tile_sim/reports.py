@@ -79,6 +79,14 @@ _WAITS = {
 }
 """What to do about engines that are not done."""
 
+_RULES = (
+    ("set up", "set it up in one thread, with a fence, then let all threads meet"),
+    ("cluster", "let all blocks of the cluster meet first, and once more last: T.cluster_sync()"),
+    ("where there is an mbarrier", "give the barrier memory of its own"),
+    ("grids", "say it once"),
+)
+"""What to do about barriers and clusters, by a word of the message."""
+
 OTHERS_SHOWN = 3
 """Findings beside the first that an error tells of, a note each."""
 
@@ -109,6 +117,8 @@ def _hint(finding: Finding) -> str | None:
     engine = finding.other_actor if finding.other_actor in _WAITS else finding.actor
     if finding.kind is ReportKind.MISSING_WAIT and engine in _WAITS:
         return _WAITS[engine]
+    if finding.kind is ReportKind.PROTOCOL:
+        return next((h for word, h in _RULES if word in finding.message), _HINTS[finding.kind])
     if finding.kind is ReportKind.DEADLOCK and "mbarrier" in finding.message:
         return "let each phase get as many arrivals and bytes as it waits for"
     return _HINTS.get(finding.kind)
