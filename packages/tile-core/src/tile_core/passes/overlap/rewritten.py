@@ -79,7 +79,8 @@ def _indices(
                 return None
             factor, expr = parts
             if factor:
-                values = {v + factor * k for v in values for k in range(left.pop(var))}
+                count = left.pop(var)
+                values = {v + factor * k for v in values for k in range(count)}
         first = static_value(expr)
         if first is None:
             return None
