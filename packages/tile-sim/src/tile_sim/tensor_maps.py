@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.dtypes import dtype_of
+from tile_core.errors import InternalError
 from tile_core.simt.map_values import MapValues, check_boxes
 from tile_sim.abi import MAX_RANK, TYPES, CBuffer, CTensorMap
 from tile_sim.memory import Place
@@ -51,7 +52,14 @@ def c_tensor_map(found: MapValues, tensor: str, place: Place, *, is_written: boo
         Name of the tensor, for reports.
     place
         All of it, on the emulated device.
+
+    Raises
+    ------
+    InternalError
+        If channels of the map are interleaved.
     """
+    if found.interleave:
+        raise InternalError(f"the map {found.name} is interleaved, which is not emulated")
     size, rank = found.dtype.itemsize, len(found.extents)
     return CTensorMap(
         buffer=CBuffer(place.address, place.bytes, tensor.encode(), None),
