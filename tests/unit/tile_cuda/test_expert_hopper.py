@@ -216,3 +216,31 @@ def test_older_machines_have_no_clusters_and_no_machine_has_large_ones() -> None
         text_of(kernel, "cuda:sm_80")
     with pytest.raises(UnsupportedOnTarget, match="a cluster of 32 blocks is more than sm_90a"):
         text_of(kernel)
+
+
+def test_a_tile_is_not_filled_anew_while_threads_read_it() -> None:
+    def body(A: Any, C: Any, S: Any, bars: Any, bx: Any) -> None:
+        F = T.alloc_fragment((64, 64), "float16")
+        for k in T.serial(4):
+            T.tma_copy(A, S, barrier=bars[0])
+            T.mbarrier_arrive(bars[0])
+            T.mbarrier_wait_parity(bars[0], k % 2)
+            T.copy(S, F)
+        T.copy(F, A)
+
+    loop = text_of(with_body(body)).split("for (int k = 0;")[1]
+    assert loop.index("tile::sync();") < loop.index("tile::tma_load<2>")
+    assert loop.count("tile::sync();") == 1
+
+
+def test_a_barrier_with_a_number_serves_its_range() -> None:
+    def body(A: Any, C: Any, S: Any, bars: Any, bx: Any) -> None:
+        F = T.alloc_fragment((64, 64), "float16")
+        with T.ws(1):
+            T.copy(A, F)
+            T.copy(F, S)
+            T.sync_threads(2, 128)
+            T.tma_copy(S, A)
+
+    text = text_of(with_body(body))
+    assert text.count("tile::bar_sync(") == 1

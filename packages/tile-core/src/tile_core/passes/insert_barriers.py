@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.effects import Mode, effects_of
 from tile_core.ir.expr import Call, Expr, Extent, Var
 from tile_core.ir.intrinsics import Effect
@@ -73,7 +74,8 @@ def insert_barriers(
     it. Branches that threads take apart from each other hold no barrier: it comes before. Between
     accesses that an explicit program of threads makes itself, barriers are that program's own
     affair. So are those between statements for ranges of threads that have none in common; inside
-    of a range, barriers are for its threads.
+    of a range, barriers are for its threads. A copy of the engine that a barrier in memory counts
+    waits for what its range did to the tile before; what uses the tile waits at that barrier.
 
     Parameters
     ----------
@@ -123,6 +125,7 @@ class _Flow:
         self.memory = memory
         self.body = launch.body
         self.by_thread = is_thread_program(launch)
+        self.running = math.prod(launch.threads)
         self.uniform = Uniformity(launch)
         waits = (n.pending for n in walk(launch.body) if isinstance(n, CopyWait))
         self.most_closed = 1 + max(waits, default=0)
@@ -145,7 +148,7 @@ class _Flow:
             case For() | Pipelined() | While():
                 return self._loop(stmt, path, state)
             case Barrier():
-                return synced(state) if is_full(stmt) else state
+                return synced(state) if is_full(stmt, self.running) else state
             case ClusterSync() | Evaluate(value=Call(function="cluster_sync")):
                 return synced(state)
             case CopyCommit():
@@ -196,9 +199,7 @@ class _Flow:
         key = (path, part)
         if key not in self.known:
             found = touches(root, doer, self.meaning)
-            self.known[key] = tuple(
-                t for t in found if t.storage.scope in _WATCHED and not is_signalled(t)
-            )
+            self.known[key] = tuple(t for t in found if t.storage.scope in _WATCHED)
         return self.known[key]
 
     def _act(self, path: Path, made: Iterable[Touch], state: State) -> State:
@@ -208,7 +209,7 @@ class _Flow:
         elif any(self.memory.conflict(p, t) for t in made for p in state):
             self.decided.add(path)
             state = synced(state)
-        return state.union(*(_begun(t) for t in made))
+        return state.union(*(_begun(t) for t in made if not is_signalled(t)))
 
     def _values(self, path: Path, state: State, *values: Extent) -> State:
         """Return the state after every thread has evaluated `values`."""
@@ -264,7 +265,9 @@ class _Flow:
         here = (stmt.first, stmt.count)
         made = tuple(replace(t, threads=here) for t in everything)
         state = self._act(path, made, state)
+        outside, self.running = self.running, stmt.count
         self.visit(stmt.body, (*path, 0), NONE)
+        self.running = outside
         return state
 
     # Loops -----------------------------------------------------------------------------------
@@ -347,9 +350,11 @@ def is_signalled(touch: Touch) -> bool:
     return isinstance(touch.node, BulkCopy) and touch.node.barrier is not None
 
 
-def is_full(barrier: Barrier) -> bool:
-    """Whether all threads of the block wait for all others."""
-    return barrier.scope != "warp" and barrier.count is None and not barrier.arrives_only
+def is_full(barrier: Barrier, running: int | None = None) -> bool:
+    """Whether all threads of the block, or the `running` ones, wait for all others."""
+    if barrier.scope == "warp" or barrier.arrives_only:
+        return False
+    return barrier.count is None or static_value(barrier.count) == running
 
 
 def synced(state: State) -> State:
