@@ -89,6 +89,24 @@ def sums_by_thread(matrix: np.ndarray) -> np.ndarray:
     return out
 
 
+def descriptor(place: Placing) -> str:
+    """Return the function that describes an operand in shared memory."""
+    return f"tile::wgmma_operand<{place.swizzle}, {place.leading}, {place.stride}>"
+
+
+def first_factor(A: np.ndarray, place: Placing | None) -> tuple[np.ndarray, str, str]:
+    """Return the bytes that are loaded, the form of the product, and the operand."""
+    if place is not None:
+        return image(A, place), "ss", f"{descriptor(place)}(a + 0, 0)"
+    each = 16 // A.itemsize
+    raw = np.empty((128, each), A.dtype)
+    for thread in range(128):
+        for i in range(each):
+            row, at = a_register(A.itemsize, thread % 32, i)
+            raw[thread, i] = A[thread // 32 * 16 + row, at]
+    return raw.view(np.uint8).ravel(), "rs", "ra + 0"
+
+
 def run_product(
     d: str, a: str, b: str, n: int, place_a: Placing | None, place_b: Placing, *, sets: bool = False
 ) -> None:
@@ -99,24 +117,12 @@ def run_product(
     A, B = rng.integers(low, 4, (ROWS, k)), rng.integers(low, 4, (n, k))
     C = rng.integers(-50, 50, (ROWS, n)).astype(dtype(d))
     a_size = dtype(a).itemsize
-    across = [int(not p.is_along_k) for p in (place_a or Placing(0, 0, 0), place_b)]
-    suffix = "_set" if sets else ""
-    operand = f"tile::wgmma_operand<{place_b.swizzle}, {place_b.leading}, {place_b.stride}>"
-    if place_a is None:
-        raw = np.empty((128, 16 // a_size), dtype(a))
-        for thread in range(128):
-            for i in range(16 // a_size):
-                row, at = a_register(a_size, thread % 32, i)
-                raw[thread, i] = A[thread // 32 * 16 + row, at]
-        given = raw.view(np.uint8).ravel()
-        call = f"tile::wgmma_rs{suffix}<{n}, {across[1]}>(d + 0, ra + 0, {operand}(b + 0, 0));"
-    else:
-        given = image(A.astype(dtype(a)), place_a)
-        of_a = f"tile::wgmma_operand<{place_a.swizzle}, {place_a.leading}, {place_a.stride}>"
-        call = (
-            f"tile::wgmma_ss{suffix}<{n}, {across[0]}, {across[1]}>"
-            f"(d + 0, {of_a}(a + 0, 0), {operand}(b + 0, 0));"
-        )
+    given, form, first = first_factor(A.astype(dtype(a)), place_a)
+    majors = [int(not p.is_along_k) for p in (place_a, place_b) if p is not None]
+    call = (
+        f"tile::wgmma_{form}{'_set' if sets else ''}<{', '.join(map(str, (n, *majors)))}>"
+        f"(d + 0, {first}, {descriptor(place_b)}(b + 0, 0));"
+    )
     text = f"""#include "tile.h"
 TILE_KERNEL(128, 1) void product(tile::gptr<const tile::u8> A, tile::gptr<const tile::u8> B, tile::gptr<{CPP[d]}> C) {{
   const int tid = threadIdx.x;
