@@ -38,13 +38,16 @@ def dequantised(
     rows: int = 64,
     columns: int = 64,
     at_run_time: bool = False,
+    scope: str = "fragment",
 ) -> Case:
-    """Return 4-bit weights times activations: weights are made float16 in registers.
+    """Return 4-bit weights times activations: threads make the weights float16.
 
     Parameters
     ----------
     rounds
         Steps of 64 along K.
+    scope
+        Where these are: in registers ("fragment"), or in a tile in "shared" memory.
     at_run_time
         The kernel reads their number in a tensor.
     """
@@ -61,7 +64,10 @@ def dequantised(
             A_s = T.alloc_shared((columns, 64), "float16")
             W_s = T.alloc_shared((rows, 32), "uint8")
             packed = T.alloc_fragment((rows, 32), "uint8")
-            W_f = T.alloc_fragment((rows, 64), "float16")
+            if scope == "fragment":
+                W_f = T.alloc_fragment((rows, 64), "float16")
+            else:
+                W_f = T.alloc_shared((rows, 64), "float16")
             sums = T.alloc_fragment((rows, columns), "float32")
             T.clear(sums)
             for k in T.Pipelined(steps[0] if at_run_time else rounds, num_stages=stages):

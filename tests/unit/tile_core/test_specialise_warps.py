@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -248,6 +249,18 @@ def test_many_small_tiles_stay_with_the_consumers() -> None:
     producer, consumer = roles(done(rows_scaled(16, width=17, computed=True)))
     assert producer.count == 32
     assert "scale_s" in {b.name for b in storages_written(consumer)}
+
+
+def test_warps_fill_nothing_where_shared_memory_is_short() -> None:
+    """Versions for them must not be what is too much."""
+    kernel = rows_scaled(stages=4, computed=True).kernel
+    tiles = 4 * 128 * 64 * 2
+    room = replace(HOPPER, shared_bytes=tiles + 4 * 256 + 1024)
+    producer, _ = roles(specialise_warps(kernel, room))
+    assert producer.count == 128
+    room = replace(HOPPER, shared_bytes=tiles + 3 * 256 + 1024)
+    producer, _ = roles(specialise_warps(kernel, room))
+    assert producer.count == 32
 
 
 def test_scales_that_depend_on_what_the_block_computes_stay_with_the_consumers() -> None:

@@ -44,6 +44,13 @@ def test_weights_of_two_groups(schedule: str) -> None:
     check(dequantised(5, stages=3, threads=256, rows=128))
 
 
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+@pytest.mark.parametrize("threads", [128, 256])
+def test_weights_made_in_shared_memory(schedule: str, rounds: int, threads: int) -> None:
+    """A product reads them itself: they must not change while it does."""
+    check(dequantised(rounds, scope="shared", threads=threads, rows=threads // 2))
+
+
 @pytest.mark.parametrize("begun", ["set", "before", "behind"])
 @pytest.mark.parametrize("rounds", [1, 2, 4, 5])
 def test_steps_that_are_scaled(schedule: str, rounds: int, begun: str) -> None:

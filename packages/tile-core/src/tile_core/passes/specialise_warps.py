@@ -47,6 +47,9 @@ WARP_GROUP = 128
 FEW = 4
 """What the consumers copy themselves is at most this part of what the producers copy."""
 
+SPARE = 1024
+"""Bytes of shared memory for barriers, and between tiles."""
+
 REGISTERS = {2: (40, 232), 3: (32, 152)}
 """Registers of a producer and of a consumer, by the number of consuming warp groups.
 
@@ -65,6 +68,10 @@ class Machine(Protocol):
     @property
     def max_threads(self) -> int:
         """Threads that a block may have."""
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory that a block may have."""
 
     @property
     def multiprocessor(self) -> Multiprocessor | None:
@@ -111,7 +118,9 @@ def specialise_warps(kernel: Kernel, machine: Machine) -> Specialised:
         if not any(_asks(n) for n in walk(launch.body)):
             continue
         why = _why_not(launch, machine)
-        found = Found((), ()) if why else _chosen(find_rings(launch, facts_of(kernel, launch)))
+        found = Found((), ()) if why else find_rings(launch, facts_of(kernel, launch))
+        if not _has_room(launch, found, machine):
+            found = found.in_bulk()
         if why is None:
             why = _why_not_these(launch, found)
         made = _specialised(launch, found.rings, machine) if why is None else None
@@ -174,10 +183,15 @@ def _bytes_ahead(rings: tuple[Ring, ...]) -> int:
     return sum(ring.nbytes for ring in rings if ring.count > 1 and ring.in_bulk)
 
 
-def _chosen(found: Found) -> Found:
-    """Let threads fill tiles in advance only where that is little beside the engine's work."""
-    slow = sum(ring.nbytes for ring in found.rings if not ring.in_bulk)
-    return found.in_bulk() if slow * FEW > _bytes_ahead(found.rings) else found
+def _has_room(launch: Launch, found: Found, machine: Machine) -> bool:
+    """Whether what threads fill in advance is little beside the engine's work, and fits."""
+    slow = [ring for ring in found.rings if not ring.in_bulk]
+    if sum(ring.nbytes for ring in slow) * FEW > _bytes_ahead(found.rings):
+        return False
+    counts = {tile: ring.count for ring in found.rings for tile in ring.tiles}
+    tiles = {n.buffer for n in walk(launch.body) if isinstance(n, Alloc)}
+    shared = [b for b in tiles if b.scope is Scope.SHARED]
+    return sum((b.nbytes or 0) * counts.get(b, 1) for b in shared) <= machine.shared_bytes - SPARE
 
 
 def _left_notes(found: Found) -> list[Note]:

@@ -5,11 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tile_core.ir.arith import as_expr, binary
-from tile_core.ir.buffer import Buffer
+from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.stmt import For, If, Seq, Stmt
 from tile_core.ops.gemm import Gemm, WaitProducts
-from tile_core.passes.overlap.body import Body, if_any_round, is_release, registers_of, touched
+from tile_core.passes.overlap.body import (
+    Body,
+    if_any_round,
+    is_release,
+    registers_of,
+    touched,
+    written,
+)
 from tile_core.passes.overlap.releases import Late, late_release
 
 
@@ -22,12 +29,14 @@ def left_in_flight(loop: For, body: Body) -> Stmt | None:
              wait_products 0;  arrive empty[freed]
 
     Tiles are given back one round late, once the products that read them are over: meanwhile
-    the products of this round are on their way.
+    the products of this round are on their way. The threads themselves must write nothing that
+    products read, in registers or in shared memory.
     """
     products = [body.items[k] for k in body.products]
     registers: set[Buffer] = set().union(*map(registers_of, products))
+    tiles = {b for p in products for b in touched(p) if b.scope is Scope.SHARED}
     others = [s for k, s in enumerate(body.items) if k not in body.products]
-    if any(touched(s) & registers for s in others):
+    if any(touched(s) & registers or written(s) & tiles for s in others):
         return None
     late: list[Late] = []
     made: list[Stmt] = []
