@@ -77,8 +77,10 @@ def flash_attention(
                     acc[i, j] *= rescale[i]
                 T.copy(V[bz, k * block_N : (k + 1) * block_N, by, :], V_shared)
                 T.gemm(weights, V_shared, acc, policy=T.GemmWarpPolicy.FullRow)
+            for i in T.Parallel(block_M):
+                rescale[i] = 1 / total[i]
             for i, j in T.Parallel(block_M, dim):
-                acc[i, j] /= total[i]
+                acc[i, j] *= rescale[i]
             T.copy(acc, O[bz, bx * block_M : (bx + 1) * block_M, by, :])
             for i in T.Parallel(block_M):
                 total[i] = T.log2(total[i]) + row_max[i] * scale

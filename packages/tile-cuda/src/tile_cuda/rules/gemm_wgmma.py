@@ -21,7 +21,14 @@ from tile_core.simt.packing import storage_dtype
 from tile_core.simt.rules.register_exchange import lower_exchange
 from tile_core.simt.warps import permuted
 from tile_core.target import Target
-from tile_cuda.rules.wgmma_plan import SharedFactor, WarpgroupPlan, refusal, warpgroup_plan
+from tile_cuda.rules.wgmma_plan import (
+    SharedFactor,
+    WarpgroupPlan,
+    is_spread,
+    refusal,
+    sums_fragment,
+    warpgroup_plan,
+)
 from tile_cuda.rules.wgmma_products import lower_warpgroups
 
 
@@ -46,7 +53,9 @@ def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
 
     def lower(op: Gemm, ctx: SimtContext) -> Stmt:
         plan = warpgroup_plan(op, machine, ctx.threads, ctx.layout_of)
-        if isinstance(plan, str) or not _is_spread(op.c.buffer, _sums(op, plan), ctx):
+        if isinstance(plan, str) or not is_spread(
+            ctx.fragment_of(op.c.buffer), sums_fragment(op, plan)
+        ):
             why = plan if isinstance(plan, str) else f"{op.c.buffer.name!r} is spread differently"
             return _lower_otherwise(op, why, others, ctx)
         before, own = _with_factor_in_place(op, plan, ctx)
@@ -87,7 +96,7 @@ def _demands(op: Gemm, plan: WarpgroupPlan, ctx: InferContext) -> LayoutMap:
 
     What is fixed already is left: a factor that is spread in another way is moved.
     """
-    wanted: dict[Buffer, Layout | Fragment] = {op.c.buffer: _sums(op, plan)}
+    wanted: dict[Buffer, Layout | Fragment] = {op.c.buffer: sums_fragment(op, plan)}
     if plan.a is None and ctx.layout_of(op.a.buffer) is None:
         wanted.setdefault(op.a.buffer, _factor(op, plan))
     for factor in (plan.a, plan.b):
@@ -101,10 +110,6 @@ def _boxes(factor: SharedFactor) -> Layout:
     return boxed_operand(buffer.static_shape or (), storage_dtype(buffer.dtype, buffer.scope).bits)
 
 
-def _sums(op: Gemm, plan: WarpgroupPlan) -> Fragment:
-    return permuted(plan.tiling.c_fragment(), (0, 1), _lead(op.c))
-
-
 def _factor(op: Gemm, plan: WarpgroupPlan) -> Fragment:
     """Return how the first factor must be spread if it is in registers."""
     order = (1, 0) if op.transpose_a else (0, 1)
@@ -113,11 +118,6 @@ def _factor(op: Gemm, plan: WarpgroupPlan) -> Fragment:
 
 def _lead(region: Region) -> tuple[int, ...]:
     return (region.buffer.static_shape or ())[:-2]
-
-
-def _is_spread(buffer: Buffer, wanted: Fragment, ctx: SimtContext) -> bool:
-    held = ctx.fragment_of(buffer)
-    return held == wanted or held.same_function(wanted)
 
 
 def _with_factor_in_place(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext) -> tuple[Stmt, Gemm]:
@@ -130,7 +130,7 @@ def _with_factor_in_place(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext) -> tu
     if buffer.scope is not Scope.FRAGMENT:
         return Seq(()), op
     wanted = _factor(op, plan)
-    if _is_spread(buffer, wanted, ctx):
+    if is_spread(ctx.fragment_of(buffer), wanted):
         return Seq(()), op
     own = Buffer(
         ctx.names.fresh(f"{buffer.name}_factor"), buffer.shape, buffer.dtype, Scope.FRAGMENT,

@@ -11,8 +11,9 @@ from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.layout import Fragment, Layout, OperandTile, boxed_operand, operand_tile
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy
+from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
-from tile_core.simt.warps import WarpTiling
+from tile_core.simt.warps import WarpTiling, permuted
 from tile_cuda.atoms_wgmma import ROWS, THREADS, WarpgroupProduct, product_for
 
 LayoutOf: TypeAlias = Callable[[Buffer], "Layout | Fragment | None"]
@@ -153,6 +154,25 @@ def warpgroup_plan(
     if isinstance(a, str) or isinstance(b, str):
         return "a factor has no descriptor"
     return _shared_out(op, product, threads // THREADS, _registers(machine, threads), a, b)
+
+
+def sums_fragment(op: Gemm, plan: WarpgroupPlan) -> Fragment:
+    """Return how the sums of a product lie in registers."""
+    lead = (op.c.buffer.static_shape or ())[:-2]
+    return permuted(plan.tiling.c_fragment(), (0, 1), lead)
+
+
+def is_spread(held: Fragment, wanted: Fragment) -> bool:
+    """Whether a tile lies in registers as it is wanted."""
+    return held == wanted or held.same_function(wanted)
+
+
+def is_shared_out(op: Gemm, ctx: SimtContext) -> bool:
+    """Whether warpgroups compute a product, now that layouts are known."""
+    plan = warpgroup_plan(op, ctx.machine, ctx.threads, ctx.layout_of)
+    if isinstance(plan, str):
+        return False
+    return is_spread(ctx.fragment_of(op.c.buffer), sums_fragment(op, plan))
 
 
 def _registers(machine: SimtMachine, threads: int) -> int:

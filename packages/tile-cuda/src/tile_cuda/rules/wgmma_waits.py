@@ -10,6 +10,7 @@ from tile_core.ops.rule import Rule
 from tile_core.passes.products_under_way import products_before
 from tile_core.simt.build import at, do, seq
 from tile_core.simt.context import SimtContext
+from tile_cuda.rules.wgmma_plan import is_shared_out
 
 
 def wait_rule(machine: SimtMachine) -> Rule[WaitProducts]:
@@ -28,14 +29,16 @@ def waited(op: WaitProducts | Gemm, pending: int, ctx: SimtContext) -> Stmt:
     After    ...;  wgmma_wait<1>;  wgmma_pin(scores)
 
     Of the products that can have been begun before, and of `op` if it is one, the latest
-    `pending` are not touched: they may be under way still.
+    `pending` are not touched: they may be under way still. Those that warps computed after all,
+    as their tiles lie, are over.
     """
     begun = [*products_before(ctx.launch.body, op), *([op] if isinstance(op, Gemm) else [])]
     latest = list(dict.fromkeys(reversed(begun)))
-    going_on = {gemm.c.buffer for gemm in latest[:pending]}
-    ended = dict.fromkeys(g.c.buffer for g in latest[pending:])
+    over = {gemm for gemm in latest if not is_shared_out(gemm, ctx)}
+    going_on = {gemm.c.buffer for gemm in latest[:pending] if gemm not in over}
+    ended = dict.fromkeys(g.c.buffer for g in latest[pending:] if g not in over)
     pins = [_pinned(buffer, ctx) for buffer in ended if buffer not in going_on]
-    return seq(do("wgmma_wait", pending), *pins)
+    return seq(do("wgmma_wait", pending - len(over.intersection(latest[:pending]))), *pins)
 
 
 def _pinned(buffer: Buffer, ctx: SimtContext) -> Stmt:
