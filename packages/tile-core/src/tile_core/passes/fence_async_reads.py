@@ -42,12 +42,16 @@ def fence_async_reads(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> Ke
 def _read_by_engines(launch: Launch, runs_beside: Callable[[Gemm], bool]) -> set[Buffer]:
     found: set[Buffer] = set()
     for node in walk(launch.body):
-        stores = isinstance(node, BulkCopy) and not node.is_load
-        if stores or (isinstance(node, RemoteCopy) and node.barrier is not None):
+        if isinstance(node, (BulkCopy, RemoteCopy)) and _is_read_by_engine(node):
             found |= {region.buffer.storage for region in node.reads()}
         elif isinstance(node, Gemm) and runs_beside(node):
             found |= {r.buffer.storage for r in (node.a, node.b)}
     return {b for b in found if b.scope is Scope.SHARED}
+
+
+def _is_read_by_engine(copy: BulkCopy | RemoteCopy) -> bool:
+    """Whether an engine takes what is copied out of shared memory."""
+    return not copy.is_load if isinstance(copy, BulkCopy) else copy.barrier is not None
 
 
 def _fenced(launch: Launch, read: set[Buffer]) -> Launch:

@@ -150,7 +150,7 @@ def _parts(body: Body, filled: Sequence[Buffer]) -> _Parts | None:
         return None
     waits = [s for s in body.items[early + 1 : last] if isinstance(s, BarrierWait)]
     middle = [s for s in body.items[early + 1 : last] if not _is_signal(s)]
-    returned = tuple(s for s in body.items[early + 1 : last] if is_release(s))
+    returned: tuple[Stmt, ...] = tuple(s for s in body.items[early + 1 : last] if is_release(s))
     tail = body.items[last + 1 :]
     if not all(map(is_release, tail)) or any(isinstance(s, Let) for s in (*ahead, *middle)):
         return None
