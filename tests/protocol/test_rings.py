@@ -25,6 +25,7 @@ KERNELS: dict[str, Callable[[], Any]] = {
     **{f"attention-{n}": (lambda n=n: attention(n)) for n in (1, 2, 3, 5)},
     "attention-3-stages": lambda: attention(7, stages=3),
     **{f"weights-{n}": (lambda n=n: dequantised(n).function) for n in (2, 3, 5, 6)},
+    "weights-in-shared-memory": lambda: dequantised(5, scope="shared").function,
     "weights-3-stages": lambda: dequantised(5, stages=3, threads=256, rows=128).function,
     **{f"scaled-{n}": (lambda n=n: scaled(n).function) for n in (2, 3, 4, 7)},
     "scaled-2-stages": lambda: scaled(6, stages=2, threads=256, columns=128).function,

@@ -11,7 +11,7 @@ from tile_core.ir.stmt import Alloc, For, Kernel, Launch, OnThreads, Seq
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.group_order import GROUP
 from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
-from tile_core.passes.overlap.alternating import alternating
+from tile_core.passes.overlap.alternating import Room, alternating
 from tile_core.passes.overlap.body import RunsBeside, take_apart
 from tile_core.passes.overlap.in_flight import left_in_flight
 from tile_core.passes.overlap.one_round_late import started_late
@@ -23,9 +23,15 @@ MOST_REGISTERS = 255
 SPARE = 32
 """Registers of a thread that hold no tiles, where engines read factors from shared memory."""
 
+SPARE_BYTES = 1024
+"""Bytes of shared memory for barriers, and between tiles."""
+
 
 def overlap_products(
-    kernel: Kernel, runs_beside: RunsBeside, registers: int | None = None
+    kernel: Kernel,
+    runs_beside: RunsBeside,
+    registers: int | None = None,
+    shared_bytes: int | None = None,
 ) -> Kernel:
     """Return `kernel` with products of consumers under way while these do something else.
 
@@ -46,6 +52,8 @@ def overlap_products(
         Whether a product can go on beside the threads that start it.
     registers
         Registers that the blocks running at once share; None if that is not known.
+    shared_bytes
+        Shared memory of a block; None if that is not known.
     """
     done: dict[Node, Node] = {}
     for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
@@ -60,7 +68,7 @@ def overlap_products(
                 if made is None:
                     made = started_late(loop, body, tuple(fills), in_turns=in_turns)
                 if made is None:
-                    room = _room(consumers, launch, registers)
+                    room = _room(consumers, launch, registers, shared_bytes)
                     made = alternating(loop, body, fills, consumers, room)
                 if made is not None:
                     done[loop] = made
@@ -77,21 +85,29 @@ def _fills(launch: Launch) -> Fills:
         if isinstance(node, BulkCopy) and node.barrier is not None:
             found.setdefault(node.barrier.buffer, set()).add(node.dst.buffer.storage)
         elif isinstance(node, Seq):
-            for arrive in (s for s in node.body if isinstance(s, BarrierArrive)):
-                tiles = (b for s in node.body for b in storages_written(s))
+            for arrive in (s for s in node.body if isinstance(s, BarrierArrive) and not s.nbytes):
+                own = (s for s in node.body if not isinstance(s, BulkCopy))
+                tiles = (b for s in own for b in storages_written(s))
                 found.setdefault(arrive.barrier.buffer, set()).update(
                     b for b in tiles if b.scope is Scope.SHARED
                 )
     return {barriers: frozenset(tiles) for barriers, tiles in found.items()}
 
 
-def _room(consumers: OnThreads, launch: Launch, registers: int | None) -> int | None:
-    """Return the registers of each consumer that its tiles leave, None if nobody knows."""
-    if registers is None:
-        return None
-    own = [n.count for n in walk(consumers.body) if isinstance(n, SetRegisters)]
-    share = registers // (math.prod(launch.threads) * 8) * 8
-    tiles = (n.buffer for n in walk(consumers.body) if isinstance(n, Alloc))
-    nbytes = sum(b.nbytes or 0 for b in tiles if b.scope is Scope.FRAGMENT)
-    most = min([*own, MOST_REGISTERS] if own else [share, MOST_REGISTERS])
-    return most - SPARE - nbytes // 4 // consumers.count
+def _room(
+    consumers: OnThreads, launch: Launch, registers: int | None, shared_bytes: int | None
+) -> Room:
+    """Return what the tiles of the consumers leave of a thread's and a block's memory."""
+    tiles = [n.buffer for n in walk(launch.body) if isinstance(n, Alloc)]
+    held = {
+        scope: sum(b.nbytes or 0 for b in tiles if b.scope is scope)
+        for scope in (Scope.FRAGMENT, Scope.SHARED)
+    }
+    if shared_bytes is not None:
+        shared_bytes -= SPARE_BYTES + held[Scope.SHARED]
+    if registers is not None:
+        own = [n.count for n in walk(consumers.body) if isinstance(n, SetRegisters)]
+        share = registers // (math.prod(launch.threads) * 8) * 8
+        most = min([*(own or [share]), MOST_REGISTERS])
+        registers = most - SPARE - held[Scope.FRAGMENT] // 4 // consumers.count
+    return Room(registers, shared_bytes)

@@ -69,7 +69,7 @@ def prepare(
         if special.kernel is not kernel:
             limits = machine.multiprocessor
             registers = None if limits is None else limits.registers
-            kernel = overlap_products(special.kernel, runs_beside, registers)
+            kernel = overlap_products(special.kernel, runs_beside, registers, machine.shared_bytes)
     kernel = plan_pipelines(kernel, machine, folded=choices.folds_pipelines)
     kernel = separate_operands(kernel, target, rules, machine)
     if choices.stages_stores:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tile_core.ir.arith import as_expr, binary
-from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Alloc, AnnotateLayout, For, If, OnThreads, Seq, Stmt
+from tile_core.ops.control import Barrier
 from tile_core.ops.gemm import WaitProducts
 from tile_core.ops.mbarrier import BarrierWait
 from tile_core.passes.overlap.body import Body, if_any_round, touched
@@ -17,12 +18,36 @@ from tile_core.passes.overlap.parts import Fills, Parts, parts_of
 from tile_core.passes.pipelines.instances import Versions, instance
 
 
-def alternating(
-    loop: For, body: Body, fills: Fills, around: OnThreads, room: int | None
-) -> Stmt | None:
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Memory that nothing uses yet; None for what there is always enough of.
+
+    Parameters
+    ----------
+    registers
+        32-bit registers of a thread.
+    shared_bytes
+        Shared memory of a block.
+    """
+
+    registers: int | None = None
+    shared_bytes: int | None = None
+
+    def holds(self, tiles: Iterable[Buffer], threads: int) -> bool:
+        """Whether there is room for one more of each of `tiles` that `threads` threads share."""
+        taken = {Scope.FRAGMENT: 0, Scope.SHARED: 0}
+        for tile in tiles:
+            taken[tile.scope] += tile.nbytes or 0
+        return (
+            self.registers is None or taken[Scope.FRAGMENT] // 4 // threads <= self.registers
+        ) and (self.shared_bytes is None or taken[Scope.SHARED] <= self.shared_bytes)
+
+
+def alternating(loop: For, body: Body, fills: Fills, around: OnThreads, room: Room) -> Stmt | None:
     """Return the loop with its products under way across rounds; None if that cannot be.
 
-    Factors that every round makes anew get two versions, in turns:
+    Factors that every round makes anew, in registers or in shared memory, get two versions, in
+    turns:
 
     Before   for k:  W = dequantised W_s[slot];  gemm W, A_s[slot] -> sums;  arrive empty[slot]
     After    for k, two by two:
@@ -49,7 +74,7 @@ def alternating(
     around
         The threads that run the loop.
     room
-        Registers of a thread that nothing uses yet; None if there are always enough.
+        What second versions may take.
     """
     parts = parts_of(body, fills)
     if parts is None or not (parts.versioned or parts.behind):
@@ -57,8 +82,7 @@ def alternating(
     elsewhere = touched(substitute(around.body, {loop: Seq(())}))
     if elsewhere & set(parts.versioned) or static_value(loop.step) != 1:
         return None
-    nbytes = sum(v.nbytes or 0 for v in parts.versioned)
-    if room is not None and nbytes // 4 // around.count > room:
+    if not room.holds(parts.versioned, around.count):
         return None
     rounds = _Rounds(loop, parts, {v: replace(v, name=f"{v.name}_2") for v in parts.versioned})
     begin = [s for release in parts.late for s in release.begin()]
@@ -152,8 +176,13 @@ class _Rounds:
         return replace(self.loop, start=start, stop=stop, step=step, body=Seq(tuple(body)))
 
     def _begun(self, k: Expr, version: int) -> list[Stmt]:
-        """Return the products of round `k`, and the wait for those of the round before."""
-        return [*self._ahead(k, version), WaitProducts(self.parts.products)]
+        """Return the products of round `k`, and the wait for those of the round before.
+
+        Where these read a tile that all threads write next, all wait for the products of all.
+        """
+        together = any(tile.scope is Scope.SHARED for tile in self.parts.versioned)
+        wait = WaitProducts(self.parts.products)
+        return [*self._ahead(k, version), wait, *((Barrier(),) if together else ())]
 
     def _ended(self) -> list[Stmt]:
         """Return the wait for products, and the releases of what they read."""

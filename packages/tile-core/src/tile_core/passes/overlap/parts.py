@@ -42,7 +42,7 @@ class Parts:
     late
         Releases of what the products read.
     versioned
-        Fragments that both rounds use at the same time.
+        Fragments and shared tiles that both rounds use at the same time.
     products
         How many products a round has.
     """
@@ -63,8 +63,9 @@ def parts_of(body: Body, fills: Fills) -> Parts | None:
              late:    arrive empty
 
     What of `ahead` is not a product touches no registers of a product that began before it in
-    the round. All that both parts touch, and one of them writes, are fragments of which each
-    round overwrites its own.
+    the round, nor writes tiles that it reads. All that both parts touch and one of them writes,
+    and all that products read and threads write, are fragments and tiles of which each round
+    overwrites its own.
     """
     if not all(map(_may_move, body.items)):
         return None
@@ -126,7 +127,9 @@ def _checked(
     products = [body.items[k] for k in body.products]
     registers: set[Buffer] = set().union(*map(registers_of, products))
     others = [s for k, s in enumerate(body.items) if k not in body.products]
+    tiles = {b for p in products for b in touched(p) if b.scope is Scope.SHARED}
     versioned = registers & set().union(*map(touched, others))
+    versioned |= tiles & set().union(*map(written, others))
     if any(_reads_results(p, products) for p in products) or _meets_running(ahead):
         return None
     if not all(_is_own(body.items, v) for v in versioned):
@@ -151,20 +154,22 @@ def _reads_results(product: Stmt, products: Sequence[Stmt]) -> bool:
 
 
 def _meets_running(ahead: Sequence[Stmt]) -> bool:
-    """Whether a statement touches registers of a product that began before it."""
+    """Whether a statement meets a product that began before it: in registers, or by writing."""
     running: set[Buffer] = set()
+    read: set[Buffer] = set()
     for stmt in ahead:
         if isinstance(stmt, Gemm) and stmt.wg_wait:
             running |= registers_of(stmt)
-        elif touched(stmt) & running:
+            read |= {b for b in touched(stmt) if b.scope is Scope.SHARED}
+        elif touched(stmt) & running or written(stmt) & read:
             return True
     return False
 
 
-def _is_own(items: Sequence[Stmt], fragment: Buffer) -> bool:
-    """Whether rounds leave each other nothing in a fragment, which has one name alone."""
-    names = {n for s in items for n in walk(s) if isinstance(n, Buffer) and n.storage is fragment}
-    return names == {fragment} and is_rewritten(items, fragment)
+def _is_own(items: Sequence[Stmt], tile: Buffer) -> bool:
+    """Whether rounds leave each other nothing in a tile, which has one name alone."""
+    names = {n for s in items for n in walk(s) if isinstance(n, Buffer) and n.storage is tile}
+    return names == {tile} and is_rewritten(items, tile)
 
 
 class _Rings:
