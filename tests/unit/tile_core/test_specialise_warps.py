@@ -469,3 +469,30 @@ def test_blocks_that_run_other_rounds_share_nothing() -> None:
     producer, _ = roles(made)
     assert [c.multicast for c in operators(producer, BulkCopy)] == [None, None]
     assert not operators(made.kernel.body, ClusterSync)
+
+
+def test_copies_that_would_be_too_much_for_warps_keep_their_reason() -> None:
+    """Each tile is small; all of them together are half of what is copied."""
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((32, 512), "float16"),
+        B: T.Tensor((32, 515), "float16"),
+        C: T.Tensor((32, 32), "float16"),
+    ):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((32, 32), "float16")
+            B_s = T.alloc_shared((32, 32), "float16")
+            total = T.alloc_fragment((32, 32), "float16")
+            T.clear(total)
+            for k in T.Pipelined(16, num_stages=2):
+                T.copy(A[0, k * 32], A_s)
+                T.copy(B[0, k * 32], B_s)
+                for i, j in T.Parallel(32, 32):
+                    total[i, j] += A_s[i, j] * B_s[i, j]
+            T.copy(total, C)
+
+    assert refusal(kernel) == (
+        "no threads of their own for copies: 'B_s' cannot be copied in bulk: rows of 'B' are not "
+        "known to begin at multiples of 16 bytes"
+    )

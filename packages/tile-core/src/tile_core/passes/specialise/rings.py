@@ -82,17 +82,16 @@ def tile_of(copy: Copy | Parallel) -> Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Rings of a launch, and why other copies are none."""
+    """Rings of a launch, and why other copies are none, or are not the engine's."""
 
     rings: tuple[Ring, ...]
     left: tuple[tuple[Copy, str], ...]
+    by_threads: tuple[tuple[Copy, str], ...] = ()
 
     def in_bulk(self) -> Found:
-        """Return the rings that the engine fills alone; the others are left for this reason."""
-        why = "it is too much for threads beside the engine"
-        slow = [c for r in self.rings if not r.in_bulk for c in r.copies if isinstance(c, Copy)]
-        rings = tuple(r for r in self.rings if r.in_bulk)
-        return Found(rings, (*self.left, *((copy, why) for copy in slow)))
+        """Return the rings that the engine fills alone; the others are left too."""
+        rings = tuple(ring for ring in self.rings if ring.in_bulk)
+        return Found(rings, (*self.left, *self.by_threads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +120,7 @@ def find_rings(launch: Launch, env: Env) -> Found:
     }
     rings: list[Ring] = []
     left: list[tuple[Copy, str]] = []
+    slow: list[tuple[Copy, str]] = []
     for place in _copies(launch.body, None):
         copy = place.copy
         apart = _why_not_alone(place, launch)
@@ -130,9 +130,11 @@ def find_rings(launch: Launch, env: Env) -> Found:
         made = None if why else _ring(place, in_bulk=bulk is None)
         if isinstance(made, Ring):
             _add(made, rings)
+            if isinstance(copy, Copy) and bulk is not None:
+                slow.append((copy, bulk))
         elif isinstance(copy, Copy):
             left.append((copy, bulk or why or str(made)))
-    return Found(tuple(rings), tuple(left))
+    return Found(tuple(rings), tuple(left), tuple(slow))
 
 
 def _copies(stmt: Stmt, loop: Stmt | None, home: Seq | None = None) -> Iterator[_Place]:
