@@ -1,4 +1,4 @@
-"""CUDA texts of five kernels: reviewed like code, compared in full."""
+"""CUDA texts of some kernels: reviewed like code, compared in full."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 import tile_api as tile
 from support import gpu_kernels
+from support.hopper_examples import CASES
 
 Golden = Callable[..., None]
 
@@ -24,6 +25,12 @@ KERNELS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_sm_80(name: str, golden: Golden) -> None:
     kernel = tile.compile(KERNELS[name](), target="cuda:sm_80@sim")
+    golden(kernel.get_kernel_source())
+
+
+@pytest.mark.parametrize("name", ["gemm", "attention_causal"])
+def test_sm_90a(name: str, golden: Golden) -> None:
+    kernel = tile.compile(CASES[name].kernel(), target="cuda:sm_90a@sim")
     golden(kernel.get_kernel_source())
 
 

@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from support.device_programs import TID, flat, load, loop, printed, scalar, store
+from support.device_programs import TID, at, do, flat, load, loop, printed, scalar, shared, store
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Call, Expr
 from tile_core.ir.stmt import If, Let, Seq, Stmt
@@ -16,6 +16,7 @@ from tile_core.simt.decide_by_warp import decide_by_warp
 from tile_core.simt.join_branches import join_branches
 
 A = flat("A", 4096, "int32")
+BARRIERS = shared("bars", 4, "uint64")
 K, J, N = scalar("k"), scalar("j"), scalar("n")
 
 
@@ -160,6 +161,20 @@ def test_branches_of_the_same_thread_are_one():
     )
     value = If(binary(BinaryOp.EQ, N, 0), Seq((store(A, TID, 1),)))
     assert joined(value, value).count("if (n == 0) {") == 2
+
+
+def test_one_fence_follows_all_barriers():
+    """It stands between the barriers' first values and the copies of engines."""
+
+    def made(count: int, *more: Stmt) -> If:
+        fence = do("fence_mbarrier_init")
+        init = do("mbarrier_init", at(BARRIERS, count), count)
+        return If(binary(BinaryOp.EQ, TID, 0), Seq((init, fence, *more)))
+
+    both = joined(made(1), made(2))
+    assert both.count("fence_mbarrier_init") == 1
+    assert both.index("+ 2, 2)") < both.index("fence_mbarrier_init")
+    assert joined(made(1, store(A, 0, 1)), made(2)).count("fence_mbarrier_init") == 2
 
 
 def decided(*body: Stmt, feature: str = "wgmma") -> str:

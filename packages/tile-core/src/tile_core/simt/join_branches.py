@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
+from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.equal import same_value
-from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
-from tile_core.ir.stmt import For, If, Seq, Stmt, While
+from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Var
+from tile_core.ir.stmt import Evaluate, For, If, Seq, Stmt, While
 
 _END = 1 << 31
+_FENCE = f"{PREFIX}fence_mbarrier_init"
 
 
 def join_branches(stmt: Stmt, threads: Collection[Var], warp: int) -> Stmt:
@@ -47,6 +49,34 @@ def join_branches(stmt: Stmt, threads: Collection[Var], warp: int) -> Stmt:
     return stmt
 
 
+def _together(first: Stmt, second: Stmt) -> Seq:
+    """Return both, the fence of a barrier's first value only behind the last barrier."""
+    before, after = tuple(_opened(first)), tuple(_opened(second))
+    if all(map(_sets_up, (*before, *after))):
+        before = tuple(s for s in before if not _is_call(s, _FENCE))
+    return Seq((*before, *after))
+
+
+def _opened(stmt: Stmt) -> Iterator[Stmt]:
+    if isinstance(stmt, Seq):
+        for item in stmt.body:
+            yield from _opened(item)
+    else:
+        yield stmt
+
+
+def _sets_up(stmt: Stmt) -> bool:
+    return _is_call(stmt, _FENCE) or _is_call(stmt, f"{PREFIX}mbarrier_init")
+
+
+def _is_call(stmt: Stmt, function: str) -> bool:
+    return (
+        isinstance(stmt, Evaluate)
+        and isinstance(stmt.value, Call)
+        and stmt.value.function == function
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Range:
     """Threads `first` to before `end`, as variable `line` numbers them."""
@@ -71,7 +101,7 @@ def _joined(first: Stmt, second: Stmt, threads: Collection[Var], warp: int) -> I
         return None
     if first.otherwise is None and _names_a_thread(first.cond, threads):
         if same_value(first.cond, second.cond):
-            return replace(first, then=Seq((first.then, second.then)))
+            return replace(first, then=_together(first.then, second.then))
         return None
     here, there = (_warps(branch.cond, threads, warp) for branch in (first, second))
     if here is None or there is None or not here.is_apart_from(there):
