@@ -13,6 +13,7 @@ from tile_sim import checking
 
 ORDERS = ("forward", "reverse", "random:1", "random:2")
 CALLS = {
+    "hopper/attention": ("wgmma_ss_set<64, 0, 0>", "wgmma_rs<", "bar_arrive(2, 256)"),
     "hopper/cluster_multicast": ("tma_load_multicast<2>", "mbarrier_arrive_remote", "wgmma_ss<128"),
     "hopper/cluster_norm": ("tile::remote(", "cluster_sync", "cluster_rank"),
     "hopper/producer_consumer": ("tma_load<2>", "tma_store<2>", "registers_decrease<40>"),
@@ -56,7 +57,7 @@ def test_as_machine_code(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip(missing.message)
     monkeypatch.setenv("TILE_TARGET", "cuda:sm_90a")
     module = load(name)
-    (made,) = [f for n, f in vars(module).items() if n in re.findall(r"\w+", "matmul rms_norm")]
+    (made,) = [f for n, f in vars(module).items() if n in re.findall(r"\w+", "attention matmul rms_norm")]
     kernel = made(*module.SIZES[-1])
     (needs,) = kernel.resources.values()
     assert (needs.spill_stores, needs.spill_loads) == (0, 0)

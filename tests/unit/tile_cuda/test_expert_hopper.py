@@ -244,3 +244,22 @@ def test_a_barrier_with_a_number_serves_its_range() -> None:
 
     text = text_of(with_body(body))
     assert text.count("tile::bar_sync(") == 1
+
+
+def test_a_wait_ends_the_products_of_its_own_threads() -> None:
+    @T.macro
+    def squared(group, A, S, C):
+        with T.ws(group):
+            F = T.alloc_fragment((64, 64), "float32")
+            T.wgmma_gemm(S, S, F, clear_accum=True)
+            T.wait_wgmma(0)
+            T.copy(F, C)
+
+    def body(A: Any, C: Any, S: Any, bars: Any, bx: Any) -> None:
+        T.copy(A, S)
+        squared(0, A, S, C)
+        squared(1, A, S, C)
+
+    first, second = text_of(with_body(body)).split("tile::wgmma_wait<0>();")[1:]
+    for part in (first.split("}")[0], second):
+        assert part.count("tile::wgmma_pin<32>(") == 1

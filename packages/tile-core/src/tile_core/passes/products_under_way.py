@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.node import walk
 from tile_core.ir.stmt import For, If, OnThreads, Pipelined, Seq, Stmt, While
 from tile_core.ops.gemm import Gemm, WaitProducts
 
@@ -18,11 +19,20 @@ def products_before(body: Stmt, wait: Stmt) -> list[Gemm]:
     """Return the products left under way that may begin before `wait`, in their order.
 
     What follows the wait inside of a loop around it began in the round before, and what is
-    between the loop's begin and the wait after that.
+    between the loop's begin and the wait after that. Products of threads that do not come to
+    the wait are none of them.
     """
     found: list[Gemm] = []
-    _visit(body, wait, found)
+    _visit(body, wait, found, _threads_of(body, wait))
     return found
+
+
+def _threads_of(body: Stmt, wait: Stmt) -> tuple[int, int] | None:
+    """Return first and count of the threads that come to `wait`; None for those of `body`."""
+    for node in walk(body):
+        if isinstance(node, OnThreads) and any(inner is wait for inner in walk(node)):
+            return node.first, node.count
+    return None
 
 
 def products_left(body: Stmt) -> list[Gemm]:
@@ -40,8 +50,10 @@ def factors_in_memory(products: list[Gemm]) -> Iterator[Buffer]:
                 yield region.buffer.storage
 
 
-def _visit(stmt: Stmt, wait: Stmt | None, found: list[Gemm]) -> bool:
-    """Append the products up to `wait`; whether it was met."""
+def _visit(
+    stmt: Stmt, wait: Stmt | None, found: list[Gemm], threads: tuple[int, int] | None = None
+) -> bool:
+    """Append the products up to `wait` that `threads` take part in; whether it was met."""
     if stmt is wait:
         return True
     match stmt:
@@ -49,20 +61,24 @@ def _visit(stmt: Stmt, wait: Stmt | None, found: list[Gemm]) -> bool:
             if stmt.wg_wait != 0:
                 found.append(stmt)
         case Seq(body=body):
-            return any(_visit(item, wait, found) for item in body)
+            return any(_visit(item, wait, found, threads) for item in body)
         case For(body=inner) | Pipelined(body=inner) | While(body=inner):
             first = len(found)
-            if _visit(inner, wait, found):
+            if _visit(inner, wait, found, threads):
                 found[first:first] = products_left(inner)
                 return True
-        case OnThreads(body=inner):
+        case OnThreads(first=start, count=count, body=inner):
+            if threads is not None and (
+                start + count <= threads[0] or threads[0] + threads[1] <= start
+            ):
+                return False
             return _visit(inner, wait, found)
         case If(then=then, otherwise=otherwise):
             first = len(found)
-            if _visit(then, wait, found):
+            if _visit(then, wait, found, threads):
                 return True
             last = len(found)
-            if otherwise is not None and _visit(otherwise, wait, found):
+            if otherwise is not None and _visit(otherwise, wait, found, threads):
                 del found[first:last]
                 return True
     return False
