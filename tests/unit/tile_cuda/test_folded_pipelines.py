@@ -20,7 +20,7 @@ from tile_core.ir.stmt import For, If, Kernel, Leaf, Seq, Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.plugins.host import installed_plugins
 from tile_core.simt import lower, prepare
-from tile_core.simt.steady_rounds import starts_copies_alone
+from tile_core.simt.steady_rounds import concerns_copies_alone
 from tile_sim import checking
 
 APART = "tl.disable_pipeline_folding"
@@ -184,7 +184,7 @@ def test_copies_without_their_branch(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def without(stmt: Stmt, *args: Any) -> Stmt:
         def rule(node: Node) -> Node:
-            alone = isinstance(node, If) and starts_copies_alone(node)
+            alone = isinstance(node, If) and concerns_copies_alone(node)
             return node.then if isinstance(node, If) and alone else node
 
         return simplify(rewrite(stmt, rule), *args)

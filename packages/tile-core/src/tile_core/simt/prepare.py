@@ -14,6 +14,7 @@ from tile_core.ops.rule import Rule, select
 from tile_core.passes.drop_empty import drop_empty
 from tile_core.passes.fence_async_reads import fence_async_reads
 from tile_core.passes.mask_products import mask_products
+from tile_core.passes.open_sequences import open_sequences
 from tile_core.passes.overlap_products import overlap_products
 from tile_core.passes.plan_pipelines import plan_pipelines
 from tile_core.passes.rasterise_blocks import rasterise_blocks
@@ -79,4 +80,5 @@ def prepare(
     kernel = use_bulk_loads(kernel, machine)
     if choices.specialises:
         kernel = use_bulk_updates(use_bulk_stores(kernel, machine), machine)
-    return Prepared(fence_async_reads(kernel, runs_beside), tuple(notes))
+    kernel = open_sequences(fence_async_reads(kernel, runs_beside))
+    return Prepared(kernel, tuple(notes))
