@@ -55,7 +55,7 @@ def alternating(loop: For, body: Body, fills: Fills, around: OnThreads, room: Ro
                wait_products 1;  if k > 0: arrive empty[freed]
                W_2 = …;  gemm W_2, A_s[slot] -> sums (left under way)
                wait_products 1;  arrive empty[freed]
-             the last round of an odd number;  wait_products 0;  arrive empty[freed]
+             wait_products 0;  arrive empty[freed];  the last round of an odd number
 
     So do sums that every round begins anew; what uses them runs beside the next round's product:
 
@@ -121,7 +121,11 @@ class _Rounds:
         return as_expr(self.loop.stop) - 1
 
     def in_turns(self) -> list[Stmt]:
-        """Return the loop where nothing but releases waits for the products."""
+        """Return the loop where nothing but releases waits for the products.
+
+        The last round of an odd number begins when all is over: the assembler follows registers
+        that products read round a loop, not out of it.
+        """
         count = as_expr(self.loop.stop) - self.start
         var = self.loop.var
         later = binary(BinaryOp.GT, var, self.start)
@@ -131,15 +135,11 @@ class _Rounds:
             *self._begun(var + 1, 1),
             *self._given_back(),
         ]
-        odd = [
-            *self._begun(self.last, 0),
-            If(binary(BinaryOp.GT, count, 1), Seq(self._given_back())),
-        ]
         return [
             self._two_by_two(self.start, count, both),
-            _if(binary(BinaryOp.EQ, count % 2, 1), odd),
             WaitProducts(0),
-            if_any_round(self.loop, Seq(self._given_back())),
+            _if(binary(BinaryOp.GT, count, 1), self._given_back()),
+            _if(binary(BinaryOp.EQ, count % 2, 1), [*self._ahead(self.last, 0), *self._ended()]),
         ]
 
     def beside_next(self) -> list[Stmt]:
