@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from support.example_files import EXAMPLES, HOPPER, load
 from tile_core.errors import ToolchainError
+from tile_cuda import disassembly
 from tile_cuda.nvrtc_library import compiler_for
 from tile_sim import checking
 
@@ -57,12 +56,15 @@ def test_as_machine_code(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip(missing.message)
     monkeypatch.setenv("TILE_TARGET", "cuda:sm_90a")
     module = load(name)
-    (made,) = [f for n, f in vars(module).items() if n in re.findall(r"\w+", "attention matmul rms_norm")]
+    (made,) = (f for n, f in vars(module).items() if n in ("attention", "matmul", "rms_norm"))
     kernel = made(*module.SIZES[-1])
     (needs,) = kernel.resources.values()
     assert (needs.spill_stores, needs.spill_loads) == (0, 0)
     for call in CALLS[name]:
         assert call in kernel.get_kernel_source()
+    if disassembly.is_installed() and name != "hopper/cluster_norm":
+        for instruction in ("HGMMA", "UTMALDG", "SYNCS", "USETMAXREG"):
+            assert instruction in kernel.sass
 
 
 @pytest.mark.parametrize("name", HOPPER)
