@@ -12,10 +12,12 @@ from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.group_order import GROUP
 from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
 from tile_core.passes.overlap.alternating import Room, alternating
+from tile_core.passes.overlap.begun_anew import begin_sums_anew
 from tile_core.passes.overlap.body import RunsBeside, take_apart
 from tile_core.passes.overlap.in_flight import left_in_flight
 from tile_core.passes.overlap.one_round_late import started_late
 from tile_core.passes.overlap.parts import Fills
+from tile_core.passes.overlap.where_needed import waited_where_needed
 
 MOST_REGISTERS = 255
 """Registers that an instruction can name."""
@@ -44,7 +46,8 @@ def overlap_products(
     go on into the next round (`left_in_flight`). Where a product needs what the threads make
     of an earlier one, it starts one round late, beside that work of the next round
     (`started_late`). Where each round has factors or sums of its own in registers, these get
-    two versions (`alternating`). All other products are waited for where they stand.
+    two versions (`alternating`). All other products end with their round: they are waited for
+    where somebody needs them (`waited_where_needed`).
 
     Parameters
     ----------
@@ -55,6 +58,7 @@ def overlap_products(
     shared_bytes
         Shared memory of a block; None if that is not known.
     """
+    kernel = begin_sums_anew(kernel, runs_beside)
     done: dict[Node, Node] = {}
     for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
         fills = _fills(launch)
@@ -70,6 +74,8 @@ def overlap_products(
                 if made is None:
                     room = _room(consumers, launch, registers, shared_bytes)
                     made = alternating(loop, body, fills, consumers, room)
+                if made is None:
+                    made = waited_where_needed(loop, body, fills)
                 if made is not None:
                     done[loop] = made
     return substitute(kernel, done) if done else kernel

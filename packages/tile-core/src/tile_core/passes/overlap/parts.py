@@ -172,6 +172,11 @@ def _is_own(items: Sequence[Stmt], tile: Buffer) -> bool:
     return names == {tile} and is_rewritten(items, tile)
 
 
+def readers_of(release: Seq, body: Body, fills: Fills) -> set[int]:
+    """Return the positions of those who read the tiles of a release's ring."""
+    return _Rings(body, fills).readers(release)
+
+
 class _Rings:
     """The waits and releases of a round, with the tiles they are about."""
 
