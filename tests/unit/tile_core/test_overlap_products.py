@@ -13,9 +13,11 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import For, If, Kernel, OnThreads, Stmt
 from tile_core.ir.verify import verify
 from tile_core.ops.control import Barrier
+from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.group_order import GroupOrder
 from tile_core.ops.mbarrier import BarrierArrive
+from tile_core.passes.overlap.begun_anew import begin_sums_anew
 from tile_core.passes.overlap_products import overlap_products
 from tile_core.passes.specialise_warps import specialise_warps
 from tile_cuda.machine import machine
@@ -226,8 +228,84 @@ def main_loop_of_two(kernel: Kernel) -> For:
 
 @pytest.mark.parametrize("begun", ["before", "behind"])
 def test_sums_that_are_cleared_apart(begun: str) -> None:
-    """Cleared before the product they are begun anew; behind their use another round reads them."""
-    assert ends_with_its_round(scaled(8, begun=begun).function) is (begun == "behind")
+    """Cleared before the product, or behind their use for the next round's: begun anew."""
+    kernel = done(scaled(9, stages=2, begun=begun).function)
+    gemms = found(main_loop_of_two(kernel), Gemm)
+    assert [g.c.buffer.name for g in gemms] == ["step_2", "step"]
+    assert [bool(g.clear.value) for g in gemms] == [begun == "behind"] * 2
+    cleared = [f.dst.buffer.name for f in found(kernel.body, Fill)]
+    assert ("step" in cleared) is (begun == "before")
+
+
+def cleared_behind(*, value: float = 0, first: float = 0, mistake: str = "") -> Any:
+    """Return a product of steps that are cleared behind their use, or nearly so."""
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, 512), "float16"),
+        B: T.Tensor((64, 512), "float16"),
+        C: T.Tensor((64, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((64, 64), "float16")
+            B_s = T.alloc_shared((64, 64), "float16")
+            step = T.alloc_fragment((64, 64), "float32")
+            total = T.alloc_fragment((64, 64), "float32")
+            T.clear(total)
+            T.fill(step, first)
+            for k in T.Pipelined(8, num_stages=2):
+                T.copy(A[0, k * 64], A_s)
+                T.copy(B[0, k * 64], B_s)
+                if mistake == "used before":
+                    for i, j in T.Parallel(64, 64):
+                        total[i, j] += step[i, j]
+                T.gemm(A_s, B_s, step, transpose_B=True)
+                if mistake == "changed":
+                    for i, j in T.Parallel(64, 64):
+                        step[i, j] *= 2.0
+                for i, j in T.Parallel(64, 64):
+                    total[i, j] += step[i, j] * 3.0
+                if mistake == "in some rounds":
+                    if k > 2:
+                        T.fill(step, value)
+                else:
+                    T.fill(step, value)
+            if mistake == "used later":
+                for i, j in T.Parallel(64, 64):
+                    total[i, j] += step[i, j]
+            T.copy(total, C)
+
+    return kernel
+
+
+def products_set_their_sums(function: Any) -> bool:
+    made = begin_sums_anew(split(function), lambda op: True)
+    verify(made)
+    return any(bool(g.clear.value) for g in found(made.body, Gemm))
+
+
+def test_products_begin_sums_that_are_zero() -> None:
+    assert products_set_their_sums(cleared_behind())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        cleared_behind(value=0.5),
+        cleared_behind(first=0.5),
+        *(
+            cleared_behind(mistake=mistake)
+            for mistake in ("used before", "changed", "in some rounds", "used later")
+        ),
+    ],
+)
+def test_sums_that_may_be_something_else_are_added_to(function: Any) -> None:
+    assert not products_set_their_sums(function)
+
+
+def test_products_of_threads_are_not_changed() -> None:
+    kernel = split(cleared_behind())
+    assert begin_sums_anew(kernel, lambda op: False) is kernel
 
 
 def test_versions_must_fit_into_registers() -> None:

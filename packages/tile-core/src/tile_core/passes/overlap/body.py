@@ -44,7 +44,7 @@ def take_apart(loop: For, runs_beside: RunsBeside) -> Body | None:
     Products must stand in the body itself, not in branches or loops inside of it. And all tiles
     that go round have at least two versions: while a product goes on, the next one is filled.
     """
-    flat = list(_opened(loop.body))
+    flat = list(opened(loop.body))
     items = [s for s in flat if not isinstance(s, Alloc)]
     products = [k for k, s in enumerate(items) if isinstance(s, Gemm) and runs_beside(s)]
     inside = [n for n in walk(loop.body) if isinstance(n, Gemm)]
@@ -57,13 +57,13 @@ def take_apart(loop: For, runs_beside: RunsBeside) -> Body | None:
     return Body(outside, tuple(items), tuple(products))
 
 
-def _opened(stmt: Stmt) -> Iterator[Stmt]:
+def opened(stmt: Stmt) -> Iterator[Stmt]:
     """Yield the statements of a sequence, sequences in it opened; releases stay together."""
     if not isinstance(stmt, Seq) or is_release(stmt):
         yield stmt
         return
     for item in stmt.body:
-        yield from _opened(item)
+        yield from opened(item)
 
 
 def is_release(stmt: Stmt) -> TypeGuard[Seq]:
