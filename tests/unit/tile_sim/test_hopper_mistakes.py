@@ -38,6 +38,14 @@ MISTAKES = {
     "full not waited for": Mistake(
         GEMM, without("wait for full"), "race,wait", (DataRace, MissingWait), "multiply", "copy A"
     ),
+    "full awaited by one warp of four": Mistake(
+        GEMM, replacing("wait for full", "tile::mbarrier", "if (tid < 32) tile::mbarrier"),
+        "race,wait", (DataRace, MissingWait), "multiply", "copy A",
+    ),
+    "products awaited by one warp of four": Mistake(
+        GEMM, replacing("wait for the last", "tile::wgmma", "if (tid < 32) tile::wgmma"),
+        "race", DataRace, "copy A", "multiply",
+    ),
     "empty not waited for": Mistake(
         GEMM, without("wait for empty"), "all", BarrierMisuse, "expect"
     ),
