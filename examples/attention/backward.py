@@ -86,11 +86,11 @@ def backward(heads, tokens, dim, causal, dtype, block_M=32, block_N=32, threads=
                 T.gemm(K_shared, Q_shared, weights, transpose_B=True, clear_accum=True)
                 T.gemm(V_shared, dO_shared, d_weights, transpose_B=True, clear_accum=True)
                 for i, j in T.Parallel(block_N, block_M):
+                    weights[i, j] = T.exp(weights[i, j] * scale - lse_shared[j])
+                for i, j in T.Parallel(block_N, block_M):
                     key, query = bx * block_N + i, m * block_M + j
                     seen = query < tokens and (key <= query if causal else key < tokens)
-                    weights[i, j] = T.if_then_else(
-                        seen, T.exp(weights[i, j] * scale - lse_shared[j]), 0
-                    )
+                    weights[i, j] = T.if_then_else(seen, weights[i, j], 0)
                 T.copy(weights, factors)
                 T.gemm(factors, dO_shared, dv)
                 for i, j in T.Parallel(block_N, block_M):

@@ -183,7 +183,15 @@ def test_products_are_written_twice_for_branches_only() -> None:
     product = do("mma_m16n8k16", *(at(registers(name, 4)) for name in "cab"))
     assert is_split(copying())
     assert not is_split(copying(product))
-    assert is_split(copying(product, branch=True))
+    k, n, a = scalar("k"), scalar("n"), flat("a", 64, "float32")
+    alternatives = If(k * 4 < n, store(a, k, 1.0), store(a, k, 2.0))
+    assert is_split(loop(k, scalar("m"), product, alternatives))
+
+
+def test_products_are_not_written_twice_for_what_all_threads_skip_together() -> None:
+    product = do("mma_m16n8k16", *(at(registers(name, 4)) for name in "cab"))
+    assert is_split(copying(branch=True))
+    assert not is_split(copying(product, branch=True))
 
 
 def test_large_bodies_are_not_written_twice() -> None:

@@ -57,9 +57,8 @@ def split_tails(stmt: Stmt, env: Env, threads: Collection[Var] = ()) -> Stmt:
     All threads of a block change over in the same round, so bodies may hold barriers; both
     loops together have the rounds of the one, in its order, for every value of every variable.
     Loops that are unrolled, are left by a break, or have a large body stay as they are, and so
-    do loops with matrix products where only predicates would go, or a branch around
-    asynchronous copies that all threads take: a comparison costs less than a second copy of
-    the products.
+    do loops with matrix products where only predicates would go, or a branch that all threads
+    take together: a comparison costs less than a second copy of the products.
 
     Parameters
     ----------

@@ -213,7 +213,8 @@ class Guards:
             case If(cond=cond, then=then, otherwise=otherwise):
                 if scope.varies(cond) or not concerns_copies_alone(node):
                     gains = {True} if otherwise is None else {True, False}
-                    self._guard(Guard(cond, frozenset(gains), is_branch=True), scope)
+                    apart = scope.varies(cond) or otherwise is not None
+                    self._guard(Guard(cond, frozenset(gains), is_branch=apart), scope)
                 self._visit(cond, scope)
                 self._visit(then, scope)
                 if otherwise is not None:
