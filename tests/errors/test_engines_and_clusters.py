@@ -96,6 +96,18 @@ MISTAKES = [
         """,
     ),
     mistake(
+        "a part of a tile to a tensor",
+        "T.tma_copy(S[0:64, 0:32], C[0:64, 0:32])",
+        """
+        [TL4001] 'S' cannot be copied to 'C' in bulk: it fills rows or columns of the tile in part
+         --> program.py:6:9
+          |
+        6 |         T.tma_copy(S[0:64, 0:32], C[0:64, 0:32])
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: use T.copy, which finds another way
+        """,
+    ),
+    mistake(
         "a mask without clusters",
         "T.tma_copy(A, S, barrier=full[0], cluster_mask=3)",
         """

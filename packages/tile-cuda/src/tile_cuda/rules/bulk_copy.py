@@ -228,8 +228,9 @@ def _once_per_cluster(op: BulkCopy, started: Callable[[BulkCopy], Stmt], ctx: Si
 
 
 def _must_be_boxes(op: BulkCopy, ctx: SimtContext) -> None:
-    why = why_not_bulk(Copy(op.src, op.dst, span=op.span), ctx.env, ctx.safe_values)
-    if why is not None and op.expects:
+    outside = ctx.safe_values if op.is_load else {}
+    why = why_not_bulk(Copy(op.src, op.dst, span=op.span), ctx.env, outside)
+    if why is not None and (op.expects or not op.is_load):
         raise UnsupportedOnTarget(
             f"{op.src.buffer.name!r} cannot be copied to {op.dst.buffer.name!r} in bulk: {why}",
             span=op.span,
