@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from protocol.kernels import Specialised, attention, gemm, persistent, specialised
-from support.ring_kernels import dequantised, irregular, scaled, two_loops
+from support.ring_kernels import dequantised, guarded, irregular, scaled, two_loops
 from tile_core.ir.arith import binary
 from tile_core.ir.expr import Binary, BinaryOp, Load
 from tile_core.ir.node import Node, rewrite
@@ -60,6 +60,13 @@ def test_no_order_goes_wrong_from_tile_to_tile(form: str, stages: int, overlappe
     lengths = [3, 1, -1, 0, 4] if stages == 2 else [3, -1, 1]
     ring = specialised(irregular(lengths, stages=stages, form=form).function, overlapped=overlapped)
     explored = ring.explored(steps=lengths)
+    assert explored.violation is None, str(explored.violation)
+
+
+@pytest.mark.parametrize("wanted", [[1, 0, 1, 1, 0, 0, 1], [0, 0, 0], [0, 1]])
+def test_no_order_goes_wrong_where_rounds_are_left_out(wanted: list[int]) -> None:
+    ring = specialised(guarded(wanted, stages=2).function)
+    explored = ring.explored(mask=wanted)
     assert explored.violation is None, str(explored.violation)
 
 

@@ -286,3 +286,48 @@ def two_loops(first: int, second: int, *, stages: tuple[int, int] = (2, 3)) -> C
         return left.astype("float32") @ right + low.astype("float32") @ high.astype("float32")
 
     return Case(kernel, arguments, expected)
+
+
+def guarded(wanted: list[int], *, stages: int = 3) -> Case:
+    """Return a product that leaves the steps out of which `wanted` says so."""
+    rounds, depth = len(wanted), 64 * len(wanted)
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, depth), "float16"),
+        B: T.Tensor((64, depth), "float16"),
+        S: T.Tensor((64, rounds + 1), "float32"),
+        mask: T.Tensor((rounds,), "int32"),
+        C: T.Tensor((64, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((64, 64), "float16")
+            B_s = T.alloc_shared((64, 64), "float16")
+            S_s = T.alloc_shared((64, 1), "float32")
+            step = T.alloc_fragment((64, 64), "float32")
+            total = T.alloc_fragment((64, 64), "float32")
+            T.clear(total)
+            for k in T.Pipelined(rounds, num_stages=stages):
+                T.copy(B[0, k * 64], B_s)
+                if mask[k] != 0:
+                    T.copy(A[0, k * 64], A_s)
+                    T.copy(S[0:64, k : k + 1], S_s)
+                    T.gemm(A_s, B_s, step, transpose_B=True, clear_accum=True)
+                    for i, j in T.Parallel(64, 64):
+                        total[i, j] += step[i, j] * S_s[i, 0]
+            T.copy(total, C)
+
+    def arguments(rng: np.random.Generator) -> list[np.ndarray]:
+        return [
+            *(rng.integers(-2, 3, (64, depth)).astype("float16") for _ in range(2)),
+            rng.integers(1, 4, (64, rounds + 1)).astype("float32"),
+            np.array(wanted, "int32"),
+            np.full((64, 64), np.nan, "float32"),
+        ]
+
+    def expected(a: np.ndarray, b: np.ndarray, s: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        factors = (s[:, :rounds] * mask)[:, :, None]
+        left = (a.reshape(64, rounds, 64) * factors).reshape(64, depth)
+        return left @ b.T.astype("float32")
+
+    return Case(kernel, arguments, expected)

@@ -24,6 +24,7 @@ CASES: dict[str, Case] = {
     "weights, rounds at run time": dequantised(9, at_run_time=True),
     "scaled": scaled(65, columns=128, stages=4),
     "scaled, even rounds": scaled(64, columns=128, stages=4),
+    "scaled, cleared behind": scaled(32, columns=128, stages=4, begun="behind"),
     "scaled, rounds at run time": scaled(9, at_run_time=True),
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.ring_kernels import Case, dequantised, irregular, scaled, two_loops
+from support.ring_kernels import Case, dequantised, guarded, irregular, scaled, two_loops
 from tile_core.driver import lower
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing.oracle import runner
@@ -68,6 +68,12 @@ def test_rounds_that_are_counted_at_run_time(schedule: str, kernel: Any, rounds:
 def test_rings_go_on_from_tile_to_tile(schedule: str, form: str, stages: int) -> None:
     """Tiles have other numbers of rounds, or are skipped, and turns of rings go on."""
     check(irregular([3, 1, -1, 0, 2, 5], stages=stages, form=form))
+
+
+@pytest.mark.parametrize("wanted", [[1, 0, 1, 1, 0, 0, 1, 1], [0, 0, 0], [0, 1]])
+def test_rounds_that_are_left_out(schedule: str, wanted: list[int]) -> None:
+    """Some tiles are filled in every round, others only where they are needed."""
+    check(guarded(wanted))
 
 
 @pytest.mark.parametrize("rounds", [(3, 4), (0, 1), (5, 0), (1, 2)])

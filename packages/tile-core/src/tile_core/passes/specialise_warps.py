@@ -109,6 +109,12 @@ def specialise_warps(kernel: Kernel, machine: Machine) -> Specialised:
     or ranges of threads themselves. Small tiles that it cannot fill, or that are computed from
     tensors, such as scales, are filled by the other warps of the group, which take rounds in
     turns; larger ones stay with the consumers.
+
+    Loops in which the engine copies nothing keep all their threads: these start asynchronous
+    copies for later rounds between their products (see `plan_pipelines`), and are more than the
+    128 that a group of producers would have for the same loads, without taking registers from
+    anybody. What warps fill is at most 4 KiB for a tile, and a quarter of what the engine brings
+    for all of them: a warp's loads of a round take about as long as three rounds of products.
     """
     if not machine.has("tma"):
         return Specialised(kernel)
