@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import tile_cuda.nvrtc
 from tile_core.codegen.source import INCLUDE_DIRECTORY
 from tile_core.codegen.types import CPP_TYPES
 from tile_core.dtypes import DType, dtype_of
 from tile_core.interp.values import convert, decode, encode
+from tile_cuda.headers import HEADERS
 
 HOST = Path(__file__).parents[2] / "support" / "cuda_host"
 NAMES = [n for n in CPP_TYPES if n not in ("handle", "tfloat32", "float4_e2m1_unpacked")]
@@ -47,7 +47,7 @@ def library(tmp_path_factory):
     text = folder / "header.cpp"
     text.write_text("\n".join(lines))
     result = folder / "header.so"
-    include = [f"-I{folder}" for folder in (HOST, tile_cuda.nvrtc.HEADERS, INCLUDE_DIRECTORY)]
+    include = [f"-I{folder}" for folder in (HOST, HEADERS, INCLUDE_DIRECTORY)]
     flags = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-frounding-math", "-ffp-contract=off"]
     done = subprocess.run(
         ["g++", *flags, *include, str(text), "-o", str(result)], capture_output=True, text=True
