@@ -105,7 +105,7 @@ def test_the_producer_reads_as_one_expects() -> None:
     ("threads", "columns", "registers"),
     [
         (256, 256, [(40, False), (232, True)]),
-        (384, 256, [(32, False), (152, True)]),
+        (384, 192, [(32, False), (152, True)]),
         (256, 128, []),  # 128 registers wanted of 170: everybody has them
         (128, 128, []),  # 192 wanted of 255
         (64, 64, []),
@@ -230,23 +230,63 @@ def test_warps_take_turns_to_fill_what_the_engine_cannot(
     assert counts["scale_s_empty"] == (4,) * stages
 
 
+def test_products_that_no_register_is_left_for_are_a_reason() -> None:
+    """An instruction with 128 sums for a thread needs 154 registers; 512 threads have 128 each."""
+    assert refusal(product(threads=384)) == (
+        "no threads of their own for copies: 512 threads lack registers for products of 256 columns"
+    )
+
+
+@pytest.mark.parametrize(("threads", "columns"), [(256, 256), (384, 192)])
+def test_warps_that_fill_tiles_have_registers_for_it(threads: int, columns: int) -> None:
+    """Producers that only start copies give more away, where there are three groups."""
+    height = threads // 2
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((height, 512), "float16"),
+        B: T.Tensor((512, columns), "float16"),
+        scales: T.Tensor((height, 9), "float32"),
+        C: T.Tensor((height, columns), "float16"),
+    ):
+        with T.Kernel(1, threads=threads) as bx:
+            A_s = T.alloc_shared((height, 64), "float16")
+            B_s = T.alloc_shared((64, columns), "float16")
+            scale_s = T.alloc_shared((height,), "float32")
+            sums = T.alloc_fragment((height, columns), "float32")
+            T.clear(sums)
+            for k in T.Pipelined(8, num_stages=3):
+                T.copy(A[0, k * 64], A_s)
+                T.copy(B[k * 64, 0], B_s)
+                for i in T.Parallel(height):
+                    scale_s[i] = scales[i, k]
+                T.gemm(A_s, B_s, sums)
+                for i, j in T.Parallel(height, columns):
+                    sums[i, j] *= scale_s[i]
+            T.copy(sums, C)
+
+    few, many = (s.count for s in operators(done(kernel).kernel.body, SetRegisters))
+    assert few == 40
+    assert 128 * few + threads * many <= 65536
+
+
 def test_what_is_too_much_for_warps_stays_with_the_consumers() -> None:
-    """More than 4 KiB a round: the loads of a warp would take longer than a round."""
-    made = done(rows_scaled(256, width=9))
+    """More than 256 elements a round: a warp has no registers for so many loads."""
+    made = done(rows_scaled(width=3))
     producer, consumer = roles(made)
     assert (producer.first, producer.count) == (128, 32)
     assert "scale_s" in [c.dst.buffer.name for c in operators(consumer, Copy)]
     (note,) = made.notes
     assert note.text == (
-        "'scale_s' is copied by those who use it: rows of 9 elements are no multiple of 16 bytes"
+        "'scale_s' is copied by those who use it: rows of 3 elements are no multiple of 16 bytes"
     )
 
 
 def test_many_small_tiles_stay_with_the_consumers() -> None:
     """A quarter of what the engine brings is the most that warps bring beside it."""
-    producer, _ = roles(done(rows_scaled(16, width=16, computed=True)))
+    producer, _ = roles(done(rows_scaled(8, width=16, computed=True)))
     assert producer.count == 128
-    producer, consumer = roles(done(rows_scaled(16, width=17, computed=True)))
+    producer, consumer = roles(done(rows_scaled(8, width=17, computed=True)))
     assert producer.count == 32
     assert "scale_s" in {b.name for b in storages_written(consumer)}
 
@@ -476,19 +516,19 @@ def test_copies_that_would_be_too_much_for_warps_keep_their_reason() -> None:
 
     @T.prim_func
     def kernel(
-        A: T.Tensor((32, 512), "float16"),
-        B: T.Tensor((32, 515), "float16"),
-        C: T.Tensor((32, 32), "float16"),
+        A: T.Tensor((8, 512), "float16"),
+        B: T.Tensor((8, 515), "float16"),
+        C: T.Tensor((8, 32), "float16"),
     ):
         with T.Kernel(1, threads=128) as bx:
-            A_s = T.alloc_shared((32, 32), "float16")
-            B_s = T.alloc_shared((32, 32), "float16")
-            total = T.alloc_fragment((32, 32), "float16")
+            A_s = T.alloc_shared((8, 32), "float16")
+            B_s = T.alloc_shared((8, 32), "float16")
+            total = T.alloc_fragment((8, 32), "float16")
             T.clear(total)
             for k in T.Pipelined(16, num_stages=2):
                 T.copy(A[0, k * 32], A_s)
                 T.copy(B[0, k * 32], B_s)
-                for i, j in T.Parallel(32, 32):
+                for i, j in T.Parallel(8, 32):
                     total[i, j] += A_s[i, j] * B_s[i, j]
             T.copy(total, C)
 

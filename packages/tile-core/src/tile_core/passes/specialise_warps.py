@@ -28,6 +28,7 @@ from tile_core.machine import Multiprocessor
 from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
+from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierInit, SetRegisters
 from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.pipelines.instances import Versions, make_versions
@@ -56,6 +57,16 @@ REGISTERS = {2: (40, 232), 3: (32, 152)}
 Their sum over all groups is at most 504 of the 512 that each quarter of a multiprocessor has.
 One consuming group has all that a thread can name without taking any.
 """
+
+
+WIDEST = 256
+"""Columns of 64 rows that one instruction multiplies at most: half as many sums for a thread."""
+
+BESIDE_SUMS = 26
+"""Registers that such an instruction needs beside its sums."""
+
+FILLING = 40
+"""Registers that a warp needs to fill tiles; with three consuming groups there are as many."""
 
 
 class Machine(Protocol):
@@ -113,8 +124,9 @@ def specialise_warps(kernel: Kernel, machine: Machine) -> Specialised:
     Loops in which the engine copies nothing keep all their threads: these start asynchronous
     copies for later rounds between their products (see `plan_pipelines`), and are more than the
     128 that a group of producers would have for the same loads, without taking registers from
-    anybody. What warps fill is at most 4 KiB for a tile, and a quarter of what the engine brings
-    for all of them: a warp's loads of a round take about as long as three rounds of products.
+    anybody. What warps fill is at most 256 elements for a tile, and a quarter of what the engine
+    brings for all of them: a warp has few registers, and waits for its loads about as long as
+    three rounds of products take.
     """
     if not machine.has("tma"):
         return Specialised(kernel)
@@ -156,6 +168,8 @@ def _why_not(launch: Launch, machine: Machine) -> str | None:
     if is_thread_program(launch):
         return "the program names its threads"
     for node in walk(launch.body):
+        if isinstance(node, Gemm) and not _fits(node, x + WARP_GROUP, machine):
+            return f"{x + WARP_GROUP} threads lack registers for products of {node.mnk[1]} columns"
         if isinstance(node, OnThreads):
             return "the program deals out its threads itself"
         if isinstance(node, Buffer) and node.scope is Scope.BARRIER:
@@ -167,6 +181,15 @@ def _why_not(launch: Launch, machine: Machine) -> str | None:
         if isinstance(node, Barrier):
             return "the program has barriers of all threads"
     return None
+
+
+def _fits(product: Gemm, threads: int, machine: Machine) -> bool:
+    """Whether an instruction of warp groups can hold its sums, before registers are moved."""
+    limits = machine.multiprocessor
+    if limits is None or not machine.has("wgmma"):
+        return True
+    columns = min(product.mnk[1], WIDEST)
+    return columns // 2 + BESIDE_SUMS <= limits.registers // threads
 
 
 def _why_not_these(launch: Launch, found: Found) -> str | None:
@@ -230,6 +253,8 @@ def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> L
     take: tuple[Stmt, ...] = ()
     if registers is not None:
         few, many = registers
+        if by_warps and registers in REGISTERS.values():
+            few = max(few, FILLING)
         give, take = (SetRegisters(few, False),), (SetRegisters(many, True),)
     body = Seq(
         (

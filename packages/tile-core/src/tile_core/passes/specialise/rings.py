@@ -31,8 +31,8 @@ from tile_core.passes.ranges import Env
 from tile_core.passes.specialise.bulk import why_not_bulk
 from tile_core.passes.touches import touches
 
-SMALL = 4096
-"""Bytes of a tile that a warp fills, and four times the elements."""
+FEW_ELEMENTS = 256
+"""Elements of a tile that a warp fills: eight for a lane, which loads all before it stores one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,8 +176,7 @@ def _is_small(place: _Place) -> bool:
     """Whether a warp can fill a tile beside the engine, rounds ahead of its use."""
     loop, tile = place.loop, tile_of(place.copy)
     ahead = isinstance(loop, Pipelined) and loop.num_stages > 1
-    elements = math.prod(tile.static_shape or (SMALL,))
-    return ahead and 0 < (tile.nbytes or 0) <= SMALL and elements <= SMALL // 4
+    return ahead and tile.static_shape is not None and math.prod(tile.static_shape) <= FEW_ELEMENTS
 
 
 def _why_not_alone(place: _Place, launch: Launch) -> str | None:
