@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.hopper_examples import CASES
+from support.hopper_examples import CASES, ODD
 from support.nvrtcs import NVRTCS, MachineCode, machine_code_of
 from tile_core.driver import lower
 from tile_core.plugins.host import installed_plugins
@@ -29,6 +29,14 @@ def test_emulated(name: str, number: int, schedule: str, monkeypatch: pytest.Mon
     monkeypatch.setenv("TILE_SIM_ASYNC", SCHEDULES[schedule])
     case = CASES[name]
     case.check(*case.checks[number])
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_sizes_that_no_engine_copies(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILE_TARGET", "cuda:sm_90a@sim")
+    monkeypatch.setenv("TILE_SIM_SCHEDULE", "random:7")
+    monkeypatch.setenv("TILE_SIM_ASYNC", "random")
+    CASES[name].check(*ODD[name])
 
 
 @lru_cache

@@ -131,3 +131,18 @@ CASES = {
         {"block_M": 64, "block_N": 128, "block_K": 64, "num_stages": 3},
     ),
 }  # fmt: skip
+
+ODD: dict[str, tuple[Any, ...]] = {
+    "batched": ("gelu", 2, 131, 133, 77, "float16"),
+    "persistent": (131, 133, 77, False),
+    "stream_k": (131, 133, 201, 3, "float16"),
+    "grouped": ([5, 0, 131, 33], 133, 77),
+    "int8": (70, 101, 77),
+    "w4a16": (77, 133, 192, 32),
+    "fp4": (50, 71, 130),
+    "attention_causal": (1, 131, 1, 128, True),
+    "attention_backward": (1, 131, 128, True, "float16", 2e-2),
+    "chunk_scan": (1, 256, 128, 2, 1, 71, 64),
+    "chunk_state": (1, 256, 128, 2, 1, 71, 67),
+}
+"""Arguments of checks with sizes by which no rows begin at multiples of 16 bytes, or nearly none."""
