@@ -145,4 +145,4 @@ ODD: dict[str, tuple[Any, ...]] = {
     "chunk_scan": (1, 256, 128, 2, 1, 71, 64),
     "chunk_state": (1, 256, 128, 2, 1, 71, 67),
 }
-"""Arguments of checks with sizes by which no rows begin at multiples of 16 bytes, or nearly none."""
+"""Arguments of checks with sizes by which hardly any rows begin at multiples of 16 bytes."""
