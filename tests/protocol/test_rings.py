@@ -217,7 +217,7 @@ def test_mistakes_of_warps_are_found(mistake: str) -> None:
 
 def test_more_warps_than_versions_lose_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """A warp that comes to a ring two turns early takes an older phase for the one it needs."""
-    monkeypatch.setattr(specialise_warps, "min", lambda counts: 3, raising=False)
+    monkeypatch.setattr(specialise_warps, "warps_for", lambda signals: 3)
     violation = specialised(scaled(6, stages=2).function).explored().violation
     assert violation is not None
     assert "nobody can go on" in str(violation)

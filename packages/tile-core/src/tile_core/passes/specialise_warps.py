@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -285,11 +285,16 @@ def _producers(
     by_warps = tuple(s for s in signals if not s.ring.in_bulk)
     first = Producer(engine, versions, own(), shared).program(launch.body)
     made = [OnThreads(0, 1, first)]
-    warps = min((FILLERS, *(s.ring.count for s in by_warps))) if by_warps else 0
+    warps = warps_for(by_warps)
     for number in range(warps):
         filler = Filler(by_warps, versions, own(), number=number, of=warps)
         made.append(OnThreads((1 + number) * warp, warp, filler.program(launch.body)))
     return made
+
+
+def warps_for(signals: Sequence[Signals]) -> int:
+    """Return how many warps take turns to fill the tiles of these rings: see `Filler`."""
+    return min((FILLERS, *(s.ring.count for s in signals))) if signals else 0
 
 
 def _registers(launch: Launch, machine: Machine) -> tuple[int, int] | None:
