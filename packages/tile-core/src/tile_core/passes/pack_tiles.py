@@ -49,11 +49,12 @@ def alignment_of(nbytes: int, least: int = ALIGNMENT, *, by_hardware: bool = Fal
     by_hardware
         Whether units of the machine find elements of swizzled tiles by the bits of their
         addresses: a tile of whole atoms, of 256, 512 or 1024 bytes, then begins where such an
-        atom can.
+        atom can, and any other where engines can begin to copy.
     """
     if by_hardware and nbytes >= ATOM and nbytes % ATOM == 0:
         return max(least, min(nbytes & -nbytes, LARGEST_ATOM))
-    return max(least, ALIGNMENT_OF_ATOMS if nbytes >= ATOM else ALIGNMENT)
+    whole = nbytes >= ATOM or by_hardware
+    return max(least, ALIGNMENT_OF_ATOMS if whole else ALIGNMENT)
 
 
 def pack_tiles(tiles: Sequence[Tile], *, reuse: bool = True) -> tuple[dict[Buffer, int], int]:

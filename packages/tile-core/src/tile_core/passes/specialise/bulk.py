@@ -13,6 +13,9 @@ from tile_core.passes.ranges import Env
 ALIGNMENT = 16
 """Bytes that rows of tensors and tiles are multiples of."""
 
+START = 128
+"""Bytes that places in shared memory are multiples of."""
+
 MOST_DIMENSIONS = 5
 WORDS = ("bulk", "tma")
 """What `prefer_instruction` may say to ask for the engine."""
@@ -81,6 +84,15 @@ def _why_not_boxes(copy: Copy, tensor: Region, tile: Region) -> str | None:
     columns = extents[moving[-1]] or 0
     if columns * tile.buffer.dtype.bits // 8 % ALIGNMENT:
         return f"rows of {columns} elements are no multiple of {ALIGNMENT} bytes"
+    *lead, rows, _ = (1, 1, *(static_value(size) or 0 for size in tile.buffer.shape))
+    return None if max(lead) == 1 else why_not_versions(rows * columns, tile.buffer)
+
+
+def why_not_versions(elements: int, tile: Buffer) -> str | None:
+    """Return why parts of so many elements cannot be copied one by one into or out of a tile."""
+    nbytes = elements * tile.dtype.bits // 8
+    if nbytes % START:
+        return f"parts of {nbytes} bytes do not begin at multiples of {START}"
     return None
 
 

@@ -28,7 +28,7 @@ from tile_core.passes.liveness import is_surely_whole
 from tile_core.passes.overlap.rewritten import is_rewritten
 from tile_core.passes.pipelines.instances import why_not_versioned
 from tile_core.passes.ranges import Env
-from tile_core.passes.specialise.bulk import why_not_bulk
+from tile_core.passes.specialise.bulk import why_not_bulk, why_not_versions
 from tile_core.passes.touches import touches
 
 FEW_ELEMENTS = 256
@@ -221,6 +221,8 @@ def _ring(place: _Place, *, in_bulk: bool) -> Ring | str:
     count = place.loop.num_stages if isinstance(place.loop, Pipelined) else 1
     if count > 1:
         why = why_not_versioned(flattened(home), tile)
+        if why is None and in_bulk:
+            why = why_not_versions(math.prod(tile.static_shape or ()), tile)
         if why is not None:
             return why
     return Ring((copy,), home, readers[0], readers[-1], max(count, 1), in_bulk)
