@@ -115,10 +115,15 @@ def attention_in_numpy(q: Any, k: Any, v: Any, causal: bool) -> Any:
 
 
 def median_seconds(*runs: Callable[[], object], rounds: int = 7) -> list[float]:
-    """Return the median time of each callable, measured in turns so that drift is shared."""
+    """Return the median time of each callable, measured in turns so that drift is shared.
+
+    Before each of them the others' threads get the time to fall asleep: after its last product a
+    library's workers go on asking for more for a tenth of a second, on cores that are not theirs.
+    """
     times: list[list[float]] = [[] for _ in runs]
     for _ in range(rounds):
         for run, found in zip(runs, times, strict=True):
+            time.sleep(0.15)
             start = time.perf_counter()
             run()
             found.append(time.perf_counter() - start)
