@@ -14,15 +14,14 @@ import pytest
 
 from support import example_files
 from support.recording import record
+from support.toolchain import nvrtc_for
 from tile_core.codegen import print_program
 from tile_core.driver import Lowered, lower
-from tile_core.errors import ToolchainError
 from tile_core.plugins.host import PluginHost
 from tile_core.testing.conformance.case import Case
 from tile_core.testing.conformance.catalogue import all_cases
 from tile_cuda.compile_log import Resources, cautions
 from tile_cuda.machine_code import compile_source
-from tile_cuda.nvrtc_library import compiler_for
 
 # Loops that could not be overlapped are told when kernels are lowered; here machine code counts.
 pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
@@ -74,10 +73,7 @@ ALL = compilations(all_cases())
 
 def needs_of(lowered: Lowered, arch: str) -> list[Resources]:
     """Return what the kernels of a program need; skip where no compiler is installed."""
-    try:
-        compiler_for(arch)
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    nvrtc_for(arch)
     source = print_program(lowered.module)
     compiled = compile_source(source, arch, lowered.module.compile_flags, warn=False)
     assert sorted(compiled.resources) == sorted(source.entry_points)

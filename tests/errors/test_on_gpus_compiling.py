@@ -8,6 +8,7 @@ import re
 import pytest
 
 from support.mistakes import Mistake
+from support.toolchain import nvrtc_for
 from tile_core.errors import ToolchainError
 from tile_cuda import compilers, nvrtc_library
 
@@ -353,10 +354,7 @@ def test_message(mistake: Mistake) -> None:
 
 @pytest.mark.parametrize("mistake", COMPILED, ids=str)
 def test_message_where_there_is_a_compiler(mistake: Mistake) -> None:
-    try:
-        nvrtc_library.compiler_for("sm_80")
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    nvrtc_for("sm_80")
     message = re.sub(r"NVRTC [0-9]+[.][0-9]+", "NVRTC x.y", str(mistake.error()))
     assert message == mistake.expected
 

@@ -12,9 +12,8 @@ import pytest
 
 import tile_api as tile
 from support import gpu_kernels
-from tile_core.errors import ToolchainError
+from support.toolchain import need_disassembler, nvrtc_for
 from tile_cuda import disassembly
-from tile_cuda.nvrtc_library import compiler_for
 
 KERNELS: dict[str, Callable[[], Any]] = {
     "gemm": lambda: gpu_kernels.gemm(1024, 1024, 1024),
@@ -34,10 +33,7 @@ FROM_SM_80 = {"products_by_instructions"}
 @lru_cache
 def compiled(name: str, arch: str) -> Any:
     """Return the kernel for `arch`; skip where its compiler is not installed."""
-    try:
-        compiler_for(arch)
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    nvrtc_for(arch)
     return tile.compile(KERNELS[name](), target=f"cuda:{arch}")
 
 
@@ -69,8 +65,7 @@ def loops(code: str) -> Iterator[Loop]:
 def machine_code(name: str, arch: str = "sm_80") -> str:
     """Return the text of the machine code; skip where there is no disassembler."""
     kernel = compiled(name, arch)
-    if not disassembly.is_installed():
-        pytest.skip("needs cuobjdump or nvdisasm")
+    need_disassembler()
     return str(kernel.sass)
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
+from support.toolchain import nvrtc_for
 from tile_core.codegen import PrintedSource
-from tile_core.errors import ToolchainError
 from tile_cuda.compile_errors import refusal
 from tile_cuda.headers import header_texts
 from tile_cuda.machine_code import Compiled, compile_source
-from tile_cuda.nvrtc_library import compiler_for
 
 PARAMETERS = ", ".join(
     f"tile::gptr<{kind}> {name}"
@@ -35,10 +32,7 @@ def printed(body: str, before: str = "") -> PrintedSource:
 
 def compiled(body: str, arch: str, *flags: str) -> Compiled:
     """Compile `body` for `arch`; the test is skipped where no compiler for it is installed."""
-    try:
-        compiler_for(arch)
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    nvrtc_for(arch)
     return compile_source(printed(body), arch, flags, warn=False)
 
 
@@ -48,10 +42,7 @@ def ptx(body: str, arch: str, *flags: str) -> str:
     The assembler is not asked, which saves half the time; the flag ``-G``, for code that nobody
     looks at, saves more.
     """
-    try:
-        compiler = compiler_for(arch)
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    compiler = nvrtc_for(arch)
     options = [
         f"--gpu-architecture={arch.replace('sm', 'compute')}",
         "--std=c++17",

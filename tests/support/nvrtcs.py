@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from support.cuda_header import printed
-from tile_cuda.disassembly import is_installed, opcode_counts, sass
+from support.toolchain import need_disassembler
+from tile_cuda.disassembly import opcode_counts, sass
 from tile_cuda.nvrtc_library import installed
 from tile_cuda.wgmma_shapes import shape_flags
 
@@ -65,8 +66,7 @@ def machine_code(body: str, named: Named, arch: str = "sm_90a") -> MachineCode:
 
 def machine_code_of(text: str, named: Named, arch: str = "sm_90a") -> MachineCode:
     """Compile whole kernels."""
-    if not is_installed():
-        pytest.skip("no disassembler")
+    need_disassembler()
     output = named.nvrtc.build(text, arch, shape_flags(text))
     assert output.is_accepted, output.log
     code = sass(output.cubin)

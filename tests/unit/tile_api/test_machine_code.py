@@ -8,10 +8,9 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
+from support.toolchain import need_disassembler, nvrtc_for
 from tile_api.kernel import CompiledKernel
-from tile_core.errors import ToolchainError, UnsupportedOnTarget
-from tile_cuda import disassembly
-from tile_cuda.nvrtc_library import compiler_for
+from tile_core.errors import UnsupportedOnTarget
 
 
 @T.prim_func
@@ -29,10 +28,7 @@ def twice(A: T.Tensor((256, 64), "float32"), B: T.Tensor((256, 64), "float32")):
 @pytest.fixture(scope="module")
 def kernel() -> CompiledKernel:
     """For a GPU that need not be here."""
-    try:
-        compiler_for("sm_80")
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    nvrtc_for("sm_80")
     return tile.compile(twice, target="cuda:sm_80")
 
 
@@ -59,8 +55,7 @@ def test_assembly(kernel: CompiledKernel) -> None:
 
 
 def test_instructions_of_the_gpu(kernel: CompiledKernel) -> None:
-    if not disassembly.is_installed():
-        pytest.skip("needs cuobjdump or nvdisasm")
+    need_disassembler()
     text = kernel.sass
     assert re.findall(r"Function : (\w+)", text) in (["twice_1", "twice_2"], ["twice_2", "twice_1"])
     assert "BAR.SYNC" in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.cuda_header import compiled
+from support.toolchain import need_disassembler
 from tile_core.errors import ToolchainError
 from tile_cuda import disassembly
 from tile_cuda.disassembly import opcode_counts, sass
@@ -36,8 +37,7 @@ def test_machine_code_of_a_kernel():
     tile::store<4>(F + (tid * 4), c);
     """
     cubin = compiled(body, "sm_80").cubin
-    if not disassembly.is_installed():
-        pytest.skip("needs cuobjdump or nvdisasm")
+    need_disassembler()
     text = sass(cubin)
     counts = opcode_counts(text)
     assert counts["HMMA.16816.F32"] == 1

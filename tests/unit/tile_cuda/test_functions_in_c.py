@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from support.cuda_header import printed
-from tile_core.errors import ToolchainError
+from support.toolchain import nvrtc_for
 from tile_cuda.machine_code import compile_source
-from tile_cuda.nvrtc_library import compiler_for
 
 C_TEXT = """\
 #include <math.h>
@@ -49,18 +48,12 @@ BODY = """\
 
 @pytest.mark.parametrize("arch", ["sm_70", "sm_80", "sm_89"])
 def test_plain_c_runs_on_the_gpu(arch):
-    try:
-        compiler_for(arch)
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    nvrtc_for(arch)
     assert "k" in compile_source(printed(BODY, C_TEXT), arch, warn=False).resources
 
 
 def test_functions_that_say_where_they_run_still_do():
-    try:
-        compiler_for("sm_80")
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    nvrtc_for("sm_80")
     text = "template <class V> __device__ __forceinline__ V twice(const V *x) { return *x + *x; }\n"
     body = "  F[tid] = twice(tile::raw(F + (tid)));"
     found = compile_source(printed(body, text), "sm_80", warn=False)

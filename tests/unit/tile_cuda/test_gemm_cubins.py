@@ -8,11 +8,9 @@ import pytest
 
 from support.machine_loops import loops
 from support.products import Product
-from tile_core.errors import ToolchainError
-from tile_cuda import disassembly
+from support.toolchain import need_disassembler, nvrtc_for
 from tile_cuda.disassembly import sass
 from tile_cuda.machine_code import Compiled, compile_source
-from tile_cuda.nvrtc_library import compiler_for
 
 HALF = Product("sm_80", 128, 128, 256, steps=8)
 BYTES = replace(HALF, factor="int8", total="int32", k=512)
@@ -39,10 +37,7 @@ TILES = [
 
 
 def compiled(product: Product) -> Compiled:
-    try:
-        compiler_for(product.arch)
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    nvrtc_for(product.arch)
     return compile_source(product.printed(), product.arch)
 
 
@@ -56,8 +51,7 @@ def test_nothing_is_spilled(product: Product) -> None:
 def test_the_loop_is_as_short_as_a_hand_written_one() -> None:
     product = replace(HALF, k=1024, steps=32)
     cubin = compiled(product).cubin
-    if not disassembly.is_installed():
-        pytest.skip("needs cuobjdump or nvdisasm")
+    need_disassembler()
     code = sass(cubin)
     (body,) = (found for found in loops(code) if found["HMMA"])
     # 128 x 128 x 32 by four warps: 64 products, 16 loads of four matrices, 8 copies of 16 bytes.

@@ -6,11 +6,11 @@ from itertools import product
 
 import pytest
 
+from support.toolchain import nvrtc_for
 from tile_core.codegen import PrintedSource
 from tile_core.errors import TargetError, ToolchainError
 from tile_cuda.machine import ARCHITECTURES, architecture, machine
 from tile_cuda.machine_code import compile_source
-from tile_cuda.nvrtc_library import compiler_for
 
 KIB = 1024
 SHARED = {"sm_70": 96, "sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99,
@@ -115,10 +115,7 @@ def test_every_feature_has_an_instruction():
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_features_are_those_of_the_assembler(arch):
     """What the table promises assembles; what it denies is refused, each on its own."""
-    try:
-        compiler_for(arch)
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    nvrtc_for(arch)
     features = machine(arch).features
     wanted = [INSTRUCTIONS[name] for name in sorted(features) if name in INSTRUCTIONS]
     assert compile_source(_inline(" ".join(wanted)), arch, warn=False).cubin

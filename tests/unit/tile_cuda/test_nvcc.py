@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 import re
 import shutil
@@ -13,44 +12,21 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
+from support.scale_kernel import TEXT, scale_source
+from support.toolchain import need_disassembler, nvrtc_for
 from tile_core.codegen import PrintedSource
 from tile_core.errors import Span, ToolchainError
 from tile_cuda.compilers import wanted_compiler
-from tile_cuda.disassembly import is_installed, opcode_counts, sass
+from tile_cuda.disassembly import opcode_counts, sass
 from tile_cuda.machine_code import compile_source
 from tile_cuda.nvcc import Nvcc, nvcc_at, nvcc_flags, nvccs
 
-TEXT = """\
-#include "tile.h"
-
-__device__ float twice(float x) {
-  return 2.0f * x;
-}
-
-// scale for sm_80
-TILE_KERNEL(128, 1) void scale(tile::gptr<float> A) {
-  const int tid = threadIdx.x;
-  A[tid] = twice(A[tid]);
-}
-TILE_EXPORT(scale)
-"""
-PROGRAM = """\
-@T.prim_func
-def scale(A: T.Tensor((128,), "float32")):
-    with T.Kernel(1, threads=128):
-        for i in T.Parallel(128):
-            A[i] = T.call_extern("float32", "twice", A[i])
-"""
 HINT = "lines are counted from the first of the text given to T.import_source"
 
 
 @pytest.fixture
 def source() -> PrintedSource:
-    linecache.cache["program.py"] = (len(PROGRAM), None, PROGRAM.splitlines(True), "program.py")
-    lines = {number: Span("<source 1>", number - 2, 0, 30) for number in (3, 4, 5)}
-    lines[8] = Span("program.py", 3, 9, 33)
-    lines[10] = Span("program.py", 5, 19, 58)
-    return PrintedSource(TEXT, lines, ("scale",))
+    return scale_source()
 
 
 @pytest.fixture
@@ -79,12 +55,10 @@ def test_machine_code_and_what_was_said_of_it(nvcc, source):
 
 
 def test_nvrtc_of_the_same_version_makes_the_same_instructions(nvcc, source):
-    try:
-        other = compile_source(source, "sm_80", compiler="nvrtc")
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
-    if other.compiler.split()[1] != nvcc.name.split()[1] or not is_installed():
-        pytest.skip("needs NVRTC of nvcc's version, and a disassembler")
+    need_disassembler()
+    if nvrtc_for("sm_80").name.split()[1] != nvcc.name.split()[1]:
+        pytest.skip("needs NVRTC of nvcc's version")
+    other = compile_source(source, "sm_80", compiler="nvrtc")
     own = compile_source(source, "sm_80", compiler="nvcc")
     assert opcode_counts(sass(own.cubin)) == opcode_counts(sass(other.cubin))
     assert own.resources == other.resources

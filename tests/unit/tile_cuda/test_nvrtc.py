@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,8 @@ import pytest
 
 import tile_cuda.toolkit
 from support.cuda_header import compiled
+from support.scale_kernel import TEXT, scale_source
+from support.toolchain import nvrtc_for
 from tile_core.codegen import PrintedSource
 from tile_core.errors import Span, TileWarning, ToolchainError
 from tile_cuda.compile_errors import parse_complaints, with_line_directives
@@ -20,46 +21,16 @@ from tile_cuda.nvrtc import nvrtc_flags
 from tile_cuda.nvrtc_library import compiler_for, load
 from tile_cuda.toolkit import Toolkit, extra_of, toolkits
 
-TEXT = """\
-#include "tile.h"
-
-__device__ float twice(float x) {
-  return 2.0f * x;
-}
-
-// scale for sm_80
-TILE_KERNEL(128, 1) void scale(tile::gptr<float> A) {
-  const int tid = threadIdx.x;
-  A[tid] = twice(A[tid]);
-}
-TILE_EXPORT(scale)
-"""
-PROGRAM = """\
-@T.prim_func
-def scale(A: T.Tensor((128,), "float32")):
-    with T.Kernel(1, threads=128):
-        for i in T.Parallel(128):
-            A[i] = T.call_extern("float32", "twice", A[i])
-"""
-
 
 @pytest.fixture
-def source():
-    """Return a printed kernel, its C text and the program of the user it came from."""
-    linecache.cache["program.py"] = (len(PROGRAM), None, PROGRAM.splitlines(True), "program.py")
-    lines = {number: Span("<source 1>", number - 2, 0, 30) for number in (3, 4, 5)}
-    lines[8] = Span("program.py", 3, 9, 33)
-    lines[10] = Span("program.py", 5, 19, 58)
-    return PrintedSource(TEXT, lines, ("scale",))
+def source() -> PrintedSource:
+    return scale_source()
 
 
 @pytest.fixture
 def nvrtc(monkeypatch):
     monkeypatch.delenv("TILE_CUDA_COMPILER", raising=False)
-    try:
-        return compiler_for("sm_80")
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    return nvrtc_for("sm_80")
 
 
 def test_machine_code_and_what_was_said_of_it(nvrtc, source):

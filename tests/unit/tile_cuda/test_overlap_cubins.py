@@ -8,12 +8,10 @@ from functools import lru_cache
 import pytest
 
 from support.ring_kernels import Case, dequantised, scaled
+from support.toolchain import need_disassembler, nvrtc_for
 from tile_core.codegen import print_program
 from tile_core.driver import lower
-from tile_core.errors import ToolchainError
 from tile_core.plugins.host import installed_plugins
-from tile_cuda import disassembly
-from tile_cuda.compilers import wanted_compiler
 from tile_cuda.disassembly import sass
 from tile_cuda.machine_code import Compiled, compile_source
 
@@ -31,10 +29,7 @@ CASES: dict[str, Case] = {
 
 @lru_cache(maxsize=8)
 def compiled(name: str) -> Compiled:
-    try:
-        wanted_compiler("sm_90a", "")
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    nvrtc_for("sm_90a")
     lowered = lower(CASES[name].function.kernel, "cuda:sm_90a", installed_plugins())
     return compile_source(print_program(lowered.module), "sm_90a", warn=False)
 
@@ -50,8 +45,7 @@ def test_nothing_spills_and_no_product_runs_alone(name: str) -> None:
 
 def opcodes_of_loop(name: str, work: str, count: int) -> list[str]:
     """Return the opcodes of the shortest loop with products of two rounds, and so much work."""
-    if not disassembly.is_installed():
-        pytest.skip("needs cuobjdump or nvdisasm")
+    need_disassembler()
     lines = [
         (int(m[1], 16), re.sub(r"^@!?U?P\w+ ", "", m[2]))
         for m in re.finditer(r"/\*([0-9a-f]{4,5})\*/\s+(.*?);", sass(compiled(name).cubin))

@@ -5,25 +5,21 @@ from __future__ import annotations
 import pytest
 
 from support.cuda_header import printed
+from support.toolchain import nvrtc_for
 from tile_core.codegen.types import cpp_type
 from tile_core.dtypes import dtype_of
-from tile_core.errors import ToolchainError
 from tile_core.machine import MatrixProduct
 from tile_cuda.atoms import all_atoms
 from tile_cuda.compile_errors import parse_complaints
 from tile_cuda.headers import header_texts
 from tile_cuda.machine import ARCHITECTURES, machine
-from tile_cuda.nvrtc_library import compiler_for
 
 ALL = frozenset(p for arch in ARCHITECTURES for p in machine(arch).products)
 
 
 def refused_lines(products: list[MatrixProduct], arch: str) -> set[int]:
     """Return the places in `products` of those that the compiler does not take."""
-    try:
-        compiler = compiler_for(arch)
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    compiler = nvrtc_for(arch)
     lines = []
     for p in products:
         a, b, c = (f"tile::frag<{cpp_type(dtype_of(t))}, 32> {n};" for n, t in

@@ -7,9 +7,8 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
+from support.toolchain import nvrtc_for
 from tile_api.kernel import CompiledKernel
-from tile_core.errors import ToolchainError
-from tile_cuda.nvrtc_library import compiler_for
 
 KEY = tile.PassConfigKey.TL_ALLOW_TF32
 
@@ -91,10 +90,7 @@ def test_other_products_stay_as_they_are() -> None:
 
 
 def test_the_instruction_is_that_of_tf32() -> None:
-    try:
-        compiler_for("sm_80")
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    nvrtc_for("sm_80")
     exact = tile.compile(product(), target="cuda:sm_80").ptx
     rounded = tile.compile(product(), target="cuda:sm_80", pass_configs={KEY: True}).ptx
     assert "mma.sync" not in exact

@@ -11,14 +11,12 @@ import pytest
 
 from support.machine_loops import loops
 from support.products import Product, lowered
+from support.toolchain import need_disassembler, nvrtc_for
 from tile_core.codegen import PrintedSource, print_program
-from tile_core.errors import ToolchainError
 from tile_core.ir.arith import cast
 from tile_core.ir.stmt import Kernel
 from tile_core.testing import build_ir as ir
-from tile_cuda import disassembly
 from tile_cuda.compile_log import cautions
-from tile_cuda.compilers import wanted_compiler
 from tile_cuda.disassembly import sass
 from tile_cuda.machine_code import Compiled, compile_source
 
@@ -49,10 +47,7 @@ PRODUCTS: list[tuple[Product, str, int]] = [
 
 
 def compiled(source: PrintedSource) -> Compiled:
-    try:
-        wanted_compiler("sm_90a", "")
-    except ToolchainError as missing:
-        pytest.skip(missing.message)
+    nvrtc_for("sm_90a")
     return compile_source(source, "sm_90a", warn=False)
 
 
@@ -66,8 +61,7 @@ def check(made: Compiled) -> None:
 
 
 def opcodes(made: Compiled) -> Counter[str]:
-    if not disassembly.is_installed():
-        pytest.skip("needs cuobjdump or nvdisasm")
+    need_disassembler()
     lines = re.findall(r"/\*[0-9a-f]{4,5}\*/\s+(?:@!?U?P\w+ )?([A-Z0-9_]+)", sass(made.cubin))
     return Counter(lines)
 
@@ -92,8 +86,7 @@ def test_the_loop_is_as_short_as_a_hand_written_one() -> None:
     product = replace(HALF, n=256, k=512, steps=8, threads=256)
     made = compiled(product.printed())
     check(made)
-    if not disassembly.is_installed():
-        pytest.skip("needs cuobjdump or nvdisasm")
+    need_disassembler()
     # Waits that take long stand behind all else, and jump back over it.
     around = [found for found in loops(sass(made.cubin)) if found["HGMMA"]]
     body = min(around, key=lambda found: sum(found.values()))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Region, Scope
+from tile_core.ir.equal import same_value
 from tile_core.ir.expr import BinaryOp, Expr, Extent, Load, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import For, If, Launch, Let, Pipelined, Stmt, While
@@ -122,13 +123,9 @@ def ranks_of(ring: Ring, shared: Mapping[Copy, Sharing]) -> tuple[Expr, ...]:
             found += shared[copy].ranks
     distinct: list[Expr] = []
     for rank in found:
-        if not any(_same(rank, other) for other in distinct):
+        if not any(same_value(rank, other) for other in distinct):
             distinct.append(rank)
     return tuple(distinct)
-
-
-def _same(a: Expr, b: Expr) -> bool:
-    return str(a) == str(b)
 
 
 class _Dependence:
