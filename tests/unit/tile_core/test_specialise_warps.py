@@ -239,3 +239,21 @@ def test_tensors_that_the_kernel_writes_stay() -> None:
                 T.copy(A_s, A[0, k * 64 + 64])
 
     assert refusal(kernel) == ("no threads of their own for copies: the kernel writes 'A' as well")
+
+
+def test_versions_that_begin_between_places_of_the_engine_are_a_reason() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((32, 4), "int32"), C: T.Tensor((4, 4), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            A_s = T.alloc_shared((4, 4), "int32")
+            total = T.alloc_fragment((4, 4), "int32")
+            T.clear(total)
+            for k in T.Pipelined(8, num_stages=2):
+                T.copy(A[k * 4, 0], A_s)
+                for i, j in T.Parallel(4, 4):
+                    total[i, j] = total[i, j] * 2 + A_s[i, j]
+            T.copy(total, C)
+
+    assert refusal(kernel) == (
+        "no threads of their own for copies: parts of 64 bytes do not begin at multiples of 128"
+    )

@@ -85,3 +85,24 @@ def test_what_cannot_be_is_refused_with_the_reason(
     assert refused.value.message == reason
     assert refused.value.hint == "leave prefer_instruction out: T.copy finds a way"
     assert refused.value.span is not None
+
+
+def test_small_tiles_begin_where_the_engine_can() -> None:
+    """Two tiles of 64 bytes: the second does not follow the first at once."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 8), "int32"), C: T.Tensor((4, 4), "int32")):
+        with T.Kernel(1, threads=32) as bx:
+            left = T.alloc_shared((4, 4), "int32")
+            right = T.alloc_shared((4, 4), "int32")
+            T.copy(A[0:4, 0:4], left, prefer_instruction="tma")
+            T.copy(A[0:4, 4:8], right, prefer_instruction="tma")
+            for i, j in T.Parallel(4, 4):
+                C[i, j] = left[i, j] * 10 + right[j, i]
+
+    compiled = tile.compile(kernel, target="cuda:sm_90a@sim")
+    assert compiled.get_kernel_source().count("tile::tma_load<2>") == 2
+    a = np.arange(32, dtype="int32").reshape(4, 8)
+    c = np.full((4, 4), -1, "int32")
+    compiled(a, c)
+    np.testing.assert_array_equal(c, a[:, :4] * 10 + a[:, 4:].T)
