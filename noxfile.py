@@ -12,6 +12,7 @@ PACKAGES = (
     "packages/tile-core",
     "packages/tile-cpu",
     "packages/tile-cuda",
+    "packages/tile-hip",
     "packages/tile-sim",
     "packages/tile-api",
 )

@@ -1,0 +1,1 @@
+"""The HIP backend of the tile language."""

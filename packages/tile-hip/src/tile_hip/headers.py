@@ -1,0 +1,20 @@
+"""The headers that printed kernels are compiled against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from tile_core.codegen.source import INCLUDE_DIRECTORY
+
+HEADERS = Path(__file__).parent / "include"
+"""Where ``tile_hip.h`` lies; ``tile.h``, which includes it, is the printer's."""
+
+
+@cache
+def header_texts() -> Mapping[str, str]:
+    """Return the device header, by the names under which its parts are included."""
+    own = {p.relative_to(HEADERS).as_posix(): p for p in sorted(HEADERS.rglob("*.h"))}
+    shared = {p.name: p for p in sorted(INCLUDE_DIRECTORY.glob("*.h"))}
+    return {name: path.read_text() for name, path in (own | shared).items()}

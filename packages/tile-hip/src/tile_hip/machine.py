@@ -1,0 +1,129 @@
+"""AMD architectures: what each offers, as data. Passes ask for features, never for versions.
+
+Sizes and instructions: AMD "CDNA2", "CDNA3" and "CDNA4 Instruction Set Architecture"; LLVM, "User
+Guide for AMDGPU Backend". A matrix instruction is a feature only where it is selected as one.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tile_core.errors import TargetError
+from tile_core.machine import Multiprocessor, SimtMachine
+
+_KIB = 1024
+_WAVE = 64
+_SIMDS = 4
+_WAVES_OF_SIMD = 8
+_REGISTERS_OF_LANE = 512
+_REGISTER_UNIT = 8  # of a lane
+
+_CDNA2 = frozenset(
+    {
+        "mfma_f32",
+        "mfma_f16",
+        "mfma_bf16",
+        "mfma_f64",
+        "mfma_i8",  # four factors of a product in a lane
+        "lds_load",  # from tensors to the block's memory, 4 bytes a lane
+        "atomic_f32",
+        "atomic_f64",
+        "atomic_f16x2",
+        "f16_arithmetic",
+        "dot4",
+    }
+)
+_CDNA3 = (_CDNA2 - {"mfma_i8"}) | {
+    "mfma_i8_wide",  # eight factors in a lane
+    "mfma_fp8_fnuz",
+    "mfma_xf32",
+    "atomic_bf16x2",
+    "fp8_fnuz_convert",
+}
+_CDNA4 = (_CDNA3 - {"mfma_fp8_fnuz", "mfma_xf32", "fp8_fnuz_convert"}) | {
+    "mfma_f16_wide",
+    "mfma_bf16_wide",
+    "mfma_i8_wide2",  # sixteen
+    "mfma_fp8",
+    "fp8_convert",
+    "lds_load_16",  # 16 bytes a lane
+    "bf16_convert",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """One row of the table: what lowering sees, and what limits occupancy."""
+
+    simt: SimtMachine
+    multiprocessor: Multiprocessor
+
+
+def _row(name: str, features: frozenset[str], shared_kib: int, banks: int) -> Architecture:
+    compute_unit = Multiprocessor(
+        threads=_SIMDS * _WAVES_OF_SIMD * _WAVE,
+        blocks=_SIMDS * _WAVES_OF_SIMD,
+        shared_bytes=shared_kib * _KIB,
+        registers=_SIMDS * _REGISTERS_OF_LANE * _WAVE,
+        register_unit=_REGISTER_UNIT * _WAVE,
+    )
+    return Architecture(
+        SimtMachine(
+            name=name,
+            family="hip",
+            shared_bytes=shared_kib * _KIB,
+            features=features,
+            warp_size=_WAVE,
+            registers=_REGISTERS_OF_LANE,
+            banks=banks,
+            max_block=(1024, 1024, 1024),
+            multiprocessor=compute_unit,
+        ),
+        compute_unit,
+    )
+
+
+ARCHITECTURES = MappingProxyType(
+    {
+        row.simt.name: row
+        for row in (
+            #    name      features  KiB of LDS, its banks
+            _row("gfx90a", _CDNA2, 64, 32),
+            _row("gfx942", _CDNA3, 64, 32),
+            _row("gfx950", _CDNA4, 160, 64),
+        )
+    }
+)
+"""By name, oldest first."""
+
+
+def architecture(arch: str) -> Architecture:
+    """Return the row called `arch`, such as ``"gfx942"``.
+
+    Raises
+    ------
+    TargetError
+        If there is no such row; the hint names the nearest ones.
+    """
+    found = ARCHITECTURES.get(arch)
+    if found is None:
+        near = difflib.get_close_matches(arch, ARCHITECTURES, n=3, cutoff=0.7)
+        names = " or ".join(f"'hip:{n}'" for n in near) or ", ".join(ARCHITECTURES)
+        raise TargetError(
+            f"no AMD architecture that is known here is called {arch!r}",
+            hint=f"did you mean {names}?" if near else f"use one of {names}",
+        )
+    return found
+
+
+def machine(arch: str) -> SimtMachine:
+    """Return what lowering must know of the architecture `arch`, such as ``"gfx942"``.
+
+    Raises
+    ------
+    TargetError
+        If there is no such architecture; the hint names the nearest ones.
+    """
+    return architecture(arch).simt

@@ -1,0 +1,83 @@
+"""The HIP backend. Its targets are spelt ``hip[:gfxXXX]``; ``@sim`` runs them anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tile_core.ops.rule import Rule
+from tile_core.passes.insertion import Insertion
+from tile_core.plugins.backend import Backend
+from tile_core.plugins.hookspecs import hookimpl
+from tile_core.target import Target, parse_target_spec
+
+
+def parse_target(spec: str) -> Target | None:
+    """Claim ``hip`` and ``hip:gfxXXX``; an architecture that does not exist is an error."""
+    target = parse_target_spec(spec)
+    if target.kind != "hip" or target.executor:
+        return None
+    if target.arch:
+        from tile_hip.machine import machine
+
+        machine(target.arch)
+    return target
+
+
+def rules(target: Target) -> Sequence[Rule[Any]]:
+    """Return the ways AMD GPUs run each operator."""
+    from tile_hip.rules import all_rules
+
+    return all_rules(target)
+
+
+def insertions(target: Target) -> Sequence[Insertion]:
+    """Return the passes on tile IR that GPUs add."""
+    from tile_hip.stages import hip_passes
+
+    return hip_passes()
+
+
+def lower(kernel: Any, target: Target, options: Any) -> Any:
+    """Return the kernel as functions of single threads."""
+    from tile_hip.stages import lower
+
+    return lower(kernel, target, options)
+
+
+def source(module: Any, target: Target) -> str:
+    """Return the kernel as HIP C++."""
+    from tile_core.codegen import print_program
+
+    return print_program(module).text
+
+
+def compile_module(module: Any, target: Target, options: Any) -> Any:
+    """Return machine code for the architecture, and what the compiler told about it."""
+    from tile_hip.stages import compile_program
+
+    return compile_program(module, target, options)
+
+
+def load(artifact: Any, kernel: Any) -> Callable[..., None]:
+    """Return a function that launches the kernel on tensors of a GPU."""
+    from tile_hip.stages import load
+
+    return load(artifact, kernel)
+
+
+@hookimpl
+def tile_backends() -> list[Backend]:
+    """Provide the HIP backend."""
+    return [
+        Backend(
+            name="hip",
+            parse_target=parse_target,
+            rules=rules,
+            lower=lower,
+            source=source,
+            compile=compile_module,
+            load=load,
+            insertions=insertions,
+        )
+    ]

@@ -1,0 +1,31 @@
+"""How AMD GPUs run each operator: what all machines of threads share, and matrix units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.ops.rule import Rule
+from tile_core.simt.rules import element_rules
+from tile_core.simt.rules.control import control_rules
+from tile_core.simt.rules.group_order import group_order_rules
+from tile_core.simt.rules.mbarrier import mbarrier_rules
+from tile_core.simt.rules.reduce import reduce_rules
+from tile_core.simt.rules.reducer import reducer_rules
+from tile_core.simt.rules.scan import scan_rules
+from tile_core.target import Target
+from tile_hip.machine import machine
+from tile_hip.stages import exact
+
+
+def all_rules(target: Target) -> tuple[Rule[Any], ...]:
+    """Return every rule of the HIP backend for `target`."""
+    made_for = machine(exact(target).arch)
+    return (
+        *element_rules(),
+        *control_rules(),
+        *reduce_rules(),
+        *reducer_rules(),
+        *scan_rules(),
+        *mbarrier_rules(made_for.has("mbarrier_try_wait"), made_for.has("setmaxnreg")),
+        *group_order_rules(made_for),
+    )
