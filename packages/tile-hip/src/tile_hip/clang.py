@@ -1,0 +1,150 @@
+"""Clang, under each of its names: text to assembly, assembly to object, object to code object.
+
+No ROCm is needed: the device header stands on the compiler's builtins alone. The steps are apart
+so that the assembly is always kept, and is exactly what the code object was made from.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tile_core.codegen.run_program import run_program
+from tile_core.codegen.source import INCLUDE_DIRECTORY
+from tile_core.errors import ToolchainError
+from tile_hip.compiler import COMMON_OPTIONS, NAME, Output
+from tile_hip.headers import HEADERS
+
+TRIPLE = "amdgcn-amd-amdhsa"
+_VERSION = re.compile(r"clang version (\d+(?:\.\d+)*)")
+_DIRECTORY = re.compile(r"^InstalledDir: (.+)$", re.MULTILINE)
+_BARE = (
+    *("-x", "hip", "--cuda-device-only"),
+    *("-nogpuinc", "-nogpulib"),  # neither headers nor libraries of ROCm
+    *("-fuse-cuid=none", "-Xclang", "-cuid="),  # the same text, the same code
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clang:
+    """One clang with an AMD backend, and the linker beside it.
+
+    Parameters
+    ----------
+    kind
+        What it is called: ``"clang"``, ``"hipcc"`` or ``"zig"``.
+    command
+        The program, and a subcommand if it has one.
+    linker
+        The same of ``ld.lld``; empty if there is none.
+    version
+        Such as ``"19.1.7"``.
+    processors
+        What it compiles for, such as ``"gfx942"``.
+    """
+
+    kind: str
+    command: tuple[str, ...]
+    linker: tuple[str, ...]
+    version: str
+    processors: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """Name and version."""
+        return f"{self.kind} {self.version}"
+
+    def supports(self, arch: str) -> bool:
+        """Tell whether it compiles for `arch`, and links."""
+        return arch in self.processors and bool(self.linker)
+
+    def build(self, text: str, arch: str, flags: Sequence[str]) -> Output:
+        """Compile one translation unit in a folder of its own.
+
+        Raises
+        ------
+        ToolchainError
+            If a program cannot be run, or does not come to an end.
+        """
+        with tempfile.TemporaryDirectory(prefix="tile_hip_") as name:
+            folder = Path(name)
+            (folder / NAME).write_text(text)
+            logs: list[str] = []
+            steps = (
+                (*self.command, *options_of(arch, flags), "-S", NAME, "-o", "kernel.s"),
+                (*self.command, *_assembly_options(arch), "-c", "kernel.s", "-o", "kernel.o"),
+                (*self.linker, "-shared", "kernel.o", "-o", "kernel.hsaco"),
+            )
+            for step in steps:
+                done = run_program(step, folder)
+                logs.append((done.stdout + done.stderr).replace(f"{folder}/", ""))
+                if done.returncode:
+                    return Output(b"", "", "".join(logs), False)
+            assembly = (folder / "kernel.s").read_text()
+            return Output((folder / "kernel.hsaco").read_bytes(), assembly, "".join(logs), True)
+
+
+def options_of(arch: str, flags: Sequence[str]) -> tuple[str, ...]:
+    """Return what clang is told before the names of files.
+
+    Parameters
+    ----------
+    flags
+        What the user adds.
+    """
+    return (
+        *_BARE,
+        f"--offload-arch={arch}",
+        *COMMON_OPTIONS,
+        *(f"-I{path}" for path in (HEADERS, INCLUDE_DIRECTORY)),
+        *flags,
+    )
+
+
+def _assembly_options(arch: str) -> tuple[str, ...]:
+    return ("-x", "assembler", f"--target={TRIPLE}", f"-mcpu={arch}")
+
+
+@cache
+def clang_at(kind: str, command: tuple[str, ...], linker: tuple[str, ...]) -> Clang:
+    """Ask a clang what it is; a process asks each of them once.
+
+    Parameters
+    ----------
+    linker
+        That of the same package; empty to look for one beside the compiler, then in ``PATH``.
+
+    Raises
+    ------
+    ToolchainError
+        If it cannot be run, or is no clang.
+    """
+    told = run_program((*command, "--version")).stdout
+    version = _VERSION.search(told)
+    if version is None:
+        raise ToolchainError(
+            f"{' '.join(command)} is no clang: it does not tell its version",
+            hint="point TILE_HIP_COMPILER to a clang from 17 on, or to a hipcc",
+        )
+    known = run_program((*command, f"--target={TRIPLE}", "-nogpulib", "--print-supported-cpus"))
+    processors = frozenset(re.findall(r"^\s+(gfx\w+)$", known.stdout + known.stderr, re.MULTILINE))
+    if not linker:
+        directory = _DIRECTORY.search(told)
+        linker = _linker_beside(Path(directory[1]) if directory else None, version[1])
+    return Clang(kind, command, linker, version[1], processors)
+
+
+def _linker_beside(directory: Path | None, version: str) -> tuple[str, ...]:
+    """Return the linker of the same installation, else one in ``PATH``."""
+    major = version.split(".")[0]
+    places = (str(directory), None) if directory else (None,)
+    for place in places:
+        for name in ("ld.lld", f"ld.lld-{major}"):
+            if found := shutil.which(name, path=place):
+                return (found,)
+    return ()

@@ -1,0 +1,50 @@
+"""What the compilers for AMD GPUs have in common: any clang, and hiprtc in the process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+NAME = "kernel.hip"
+"""What the printed text is called in the compiler's log."""
+
+COMMON_OPTIONS = ("-O3", "-std=c++17")
+"""What every kernel is compiled with, by either compiler; the user's flags come behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What one compilation gave.
+
+    Parameters
+    ----------
+    code
+        The code object, as the driver loads it; empty if the text was refused.
+    assembly
+        The instructions that it was made from, or that were read back from it.
+    log
+        Errors and warnings.
+    """
+
+    code: bytes
+    assembly: str
+    log: str
+    is_accepted: bool
+
+
+class Compiler(Protocol):
+    """One installed compiler of HIP C++."""
+
+    @property
+    def name(self) -> str:
+        """Name and version, such as ``"clang 19.1.7"``."""
+        ...
+
+    def supports(self, arch: str) -> bool:
+        """Tell whether it compiles for `arch`, such as ``"gfx942"``."""
+        ...
+
+    def build(self, text: str, arch: str, flags: Sequence[str]) -> Output:
+        """Compile the text of kernels with `COMMON_OPTIONS` and the user's flags."""
+        ...

@@ -1,0 +1,134 @@
+"""Which compiler translates a kernel: hiprtc, hipcc, clang, zig's clang, or whom the user names.
+
+`WISH` is read whenever a kernel is compiled, and the pass configuration ``hip.compiler`` says the
+same for one kernel:
+
+==================  ===========================================================================
+``hipcc``           the hipcc of ``ROCM_PATH``, of ``/opt/rocm``, or in ``PATH``
+``clang``           the clang of ROCm, else the newest one in ``PATH``
+``zig``             the clang inside the Python package ``ziglang``
+``/path/to/clang``  that one, or a hipcc
+empty               the first of these that knows the architecture
+==================  ===========================================================================
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import MappingProxyType
+
+from tile_core.errors import Note, ToolchainError
+from tile_hip.clang import Clang, clang_at
+from tile_hip.compiler import Compiler
+
+WISH = "TILE_HIP_COMPILER"
+"""The environment variable with the user's wish."""
+
+_OLDEST, _NEWEST = 17, 30  # clangs by the numbers in their names
+
+
+def wanted_compiler(arch: str, wish: str = "") -> Compiler:
+    """Return the compiler that translates kernels for `arch`.
+
+    Parameters
+    ----------
+    wish
+        As in the table above; empty means what the environment wishes.
+
+    Raises
+    ------
+    ToolchainError
+        If there is none, or the one wished for does not know `arch`.
+    """
+    wish = wish or os.environ.get(WISH, "")
+    if os.sep in wish:
+        known: Iterator[Compiler] = iter((_clang_of(wish),))
+    elif wish and wish not in _KINDS:
+        raise ToolchainError(
+            f"the compiler of HIP is to be {wish!r}, which is none",
+            hint=f"set {WISH} to {', '.join(_KINDS)}, or to the path of a clang",
+        )
+    else:
+        kinds = (_KINDS[wish],) if wish else tuple(_KINDS.values())
+        known = (compiler for kind in kinds for compiler in kind())
+    tried: list[Compiler] = []
+    for compiler in known:
+        if compiler.supports(arch):
+            return compiler
+        tried.append(compiler)
+    raise _no_compiler(arch, wish, tried)
+
+
+def hipccs() -> Iterator[Clang]:
+    """Yield the hipcc of ``ROCM_PATH``, of ``/opt/rocm``, and the one in ``PATH``."""
+    named = (shutil.which("hipcc", path=str(root / "bin")) for root in _rocm_roots())
+    for found in (*named, shutil.which("hipcc")):
+        if found is not None:
+            yield clang_at("hipcc", (found,), ())
+
+
+def clangs() -> Iterator[Clang]:
+    """Yield the clang of ROCm, then those in ``PATH``, the newest first."""
+    for root in _rocm_roots():
+        if found := shutil.which("clang", path=str(root / "llvm" / "bin")):
+            yield clang_at("clang", (found,), ())
+    names = (*(f"clang-{number}" for number in range(_NEWEST, _OLDEST - 1, -1)), "clang")
+    for name in names:
+        if found := shutil.which(name):
+            yield clang_at("clang", (found,), ())
+
+
+def zigs() -> Iterator[Clang]:
+    """Yield the clang inside the package ``ziglang``, which brings its linker."""
+    found = importlib.util.find_spec("ziglang")
+    for folder in found.submodule_search_locations or () if found else ():
+        program = shutil.which("zig", path=folder)
+        if program is not None:
+            yield clang_at("zig", (program, "clang"), (program, "ld.lld"))
+
+
+_KINDS: MappingProxyType[str, Callable[[], Iterator[Compiler]]] = MappingProxyType(
+    {"hipcc": hipccs, "clang": clangs, "zig": zigs}
+)
+"""By what the user calls them, in the order in which they are tried."""
+
+
+def _rocm_roots() -> tuple[Path, ...]:
+    named = os.environ.get("ROCM_PATH")
+    return (*((Path(named),) if named else ()), Path("/opt/rocm"))
+
+
+def _clang_of(path: str) -> Clang:
+    return clang_at("hipcc" if "hipcc" in Path(path).name else "clang", (path,), ())
+
+
+def _no_compiler(arch: str, wish: str, tried: list[Compiler]) -> ToolchainError:
+    """Return the error that nothing compiles for `arch`, with what would."""
+    subject = f"{wish} is wished for, which" if wish else "no compiler that is installed"
+    verb = "does not make code" if wish else "makes code"
+    return ToolchainError(
+        f"{subject} {verb} for {arch}",
+        notes=tuple(Note(why_not(compiler, arch)) for compiler in tried),
+        hint=install_hint(arch),
+    )
+
+
+def why_not(compiler: Compiler, arch: str) -> str:
+    """Return why a compiler cannot serve `arch`, in words."""
+    if isinstance(compiler, Clang) and arch in compiler.processors and not compiler.linker:
+        return f"{compiler.name} has no linker beside it: it needs ld.lld"
+    return f"{compiler.name} does not know {arch}"
+
+
+def install_hint(arch: str) -> str:
+    """Return how to come by a compiler for `arch`."""
+    if arch in _NEWER_THAN_DEBIAN:
+        return "pip install 'tile-hip[zig]', or install ROCm"
+    return "pip install 'tile-hip[zig]', or apt install clang-19 lld-19, or install ROCm"
+
+
+_NEWER_THAN_DEBIAN = frozenset({"gfx950"})
