@@ -9,25 +9,6 @@ from tile_core.errors import BackendNotFound
 
 MISTAKES = [
     Mistake(
-        "an AMD machine",
-        """
-        @T.prim_func
-        def kernel(A: T.Tensor((16,), "float32")):
-            with T.Kernel(1):
-                A[0] = 1.0
-        tile.compile(kernel, target="hip:gfx942")
-        """,
-        """
-        [TL7001] no backend serves target 'hip:gfx942'; installed: cpu, cuda, interpret, toy
-         --> program.py:5:1
-          |
-        5 | tile.compile(kernel, target="hip:gfx942")
-          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: pip install 'tile-api[hip]'
-        """,
-        whole=True,
-    ),
-    Mistake(
         "a machine nobody knows",
         """
         @T.prim_func
@@ -37,7 +18,7 @@ MISTAKES = [
         tile.compile(kernel, target="tpu")
         """,
         """
-        [TL7001] no backend serves target 'tpu'; installed: cpu, cuda, interpret, toy
+        [TL7001] no backend serves target 'tpu'; installed: cpu, cuda, hip, interpret, toy
          --> program.py:5:1
           |
         5 | tile.compile(kernel, target="tpu")
@@ -56,7 +37,7 @@ MISTAKES = [
         tile.compile(kernel, target="cpu@emulator")
         """,
         """
-        [TL7001] no backend serves target 'cpu@emulator'; installed: cpu, cuda, interpret, toy
+        [TL7001] no backend serves target 'cpu@emulator'; installed: cpu, cuda, hip, interpret, toy
          --> program.py:5:1
           |
         5 | tile.compile(kernel, target="cpu@emulator")
