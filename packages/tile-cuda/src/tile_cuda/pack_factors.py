@@ -16,7 +16,8 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.ranges import Env
-from tile_cuda.rules.gemm_mma import mma_tiling
+from tile_core.simt.products.instructions import warp_tiling
+from tile_cuda.rules.mma_unit import mma_unit
 
 _BYTES = {"int4": dtype_of("int8"), "uint4": dtype_of("uint8")}
 
@@ -196,4 +197,4 @@ def _product(op: Gemm, as_bytes: _Bytes, machine: SimtMachine, threads: int) -> 
     if a is None or b is None:
         return None
     made = replace(op, a=a, b=b, nibbles=True)
-    return made if mma_tiling(made, machine, threads) is not None else None
+    return made if warp_tiling(made, mma_unit(machine), threads) is not None else None

@@ -22,11 +22,11 @@ from tile_core.simt.atoms import column_pattern, row_pattern
 from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
+from tile_core.simt.products.shared_layouts import open_operand_layout
 from tile_core.simt.rules.copy import lower_copy
 from tile_core.simt.stepped import Step, stepped_address
 from tile_core.target import Target
 from tile_cuda.rules.matrix_loads import ROW_BITS, keeps_rows
-from tile_cuda.rules.shared_layouts import open_operand_layout
 
 
 @dataclass(frozen=True, slots=True)

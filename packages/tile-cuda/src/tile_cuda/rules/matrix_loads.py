@@ -17,8 +17,8 @@ from tile_core.simt.atoms import row_pattern
 from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
+from tile_core.simt.products.operands import Operand
 from tile_core.simt.stepped import Step, stepped_address
-from tile_cuda.rules.gemm_operands import Operand
 
 ROW_BITS = 128
 """A row of a matrix: what one thread addresses."""

@@ -1,54 +1,36 @@
-"""Layouts of matrix operands in shared memory that nobody has fixed yet."""
+"""Layouts of matrix operands in shared memory, by how the warps of NVIDIA GPUs read them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tile_core.errors import LayoutError
-from tile_core.ir.buffer import Buffer, Scope
 from tile_core.layout import Layout, shared_operand
-from tile_core.ops.bulk_copy import BulkCopy
-from tile_core.ops.operator import InferContext
-from tile_core.simt.packing import storage_dtype
 
 _LINE_BITS = 1024
 """All banks of shared memory: rows this far apart collide."""
 
 
-def open_operand_layout(
-    buffer: Buffer, ctx: InferContext, *, by_elements: bool = False
-) -> dict[Buffer, Layout]:
-    """Return the swizzled layout of a shared tile, or nothing if it is not ours to choose.
+def operand_layout(shape: tuple[int, ...], bits: int, is_k_last: bool) -> Layout:
+    """Return where a factor of matrix instructions lies.
 
-    Tiles with a layout keep it. Tiles that are also seen in another shape or element type stay
-    as they are: a view may not survive a swizzle. Tiles that an engine copies have a layout
-    that it knows.
+    Elements that ``ldmatrix`` cannot turn are read one by one, by four threads along K and
+    eight across.
 
     Parameters
     ----------
-    by_elements
-        Warps read elements of four rows at a time, not 8 rows of 16 bytes.
+    bits
+        Width of the elements.
+    is_k_last
+        Whether K is the last dimension.
+
+    Raises
+    ------
+    LayoutError
+        If no layout is better than row by row.
     """
-    shape = buffer.static_shape
-    if (
-        buffer.scope is not Scope.SHARED
-        or shape is None
-        or ctx.layout_of(buffer) is not None
-        or ctx.is_viewed(buffer)
-        or _is_copied_in_bulk(buffer, ctx)
-    ):
-        return {}
-    bits = storage_dtype(buffer.dtype, buffer.scope).bits
-    try:
-        own = read_by_elements(shape, bits) if by_elements else None
-        return {buffer: own or shared_operand(shape, bits)}
-    except LayoutError:
-        return {}
-
-
-def _is_copied_in_bulk(buffer: Buffer, ctx: InferContext) -> bool:
-    """Whether an engine copies the tile, which writes no patterns but its own."""
-    return any(isinstance(user, BulkCopy) for user in ctx.users_of(buffer))
+    one_by_one = bits == 64 or (bits in (8, 32) and not is_k_last)
+    own = read_by_elements(shape, bits) if one_by_one else None
+    return own or shared_operand(shape, bits)
 
 
 def read_by_elements(shape: tuple[int, ...], bits: int) -> Layout | None:

@@ -12,8 +12,8 @@ from tile_core.ops.gemm import Gemm
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
+from tile_core.simt.products.instructions import sums_offset, zero
 from tile_cuda.atoms_wgmma import ROWS, THREADS
-from tile_cuda.rules.gemm_mma import sums_offset, zero
 from tile_cuda.rules.wgmma_plan import SharedFactor, WarpgroupPlan
 from tile_cuda.rules.wgmma_waits import waited
 

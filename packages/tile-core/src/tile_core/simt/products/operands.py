@@ -37,6 +37,8 @@ class Operand:
         Warps along `x`.
     m_warps
         Warps along M: tells a warp's place in the grid.
+    lanes
+        Threads of a warp.
     """
 
     letter: str
@@ -48,6 +50,7 @@ class Operand:
     steps: int
     warps: int
     m_warps: int
+    lanes: int
 
     @property
     def buffer(self) -> Buffer:
@@ -66,10 +69,10 @@ class Operand:
 
     def first_x(self, thread: Any) -> Any:
         """Return the first `x` of the warp of `thread`, an expression or an array."""
-        warp = thread // 32
+        warp = thread // self.lanes
         stripe = warp % self.m_warps if self.letter == "a" else warp // self.m_warps
         if self.warps == 1:
-            return thread // 32 * 0 if isinstance(thread, np.ndarray) else 0
+            return thread // self.lanes * 0 if isinstance(thread, np.ndarray) else 0
         return stripe * (self.tiles * self.atom.shape[0])
 
     def place(self, x: Any, k: Any) -> tuple[Any, Any]:
@@ -82,11 +85,11 @@ def operands(op: Gemm, tiling: WarpTiling) -> tuple[Operand, Operand]:
     atom = tiling.atom
     a = Operand(
         "a", op.a, not op.transpose_a, atom.a, atom.a_dtype,
-        tiling.rows, tiling.steps, tiling.m_warps, tiling.m_warps,
+        tiling.rows, tiling.steps, tiling.m_warps, tiling.m_warps, atom.threads,
     )  # fmt: skip
     b = Operand(
         "b", op.b, op.transpose_b, _columns_first(atom.b), atom.b_dtype,
-        tiling.columns, tiling.steps, tiling.n_warps, tiling.m_warps,
+        tiling.columns, tiling.steps, tiling.n_warps, tiling.m_warps, atom.threads,
     )  # fmt: skip
     return a, b
 

@@ -7,16 +7,15 @@ import math
 from tile_core.cautions import caution
 from tile_core.errors import WarpPartitionError
 from tile_core.ir.buffer import Scope
-from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.context import SimtContext
+from tile_core.simt.products.blocks import BlockTiling, block_tiling
+from tile_core.simt.products.matrix_unit import MatrixUnit
 from tile_core.simt.warps import partitions
-from tile_cuda.atoms import atoms_for_tiles
-from tile_cuda.rules.gemm_blocks import BlockTiling, block_tiling
 
 
-def tell_of_missing_partition(op: Gemm, machine: SimtMachine, ctx: SimtContext) -> None:
+def tell_of_missing_partition(op: Gemm, unit: MatrixUnit, ctx: SimtContext) -> None:
     """Warn, or refuse, where only the number of warps keeps `op` from matrix instructions.
 
     Nothing is said of tiles that have fewer atoms than the block has warps: there is little
@@ -27,8 +26,8 @@ def tell_of_missing_partition(op: Gemm, machine: SimtMachine, ctx: SimtContext) 
     WarpPartitionError
         If the sums of one thread do not fit its registers either.
     """
-    atom = _fitting_atom(op, machine)
     warps, rest = divmod(ctx.threads, ctx.machine.warp_size)
+    atom = _fitting_atom(op, unit, warps)
     if atom is None or op.c.buffer.scope is not Scope.FRAGMENT:
         return
     m, n, _ = op.mnk
@@ -54,13 +53,11 @@ def tell_of_missing_partition(op: Gemm, machine: SimtMachine, ctx: SimtContext) 
         caution(f"{why}; it is computed without matrix instructions ({hint})", op.span)
 
 
-def _fitting_atom(op: Gemm, machine: SimtMachine) -> MatrixAtom | None:
-    a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
+def _fitting_atom(op: Gemm, unit: MatrixUnit, warps: int) -> MatrixAtom | None:
+    """Return the instruction that divides the product into most pieces."""
     m, n, k = op.mnk
-    for atom in atoms_for_tiles(machine, a, b, c):
-        if not (m % atom.m or n % atom.n or k % atom.k):
-            return atom
-    return None
+    fitting = [a for a in unit.atoms(op, warps) if not (m % a.m or n % a.n or k % a.k)]
+    return min(fitting, key=lambda atom: atom.m * atom.n, default=None)
 
 
 def _hint(op: Gemm, atom: MatrixAtom, ctx: SimtContext) -> str:

@@ -15,8 +15,8 @@ from tile_core.ops.serial.gemm import expand_gemm
 from tile_core.simt.build import seq
 from tile_core.simt.context import SimtContext
 from tile_core.simt.partition import partition
-from tile_cuda.rules.gemm_blocks import block_fragment, block_tiling, lower_blocks
-from tile_cuda.rules.gemm_staging import staged
+from tile_core.simt.products.blocks import block_fragment, block_tiling, lower_blocks
+from tile_core.simt.products.staged_factors import staged
 
 
 def lower_fma(op: Gemm, ctx: SimtContext) -> Stmt:

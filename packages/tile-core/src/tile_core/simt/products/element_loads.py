@@ -17,7 +17,7 @@ from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import at, do, unrolled
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
-from tile_cuda.rules.gemm_operands import Operand
+from tile_core.simt.products.operands import Operand
 
 
 def element_loads(operand: Operand, registers: Buffer, ctx: SimtContext) -> Callable[[Expr], Stmt]:
@@ -34,7 +34,7 @@ def element_loads(operand: Operand, registers: Buffer, ctx: SimtContext) -> Call
     width = _vector(operand, ctx)
 
     def address(thread: Any, x_tile: Any, kk: Any, slot: Any) -> tuple[Any, ...]:
-        x, k, _ = inverse(thread % 32, slot)
+        x, k, _ = inverse(thread % operand.lanes, slot)
         row, column = operand.place(
             operand.first_x(thread) + x_tile * x_extent + x, kk * k_extent + k
         )

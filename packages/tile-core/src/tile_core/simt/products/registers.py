@@ -12,9 +12,9 @@ from tile_core.ir.stmt import Alloc, Seq, Stmt
 from tile_core.layout.digits import row_major_position
 from tile_core.simt.build import seq
 from tile_core.simt.context import SimtContext
-from tile_cuda.rules.element_loads import element_loads
-from tile_cuda.rules.gemm_operands import Operand
-from tile_cuda.rules.matrix_loads import matrix_loads, reads_matrices
+from tile_core.simt.products.element_loads import element_loads
+from tile_core.simt.products.matrix_unit import MatrixUnit
+from tile_core.simt.products.operands import Operand
 
 NOTHING = Seq(())
 
@@ -41,9 +41,9 @@ class Registers:
     setup: Stmt = NOTHING
 
 
-def operand_registers(operand: Operand, ctx: SimtContext) -> Registers:
+def operand_registers(operand: Operand, unit: MatrixUnit, ctx: SimtContext) -> Registers:
     """Return the registers of a factor: its own if it is a fragment, else loaded ones."""
-    return _held(operand, ctx) if operand.is_fragment else _loaded(operand, ctx)
+    return _held(operand, ctx) if operand.is_fragment else _loaded(operand, unit, ctx)
 
 
 def _held(operand: Operand, ctx: SimtContext) -> Registers:
@@ -66,16 +66,14 @@ def _held(operand: Operand, ctx: SimtContext) -> Registers:
     return Registers(ctx.places.flat(buffer), offset)
 
 
-def _loaded(operand: Operand, ctx: SimtContext) -> Registers:
+def _loaded(operand: Operand, unit: MatrixUnit, ctx: SimtContext) -> Registers:
     """Return new registers that each k-step loads from shared memory.
 
-    Whole matrices are read where the layout keeps rows of 16 bytes together and ``ldmatrix``
-    can turn them the right way round; else elements, as many at a time as are neighbours.
+    Whole matrices are read where the machine can; else elements, as many at a time as are
+    neighbours.
     """
     count = operand.tiles * operand.slots
     registers = ctx.registers(f"{operand.letter}_frag", count, str(operand.dtype))
-    if reads_matrices(operand, ctx):
-        setup, load = matrix_loads(operand, registers, ctx)
-    else:
-        setup, load = NOTHING, element_loads(operand, registers, ctx)
+    whole = unit.whole_loads(operand, registers, ctx)
+    setup, load = whole or (NOTHING, element_loads(operand, registers, ctx))
     return Registers(registers, lambda x, kk: x * operand.slots, load, seq(setup, Alloc(registers)))

@@ -1,4 +1,4 @@
-"""Matrix products by the matrix instructions of warps (``mma.sync``)."""
+"""Matrix products by the matrix instructions of warps."""
 
 from __future__ import annotations
 
@@ -12,33 +12,31 @@ from tile_core.ir.expr import Const, Expr
 from tile_core.ir.stmt import If, Seq, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.layout.digits import row_major_position
-from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
+from tile_core.simt.products.matrix_unit import MatrixUnit
+from tile_core.simt.products.operands import operands
+from tile_core.simt.products.registers import operand_registers
+from tile_core.simt.products.staged_factors import staged
 from tile_core.simt.warps import WarpTiling, permuted, tiling_of
-from tile_cuda.atoms import atoms_for_nibbles, atoms_for_tiles
-from tile_cuda.rules.gemm_operands import operands
-from tile_cuda.rules.gemm_registers import operand_registers
-from tile_cuda.rules.gemm_staging import staged
 
 
-def mma_tiling(op: Gemm, machine: SimtMachine, threads: int) -> WarpTiling | None:
+def warp_tiling(op: Gemm, unit: MatrixUnit, threads: int) -> WarpTiling | None:
     """Return how the warps of a block share `op`, None if no instruction divides it."""
-    if threads % machine.warp_size or not _is_whole_fragment(op.c):
+    warps, rest = divmod(threads, unit.machine.warp_size)
+    if rest or not _is_whole_fragment(op.c):
         return None
-    a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
-    table = atoms_for_nibbles if op.nibbles else atoms_for_tiles
     atoms = tuple(
         atom
-        for atom in table(machine, a, b, c)
+        for atom in unit.atoms(op, warps)
         if _suits(op.a, 0 if op.transpose_a else 1, atom.k, atom.a_dtype)
         and _suits(op.b, 1 if op.transpose_b else 0, atom.k, atom.b_dtype)
         and atom.orders in (None, _orders(op))
     )
-    return tiling_of(atoms, op.mnk, threads // machine.warp_size, op.policy)
+    return tiling_of(atoms, op.mnk, warps, op.policy)
 
 
 def _orders(op: Gemm) -> tuple[str, str]:
@@ -82,7 +80,7 @@ def _suits(region: Region, k_axis: int, atom_k: int, dtype: DType) -> bool:
     return is_whole and shape[-2:][k_axis] % atom_k == 0 and (first or 0) % atom_k == 0
 
 
-def mma_demands(op: Gemm, tiling: WarpTiling) -> dict[Buffer, Fragment]:
+def demanded_fragments(op: Gemm, tiling: WarpTiling) -> dict[Buffer, Fragment]:
     """Return the fragments that the instruction fixes: of C, and of factors in registers.
 
     A tile that is both factors is spread as the first.
@@ -117,7 +115,7 @@ def _spread(fragment: Fragment, region: Region, order: tuple[int, int]) -> Fragm
     return permuted(fragment, order, (region.buffer.static_shape or ())[:-2])
 
 
-def lower_mma(op: Gemm, tiling: WarpTiling, ctx: SimtContext) -> Stmt:
+def lower_instructions(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: SimtContext) -> Stmt:
     """Return the product as one warp runs it.
 
     Before   gemm A_shared, B_shared, C_local
@@ -131,11 +129,11 @@ def lower_mma(op: Gemm, tiling: WarpTiling, ctx: SimtContext) -> Stmt:
         for region, wanted in zip((op.a, op.b), factor_fragments(op, tiling), strict=True)
     ]
     before, op, after = staged(op, elsewhere[0], elsewhere[1], ctx)
-    return seq(before, _products(op, tiling, ctx), after)
+    return seq(before, _products(op, tiling, unit, ctx), after)
 
 
-def _products(op: Gemm, tiling: WarpTiling, ctx: SimtContext) -> Stmt:
-    a, b = (operand_registers(operand, ctx) for operand in operands(op, tiling))
+def _products(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: SimtContext) -> Stmt:
+    a, b = (operand_registers(operand, unit, ctx) for operand in operands(op, tiling))
     total = ctx.places.flat(op.c.buffer)
     first = sums_offset(op.c, tiling.rows * tiling.columns * tiling.atom.c.slots)
 
