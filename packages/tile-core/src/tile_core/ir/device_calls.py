@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
+from tile_core.ir.amd_calls import AMD_CALLS
 from tile_core.ir.arith import as_expr
 from tile_core.ir.device_call import DeviceCall
 from tile_core.ir.effect import Effect
@@ -54,6 +55,7 @@ _CALLS = (
     ),
     DeviceCall("dp4a"),  # (d, a, b): *d += four products of int8
     *HOPPER_CALLS,
+    *AMD_CALLS,
 )  # fmt: skip
 
 DEVICE_CALLS: dict[str, DeviceCall] = {call.name: call for call in _CALLS}

@@ -1,0 +1,32 @@
+"""Functions of the device header for AMD's matrix and copy instructions.
+
+A wave of AMD's machines has 64 lanes that run together. Its copies from tensors straight into
+shared memory are counted: a wave waits until no more than a number of its own are under way, the
+youngest. Source: AMD "CDNA3 Instruction Set Architecture", "Memory Buffer Instructions" and
+"S_WAITCNT".
+"""
+
+from __future__ import annotations
+
+from tile_core.ir.device_call import DeviceCall
+from tile_core.ir.effect import Effect
+
+_ASYNC = Effect.READS | Effect.WRITES | Effect.STATE
+
+LDS_LOAD, LDS_WAIT, UNIFORM = "lds_load", "lds_wait", "uniform"
+
+MOST_UNDER_WAY = 63
+"""The largest number a wave can wait for: the counter has six bits."""
+
+_COPIES = (
+    # <BYTES>(shared, tensor, index, predicate), by all lanes of a wave: lane l's BYTES, 4 or 16,
+    # go to ``shared + l * BYTES``, from element `index` behind `tensor`; zeros where the
+    # predicate is false. `shared` and `tensor` are the same in all lanes of a wave.
+    DeviceCall(LDS_LOAD, 1, effect=_ASYNC | Effect.WARP),
+    DeviceCall(LDS_WAIT, 1, effect=_ASYNC),  # <N>(): at most N lds_loads of the wave under way
+    # (x): the value of the wave's first lane, where all its lanes have the same.
+    DeviceCall(UNIFORM, result="int32", effect=Effect.NONE),
+)
+
+AMD_CALLS: tuple[DeviceCall, ...] = (*_COPIES,)
+"""Copies into shared memory that are counted, and products of waves."""
