@@ -18,9 +18,10 @@ from support.toolchain import nvrtc_for
 from tile_core.codegen import print_program
 from tile_core.driver import Lowered, lower
 from tile_core.plugins.host import PluginHost
+from tile_core.simt.resources import Resources
 from tile_core.testing.conformance.case import Case
 from tile_core.testing.conformance.catalogue import all_cases
-from tile_cuda.compile_log import Resources, cautions
+from tile_cuda.compile_log import cautions
 from tile_cuda.machine_code import compile_source
 
 # Loops that could not be overlapped are told when kernels are lowered; here machine code counts.

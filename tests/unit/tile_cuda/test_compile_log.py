@@ -1,11 +1,9 @@
-"""What the assembler reports: registers, spills, remarks, and how many blocks fit."""
+"""What the assembler reports: registers, spills, remarks."""
 
 from __future__ import annotations
 
-import pytest
-
-from tile_cuda.compile_log import Resources, cautions, parse_resources
-from tile_cuda.machine import architecture
+from tile_core.simt.resources import Resources
+from tile_cuda.compile_log import cautions, parse_resources
 
 LOG = """\
 nvrtc: warning: Architectures prior to '<compute/sm>_75' are deprecated
@@ -67,35 +65,3 @@ def test_cautions():
 def test_a_remark_that_names_no_kernel_is_about_all():
     log = LOG + "ptxas info    : (C7508) setmaxnreg is ignored\n"
     assert [len(r.remarks) for r in parse_resources(log).values()] == [2, 1]
-
-
-@pytest.mark.parametrize(
-    ("arch", "registers", "threads", "shared", "blocks", "limit"),
-    [
-        ("sm_80", 32, 256, 0, 8, "threads"),  # 8 blocks of 8 warps fill 64 warps
-        ("sm_80", 255, 128, 0, 2, "registers"),  # 8 warps of 8192 registers
-        ("sm_80", 168, 384, 0, 1, "registers"),
-        ("sm_80", 40, 128, 48 * 1024, 3, "shared memory"),  # 49 KiB with the reserved one
-        ("sm_80", 40, 128, 163 * 1024, 1, "shared memory"),
-        ("sm_80", 16, 32, 0, 32, "blocks"),
-        ("sm_70", 32, 128, 48 * 1024, 2, "shared memory"),  # Volta reserves nothing
-        ("sm_89", 32, 128, 0, 12, "threads"),
-        ("sm_86", 16, 64, 0, 16, "blocks"),
-        ("sm_75", 64, 1024, 0, 1, "threads"),
-        ("sm_90", 256, 1024, 0, 0, "registers"),  # cannot run at all
-    ],
-)
-def test_occupancy(arch, registers, threads, shared, blocks, limit):
-    """Values of NVIDIA's occupancy calculator."""
-    row = architecture(arch)
-    found = Resources(name="k", registers=registers).occupancy(row, threads, shared)
-    assert (found.blocks, found.limit) == (blocks, limit)
-    assert found.warps == blocks * threads // 32
-    assert found.fraction == found.warps / (row.multiprocessor.threads // 32)
-
-
-def test_static_shared_memory_counts():
-    row = architecture("sm_80")
-    needs = Resources(name="k", registers=32, shared_bytes=80 * 1024)
-    assert needs.occupancy(row, 128).blocks == 2
-    assert needs.occupancy(row, 128, 4 * 1024).blocks == 1

@@ -194,7 +194,7 @@ class CompiledKernel:
     def resources(self) -> Mapping[str, Any]:
         """Registers, spills, memory and occupancy of each launch, by the name of its function.
 
-        The values are `tile_cuda.compile_log.Resources`: ``registers``, ``spill_stores``,
+        The values are `tile_core.simt.resources.Resources`: ``registers``, ``spill_stores``,
         ``stack_bytes``, and ``resident.blocks`` of ``resident.fraction`` of a multiprocessor.
 
         Raises

@@ -21,6 +21,8 @@ class Multiprocessor:
         32-bit registers of all resident threads.
     register_unit
         Registers are given to a warp in multiples of this.
+    shared_unit
+        Shared memory is given to a block in multiples of this.
     """
 
     threads: int
@@ -29,6 +31,7 @@ class Multiprocessor:
     reserved_bytes: int = 0
     registers: int = 65536
     register_unit: int = 256
+    shared_unit: int = 128
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,89 +1,12 @@
-"""What the assembler tells about a kernel: registers, spills, stack, and what it gave up."""
+"""What the assembler of NVIDIA GPUs tells about kernels: registers, spills, what it gave up."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tile_cuda.machine import Architecture
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
-    """What one kernel needs, as ``ptxas -v`` reports it.
-
-    Parameters
-    ----------
-    name
-        The kernel's symbol.
-    registers
-        32-bit registers of one thread.
-    stack_bytes
-        Local memory of one thread: spilled registers, and arrays indexed at run time.
-    spill_stores, spill_loads
-        Bytes written and read because registers did not suffice.
-    shared_bytes
-        Static shared memory; what the launch asks for comes on top.
-    constant_bytes
-        Constant memory: parameters and tables.
-    barriers
-        Named barriers of the block that are taken.
-    remarks
-        Codes and words of performance that the assembler gave up, such as
-        ``("C7510", "Potential Performance Loss: ...")``.
-    resident
-        How many blocks of a launch run at once on one multiprocessor; None where only the
-        function is known, not its launch.
-    """
-
-    name: str
-    registers: int = 0
-    stack_bytes: int = 0
-    spill_stores: int = 0
-    spill_loads: int = 0
-    shared_bytes: int = 0
-    constant_bytes: int = 0
-    barriers: int = 0
-    remarks: tuple[tuple[str, str], ...] = ()
-    resident: Occupancy | None = None
-
-    def occupancy(self, arch: Architecture, threads: int, shared_bytes: int = 0) -> Occupancy:
-        """Return how many blocks of `threads` threads run at once on one multiprocessor.
-
-        Parameters
-        ----------
-        shared_bytes
-            Shared memory that the launch asks for, per block.
-        """
-        return occupancy(self, arch, threads, shared_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class Occupancy:
-    """How full one multiprocessor can get.
-
-    Parameters
-    ----------
-    blocks
-        Blocks that are resident at once; 0 if not even one fits.
-    warps, most_warps
-        Their warps, and how many the multiprocessor holds at most.
-    limit
-        What stops another block: ``"threads"``, ``"blocks"``, ``"registers"`` or
-        ``"shared memory"``.
-    """
-
-    blocks: int
-    warps: int
-    most_warps: int
-    limit: str
-
-    @property
-    def fraction(self) -> float:
-        """Resident warps, as a part of the most."""
-        return self.warps / self.most_warps
-
+from tile_core.simt.resources import Resources
 
 _ENTRY = re.compile(r"Compiling entry function '(\w+)'")
 _FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -156,33 +79,3 @@ def cautions(needs: Resources) -> tuple[str, ...]:
         if code in _COSTLY:
             found.append(f"kernel {needs.name!r} loses speed ({code}): {text}")
     return tuple(found)
-
-
-def occupancy(
-    needs: Resources, arch: Architecture, threads: int, shared_bytes: int = 0
-) -> Occupancy:
-    """Return how many blocks run at once on one multiprocessor; see `Resources.occupancy`.
-
-    Registers are given to warps in units, from one of the four quarters of the multiprocessor
-    each. CUDA C++ Best Practices Guide, "Calculating Occupancy".
-    """
-    unit, limits = arch.simt.warp_size, arch.multiprocessor
-    warps = -(-threads // unit)
-    most_warps = limits.threads // unit
-    per_warp = _round_up(max(needs.registers, 1) * unit, limits.register_unit)
-    warps_by_registers = limits.registers // 4 // per_warp * 4
-    shared = _round_up(needs.shared_bytes + shared_bytes + limits.reserved_bytes, 128)
-    fits = {
-        "threads": most_warps // warps,
-        "blocks": limits.blocks,
-        "registers": warps_by_registers // warps,
-    }
-    if shared:
-        fits["shared memory"] = limits.shared_bytes // shared
-    limit = min(fits, key=lambda name: fits[name])
-    blocks = fits[limit]
-    return Occupancy(blocks, blocks * warps, most_warps, limit)
-
-
-def _round_up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit

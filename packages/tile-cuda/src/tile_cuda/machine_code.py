@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from tile_core.cautions import caution
 from tile_core.codegen import PrintedSource
+from tile_core.simt.resources import Resources
 from tile_cuda.compile_errors import refusal, with_line_directives
-from tile_cuda.compile_log import Resources, cautions, parse_resources
+from tile_cuda.compile_log import cautions, parse_resources
 from tile_cuda.compilers import wanted_compiler
 from tile_cuda.wgmma_shapes import shape_flags
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tile_core.codegen import function_symbols, print_program
+from tile_core.codegen import print_program
+from tile_core.codegen.resident import resources_of_launches
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.draw_random import draw_random
@@ -17,9 +18,9 @@ from tile_core.passes.split_vectors import split_vectors
 from tile_core.simt.choices import choices_of
 from tile_core.simt.lower import lower_kernel
 from tile_core.simt.program import DeviceProgram
+from tile_core.simt.resources import Resources
 from tile_core.target import Target
-from tile_cuda.compile_log import Resources
-from tile_cuda.machine import architecture, machine
+from tile_cuda.machine import machine
 from tile_cuda.machine_code import Compiled, compile_source
 
 DEFAULT_ARCH = "sm_80"
@@ -123,14 +124,7 @@ class Artifact:
     @property
     def resources(self) -> Mapping[str, Resources]:
         """What each launch needs, and how many of its blocks run at once, by its symbol."""
-        row = architecture(self.program.machine.name)
-        found: dict[str, Resources] = {}
-        names = function_symbols(self.program)
-        for function, name in zip(self.program.functions, names, strict=True):
-            needs = self.compiled.resources[name]
-            resident = needs.occupancy(row, function.threads, function.shared_bytes)
-            found[name] = replace(needs, resident=resident)
-        return found
+        return resources_of_launches(self.program, self.compiled.resources)
 
     def asm(self) -> str:
         """Return the PTX."""
