@@ -14,7 +14,7 @@ from support.scale_kernel import TEXT, scale_source
 from support.toolchain import nvrtc_for
 from tile_core.codegen import PrintedSource
 from tile_core.errors import Span, TileWarning, ToolchainError
-from tile_cuda.compile_errors import parse_complaints, with_line_directives
+from tile_cuda.compile_errors import parse_complaints
 from tile_cuda.headers import header_texts
 from tile_cuda.machine_code import compile_source
 from tile_cuda.nvrtc import nvrtc_flags
@@ -48,29 +48,6 @@ def test_profilers_see_the_lines_of_the_user(nvrtc, source):
     ptx = compile_source(source, "sm_80").ptx
     assert 'program.py"' in ptx
     assert b"program.py" in compile_source(source, "sm_80").cubin
-
-
-def test_line_directives(source):
-    assert with_line_directives(source).splitlines() == [
-        '#include "tile.h"',
-        "",
-        '#line 1 "<source 1>"',
-        "__device__ float twice(float x) {",
-        "  return 2.0f * x;",
-        "}",
-        '#line 6 "kernel.cu"',
-        "",
-        "// scale for sm_80",
-        '#line 3 "program.py"',
-        "TILE_KERNEL(128, 1) void scale(tile::gptr<float> A) {",
-        '#line 9 "kernel.cu"',
-        "  const int tid = threadIdx.x;",
-        '#line 5 "program.py"',
-        "  A[tid] = twice(A[tid]);",
-        '#line 11 "kernel.cu"',
-        "}",
-        "TILE_EXPORT(scale)",
-    ]
 
 
 def refused(source: PrintedSource, arch: str = "sm_80", *flags: str) -> ToolchainError:

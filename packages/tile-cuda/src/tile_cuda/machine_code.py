@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from tile_core.cautions import caution
 from tile_core.codegen import PrintedSource
+from tile_core.codegen.complaints import line_of_kernel, with_line_directives
 from tile_core.simt.resources import Resources
-from tile_cuda.compile_errors import refusal, with_line_directives
+from tile_cuda.compile_errors import NAME, refusal
 from tile_cuda.compile_log import cautions, parse_resources
 from tile_cuda.compilers import wanted_compiler
 from tile_cuda.wgmma_shapes import shape_flags
@@ -71,7 +72,7 @@ def compile_source(
     """
     chosen = wanted_compiler(arch, compiler)
     options = (*shape_flags(source.text), *flags)
-    output = chosen.build(with_line_directives(source), arch, options)
+    output = chosen.build(with_line_directives(source, NAME), arch, options)
     if not output.is_accepted:
         raise refusal(source, output.log, chosen.name, arch)
     resources = parse_resources(output.log)
@@ -83,12 +84,4 @@ def compile_source(
 def _warn(source: PrintedSource, resources: Mapping[str, Resources]) -> None:
     for name, needs in resources.items():
         for text in cautions(needs):
-            caution(text, source.span_at(_line_of(source, name)))
-
-
-def _line_of(source: PrintedSource, symbol: str) -> int:
-    """Return the line of the text that defines the kernel `symbol`."""
-    for number, line in enumerate(source.text.splitlines(), 1):
-        if line.startswith("TILE_KERNEL(") and f" {symbol}(" in line:
-            return number
-    return 1
+            caution(text, source.span_at(line_of_kernel(source, name)))

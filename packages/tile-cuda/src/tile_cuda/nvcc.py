@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tile_core.codegen.run_program import run_program
 from tile_core.codegen.source import INCLUDE_DIRECTORY
 from tile_core.errors import ToolchainError
 from tile_cuda.compile_errors import NAME
 from tile_cuda.compiler import COMMON_OPTIONS, Output, of_assembler
 from tile_cuda.headers import HEADERS
 
-_TIMEOUT_SECONDS = 600
 _VERSION = re.compile(r"release (\d+)\.(\d+)")
 _NVRTC_ONLY = frozenset({"-default-device", "--device-as-default-execution-space"})
 
@@ -72,7 +71,7 @@ class Nvcc:
                 *(f"-I{path}" for path in (HEADERS, INCLUDE_DIRECTORY)),
                 *nvcc_flags(flags),
             )
-            done = _run(self.path, (*options, NAME, "-o", "out.cubin"), folder)
+            done = run_program((str(self.path), *options, NAME, "-o", "out.cubin"), folder)
             log = (done.stdout + done.stderr).replace(f"{folder}{os.sep}", "")
             if done.returncode:
                 return Output(b"", "", log, False)
@@ -109,28 +108,11 @@ def nvcc_at(path: Path) -> Nvcc:
     ToolchainError
         If it cannot be run, or is no nvcc.
     """
-    version = _VERSION.search(_run(path, ("--version",)).stdout)
-    codes = _run(path, ("--list-gpu-code",)).stdout.split()
+    version = _VERSION.search(run_program((str(path), "--version")).stdout)
+    codes = run_program((str(path), "--list-gpu-code")).stdout.split()
     if version is None or not codes:
         raise ToolchainError(
             f"{path} is no nvcc: it does not tell its version and its architectures",
             hint="point TILE_CUDA_COMPILER, or CUDA_HOME, to a CUDA toolkit from 11 on",
         )
     return Nvcc(path, (int(version[1]), int(version[2])), frozenset(codes))
-
-
-def _run(
-    program: Path, options: Sequence[str], folder: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            [str(program), *options],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolchainError(f"{program} cannot be run: {error}") from error
