@@ -16,6 +16,8 @@ class PassConfigKey(str, Enum):
     that kernels need no edits between machines. ``TL_ALLOW_TF32`` lets NVIDIA GPUs round
     float32 factors of matrix products to tf32, which the default never does. ``CUDA_COMPILER``
     is ``"nvrtc"``, ``"nvcc"`` or the path of an nvcc, as ``TILE_CUDA_COMPILER`` is for all kernels.
+    ``HIP_COMPILER`` is ``"hiprtc"``, ``"hipcc"``, ``"clang"``, ``"zig"`` or the path of a clang, as
+    ``TILE_HIP_COMPILER`` is for all kernels.
     ``TL_DISABLE_PIPELINE_FOLDING`` writes the last rounds of software pipelines after the steady
     state, which has no branch then: longer code, for a comparison less per round.
     ``TL_DISABLE_STORE_STAGING`` lets 8-bit and 16-bit results of matrix products be stored from
@@ -79,6 +81,7 @@ class PassConfigKey(str, Enum):
     TIR_NOALIAS = "tir.noalias"
     CUDA_COMPILER = "cuda.compiler"
     CUDA_KERNELS_OUTPUT_DIR = "cuda.kernels_output_dir"
+    HIP_COMPILER = "hip.compiler"
 
 
 _KNOWN = frozenset(key.value for key in PassConfigKey)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from tile_core.codegen import print_program
+from tile_core.codegen.resident import resources_of_launches
 from tile_core.errors import MissingFeature
 from tile_core.ir.stmt import Kernel
 from tile_core.passes.draw_random import draw_random
@@ -16,11 +18,16 @@ from tile_core.passes.split_vectors import split_vectors
 from tile_core.simt.choices import choices_of
 from tile_core.simt.lower import lower_kernel
 from tile_core.simt.program import DeviceProgram
+from tile_core.simt.resources import Resources
 from tile_core.target import Target
 from tile_hip.machine import machine
+from tile_hip.machine_code import Compiled, compile_source
 
 DEFAULT_ARCH = "gfx942"
 """What is emulated when nobody says which machine."""
+
+COMPILER = "hip.compiler"
+"""The pass configuration that names the compiler of one kernel: see `tile_hip.compilers`."""
 
 POINT = "tile-ir"
 
@@ -68,14 +75,49 @@ def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
     )
 
 
-def compile_program(program: DeviceProgram, target: Target, options: Any) -> Any:
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """Machine code of one kernel.
+
+    Parameters
+    ----------
+    program
+        What the host must know to launch it.
+    compiled
+        The code object, its assembly and what the compiler told.
+    """
+
+    program: DeviceProgram
+    compiled: Compiled
+
+    @property
+    def resources(self) -> Mapping[str, Resources]:
+        """What each launch needs, and how many of its blocks run at once, by its symbol."""
+        return resources_of_launches(self.program, self.compiled.resources)
+
+    def asm(self) -> str:
+        """Return the instructions of the machine."""
+        return self.compiled.assembly
+
+
+def compile_program(program: DeviceProgram, target: Target, options: Any) -> Artifact:
     """Compile a program for its architecture; no GPU is needed."""
-    raise MissingFeature(
-        f"no compiler for {program.machine.name} is at hand",
-        hint=f"emulate it: 'hip:{program.machine.name}@sim'",
-    )
+    source = print_program(program)
+    wish = str(options.config(COMPILER, ""))
+    arch, flags = program.machine.name, program.compile_flags
+    return Artifact(program, compile_source(source, arch, flags, compiler=wish))
 
 
-def load(artifact: Any, kernel: Kernel) -> Callable[..., None]:
-    """Return a function that launches the kernel on tensors of a GPU."""
-    raise MissingFeature("no AMD GPU answers on this machine", hint="emulate it: 'hip:gfx942@sim'")
+def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:
+    """Return a function that launches the kernel on tensors of a GPU.
+
+    Nothing touches the driver before the first call: a kernel can be compiled, looked at and
+    saved on a machine without a GPU. The call then raises `MissingFeature`.
+    """
+
+    def run(*args: Any) -> None:
+        raise MissingFeature(
+            "no AMD GPU answers on this machine", hint="emulate it: 'hip:gfx942@sim'"
+        )
+
+    return run

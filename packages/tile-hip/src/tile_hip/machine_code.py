@@ -1,0 +1,86 @@
+"""From the printed text of a kernel to machine code for one architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tile_core.cautions import caution
+from tile_core.codegen import PrintedSource
+from tile_core.codegen.complaints import line_of_kernel, with_line_directives
+from tile_core.simt.resources import Resources
+from tile_hip.compile_errors import refusal
+from tile_hip.compiler import NAME
+from tile_hip.compilers import wanted_compiler
+from tile_hip.metadata import cautions, parse_resources
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Machine code of one translation unit.
+
+    Parameters
+    ----------
+    arch
+        What it runs on.
+    code
+        The code object (hsaco), as the driver loads it.
+    assembly
+        The instructions it was made from.
+    resources
+        What each kernel needs, by its symbol.
+    compiler
+        Name and version.
+    log
+        All that the compiler said.
+    """
+
+    arch: str
+    code: bytes
+    assembly: str
+    resources: Mapping[str, Resources]
+    compiler: str
+    log: str
+
+
+def compile_source(
+    source: PrintedSource,
+    arch: str,
+    flags: Sequence[str] = (),
+    *,
+    warn: bool = True,
+    compiler: str = "",
+) -> Compiled:
+    """Compile printed kernels for `arch`, such as ``"gfx942"``.
+
+    Parameters
+    ----------
+    flags
+        What the user adds: options of clang.
+    warn
+        Tell of spilled registers and of arrays in scratch memory, as a `TileWarning` at the line
+        of the kernel.
+    compiler
+        Which one is wished for; by default what ``TILE_HIP_COMPILER`` says, else the first that
+        knows `arch`: see `tile_hip.compilers`.
+
+    Raises
+    ------
+    ToolchainError
+        If there is no compiler for `arch`, or it refuses the text: at the user's line that the
+        first refused line was printed for, with the compiler's words.
+    """
+    chosen = wanted_compiler(arch, compiler)
+    output = chosen.build(with_line_directives(source, NAME), arch, flags)
+    if not output.is_accepted:
+        raise refusal(source, output.log, chosen.name, arch)
+    resources = parse_resources(output.assembly)
+    if warn:
+        _warn(source, resources)
+    return Compiled(arch, output.code, output.assembly, resources, chosen.name, output.log)
+
+
+def _warn(source: PrintedSource, resources: Mapping[str, Resources]) -> None:
+    for name, needs in resources.items():
+        for text in cautions(needs):
+            caution(text, source.span_at(line_of_kernel(source, name)))
