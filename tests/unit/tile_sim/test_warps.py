@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tile_core.errors import TileError
+from tile_core.errors import DataRace, Deadlock, TileError
 from tile_sim import checking
 from tile_sim.sources import SourceKernel
 
@@ -17,6 +17,7 @@ CPP = {
     "float16": "half_t", "float32": "float", "float64": "double",
 }  # fmt: skip
 LANES = np.arange(32)
+WAVE = np.arange(64)
 
 
 def _kernel(body: str, cpp: str, threads: int, **options: int) -> SourceKernel:
@@ -42,24 +43,25 @@ def _results(calls: list[str], values: np.ndarray, cpp: str, warp_size: int = 32
     return output
 
 
-def _source_of(width: int) -> dict[str, np.ndarray]:
-    first, last = LANES // width * width, LANES // width * width + width - 1
-    down, up, xor = LANES + 3, LANES - 3, LANES ^ 5
+def _source_of(width: int, lanes: np.ndarray) -> dict[str, np.ndarray]:
+    first, last = lanes // width * width, lanes // width * width + width - 1
+    down, up, xor, far = lanes + 3, lanes - 3, lanes ^ 5, lanes ^ 35
     return {
-        "shfl_down(x, 3": np.where(down <= last, down, LANES),
-        "shfl_up(x, 3": np.where(up >= first, up, LANES),
-        "shfl_xor(x, 5": np.where(xor <= last, xor, LANES),
-        "shfl_idx(x, 13": first + 13 % width,
+        "shfl_down(x, 3": np.where(down <= last, down, lanes),
+        "shfl_up(x, 3": np.where(up >= first, up, lanes),
+        "shfl_xor(x, 5": np.where(xor <= last, xor, lanes),
+        "shfl_xor(x, 35": np.where((far <= last) & (far < len(lanes)), far, lanes),
+        "shfl_idx(x, 45": first + 45 % width,
     }
 
 
 @pytest.mark.parametrize("dtype", CPP)
-@pytest.mark.parametrize("width", [32, 8])
-def test_shuffles(dtype: str, width: int) -> None:
-    values = (LANES * 3 + 1).astype(dtype)
-    sources = _source_of(width)
-    calls = [f"tile::{call}{')' if width == 32 else f', {width})'}" for call in sources]
-    results = _results(calls, values, CPP[dtype])
+@pytest.mark.parametrize(("lanes", "width"), [(32, 32), (32, 8), (64, 64), (64, 32), (64, 8)])
+def test_shuffles(dtype: str, lanes: int, width: int) -> None:
+    values = (np.arange(lanes) * 3 + 1).astype(dtype)
+    sources = _source_of(width, np.arange(lanes))
+    calls = [f"tile::{call}{')' if width == lanes else f', {width})'}" for call in sources]
+    results = _results(calls, values, CPP[dtype], lanes)
     for call, source, got in zip(calls, sources.values(), results, strict=True):
         np.testing.assert_array_equal(got, values[source], err_msg=call)
 
@@ -84,6 +86,60 @@ def test_votes_and_matches() -> None:
     np.testing.assert_array_equal(rows[3], 0)
     np.testing.assert_array_equal(rows[4], 0xFFFFFFFF)
     np.testing.assert_array_equal(rows[5], np.where(LANES < 10, 0x3FF, 0xFFFFFC00))
+
+
+@pytest.mark.parametrize("schedule", ["forward", "random:2"])
+def test_votes_and_matches_of_64_lanes(schedule: str) -> None:
+    """Masks have 64 bits: a lane of the upper half is told from its twin below."""
+    body = """
+  O[tid] = tile::any(x == 63) + 10 * tile::all(x >= 0) + 100 * tile::any(x > 63)
+      + 1000 * tile::all(x < 63);
+  O[64 + tid] = tile::cast<tile::i64>(tile::ballot(x % 3 == 0));
+  O[128 + tid] = tile::cast<tile::i64>(tile::match_any(x % 3));
+  O[192 + tid] = tile::cast<tile::i64>(tile::match_all(x));
+  O[256 + tid] = tile::cast<tile::i64>(tile::match_all(x / 64));
+  if (tid < 40) { O[320 + tid] = tile::cast<tile::i64>(tile::activemask()); }
+  else { O[320 + tid] = tile::cast<tile::i64>(tile::activemask()); }"""
+    output = np.full(384, 99, np.int64)
+    with checking("all", schedule=schedule):
+        _kernel(body, "tile::i64", 64, warp_size=64)(1, A=WAVE.astype(np.int64), O=output)
+    rows = output.view(np.uint64).reshape(6, 64)
+    masks = np.array([sum(1 << int(n) for n in WAVE if n % 3 == r) for r in range(3)], np.uint64)
+    np.testing.assert_array_equal(rows[0], 11)
+    np.testing.assert_array_equal(rows[1], masks[0])
+    np.testing.assert_array_equal(rows[2], masks[WAVE % 3])
+    np.testing.assert_array_equal(rows[3], 0)
+    np.testing.assert_array_equal(rows[4], np.uint64(2**64 - 1))
+    lower, upper = np.uint64(2**40 - 1), np.uint64(2**64 - 2**40)
+    np.testing.assert_array_equal(rows[5], np.where(WAVE < 40, lower, upper))
+
+
+@pytest.mark.parametrize("schedule", ["forward", "reverse", "random:2"])
+def test_half_of_a_wave_does_not_meet(schedule: str) -> None:
+    """Where a warp of 32 would."""
+    body = "  if (tid < 32) { O[tid] = tile::shfl_xor(x, 1); }"
+    arrays = {"A": WAVE.astype(np.int32), "O": np.zeros(64, np.int32)}
+    with checking("all", schedule=schedule):
+        _kernel(body, "int", 64)(1, **arrays)
+        with pytest.raises(Deadlock, match="shuffle"):
+            _kernel(body, "int", 64, warp_size=64)(1, **arrays)
+    np.testing.assert_array_equal(arrays["O"][:32], LANES ^ 1)
+
+
+def test_pairs_of_a_wave_exchange_through_shared_memory() -> None:
+    """Behind a barrier of all 64 lanes; without it, lanes of the other half are not done."""
+    body = """
+  tile::sptr<int> s = tile::smem<int>(0, 64);
+  s[tid] = x;
+  tile::sync_warp();
+  O[tid] = s[63 - tid];"""
+    arrays = {"A": WAVE.astype(np.int32), "O": np.zeros(64, np.int32)}
+    _kernel(body, "int", 64, shared_bytes=256, warp_size=64)(1, **arrays)
+    np.testing.assert_array_equal(arrays["O"], WAVE[::-1])
+    for wrong, lanes in ((body, 32), (body.replace("  tile::sync_warp();", ""), 64)):
+        kernel = _kernel(wrong, "int", 64, shared_bytes=256, warp_size=lanes)
+        with pytest.raises(DataRace):
+            kernel(1, **arrays)
 
 
 REDUCTIONS: dict[str, Callable[[np.ndarray], object]] = {

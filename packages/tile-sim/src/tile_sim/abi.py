@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tile_sim.settings import COUNTERS
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 CHECK_BITS = {"bounds": 1, "uninit": 2, "race": 4, "wait": 8, "barrier": 16, COUNTERS: 32 | 64}
 
 _U32, _U64, _TEXT, _POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_void_p
@@ -65,7 +65,7 @@ class CKernel(ctypes.Structure):
     _fields_: ClassVar = [
         ("run", _POINTER),
         ("parameter_count", _U32),
-        ("reserved", _U32),
+        ("warp_size", _U32),
         ("parameters", ctypes.POINTER(CParameter)),
         ("name", _TEXT),
     ]
@@ -86,6 +86,7 @@ MAX_RANK = 5
 TYPES = (
     "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
     "float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "int4", "uint4",
+    "float8_e4m3fnuz", "float8_e5m2fnuz",
 )  # fmt: skip
 """Element types in the order of ``tsim_type``."""
 

@@ -49,7 +49,9 @@ class Artifact:
         """
         name = next(iter(self.printed.entry_points), "nothing")
         try:
-            return kernel_library(self.printed.text, name, self.flags)
+            return kernel_library(
+                self.printed.text, name, self.flags, warp_size=self.program.machine.warp_size
+            )
         except ToolchainError as error:
             raise self._in_users_lines(error, name) from None
 

@@ -60,7 +60,7 @@ def runtime_library() -> Path:
     return cached(f"runtime-{digest}.so", partial(_make_runtime, compiler, sources))
 
 
-def kernel_library(text: str, name: str, flags: Sequence[str] = ()) -> Path:
+def kernel_library(text: str, name: str, flags: Sequence[str] = (), *, warp_size: int = 32) -> Path:
     """Return the path of a shared library with the kernel that `text` holds.
 
     Parameters
@@ -71,6 +71,8 @@ def kernel_library(text: str, name: str, flags: Sequence[str] = ()) -> Path:
         What messages call the kernel.
     flags
         The user's, after ours.
+    warp_size
+        Threads of a warp of the machine that the kernel is for: 32 or 64.
 
     Raises
     ------
@@ -78,7 +80,7 @@ def kernel_library(text: str, name: str, flags: Sequence[str] = ()) -> Path:
         As `runtime_library`; or if the compiler does not accept the text.
     """
     compiler, runtime = find_compiler(), runtime_library()
-    everything = (*_KERNEL_FLAGS, *flags)
+    everything = (*_KERNEL_FLAGS, f"-DTILE_WARP_SIZE={warp_size}", *flags)
     digest = digest_of(
         [compiler.identity, *dialect(), *everything, str(runtime), text,
          *_texts(header_folders())]

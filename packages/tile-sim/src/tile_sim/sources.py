@@ -30,6 +30,7 @@ _TILE = re.compile(
 )
 _WIDTHS = {
     "bool": 1, "char": 1, "tile::i8": 1, "tile::u8": 1, "tile::e4m3": 1, "tile::e5m2": 1,
+    "tile::e4m3_fnuz": 1, "tile::e5m2_fnuz": 1,
     "half_t": 2, "bfloat16_t": 2, "tile::i16": 2, "tile::u16": 2,
     "tile::i64": 8, "tile::u64": 8, "double": 8,
 }  # fmt: skip
@@ -75,7 +76,7 @@ class SourceKernel:
         self.name, self.block, self.shared_bytes = name, _three(block), shared_bytes
         self.warp_size, self.lines, self.tiles = warp_size, _lines(text, file), _tiles(text, file)
         self.text, self.cluster = tuple(text.splitlines()), _cluster(text, name)
-        self._library = KernelLibrary.load(kernel_library(text, name))
+        self._library = KernelLibrary.load(kernel_library(text, name, warp_size=warp_size))
 
     def __call__(self, grid: tuple[int, ...] | int, **arguments: Any) -> SimReport:
         """Run a grid on NumPy arrays and numbers, given by name in the order of the parameters.

@@ -16,6 +16,7 @@
 #include "tile_sim/async_copy.h"
 #include "tile_sim/sync.h"
 #include "tile_sim/matrix.h"
+#include "tile_sim/mfma.h"
 #include "tile_sim/mbarrier.h"
 #include "tile_sim/tma.h"
 #include "tile_sim/wgmma.h"

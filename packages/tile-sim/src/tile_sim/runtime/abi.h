@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define TSIM_ABI_VERSION 3
+#define TSIM_ABI_VERSION 4
 
 // ---------------------------------------------------------------------------------------------
 // Kernels. `TILE_EXPORT(gemm)` of an emitted source defines the symbol `tsim_kernel_gemm`, an
@@ -30,6 +30,7 @@ enum tsim_parameter_kind {
 enum tsim_type {
   TSIM_BOOL, TSIM_I8, TSIM_U8, TSIM_I16, TSIM_U16, TSIM_I32, TSIM_U32, TSIM_I64, TSIM_U64,
   TSIM_F16, TSIM_BF16, TSIM_F32, TSIM_F64, TSIM_E4M3, TSIM_E5M2, TSIM_I4, TSIM_U4,
+  TSIM_E4M3_FNUZ, TSIM_E5M2_FNUZ,
 };
 
 typedef struct tsim_parameter {
@@ -40,7 +41,7 @@ typedef struct tsim_parameter {
 typedef struct tsim_kernel {
   void (*run)(void** arguments);      // one thread's execution; called by the scheduler only
   uint32_t parameter_count;
-  uint32_t reserved;
+  uint32_t warp_size;       // that it was compiled for: 32 or 64
   const tsim_parameter* parameters;
   const char* name;
 } tsim_kernel;

@@ -295,6 +295,5 @@ int tsim_thread_index(int axis) { return static_cast<int>(current_thread->index[
 int tsim_block_index(int axis) { return static_cast<int>(current_block->index[axis]); }
 int tsim_block_dim(int axis) { return static_cast<int>(current_block->config->block[axis]); }
 int tsim_grid_dim(int axis) { return static_cast<int>(current_block->config->grid[axis]); }
-int tsim_warp_size(void) { return current_block->warp_size; }
 
 }  // extern "C"

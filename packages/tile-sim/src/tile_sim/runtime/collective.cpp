@@ -18,6 +18,8 @@ const char* name_of_operation(int operation) {
       return "stmatrix";
     case OP_ELECT:
       return "elect";
+    case OP_MFMA:
+      return "mfma";
     default:
       return "mma";
   }

@@ -18,6 +18,7 @@ enum Operation : int {
   OP_STORE_MATRIX,
   OP_MMA,
   OP_ELECT,
+  OP_MFMA,
 };
 
 const char* name_of_operation(int operation);

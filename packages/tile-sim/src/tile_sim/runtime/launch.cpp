@@ -84,7 +84,7 @@ uint64_t blocks_of(const tsim_config& config) {
 }
 
 // What is wrong with a configuration; empty if it can be launched.
-std::string refusal(const tsim_config& c) {
+std::string refusal(const tsim_config& c, const tsim_kernel& kernel) {
   for (int axis = 0; axis < 3; ++axis) {
     if (!c.grid[axis]) return "a grid without blocks";
     if (!c.block[axis] || c.block[axis] > MAX_THREADS) return "a block's extent is not in 1..1024";
@@ -93,6 +93,10 @@ std::string refusal(const tsim_config& c) {
     return "a block of more than 1024 threads";
   }
   if (c.warp_size != 32 && c.warp_size != 64) return "warps of neither 32 nor 64 threads";
+  if (c.warp_size != kernel.warp_size) {
+    return format("warps of %u threads, of a kernel compiled for %u", c.warp_size,
+                  kernel.warp_size);
+  }
   for (int axis = 0; axis < 3; ++axis) {
     if (c.grid[axis] % c.cluster[axis]) return "a grid that is no multiple of its clusters";
   }
@@ -338,7 +342,7 @@ tsim_result* tsim_launch(const tsim_kernel* kernel, void** arguments, const tsim
   Launch launch(kernel, arguments, with_defaults(*config));
   const uint64_t start = nanoseconds_now();
   launch.deadline = config->time_limit_ms ? start + config->time_limit_ms * 1000000ull : 0;
-  const std::string problem = refusal(launch.config);
+  const std::string problem = refusal(launch.config, *kernel);
   if (problem.empty()) {
     launch.clusters = uint64_t(config->grid[0]) * config->grid[1] * config->grid[2] /
                       blocks_of(launch.config);

@@ -1,81 +1,9 @@
 // Products of floats of 8 to 32 bits, summed in float32 in the order of k.
-#include <cmath>
-
-#if defined(__FMA__)
-#include <immintrin.h>
-#endif
-
+#include "matrix_elements.h"
 #include "matrix_product.h"
 
 namespace tsim {
 namespace {
-
-struct Half {
-  using Bits = uint16_t;
-  static float decode(Bits x) { return half_to_float(x); }
-  static Bits encode(float x) { return float_to_half(x); }
-};
-struct Bfloat16 {
-  using Bits = uint16_t;
-  static float decode(Bits x) { return bfloat16_to_float(x); }
-};
-// float32 rounded to 10 bits of mantissa, halves away from zero, as cvt.rna.tf32 does.
-struct Tf32 {
-  using Bits = uint32_t;
-  static float decode(Bits x) {
-    const bool is_finite = (x & 0x7f800000) != 0x7f800000;
-    return bits_of<float>(is_finite ? (x + 0x1000) & ~0x1fffu : x);
-  }
-};
-struct Float {
-  using Bits = uint32_t;
-  static float decode(Bits x) { return bits_of<float>(x); }
-  static Bits encode(float x) { return bits_of<uint32_t>(x); }
-};
-struct E4m3 {
-  using Bits = uint8_t;
-  static float decode(Bits x) { return float(narrow_to_float(x, 4, 3, 7, 1)); }
-};
-struct E5m2 {
-  using Bits = uint8_t;
-  static float decode(Bits x) { return half_to_float(uint16_t(x << 8)); }
-};
-
-// A lane's elements as floats.
-template <class T, int COUNT>
-void unpack(const unsigned char* registers, float* to) {
-  typename T::Bits bits[COUNT];
-  std::memcpy(bits, registers, sizeof bits);
-  for (int i = 0; i < COUNT; ++i) to[i] = T::decode(bits[i]);
-}
-#if defined(__F16C__) && defined(__AVX2__)
-template <>
-void unpack<Half, 8>(const unsigned char* registers, float* to) {
-  halves_to_floats(reinterpret_cast<const uint16_t*>(registers), to);
-}
-template <>
-void unpack<Half, 4>(const unsigned char* registers, float* to) {
-  uint64_t bits;
-  std::memcpy(&bits, registers, sizeof bits);
-  _mm_storeu_ps(to, _mm_cvtph_ps(_mm_cvtsi64_si128(int64_t(bits))));
-}
-#endif
-
-// One row of sums: d += a * b, with one rounding for each product and sum.
-template <int K>
-void add_products(const float* a, const float (*b)[8], float* d) {
-#if defined(__FMA__)
-  __m256 sums = _mm256_load_ps(d);
-  for (int k = 0; k < K; ++k) {
-    sums = _mm256_fmadd_ps(_mm256_set1_ps(a[k]), _mm256_load_ps(b[k]), sums);
-  }
-  _mm256_store_ps(d, sums);
-#else
-  for (int k = 0; k < K; ++k) {
-    for (int n = 0; n < 8; ++n) d[n] = std::fma(a[k], b[k][n], d[n]);
-  }
-#endif
-}
 
 template <int M, int K, class A, class B, class D>
 void multiply(const Operands& operands) {
@@ -96,7 +24,7 @@ void multiply(const Operands& operands) {
 #pragma GCC unroll 16
     for (int i = 0; i < d_count; ++i) d[F::d_row(lane, i)][F::d_column(lane, i)] = part[i];
   }
-  for (int m = 0; m < M; ++m) add_products<K>(a[m], b, d[m]);
+  for (int m = 0; m < M; ++m) add_products<K, 8>(a[m], b, d[m]);
   for (int lane = 0; lane < WARP; ++lane) {
     typename D::Bits bits[d_count];
 #pragma GCC unroll 16

@@ -94,7 +94,6 @@ unsigned long long tsim_ballot(int predicate, unsigned line);
 unsigned long long tsim_match_any(unsigned long long value, unsigned line);
 unsigned long long tsim_match_all(unsigned long long value, unsigned line);
 unsigned long long tsim_active_lanes(unsigned line);
-int tsim_warp_size(void);
 
 // Barriers in memory. `rank` is that of a block of the cluster, or -1 for the thread's own.
 void tsim_mbarrier_init(const tsim_shared* place, unsigned arrivals, unsigned line);
@@ -134,6 +133,9 @@ void tsim_store_matrix(const tsim_shared* row, const tsim_registers* from, int m
                        int transposed, unsigned line);
 void tsim_mma(const tsim_registers* d, const tsim_registers* a, const tsim_registers* b, int shape,
               int d_type, int a_type, int b_type, int columns, unsigned line);
+// Of 64 lanes: `pack` instructions with successive k.
+void tsim_mfma(const tsim_registers* d, const tsim_registers* a, const tsim_registers* b,
+               int shape, int pack, int d_type, int a_type, int b_type, unsigned line);
 
 // Products of warpgroups. An operand in shared memory begins 16 * `units` bytes behind its place.
 struct tsim_operand {

@@ -67,7 +67,7 @@ struct kernel_entry<KERNEL> {
   }
   static void run(void** arguments) { call(arguments, typename count_to<sizeof...(P)>::type{}); }
   static constexpr tsim_kernel describe(const char* name) {
-    return {&run, sizeof...(P), 0, parameters, name};
+    return {&run, sizeof...(P), TILE_WARP_SIZE, parameters, name};
   }
 };
 

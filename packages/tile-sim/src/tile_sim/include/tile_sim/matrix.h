@@ -26,6 +26,8 @@ template <> constexpr int type_code<float> = TSIM_F32;
 template <> constexpr int type_code<double> = TSIM_F64;
 template <> constexpr int type_code<e4m3> = TSIM_E4M3;
 template <> constexpr int type_code<e5m2> = TSIM_E5M2;
+template <> constexpr int type_code<e4m3_fnuz> = TSIM_E4M3_FNUZ;
+template <> constexpr int type_code<e5m2_fnuz> = TSIM_E5M2_FNUZ;
 
 // `MATRICES` matrices of 8 rows of 16 bytes; lane 8 * i + r gives the address of row r of matrix
 // i, lane l receives the l-th pair of 16-bit elements of each matrix (transposed: of its columns).

@@ -20,6 +20,11 @@ using uint64_t = __UINT64_TYPE__;
 
 #include "tile_types.h"
 
+// Lanes of a warp: as many as the machine has that the kernel was printed for.
+#ifndef TILE_WARP_SIZE
+#define TILE_WARP_SIZE 32
+#endif
+
 namespace tile {
 
 using uptr = __UINTPTR_TYPE__;

@@ -37,6 +37,17 @@ TILE_HOST T shfl_idx(T value, int lane, int width = 0, unsigned line = __builtin
   return shuffle(TSIM_SHUFFLE_INDEX, value, lane, width, line);
 }
 
+// A bit for each lane of a warp.
+template <int LANES>
+struct lane_bits {
+  using type = u32;
+};
+template <>
+struct lane_bits<64> {
+  using type = u64;
+};
+using lane_mask = lane_bits<TILE_WARP_SIZE>::type;
+
 TILE_HOST u64 lanes_where(bool condition, unsigned line) { return tsim_ballot(condition, line); }
 
 template <class T>
@@ -48,10 +59,12 @@ TILE_HOST int all(T condition, unsigned line = __builtin_LINE()) {
   return lanes_where(!cast<bool>(condition), line) == 0;
 }
 template <class T>
-TILE_HOST u32 ballot(T condition, unsigned line = __builtin_LINE()) {
-  return (u32)lanes_where(cast<bool>(condition), line);
+TILE_HOST lane_mask ballot(T condition, unsigned line = __builtin_LINE()) {
+  return (lane_mask)lanes_where(cast<bool>(condition), line);
 }
-TILE_HOST u32 activemask(unsigned line = __builtin_LINE()) { return (u32)tsim_active_lanes(line); }
+TILE_HOST lane_mask activemask(unsigned line = __builtin_LINE()) {
+  return (lane_mask)tsim_active_lanes(line);
+}
 
 // The lanes that hold the same value as this one, or all lanes if all do and else none. Floats
 // compare as numbers: a zero has one sign; NaN equals nothing.
@@ -61,14 +74,14 @@ TILE_HOST u64 matchable(T value) {
   else return (u64)value;
 }
 template <class T>
-TILE_HOST u32 match_any(T value, unsigned line = __builtin_LINE()) {
+TILE_HOST lane_mask match_any(T value, unsigned line = __builtin_LINE()) {
   const u64 lanes = tsim_match_any(matchable(value), line);
-  return value != value ? 0u : (u32)lanes;
+  return value != value ? 0u : (lane_mask)lanes;
 }
 template <class T>
-TILE_HOST u32 match_all(T value, unsigned line = __builtin_LINE()) {
+TILE_HOST lane_mask match_all(T value, unsigned line = __builtin_LINE()) {
   const u64 lanes = tsim_match_all(matchable(value), line);
-  return value != value ? 0u : (u32)lanes;
+  return value != value ? 0u : (lane_mask)lanes;
 }
 
 // Pairs of lanes combine, at half the distance each time, as the device does. Sums of floats of
@@ -78,7 +91,7 @@ TILE_HOST T warp_reduce(T value, F combine, unsigned line) {
   if constexpr (is_half<T> || is_narrow<T>) {
     return cast<T>(warp_reduce(to_float(value), combine, line));
   } else {
-    for (int by = tsim_warp_size() / 2; by > 0; by /= 2) {
+    for (int by = TILE_WARP_SIZE / 2; by > 0; by /= 2) {
       value = combine(value, shuffle(TSIM_SHUFFLE_XOR, value, by, 0, line));
     }
     return value;
