@@ -15,6 +15,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.layout import Fragment
 from tile_core.machine import SimtMachine
 from tile_core.simt.atoms import MatrixAtom, atom_of_words
+from tile_core.simt.products.register_types import register_types
 
 ROUNDS_FLOAT32 = "float32_as_tf32"
 """A feature that users grant, and no machine has: products of float32 may round to tf32."""
@@ -160,30 +161,11 @@ def atoms_for_tiles(machine: SimtMachine, a: str, b: str, c: str) -> tuple[Matri
     """
     if "float32" in (a, b) and not machine.has(ROUNDS_FLOAT32):
         return ()
-    for left, right in _register_types(a, b):
+    for left, right in register_types(a, b):
         found = atoms_for(machine, left, right, c)
         if found:
             return found
     return ()
-
-
-def _register_types(a: str, b: str) -> Iterator[tuple[str, str]]:
-    """Yield pairs of element types that hold the values of `a` and `b`, the narrowest first."""
-    yield _BYTES.get(a, a), _BYTES.get(b, b)
-    for wide in ("float16", "bfloat16"):
-        if all(x == wide or x in _NARROW_FLOATS for x in (a, b)):
-            yield wide, wide
-
-
-_BYTES = {"int4": "int8", "uint4": "uint8"}
-_NARROW_FLOATS = frozenset(
-    {
-        *("float8_e3m4", "float8_e4m3", "float8_e4m3fn", "float8_e5m2"),
-        *("float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz"),
-        *("float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "float4_e2m1_unpacked"),
-    }
-)
-"""Types whose values are all float16 and bfloat16 values too."""
 
 
 @cache

@@ -28,5 +28,16 @@ _COPIES = (
     DeviceCall(UNIFORM, result="int32", effect=Effect.NONE),
 )
 
-AMD_CALLS: tuple[DeviceCall, ...] = (*_COPIES,)
+_PRODUCTS = tuple(
+    # <PACK>(d, a, b), by all lanes of a wave: d += a @ b, by PACK instructions of this shape that
+    # follow each other along K. Registers are in the order of `tile_hip.atoms`; one name per
+    # shape, overloaded on the element types.
+    DeviceCall(f"mfma_{shape}", 1, effect=Effect.READS | Effect.WRITES | Effect.WARP)
+    for shape in (
+        "32x32x2", "32x32x4", "32x32x8", "32x32x16", "32x32x32",
+        "16x16x4", "16x16x8", "16x16x16", "16x16x32", "16x16x64",
+    )
+)  # fmt: skip
+
+AMD_CALLS: tuple[DeviceCall, ...] = (*_COPIES, *_PRODUCTS)
 """Copies into shared memory that are counted, and products of waves."""

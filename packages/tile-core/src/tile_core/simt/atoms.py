@@ -35,8 +35,11 @@ class MatrixAtom:
     b : Fragment of shape (k, n)
     c : Fragment of shape (m, n)
         Which threads hold an element, and in which register slot.
+    template
+        Template arguments of the function.
     parts
         Threads among which the instruction exchanges elements; each group computes on its own.
+        None given: all of them together.
     orders
         ``"row"`` or ``"col"`` for each factor, where the instruction has a form for each: along
         what the elements are neighbours that one thread holds. None if there is one form only.
@@ -50,7 +53,8 @@ class MatrixAtom:
     a: Fragment
     b: Fragment
     c: Fragment
-    parts: tuple[tuple[int, ...], ...] = (tuple(range(32)),)
+    template: tuple[int, ...] = ()
+    parts: tuple[tuple[int, ...], ...] = ()
     orders: tuple[str, str] | None = None
 
     @property
@@ -161,7 +165,7 @@ def execute(atom: MatrixAtom, a: Array, b: Array, c: Array) -> Array:
         Registers, of shape (threads, slots).
     """
     result: Array = c.copy()
-    for part in atom.parts:
+    for part in atom.parts or (tuple(range(atom.threads)),):
         left, right = _seen(atom.a, a, part), _seen(atom.b, b, part)
         product = left @ right
         threads = atom.c.thread_table()[..., 0]

@@ -152,6 +152,34 @@ def tiling_of(
     return None
 
 
+def best_shared_first(
+    atoms: Sequence[MatrixAtom],
+    mnk: tuple[int, int, int],
+    warps: int,
+    policy: GemmWarpPolicy,
+) -> tuple[MatrixAtom, ...]:
+    """Return `atoms` of several sizes in the order of how well so many warps share them.
+
+    `FullRow` and `FullCol` want as many warps along M or N as can be; `Square` the rectangles
+    with the smallest circumference. Of equally good ones larger atoms come first, and else
+    their order stays. Those that cannot be shared come last.
+    """
+    m, n, k = mnk
+
+    def cost(atom: MatrixAtom) -> tuple[int, int]:
+        size = -atom.m * atom.n
+        if m % atom.m or n % atom.n or k % atom.k:
+            return m + n + 1, size
+        grid = choose_partition(m // atom.m, n // atom.n, warps, policy, (m, n))
+        if grid is None:
+            return m + n + 1, size
+        if policy is GemmWarpPolicy.Square:
+            return m // grid[0] + n // grid[1], size
+        return -grid[policy is GemmWarpPolicy.FullCol], size
+
+    return tuple(sorted(atoms, key=cost))
+
+
 def permuted(fragment: Fragment, order: Sequence[int], lead: Sequence[int] = ()) -> Fragment:
     """Return the fragment with dimensions in another order, behind leading ones.
 

@@ -14,6 +14,7 @@ from tile_core.simt.rules.reducer import reducer_rules
 from tile_core.simt.rules.scan import scan_rules
 from tile_core.target import Target
 from tile_hip.machine import machine
+from tile_hip.rules.gemm import gemm_rules
 from tile_hip.stages import exact
 
 
@@ -26,6 +27,7 @@ def all_rules(target: Target) -> tuple[Rule[Any], ...]:
         *reduce_rules(),
         *reducer_rules(),
         *scan_rules(),
+        *gemm_rules(made_for),
         *mbarrier_rules(made_for.has("mbarrier_try_wait"), made_for.has("setmaxnreg")),
         *group_order_rules(made_for),
     )

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tile_core.dtypes import DType
-from tile_core.ir.arith import as_expr, const
+from tile_core.ir.arith import as_expr, cast, const, select
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
-from tile_core.ir.expr import Const, Expr
-from tile_core.ir.stmt import If, Seq, Stmt, Store
+from tile_core.ir.expr import Const, Expr, Load
+from tile_core.ir.stmt import Alloc, If, Seq, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.layout.digits import row_major_position
 from tile_core.ops.gemm import Gemm
@@ -134,13 +134,21 @@ def lower_instructions(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: Simt
 
 def _products(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: SimtContext) -> Stmt:
     a, b = (operand_registers(operand, unit, ctx) for operand in operands(op, tiling))
-    total = ctx.places.flat(op.c.buffer)
-    first = sums_offset(op.c, tiling.rows * tiling.columns * tiling.atom.c.slots)
+    count = tiling.rows * tiling.columns * tiling.atom.c.slots
+    own, its_first = ctx.places.flat(op.c.buffer), sums_offset(op.c, count)
+    if own.dtype == tiling.atom.c_dtype:
+        total, first = own, its_first
+        begin = cleared(op, lambda i: Store(own, (its_first + i,), zero(own)), count, ctx)
+        end: Stmt = Seq(())
+    else:
+        total, first = ctx.registers("sums", count, str(tiling.atom.c_dtype)), as_expr(0)
+        begin, end = _widened(op, own, its_first, total, count, ctx)
 
     def product(i: Expr, j: Expr, kk: Expr) -> Stmt:
         sums = first + (i * tiling.columns + j) * tiling.atom.c.slots
         return do(
             tiling.atom.function,
+            *tiling.atom.template,
             at(total, sums),
             at(a.buffer, a.offset(i, kk), "r"),
             at(b.buffer, b.offset(j, kk), "r"),
@@ -153,13 +161,27 @@ def _products(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: SimtContext) 
         )  # fmt: skip
         return seq(a.load(kk), b.load(kk), products)
 
-    count = tiling.rows * tiling.columns * tiling.atom.c.slots
-    return seq(
-        cleared(op, lambda i: Store(total, (first + i,), zero(total)), count, ctx),
-        a.setup,
-        b.setup,
-        unrolled(ctx, "kk", tiling.steps, step),
-    )
+    return seq(begin, a.setup, b.setup, unrolled(ctx, "kk", tiling.steps, step), end)
+
+
+def _widened(
+    op: Gemm, own: Buffer, first: Expr, sums: Buffer, count: int, ctx: SimtContext
+) -> tuple[Stmt, Stmt]:
+    """Return what brings sums into registers of the type they are added up in, and back.
+
+    Before   gemm A_shared, B_shared, C_local  (float16, of a machine that adds up float32)
+    After    sums[i] = C_local[i];  …;  C_local[i] = sums[i]
+    """
+
+    def widen(i: Expr) -> Stmt:
+        before = cast(Load(own, (first + i,)), sums.dtype)
+        return Store(sums, (i,), select(lower_expr(op.clear, ctx), zero(sums), before))
+
+    def narrow(i: Expr) -> Stmt:
+        return Store(own, (first + i,), cast(Load(sums, (i,)), own.dtype))
+
+    begin = seq(Alloc(sums), unrolled(ctx, "i", count, widen))
+    return begin, unrolled(ctx, "i", count, narrow)
 
 
 def sums_offset(region: Region, count: int) -> Expr:

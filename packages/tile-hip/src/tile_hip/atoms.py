@@ -1,0 +1,215 @@
+"""The matrix instructions of AMD's waves, as data: all of them follow from one formula.
+
+A wave of 64 lanes multiplies D×K by K×D, with D = 32 or 16. Lanes form G = 64 / D groups of one
+lane for each row. Along the other dimension a group has runs of neighbours: runs of the first
+group, of the second, …, then the next runs of each; see `held_in_runs`. For the sum these runs
+have 4 elements (float64: one). For the factors any order of K is right that is the same for
+both, so that their runs are ours to say:
+
+* as many elements as one lane reads from shared memory at once, of one or several instructions
+  that follow each other along K (PACK),
+* or those of the sum: a sum is then a factor as it is, and stays where it is.
+
+Instructions as they are have columns of the sum in a lane. The header gives them the factors in
+the other order, so that neighbours of a row are in one lane. Shapes: AMD "CDNA3 Instruction Set
+Architecture", "Matrix Arithmetic Instructions"; layouts: AMD matrix instruction calculator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tile_core.dtypes import DType, dtype_of
+from tile_core.layout import Fragment
+from tile_core.machine import SimtMachine
+from tile_core.simt.atoms import MatrixAtom
+from tile_core.simt.products.register_types import register_types
+
+LANES = 64
+"""Threads of a wave."""
+
+ROUNDS_FLOAT32 = "float32_as_xf32"
+"""A feature that users grant, and no machine has: products of float32 may round to xf32."""
+
+_READ_BITS = 128
+"""What one lane reads from shared memory at once."""
+
+_FNUZ = ("float8_e4m3fnuz", "float8_e5m2fnuz")
+_OCP = ("float8_e4m3fn", "float8_e5m2")
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixInstruction:
+    """One instruction: the sum of D×D is increased by the product of D×K and K×D.
+
+    Parameters
+    ----------
+    feature
+        The ability that a machine must have.
+    edge, k
+        D and K.
+    a, b, c
+        Element types of the factors and of the sum.
+    """
+
+    feature: str
+    edge: int
+    k: int
+    a: DType
+    b: DType
+    c: DType
+
+    @property
+    def held(self) -> int:
+        """Elements of each factor in a lane."""
+        return self.k * self.edge // LANES
+
+    @property
+    def sum_run(self) -> int:
+        """Neighbours of a row of the sum in a lane."""
+        return 1 if self.c.bits == 64 else 4
+
+    def atom(self, pack: int, run: int) -> MatrixAtom:
+        """Return `pack` instructions that follow each other along K.
+
+        Parameters
+        ----------
+        run
+            Neighbours along K in a lane.
+        """
+        edge, depth = self.edge, self.k * pack
+        factor, total = held_in_runs(edge, run), held_in_runs(edge, self.sum_run)
+        return MatrixAtom(
+            function=f"mfma_{edge}x{edge}x{self.k}",
+            template=(pack,),
+            feature=self.feature,
+            a_dtype=self.a,
+            b_dtype=self.b,
+            c_dtype=self.c,
+            a=Fragment((edge, depth), factor),
+            b=Fragment((depth, edge), lambda k, j: factor(j, k)),
+            c=Fragment((edge, edge), total),
+        )
+
+
+def held_in_runs(edge: int, run: int) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """Return lane and register of element ``x`` in row ``i`` of `edge` rows.
+
+    Parameters
+    ----------
+    run
+        How many neighbours of a row are in one lane, in registers that follow each other.
+    """
+    groups = LANES // edge
+
+    def place(i: Any, x: Any) -> tuple[Any, Any]:
+        return i + x // run % groups * edge, x // (run * groups) * run + x % run
+
+    return place
+
+
+def _rows() -> Iterator[tuple[str, int, int, str, str, str]]:
+    """Yield feature, K of the forms of 32 and of 16 rows (0: none), and element types."""
+    for kind, narrow, wide in (
+        ("float16", "mfma_f16", "mfma_f16_wide"),
+        ("bfloat16", "mfma_bf16", "mfma_bf16_wide"),
+    ):
+        yield wide, 16, 32, kind, kind, "float32"
+        yield narrow, 8, 16, kind, kind, "float32"
+    yield "mfma_i8_wide2", 32, 64, "int8", "int8", "int32"
+    yield "mfma_i8_wide", 16, 32, "int8", "int8", "int32"
+    yield "mfma_i8", 8, 16, "int8", "int8", "int32"
+    for feature, kinds in (("mfma_fp8_fnuz", _FNUZ), ("mfma_fp8", _OCP)):
+        for a in kinds:
+            for b in kinds:
+                yield feature, 16, 32, a, b, "float32"
+    for kind in ("tfloat32", "float32"):
+        yield "mfma_xf32", 4, 8, kind, kind, "float32"
+        yield "mfma_f32", 2, 4, kind, kind, "float32"
+    yield "mfma_f64", 0, 4, "float64", "float64", "float64"
+
+
+@cache
+def all_instructions() -> tuple[MatrixInstruction, ...]:
+    """Return every row of the table; of the same types, those with a larger K come first."""
+    return tuple(
+        MatrixInstruction(feature, edge, k, *map(dtype_of, types))
+        for feature, wide, narrow, *types in _rows()
+        for edge, k in ((32, wide), (16, narrow))
+        if k
+    )
+
+
+def all_atoms() -> tuple[MatrixAtom, ...]:
+    """Return every atom that the instructions of the table make."""
+    found = [i.atom(pack, i.held * pack) for i in all_instructions() for pack in _packs(i)]
+    found += [i.atom(_sum_pack(i), i.sum_run) for i in all_instructions()]
+    return tuple(found)
+
+
+@cache
+def instructions_for(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixInstruction, ...]:
+    """Return the instructions of `machine` that multiply tiles of elements `a` and `b` exactly.
+
+    If none takes these types, one is chosen whose types hold all their values: factors in
+    shared memory are converted on their way into registers. Where the machine is said to do
+    so, float32 is rounded as xf32 is: half the mantissa, for several times the speed.
+    """
+    for left, right in register_types(a, b, float32=True):
+        found = tuple(
+            i
+            for i in all_instructions()
+            if (i.a, i.b, i.c) == (left, right, c) and machine.has(i.feature)
+        )
+        exact = tuple(i for i in found if not _rounds(i))
+        if found:
+            return found if machine.has(ROUNDS_FLOAT32) else exact
+    return ()
+
+
+def _rounds(instruction: MatrixInstruction) -> bool:
+    return instruction.feature == "mfma_xf32" and instruction.a == "float32"
+
+
+@cache
+def atoms_in_runs(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom, ...]:
+    """Return the atoms whose lanes hold neighbours along K: most at once come first.
+
+    Parameters
+    ----------
+    a, b, c
+        Names of the element types of both factors' tiles and of the sum.
+    """
+    return tuple(
+        i.atom(pack, i.held * pack)
+        for i in instructions_for(machine, a, b, c)
+        for pack in _packs(i)
+    )
+
+
+@cache
+def atoms_like_sums(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom, ...]:
+    """Return the atoms whose factors are held as sums are.
+
+    Parameters
+    ----------
+    a, b, c
+        Names of the element types of both factors' tiles and of the sum.
+    """
+    return tuple(i.atom(_sum_pack(i), i.sum_run) for i in instructions_for(machine, a, b, c))
+
+
+def _packs(instruction: MatrixInstruction) -> Iterator[int]:
+    """Yield how many instructions may follow each other: as many as 16 bytes feed, and fewer."""
+    pack = max(1, _READ_BITS // (instruction.held * instruction.a.bits))
+    while pack:
+        yield pack
+        pack //= 2
+
+
+def _sum_pack(instruction: MatrixInstruction) -> int:
+    """Return how many instructions consume whole runs of a sum."""
+    return max(1, instruction.sum_run // instruction.held)

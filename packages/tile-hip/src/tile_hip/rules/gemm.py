@@ -1,0 +1,68 @@
+"""How AMD GPUs multiply matrices: by the instructions of their matrix cores, or by arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tile_core.ir.buffer import Scope
+from tile_core.machine import SimtMachine
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.rule import Rule
+from tile_core.simt.atoms import MatrixAtom
+from tile_core.simt.products.matrix_unit import MatrixUnit
+from tile_core.simt.products.rules import fma_rule, instruction_rule
+from tile_core.simt.warps import best_shared_first
+from tile_core.target import Target
+from tile_hip.atoms import ROUNDS_FLOAT32, atoms_in_runs, atoms_like_sums
+
+MFMA, FMA = "hip.gemm.mfma", "hip.gemm.fma"
+
+_SUMMED_IN = {"float16": "float32", "bfloat16": "float32"}
+"""Element types of sums that no instruction adds up in, and what they are added up in."""
+
+
+def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
+    """Return the ways `machine` multiplies matrices exactly."""
+    return instruction_rule(MFMA, matrix_cores(machine)), fma_rule(FMA)
+
+
+def xf32_rules(machine: SimtMachine) -> tuple[Rule[Gemm], ...]:
+    """Return the rules for products of float32 that round the factors, if there are any.
+
+    They keep as many bits of the mantissa as float16 has: only users can allow that.
+    """
+    if not machine.has("mfma_xf32"):
+        return ()
+    rounding = replace(machine, features=machine.features | {ROUNDS_FLOAT32})
+    rule = instruction_rule(f"{MFMA}_xf32", matrix_cores(rounding))
+
+    def rejects(op: Gemm, target: Target) -> str | None:
+        if "float32" not in (str(op.a.buffer.dtype), str(op.b.buffer.dtype)):
+            return "no factor is float32"
+        return rule.rejects(op, target)
+
+    return (replace(rule, rejects=rejects, priority=rule.priority + 1),)
+
+
+def matrix_cores(machine: SimtMachine) -> MatrixUnit:
+    """Return what `machine` multiplies with, and how its waves read factors.
+
+    Two factors in shared memory are read by most elements at once, or by as many as the kernel
+    says with ``k_pack``; factors in registers are held as sums are, so that results of products
+    are factors of others where they are. Among instructions of 32 and of 16 rows, those are
+    taken whose squares the waves share best, the larger ones if both are as good.
+    """
+
+    def atoms(op: Gemm, warps: int) -> tuple[MatrixAtom, ...]:
+        a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
+        if op.nibbles:
+            return ()
+        in_registers = any(r.buffer.scope is Scope.FRAGMENT for r in (op.a, op.b))
+        table = atoms_like_sums if in_registers else atoms_in_runs
+        found = table(machine, a, b, _SUMMED_IN.get(c, c))
+        if op.k_pack > 1 and not in_registers:
+            found = tuple(sorted(found, key=lambda atom: atom.template != (op.k_pack,)))
+        return best_shared_first(found, op.mnk, warps, op.policy)
+
+    return MatrixUnit(machine=machine, atoms=atoms)
