@@ -11,7 +11,9 @@ from tile_core.errors import ToolchainError
 from tile_hip.compiler import NAME
 
 _HEAD = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):\d+: (?P<kind>\w[\w ]*): (?P<text>.*)$")
-_OPTION = re.compile(r"^[^:\s]+: error: (?P<text>.*(?:argument|option).*)$", re.MULTILINE)
+_BAR = re.compile(r"^\s*(\d+ )?\s*\|")
+_END = re.compile(r"^$|^\S+:\d+:|^\d+ (error|warning)s? |^In file included ")
+_OPTION = re.compile(r"^(?:[^:\s]+: )?error: (?P<text>.*(?:argument|option).*)$", re.MULTILINE)
 _ASSEMBLY = re.compile(r"^(kernel\.s|<inline asm>|<unknown>|<instantiation>):\d+", re.MULTILINE)
 _ERRORS = ("error", "fatal error")
 
@@ -48,9 +50,14 @@ def _is_header(file: str) -> bool:
 
 
 def _marks(lines: list[str]) -> tuple[str, ...]:
-    """Return the refused line and the marks under it: what clang prints behind a bar."""
-    shown = takewhile(lambda line: re.match(r"^\s*(\d+ )?\s*\|", line), lines)
-    return tuple(line.split("|", 1)[1].removeprefix(" ") for line in shown)
+    """Return the refused line and the marks under it, without numbers of lines.
+
+    Before LLVM 17 there is no bar in front of them.
+    """
+    shown = tuple(takewhile(_BAR.match, lines))
+    if shown:
+        return tuple(line.split("|", 1)[1].removeprefix(" ") for line in shown)
+    return tuple(takewhile(lambda line: not _END.match(line), lines))
 
 
 def refusal(source: PrintedSource, log: str, compiler: str, arch: str) -> ToolchainError:

@@ -4,11 +4,12 @@
 same for one kernel:
 
 ==================  ===========================================================================
+``hiprtc``          the run-time compiler of ROCm, in the process
 ``hipcc``           the hipcc of ``ROCM_PATH``, of ``/opt/rocm``, or in ``PATH``
 ``clang``           the clang of ROCm, else the newest one in ``PATH``
 ``zig``             the clang inside the Python package ``ziglang``
 ``/path/to/clang``  that one, or a hipcc
-empty               the first of these that knows the architecture
+empty               the first of these that knows the architecture; hiprtc from ROCm 6 on only
 ==================  ===========================================================================
 """
 
@@ -24,6 +25,8 @@ from types import MappingProxyType
 from tile_core.errors import Note, ToolchainError
 from tile_hip.clang import Clang, clang_at
 from tile_hip.compiler import Compiler
+from tile_hip.hiprtc import Hiprtc, load
+from tile_hip.hiprtc_library import libraries
 
 WISH = "TILE_HIP_COMPILER"
 """The environment variable with the user's wish."""
@@ -53,7 +56,7 @@ def wanted_compiler(arch: str, wish: str = "") -> Compiler:
             hint=f"set {WISH} to {', '.join(_KINDS)}, or to the path of a clang",
         )
     else:
-        kinds = (_KINDS[wish],) if wish else tuple(_KINDS.values())
+        kinds = (_KINDS[wish],) if wish else (_recent_hiprtcs, *_PROGRAMS.values())
         known = (compiler for kind in kinds for compiler in kind())
     tried: list[Compiler] = []
     for compiler in known:
@@ -61,6 +64,15 @@ def wanted_compiler(arch: str, wish: str = "") -> Compiler:
             return compiler
         tried.append(compiler)
     raise _no_compiler(arch, wish, tried)
+
+
+def hiprtcs() -> Iterator[Hiprtc]:
+    """Yield every hiprtc there is, loaded."""
+    yield from (load(found) for found in libraries())
+
+
+def _recent_hiprtcs() -> Iterator[Hiprtc]:
+    yield from (load(found) for found in libraries() if found.is_recent)
 
 
 def hipccs() -> Iterator[Clang]:
@@ -91,8 +103,11 @@ def zigs() -> Iterator[Clang]:
             yield clang_at("zig", (program, "clang"), (program, "ld.lld"))
 
 
-_KINDS: MappingProxyType[str, Callable[[], Iterator[Compiler]]] = MappingProxyType(
+_PROGRAMS: MappingProxyType[str, Callable[[], Iterator[Compiler]]] = MappingProxyType(
     {"hipcc": hipccs, "clang": clangs, "zig": zigs}
+)
+_KINDS: MappingProxyType[str, Callable[[], Iterator[Compiler]]] = MappingProxyType(
+    {"hiprtc": hiprtcs, **_PROGRAMS}
 )
 """By what the user calls them, in the order in which they are tried."""
 
@@ -108,10 +123,14 @@ def _clang_of(path: str) -> Clang:
 
 def _no_compiler(arch: str, wish: str, tried: list[Compiler]) -> ToolchainError:
     """Return the error that nothing compiles for `arch`, with what would."""
-    subject = f"{wish} is wished for, which" if wish else "no compiler that is installed"
-    verb = "does not make code" if wish else "makes code"
+    if wish and tried:
+        message = f"{wish} is wished for, which makes no code for {arch}"
+    elif wish:
+        message = f"{wish} is wished for, and there is none; {arch} needs a compiler"
+    else:
+        message = f"no compiler that is installed makes code for {arch}"
     return ToolchainError(
-        f"{subject} {verb} for {arch}",
+        message,
         notes=tuple(Note(why_not(compiler, arch)) for compiler in tried),
         hint=install_hint(arch),
     )

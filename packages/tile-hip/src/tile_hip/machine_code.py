@@ -9,10 +9,11 @@ from tile_core.cautions import caution
 from tile_core.codegen import PrintedSource
 from tile_core.codegen.complaints import line_of_kernel, with_line_directives
 from tile_core.simt.resources import Resources
+from tile_hip.code_object import resources_in
 from tile_hip.compile_errors import refusal
 from tile_hip.compiler import NAME
 from tile_hip.compilers import wanted_compiler
-from tile_hip.metadata import cautions, parse_resources
+from tile_hip.metadata import cautions
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def compile_source(
     output = chosen.build(with_line_directives(source, NAME), arch, flags)
     if not output.is_accepted:
         raise refusal(source, output.log, chosen.name, arch)
-    resources = parse_resources(output.assembly)
+    resources = resources_in(output.code)
     if warn:
         _warn(source, resources)
     return Compiled(arch, output.code, output.assembly, resources, chosen.name, output.log)

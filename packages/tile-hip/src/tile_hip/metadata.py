@@ -1,37 +1,17 @@
 """What a code object says of its kernels: registers, scratch, spills, shared memory.
 
-The compiler writes it twice, as text at the end of the assembly and as a note in the code object.
-Source: LLVM, "User Guide for AMDGPU Backend", code object metadata (V3 and later).
+The compiler writes it as a note into the code object, and as text behind the assembly. Source:
+LLVM, "User Guide for AMDGPU Backend", code object metadata (V3 and later).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from tile_core.simt.resources import Resources
 
-_TEXT = re.compile(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", re.DOTALL)
-_KERNEL = re.compile(r"^  - ", re.MULTILINE)
-_FIELD = re.compile(r"^    (\.\w+):\s+(\S+)\s*$", re.MULTILINE)
 _WORD = 4
-
-
-def parse_resources(assembly: str) -> Mapping[str, Resources]:
-    """Return what each kernel of a compilation needs, by its symbol.
-
-    Parameters
-    ----------
-    assembly
-        As clang writes it, with its metadata.
-    """
-    text = _TEXT.search(assembly)
-    if text is None:
-        return {}
-    kernels = _KERNEL.split(text[1].split("amdhsa.target:")[0])[1:]
-    tables = (dict(_FIELD.findall("    " + kernel)) for kernel in kernels)
-    return {table[".name"]: resources_of(table) for table in tables}
 
 
 def resources_of(table: Mapping[str, Any]) -> Resources:
@@ -40,7 +20,7 @@ def resources_of(table: Mapping[str, Any]) -> Resources:
     Parameters
     ----------
     table
-        The kernel's metadata by its keys, such as ``".vgpr_count"``; numbers may be texts.
+        The kernel's metadata by its keys, such as ``".vgpr_count"``.
     """
 
     def number(key: str) -> int:
