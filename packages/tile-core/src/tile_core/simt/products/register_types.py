@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tile_core.dtypes import dtype_of
 
 _BYTES = {"int4": "int8", "uint4": "uint8"}
+_SIGNED_BYTES = {"int4": "int8", "uint4": "int8"}
 _NARROW_FLOATS = frozenset(
     {
         *("float8_e3m4", "float8_e4m3", "float8_e4m3fn", "float8_e5m2"),
@@ -33,6 +34,8 @@ def register_types(a: str, b: str, *, float32: bool = False) -> Iterator[tuple[s
     [('float4_e2m1fn', 'bfloat16'), ('bfloat16', 'bfloat16')]
     """
     yield _BYTES.get(a, a), _BYTES.get(b, b)
+    if "uint4" in (a, b):
+        yield _SIGNED_BYTES.get(a, a), _SIGNED_BYTES.get(b, b)
     for wide in ("float16", "bfloat16"):
         if all(x == wide or x in _NARROW_FLOATS for x in (a, b)):
             yield wide, wide
