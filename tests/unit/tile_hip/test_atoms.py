@@ -162,7 +162,7 @@ SQUARE, ROWS, COLUMNS = GemmWarpPolicy.Square, GemmWarpPolicy.FullRow, GemmWarpP
         ((64, 64, 32), 4, COLUMNS, 16, (1, 4)),
         ((128, 64, 32), 4, ROWS, 32, (4, 1)),
         ((16, 128, 32), 4, SQUARE, 16, (1, 4)),
-        ((48, 48, 32), 3, SQUARE, 16, (1, 3)),
+        ((48, 48, 32), 3, SQUARE, 16, (3, 1)),
     ],
 )
 def test_rows_of_an_instruction_are_as_many_as_waves_share_best(
