@@ -10,6 +10,9 @@ import pytest
 from tile_core.errors import ToolchainError
 from tile_cuda import disassembly
 from tile_cuda.nvrtc_library import Nvrtc, compiler_for
+from tile_hip.clang import Clang
+from tile_hip.compiler import Compiler
+from tile_hip.compilers import clangs, hipccs, wanted_compiler, zigs
 
 
 def nvrtc_for(arch: str) -> Nvrtc:
@@ -24,3 +27,25 @@ def need_disassembler() -> None:
     """Skip where nothing is installed that reads machine code."""
     if not disassembly.is_installed():
         pytest.skip("needs cuobjdump or nvdisasm")
+
+
+def amd_compiler_for(arch: str) -> Compiler:
+    """Return what compiles for the AMD architecture `arch`; skip where nothing does."""
+    try:
+        return wanted_compiler(arch)
+    except ToolchainError as missing:
+        pytest.skip(missing.message)
+
+
+def installed_clangs() -> list[Clang]:
+    """Return every clang that compiles for AMD GPUs, under whichever name, each once."""
+    found = {clang.name: clang for clang in (*hipccs(), *clangs(), *zigs())}
+    return [clang for clang in found.values() if clang.supports("gfx942")]
+
+
+def clang_for(arch: str) -> Clang:
+    """Return a clang that compiles for the AMD architecture `arch`; skip where there is none."""
+    for clang in installed_clangs():
+        if clang.supports(arch):
+            return clang
+    pytest.skip(f"no clang compiles for {arch}")
