@@ -10,13 +10,19 @@ import nox
 ROOT = Path(__file__).parent
 PACKAGES = (
     "packages/tile-core",
+    "packages/tile-runtime",
     "packages/tile-cpu",
     "packages/tile-cuda",
     "packages/tile-hip",
     "packages/tile-sim",
     "packages/tile-api",
 )
-ON_THE_CPU = ("packages/tile-core", "packages/tile-cpu", "packages/tile-api")
+ON_THE_CPU = (
+    "packages/tile-core",
+    "packages/tile-runtime",
+    "packages/tile-cpu",
+    "packages/tile-api",
+)
 """What the quickstart needs."""
 
 DEV = ("-r", "requirements-dev.txt")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tile_cuda.driver import Driver, open_driver
+from tile_cuda.driver import open_driver
+from tile_runtime.cuda_driver import CudaDriver as Driver
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,9 @@ import tile_api as tile
 import tile_api.language as T
 from tile_core.errors import ArgumentLayoutError
 from tile_core.simt.alignment import alignments, required_alignment
-from tile_cuda.driver import Driver
-from tile_cuda.launch_text import launcher_source
-from tile_cuda.launcher import callable_of
+from tile_cuda.launcher import callable_of, launch_manifest
+from tile_runtime.cuda_driver import CudaDriver as Driver
+from tile_runtime.launch_text import launcher_source
 
 
 @T.prim_func
@@ -58,8 +58,9 @@ def test_asynchronous_copies_ask_for_their_bytes():
     assert {b.name: size for b, size in required_alignment(function).items()} == {"A": 8}
 
 
-def test_one_test_per_tensor_and_call():
-    text = launcher_source(tile.lower(accesses, target="cuda:sm_80").device_mod)
+def test_one_test_per_tensor_and_call(driver: Driver):
+    program = tile.lower(accesses, target="cuda:sm_80").device_mod
+    text = launcher_source(launch_manifest(program), driver)
     assert [line.strip() for line in text.splitlines() if "&" in line] == [
         "if at_a0 & 15 or at_a2 & 7 or at_a3 & 15: misaligned(at_a0, at_a2, at_a3)"
     ]

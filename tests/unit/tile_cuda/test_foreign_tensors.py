@@ -14,9 +14,9 @@ import tile_api.language as T
 from tile_api.dlpack import DeviceTensor, _opened
 from tile_api.launching import Launcher
 from tile_core.errors import ArgumentLayoutError, LaunchError
-from tile_cuda.driver import Driver
 from tile_cuda.launcher import callable_of
-from tile_cuda.streams import device_of, empty
+from tile_runtime.cuda_driver import CudaDriver as Driver
+from tile_runtime.streams import device_of, empty
 
 n, s = T.dynamic("n, s")
 

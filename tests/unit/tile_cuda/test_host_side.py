@@ -15,10 +15,11 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Var
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Seq
 from tile_core.simt.program import DeviceFunction, DeviceProgram
-from tile_cuda.driver import Driver
 from tile_cuda.launcher import callable_of
 from tile_cuda.machine import machine
-from tile_cuda.streams import device_of
+from tile_runtime import errors
+from tile_runtime.cuda_driver import CudaDriver as Driver
+from tile_runtime.streams import device_of
 
 INT, FLOAT = dtype_of("int32"), dtype_of("float32")
 
@@ -138,7 +139,7 @@ def test_threads_launch_at_once_with_slots_of_their_own(driver: Driver) -> None:
 
 
 def test_tensors_on_two_devices_are_refused() -> None:
-    with pytest.raises(LaunchError) as caught:
+    with pytest.raises(errors.LaunchError) as caught:
         device_of(Tensor((8,), 0), None, Tensor((8,), 1))
     assert str(caught.value) == (
         "[TL6001] the tensors lie on devices 0 and 1\n"

@@ -14,10 +14,11 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Var
 from tile_core.ir.stmt import Kernel, Launch, Let, Seq
 from tile_core.simt.program import DeviceFunction, DeviceProgram
-from tile_cuda.driver import Driver, arch_of, open_driver
+from tile_cuda.driver import arch_of, open_driver
 from tile_cuda.launcher import callable_of
 from tile_cuda.machine import machine
 from tile_cuda.plugin import tile_default_target
+from tile_runtime.cuda_driver import CudaDriver as Driver
 
 INT, FLOAT = dtype_of("int32"), dtype_of("float32")
 

@@ -12,10 +12,11 @@ from tile_core.errors import AssumptionError, EmptyGridError, LaunchError, Note
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.evaluate import evaluate, free_variables, is_host_evaluable
 from tile_core.ir.expr import Expr, Var
+from tile_core.ir.host_conditions import host_conditions
 from tile_core.ir.names import Names
 from tile_core.ir.node import Node
 from tile_core.ir.print_expr import print_expr
-from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Seq
+from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch
 
 REMEMBERED = 256
 """Kinds of arguments whose checks are remembered, per kernel."""
@@ -173,24 +174,6 @@ class Launcher:
             if position in self.signature.written and is_torch(checked.args[k])
         )
         return Plan(tuple(sorted(makers, key=lambda maker: maker[0])), changed)
-
-
-def host_conditions(kernel: Kernel) -> list[Check | Launch]:
-    """Return the launches, and the checks that every run reaches unconditionally."""
-    found: list[Check | Launch] = []
-
-    def visit(stmt: Node) -> None:
-        if isinstance(stmt, Seq):
-            for item in stmt.body:
-                visit(item)
-        elif isinstance(stmt, Launch):
-            found.append(stmt)
-            visit(stmt.body)
-        elif isinstance(stmt, Check) and isinstance(stmt.cond, Expr):
-            found.append(stmt)
-
-    visit(kernel.body)
-    return found
 
 
 def check_grid(launch: Launch, name: str, values: Mapping[Var, Any]) -> None:

@@ -158,13 +158,13 @@ def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:
 def _launcher(artifact: Artifact) -> Callable[..., None]:
     from tile_cuda.driver import installed_driver
     from tile_cuda.launcher import callable_of
-    from tile_cuda.streams import current_stream, device_of, empty
+    from tile_runtime.streams import device_of, empty, stream_reader
 
     return callable_of(
         artifact.program,
         artifact.compiled.cubin,
         installed_driver(),
-        current_stream,
+        stream_reader("cuda"),
         device_of,
         empty,
     )

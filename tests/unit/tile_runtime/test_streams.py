@@ -1,28 +1,45 @@
 """Streams and workspaces come from torch, if it is there."""
 
+from __future__ import annotations
+
 import sys
 from typing import Any
 
 import pytest
 import torch
 
-from tile_core.errors import LaunchError
-from tile_cuda.streams import DEFAULT_STREAM, current_stream, empty
+from tile_runtime.errors import LaunchError
+from tile_runtime.streams import DEFAULT_STREAM, empty, stream_reader
 
 
 def test_the_default_stream_where_torch_has_no_gpu_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_initialized", lambda: False)
+    current_stream = stream_reader("cuda")
     assert current_stream(0) == DEFAULT_STREAM
     monkeypatch.delitem(sys.modules, "torch")
     assert current_stream(0) == DEFAULT_STREAM
 
 
-def test_torchs_current_stream_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("family", "hip", "found"),
+    [
+        ("cuda", None, 0x503),
+        ("hip", "6.2.1", 0x503),
+        ("cuda", "6.2.1", DEFAULT_STREAM),
+        ("hip", None, DEFAULT_STREAM),
+    ],
+)
+def test_torchs_current_stream_of_the_device(
+    monkeypatch: pytest.MonkeyPatch, family: str, hip: str | None, found: int
+) -> None:
+    current_stream = stream_reader(family)
+    assert current_stream(3) == DEFAULT_STREAM
     monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
+    monkeypatch.setattr("torch.version.hip", hip)
     monkeypatch.setattr(
         "torch._C._cuda_getCurrentRawStream", lambda device: 0x500 + device, raising=False
     )
-    assert current_stream(3) == 0x503
+    assert [current_stream(3), current_stream(3)] == [found] * 2
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,17 @@
-"""Whose stream a launch joins and where workspaces come from: those of the tensors' library."""
+"""Whose stream a launch joins and where workspaces come from: those of the tensors' library.
+
+Torch for AMD's GPUs speaks of them as torch for NVIDIA's does, so that one module serves both.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
-from tile_core.dtypes import dtype_of
-from tile_core.errors import LaunchError
+from tile_runtime.dtypes import bits_of
+from tile_runtime.errors import LaunchError
 
 DEFAULT_STREAM = 0
 """The legacy default stream, which waits for all others."""
@@ -24,16 +28,32 @@ def _torch_on_gpus() -> Any:
     return torch if torch is not None and torch.cuda.is_initialized() else None
 
 
-def current_stream(device: int) -> int:
-    """Return the raw handle of the stream that work on `device` goes to at the moment.
+def stream_reader(family: str) -> Callable[[int], int]:
+    """Return what tells the raw handle of the stream that work on a device goes to just then.
 
-    It is torch's current stream, so that launches can be captured in a CUDA graph, or the
-    default stream where torch is not in use.
+    It is torch's current stream, so that launches can be captured in a graph, or the default
+    stream where torch is not in use, or works with GPUs of another maker.
+
+    Parameters
+    ----------
+    family
+        ``"cuda"`` or ``"hip"``.
     """
-    torch = _torch_on_gpus()
-    if torch is None:
-        return DEFAULT_STREAM
-    return int(torch._C._cuda_getCurrentRawStream(device))
+    known: list[Callable[[int], int]] = []
+
+    def current_stream(device: int) -> int:
+        if known:
+            return known[0](device)
+        torch = _torch_on_gpus()
+        if torch is None:
+            return DEFAULT_STREAM
+        if family != ("hip" if torch.version.hip else "cuda"):
+            known.append(lambda device: DEFAULT_STREAM)
+        else:  # torch that uses GPUs once does so until the end
+            known.append(torch._C._cuda_getCurrentRawStream)
+        return known[0](device)
+
+    return current_stream
 
 
 def device_of(*tensors: Any) -> int:
@@ -99,5 +119,5 @@ def empty(shape: tuple[int, ...], dtype: str, device: int) -> Any:
             "a kernel with a workspace needs torch to allocate it",
             hint="import torch before the call, or pass the workspace as a tensor",
         )
-    size = -(-math.prod(shape) * dtype_of(dtype).bits // 8)  # torch lacks some element types
+    size = -(-math.prod(shape) * bits_of(dtype) // 8)  # torch lacks some element types
     return torch.empty(size, dtype=torch.uint8, device=f"cuda:{device}")

@@ -1,0 +1,142 @@
+"""What a host must know of a kernel, as plain data that JSON can say.
+
+`tile_runtime` reads it: it launches kernels without this package. Variables and tensors go by
+names, each its own; expressions are lists of an operation and its operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tile_core.errors import InternalError
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.effects import storages_read, storages_written
+from tile_core.ir.evaluate import free_variables, is_host_evaluable
+from tile_core.ir.expr import Binary, Cast, Const, Expr, Extent, Select, Unary, UnaryOp, Var
+from tile_core.ir.host_conditions import host_conditions
+from tile_core.ir.names import Names
+from tile_core.ir.print_expr import print_expr
+from tile_core.ir.printer import symbols_of
+from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch
+
+_UNARY = {UnaryOp.NEG: "neg", UnaryOp.NOT: "not", UnaryOp.BITNOT: "~"}
+
+
+class HostNames:
+    """Gives every variable and every tensor a name of its own, close to what it is called."""
+
+    def __init__(self) -> None:
+        self._names: dict[Buffer | Var, str] = {}
+        self._taken: set[str] = set()
+
+    def of(self, named: Buffer | Var) -> str:
+        """Return the name, the same at every call."""
+        found = self._names.get(named)
+        if found is None:
+            found, count = named.name, 1
+            while found in self._taken:
+                count += 1
+                found = f"{named.name}_{count}"
+            self._names[named] = found
+            self._taken.add(found)
+        return found
+
+
+def expression_data(extent: Extent, names: HostNames) -> Any:
+    """Return an expression as data.
+
+    Before   (m + 127) // 128
+    After    ["//", ["+", "m", 127], 128]
+
+    Raises
+    ------
+    InternalError
+        If it reads memory or calls a function: hosts compute nothing of the kind.
+    """
+    match extent:
+        case int():
+            return extent
+        case Const(value=value):
+            return value
+        case Var():
+            return names.of(extent)
+        case Binary(op=op, a=a, b=b):
+            return [op.value, expression_data(a, names), expression_data(b, names)]
+        case Unary(op=unary, a=a):
+            return [_UNARY[unary], expression_data(a, names)]
+        case Select(cond=cond, then=then, otherwise=otherwise):
+            return ["select", *(expression_data(e, names) for e in (cond, then, otherwise))]
+        case Cast(value=value, dtype=dtype) if dtype.is_int or dtype.is_float:
+            return ["int" if dtype.is_int else "float", expression_data(value, names)]
+    raise InternalError(f"{type(extent).__name__} in what the host computes", span=extent.span)
+
+
+def expressions_data(extents: Iterable[Extent], names: HostNames) -> list[Any]:
+    """Return several expressions as data."""
+    return [expression_data(extent, names) for extent in extents]
+
+
+def parameters_data(
+    kernel: Kernel, names: HostNames, alignments: Mapping[Buffer, int]
+) -> list[dict[str, Any]]:
+    """Return the parameters of a kernel as data.
+
+    Parameters
+    ----------
+    alignments
+        Bytes that addresses of tensors are multiples of, beyond what their elements ask for.
+    """
+    written = storages_written(kernel.body)
+    used = written | storages_read(kernel.body)
+    found: list[dict[str, Any]] = []
+    for param in kernel.params:
+        name, dtype = names.of(param), str(param.dtype)
+        if isinstance(param, Var):
+            found.append({"kind": "scalar", "name": name, "dtype": dtype})
+            continue
+        strides = None if param.strides is None else expressions_data(param.strides, names)
+        found.append(
+            {
+                "kind": "tensor",
+                "name": name,
+                "dtype": dtype,
+                "shape": expressions_data(param.shape, names),
+                "strides": strides,
+                "alignment": alignments.get(param, 1),
+                "is_used": param in used,
+                "is_written": param in written,
+            }
+        )
+    return found
+
+
+def symbols_data(kernel: Kernel, names: HostNames) -> dict[str, str]:
+    """Return the type of each variable in the shapes and strides of parameters."""
+    return {names.of(symbol): str(symbol.dtype) for symbol in symbols_of(kernel)}
+
+
+def conditions_data(kernel: Kernel, names: HostNames) -> list[dict[str, Any]]:
+    """Return what the host checks of arguments before anything runs."""
+    known = dict.fromkeys((*symbols_of(kernel), *(p for p in kernel.params if isinstance(p, Var))))
+    found: list[dict[str, Any]] = []
+
+    def add(condition: Expr, kind: str, message: str) -> None:
+        if is_host_evaluable(condition, known):
+            value = expression_data(condition, names)
+            found.append({"value": value, "kind": kind, "message": message})
+
+    for stmt in host_conditions(kernel):
+        if isinstance(stmt, Launch):
+            for axis, extent in zip("xyz", stmt.grid, strict=False):
+                if free_variables(extent):
+                    text = f"the grid's {axis} extent {print_expr(as_expr(extent), Names())}"
+                    add(as_expr(extent), "grid", text)
+        else:
+            add(stmt.cond, _kind(stmt), stmt.message or print_expr(stmt.cond, Names()))
+    return found
+
+
+def _kind(check: Check) -> str:
+    return "assume" if check.kind is CheckKind.ASSUME else "assert"

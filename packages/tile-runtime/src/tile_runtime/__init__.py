@@ -1,0 +1,1 @@
+"""Loads and launches compiled tile kernels, with nothing but NumPy and a driver."""

@@ -1,0 +1,105 @@
+"""What launchers ask of a driver, whoever made the GPU."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from tile_runtime.errors import LaunchError
+from tile_runtime.manifest import Argument, Launch, Value
+from tile_runtime.tensor_maps import MapTable
+
+_SLOTS = {
+    "bool": "c_bool",
+    "float32": "c_float",
+    "float64": "c_double",
+    "handle": "c_uint64",
+    **{f"{sign}int{bits}": f"c_{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+
+
+class Driver(Protocol):
+    """An initialised driver library; contexts and handles are numbers."""
+
+    @property
+    def library(self) -> Any:
+        """The library, through ctypes."""
+
+    @property
+    def launch(self) -> Callable[..., int]:
+        """The function that starts a grid, as `call_lines` calls it."""
+
+    def check(self, code: int, what: str) -> None:
+        """Raise `LaunchError` with the driver's words if it refused `what`."""
+
+    def device_count(self) -> int:
+        """Return how many GPUs this process may use."""
+
+    def architecture(self, device: int = 0) -> str:
+        """Return the name of a device's architecture."""
+
+    def runs(self, name: str, device: int = 0) -> bool:
+        """Whether machine code for the architecture `name` runs on a device."""
+
+    def context(self, device: int) -> int:
+        """Return what stands for `device` while a thread works with it."""
+
+    def reader_of_context(self) -> Callable[[int], int]:
+        """Return what writes the calling thread's context to an address; quick to call."""
+
+    def inside(self, context: int, device: int) -> AbstractContextManager[None]:
+        """Make a context current in this thread for a while."""
+
+    def load(self, code: bytes) -> Any:
+        """Return the module of machine code, in the current context."""
+
+    def function(self, module: Any, launch: Launch) -> int:
+        """Return the handle of what `launch` runs, prepared for its shared memory."""
+
+    def launch_memory(self, launch: Launch) -> LaunchMemory:
+        """Return the memory that the driver reads at `launch`, of one thread of Python."""
+
+    def call_lines(self, launch: Launch, number: int, grid: Sequence[str]) -> list[str]:
+        """Return Python text that sets ``code`` to the result of the launch.
+
+        Parameters
+        ----------
+        grid
+            Texts with its extents; the text may also name ``f`` (the memory of the launch),
+            ``functions``, ``row`` (the address of the parameters' addresses), ``stream`` and
+            ``launch``.
+        """
+
+
+class LaunchMemory:
+    """Slots for the parameters of a launch, and where each of them lies.
+
+    Parameters
+    ----------
+    arguments
+        What is passed. `values` has a slot for each; that of a map is not read.
+    """
+
+    __slots__ = ("parameters", "parameters_address", "rows", "table", "values")
+
+    def __init__(self, arguments: Sequence[Argument]) -> None:
+        self.values = [_slot(argument) for argument in arguments]
+        addresses = [ctypes.addressof(value) for value in self.values]
+        self.parameters = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
+        self.parameters_address = ctypes.addressof(self.parameters)
+        self.table = MapTable(addresses)
+        self.rows = self.table.rows
+
+
+def _slot(argument: Argument) -> Any:
+    if not isinstance(argument, Value):
+        return ctypes.c_uint64()
+    name = _SLOTS.get(argument.dtype)
+    if name is None:
+        raise LaunchError(
+            f"a scalar of {argument.dtype} cannot be passed to a kernel",
+            hint="declare the parameter as float32 and convert it in the kernel",
+        )
+    return getattr(ctypes, name)()

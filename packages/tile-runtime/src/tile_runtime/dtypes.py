@@ -1,0 +1,64 @@
+"""Element types by their names: bits, bytes, and which names hold the same bits."""
+
+from __future__ import annotations
+
+import re
+
+_WIDTH = re.compile(r"(?:bfloat|tfloat|float|uint|int)(\d+)")
+_BITS = {"bool": 8, "handle": 64, "float4_e2m1_unpacked": 8}
+_STORAGE = {"tfloat32": "float32", "float4_e2m1_unpacked": "float4_e2m1fn", "handle": "uint64"}
+
+# Element types whose bits mean the same to a kernel; it takes either.
+_FAMILIES = (
+    frozenset({"float8_e4m3", "float8_e4m3fn", "float8_e4m3fnuz"}),
+    frozenset({"float8_e5m2", "float8_e5m2fnuz"}),
+    frozenset({"bool", "int8", "uint8"}),
+    frozenset({"tfloat32", "float32"}),
+    frozenset({"handle", "int64", "uint64"}),
+)
+_BYTES = frozenset({"int8", "uint8", "float4_e2m1fn_x2"})
+# Types of a byte or less that some libraries do not know: their bits travel as plain bytes.
+_AS_BYTES = frozenset(
+    {
+        "float8_e3m4",
+        "float8_e4m3b11fnuz",
+        "float8_e8m0fnu",
+        "float6_e2m3fn",
+        "float6_e3m2fn",
+        "float4_e2m1_unpacked",
+    }
+)
+
+
+def bits_of(name: str) -> int:
+    """Return the bits of an element of the type `name`; 0 if there is no such type.
+
+    Examples
+    --------
+    >>> bits_of("bfloat16"), bits_of("int4"), bits_of("float8_e4m3fn"), bits_of("complex")
+    (16, 4, 8, 0)
+    """
+    known = _BITS.get(name)
+    if known is not None:
+        return known
+    match = _WIDTH.match(name)
+    return int(match.group(1)) if match else 0
+
+
+def packing_of(name: str) -> int:
+    """Return how many elements share a byte: 2 for types of four bits, else 1."""
+    return 2 if bits_of(name) == 4 else 1
+
+
+def bytes_of(name: str) -> int:
+    """Return the bytes of an element, rounded up."""
+    return -(-bits_of(name) // 8)
+
+
+def matches(want: str, got: str) -> bool:
+    """Tell whether a tensor of `got` holds what a kernel reads as `want`."""
+    if packing_of(want) > 1:
+        return got in _BYTES or got == want
+    if want in _AS_BYTES and (got in _BYTES or got == _STORAGE.get(want, want)):
+        return True
+    return want == got or any(want in family and got in family for family in _FAMILIES)

@@ -1,0 +1,242 @@
+"""Tensor maps of launches: encoded by the driver once for each tensor, then found again."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from tile_runtime.dtypes import bits_of, bytes_of
+from tile_runtime.errors import ArgumentLayoutError, InvalidBundle
+from tile_runtime.expressions import value_of
+from tile_runtime.manifest import TensorMap
+
+MAP_BYTES, MAP_ALIGNMENT = 128, 64
+"""Size and alignment of ``CUtensorMap``."""
+
+MOST_ROWS = 128
+"""Sets of tensors whose maps are kept, for each launch and each thread that launches."""
+
+MAX_EXTENT, MAX_STRIDE = 1 << 32, 1 << 40
+
+Key: TypeAlias = "tuple[int, ...]"
+"""Where tensors begin, and the variables in their extents: what maps follow from."""
+
+_GRANULE = 16
+_CODES = {
+    "uint8": 0, "uint16": 1, "uint32": 2, "int32": 3, "uint64": 4, "int64": 5,
+    "float16": 6, "float32": 7, "float64": 8, "bfloat16": 9, "tfloat32": 11,
+}  # fmt: skip
+_BITS = {8: "uint8", 16: "uint16", 32: "uint32", 64: "uint64"}
+_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+_INTERLEAVES = {0: 0, 16: 1, 32: 2}
+_PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
+_FILLS = {"zero": 0, "nan": 1}
+
+
+class EncodingDriver(Protocol):
+    """The part of a driver that maps need."""
+
+    @property
+    def library(self) -> Any:
+        """The library of the driver."""
+
+    def check(self, code: int, what: str) -> None:
+        """Raise if the driver refused."""
+
+
+class MapTable:
+    """What the driver reads at a launch, for each set of tensors that was passed lately.
+
+    A row points to the slots of the parameters and to the maps of these tensors. Sets that
+    were passed first are dropped first; maps live as long as a row points to them.
+
+    Parameters
+    ----------
+    slots
+        Addresses of the parameters; of maps, anything.
+
+    Examples
+    --------
+    ``table.rows.get(key) or table.add(key, maps)`` is the address of a row.
+    """
+
+    __slots__ = ("_kept", "_maps", "_slots", "rows")
+
+    def __init__(self, slots: Sequence[int]) -> None:
+        self._slots = slots
+        self._maps: dict[tuple[int, Key], _Map] = {}
+        self._kept: dict[Key, tuple[Any, list[_Map]]] = {}
+        self.rows: dict[Key, int] = {}
+
+    def add(self, key: Key, maps: Mapping[int, tuple[Key, Callable[[int], None]]]) -> int:
+        """Return the address of a new row.
+
+        Parameters
+        ----------
+        maps
+            For each parameter that is a map, by its position: what the map follows from, and
+            what writes it to an address.
+        """
+        row = (ctypes.c_void_p * len(self._slots))(*self._slots)
+        found = []
+        for position, (own, write) in maps.items():
+            known = self._maps.get((position, own))
+            if known is None:
+                known = _Map()
+                write(known.address)
+                _put(self._maps, (position, own), known, MOST_ROWS * len(maps))
+            row[position] = known.address
+            found.append(known)
+        _put(self._kept, key, (row, found), MOST_ROWS)
+        _put(self.rows, key, ctypes.addressof(row), MOST_ROWS)
+        return self.rows[key]
+
+
+class _Map:
+    """Memory of one encoded map."""
+
+    __slots__ = ("_memory", "address")
+
+    def __init__(self) -> None:
+        self._memory = ctypes.create_string_buffer(MAP_BYTES + MAP_ALIGNMENT)
+        start = ctypes.addressof(self._memory)
+        self.address = start + -start % MAP_ALIGNMENT
+
+
+def _put(table: dict[Any, Any], key: Hashable, value: object, most: int) -> None:
+    """Add to a table of bounded size; what was added first goes first."""
+    if len(table) >= most:
+        del table[next(iter(table))]
+    table[key] = value
+
+
+@dataclass(frozen=True, slots=True)
+class MapValues:
+    """A `TensorMap` with the values of one launch; dimensions are innermost first.
+
+    Parameters
+    ----------
+    described
+        What does not depend on the call.
+    address
+        Of the element at coordinates 0.
+    extents
+        Elements, of each dimension.
+    strides
+        Bytes, of each dimension but the innermost.
+    """
+
+    described: TensorMap
+    address: int
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def __str__(self) -> str:
+        extents, box = (" x ".join(map(str, s)) for s in (self.extents, self.described.box))
+        strides = ", ".join(map(str, self.strides)) or "no"
+        return (
+            f"a map of {extents} elements of {self.described.dtype} at {self.address:#x} with "
+            f"rows {strides} bytes apart, in boxes of {box} swizzled by "
+            f"{self.described.swizzle} bytes"
+        )
+
+
+def map_values(
+    kernel: str, described: TensorMap, address: int, values: Mapping[str, Any]
+) -> MapValues:
+    """Return what `described` says for a tensor at `address`.
+
+    Parameters
+    ----------
+    kernel
+        Its name, for messages.
+    address
+        Of the first element of the tensor, to which the map's offset is added.
+    values
+        Of the variables in its extents and strides.
+
+    Raises
+    ------
+    ArgumentLayoutError
+        If the tensor begins, or its rows follow each other, where no map can describe it.
+    """
+    offset = int(value_of(described.offset, values)) * bytes_of(described.dtype)
+    found = MapValues(
+        described,
+        address + offset,
+        tuple(int(value_of(e, values)) for e in described.extents),
+        tuple(int(value_of(s, values)) for s in described.strides),
+    )
+    if problem := _unreachable(found):
+        raise ArgumentLayoutError(
+            f"{kernel}.{described.tensor}: copies of boxes need {problem}",
+            hint="pass a tensor of its own that is dense and whose rows are multiples of 16 bytes",
+            subject=("parameter", described.tensor),
+        )
+    return found
+
+
+def _unreachable(found: MapValues) -> str:
+    """Return what addresses of the tensor lack, or nothing."""
+    granule = 32 if found.described.interleave == 32 else _GRANULE
+    if found.address % granule:
+        return f"an address that is a multiple of {granule} bytes, got {found.address:#x}"
+    for stride in found.strides:
+        if stride % granule or not 0 <= stride < MAX_STRIDE:
+            return f"rows that are multiples of {granule} bytes apart, got {stride} bytes"
+    for extent in found.extents:
+        if not 0 <= extent <= MAX_EXTENT:
+            return f"extents of at most 2^32 elements, got {extent}"
+    return ""
+
+
+def encode_map(driver: EncodingDriver, kernel: str, values: MapValues, place: int) -> None:
+    """Let the driver write a tensor map to the address `place`.
+
+    A tensor without elements is described as one of a single element, since the driver knows no
+    empty ones; kernels copy no box that begins outside of all elements.
+
+    Raises
+    ------
+    LaunchError
+        If the driver refuses, with its words.
+    """
+    told = values.described
+    rank, is_empty = len(values.extents), 0 in values.extents
+    extents = (ctypes.c_uint64 * rank)(*((1,) * rank if is_empty else values.extents))
+    apart = (_GRANULE,) * (rank - 1) if is_empty else values.strides
+    strides = (ctypes.c_uint64 * max(1, rank - 1))(*apart)
+    box = (ctypes.c_uint32 * rank)(*told.box)
+    steps = (ctypes.c_uint32 * rank)(*told.element_strides)
+    code = driver.library.cuTensorMapEncodeTiled(
+        place, element_code(told.dtype), rank, values.address or _GRANULE, extents, strides,
+        box, steps, _mode(_INTERLEAVES, told.interleave), _mode(_SWIZZLES, told.swizzle),
+        _mode(_PROMOTIONS, told.l2_promotion), _mode(_FILLS, told.fill),
+    )  # fmt: skip
+    driver.check(code, f"{kernel}.{told.name}, {values}")
+
+
+def _mode(codes: Mapping[Any, int], value: object) -> int:
+    """Return the driver's number for a mode of maps."""
+    code = codes.get(value)
+    if code is None:
+        raise InvalidBundle(f"no tensor map has the mode {value!r}")
+    return code
+
+
+def element_code(dtype: str) -> int:
+    """Return the ``CUtensorMapDataType`` of an element type; what has none moves as its bits.
+
+    Raises
+    ------
+    InvalidBundle
+        For elements of less than a byte.
+    """
+    code = _CODES.get(dtype)
+    if code is None:
+        code = _CODES.get(_BITS.get(bits_of(dtype), ""))
+    if code is None:
+        raise InvalidBundle(f"a tensor map of {dtype}")
+    return code
