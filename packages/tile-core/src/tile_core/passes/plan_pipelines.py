@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeGuard
 
 from tile_core.cautions import caution
-from tile_core.errors import TileWarning
+from tile_core.errors import Note, TileWarning
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import (
@@ -22,9 +22,10 @@ from tile_core.ir.stmt import (
 from tile_core.layout import Layout
 from tile_core.passes.pipelines.analysis import Analysis, analyse, facts_of
 from tile_core.passes.pipelines.body import CannotOverlap
+from tile_core.passes.pipelines.counted import COUNTED, why_through_registers
 from tile_core.passes.pipelines.inject import put_together
 from tile_core.passes.pipelines.instances import Versions, make_versions
-from tile_core.passes.pipelines.register_prefetch import Room, room_of
+from tile_core.passes.pipelines.register_prefetch import room_of
 
 ASYNCHRONOUS = "cp_async"
 """The feature of machines whose copies into shared memory run beside the threads."""
@@ -40,6 +41,10 @@ class Machine(Protocol):
     @property
     def shared_bytes(self) -> int:
         """Shared memory that one block may ask for."""
+
+    @property
+    def warp_size(self) -> int:
+        """Threads that execute together."""
 
     def has(self, feature: str) -> bool:
         """Whether the machine has an instruction or ability."""
@@ -66,7 +71,10 @@ def plan_pipelines(kernel: Kernel, machine: Machine, *, folded: bool = True) -> 
     ask for fewer than two stages, and loops around pipelined ones, are left alone.
 
     On machines whose copies occupy their threads, copies run one round ahead through registers,
-    however many stages, and whichever schedule, a loop asks for: see `register_prefetch`.
+    however many stages, and whichever schedule, a loop asks for: see `register_prefetch`. So do
+    those of a loop of which some are nothing for the instructions of a machine whose waves count
+    copies: see `counted`. Where waves count, the steady state has no branch, as each round begins
+    the same number; with two stages a round's copies begin before it waits for the last ones.
 
     Parameters
     ----------
@@ -94,11 +102,14 @@ class _Done:
 
     Parameters
     ----------
-    room
-        What copies through registers may take; None where copies run by themselves.
+    folded
+        Whether the last rounds may be rounds of the steady state.
+    counts
+        Whether waves count the copies that run by themselves.
     """
 
-    room: Room | None
+    folded: bool
+    counts: bool
     loops: dict[Pipelined, Stmt] = field(default_factory=dict)
     versions: dict[tuple[Buffer, int], Versions] = field(default_factory=dict)
 
@@ -108,12 +119,16 @@ def _planned(launch: Launch, kernel: Kernel, machine: Machine, *, folded: bool) 
     inner = [n for n in wishes if not any(_asks(m) for m in walk(n.body))]
     if not inner:
         return launch
-    room = room_of(launch, machine)
-    done = _Done(None if machine.has(ASYNCHRONOUS) else room)
+    counts = machine.has(COUNTED)
+    done = _Done(folded and not counts, counts)
+    facts = facts_of(kernel, launch)
     for loop in inner:
+        beside = machine.has(ASYNCHRONOUS)
+        if counts:
+            beside = why_through_registers(loop, launch, facts, machine) is None
         try:
-            found = analyse(loop, launch, facts_of(kernel, launch), done.room)
-            _plan_loop(found, done, folded=folded)
+            found = analyse(loop, launch, facts, None if beside else room_of(launch, machine))
+            _plan_loop(found, done)
         except CannotOverlap as refused:
             caution(
                 f"a pipelined loop runs round after round: {refused.reason}",
@@ -126,11 +141,25 @@ def _planned(launch: Launch, kernel: Kernel, machine: Machine, *, folded: bool) 
     return replace(launch, body=_with_allocations(body, done))
 
 
+def notes_on_copies(kernel: Kernel, machine: Machine) -> tuple[Note, ...]:
+    """Return why copies of pipelined loops go through registers where waves could count them."""
+    if not machine.has(COUNTED):
+        return ()
+    notes: list[Note] = []
+    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
+        facts = facts_of(kernel, launch)
+        for loop in (n for n in walk(launch.body) if _asks(n)):
+            if not any(_asks(m) for m in walk(loop.body)):
+                why = why_through_registers(loop, launch, facts, machine)
+                notes += [] if why is None else [why]
+    return tuple(notes)
+
+
 def _asks(node: Node) -> TypeGuard[Pipelined]:
     return isinstance(node, Pipelined) and (node.num_stages >= 2 or bool(node.order))
 
 
-def _plan_loop(found: Analysis, done: _Done, *, folded: bool) -> None:
+def _plan_loop(found: Analysis, done: _Done) -> None:
     for piece, why in found.plan.left:
         span = piece.span or found.loop.span
         caution(f"a copy in a pipelined loop does not run ahead: {why}", span, PipelineWarning)
@@ -141,7 +170,8 @@ def _plan_loop(found: Analysis, done: _Done, *, folded: bool) -> None:
         found.plan,
         versions,
         found.env,
-        folded=folded and found.folds,
+        folded=done.folded and found.folds,
+        waits_late=done.counts and found.depth == 1,
     )
     done.loops[found.loop] = Seq((*found.body.outside, *made), span=found.loop.span)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tile_core.errors import ArgumentLayoutError, Note
+from tile_core.ir.amd_calls import LDS_LOAD
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Load
@@ -13,7 +14,7 @@ from tile_core.ir.stmt import Store
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 
 _VECTORS = frozenset(PREFIX + name for name in ("load", "store", "atomic_add"))
-_ASYNC_COPY = PREFIX + "cp_async"
+_ASYNC_COPIES = (PREFIX + "cp_async", PREFIX + LDS_LOAD)
 
 
 def required_alignment(function: DeviceFunction) -> dict[Buffer, int]:
@@ -45,7 +46,7 @@ def _accesses(node: Node) -> Iterator[tuple[Buffer, int]]:
         case Call(function=name, args=(Const(value=count), *operands)) if name in _VECTORS:
             for buffer in _addressed(operands):
                 yield buffer, _power_of_two(int(count) * buffer.dtype.bits // 8)
-        case Call(function=name, args=(Const(value=size), *operands)) if name == _ASYNC_COPY:
+        case Call(function=name, args=(Const(value=size), *operands)) if name in _ASYNC_COPIES:
             for buffer in _addressed(operands):
                 yield buffer, int(size)
 

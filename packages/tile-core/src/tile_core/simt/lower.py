@@ -18,15 +18,18 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.passes.insert_barriers import insert_barriers
+from tile_core.passes.pipelines.counted import COUNTED
 from tile_core.passes.ranges import Env
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.ask_once import ask_once
 from tile_core.simt.choices import BY_DEFAULT, Choices
 from tile_core.simt.context import Names, SimtContext
+from tile_core.simt.count_copies import count_copies
 from tile_core.simt.decide_by_warp import decide_by_warp
 from tile_core.simt.elect_issuer import elect_issuers
 from tile_core.simt.join_branches import join_branches
 from tile_core.simt.limits import check_launch
+from tile_core.simt.name_waves import name_waves
 from tile_core.simt.pin_sums import pin_sums
 from tile_core.simt.places import Places
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
@@ -132,6 +135,7 @@ class _Maker:
         ctx = self._context(launch)
         body = _top(launch, ctx, lower_stmt(launch.body, ctx))
         threads = {*launch.thread_vars, ctx.thread}
+        body = self._counted(body, ctx)
         body = split_tails(body, ctx.env, threads)
         body = simplify_indices(body, ctx.env)
         body = join_branches(body, threads, self.machine.warp_size)
@@ -149,6 +153,13 @@ class _Maker:
         params, found = self._parameters(lowered)
         arguments = tuple(ctx.maps.get(a, a) if isinstance(a, Var) else a for a in found)
         return DeviceFunction(name, params, arguments, lowered, offsets, total)
+
+    def _counted(self, body: Stmt, ctx: SimtContext) -> Stmt:
+        """Return the body with waits for numbers of copies, where waves count them."""
+        if not self.machine.has(COUNTED):
+            return body
+        known = frozenset(ctx.launch.thread_vars)
+        return name_waves(count_copies(body, ctx.env), ctx.names.fresh, known)
 
     def _context(self, launch: Launch) -> SimtContext:
         names = Names({node.name for node in walk(launch.body) if isinstance(node, (Var, Buffer))})

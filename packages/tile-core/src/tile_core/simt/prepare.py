@@ -16,7 +16,7 @@ from tile_core.passes.fence_async_reads import fence_async_reads
 from tile_core.passes.mask_products import mask_products
 from tile_core.passes.open_sequences import open_sequences
 from tile_core.passes.overlap_products import overlap_products
-from tile_core.passes.plan_pipelines import plan_pipelines
+from tile_core.passes.plan_pipelines import notes_on_copies, plan_pipelines
 from tile_core.passes.rasterise_blocks import rasterise_blocks
 from tile_core.passes.separate_operands import separate_operands
 from tile_core.passes.specialise_warps import specialise_warps
@@ -71,6 +71,7 @@ def prepare(
             limits = machine.multiprocessor
             registers = None if limits is None else limits.registers
             kernel = overlap_products(special.kernel, runs_beside, registers, machine.shared_bytes)
+    notes += notes_on_copies(kernel, machine)
     kernel = plan_pipelines(kernel, machine, folded=choices.folds_pipelines)
     kernel = separate_operands(kernel, target, rules, machine)
     if choices.stages_stores:

@@ -28,7 +28,7 @@ from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Break, For, If, Let, LoopKind, Seq, Stmt, Store, While
 from tile_core.passes.ranges import Env
 from tile_core.simt.simplify_expr import is_index
-from tile_core.simt.steady_rounds import COPY, Guard, Guards, Limit, Scope, is_pure
+from tile_core.simt.steady_rounds import COPIES, Guard, Guards, Limit, Scope, is_pure
 
 MOST_NODES = 4000
 """Loops with larger bodies are not written twice."""
@@ -37,7 +37,7 @@ MOST_LIMITS = 3
 SHORT_LOOP = 16
 """Loops of so few rounds, known in advance, stay loops of known rounds, which unroll well."""
 
-PRODUCTS = (PREFIX + "mma_", PREFIX + "wgmma_", PREFIX + "dp4a")
+PRODUCTS = tuple(PREFIX + name for name in ("mma_", "wgmma_", "mfma_", "dp4a"))
 INT64 = dtype_of("int64")
 
 
@@ -80,7 +80,7 @@ def _guards(node: Node) -> bool:
         case If() | Select(lazy=True):
             return True
         case Call(function=function, args=(*_, predicate)):
-            return function == PREFIX + "cp_async" and not isinstance(predicate, Const)
+            return function in COPIES and not isinstance(predicate, Const)
     return False
 
 
@@ -159,7 +159,7 @@ def _is_guard(node: Node) -> bool:
         case If() | Select(lazy=True):
             return True
         case Call(function=function, args=args):
-            return function == COPY and not isinstance(args[-1], Const)
+            return function in COPIES and not isinstance(args[-1], Const)
     return False
 
 
@@ -300,7 +300,7 @@ def _decided(body: Stmt, guards: Guards, plan: _Plan) -> Stmt:
         match node:
             case If(cond=cond) | Select(cond=cond, lazy=True) if cond in conditions:
                 return replace(node, cond=conditions[cond])
-            case Call(args=(*others, cond), function=function) if function == COPY:
+            case Call(args=(*others, cond), function=function) if function in COPIES:
                 return replace(node, args=(*others, conditions.get(cond, cond)))
         return node
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
+from tile_core.ir.amd_calls import LDS_LOAD
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Load, Select, Unary, UnaryOp, Var
 from tile_core.ir.node import Node, walk
@@ -14,7 +15,8 @@ from tile_core.passes.linear import Linear
 from tile_core.passes.ranges import Env
 from tile_core.simt.simplify_expr import acts, is_index
 
-COPY = PREFIX + "cp_async"
+COPIES = frozenset({PREFIX + "cp_async", PREFIX + LDS_LOAD})
+"""Calls that begin a copy; the last argument of each says whether there is anything to copy."""
 
 SIGNALS = frozenset(
     PREFIX + name
@@ -94,7 +96,7 @@ def _concerns_copies(stmt: Stmt) -> bool:
         case For(body=body):
             return _concerns_copies(body)
         case Evaluate(value=Call(function=function)):
-            return function == COPY or function in SIGNALS
+            return function in COPIES or function in SIGNALS
     return isinstance(stmt, Let)
 
 
@@ -229,7 +231,7 @@ class Guards:
                 kept = ((True, then), (False, otherwise))
                 gains = {holds for holds, side in kept if not isinstance(side, Const)}
                 self._guard(Guard(cond, frozenset(gains), is_branch=True), scope)
-            case Call(function=function, args=args) if function == COPY:
+            case Call(function=function, args=args) if function in COPIES:
                 self._guard(Guard(args[-1], frozenset({True}), is_branch=False), scope)
         for child in node.children():
             self._visit(child, scope)

@@ -36,15 +36,20 @@ def folds(pieces: Sequence[Piece], plan: Plan, env: Env) -> bool:
     )
 
 
-def runs_beside(copy: Copy | None, env: Env) -> bool:
+def runs_beside(copy: Copy | None, env: Env, bits: int = LEAST_BITS) -> bool:
     """Whether nothing in `copy` is known to need the registers of threads.
 
     Layouts are not chosen yet: this looks at the tensor alone.
+
+    Parameters
+    ----------
+    bits
+        Neighbours that are copied together, aligned to as many.
     """
     if copy is None:
         return False
     source, axes = copy.src, pair(copy.src, copy.dst, copy.span).src_axes
-    width = -(-LEAST_BITS // source.buffer.dtype.bits)
+    width = -(-bits // source.buffer.dtype.bits)
     if width == 1:
         return True
     strides = _strides(source.buffer)

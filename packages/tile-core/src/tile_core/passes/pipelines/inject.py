@@ -63,6 +63,7 @@ def put_together(
     env: Env,
     *,
     folded: bool = False,
+    waits_late: bool = False,
 ) -> list[Stmt]:
     """Return statements that run the rounds of `loop` by the schedule of `plan`.
 
@@ -85,8 +86,11 @@ def put_together(
     folded
         What `tile_core.passes.pipelines.forms.folds` allows: all pieces of stages before the
         last one are asynchronous copies.
+    waits_late
+        A round waits for earlier copies when its own have begun.
     """
     maker = _Maker(loop, pieces, plan, versions, env)
+    maker.events = events_of(pieces, plan, late=waits_late)
     return list(maker.folded() if folded else maker.separate())
 
 

@@ -55,7 +55,7 @@ class Events:
     late: tuple[tuple[Event, ...], ...]
 
 
-def events_of(pieces: Sequence[Piece], plan: Plan) -> Events:
+def events_of(pieces: Sequence[Piece], plan: Plan, *, late: bool = False) -> Events:
     """Return the pieces of each step in order, with the groups and waits between them.
 
     Asynchronous copies of one stage that follow each other form a group. Each step closes
@@ -63,9 +63,11 @@ def events_of(pieces: Sequence[Piece], plan: Plan) -> Events:
     last round has begun, groups of stages that are over are no more. Before a statement that
     uses what a group brings, the step waits until no more groups are in flight than were
     closed after that one. The wait stands in front of copies that come directly before the
-    statement: one barrier then separates the tile's last use, the copies, and the next use.
+    statement: one barrier then separates the tile's last use, the copies, and the next use. If
+    waits are `late` they stand behind those copies, which then are under way while the threads
+    wait; it takes a barrier more.
     """
-    line = _Line(pieces, plan)
+    line = _Line(pieces, plan, late=late)
     depth = plan.schedule.depth
     return Events(
         tuple(line.events(early=time) for time in range(depth)),
@@ -77,8 +79,8 @@ def events_of(pieces: Sequence[Piece], plan: Plan) -> Events:
 class _Line:
     """The pieces in the order of the schedule, and the groups they form."""
 
-    def __init__(self, pieces: Sequence[Piece], plan: Plan) -> None:
-        self.pieces, self.plan = pieces, plan
+    def __init__(self, pieces: Sequence[Piece], plan: Plan, *, late: bool = False) -> None:
+        self.pieces, self.plan, self.waits_late = pieces, plan, late
         self.stage = plan.schedule.stage
         self.sequence = sorted(range(len(pieces)), key=lambda k: plan.schedule.order[k])
         self.groups: list[list[int]] = []
@@ -133,7 +135,7 @@ class _Line:
 
     def _may_follow(self, event: Begin | Close, user: int, needed: Sequence[int]) -> bool:
         """Whether the wait for `user` may stand before an event that comes before it."""
-        if self.stage[event.piece] >= self.stage[user]:
+        if self.waits_late or self.stage[event.piece] >= self.stage[user]:
             return False
         return not any(
             self.stage[c] == self.stage[user] and self.group_of[c] == self.group_of.get(event.piece)

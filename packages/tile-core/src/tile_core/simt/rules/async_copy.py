@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from tile_core.errors import UnsupportedOnTarget
+from tile_core.ir.amd_calls import LDS_LOAD
 from tile_core.ir.arith import const, truth
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.device_calls import device
+from tile_core.ir.device_calls import PREFIX, device
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Load, Select
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Evaluate, For, If, Seq, Stmt, Store
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.copy import Copy
 from tile_core.ops.parallel_form import as_parallel
+from tile_core.passes.pipelines.counted import COUNTED
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lanes import part
 from tile_core.simt.partition import partition
+from tile_core.simt.rules.counted_copy import lower_counted
 from tile_core.simt.strides import Lanes, is_steady
 from tile_core.simt.vector_access import Vector, widest
 from tile_core.simt.vectorise import vectorise
@@ -23,6 +26,9 @@ CHUNKS = (16, 8, 4)
 """Bytes that one asynchronous copy moves."""
 
 FEATURE = "cp_async"
+
+COPIES = (PREFIX + FEATURE, PREFIX + LDS_LOAD)
+"""Calls that begin a copy; the last argument of each says whether there is anything to copy."""
 
 
 def lower_async(op: Copy, ctx: SimtContext) -> Stmt:
@@ -35,8 +41,14 @@ def lower_async(op: Copy, ctx: SimtContext) -> Stmt:
     Each copy moves 16, 8 or 4 bytes that are neighbours, and aligned to their size, on both
     sides; the predicate is false outside of the tensor, where zeros are written. Where that
     cannot be shown, elements are converted, or the safe value is not zero, the copy goes
-    through registers, at once: whoever waits for it then finds it finished.
+    through registers, at once: whoever waits for it then finds it finished. Machines whose waves
+    copy, and count their copies, do as `counted_copy` says.
     """
+    if ctx.machine.has(COUNTED):
+        made = lower_counted(op, ctx)
+        if not isinstance(made, str):
+            return made
+        ctx.places.layouts.note(f"a copy is waited for, by way of registers: {made}", op.span)
     return partition(as_parallel(op), ctx.places.layouts.loop_of(op), ctx, async_lanes)
 
 
@@ -136,16 +148,23 @@ def _vector(
 
 def lower_commit(op: CopyCommit, ctx: SimtContext) -> Stmt:
     """Return the end of a group of copies; nothing where copies are done when they return."""
-    if not ctx.machine.has(FEATURE):
+    if not _has_groups(ctx):
         return Seq(())
     return Evaluate(device("cp_async_commit"), span=op.span)
 
 
 def lower_wait(op: CopyWait, ctx: SimtContext) -> Stmt:
-    """Return the wait until at most `pending` groups are in flight; barriers come apart."""
-    if not ctx.machine.has(FEATURE):
+    """Return the wait until at most `pending` groups are in flight; barriers come apart.
+
+    Where waves count copies, `tile_core.simt.count_copies` finds out how many those are.
+    """
+    if not _has_groups(ctx):
         return Seq(())
     return Evaluate(device("cp_async_wait", op.pending), span=op.span)
+
+
+def _has_groups(ctx: SimtContext) -> bool:
+    return ctx.machine.has(FEATURE) or ctx.machine.has(COUNTED)
 
 
 def lower_at_once(op: Copy, ctx: SimtContext) -> Stmt:
@@ -157,7 +176,7 @@ def lower_at_once(op: Copy, ctx: SimtContext) -> Stmt:
         If the copy cannot be made of such instructions.
     """
     made = lower_async(op, ctx)
-    if not any(isinstance(n, Call) and n.function == "device:cp_async" for n in walk(made)):
+    if not any(isinstance(n, Call) and n.function in COPIES for n in walk(made)):
         raise UnsupportedOnTarget(
             f"this copy cannot use asynchronous instructions of {ctx.machine.name}",
             span=op.span,

@@ -1,0 +1,121 @@
+"""Which copies instructions of whole waves can do, as far as tensors and tiles tell.
+
+Machines with such instructions count them: a wave waits until no more than a number of its own
+are under way. Layouts are chosen later; they may still be in the way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Protocol
+
+from tile_core.errors import Note
+from tile_core.ir.buffer import Region, Scope, static_value
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import AnnotateSafeValue, Launch, Pipelined
+from tile_core.ops.copy import Copy
+from tile_core.passes.pipelines.forms import runs_beside
+from tile_core.passes.ranges import Env
+
+COUNTED = "lds_load"
+"""The feature of machines whose waves count their copies into shared memory."""
+
+WIDE = "lds_load_16"
+"""The feature of those that copy 16 bytes for each lane, too."""
+
+LEAST_BYTES = 4
+"""Bytes that such an instruction copies for a lane, on every machine that has it."""
+
+
+class Machine(Protocol):
+    """What must be known of a machine."""
+
+    @property
+    def warp_size(self) -> int:
+        """Threads that execute together."""
+
+    def has(self, feature: str) -> bool:
+        """Whether the machine has an instruction or ability."""
+
+
+def why_through_registers(
+    loop: Pipelined, launch: Launch, facts: Env, machine: Machine
+) -> Note | None:
+    """Return why the copies of `loop` go through registers; None if waves count all of them.
+
+    All do if one does: its loads are counted with the others, and waiting for them, which the
+    compiler arranges, would be waiting for all copies.
+
+    Parameters
+    ----------
+    facts
+        What is known of numbers in the launch.
+    """
+    env, threads = facts.with_loop(loop.var, loop.start, loop.stop), math.prod(launch.threads)
+    stated = {n.buffer for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)}
+    for copy in (n for n in walk(loop.body) if isinstance(n, Copy)):
+        if not copy.src.buffer.scope.is_global or copy.dst.buffer.scope is not Scope.SHARED:
+            continue
+        why = why_not_counted(copy, threads, machine.warp_size, env)
+        if why is None and copy.src.buffer in stated:
+            why = "the program says what is outside of the tensor"
+        if why is not None:
+            text = f"copies of a loop go through registers; {copy.dst.buffer.name}: {why}"
+            return Note(text, copy.span)
+    return None
+
+
+def why_not_counted(copy: Copy, threads: int, warp_size: int, env: Env) -> str | None:
+    """Return why `threads` threads cannot do `copy` so, in words; None if tensor and tile allow it.
+
+    Parameters
+    ----------
+    env
+        What is known of numbers at the copy.
+    """
+    source, target = copy.src.buffer, copy.dst.buffer
+    if source.scope is not Scope.GLOBAL or target.scope is not Scope.SHARED:
+        return "it does not go from a tensor to a shared tile"
+    if copy.loop_layout is not None:
+        return "the program says which thread copies what"
+    if source.dtype != target.dtype:
+        return "it converts elements"
+    bits = source.dtype.bits
+    if source.dtype.is_bool or source.dtype.lanes > 1 or bits not in (8, 16, 32):
+        return f"elements of {source.dtype} are not what lanes copy"
+    if threads % warp_size:
+        return f"{threads} threads are not whole waves of {warp_size}"
+    if not runs_beside(copy, env):
+        return f"neighbours in the tensor are not known to begin at {LEAST_BYTES} bytes"
+    if whole_dimensions(copy.dst) is None:
+        return "it fills a part of a tile"
+    extents = copy.dst.static_extents or ()
+    nbytes = math.prod(extents) * bits // 8
+    if nbytes % (warp_size * LEAST_BYTES):
+        return f"{nbytes} bytes are not {LEAST_BYTES} for each lane of a wave"
+    return None
+
+
+def units(copy: Copy, machine: Machine, env: Env) -> Iterator[int]:
+    """Yield how many bytes a lane may copy at once, the most first."""
+    if machine.has(WIDE) and runs_beside(copy, env, bits=128):
+        yield 16
+    yield LEAST_BYTES
+
+
+def whole_dimensions(region: Region) -> tuple[int, ...] | None:
+    """Return the dimensions of its tile that a region takes whole; the others are at one index.
+
+    None if it takes a part of some, or nobody knows.
+    """
+    shape, extents = region.buffer.static_shape, region.static_extents
+    if shape is None or extents is None:
+        return None
+    kept: list[int] = []
+    for d, (room, extent) in enumerate(zip(shape, extents, strict=True)):
+        if extent == room and static_value(region.starts[d]) == 0:
+            kept.append(d)
+        elif extent != 1:
+            return None
+    return tuple(kept)
