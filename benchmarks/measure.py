@@ -6,11 +6,17 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 Run = Callable[[], object]
+
+VISIT = 0.02
+"""Seconds after which a visit to one run ends; runs that take longer are timed once a visit."""
+
+FEWEST, FEWEST_LONG, LONG = 5, 3, 0.1
+"""Visits behind a median; of runs that take `LONG` seconds, which average by themselves."""
 
 
 def set_threads(count: int) -> None:
@@ -58,9 +64,11 @@ def _others_run() -> bool:
 def median_ms(runs: Mapping[str, Run], threads: int, seconds: float = 1.0) -> dict[str, float]:
     """Return each run's median milliseconds; all take turns, so drift is shared.
 
-    One visit times a run several times in a row after one untimed call, as in steady use.
-    With one thread the clock is that thread's own, which other processes do not disturb. With
-    more, a visit begins when the workers of the run before it have gone to sleep.
+    One visit times a run several times in a row after one untimed call, as in steady use;
+    a run that lasts long by itself needs none. With one thread the clock is that thread's own,
+    which other processes do not disturb. With more, a visit begins when the workers of the run
+    before it have gone to sleep. After `seconds` no further round of visits begins, unless
+    there were too few for a median.
     """
     clock = time.thread_time if threads == 1 else time.perf_counter
 
@@ -69,16 +77,19 @@ def median_ms(runs: Mapping[str, Run], threads: int, seconds: float = 1.0) -> di
         run()
         return clock() - start
 
-    once = {name: timed(run) + timed(run) for name, run in runs.items()}
-    per_visit = {name: max(1, min(20, int(0.02 / (t / 2 + 1e-9)))) for name, t in once.items()}
+    first = {name: timed(run) for name, run in runs.items()}
+    once = {name: t if t > LONG else timed(runs[name]) for name, t in first.items()}
+    per_visit = {name: max(1, min(20, int(VISIT / (t + 1e-9)))) for name, t in once.items()}
+    fewest = FEWEST_LONG if min(once.values()) > LONG else FEWEST
     times: dict[str, list[float]] = {name: [] for name in runs}
     deadline, rounds = time.perf_counter() + seconds, 0
-    while time.perf_counter() < deadline or rounds < 5:
+    while time.perf_counter() < deadline or rounds < fewest:
         rounds += 1
         for name, run in runs.items():
             if threads > 1:
                 wait_for_idle_workers()
-            run()
+            if once[name] <= LONG:
+                run()
             times[name] += [timed(run) for _ in range(per_visit[name])]
     return {name: statistics.median(found) * 1e3 for name, found in times.items()}
 
@@ -111,23 +122,26 @@ class Row:
         return min(self.peers_ms.values()) / self.ours_ms
 
 
-def print_table(title: str, unit: str, rows: Sequence[Row]) -> None:
-    """Print the rows with rates, the share of the peak, and ratios to each peer."""
+def print_table(title: str, unit: str, rows: Iterable[Row]) -> None:
+    """Print rows as they come, with rates, the share of the peak, and ratios to each peer."""
     print(f"\n{title}")
     print(
-        f"{'case':<34} thr {'ours ms':>9} {unit:>8} {'peak':>5} {'ratio':>6} {'bar':>5}  peers ms"
+        f"{'case':<34} thr {'ours ms':>9} {unit:>8} {'peak':>5} {'ratio':>6} {'bar':>5}  peers ms",
+        flush=True,
     )
+    ratios = []
     for row in rows:
         rate = row.work / row.ours_ms * 1e3
         share = f"{rate / row.peak:4.0%}" if row.peak else "   –"
         bar = f"{row.bar:5.2f}" if row.bar else "    –"
         flag = " " if not row.bar or row.ratio >= row.bar else "!"
         peers = ", ".join(f"{name} {ms:.3f}" for name, ms in row.peers_ms.items())
+        ratios.append(row.ratio)
         print(
             f"{row.name:<34} {row.threads:>3} {row.ours_ms:9.3f} {rate:8.1f} {share:>5} "
-            f"{row.ratio:6.2f}{flag}{bar}  {peers}"
+            f"{row.ratio:6.2f}{flag}{bar}  {peers}",
+            flush=True,
         )
-    ratios = [row.ratio for row in rows]
     print(f"geometric mean of ratios: {statistics.geometric_mean(ratios):.3f}")
 
 

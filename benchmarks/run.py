@@ -54,7 +54,7 @@ def main(wanted: list[str]) -> None:
     print(f"{host.name}, {cores()} cores, {fma:.1f} GFLOP/s of float32 per core at most")
     for name, (title, unit, table) in TABLES.items():
         if not wanted or name in wanted:
-            print_table(title, unit, list(table(peaks)))
+            print_table(title, unit, table(peaks))
     for name, report in REPORTS.items():
         if not wanted or name in wanted:
             report()

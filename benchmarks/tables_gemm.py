@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from tile_cpu.machine import machine
 from tile_cpu.peak import measure_fma_gflops
 
 SIZES = (256, 512, 1024, 2048, 4096)
+Extents: TypeAlias = tuple[int, int, int]
 TILES = ((128, 128, 32), (128, 128, 128), (256, 256, 128))
 
 
@@ -37,10 +38,18 @@ def _peers(a: torch.Tensor, b: torch.Tensor, a_op: Any, b_op: Any, numpy: bool) 
     return peers
 
 
-def measure(
-    name: str,
-    mnk: tuple[int, int, int],
-    tiles: tuple[int, int, int],
+def measure(name: str, mnk: Extents, tiles: Extents, threads: int, **options: Any) -> Row:
+    """Check one product against torch in exact integers, then time it.
+
+    `options` are those of `measure_tiles`.
+    """
+    (row,) = measure_tiles({name: tiles}, mnk, threads, **options)
+    return row
+
+
+def measure_tiles(
+    cases: Mapping[str, Extents],
+    mnk: Extents,
     threads: int,
     *,
     dtype: str = "float32",
@@ -50,30 +59,32 @@ def measure(
     bar: float = 0.0,
     peak: float = 0.0,
     target: str | None = None,
-) -> Row:
-    """Check one product against torch in exact integers, then time it."""
+) -> list[Row]:
+    """Check and time one product with the tiles of several `cases`, all beside the same peers."""
     m, n, k = mnk
     trans_a, trans_b = (c == "T" for c in trans)
     torch_dtype = getattr(torch, dtype)
     a = _operands((k, m) if trans_a else (m, k), torch_dtype)
     b = _operands((n, k) if trans_b else (k, n), torch_dtype)
-    options = {"target": target} if target else {}
-    factory = matmul if not options else _for_target(target)
-    kernel = factory(m, n, k, *tiles, dtype, out, accum, trans_a, trans_b)
+    factory = _for_target(target) if target else matmul
     exact = (a.T if trans_a else a).double() @ (b.T if trans_b else b).double()
-    got = kernel(a, b)
     tolerance = 0 if out in ("float32", "int32") else 2**-7
-    torch.testing.assert_close(got.double(), exact, rtol=tolerance, atol=tolerance)
+    runs: dict[str, Run] = {}
+    for name, tiles in cases.items():
+        kernel = factory(m, n, k, *tiles, dtype, out, accum, trans_a, trans_b)
+        got = kernel(a, b)
+        torch.testing.assert_close(got.double(), exact, rtol=tolerance, atol=tolerance)
+        runs[name] = kernel.raw(a, b, torch.empty_like(got))
 
     set_threads(threads)
-    raw = kernel.raw(a, b, torch.empty_like(got))
     # float16 has no fast peer: torch's float32 is the one to beat.
     pa, pb = (a.float(), b.float()) if dtype == "float16" else (a, b)
     flip = {True: lambda x: x.T, False: lambda x: x}
-    runs = {"ours": raw, **_peers(pa, pb, flip[trans_a], flip[trans_b], dtype == "float32")}
-    times = median_ms(runs, threads, 0.6 if m * n * k < 2**33 else 3.0)
-    ours = times.pop("ours")
-    return Row(name, threads, ours, times, 2 * m * n * k / 1e9, peak * threads, bar)
+    runs |= _peers(pa, pb, flip[trans_a], flip[trans_b], dtype == "float32")
+    times = median_ms(runs, threads, 0.6 * len(cases) if m * n * k < 2**33 else 3.0)
+    ours = {name: times.pop(name) for name in cases}
+    work, most = 2 * m * n * k / 1e9, peak * threads
+    return [Row(name, threads, ms, times, work, most, bar) for name, ms in ours.items()]
 
 
 def _for_target(target: str | None) -> Any:
@@ -86,11 +97,12 @@ def square(peaks: Mapping[str, float], sizes: tuple[int, ...] = SIZES) -> Iterat
     """M = N = K in float32."""
     for threads in range(1, cores() + 1):
         for size in sizes:
-            for tiles in TILES:
-                if threads > 1 and tiles[0] >= size:
-                    continue
-                name = f"fp32 {size} {'x'.join(map(str, tiles))}"
-                yield measure(name, (size,) * 3, tiles, threads, bar=0.97, peak=peaks["float32"])
+            cases = {
+                f"fp32 {size} {'x'.join(map(str, tiles))}": tiles
+                for tiles in TILES
+                if threads == 1 or tiles[0] < size
+            }
+            yield from measure_tiles(cases, (size,) * 3, threads, bar=0.97, peak=peaks["float32"])
 
 
 def transposed(peaks: Mapping[str, float]) -> Iterator[Row]:
