@@ -28,6 +28,8 @@ class Program:
         Makes fresh arguments by name, arrays or boxes of them; outputs are poisoned.
     output
         Which of them the kernel writes, and `expected` computes from the others.
+    warp_size
+        32, or 64 as on AMD's machines.
     """
 
     file: str
@@ -38,6 +40,7 @@ class Program:
     arguments: Callable[[], dict[str, Any]]
     output: str
     expected: Callable[..., np.ndarray]
+    warp_size: int = 32
 
     def run(self, change: Change | None = None) -> SimReport:
         """Run the text, changed or not, and check the result."""
@@ -48,7 +51,12 @@ class Program:
             assert text.count("\n") == before.count("\n")
         linecache.cache[self.file] = (len(text), None, text.splitlines(True), self.file)
         kernel = SourceKernel(
-            text, self.name, block=self.block, shared_bytes=self.shared, file=self.file
+            text,
+            self.name,
+            block=self.block,
+            shared_bytes=self.shared,
+            warp_size=self.warp_size,
+            file=self.file,
         )
         arguments = self.arguments()
         report = kernel(self.grid, **arguments)

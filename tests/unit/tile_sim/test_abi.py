@@ -30,7 +30,10 @@ CHECKS = {
     "TSIM_CHECK_BARRIER": "barrier",
     "TSIM_COUNT_BANKS | TSIM_COUNT_SECTORS": "counters",
 }
-TYPES = "BOOL I8 U8 I16 U16 I32 U32 I64 U64 F16 BF16 F32 F64 E4M3 E5M2 I4 U4".split()
+TYPES = (
+    *"BOOL I8 U8 I16 U16 I32 U32 I64 U64 F16 BF16 F32 F64 E4M3 E5M2 I4 U4".split(),
+    *("E4M3_FNUZ", "E5M2_FNUZ"),
+)
 NUMBERS = {
     "TSIM_ABI_VERSION": abi.ABI_VERSION,
     **{text: abi.CHECK_BITS[name] for text, name in CHECKS.items()},
@@ -81,12 +84,15 @@ def test_a_difference_would_be_noticed(tmp_path):
 
 
 def test_every_element_type_has_a_number():
-    short = {"bool": "BOOL", "bfloat16": "BF16", "float8_e4m3fn": "E4M3", "float8_e5m2": "E5M2"}
+    short = {
+        "bool": "BOOL", "bfloat16": "BF16", "float8_e4m3fn": "E4M3", "float8_e5m2": "E5M2",
+        "float8_e4m3fnuz": "E4M3_FNUZ", "float8_e5m2fnuz": "E5M2_FNUZ",
+    }  # fmt: skip
     names = [
         short.get(name, name.replace("uint", "U").replace("int", "I").replace("float", "F"))
         for name in abi.TYPES
     ]
-    assert names == TYPES
+    assert tuple(names) == TYPES
 
 
 def test_every_check_has_a_bit():

@@ -40,6 +40,7 @@ class Actor(IntEnum):
     COPY = 1
     PRODUCT = 2
     STORE = 3
+    LOAD = 4
 
 
 class Space(IntEnum):

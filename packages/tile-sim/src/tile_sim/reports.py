@@ -70,6 +70,7 @@ _ENGINES = {
     Actor.COPY: "the copy",
     Actor.PRODUCT: "the product",
     Actor.STORE: "the store",
+    Actor.LOAD: "the copy",
 }
 
 _WAITS = {
@@ -174,6 +175,8 @@ def party(actor: Actor, thread: int) -> str:
             return f"the wgmma of threads {thread}-{thread + 127}"
         case Actor.STORE:
             return f"the store of thread {thread}"
+        case Actor.LOAD:
+            return f"the copy of threads {thread}-{thread + 63}"
     return f"thread {thread}"
 
 

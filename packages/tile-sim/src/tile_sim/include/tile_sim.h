@@ -14,6 +14,7 @@
 #include "tile_sim/cast.h"
 #include "tile_sim/memory.h"
 #include "tile_sim/async_copy.h"
+#include "tile_sim/lds_load.h"
 #include "tile_sim/sync.h"
 #include "tile_sim/matrix.h"
 #include "tile_sim/mfma.h"

@@ -145,6 +145,7 @@ enum tsim_actor {
   TSIM_COPY = 1,              // a bulk copy into shared memory
   TSIM_PRODUCT = 2,           // the wgmma of its warpgroup
   TSIM_STORE = 3,             // a bulk copy out of shared memory
+  TSIM_LOAD = 4,              // the lds_loads of its wave of 64
 };
 
 enum tsim_space {

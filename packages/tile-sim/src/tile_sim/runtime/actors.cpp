@@ -51,6 +51,10 @@ std::string issuer_of(Stamp stamp) {
     case TSIM_STORE:
       text = format("the store of thread %d", party.thread);
       break;
+    case TSIM_LOAD:
+      text = format("the lds_load of threads %d-%d", party.thread,
+                    party.thread + LdsLoad::LANES - 1);
+      break;
     default:
       text = format("thread %d", party.thread);
   }
@@ -77,6 +81,7 @@ bool is_own_engine(Stamp earlier, Stamp now) {
   if (first.kind == TSIM_THREAD || second.kind != TSIM_THREAD || first.rank != second.rank) {
     return false;
   }
+  if (first.kind == TSIM_LOAD) return second.thread / LdsLoad::LANES * LdsLoad::LANES == first.thread;
   if (first.kind != TSIM_PRODUCT) return first.thread == second.thread;
   if (first.thread / WARPGROUP != second.thread / WARPGROUP) return false;
   // A wait of its own is not one of the other warps: that is a matter of order.

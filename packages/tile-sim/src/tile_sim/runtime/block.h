@@ -17,6 +17,7 @@
 #include "counters.h"
 #include "engine.h"
 #include "fiber.h"
+#include "lds_load.h"
 #include "mbarrier.h"
 #include "observer.h"
 #include "report.h"
@@ -70,6 +71,7 @@ struct Warp {
   uint64_t gathering;    // that asked which lanes are active
   // Lanes of a diverged warp may be in different operations at a time, with disjoint masks.
   Rendezvous rendezvous[4];
+  LoadQueue loads;
 };
 
 struct Statistics {

@@ -20,6 +20,10 @@ const char* name_of_operation(int operation) {
       return "elect";
     case OP_MFMA:
       return "mfma";
+    case OP_LDS_LOAD:
+      return "lds_load";
+    case OP_LDS_WAIT:
+      return "lds_wait";
     default:
       return "mma";
   }

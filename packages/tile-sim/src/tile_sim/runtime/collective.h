@@ -19,6 +19,8 @@ enum Operation : int {
   OP_MMA,
   OP_ELECT,
   OP_MFMA,
+  OP_LDS_LOAD,
+  OP_LDS_WAIT,
 };
 
 const char* name_of_operation(int operation);

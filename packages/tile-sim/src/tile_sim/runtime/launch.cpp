@@ -190,6 +190,7 @@ void start_block(Block& block) {
     warp.lanes = warp.alive = lanes_of(block, w);
     warp.ready = warp.gathering = 0;
     for (Rendezvous& r : warp.rendezvous) r.arrived = 0;
+    warp.loads.start();
     make_ready(block, w, warp.lanes);
   }
   for (Thread& thread : block.threads) {

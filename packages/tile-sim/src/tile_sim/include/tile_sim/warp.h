@@ -37,6 +37,10 @@ TILE_HOST T shfl_idx(T value, int lane, int width = 0, unsigned line = __builtin
   return shuffle(TSIM_SHUFFLE_INDEX, value, lane, width, line);
 }
 
+// The value of all lanes of the warp, which is one.
+template <class T>
+TILE_HOST T uniform(T value) { return value; }
+
 // A bit for each lane of a warp.
 template <int LANES>
 struct lane_bits {
