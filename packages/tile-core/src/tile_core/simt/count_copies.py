@@ -147,7 +147,9 @@ class _Counter:
                     env = env.with_let(item.var, item.value) if isinstance(item, Let) else env
                 return state
             case If(cond=cond, then=then, otherwise=otherwise):
-                yes = self.visit(then, (*path, 0), state, env.assuming(cond))
+                within = env.assuming(cond)
+                sure = tuple(replace(group, sure=group.known(within)) for group in state)
+                yes = self.visit(then, (*path, 0), sure, within)
                 no: State | None = state
                 if otherwise is not None:
                     no = self.visit(otherwise, (*path, 1), state, env.assuming(cond, holds=False))
