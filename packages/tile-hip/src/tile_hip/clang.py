@@ -17,7 +17,7 @@ from pathlib import Path
 from tile_core.codegen.run_program import run_program
 from tile_core.codegen.source import INCLUDE_DIRECTORY
 from tile_core.errors import ToolchainError
-from tile_hip.compiler import COMMON_OPTIONS, NAME, Output
+from tile_hip.compiler import COMMON_OPTIONS, NAME, Output, clang_flags
 from tile_hip.headers import HEADERS
 
 TRIPLE = "amdgcn-amd-amdhsa"
@@ -95,14 +95,14 @@ def options_of(arch: str, flags: Sequence[str]) -> tuple[str, ...]:
     Parameters
     ----------
     flags
-        What the user adds.
+        What the user adds, as clang or nvcc spells it.
     """
     return (
         *_BARE,
         f"--offload-arch={arch}",
         *COMMON_OPTIONS,
         *(f"-I{path}" for path in (HEADERS, INCLUDE_DIRECTORY)),
-        *flags,
+        *clang_flags(flags),
     )
 
 

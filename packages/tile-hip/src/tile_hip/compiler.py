@@ -9,8 +9,11 @@ from typing import Protocol
 NAME = "kernel.hip"
 """What the printed text is called in the compiler's log."""
 
-COMMON_OPTIONS = ("-O3", "-std=c++17")
-"""What every kernel is compiled with, by either compiler; the user's flags come behind."""
+COMMON_OPTIONS = ("-O3", "-std=c++17", "-fno-strict-aliasing")
+"""What every kernel is compiled with, by either compiler; the user's flags come behind.
+
+The same memory is read as several element types: views, vectors, packed numbers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +51,28 @@ class Compiler(Protocol):
     def build(self, text: str, arch: str, flags: Sequence[str]) -> Output:
         """Compile the text of kernels with `COMMON_OPTIONS` and the user's flags."""
         ...
+
+
+_OF_NVIDIA = ("--expt-", "-lineinfo", "--ptxas-options", "-Xptxas", "-default-device", "-arch")
+_FAST = ("-fapprox-func", "-freciprocal-math")
+_FAST_NAMES = frozenset({"--use_fast_math", "-use_fast_math"})
+
+
+def clang_flags(flags: Sequence[str]) -> tuple[str, ...]:
+    """Return the user's flags as clang spells them; those that only NVIDIA has are dropped.
+
+    A kernel can so name flags of nvcc and run on machines of both makers. Fast mathematics keeps
+    infinities and NaN, as nvcc's does; clang's ``-ffast-math`` would not.
+
+    Examples
+    --------
+    >>> clang_flags(["-DX=1", "--use_fast_math", "--expt-relaxed-constexpr"])
+    ('-DX=1', '-fapprox-func', '-freciprocal-math')
+    """
+    found: list[str] = []
+    for flag in flags:
+        if flag in _FAST_NAMES:
+            found += _FAST
+        elif not flag.startswith(_OF_NVIDIA):
+            found.append(flag)
+    return tuple(found)

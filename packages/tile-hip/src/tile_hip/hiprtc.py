@@ -12,7 +12,7 @@ from typing import Any
 from tile_core.errors import ToolchainError
 from tile_hip.code_object import functions_in
 from tile_hip.comgr import Comgr
-from tile_hip.compiler import COMMON_OPTIONS, NAME, Output
+from tile_hip.compiler import COMMON_OPTIONS, NAME, Output, clang_flags
 from tile_hip.headers import header_texts
 from tile_hip.hiprtc_library import Library
 
@@ -68,7 +68,7 @@ class Hiprtc:
             )
         )
         try:
-            words = (f"--offload-arch={arch}", *COMMON_OPTIONS, *flags)
+            words = (f"--offload-arch={arch}", *COMMON_OPTIONS, *clang_flags(flags))
             options = (ctypes.c_char_p * len(words))(*(w.encode() for w in words))
             status = self.library.hiprtcCompileProgram(program, len(words), options)
             if status not in (0, _COMPILATION, _INVALID_OPTION):

@@ -24,8 +24,8 @@ class Compiled:
     ----------
     arch
         What it runs on.
-    code
-        The code object (hsaco), as the driver loads it.
+    code_object
+        The code (hsaco), as the driver loads it.
     assembly
         The instructions it was made from.
     resources
@@ -37,7 +37,7 @@ class Compiled:
     """
 
     arch: str
-    code: bytes
+    code_object: bytes
     assembly: str
     resources: Mapping[str, Resources]
     compiler: str
