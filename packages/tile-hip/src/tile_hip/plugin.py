@@ -81,3 +81,15 @@ def tile_backends() -> list[Backend]:
             insertions=insertions,
         )
     ]
+
+
+@hookimpl
+def tile_default_target() -> Target | None:
+    """Answer ``"auto"`` with the first GPU of this machine, if there is one."""
+    from tile_core.errors import MissingFeature
+    from tile_hip.driver import device_arch
+
+    try:
+        return Target("hip", device_arch())
+    except MissingFeature:
+        return None

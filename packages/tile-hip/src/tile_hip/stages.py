@@ -8,7 +8,6 @@ from typing import Any
 
 from tile_core.codegen import print_program
 from tile_core.codegen.resident import resources_of_launches
-from tile_core.errors import MissingFeature
 from tile_core.ir.stmt import Kernel
 from tile_core.passes.draw_random import draw_random
 from tile_core.passes.hoist_clears import hoist_clears
@@ -56,10 +55,9 @@ def exact(target: Target) -> Target:
         return target
     if target.executor:
         return replace(target, arch=DEFAULT_ARCH)
-    raise MissingFeature(
-        "no AMD GPU answers on this machine",
-        hint="name what to compile for: 'hip:gfx942'; 'hip:gfx942@sim' runs it here",
-    )
+    from tile_hip.driver import device_arch
+
+    return replace(target, arch=device_arch())
 
 
 def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
@@ -114,10 +112,26 @@ def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:
     Nothing touches the driver before the first call: a kernel can be compiled, looked at and
     saved on a machine without a GPU. The call then raises `MissingFeature`.
     """
+    made: list[Callable[..., None]] = []
 
     def run(*args: Any) -> None:
-        raise MissingFeature(
-            "no AMD GPU answers on this machine", hint="emulate it: 'hip:gfx942@sim'"
-        )
+        if not made:
+            made.append(_launcher(artifact))
+        made[0](*args)
 
     return run
+
+
+def _launcher(artifact: Artifact) -> Callable[..., None]:
+    from tile_hip.driver import installed_driver
+    from tile_hip.launcher import callable_of
+    from tile_runtime.streams import device_of, empty, stream_reader
+
+    return callable_of(
+        artifact.program,
+        artifact.compiled.code,
+        installed_driver(),
+        stream_reader("hip"),
+        device_of,
+        empty,
+    )

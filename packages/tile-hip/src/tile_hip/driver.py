@@ -1,0 +1,66 @@
+"""The AMD GPU of this machine, and the architecture to compile for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tile_core.errors import MissingFeature
+from tile_core.plugins.faults import as_tile_error
+from tile_hip.machine import ARCHITECTURES
+from tile_runtime import hip_driver
+from tile_runtime.errors import TileRuntimeError
+from tile_runtime.hip_driver import HipDriver
+
+_EMULATE = "run the kernel in the emulator: target='hip:gfx942@sim'"
+
+
+def open_driver(path: str | None = None) -> HipDriver:
+    """Return the HIP runtime of this machine.
+
+    Raises
+    ------
+    MissingFeature
+        If there is none, or it finds no device.
+    """
+    with _told():
+        return hip_driver.open_driver(path)
+
+
+def installed_driver() -> HipDriver:
+    """Return the HIP runtime of this machine, opened once.
+
+    Raises
+    ------
+    MissingFeature
+        If there is none, or it finds no device.
+    """
+    with _told():
+        return hip_driver.installed_driver()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except TileRuntimeError as fault:
+        raise as_tile_error(fault, _EMULATE) from fault
+
+
+def device_arch(device: int = 0) -> str:
+    """Return the architecture to compile for, such as ``"gfx942"``.
+
+    Raises
+    ------
+    MissingFeature
+        If there is no GPU, or none of an architecture that we compile for.
+    """
+    driver = installed_driver()
+    with _told():
+        found = driver.architecture(device)
+    if found not in ARCHITECTURES:
+        raise MissingFeature(
+            f"we do not compile for {found}, the architecture of device {device}",
+            hint=f"use a GPU of one of {', '.join(ARCHITECTURES)}",
+        )
+    return found

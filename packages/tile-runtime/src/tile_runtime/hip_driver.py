@@ -1,0 +1,211 @@
+"""The dozen calls of AMD's HIP runtime that a launcher needs, through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tile_runtime.driver import LaunchMemory
+from tile_runtime.errors import LaunchError, MissingFeature
+from tile_runtime.libraries import open_library
+from tile_runtime.manifest import Launch
+
+LIBRARY = "libamdhip64"
+STATIC_SHARED_LIMIT = 64 * 1024
+"""Dynamic shared memory above this must be asked for: every GPU of AMD's has as much."""
+
+_MAX_DYNAMIC_SHARED = 8  # hipFuncAttributeMaxDynamicSharedMemorySize
+_PROPERTY_BYTES = 1 << 16  # more than any version of hipDeviceProp_t takes
+_ARCHITECTURE = re.compile(rb"gfx[0-9a-f]{3,4}(?=[:\0])")
+
+_SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "hipInit": (ctypes.c_uint,),
+    "hipGetDeviceCount": (ctypes.c_void_p,),
+    "hipGetDevice": (ctypes.c_void_p,),
+    "hipSetDevice": (ctypes.c_int,),
+    "hipGetDeviceProperties": (ctypes.c_void_p, ctypes.c_int),
+    "hipGetDevicePropertiesR0600": (ctypes.c_void_p, ctypes.c_int),
+    "hipModuleLoadData": (ctypes.c_void_p, ctypes.c_char_p),
+    "hipModuleGetFunction": (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p),
+    "hipFuncSetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
+    "hipModuleLaunchKernel": (
+        ctypes.c_void_p,
+        *(ctypes.c_uint,) * 7,
+        *(ctypes.c_void_p,) * 3,
+    ),
+    "hipGetErrorName": (ctypes.c_int,),
+    "hipGetErrorString": (ctypes.c_int,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HipDriver:
+    """An initialised runtime library. What it calls a device is the context of a thread."""
+
+    library: Any
+
+    @property
+    def launch(self) -> Callable[..., int]:
+        """The function that starts a grid."""
+        function: Callable[..., int] = self.library.hipModuleLaunchKernel
+        return function
+
+    def check(self, code: int, what: str) -> None:
+        """Raise if the runtime refused.
+
+        Raises
+        ------
+        LaunchError
+            With the runtime's own words.
+        """
+        if code:
+            name = (self.library.hipGetErrorName(code) or b"unknown").decode()
+            told = (self.library.hipGetErrorString(code) or b"unknown error").decode()
+            raise LaunchError(
+                f"the HIP runtime refused {what}: {told} ({name}, {code})",
+                hint="run on target 'hip:gfx942@sim' to find the access, or with "
+                "AMD_LOG_LEVEL=3 to see the calls",
+            )
+
+    def device_count(self) -> int:
+        """Return how many GPUs this process may use."""
+        count = ctypes.c_int()
+        code = self.library.hipGetDeviceCount(ctypes.byref(count))
+        self.check(code, "to count devices (hipGetDeviceCount)")
+        return count.value
+
+    def architecture(self, device: int = 0) -> str:
+        """Return the name of a device's architecture, such as ``"gfx942"``.
+
+        The record of a device's properties differs from version to version of the runtime; the
+        name of the architecture is looked for in it as text.
+
+        Raises
+        ------
+        MissingFeature
+            If the runtime tells none.
+        """
+        properties = ctypes.create_string_buffer(_PROPERTY_BYTES)
+        newer = getattr(self.library, "hipGetDevicePropertiesR0600", None)
+        code = (newer or self.library.hipGetDeviceProperties)(properties, device)
+        self.check(code, f"to describe device {device} (hipGetDeviceProperties)")
+        match = _ARCHITECTURE.search(properties.raw)
+        if match is None:
+            raise MissingFeature(
+                f"the HIP runtime does not tell the architecture of device {device}",
+                hint="name it: target='hip:gfx942'",
+            )
+        return match[0].decode()
+
+    def runs(self, name: str, device: int = 0) -> bool:
+        """Whether machine code for the architecture `name` runs on a device: on its own only."""
+        return name == self.architecture(device)
+
+    def context(self, device: int) -> int:
+        """Return the number of the device, after making sure that it exists.
+
+        Raises
+        ------
+        LaunchError
+            If it does not.
+        """
+        if not 0 <= device < self.device_count():
+            raise LaunchError(
+                f"there is no device {device}: the HIP runtime finds {self.device_count()}",
+                hint="look at HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES",
+            )
+        return device
+
+    def reader_of_context(self) -> Callable[[int], int]:
+        """Return what writes the calling thread's device to an address; quick to call.
+
+        It keeps the interpreter's lock, since it never waits.
+        """
+        prototype = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+        return prototype(("hipGetDevice", self.library))
+
+    @contextmanager
+    def inside(self, context: int, device: int) -> Iterator[None]:
+        """Make a device current in this thread for a while."""
+        before = ctypes.c_int()
+        code = self.library.hipGetDevice(ctypes.byref(before))
+        self.check(code, "to tell the current device (hipGetDevice)")
+        code = self.library.hipSetDevice(context)
+        self.check(code, f"to make device {device} current (hipSetDevice)")
+        try:
+            yield
+        finally:
+            self.library.hipSetDevice(before.value)
+
+    def load(self, code: bytes) -> ctypes.c_void_p:
+        """Return the module of a code object, on the current device."""
+        module = ctypes.c_void_p()
+        result = self.library.hipModuleLoadData(ctypes.byref(module), code)
+        self.check(result, "the machine code (hipModuleLoadData)")
+        return module
+
+    def function(self, module: ctypes.c_void_p, launch: Launch) -> int:
+        """Return the handle of what `launch` runs, prepared for its shared memory."""
+        function, name = ctypes.c_void_p(), launch.symbol
+        code = self.library.hipModuleGetFunction(ctypes.byref(function), module, name.encode())
+        self.check(code, f"to find {name} (hipModuleGetFunction)")
+        if launch.shared_bytes > STATIC_SHARED_LIMIT:
+            wanted = launch.shared_bytes
+            code = self.library.hipFuncSetAttribute(function, _MAX_DYNAMIC_SHARED, wanted)
+            self.check(code, f"{wanted} bytes of shared memory for {name} (hipFuncSetAttribute)")
+        return function.value or 0
+
+    def launch_memory(self, launch: Launch) -> LaunchMemory:
+        """Return the memory that the runtime reads at `launch`, of one thread of Python."""
+        return LaunchMemory(launch.arguments)
+
+    def call_lines(self, launch: Launch, number: int, grid: Sequence[str]) -> list[str]:
+        """Return Python text that launches; the extents are arguments of the call."""
+        extents = ", ".join((*grid, *map(str, launch.block), str(launch.shared_bytes)))
+        return [f"code = launch(functions[{number}], {extents}, stream, row, None)"]
+
+
+def open_driver(path: str | None = None) -> HipDriver:
+    """Return the runtime of this machine.
+
+    Parameters
+    ----------
+    path
+        Of the library; None looks where `tile_runtime.libraries` says.
+
+    Raises
+    ------
+    MissingFeature
+        If there is none, or it finds no device.
+    """
+    try:
+        library = open_library(LIBRARY) if path is None else ctypes.CDLL(path)
+    except OSError as error:
+        raise MissingFeature(
+            f"this machine has no HIP runtime: {error}",
+            hint="install ROCm or torch for ROCm, or point ROCM_PATH at it",
+        ) from error
+    for name, arguments in _SIGNATURES.items():
+        known = getattr(library, name, None)
+        if known is not None:  # which record of properties it fills depends on the version
+            known.argtypes = arguments
+    for name in ("hipGetErrorName", "hipGetErrorString"):
+        getattr(library, name).restype = ctypes.c_char_p
+    driver, count = HipDriver(library), ctypes.c_int()
+    if library.hipInit(0) or library.hipGetDeviceCount(ctypes.byref(count)) or not count.value:
+        raise MissingFeature(
+            "the HIP runtime finds no GPU",
+            hint="check it with rocminfo; the user must belong to the groups video and render",
+        )
+    return driver
+
+
+@cache
+def installed_driver() -> HipDriver:
+    """Return the runtime of this machine, opened once."""
+    return open_driver()

@@ -1,0 +1,67 @@
+"""Finding the libraries of AMD's runtime: the ones in use first, so that there is one of each."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+_MAPS = Path("/proc/self/maps")
+_VERSIONS = ("", ".7", ".6", ".5")
+
+
+def open_library(name: str) -> ctypes.CDLL:
+    """Return the shared library ``name.so``, such as ``"libamdhip64"``.
+
+    Raises
+    ------
+    OSError
+        If none of the places has one that can be loaded; it tells what was tried.
+    """
+    tried: list[str] = []
+    for candidate in candidates(name):
+        try:
+            return ctypes.CDLL(candidate)
+        except OSError as error:
+            if os.sep not in candidate or os.path.exists(candidate):
+                tried.append(str(error))
+    raise OSError(tried[0] if tried else f"there is no {name}.so")
+
+
+def candidates(name: str) -> Iterator[str]:
+    """Yield where a library may be, in the order of trying.
+
+    What this process has loaded; what torch has brought, whether it is loaded or not; what
+    ``ROCM_PATH`` and ``HIP_PATH`` name; what the loader of the system finds; ``/opt/rocm``.
+    """
+    yield from _mapped(name)
+    folders = _folders_of_torch()
+    for variable in ("ROCM_PATH", "HIP_PATH"):
+        if root := os.environ.get(variable):
+            folders.append(Path(root, "lib"))
+    for folder in folders:
+        yield from sorted(str(path) for path in folder.glob(f"{name}.so*"))
+    yield from (f"{name}.so{version}" for version in _VERSIONS)
+    yield f"/opt/rocm/lib/{name}.so"
+
+
+def _mapped(name: str) -> Iterator[str]:
+    """Yield the libraries of that name in the memory of this process."""
+    if _MAPS.exists():
+        lines = (line.split(maxsplit=5) for line in _MAPS.read_text().splitlines())
+        paths = dict.fromkeys(parts[5] for parts in lines if len(parts) == 6)
+        yield from (path for path in paths if Path(path).name.startswith(f"{name}."))
+
+
+def _folders_of_torch() -> list[Path]:
+    loaded = getattr(sys.modules.get("torch"), "__file__", None)
+    if loaded is None:
+        try:
+            spec = importlib.util.find_spec("torch")
+        except (ImportError, ValueError):
+            return []
+        loaded = None if spec is None else spec.origin
+    return [] if loaded is None else [Path(loaded).parent / "lib"]

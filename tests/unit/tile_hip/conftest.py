@@ -1,0 +1,35 @@
+"""A HIP runtime that remembers what it was asked, for tests of the host side."""
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tile_hip.driver import open_driver
+from tile_runtime.hip_driver import HipDriver
+
+
+@pytest.fixture(scope="session")
+def stub_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    built = tmp_path_factory.mktemp("rocm") / "lib" / "libamdhip64.so"
+    built.parent.mkdir()
+    source = Path(__file__).parent / "stub_driver.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-w", "-o", built, source], check=True)
+    return built
+
+
+@pytest.fixture
+def driver(stub_path: Path) -> HipDriver:
+    library = ctypes.CDLL(str(stub_path))  # one library for all tests: as it was
+    library.stub_set(2, b"", 0)
+    library.stub_architecture(b"gfx942:sramecc+:xnack-")
+    library.hipSetDevice(0)
+    opened = open_driver(str(stub_path))
+    for name in ("stub_launches", "stub_modules", "stub_dynamic_shared"):
+        getattr(opened.library, name).restype = ctypes.c_uint64
+    return opened
