@@ -256,7 +256,7 @@ def test_a_machine_without_runtime_names_the_emulator() -> None:
 def test_a_kernel_is_loaded_at_its_first_call(
     driver: HipDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    artifact: Any = SimpleNamespace(program=program(), compiled=SimpleNamespace(code=CODE))
+    artifact: Any = SimpleNamespace(program=program(), compiled=SimpleNamespace(code_object=CODE))
     kernel: Any = None
     run, before = stages.load(artifact, kernel), driver.library.stub_modules()
     monkeypatch.setattr("tile_hip.driver.installed_driver", lambda: driver)

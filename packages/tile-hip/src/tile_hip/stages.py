@@ -129,7 +129,7 @@ def _launcher(artifact: Artifact) -> Callable[..., None]:
 
     return callable_of(
         artifact.program,
-        artifact.compiled.code,
+        artifact.compiled.code_object,
         installed_driver(),
         stream_reader("hip"),
         device_of,
