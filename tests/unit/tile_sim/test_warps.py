@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tile_core.errors import DataRace, Deadlock, TileError
+from tile_core.errors import DataRace, Deadlock, InternalError, TileError
 from tile_sim import checking
 from tile_sim.sources import SourceKernel
 
@@ -157,6 +157,38 @@ def test_reductions(dtype: str, warp_size: int) -> None:
     for name, got in zip(names, _results(calls, values, CPP[dtype], warp_size), strict=True):
         wanted = [REDUCTIONS[name](part) for part in values.reshape(-1, warp_size)]
         np.testing.assert_array_equal(got, np.repeat(wanted, warp_size), err_msg=name)
+
+
+@pytest.mark.parametrize("schedule", ["forward", "reverse", "random:2"])
+@pytest.mark.parametrize("lanes", [32, 64])
+def test_values_of_whole_warps(lanes: int, schedule: str) -> None:
+    """Compared one by one, however often lanes come by and however far apart they are."""
+    body = """
+  int sum = 0;
+  for (int i = 0; i < 3; ++i) {
+    sum += tile::uniform(tid / LANES * 10 + i);
+  }
+  for (int i = 0; i < (tid & 3); ++i) {
+    sum += tile::uniform(i);
+  }
+  tile::sync_warp();
+  for (int i = 0; i < (tid & 3); ++i) {
+    sum += tile::uniform(i + 7) - 7;
+  }
+  O[tid] = sum;""".replace("LANES", str(lanes))
+    tid, output = np.arange(128), np.zeros(128, np.int32)
+    with checking("all", schedule=schedule):
+        _kernel(body, "int", 128, warp_size=lanes)(1, A=output.copy(), O=output)
+    times = tid % 4
+    np.testing.assert_array_equal(output, tid // lanes * 30 + 3 + times * (times - 1))
+    wrong = _kernel(body.replace("i + 7)", "i + tid)"), "int", 128, warp_size=lanes)
+    with (
+        checking("none", schedule=schedule),
+        pytest.raises(InternalError, match="different val") as e,
+    ):
+        wrong(1, A=output.copy(), O=output)
+    assert e.value.span is not None
+    assert "i + tid" in wrong.text[e.value.span.line - 1]
 
 
 def test_lanes_that_do_different_things_are_reported() -> None:

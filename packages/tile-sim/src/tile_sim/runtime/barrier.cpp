@@ -106,6 +106,7 @@ void Barriers::open(Block& block, Barrier& barrier) {
   if (block.checks_for(TSIM_CHECK_RACE)) order(block, barrier);
   for (int w = 0; w < block.warp_count; ++w) {
     if (!barrier.waiting[w]) continue;
+    block.warps[size_t(w)].uniforms.forget();
     make_ready(block, w, barrier.waiting[w]);
     barrier.waiting[w] = 0;
   }

@@ -22,6 +22,7 @@
 #include "observer.h"
 #include "report.h"
 #include "shared_shadow.h"
+#include "uniform.h"
 #include "wgmma.h"
 
 namespace tsim {
@@ -72,6 +73,7 @@ struct Warp {
   // Lanes of a diverged warp may be in different operations at a time, with disjoint masks.
   Rendezvous rendezvous[4];
   LoadQueue loads;
+  UniformValues uniforms;
 };
 
 struct Statistics {

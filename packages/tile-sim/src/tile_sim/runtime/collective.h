@@ -46,6 +46,7 @@ inline void collective(int operation, uint64_t mask, void* argument, uint32_t li
   ++block.statistics.collectives;
   execute(warp, r);
   r.arrived = 0;
+  if (r.needed == warp.lanes) warp.uniforms.forget();
   const uint64_t others = r.needed & ~(1ull << me.lane);
   if (others) make_ready(block, me.warp, others);
 }

@@ -191,6 +191,7 @@ void start_block(Block& block) {
     warp.ready = warp.gathering = 0;
     for (Rendezvous& r : warp.rendezvous) r.arrived = 0;
     warp.loads.start();
+    warp.uniforms.forget();
     make_ready(block, w, warp.lanes);
   }
   for (Thread& thread : block.threads) {

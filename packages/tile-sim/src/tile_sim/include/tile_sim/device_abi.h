@@ -98,6 +98,7 @@ unsigned long long tsim_ballot(int predicate, unsigned line);
 unsigned long long tsim_match_any(unsigned long long value, unsigned line);
 unsigned long long tsim_match_all(unsigned long long value, unsigned line);
 unsigned long long tsim_active_lanes(unsigned line);
+void tsim_uniform(unsigned long long value, unsigned line);
 
 // Barriers in memory. `rank` is that of a block of the cluster, or -1 for the thread's own.
 void tsim_mbarrier_init(const tsim_shared* place, unsigned arrivals, unsigned line);

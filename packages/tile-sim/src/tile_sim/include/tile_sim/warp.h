@@ -37,9 +37,12 @@ TILE_HOST T shfl_idx(T value, int lane, int width = 0, unsigned line = __builtin
   return shuffle(TSIM_SHUFFLE_INDEX, value, lane, width, line);
 }
 
-// The value of all lanes of the warp, which is one.
+// The value that all lanes of the warp have.
 template <class T>
-TILE_HOST T uniform(T value) { return value; }
+TILE_HOST T uniform(T value, unsigned line = __builtin_LINE()) {
+  tsim_uniform(as_word(value), line);
+  return value;
+}
 
 // A bit for each lane of a warp.
 template <int LANES>
