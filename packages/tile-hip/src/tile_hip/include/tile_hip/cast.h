@@ -1,0 +1,186 @@
+// Conversions: `tile::cast<T>(x)` for all pairs of element types.
+//
+// Float to integer truncates, saturates and takes NaN to 0; integers wrap; a number is true
+// unless it is zero; every rounding is once, to nearest even; narrow floats saturate.
+#pragma once
+#include "tile_hip/narrow.h"
+
+namespace tile {
+
+template <class T>
+constexpr bool is_half = same<T, half_t> || same<T, bfloat16_t>;
+template <class T>
+constexpr bool is_float = same<T, float> || same<T, double> || is_half<T> || is_narrow<T>;
+template <class T>
+constexpr bool is_int4 = same<T, i4> || same<T, u4>;
+template <class T>
+constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
+
+// float64 to float32 such that rounding once more gives what one rounding would: inexact
+// results are rounded toward zero and get an odd last bit.
+TILE_DEVICE float to_odd_float(double x) {
+  const float nearest = static_cast<float>(x);
+  const double back = static_cast<double>(nearest);
+  const bool went_out = __builtin_fabs(back) > __builtin_fabs(x);
+  const u32 toward_zero = bits_as<u32>(nearest) - static_cast<u32>(went_out);
+  return bits_as<float>(toward_zero | static_cast<u32>(back != x && x == x));
+}
+// An integer as a float32 that rounds on as the integer would.
+TILE_DEVICE float to_odd_float(u64 x) {
+  const bool is_long = x >> 48 != 0;
+  const u64 kept = is_long ? x >> 16 | static_cast<u64>((x & 0xffff) != 0) : x;
+  return to_odd_float(static_cast<double>(kept)) * (is_long ? 65536.0f : 1.0f);
+}
+TILE_DEVICE float to_odd_float(i64 x) {
+  const float size = to_odd_float(x < 0 ? 0 - static_cast<u64>(x) : static_cast<u64>(x));
+  return x < 0 ? -size : size;
+}
+
+// Exact, but for double and long integers.
+template <class S>
+TILE_DEVICE float to_float(S x) {
+  if constexpr (is_narrow<S>) {
+    return from_narrow(x);
+  } else {
+    return static_cast<float>(x);
+  }
+}
+
+// Smallest and largest integers of a type, which floats are compared with.
+template <class T>
+constexpr T least_integer = is_signed<T> ? static_cast<T>(T(1) << (8 * sizeof(T) - 1)) : T(0);
+template <class T>
+constexpr T largest_integer = static_cast<T>(~least_integer<T>);
+
+// Truncated and saturated; NaN is 0. The instructions do just that, which C++ cannot say.
+template <class T, class F>
+TILE_DEVICE T truncated(F x) {
+  constexpr F end = static_cast<F>(largest_integer<T> / 2 + 1) * 2;  // above the largest
+  const F least = static_cast<F>(least_integer<T>);
+  if (x != x) return T(0);
+  return x >= end ? largest_integer<T> : x <= least ? least_integer<T> : static_cast<T>(x);
+}
+#if TILE_ON_GPU
+#define TILE_TRUNCATED(T, F, INSTRUCTION)                      \
+  template <>                                                  \
+  TILE_DEVICE T truncated<T, F>(F x) {                         \
+    T result;                                                  \
+    asm(INSTRUCTION " %0, %1" : "=v"(result) : "v"(x));        \
+    return result;                                             \
+  }
+TILE_TRUNCATED(i32, float, "v_cvt_i32_f32")
+TILE_TRUNCATED(u32, float, "v_cvt_u32_f32")
+TILE_TRUNCATED(i32, double, "v_cvt_i32_f64")
+TILE_TRUNCATED(u32, double, "v_cvt_u32_f64")
+#undef TILE_TRUNCATED
+#endif
+
+// A saturated 32-bit integer in a type of at most 32 bits.
+template <class T>
+TILE_DEVICE T narrowed(int x) {
+  if constexpr (sizeof(T) == 4) {
+    return static_cast<T>(x);
+  } else {
+    constexpr int low = is_signed<T> ? -(1 << (8 * sizeof(T) - 1)) : 0;
+    constexpr int high = low + (1 << (8 * sizeof(T))) - 1;
+    const int above = low > x ? low : x;
+    return static_cast<T>(above < high ? above : high);
+  }
+}
+
+template <class T, class S>
+TILE_DEVICE T float_to_integer(S x) {
+  if constexpr (!same<S, double> && !same<S, float>) {
+    return float_to_integer<T>(to_float(x));
+  } else if constexpr (sizeof(T) == 8 || same<T, u32>) {
+    return truncated<T>(x);
+  } else {
+    return narrowed<T>(truncated<int>(x));
+  }
+}
+
+template <class S>
+TILE_DEVICE half_t to_half(S x) {
+  if constexpr (same<S, double>) {
+    return static_cast<half_t>(x);
+  } else {  // integers that float32 does not hold are beyond float16 either way
+    return static_cast<half_t>(to_float(x));
+  }
+}
+
+// To nearest even; NaN keeps its sign and its upper bits.
+TILE_DEVICE bfloat16_t rounded_bfloat16(float x) {
+#if defined(__gfx950__)
+  return bits_as<bfloat16_t>(static_cast<__bf16>(x));
+#else
+  const u32 bits = bits_as<u32>(x);
+  const u32 rounded = bits + 0x7fffu + (bits >> 16 & 1);
+  return {static_cast<u16>((x != x ? bits | 0x400000u : rounded) >> 16)};
+#endif
+}
+template <class S>
+TILE_DEVICE bfloat16_t to_bfloat16(S x) {
+  if constexpr (same<S, double> || same<S, i32> || same<S, u32>) {
+    return rounded_bfloat16(to_odd_float(static_cast<double>(x)));
+  } else if constexpr (same<S, i64> || same<S, u64>) {
+    return rounded_bfloat16(to_odd_float(x));
+  } else {
+    return rounded_bfloat16(to_float(x));
+  }
+}
+
+template <class T, bool SATURATE, class S>
+TILE_DEVICE T convert(S x) {
+  if constexpr (same<T, S>) {
+    return x;
+  } else if constexpr (is_int4<S>) {
+    return convert<T, SATURATE>(static_cast<int>(x));
+  } else if constexpr (is_int4<T>) {
+    if constexpr (is_float<S>) {
+      constexpr int low = same<T, i4> ? -8 : 0;
+      const int whole = float_to_integer<int>(x), above = low > whole ? low : whole;
+      return T(above < low + 15 ? above : low + 15);
+    } else {
+      return T(static_cast<int>(x));
+    }
+  } else if constexpr (same<T, bool>) {
+    if constexpr (is_half<S> || is_narrow<S>) {
+      return to_float(x) != 0.0f;
+    } else {
+      return x != S(0);
+    }
+  } else if constexpr (is_narrow<T>) {
+    if constexpr (same<S, double> || same<S, i32> || same<S, u32>) {
+      return to_narrow<T, SATURATE>(to_odd_float(static_cast<double>(x)));
+    } else {
+      return to_narrow<T, SATURATE>(to_float(x));
+    }
+  } else if constexpr (same<T, half_t>) {
+    return to_half(x);
+  } else if constexpr (same<T, bfloat16_t>) {
+    return to_bfloat16(x);
+  } else if constexpr (is_half<S> || is_narrow<S>) {
+    if constexpr (is_float<T>) {
+      return static_cast<T>(to_float(x));
+    } else {
+      return float_to_integer<T>(x);
+    }
+  } else if constexpr (is_float<S> && !is_float<T>) {
+    return float_to_integer<T>(x);
+  } else {
+    return static_cast<T>(x);
+  }
+}
+
+template <class T, class S>
+TILE_DEVICE T cast(S x) {
+  return convert<T, true>(value_of(x));
+}
+
+// As `cast`, but narrow floats overflow to infinity or NaN, whichever the type has.
+template <class T, class S>
+TILE_DEVICE T cast_unsaturated(S x) {
+  return convert<T, false>(value_of(x));
+}
+
+}  // namespace tile

@@ -1,0 +1,74 @@
+// Copies from tensors straight to shared memory, which run while the wave goes on.
+#pragma once
+#include "tile_hip/memory.h"
+
+namespace tile {
+
+// A buffer as its instructions know it: 48 bits of address, bytes, and words of 32 bits without
+// swizzle. Source: AMD, "CDNA3 Instruction Set Architecture", 9.1.8, "Buffer Resource".
+typedef int buffer __attribute__((vector_size(16)));
+
+TILE_DEVICE int first_lane(u32 word) { return __builtin_amdgcn_readfirstlane(static_cast<int>(word)); }
+
+constexpr u32 end_of_buffer = 0xfffffff0u;  // what starts here is outside
+
+// `address` is made of what all lanes have in common: kernel parameters, blocks, `uniform`.
+TILE_DEVICE buffer buffer_at(u64 address) {
+  return buffer{static_cast<int>(static_cast<u32>(address)), static_cast<int>(address >> 32 & 0xffff),
+                static_cast<int>(end_of_buffer), 0x00027000};
+}
+
+// Lane l's BYTES from `offset` go to shared memory `to` + l * BYTES; zeros where `offset` is
+// outside. The compiler does not look inside: it neither waits for these copies nor keeps one
+// instruction between the change of M0 and its use. Its own intrinsic makes it wait for all
+// copies before any read of shared memory.
+template <int BYTES>
+TILE_DEVICE void copy_to_lds(u32 to, buffer from, u32 offset) {
+  const int base = first_lane(to);
+  if constexpr (BYTES == 4) {
+    asm volatile("s_mov_b32 m0, %0\n\ts_nop 0\n\tbuffer_load_dword %1, %2, 0 offen lds" ::"s"(base),
+                 "v"(offset), "s"(from)
+                 : "memory");
+  } else {
+#if defined(__gfx950__)
+    static_assert(BYTES == 16, "tile::lds_load: lanes copy 4 or 16 bytes");
+    asm volatile("s_mov_b32 m0, %0\n\ts_nop 0\n\tbuffer_load_dwordx4 %1, %2, 0 offen lds" ::"s"(base),
+                 "v"(offset), "s"(from)
+                 : "memory");
+#else
+    static_assert(BYTES == 4, "tile::lds_load of more than 4 bytes a lane needs gfx950");
+#endif
+  }
+}
+
+// Lane l's BYTES go to `base` + l * BYTES, from element `index` of `tensor` on; zeros where
+// `predicate` is false. All lanes take part, with one `base`; complete after lds_wait.
+//
+// Offsets have 32 bits. They begin at the tensor where elements of 2 bytes or less have an index
+// of 32 bits, and otherwise 2^30 bytes before what the first lane reads: lanes read within 2^30
+// bytes of each other.
+template <int BYTES, class T, class U, class I>
+TILE_DEVICE void lds_load(sptr<T> base, const U* tensor, I index, bool predicate = true) {
+  const u64 start = (u64)tensor;
+  if constexpr (sizeof(I) <= 4 && sizeof(U) <= 2) {
+    const u32 offset = static_cast<u32>(index) * static_cast<u32>(sizeof(U));
+    copy_to_lds<BYTES>(shared_address(base), buffer_at(start), predicate ? offset : end_of_buffer);
+  } else {
+    constexpr u32 before = 1u << 30;
+    const i64 byte = static_cast<i64>(index) * static_cast<i64>(sizeof(U));
+    const u32 low = static_cast<u32>(first_lane(static_cast<u32>(byte)));
+    const u32 high = static_cast<u32>(first_lane(static_cast<u32>(static_cast<u64>(byte) >> 32)));
+    const u64 first = start + (static_cast<u64>(high) << 32 | low) - before;
+    const u32 offset = static_cast<u32>(byte) - low + before;
+    copy_to_lds<BYTES>(shared_address(base), buffer_at(first), predicate ? offset : end_of_buffer);
+  }
+}
+
+// Until at most PENDING of this wave's lds_loads are under way.
+template <int PENDING>
+TILE_DEVICE void lds_wait() {
+  static_assert(PENDING >= 0 && PENDING < 64, "tile::lds_wait: up to 63 copies are told apart");
+  asm volatile("s_waitcnt vmcnt(%0)" ::"n"(PENDING) : "memory");
+}
+
+}  // namespace tile

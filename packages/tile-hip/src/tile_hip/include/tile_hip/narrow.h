@@ -1,0 +1,158 @@
+// Floats of 8 bits and fewer: from and to float32, by instruction or by integer arithmetic.
+#pragma once
+#include "tile_hip/bits.h"
+
+namespace tile {
+
+template <class T>
+constexpr bool is_narrow = false;
+template <int E, int M, int B, codes C>
+constexpr bool is_narrow<narrow_float<E, M, B, C>> = true;
+template <>
+inline constexpr bool is_narrow<e8m0> = true;
+
+// 2 to the power of `n`, normal numbers only.
+TILE_DEVICE constexpr float power_of_two(int n) {
+  float value = 1.0f;
+  for (int i = 0; i < n; ++i) value *= 2.0f;
+  for (int i = 0; i > n; --i) value *= 0.5f;
+  return value;
+}
+
+template <int E, int M, int B, codes C>
+struct narrow_facts {
+  static constexpr int width = 1 + E + M;
+  static constexpr u32 sign = 1u << (width - 1);
+  static constexpr u32 magnitude = sign - 1;
+  static constexpr u32 infinity = ((1u << E) - 1) << M;  // where the format has one
+  static constexpr u32 largest = C == codes::ieee ? infinity - 1
+                                 : C == codes::fn ? magnitude - 1
+                                                  : magnitude;
+  static constexpr u32 nan = C == codes::ieee   ? infinity | (1u << (M - 1))
+                             : C == codes::fn   ? magnitude
+                             : C == codes::fnuz ? sign
+                                                : largest;
+  // What overflows to beyond `largest`, if it does not saturate.
+  static constexpr u32 overflow = C == codes::ieee ? infinity : nan;
+};
+
+template <int E, int M, int B, codes C>
+TILE_DEVICE float decode(narrow_float<E, M, B, C> x) {
+  using F = narrow_facts<E, M, B, C>;
+  const u32 magnitude = x.bits & F::magnitude;
+  // Subnormal codes count in units of the smallest one; others are shifted into place.
+  const float small = static_cast<float>(magnitude) * power_of_two(1 - B - M);
+  const u32 normal = (magnitude << (23 - M)) + (static_cast<u32>(127 - B) << 23);
+  u32 value = magnitude >> M ? normal : bits_as<u32>(small);
+  if (C == codes::ieee && magnitude >= F::infinity) {
+    value = 0x7f800000u | (magnitude - F::infinity ? 0x400000u : 0u);
+  }
+  if (C == codes::fn && magnitude == F::magnitude) value = 0x7fc00000u;
+  if (C == codes::fnuz && x.bits == F::sign) return bits_as<float>(0x7fc00000u);
+  return bits_as<float>(value | (x.bits & F::sign) << (32 - F::width));
+}
+
+// Rounds to nearest even; beyond the largest number it stays there if SATURATE.
+template <bool SATURATE, int E, int M, int B, codes C>
+TILE_DEVICE void encode(narrow_float<E, M, B, C>& result, float x) {
+  using F = narrow_facts<E, M, B, C>;
+  const u32 bits = bits_as<u32>(x);
+  const u32 magnitude = bits & 0x7fffffffu;
+  u32 code;
+  if (magnitude < static_cast<u32>(128 - B) << 23) {  // below the smallest normal number
+    code = static_cast<u32>(
+        static_cast<int>(__builtin_rintf(bits_as<float>(magnitude) * power_of_two(B - 1 + M))));
+  } else {
+    const u32 even = (magnitude >> (23 - M)) & 1;
+    code = (magnitude + ((1u << (22 - M)) - 1) + even) >> (23 - M);
+    code -= static_cast<u32>(127 - B) << M;
+    const bool is_infinite = magnitude == 0x7f800000u;
+    if (code > F::largest || is_infinite) {
+      code = SATURATE || C == codes::finite ? F::largest : F::overflow;
+    }
+  }
+  const bool is_nan = magnitude > 0x7f800000u;
+  if (is_nan) code = F::nan;
+  const bool signless = C == codes::fnuz && (code == 0 || code == F::nan);
+  const bool positive = signless || (C == codes::finite && is_nan);
+  if (!positive) code |= bits >> (32 - F::width) & F::sign;
+  result.bits = static_cast<u8>(code);
+}
+
+TILE_DEVICE float decode(e8m0 x) {
+  const u32 code = x.bits;
+  const u32 value = code == 255 ? 0x7fc00000u : code == 0 ? 0x00400000u : code << 23;
+  return bits_as<float>(value);
+}
+
+template <bool SATURATE>
+TILE_DEVICE void encode(e8m0& result, float x) {
+  const u32 bits = bits_as<u32>(x);
+  const u32 exponent = bits >> 23 & 0xff, rest = bits & 0x7fffffu;
+  u32 code = exponent + (rest >= 0x400000u);  // the middle goes up
+  if (exponent == 0) code = rest >= 0x600000u;  // between 2^-127 and 2^-126
+  if (code > 254) code = SATURATE ? 254 : 255;
+  const bool is_number = bits <= 0x7f800000u || bits == 0x80000000u;
+  result.bits = static_cast<u8>(is_number ? code : 255);
+}
+
+// The unit for conversions has the formats of the architecture's matrix unit.
+#if defined(__gfx942__)
+template <class T>
+constexpr bool has_conversion = same<T, e4m3_fnuz> || same<T, e5m2_fnuz>;
+constexpr float largest_e4m3 = 240.0f;
+template <class T>
+constexpr bool is_hardware_e4m3 = same<T, e4m3_fnuz>;
+#elif defined(__gfx950__)
+template <class T>
+constexpr bool has_conversion = same<T, e4m3> || same<T, e5m2>;
+constexpr float largest_e4m3 = 448.0f;
+template <class T>
+constexpr bool is_hardware_e4m3 = same<T, e4m3>;
+#else
+template <class T>
+constexpr bool has_conversion = false;
+#endif
+
+#if defined(__gfx942__) || defined(__gfx950__)
+template <class T>
+TILE_DEVICE float decode_by_instruction(T x) {
+  if constexpr (is_hardware_e4m3<T>) {
+    return __builtin_amdgcn_cvt_f32_fp8(x.bits, 0);
+  } else {
+    return __builtin_amdgcn_cvt_f32_bf8(x.bits, 0);
+  }
+}
+// Beyond the largest number the instruction gives NaN or infinity: it is not asked about those.
+template <class T>
+TILE_DEVICE T encode_by_instruction(float x) {
+  constexpr float largest = is_hardware_e4m3<T> ? largest_e4m3 : 57344.0f;
+  const float clamped = __builtin_amdgcn_fmed3f(x, largest, -largest);
+  const float asked = x != x ? x : clamped;
+  if constexpr (is_hardware_e4m3<T>) {
+    return {static_cast<u8>(__builtin_amdgcn_cvt_pk_fp8_f32(asked, 0.0f, 0, false))};
+  } else {
+    return {static_cast<u8>(__builtin_amdgcn_cvt_pk_bf8_f32(asked, 0.0f, 0, false))};
+  }
+}
+#endif
+
+template <class T>
+TILE_DEVICE float from_narrow(T x) {
+#if defined(__gfx942__) || defined(__gfx950__)
+  if constexpr (has_conversion<T>) return decode_by_instruction(x);
+#endif
+  return decode(x);
+}
+
+template <class T, bool SATURATE = true>
+TILE_DEVICE T to_narrow(float x) {
+#if defined(__gfx942__) || defined(__gfx950__)
+  if constexpr (SATURATE && has_conversion<T>) return encode_by_instruction<T>(x);
+#endif
+  T result;
+  encode<SATURATE>(result, x);
+  return result;
+}
+
+}  // namespace tile

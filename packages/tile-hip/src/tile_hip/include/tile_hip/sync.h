@@ -1,0 +1,46 @@
+// Barriers of the block and the wave, and fences.
+#pragma once
+#include "tile_hip/cast.h"
+
+namespace tile {
+
+// All threads of the block. Waits for this wave's accesses of shared memory; stores to global
+// memory reach the block in order as it is. Copies from memory to shared memory that are under way
+// stay so: see lds_wait.
+TILE_DEVICE void sync() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+
+// All threads of the wave; orders their accesses of memory.
+TILE_DEVICE void sync_warp(u64 mask = ~0ull) {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
+
+// Barriers that also count or combine a condition: each wave adds the number of its lanes for
+// which it holds. One more barrier keeps the next count off this one.
+TILE_DEVICE int syncthreads_count(bool condition) {
+  static __shared__ int total;
+  const int lanes = __builtin_popcountll(__builtin_amdgcn_ballot_w64(condition));
+  const u32 mine = __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
+  const bool is_first = mine == 0;
+  if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) total = 0;
+  sync();
+  if (is_first) __hip_atomic_fetch_add(&total, lanes, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+  sync();
+  const int result = total;
+  sync();
+  return result;
+}
+TILE_DEVICE int syncthreads_or(bool condition) { return syncthreads_count(condition) != 0; }
+TILE_DEVICE int syncthreads_and(bool condition) { return syncthreads_count(!condition) == 0; }
+
+// Order this thread's accesses before its later ones: for the block, the device, the system.
+TILE_DEVICE void fence_block() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "workgroup"); }
+TILE_DEVICE void fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
+TILE_DEVICE void fence_system() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, ""); }
+
+}  // namespace tile

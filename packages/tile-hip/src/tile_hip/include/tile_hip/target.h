@@ -1,0 +1,88 @@
+// What decorates functions, and what the toolchain at hand does not define by itself.
+//
+// The arithmetic of this header is ordinary C++: any compiler takes it, for tests on any machine.
+#pragma once
+
+#ifdef __HIP__
+#define TILE_ON_GPU 1
+#define TILE_LDS __attribute__((address_space(3)))
+#define TILE_GLOBAL __attribute__((address_space(1)))
+#ifndef __global__
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+#define __host__ __attribute__((host))
+#define __constant__ __attribute__((constant))
+#endif
+#ifndef __launch_bounds__
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#endif
+#ifndef __forceinline__
+#define __forceinline__ inline __attribute__((always_inline))
+#endif
+#define TILE_DEVICE __device__ inline __attribute__((always_inline))
+// Long functions: one copy in a kernel, called where the compiler sees no gain in more.
+#define TILE_DEVICE_LONG static __device__
+#else
+#define TILE_ON_GPU 0
+#define TILE_LDS
+#define TILE_GLOBAL
+#define TILE_DEVICE inline
+#define TILE_DEVICE_LONG inline
+#endif
+#define TILE_INLINE TILE_DEVICE
+
+// A kernel whose blocks have `threads` threads, `blocks` of which shall fit one compute unit.
+#define TILE_KERNEL(threads, blocks) \
+  extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(threads, threads)))
+#define TILE_UNROLL _Pragma("unroll")
+#define TILE_NO_UNROLL _Pragma("clang loop unroll(disable)")
+// On the host this lists a kernel for the launcher; the driver finds kernels by name.
+#define TILE_EXPORT(kernel)
+
+#define TILE_INFINITY __builtin_inff()
+#define TILE_NAN __builtin_nanf("")
+
+#if TILE_ON_GPU && !defined(__HIPCC_RTC__)
+// No header of C needs to be at hand; texts that users add to a kernel expect its names.
+using int8_t = __INT8_TYPE__;
+using uint8_t = __UINT8_TYPE__;
+using int16_t = __INT16_TYPE__;
+using uint16_t = __UINT16_TYPE__;
+using int32_t = __INT32_TYPE__;
+using uint32_t = __UINT32_TYPE__;
+using int64_t = __INT64_TYPE__;
+using uint64_t = __UINT64_TYPE__;
+using size_t = __SIZE_TYPE__;
+#endif
+
+#if TILE_ON_GPU && !defined(__HIPCC_RTC__) && !defined(HIP_INCLUDE_HIP_HIP_RUNTIME_H)
+#define TILE_BARE 1
+namespace tile {
+
+// The places of a thread in its block and of a block in the grid, and how many there are.
+struct thread_x { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workitem_id_x(); } };
+struct thread_y { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workitem_id_y(); } };
+struct thread_z { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workitem_id_z(); } };
+struct block_x { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workgroup_id_x(); } };
+struct block_y { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workgroup_id_y(); } };
+struct block_z { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workgroup_id_z(); } };
+struct size_x { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workgroup_size_x(); } };
+struct size_y { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workgroup_size_y(); } };
+struct size_z { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workgroup_size_z(); } };
+struct grid_x { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_grid_size_x() / size_x(); } };
+struct grid_y { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_grid_size_y() / size_y(); } };
+struct grid_z { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_grid_size_z() / size_z(); } };
+struct thread_place { thread_x x; thread_y y; thread_z z; };
+struct block_place { block_x x; block_y y; block_z z; };
+struct block_size { size_x x; size_y y; size_z z; };
+struct grid_size { grid_x x; grid_y y; grid_z z; };
+
+}  // namespace tile
+#define threadIdx (tile::thread_place{})
+#define blockIdx (tile::block_place{})
+#define blockDim (tile::block_size{})
+#define gridDim (tile::grid_size{})
+#else
+#define TILE_BARE 0
+#endif
