@@ -1,5 +1,8 @@
 """Blocks of pure matrix products are merged as far as that is legal and leaves enough of them."""
 
+import sys
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,12 +11,13 @@ import tile_api.language as T
 from tile_core.ir.equal import structurally_equal
 from tile_core.ir.node import walk
 from tile_core.ir.parser import parse_kernel
-from tile_core.ir.stmt import Kernel
+from tile_core.ir.stmt import Kernel, Launch
 from tile_core.ir.verify import verify
 from tile_core.ops.table import OPERATORS
 from tile_core.target import Target
 from tile_cpu.ops.blocked_gemm import BlockedGemm
-from tile_cpu.passes.merge_gemm_blocks import merge_gemm_blocks
+from tile_cpu.passes.merge_gemm_blocks import for_one_thread, merge_gemm_blocks
+from tile_cpu.threads import set_num_threads
 
 CPU = Target("cpu")
 KNOWN = {**OPERATORS, "cpu.blocked_gemm": BlockedGemm}
@@ -97,8 +101,47 @@ def test_blocks_that_leave_a_part_out_write_no_more_of_it() -> None:
 
 def test_rows_of_a_vector_become_long() -> None:
     before = product("64, 1", 1, 8192, a="by:1, 0:32", d="by, bx * 128")
-    after = product("4, 1", 1, 8192, "by:1, 0:32", "0:32, bx * 2048:2048", "by, bx * 2048")
-    check(before, after, 2)
+    for cores, blocks, width in ((2, 2, 4096), (4, 4, 2048), (1, 1, 8192)):
+        b, d = f"0:32, bx * {width}:{width}", f"by, bx * {width}"
+        after = product(f"{blocks}, 1", 1, 8192, "by:1, 0:32", b, d)
+        check(before, after, cores)
+
+
+def test_one_thread_gets_longer_rows_of_a_vector() -> None:
+    before = product("64, 1", 1, 8192, a="by:1, 0:32", d="by, bx * 128")
+    shared = merge_gemm_blocks(parse(before), CPU, 4)
+    (launch,) = (node for node in walk(shared) if isinstance(node, Launch))
+    alone, stand_ins = for_one_thread(launch)
+    ((new, old),) = stand_ins.items()
+    assert isinstance(new, BlockedGemm)
+    assert isinstance(old, BlockedGemm)
+    assert (old.mn, new.mn) == ((1, 2048), (1, 8192))
+    assert old in set(walk(launch))
+    assert new in set(walk(alone))
+    assert for_one_thread(alone) == (alone, {})
+
+
+def test_one_thread_gets_no_other_blocks_of_many_rows() -> None:
+    (launch,) = (node for node in walk(parse(product())) if isinstance(node, Launch))
+    assert for_one_thread(launch) == (launch, {})
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_rows_of_a_vector_come_out_the_same_on_any_number_of_threads(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merging = sys.modules[merge_gemm_blocks.__module__]
+    monkeypatch.setattr(merging, "_available_cores", lambda: 4)
+    kernel = product_kernel(1, 4096 + 30, 70)
+    assert 'call_extern("int32", "tile_threads") == 1' in kernel.ir("lowered")
+    rng = np.random.default_rng(count)
+    a = rng.integers(-4, 5, (1, 70)).astype(np.float32)
+    b = rng.integers(-4, 5, (70, 4096 + 30)).astype(np.float32)
+    set_num_threads(count)
+    try:
+        np.testing.assert_array_equal(np.asarray(kernel(a, b)), a @ b)
+    finally:
+        set_num_threads(None)
 
 
 @pytest.mark.parametrize(
@@ -131,9 +174,9 @@ def test_hints_stay() -> None:
     assert op.mn == (256, 256)
 
 
-@pytest.mark.parametrize(("m", "n"), [(300, 521), (257, 640), (1, 5000), (256, 512)])
-def test_merged_blocks_compute_the_same(m: int, n: int) -> None:
-    block_m, depth = (64 if m > 1 else 1), 70
+def product_kernel(m: int, n: int, depth: int) -> Any:
+    """Return a product of float32 matrices in blocks of 64 columns, compiled for the CPU."""
+    block_m = 64 if m > 1 else 1
 
     @tile.jit(out_idx=[-1], target="cpu")
     def factory():  # type: ignore[no-untyped-def]
@@ -156,7 +199,13 @@ def test_merged_blocks_compute_the_same(m: int, n: int) -> None:
 
         return gemm
 
+    return factory()
+
+
+@pytest.mark.parametrize(("m", "n"), [(300, 521), (257, 640), (1, 5000), (256, 512)])
+def test_merged_blocks_compute_the_same(m: int, n: int) -> None:
+    depth = 70
     rng = np.random.default_rng(m + n)
     a = rng.integers(-4, 5, (m, depth)).astype(np.float32)
     b = rng.integers(-4, 5, (depth, n)).astype(np.float32)
-    np.testing.assert_array_equal(np.asarray(factory()(a, b)), a @ b)
+    np.testing.assert_array_equal(np.asarray(product_kernel(m, n, depth)(a, b)), a @ b)

@@ -19,8 +19,10 @@ from tile_core.tir.nodes import (
     AssertStmt,
     BufferLoad,
     BufferStore,
+    Cast,
     ForKind,
     PrimFunc,
+    PrimType,
     StringImm,
     tirx,
 )
@@ -113,6 +115,23 @@ def test_short_loops_stay_on_the_calling_thread() -> None:
     assert used(hinted(threads.INLINE_BELOW_NS - 1)) == {0}
     assert used(hinted(threads.INLINE_BELOW_NS), 2) == {0, 1}
     assert used(parallel(slow_record), 2) == {0, 1}  # a hint holds for one launch
+
+
+@needs_openmp
+def test_a_program_can_tell_that_it_will_run_on_one_thread() -> None:
+    def ask(out, at):
+        return BufferStore(out, Cast(PrimType("int32"), threads.is_one_thread()), [at])
+
+    out = parameter([2], "int32", "out")
+    outside = compile_module(PrimFunc([out], ask(out, i32(1)))).entry()
+    inside = parallel(ask).entry()  # the share of a loop has one thread
+    for count, expected in ((1, 1), (2, 0), (3, 0), (None, int(torch.get_num_threads() == 1))):
+        threads.set_num_threads(count)
+        told, within = np.full(2, -1, np.int32), np.full(SIZE, -1, np.int32)
+        outside(told)
+        inside(within)
+        assert told.tolist() == [-1, expected]
+        assert (within == 1).all()
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])

@@ -12,6 +12,7 @@ name                      meaning
 ``tile_dot_bf16_x16``     ``(f32 acc, i32 a, i32 b)``: acc + sum of two bf16 products
 ``tile_narrow_bf16_x16``  ``(f32)``: round to nearest even bf16, as i16
 ``tile_work_hint``        ``(i64 ns)``: tell the thread pool how long a loop will take
+``tile_threads``          ``()``: how many threads a loop would run on now, 0 if unknown
 ========================  =======================================================
 """
 
@@ -25,6 +26,7 @@ from tile_cpu.machine import Machine
 
 PREFIX = "tile_"
 WORK_HINT_SYMBOL = "__tile_work_hint"
+THREADS_SYMBOL = "__tile_threads"
 
 
 def _lane_mask(lanes: int) -> str:
@@ -156,6 +158,24 @@ done:
 """
 
 
+def _threads(match: re.Match[str], machine: Machine) -> str:
+    # As above: the address of a function, where there is an OpenMP runtime.
+    del machine
+    return f"""\
+@{THREADS_SYMBOL} = dllexport global ptr null, align 8
+define i32 @{match[0]}() #0 {{
+  %p = load volatile ptr, ptr @{THREADS_SYMBOL}, align 8
+  %none = icmp eq ptr %p, null
+  br i1 %none, label %unknown, label %ask
+ask:
+  %n = call i32 %p()
+  ret i32 %n
+unknown:
+  ret i32 0
+}}
+"""
+
+
 _WRITERS: tuple[tuple[str, Callable[[re.Match[str], Machine], str]], ...] = (
     (r"tile_mload_i(8|16|32|64)x(\d+)", _masked_load),
     (r"tile_mstore_i(8|16|32|64)x(\d+)", _masked_store),
@@ -163,6 +183,7 @@ _WRITERS: tuple[tuple[str, Callable[[re.Match[str], Machine], str]], ...] = (
     (r"tile_dot_bf16_x(\d+)", _dot_bf16),
     (r"tile_narrow_bf16_x(\d+)", _narrow_bf16),
     (r"tile_work_hint", _work_hint),
+    (r"tile_threads", _threads),
 )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 # Chunks per thread: enough to balance, few enough that taking one costs nothing.
 CHUNKS_PER_THREAD = 32
-ENTRY = "address"
+ENTRY, THREADS_ENTRY = "address", "threads_address"
 _LAYOUT = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 
 
@@ -45,10 +45,11 @@ class Addresses:
 
 
 def launcher_text(at: Addresses, inline_below_ns: int) -> str:
-    """Return IR that defines the launcher, its worker, and a function `ENTRY`.
+    """Return IR that defines the launcher, its worker, and how many threads it would use.
 
-    The function takes nothing and returns the launcher's address. The text is a module as
-     `tvm.runtime.load_module` reads it.
+    Functions `ENTRY` and `THREADS_ENTRY` take nothing and return the addresses of the launcher
+    and of the function that tells the number. The text is a module as
+    `tvm.runtime.load_module` reads it.
     """
     known = {
         "PARALLEL": at.parallel,
@@ -68,6 +69,7 @@ def launcher_text(at: Addresses, inline_below_ns: int) -> str:
         text.replace("@CHUNKS@", str(CHUNKS_PER_THREAD))
         .replace("@SMALL@", str(inline_below_ns))
         .replace("@ENTRY@", ENTRY)
+        .replace("@THREADS_ENTRY@", THREADS_ENTRY)
         .replace("@LAYOUT@", _LAYOUT)
     )
 
@@ -128,6 +130,22 @@ done:
   ret void
 }
 
+; how many threads a loop would run on: one if this thread already runs a share of another
+define i32 @openmp_threads() nounwind {
+entry:
+  %inside = call i32 @IN_PARALLEL@()
+  %nested = icmp ne i32 %inside, 0
+  br i1 %nested, label %one, label %ask
+one:
+  ret i32 1
+ask:
+  %wanted = load atomic i32, ptr @THREAD_COUNT@ monotonic, align 4
+  %max = call i32 @MAX_THREADS@()
+  %set = icmp sgt i32 %wanted, 0
+  %n = select i1 %set, i32 %wanted, i32 %max
+  ret i32 %n
+}
+
 define i32 @openmp_launch(ptr %body, ptr %data, i32 %tasks) nounwind {
 entry:
   %job = alloca %job, align 8
@@ -138,14 +156,7 @@ entry:
   %small = and i1 %known, %short
   br i1 %small, label %inline, label %ask
 ask:
-  %inside = call i32 @IN_PARALLEL@()
-  %nested = icmp ne i32 %inside, 0
-  br i1 %nested, label %inline, label %threads
-threads:
-  %wanted = load atomic i32, ptr @THREAD_COUNT@ monotonic, align 4
-  %max = call i32 @MAX_THREADS@()
-  %set = icmp sgt i32 %wanted, 0
-  %n = select i1 %set, i32 %wanted, i32 %max
+  %n = call i32 @openmp_threads()
   %alone = icmp sle i32 %n, 1
   br i1 %alone, label %inline, label %team
 inline:
@@ -205,6 +216,13 @@ define i32 @__tvm_ffi_@ENTRY@(ptr %self, ptr %args, i32 %n, ptr %result) {
   store i32 1, ptr %result, align 8
   %value = getelementptr i8, ptr %result, i64 8
   store i64 ptrtoint (ptr @openmp_launch to i64), ptr %value, align 8
+  ret i32 0
+}
+
+define i32 @__tvm_ffi_@THREADS_ENTRY@(ptr %self, ptr %args, i32 %n, ptr %result) {
+  store i32 1, ptr %result, align 8
+  %value = getelementptr i8, ptr %result, i64 8
+  store i64 ptrtoint (ptr @openmp_threads to i64), ptr %value, align 8
   ret i32 0
 }
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tile_core.errors import LaunchError
-from tile_cpu.irtext import WORK_HINT_SYMBOL
-from tile_cpu.launcher import ENTRY, Addresses, launcher_text
+from tile_cpu.irtext import THREADS_SYMBOL, WORK_HINT_SYMBOL
+from tile_cpu.launcher import ENTRY, THREADS_ENTRY, Addresses, launcher_text
 from tile_cpu.openmp import find_openmp
 
 # A thread that spins is there within 2 microseconds, one that sleeps within 50.
@@ -115,6 +115,17 @@ def work_hint(nanoseconds: Any) -> Any:
     return Evaluate(extern("int32", "tile_work_hint", value))
 
 
+def is_one_thread() -> Any:
+    """Return a condition: a PARALLEL loop that began now would run on one thread.
+
+    False where nobody can tell, which is where TVM's own pool runs the loops.
+    """
+    from tile_core.tir.build import extern, i32
+    from tile_core.tir.nodes import tirx
+
+    return tirx.EQ(extern("int32", "tile_threads"), i32(1))
+
+
 def _affinity() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
@@ -140,11 +151,12 @@ def _make() -> Runtime:
         thread_count=ctypes.addressof(count),
         work=ctypes.addressof(work),
     )
-    code, launch = _build(launcher_text(addresses, INLINE_BELOW_NS))
+    code, launch, count_threads = _build(launcher_text(addresses, INLINE_BELOW_NS))
     register = ffi.TVMFFIEnvModRegisterContextSymbol
     register.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
     register(_LAUNCH_SYMBOL.encode(), launch)
     register(WORK_HINT_SYMBOL.encode(), addresses.work)
+    register(THREADS_SYMBOL.encode(), count_threads)
     return Runtime(openmp, count, work, code)
 
 
@@ -158,15 +170,15 @@ def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def _build(text: str) -> tuple[Any, int]:
-    """Load the launcher; return its module and its address."""
+def _build(text: str) -> tuple[Any, int, int]:
+    """Load the launcher; return its module, its address, and that of the number of threads."""
     from tile_core.tir.nodes import tvm
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "launcher.ll")
         path.write_text(text)
         code = tvm.runtime.load_module(str(path))
-    return code, int(code[ENTRY]())
+    return code, int(code[ENTRY]()), int(code[THREADS_ENTRY]())
 
 
 def _configure_tvm_pool(count: int) -> None:

@@ -129,6 +129,7 @@ class Context(ABC):
         self.helpers: dict[str, str] = {}
         self.prints = False
         self.streamed: frozenset[Buffer] = frozenset()  # stored past the caches
+        self.stand_ins: dict[TileOperator, TileOperator] = {}  # for operators that have rules
         self.streams = False  # some store of the block goes past the caches
 
     @property
@@ -147,9 +148,9 @@ class Context(ABC):
         Raises
         ------
         InternalError
-            If `op` came into being after rules were chosen.
+            If `op` came into being after rules were chosen, and stands in for no other.
         """
-        rule = self.settings.rules.get(op)
+        rule = self.settings.rules.get(self.stand_ins.get(op, op))
         if rule is None:
             raise InternalError(f"no rule was chosen for {op.mnemonic!r}", span=op.span)
         return rule

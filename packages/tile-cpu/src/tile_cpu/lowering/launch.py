@@ -16,7 +16,16 @@ from tile_core.ir.stmt import Check, Kernel, Launch
 from tile_core.passes.infer_layouts import Layouts
 from tile_core.target import Target
 from tile_core.tir.build import i32, seq
-from tile_core.tir.nodes import AttrStmt, Bind, ForKind, PrimExpr, PrimFunc, StringImm, tirx
+from tile_core.tir.nodes import (
+    AttrStmt,
+    Bind,
+    ForKind,
+    IfThenElse,
+    PrimExpr,
+    PrimFunc,
+    StringImm,
+    tirx,
+)
 from tile_core.tir.nodes import For as TirFor
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_core.tir.nodes import Var as TirVar
@@ -29,7 +38,8 @@ from tile_cpu.lowering.layouts import special_layouts
 from tile_cpu.lowering.streaming import fence, streamed_buffers
 from tile_cpu.lowering.types import number, prim, value_type
 from tile_cpu.machine import Machine
-from tile_cpu.threads import INLINE_BELOW_NS, work_hint
+from tile_cpu.passes.merge_gemm_blocks import for_one_thread
+from tile_cpu.threads import INLINE_BELOW_NS, is_one_thread, work_hint
 
 MAIN = "main"
 """The symbol of the compiled function."""
@@ -136,12 +146,24 @@ def _with_helpers(ctx: Context, body: TirStmt) -> TirStmt:
 def emit_launch(ctx: Context, launch: Launch) -> TirStmt:
     """Return the grid as one parallel loop over its blocks, x fastest.
 
+    Where one thread alone would rather have other blocks, there is a second loop for it, and
+    which of them runs is decided when the kernel is called.
+
     Raises
     ------
     UnsupportedOnTarget
         If the body still names its threads.
     """
     _refuse_threads(launch)
+    shared = _grid_loop(ctx, launch)
+    alone, stand_ins = for_one_thread(launch)
+    if alone is launch:
+        return shared
+    ctx.stand_ins |= stand_ins
+    return IfThenElse(is_one_thread(), _grid_loop(ctx, alone), shared)
+
+
+def _grid_loop(ctx: Context, launch: Launch) -> TirStmt:
     fixed = [static_value(extent) for extent in launch.grid]
     small = None not in fixed and math.prod(e or 0 for e in fixed) < 2**31
     kind = "int32" if small else "int64"

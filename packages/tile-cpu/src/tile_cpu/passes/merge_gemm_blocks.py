@@ -12,6 +12,7 @@ from tile_core.ir.expr import BinaryOp, Expr, Extent, Var
 from tile_core.ir.linear import linear_in
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Hint, Kernel, Launch, Seq
+from tile_core.ops.operator import TileOperator
 from tile_core.target import Target
 from tile_cpu.ops.blocked_gemm import BlockedGemm
 
@@ -21,7 +22,7 @@ MAX_SIDE, MAX_SUMS_BYTES = 256, 256 * 1024
 # block looks for pages, and packs B, less often; beside rows of A in place it would not fit.
 MAX_COPIED_SIDE, MAX_COPIED_SUMS_BYTES = 512, 512 * 1024
 # Blocks of few rows read B once, best in long rows: widest block, by rows.
-MAX_WIDTH = {4: 2048, 16: 512}
+MAX_WIDTH = {4: 8192, 16: 512}
 # Blocks per core that leave the cores evenly busy: any number from the first on, a multiple
 # of the number of cores from the second on.
 PLENTY, EVEN = 4, 2
@@ -45,6 +46,21 @@ def merge_gemm_blocks(kernel: Kernel, target: Target, cores: int | None = None) 
         return _merge(node, available) if isinstance(node, Launch) else node
 
     return rewrite(kernel, rule)
+
+
+def for_one_thread(launch: Launch) -> tuple[Launch, dict[TileOperator, TileOperator]]:
+    """Return `launch` with blocks as wide as one thread alone likes them.
+
+    Only blocks of so few rows that they wait for B, which comes fastest in long rows: such a
+    launch is worth compiling twice. Also returns which operator each new one replaces; the
+    launch is the same object where nothing grows.
+    """
+    product = _only_product(launch)
+    if product is None or product.mn[0] > min(MAX_WIDTH):
+        return launch, {}
+    wider = _merge(launch, 1)
+    grown = _only_product(wider)
+    return wider, {} if grown is None or grown is product else {grown: product}
 
 
 @dataclass(frozen=True, slots=True)
