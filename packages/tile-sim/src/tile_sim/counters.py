@@ -31,7 +31,8 @@ class Row:
     turns, ideal_turns
         Shared memory: passes through the banks, and how many addresses without conflicts take.
     sectors, ideal_sectors
-        Global memory: 32-byte sectors touched, and how many dense, aligned addresses touch.
+        Global memory: sectors touched, of 32 bytes, or of 64 where warps have 64 lanes; and
+        how many dense, aligned addresses touch.
     """
 
     span: Span | None

@@ -158,6 +158,7 @@ class _Call:
             function.shared_bytes,
             self.program.machine.warp_size,
             cluster_of(launch),
+            self.program.machine.banks,
         )
         outcome = self.library.launch(name, arguments, sizes, self.settings)
         rows = rows_of(outcome.counts, scene)

@@ -30,6 +30,8 @@ class Geometry:
         Lanes.
     cluster
         Blocks that run together, in x, y, z.
+    banks
+        Of shared memory, for the counters.
     """
 
     grid: tuple[int, int, int]
@@ -37,6 +39,16 @@ class Geometry:
     shared_bytes: int
     warp_size: int
     cluster: tuple[int, int, int] = (1, 1, 1)
+    banks: int = 32
+
+    @property
+    def sector_bytes(self) -> int:
+        """What global memory is moved in: 32 bytes, or 64 where warps have 64 lanes.
+
+        NVIDIA "CUDA C++ Best Practices Guide", "Coalesced Access to Global Memory"; AMD "CDNA3
+        Instruction Set Architecture", "Memory Model": caches serve requests of 64 bytes.
+        """
+        return self.warp_size
 
 
 @lru_cache(maxsize=8)
@@ -128,4 +140,6 @@ def _config(sizes: Geometry, settings: SimSettings) -> CConfig:
         seed=settings.seed,
         time_limit_ms=int(settings.time_limit * 1000),
         cluster=sizes.cluster,
+        banks=sizes.banks,
+        sector_bytes=sizes.sector_bytes,
     )

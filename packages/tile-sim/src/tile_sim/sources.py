@@ -54,6 +54,8 @@ class SourceKernel:
         Shared memory of a block.
     warp_size
         32, or 64 as on AMD's machines.
+    banks
+        Of shared memory, for the counters.
     file
         What reports call the text.
 
@@ -71,10 +73,12 @@ class SourceKernel:
         block: tuple[int, ...] | int,
         shared_bytes: int = 0,
         warp_size: int = 32,
+        banks: int = 32,
         file: str = "kernel.cu",
     ) -> None:
         self.name, self.block, self.shared_bytes = name, _three(block), shared_bytes
-        self.warp_size, self.lines, self.tiles = warp_size, _lines(text, file), _tiles(text, file)
+        self.warp_size, self.banks = warp_size, banks
+        self.lines, self.tiles = _lines(text, file), _tiles(text, file)
         self.text, self.cluster = tuple(text.splitlines()), _cluster(text, name)
         self._library = KernelLibrary.load(kernel_library(text, name, warp_size=warp_size))
 
@@ -102,7 +106,9 @@ class SourceKernel:
         memory.add_tensors([*arrays], [*arrays.values()])
         places = {buffer.name: memory.places[buffer] for buffer in arrays}
         values = [self._argument(name, value, places) for name, value in arguments.items()]
-        sizes = Geometry(_three(grid), self.block, self.shared_bytes, self.warp_size, self.cluster)
+        sizes = Geometry(
+            _three(grid), self.block, self.shared_bytes, self.warp_size, self.cluster, self.banks
+        )
         outcome = self._library.launch(self.name, values, sizes, settings)
         rank = 1 if isinstance(grid, int) else len(grid)
         scene = Scene(self.lines, self.tiles, _tensors(arrays), rank, self.text)

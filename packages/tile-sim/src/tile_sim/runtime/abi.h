@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define TSIM_ABI_VERSION 4
+#define TSIM_ABI_VERSION 5
 
 // ---------------------------------------------------------------------------------------------
 // Kernels. `TILE_EXPORT(gemm)` of an emitted source defines the symbol `tsim_kernel_gemm`, an
@@ -86,7 +86,7 @@ enum tsim_check {
   TSIM_CHECK_BARRIER = 16,    // threads of a block that meet at different barrier statements
   TSIM_CHECK_ALL = 31,
   TSIM_COUNT_BANKS = 32,      // turns that accesses to shared memory take
-  TSIM_COUNT_SECTORS = 64,    // 32-byte sectors that accesses to global memory touch
+  TSIM_COUNT_SECTORS = 64,    // sectors that accesses to global memory touch
 };
 
 // Which thread runs next when several could.
@@ -117,6 +117,8 @@ typedef struct tsim_config {
   uint32_t stack_bytes;       // of one thread; 0 means 65536
   uint32_t time_limit_ms;     // threads that still run then are abandoned and reported; 0: none
   uint32_t cluster[3];        // blocks that run together; 0 means 1. The grid is a multiple of it
+  uint32_t banks;             // of shared memory, four bytes each: 32 or 64; 0 means 32
+  uint32_t sector_bytes;      // of global memory, a power of two up to 128; 0 means 32
 } tsim_config;
 
 // ---------------------------------------------------------------------------------------------
@@ -190,9 +192,9 @@ typedef struct tsim_counter {
   uint32_t bytes_per_lane;
   uint64_t requests;          // warp-wide operations, or what engines were asked for
   uint64_t bytes;             // that the lanes asked for
-  uint64_t turns;             // shared: passes through the 32 banks of four bytes
+  uint64_t turns;             // shared: passes through the banks of four bytes
   uint64_t ideal_turns;       // shared: what conflict-free addresses would take
-  uint64_t sectors;           // global: 32-byte sectors touched, counted once per request
+  uint64_t sectors;           // global: sectors touched, counted once per request
   uint64_t ideal_sectors;     // global: what dense, aligned addresses would touch
 } tsim_counter;
 

@@ -7,25 +7,26 @@
 namespace tsim {
 namespace {
 
-constexpr int BANKS = 32;
+constexpr int MOST_BANKS = 64;
 constexpr uint32_t BANK_BYTES = 4;
-constexpr uint32_t TURN_BYTES = BANKS * BANK_BYTES;
-constexpr uint32_t SECTOR_BYTES = 32;
 
 struct Cost {
   uint64_t taken = 0;
   uint64_t ideal = 0;
 };
 
-// Shared memory serves 128 bytes in a turn, one word of each bank. Lanes that ask for more than
-// four bytes are served in groups that could fill a turn; equal words are read once.
-Cost bank_turns(const uint64_t* addresses, uint64_t lanes, int warp_size, uint32_t bytes) {
-  const int group = bytes <= BANK_BYTES ? 32 : std::max<int>(1, int(TURN_BYTES / bytes));
+// Shared memory serves one word of each bank in a turn. Lanes are served in groups, in their order:
+// as many as there are banks, or fewer with more than four bytes each, so that a group could fill a
+// turn. Equal words are read once. Machines with 64 lanes and 32 banks need two turns or more.
+Cost bank_turns(const uint64_t* addresses, uint64_t lanes, int warp_size, int banks,
+                uint32_t bytes) {
+  const int words_each = std::max(int(bytes / BANK_BYTES), 1);
+  const int group = std::max(banks / words_each, 1);
   Cost cost;
   for (int first = 0; first < warp_size; first += group) {
-    uint64_t words[64 * 4];
+    uint64_t words[MOST_BANKS * 5];
     int count = 0;
-    for (int lane = first; lane < first + group; ++lane) {
+    for (int lane = first; lane < std::min(first + group, warp_size); ++lane) {
       if (!(lanes >> lane & 1)) continue;
       const uint64_t last = (addresses[lane] + bytes - 1) / BANK_BYTES;
       for (uint64_t w = addresses[lane] / BANK_BYTES; w <= last; ++w) words[count++] = w;
@@ -33,42 +34,43 @@ Cost bank_turns(const uint64_t* addresses, uint64_t lanes, int warp_size, uint32
     if (!count) continue;
     std::sort(words, words + count);
     count = int(std::unique(words, words + count) - words);
-    int in_bank[BANKS] = {};
+    int in_bank[MOST_BANKS] = {};
     int most = 0;
-    for (int i = 0; i < count; ++i) most = std::max(most, ++in_bank[words[i] % BANKS]);
+    for (int i = 0; i < count; ++i) most = std::max(most, ++in_bank[words[i] % uint64_t(banks)]);
     cost.taken += uint64_t(most);
-    cost.ideal += uint64_t((count + BANKS - 1) / BANKS);
+    cost.ideal += uint64_t((count + banks - 1) / banks);
   }
   return cost;
 }
 
-Cost sectors(const uint64_t* addresses, uint64_t lanes, int warp_size, uint32_t bytes) {
-  uint64_t touched[64 * 2];
-  int count = 0;
-  uint64_t asked = 0;
-  std::vector<uint64_t> distinct;
+Cost sectors(const uint64_t* addresses, uint64_t lanes, int warp_size, uint32_t sector_bytes,
+             uint32_t bytes) {
+  uint64_t touched[64 * 2], distinct[64];
+  int count = 0, places = 0;
   for (int lane = 0; lane < warp_size; ++lane) {
     if (!(lanes >> lane & 1)) continue;
-    distinct.push_back(addresses[lane]);
-    const uint64_t first = addresses[lane] / SECTOR_BYTES;
-    const uint64_t last = (addresses[lane] + bytes - 1) / SECTOR_BYTES;
+    distinct[places++] = addresses[lane];
+    const uint64_t first = addresses[lane] / sector_bytes;
+    const uint64_t last = (addresses[lane] + bytes - 1) / sector_bytes;
     touched[count++] = first;
     if (last != first) touched[count++] = last;
   }
   // Lanes that ask for the same bytes could not do with less than one sector between them.
-  std::sort(distinct.begin(), distinct.end());
-  asked = uint64_t(std::unique(distinct.begin(), distinct.end()) - distinct.begin()) * bytes;
+  std::sort(distinct, distinct + places);
+  const uint64_t asked = uint64_t(std::unique(distinct, distinct + places) - distinct) * bytes;
   std::sort(touched, touched + count);
   Cost cost;
   cost.taken = uint64_t(std::unique(touched, touched + count) - touched);
-  cost.ideal = (asked + SECTOR_BYTES - 1) / SECTOR_BYTES;
+  cost.ideal = (asked + sector_bytes - 1) / sector_bytes;
   return cost;
 }
 
 }  // namespace
 
-void Counters::configure(int warps, int warp_size) {
-  warp_size_ = warp_size;
+void Counters::configure(int warps, const tsim_config& config) {
+  warp_size_ = int(config.warp_size);
+  banks_ = int(config.banks);
+  sector_bytes_ = config.sector_bytes;
   warps_.assign(size_t(warps), {});
 }
 
@@ -108,9 +110,11 @@ void Counters::flush(Block&) {
 
 void Counters::fold(uint64_t packed, const Operation& operation) {
   const CountKey key = CountKey::unpack(packed);
-  const Cost cost = key.space == TSIM_SHARED
-                        ? bank_turns(operation.addresses, operation.lanes, warp_size_, key.bytes)
-                        : sectors(operation.addresses, operation.lanes, warp_size_, key.bytes);
+  const uint64_t* addresses = operation.addresses;
+  const Cost cost =
+      key.space == TSIM_SHARED
+          ? bank_turns(addresses, operation.lanes, warp_size_, banks_, key.bytes)
+          : sectors(addresses, operation.lanes, warp_size_, sector_bytes_, key.bytes);
   LineCount& total = totals_[packed];
   ++total.requests;
   total.bytes += uint64_t(__builtin_popcountll(operation.lanes)) * key.bytes;

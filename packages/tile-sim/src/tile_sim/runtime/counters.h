@@ -42,7 +42,7 @@ using LineCounts = std::unordered_map<uint64_t, LineCount>;
 
 class Counters {
  public:
-  void configure(int warps, int warp_size);
+  void configure(int warps, const tsim_config& config);
 
   // One lane's access. Shared addresses count from the start of the arena.
   void count(Block& block, const Thread& thread, uint32_t space, bool is_write, uint64_t address,
@@ -68,6 +68,8 @@ class Counters {
   void fold(uint64_t key, const Operation& operation);
 
   int warp_size_ = 32;
+  int banks_ = 32;
+  uint32_t sector_bytes_ = 32;
   std::vector<std::unordered_map<uint64_t, Site>> warps_;
   LineCounts totals_;
 };

@@ -100,6 +100,10 @@ std::string refusal(const tsim_config& c, const tsim_kernel& kernel) {
   for (int axis = 0; axis < 3; ++axis) {
     if (c.grid[axis] % c.cluster[axis]) return "a grid that is no multiple of its clusters";
   }
+  if (c.banks != 32 && c.banks != 64) return "shared memory of neither 32 nor 64 banks";
+  if (c.sector_bytes > 128 || c.sector_bytes & (c.sector_bytes - 1)) {
+    return "sectors whose size is no power of two up to 128";
+  }
   if (blocks_of(c) > MAX_BLOCKS) return "a cluster of more than 16 blocks";
   return "";
 }
@@ -110,6 +114,8 @@ tsim_config with_defaults(tsim_config c) {
   if (!c.stack_bytes) c.stack_bytes = DEFAULT_STACK;
   c.stack_bytes = std::max(c.stack_bytes, MIN_STACK);
   for (uint32_t& extent : c.cluster) extent = std::max(extent, 1u);
+  if (!c.banks) c.banks = 32;
+  if (!c.sector_bytes) c.sector_bytes = 32;
   return c;
 }
 
@@ -149,7 +155,7 @@ std::unique_ptr<Block> make_block(Launch& launch, Cluster& cluster, int rank) {
   }
   block.arena = cluster.arenas + size_t(rank) * cluster.arena_stride;
   if (block.checks_for(CHECKS_OF_SHADOW)) block.shadow.configure(config.shared_bytes);
-  block.counters.configure(block.warp_count, block.warp_size);
+  block.counters.configure(block.warp_count, config);
   return owned;
 }
 
