@@ -100,6 +100,9 @@ def tvm_storage_sync(scope: str, *_: Any) -> None:
 
 
 # Exchanges between the lanes of a warp ------------------------------------------------------
+#
+# A warp of the language is 32 threads on every machine. Where a machine runs 64 together, two
+# warps share what it does; only shuffles of an explicit width of 64 reach across.
 
 
 def shfl_sync(value: Any, lane: Any, width: Any = 32, mask: Any = _ALL_LANES) -> Expr:

@@ -28,6 +28,7 @@ from tile_core.simt import packing
 from tile_core.simt.cluster_rank import RANK, cluster_rank
 from tile_core.simt.context import SimtContext
 from tile_core.simt.guards import inside, safe_value
+from tile_core.simt.language_warps import within_language_warp
 
 
 def lower_expr(expr: Expr, ctx: SimtContext) -> Expr:
@@ -149,7 +150,7 @@ def _call(expr: Call, ctx: SimtContext) -> Expr:
     lowered = replace(expr, args=tuple(lower_expr(a, ctx) for a in expr.args))
     condition = _inside(expr, ctx)
     if condition is None:
-        return lowered
+        return within_language_warp(lowered, ctx)
     return select(lower_expr(condition, ctx), lowered, _result_outside(expr, ctx))
 
 

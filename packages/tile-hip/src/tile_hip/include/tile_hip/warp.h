@@ -180,13 +180,14 @@ TILE_DEVICE T combine(T a, T b) {
 }
 
 // Sums of floats of 16 bits and fewer are kept in float32. Once halves of a row agree, lanes 4 up
-// hold what lanes 4 apart hold, and a rotation does for an exchange.
+// hold what lanes 4 apart hold, and a rotation does for an exchange. `width` is 64, or 32 for the
+// two halves of a wave apart.
 template <reduction KIND, class T>
-TILE_DEVICE T warp_reduce(T value) {
+TILE_DEVICE T warp_reduce(T value, int width) {
   if constexpr (is_half<T> || is_narrow<T>) {
-    return cast<T>(warp_reduce<KIND>(to_float(value)));
+    return cast<T>(warp_reduce<KIND>(to_float(value), width));
   } else {
-    value = combine<KIND>(value, shfl_xor(value, 32));
+    if (width > 32) value = combine<KIND>(value, shfl_xor(value, 32));
     value = combine<KIND>(value, shfl_xor(value, 16));
     value = combine<KIND>(value, shfl_xor(value, 8));
     value = combine<KIND>(
@@ -197,14 +198,24 @@ TILE_DEVICE T warp_reduce(T value) {
 }
 
 template <class T>
-TILE_DEVICE T warp_reduce_sum(T x) { return warp_reduce<reduction::sum>(x); }
+TILE_DEVICE T warp_reduce_sum(T x, int width = wave) {
+  return warp_reduce<reduction::sum>(x, width);
+}
 template <class T>
-TILE_DEVICE T warp_reduce_max(T x) { return warp_reduce<reduction::max>(x); }
+TILE_DEVICE T warp_reduce_max(T x, int width = wave) {
+  return warp_reduce<reduction::max>(x, width);
+}
 template <class T>
-TILE_DEVICE T warp_reduce_min(T x) { return warp_reduce<reduction::min>(x); }
+TILE_DEVICE T warp_reduce_min(T x, int width = wave) {
+  return warp_reduce<reduction::min>(x, width);
+}
 template <class T>
-TILE_DEVICE T warp_reduce_bitand(T x) { return warp_reduce<reduction::bitand_>(x); }
+TILE_DEVICE T warp_reduce_bitand(T x, int width = wave) {
+  return warp_reduce<reduction::bitand_>(x, width);
+}
 template <class T>
-TILE_DEVICE T warp_reduce_bitor(T x) { return warp_reduce<reduction::bitor_>(x); }
+TILE_DEVICE T warp_reduce_bitor(T x, int width = wave) {
+  return warp_reduce<reduction::bitor_>(x, width);
+}
 
 }  // namespace tile

@@ -92,37 +92,37 @@ TILE_HOST lane_mask match_all(T value, unsigned line = __builtin_LINE()) {
 }
 
 // Pairs of lanes combine, at half the distance each time, as the device does. Sums of floats of
-// 16 bits and fewer are kept in float32.
+// 16 bits and fewer are kept in float32. `width` lanes, neighbours, have a result of their own.
 template <class T, class F>
-TILE_HOST T warp_reduce(T value, F combine, unsigned line) {
+TILE_HOST T warp_reduce(T value, F combine, int width, unsigned line) {
   if constexpr (is_half<T> || is_narrow<T>) {
-    return cast<T>(warp_reduce(to_float(value), combine, line));
+    return cast<T>(warp_reduce(to_float(value), combine, width, line));
   } else {
-    for (int by = TILE_WARP_SIZE / 2; by > 0; by /= 2) {
+    for (int by = width / 2; by > 0; by /= 2) {
       value = combine(value, shuffle(TSIM_SHUFFLE_XOR, value, by, 0, line));
     }
     return value;
   }
 }
 template <class T>
-TILE_HOST T warp_reduce_sum(T x, unsigned line = __builtin_LINE()) {
-  return warp_reduce(x, [](auto a, auto b) { return static_cast<decltype(a)>(a + b); }, line);
+TILE_HOST T warp_reduce_sum(T x, int width = TILE_WARP_SIZE, unsigned line = __builtin_LINE()) {
+  return warp_reduce(x, [](auto a, auto b) { return static_cast<decltype(a)>(a + b); }, width, line);
 }
 template <class T>
-TILE_HOST T warp_reduce_max(T x, unsigned line = __builtin_LINE()) {
-  return warp_reduce(x, [](auto a, auto b) { return max(a, b); }, line);
+TILE_HOST T warp_reduce_max(T x, int width = TILE_WARP_SIZE, unsigned line = __builtin_LINE()) {
+  return warp_reduce(x, [](auto a, auto b) { return max(a, b); }, width, line);
 }
 template <class T>
-TILE_HOST T warp_reduce_min(T x, unsigned line = __builtin_LINE()) {
-  return warp_reduce(x, [](auto a, auto b) { return min(a, b); }, line);
+TILE_HOST T warp_reduce_min(T x, int width = TILE_WARP_SIZE, unsigned line = __builtin_LINE()) {
+  return warp_reduce(x, [](auto a, auto b) { return min(a, b); }, width, line);
 }
 template <class T>
-TILE_HOST T warp_reduce_bitand(T x, unsigned line = __builtin_LINE()) {
-  return warp_reduce(x, [](auto a, auto b) { return static_cast<decltype(a)>(a & b); }, line);
+TILE_HOST T warp_reduce_bitand(T x, int width = TILE_WARP_SIZE, unsigned line = __builtin_LINE()) {
+  return warp_reduce(x, [](auto a, auto b) { return static_cast<decltype(a)>(a & b); }, width, line);
 }
 template <class T>
-TILE_HOST T warp_reduce_bitor(T x, unsigned line = __builtin_LINE()) {
-  return warp_reduce(x, [](auto a, auto b) { return static_cast<decltype(a)>(a | b); }, line);
+TILE_HOST T warp_reduce_bitor(T x, int width = TILE_WARP_SIZE, unsigned line = __builtin_LINE()) {
+  return warp_reduce(x, [](auto a, auto b) { return static_cast<decltype(a)>(a | b); }, width, line);
 }
 
 }  // namespace tile
