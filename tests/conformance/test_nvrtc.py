@@ -6,14 +6,16 @@ small families for all of them; each kernel of the examples for three.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Sequence
-from zlib import crc32
 
 import pytest
 
 from support import example_files
-from support.recording import record
+from support.compiled_kernels import (
+    compilations,
+    families_that_miss_some,
+    kernels_of_example,
+)
 from support.toolchain import nvrtc_for
 from tile_core.codegen import print_program
 from tile_core.driver import Lowered, lower
@@ -30,8 +32,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
 ARCHITECTURES = ("sm_70", "sm_75", "sm_80", "sm_89", "sm_90a")
 GENERATIONS = ("sm_70", "sm_80", "sm_90a")
 """Those that examples are compiled for: copies by threads, beside threads, and by engines."""
-FEW = 16
-"""Families of fewer cases are compiled for every architecture."""
 
 SLOW_PATH = "sin and cos of large numbers look up digits of 2/pi, in a table of the library"
 LOCAL_MEMORY: dict[str, str] = {
@@ -52,24 +52,7 @@ LOCAL_MEMORY: dict[str, str] = {
 """By kernel, and architecture if not all: why it uses local memory. Each entry is needed."""
 
 
-def family_of(name: str) -> str:
-    return name.split("/")[0]
-
-
-def compilations(cases: Sequence[Case]) -> list[tuple[Case, str]]:
-    """Return the cases with what they are compiled for: it depends on names alone."""
-    sizes = Counter(family_of(case.name) for case in cases)
-    pairs = []
-    for case in cases:
-        family = family_of(case.name)
-        if family == "gemm" or sizes[family] < FEW:
-            pairs += [(case, arch) for arch in ARCHITECTURES]
-        else:
-            pairs.append((case, ARCHITECTURES[crc32(case.name.encode()) % len(ARCHITECTURES)]))
-    return pairs
-
-
-ALL = compilations(all_cases())
+ALL = compilations(all_cases(), ARCHITECTURES)
 
 
 def needs_of(lowered: Lowered, arch: str) -> list[Resources]:
@@ -100,32 +83,14 @@ def test_case(case: Case, arch: str, host: PluginHost) -> None:
 
 
 def test_every_family_meets_every_architecture() -> None:
-    met = defaultdict(set)
-    for case, arch in ALL:
-        met[family_of(case.name)].add(arch)
-    assert {family: archs for family, archs in met.items() if len(archs) < len(ARCHITECTURES)} == {}
-
-
-@pytest.fixture
-def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Lowered]:
-    """The kernels that `tile_api` compiles; none is run."""
-    return record(monkeypatch)
+    assert families_that_miss_some(ALL, ARCHITECTURES) == {}
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, about what nobody computed
 @pytest.mark.parametrize("arch", GENERATIONS)
 @pytest.mark.parametrize("name", example_files.NAMES)
-def test_example(
-    name: str, arch: str, recorded: list[Lowered], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TILE_TARGET", f"cuda:{arch}")
-    module = example_files.load(name)
-    try:
-        module.check(*module.SIZES[0])
-    except AssertionError:  # of its own: nothing was computed
-        pass
-    text = (example_files.EXAMPLES / f"{name}.py").read_text()
-    assert len({each.kernel.span for each in recorded}) >= text.count("\n@tilelang.jit") > 0
+def test_example(name: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = kernels_of_example(name, f"cuda:{arch}", monkeypatch)
     found = [text for each in recorded for text in complaints(needs_of(each, arch))]
     assert bool(found) == is_listed(name, arch), found
 

@@ -146,7 +146,7 @@ def _operands(first: str, second: str) -> Case:
             ir.parallel((m, k), lambda i, j: ir.store(x, (i, j), ir.load(x, i, j) * 2.0)),
             ir.gemm(x, y, acc), ir.copy(acc, c),
         ]  # fmt: skip
-        return ir.kernel([a, b, c], 1, lambda bx: steps, threads=32)
+        return ir.kernel([a, b, c], 1, lambda bx: steps, threads=64)
 
     return Case(
         f"gemm/{first}-{second}/float32/16x16x16",

@@ -1,0 +1,78 @@
+"""AMD's compilers accept every kernel of the suite and keep its registers in registers.
+
+Nothing is launched. Each conformance case is compiled for one generation of GPUs, products and
+small families for both; so is each kernel of the examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from support import example_files
+from support.compiled_kernels import compilations, families_that_miss_some, kernels_of_example
+from support.toolchain import amd_compiler_for
+from tile_core.codegen import print_program
+from tile_core.driver import Lowered, lower
+from tile_core.plugins.host import PluginHost
+from tile_core.simt.resources import Resources
+from tile_core.testing.conformance.case import Case
+from tile_core.testing.conformance.catalogue import all_cases
+from tile_hip.machine_code import compile_source
+from tile_hip.metadata import cautions
+
+# Loops that could not be overlapped are told when kernels are lowered; here machine code counts.
+pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
+
+ARCHITECTURES = ("gfx90a", "gfx942")
+
+SCRATCH: dict[str, str] = {}
+"""By kernel, and architecture if not all: why it uses scratch memory. Each entry is needed."""
+
+ALL = compilations(all_cases(), ARCHITECTURES)
+
+
+def needs_of(lowered: Lowered, arch: str) -> list[Resources]:
+    """Return what the kernels of a program need; skip where no compiler is installed."""
+    amd_compiler_for(arch)
+    source = print_program(lowered.module)
+    compiled = compile_source(source, arch, lowered.module.compile_flags, warn=False)
+    assert sorted(compiled.resources) == sorted(source.entry_points)
+    return list(compiled.resources.values())
+
+
+def complaints(needs: Sequence[Resources]) -> list[str]:
+    """Return what is wrong with machine code: spills and scratch memory."""
+    return [text for each in needs for text in cautions(each)]
+
+
+def is_listed(name: str, arch: str) -> bool:
+    """Tell whether a kernel is known to use scratch memory: then it must."""
+    return name in SCRATCH or f"{name} {arch}" in SCRATCH
+
+
+@pytest.mark.parametrize(("case", "arch"), ALL, ids=[f"{arch}-{c.name}" for c, arch in ALL])
+def test_case(case: Case, arch: str, host: PluginHost) -> None:
+    found = complaints(needs_of(lower(case.build(), f"hip:{arch}", host), arch))
+    assert bool(found) == is_listed(case.name, arch), found
+
+
+def test_every_family_meets_every_architecture() -> None:
+    assert families_that_miss_some(ALL, ARCHITECTURES) == {}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, about what nobody computed
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("name", example_files.NAMES)
+def test_example(name: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = kernels_of_example(name, f"hip:{arch}", monkeypatch)
+    found = [text for each in recorded for text in complaints(needs_of(each, arch))]
+    assert bool(found) == is_listed(name, arch), found
+
+
+def test_every_entry_of_the_table_means_some_kernel() -> None:
+    met = {(case.name, arch) for case, arch in ALL}
+    met |= {(name, arch) for name in example_files.NAMES for arch in ARCHITECTURES}
+    names = {name for name, _ in met} | {f"{name} {arch}" for name, arch in met}
+    assert set(SCRATCH) <= names

@@ -1,0 +1,62 @@
+"""Which kernels are compiled for which architectures, by tests that run none of them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from zlib import crc32
+
+import pytest
+
+from support import example_files
+from support.recording import record
+from tile_core.driver import Lowered
+from tile_core.testing.conformance.case import Case
+
+FEW = 16
+"""Families of fewer cases are compiled for every architecture."""
+
+
+def family_of(name: str) -> str:
+    return name.split("/")[0]
+
+
+def compilations(cases: Sequence[Case], architectures: Sequence[str]) -> list[tuple[Case, str]]:
+    """Return the cases with what they are compiled for: it depends on names alone.
+
+    Products and small families are compiled for all architectures, others for one of them.
+    """
+    sizes = Counter(family_of(case.name) for case in cases)
+    pairs = []
+    for case in cases:
+        family = family_of(case.name)
+        if family == "gemm" or sizes[family] < FEW:
+            pairs += [(case, arch) for arch in architectures]
+        else:
+            number = crc32(case.name.encode()) % len(architectures)
+            pairs.append((case, architectures[number]))
+    return pairs
+
+
+def families_that_miss_some(
+    pairs: Sequence[tuple[Case, str]], architectures: Sequence[str]
+) -> dict[str, set[str]]:
+    """Return the families that are not compiled for every architecture, with those they are."""
+    met: defaultdict[str, set[str]] = defaultdict(set)
+    for case, arch in pairs:
+        met[family_of(case.name)].add(arch)
+    return {family: archs for family, archs in met.items() if len(archs) < len(architectures)}
+
+
+def kernels_of_example(name: str, target: str, monkeypatch: pytest.MonkeyPatch) -> list[Lowered]:
+    """Return the kernels that an example compiles for `target`; none is run."""
+    recorded = record(monkeypatch)
+    monkeypatch.setenv("TILE_TARGET", target)
+    module = example_files.load(name)
+    try:
+        module.check(*module.SIZES[0])
+    except AssertionError:  # of its own: nothing was computed
+        pass
+    text = (example_files.EXAMPLES / f"{name}.py").read_text()
+    assert len({each.kernel.span for each in recorded}) >= text.count("\n@tilelang.jit") > 0
+    return recorded
