@@ -17,6 +17,7 @@
 #include "tile_hip/matrix.h"
 #include "tile_hip/arithmetic.h"
 #include "tile_hip/math.h"
+#include "tile_hip/rounded.h"
 #include "tile_hip/warp.h"
 #include "tile_hip/atomic.h"
 #include "tile_hip/dequant.h"

@@ -41,26 +41,36 @@ TILE_DEVICE void copy_to_lds(u32 to, buffer from, u32 offset) {
   }
 }
 
-// Lane l's BYTES go to `base` + l * BYTES, from element `index` of `tensor` on; zeros where
-// `predicate` is false. All lanes take part, with one `base`; complete after lds_wait.
+// Lane l's BYTES go to `base` + l * BYTES, from element `index` behind `tensor` on; zeros where
+// `predicate` is false. All lanes take part, with one `base` and one `tensor`; complete after
+// lds_wait.
 //
-// Offsets have 32 bits. They begin at the tensor where elements of 2 bytes or less have an index
-// of 32 bits, and otherwise 2^30 bytes before what the first lane reads: lanes read within 2^30
-// bytes of each other.
+// An index of 32 bits is one whose byte 32 bits reach, too. Of one of 64 bits nothing is known:
+// lanes whose addresses differ only below bit 31 copy together, the others after them. Almost
+// always that is one round; more copies than one are waited for as well as one, being older than
+// those that may stay under way.
 template <int BYTES, class T, class U, class I>
 TILE_DEVICE void lds_load(sptr<T> base, const U* tensor, I index, bool predicate = true) {
   const u64 start = (u64)tensor;
-  if constexpr (sizeof(I) <= 4 && sizeof(U) <= 2) {
+  if constexpr (sizeof(I) <= 4) {
     const u32 offset = static_cast<u32>(index) * static_cast<u32>(sizeof(U));
     copy_to_lds<BYTES>(shared_address(base), buffer_at(start), predicate ? offset : end_of_buffer);
   } else {
-    constexpr u32 before = 1u << 30;
-    const i64 byte = static_cast<i64>(index) * static_cast<i64>(sizeof(U));
-    const u32 low = static_cast<u32>(first_lane(static_cast<u32>(byte)));
-    const u32 high = static_cast<u32>(first_lane(static_cast<u32>(static_cast<u64>(byte) >> 32)));
-    const u64 first = start + (static_cast<u64>(high) << 32 | low) - before;
-    const u32 offset = static_cast<u32>(byte) - low + before;
-    copy_to_lds<BYTES>(shared_address(base), buffer_at(first), predicate ? offset : end_of_buffer);
+    const i64 byte = predicate ? static_cast<i64>(index) * static_cast<i64>(sizeof(U)) : 0;
+    const u64 address = start + static_cast<u64>(byte);
+    const u32 window = static_cast<u32>(address >> 31);
+    const u32 offset = static_cast<u32>(address) & 0x7fffffffu;
+    u64 left = __builtin_amdgcn_ballot_w64(true);
+    while (left != 0) {  // alike in all lanes
+      const int leader = __builtin_ctzll(left);
+      const u32 first = static_cast<u32>(__builtin_amdgcn_readlane(static_cast<int>(window), leader));
+      const bool mine = window == first;
+      left &= ~__builtin_amdgcn_ballot_w64(mine);
+      if (mine) {
+        const buffer from = buffer_at(static_cast<u64>(first) << 31);
+        copy_to_lds<BYTES>(shared_address(base), from, predicate ? offset : end_of_buffer);
+      }
+    }
   }
 }
 

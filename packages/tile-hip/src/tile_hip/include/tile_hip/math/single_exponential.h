@@ -9,25 +9,23 @@ namespace single {
 // One instruction; results below the normal numbers become zero.
 TILE_DEVICE float exp2(float x) { return unit::exp2(x); }
 
-TILE_DEVICE float limited(float x, float low, float high) {
-  return x > high ? high : x < low ? low : x;
-}
+// Limited to where results are neither 0 nor infinite whatever the rest; not for NaN.
+TILE_DEVICE float limited(float x, float low, float high) { return unit::middle(x, low, high); }
 
-// e^x or 10^x, as 2^(x * factor) for a factor in two parts.
+// 2^(x * factor) for a factor in two parts, |x * factor| <= 160.
 TILE_DEVICE float power(float x, float factor, float factor_rest) {
+  TILE_EXACT
   const float product = x * factor, n = __builtin_rintf(product);
   const float rest = mad(x, factor_rest, mad(x, factor, -product));
   return __builtin_ldexpf(unit::exp2((product - n) + rest), static_cast<int>(n));
 }
 TILE_DEVICE float exp(float x) {
-  TILE_EXACT
-  x = limited(x, -105.0f, 89.0f);
-  return x != x ? x : power(x, 0x1.715476p+0f, 0x1.4ae0cp-26f);
+  const float y = power(limited(x, -105.0f, 89.0f), 0x1.715476p+0f, 0x1.4ae0cp-26f);
+  return x != x ? x : y;
 }
 TILE_DEVICE float exp10(float x) {
-  TILE_EXACT
-  x = limited(x, -46.0f, 39.0f);
-  return x != x ? x : power(x, 0x1.a934fp+1f, 0x1.2f346ep-24f);
+  const float y = power(limited(x, -46.0f, 39.0f), 0x1.a934fp+1f, 0x1.2f346ep-24f);
+  return x != x ? x : y;
 }
 TILE_DEVICE float expm1(float x) {
   return static_cast<float>(wide::expm1(static_cast<double>(x)));

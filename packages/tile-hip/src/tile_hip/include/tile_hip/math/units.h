@@ -15,6 +15,8 @@ TILE_DEVICE float rsqrt(float x) { return __builtin_amdgcn_rsqf(x); }
 TILE_DEVICE float sine(float turns) { return __builtin_amdgcn_sinf(turns); }
 TILE_DEVICE float cosine(float turns) { return __builtin_amdgcn_cosf(turns); }
 TILE_DEVICE float fraction(float x) { return __builtin_amdgcn_fractf(x); }
+// The middle one of three numbers.
+TILE_DEVICE float middle(float a, float b, float c) { return __builtin_amdgcn_fmed3f(a, b, c); }
 #else
 // Models of them come with the tests.
 float exp2(float x);
@@ -24,6 +26,7 @@ float rsqrt(float x);
 float sine(float turns);
 float cosine(float turns);
 float fraction(float x);
+float middle(float a, float b, float c);
 #endif
 
 }  // namespace unit
