@@ -79,6 +79,9 @@ class SimtMachine:
         Names of instructions and abilities, such as ``"cp_async"`` or ``"ldmatrix"``.
     products
         Matrix instructions that a kernel may name; they may expand to several.
+    barriers
+        Barriers of a block that have a number and wait for a number of its threads, the barrier
+        of all threads among them.
     max_block, max_grid
         Threads of a block, and blocks of a grid, along each of the three axes.
     multiprocessor
@@ -95,6 +98,7 @@ class SimtMachine:
     registers: int = 255
     vector_bytes: int = 16
     banks: int = 32
+    barriers: int = 16
     max_block: tuple[int, int, int] = (1024, 1024, 64)
     max_grid: tuple[int, int, int] = ((1 << 31) - 1, (1 << 16) - 1, (1 << 16) - 1)
     multiprocessor: Multiprocessor | None = None

@@ -78,6 +78,7 @@ def _row(name: str, features: frozenset[str], shared_kib: int, banks: int) -> Ar
             warp_size=_WAVE,
             registers=_REGISTERS_OF_LANE,
             banks=banks,
+            barriers=1,
             max_block=(1024, 1024, 1024),
             multiprocessor=compute_unit,
         ),

@@ -19,9 +19,6 @@ from tile_core.passes.ranges import Env
 from tile_core.simt.places import Places
 from tile_core.target import Target
 
-NAMED_BARRIERS = 16
-"""Barriers of a block that have a number; 0 is that of all threads."""
-
 if TYPE_CHECKING:
     from tile_core.layout import Fragment, Layout
     from tile_core.ops.rule import Rule
@@ -157,13 +154,17 @@ class SimtContext:
         UnsupportedOnTarget
             If there are more uses than barriers.
         """
-        number = NAMED_BARRIERS - 1 - self.barriers.setdefault(use, len(self.barriers))
+        there = self.machine.barriers
+        number = there - 1 - self.barriers.setdefault(use, len(self.barriers))
         if number < 1:
+            few = f"more than the {there - 1} barriers" if there > 1 else "barriers"
+            none = "" if there > 1 else f", and {self.machine.name} has none"
             raise UnsupportedOnTarget(
-                f"the block needs more than the {NAMED_BARRIERS - 1} barriers for parts of its "
-                "threads",
+                f"the block needs {few} for parts of its threads{none}",
                 span=span,
-                hint="let fewer ranges of threads wait for each other",
+                hint="let fewer ranges of threads wait for each other"
+                if there > 1
+                else "let all threads of the block wait for each other",
             )
         return number
 

@@ -214,7 +214,8 @@ def _cost(layouts: Layouts, group: list[Node], tiles: list[Buffer]) -> float:
             total += EXCHANGE + 2 * math.prod(nest.extents) / nest.threads
         elif nest is not None and loop is not None:
             tensors = (b for b, _ in nest.memory if b.scope.is_global)
-            total += sum(_transactions(loop, b.dtype.bits) for b in tensors)
+            warp = 1 if layouts.machine is None else layouts.machine.warp_size
+            total += sum(_transactions(loop, b.dtype.bits, warp) for b in tensors)
         elif isinstance(node, Reduce) and _goes_through_memory(layouts, node):
             total += EXCHANGE + math.prod(node.src.static_extents or ())
     return total
@@ -234,9 +235,9 @@ def _goes_through_memory(layouts: Layouts, op: Reduce) -> bool:
     return bool(pairs.shape[1] > held.slots)  # a register is of one row here, of another there
 
 
-def _transactions(loop: LoopLayout, bits: int) -> float:
+def _transactions(loop: LoopLayout, bits: int, warp: int) -> float:
     """Return how many sectors a warp moves, if elements lie in memory as points in the loop."""
-    threads = np.arange(min(32, loop.threads)).reshape(-1, 1)
+    threads = np.arange(min(warp, loop.threads)).reshape(-1, 1)
     lanes = np.arange(loop.vector).reshape(1, -1)
     flat = row_major_position(loop.coords_at(threads, 0, lanes), loop.extents)
     sectors = np.unique(np.asarray(flat) * bits // SECTOR_BITS).size

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tile_core.errors import InternalError
+from tile_core.errors import InternalError, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
-from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import BinaryOp, Load
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
@@ -26,6 +26,8 @@ def lower_barrier(op: Barrier, ctx: SimtContext) -> Stmt:
     ------
     InternalError
         If a barrier spans the grid: `split_grid_barriers` makes it the end of a launch.
+    UnsupportedOnTarget
+        If some of the threads wait by themselves, and the machine's barrier is for all of them.
     """
     if op.scope == "grid":
         raise InternalError("a barrier of the whole grid is left in a launch", span=op.span)
@@ -33,10 +35,30 @@ def lower_barrier(op: Barrier, ctx: SimtContext) -> Stmt:
         return do("sync_warp")
     if op.number is None and op.count is None:
         return do("sync")
+    if ctx.machine.barriers == 1:
+        return _only_barrier(op, ctx)
     number = as_expr(0 if op.number is None else op.number)
     count = as_expr(ctx.threads if op.count is None else op.count)
     name = "bar_arrive" if op.arrives_only else "bar_sync"
     return do(name, lower_expr(number, ctx), lower_expr(count, ctx))
+
+
+def _only_barrier(op: Barrier, ctx: SimtContext) -> Stmt:
+    """Return the barrier of all threads, which any number may stand for if all wait there.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If only some of the threads wait.
+    """
+    count = ctx.threads if op.count is None else static_value(op.count)
+    if op.arrives_only or count != ctx.threads:
+        raise UnsupportedOnTarget(
+            f"some threads of a block cannot wait apart from the others on {ctx.machine.name}",
+            span=op.span,
+            hint="let all threads of the block wait for each other",
+        )
+    return do("sync")
 
 
 def lower_print(op: Print, ctx: SimtContext) -> Stmt:
