@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from support import emulated
@@ -11,6 +13,7 @@ from tile_core.errors import (
     DataRace,
     Deadlock,
     DeviceAssertError,
+    InternalError,
     MisalignedAccess,
     MissingWait,
     OutOfBounds,
@@ -92,6 +95,34 @@ def test_right_kernels_are_found_right(program, schedule, threads):
     with checking("all", schedule=schedule, threads=threads):
         report = program.run()
     assert report.findings == ()
+
+
+WAVES = (emulated.EXCHANGE, emulated.SUMS, emulated.PAIRS, emulated.BRANCHES, emulated.BLOCKS)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("program", WAVES, ids=lambda program: program.name)
+def test_right_kernels_are_right_in_waves_of_64(program, schedule):
+    """Whole ones, and halves that no other lanes complete."""
+    with checking("all", schedule=schedule):
+        assert replace(program, warp_size=64).run().findings == ()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    "name",
+    ["dropped barrier", "dropped barrier, unwritten", "dropped guard", "too far in shared memory",
+     "register not cleared", "register behind the end", "dropped barrier of the warp",
+     "divergent barrier", "race between blocks"],
+)  # fmt: skip
+def test_mistakes_are_found_in_waves_of_64(name, schedule):
+    mistake = MISTAKES[name]
+    replace(mistake, program=replace(mistake.program, warp_size=64)).must_be_found(schedule)
+
+
+def test_blocks_of_waves_have_one_barrier():
+    with checking("none"), pytest.raises(InternalError, match="blocks have one barrier"):
+        replace(emulated.HALVES, warp_size=64).run()
 
 
 @pytest.mark.parametrize("async_mode", ["late", "early", "random"])

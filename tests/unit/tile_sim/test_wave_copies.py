@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from support import wave_kernels
@@ -21,6 +22,7 @@ from tile_core.errors import (
 )
 from tile_sim import checking, last_report
 from tile_sim.abi import Actor
+from tile_sim.sources import SourceKernel
 
 MISTAKES = {
     "no wait": Mistake(
@@ -88,7 +90,7 @@ MISTAKES = {
         "bounds", MisalignedAccess, "copy A",
     ),
     "offsets of more than 32 bits": Mistake(
-        COPIES, replacing("copies: copy", "A, ", "tile::at<int>(0ull), (1ll << 30) + "),
+        COPIES, replacing("copies: copy", "A, ", "tile::at<int>(0ull), (1 << 30) + "),
         "bounds", InternalError, "copies: copy",
     ),
     "other lanes' data without a wait": Mistake(
@@ -121,6 +123,33 @@ def test_a_mistake_is_found(name, schedule):
 )
 def test_copies_that_are_early_are_no_excuse(name, arrives):
     MISTAKES[name].must_be_found("random:4", arrives)
+
+
+_WIDE = """#include "tile.h"
+TILE_KERNEL(128, 1) void wide(tile::gptr<const float> A, tile::gptr<float> B, int n) {
+  const int tid = threadIdx.x;
+  const int wave = tile::uniform(tid >> 6);
+  tile::sptr<float> s = tile::smem<float>(0, 512);
+  tile::frag<float, 4> v;
+  tile::lds_load<16>(s + (wave * 256), A, tile::cast<tile::i64>(tid) * 4, tid * 4 < n);
+  tile::lds_wait<0>();
+  tile::sync();
+  tile::load<4>(v + 0, s + ((tid ^ 64) * 4));
+  tile::store<4>(B + (tid * 4), v + 0);
+}
+TILE_EXPORT(wide)
+"""
+
+
+@pytest.mark.parametrize("arrives", ["late", "early"])
+def test_copies_of_16_bytes_a_lane(arrives):
+    values, output = np.arange(1, 513, dtype=np.float32), np.full(512, np.nan, np.float32)
+    kernel = SourceKernel(_WIDE, "wide", block=128, shared_bytes=2048, warp_size=64, banks=64)
+    with checking("all,counters", async_mode=arrives):
+        kernel(1, A=values, B=output, n=400)
+    values[400:] = 0
+    np.testing.assert_array_equal(output, np.roll(values, 256))
+    assert last_report().conflicts == last_report().extra_sectors == 0
 
 
 @pytest.mark.parametrize("sizes", [(1, 4, 2), (128, 128, 32), (129, 4, 100), (20, 260, 66)])

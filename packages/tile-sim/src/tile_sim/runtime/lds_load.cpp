@@ -24,7 +24,8 @@ struct LanePiece {
   uint32_t bytes;
 };
 
-constexpr long long REACH = 1ll << 32;   // offsets from the tensor have 32 bits
+// The last byte that a number of 32 bits leads to. What lies behind stands for zeros.
+constexpr long long REACH = 0xfffffff0;
 
 Finding finding_at(uint32_t kind, uint32_t line) {
   Finding finding;
@@ -153,7 +154,7 @@ void end_loads(Block& block, const Rendezvous& r, size_t left) {
 extern "C" {
 
 void tsim_lds_load(const tsim_shared* to, const tsim_global* tensor, long long offset,
-                   unsigned bytes, int predicate, unsigned line) {
+                   unsigned bytes, int predicate, int is_narrow, unsigned line) {
   Block& block = *current_block;
   Thread& me = *current_thread;
   me.line = line;
@@ -167,9 +168,9 @@ void tsim_lds_load(const tsim_shared* to, const tsim_global* tensor, long long o
     tsim_global from = *tensor;
     from.address += offset;
     check_global_place(block, from, bytes, Access::READ, line);
-    if (offset < 0 || offset > REACH - bytes) {
+    if (is_narrow && offset > REACH - bytes) {
       report_and_abandon(finding_at(TSIM_INVALID, line),
-                         format("an lds_load from byte %lld of a tensor: its offsets have 32 bits",
+                         format("an lds_load from byte %lld of a tensor, by an index of 32 bits",
                                 offset));
     }
     record_global(block, me, from, bytes, Access::READ, nullptr, line);

@@ -78,9 +78,10 @@ void tsim_copy_async(const tsim_shared* to, const tsim_global* from, unsigned by
                      unsigned line);
 void tsim_copy_commit(unsigned line);
 void tsim_copy_wait(int pending, unsigned line);
-// Those of waves of 64 lanes: `offset` counts bytes from the tensor; `left` may stay under way.
+// Those of waves of 64 lanes: `offset` counts bytes from the tensor, by an index of 32 bits or
+// more; `left` may stay under way.
 void tsim_lds_load(const tsim_shared* to, const tsim_global* tensor, long long offset,
-                   unsigned bytes, int predicate, unsigned line);
+                   unsigned bytes, int predicate, int is_narrow, unsigned line);
 void tsim_lds_wait(int left, unsigned line);
 
 // Barriers. Kinds of tsim_sync_count: 0 counts the true predicates, 1 is "all", 2 is "any".
