@@ -85,6 +85,26 @@ def test_the_main_loop_is_the_innermost_one_with_products():
     assert counts_of(inner) == Counts(matrix_products=2, lds_loads=1, wide_lds_reads=1)
 
 
+def test_the_main_loop_may_hold_loops_without_products():
+    text = """\
+	.type	gemm,@function
+gemm:
+.LBB0_1:
+.LBB0_2:
+	v_mfma_f32_32x32x8_f16 a[0:15], v[4:5], v[6:7], a[0:15]
+.LBB0_3:
+	s_add_u32 s0, s0, 1
+	s_cbranch_scc0 .LBB0_3
+	s_cbranch_scc0 .LBB0_2
+	v_mfma_f32_32x32x8_f16 a[0:15], v[4:5], v[6:7], a[0:15]
+	v_mfma_f32_32x32x8_f16 a[0:15], v[4:5], v[6:7], a[0:15]
+	s_cbranch_scc0 .LBB0_1
+"""
+    (code,) = kernels_of(text).values()
+    assert len(code.main_loop()) == 4
+    assert counts_of(code.main_loop()).matrix_products == 1
+
+
 def test_a_kernel_without_loops():
     copy = kernels_of(TEXT)["copy"]
     assert copy.loops() == ()

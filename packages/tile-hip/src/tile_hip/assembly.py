@@ -113,11 +113,7 @@ class Code:
 
     def loops(self) -> tuple[Code, ...]:
         """Return the innermost loops: from a label to the last branch back to it."""
-        ends: dict[int, int] = {}
-        for at, each in enumerate(self):
-            start = self.labels.get(each.operands, at + 1) if _branches(each) else at + 1
-            if start <= at:
-                ends[start] = max(at, ends.get(start, at))
+        ends = self._ends()
         return tuple(
             self._part(start, end)
             for start, end in sorted(ends.items())
@@ -127,10 +123,31 @@ class Code:
     def main_loop(self) -> Code:
         """Return the innermost loop with most matrix products; of several, the longest.
 
-        A kernel without loops is its own main loop.
+        It may hold loops without any. A kernel without loops is its own main loop.
         """
-        order = [(counts_of(loop).matrix_products, len(loop), loop) for loop in self.loops()]
+        ends = self._ends()
+        multiply = [(start, end) for start, end in ends.items() if self._products(start, end)]
+        inner = [
+            self._part(*loop)
+            for loop in multiply
+            if not any(_holds(*loop, *other) for other in multiply)
+        ]
+        order = [
+            (counts_of(loop).matrix_products, len(loop), loop) for loop in inner or self.loops()
+        ]
         return max(order, key=lambda entry: entry[:2])[2] if order else self
+
+    def _products(self, start: int, end: int) -> int:
+        return counts_of(self.instructions[start : end + 1]).matrix_products
+
+    def _ends(self) -> dict[int, int]:
+        """Return the last instruction of each loop by its first."""
+        ends: dict[int, int] = {}
+        for at, each in enumerate(self):
+            start = self.labels.get(each.operands, at + 1) if _branches(each) else at + 1
+            if start <= at:
+                ends[start] = max(at, ends.get(start, at))
+        return ends
 
     def _part(self, start: int, end: int) -> Code:
         labels = {name: at - start for name, at in self.labels.items() if start <= at <= end}

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tile_core.dtypes import dtype_of
+from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import LayoutError
 from tile_core.ir.amd_calls import LDS_LOAD, UNIFORM
 from tile_core.ir.arith import as_expr, binary, cast, const, truth
@@ -42,6 +42,7 @@ MOST_WRITTEN_OUT = 64
 _REMEMBERED = 64
 _REACH = 2**31
 """Bytes from the first element of a region that 32 bits reach, with nothing to think of."""
+_WIDE = dtype_of("int64")
 
 
 def lower_counted(op: Copy, ctx: SimtContext) -> Stmt | str:
@@ -55,7 +56,9 @@ def lower_counted(op: Copy, ctx: SimtContext) -> Stmt | str:
 
     Word ``w`` of the tile is filled in round ``w // threads`` by thread ``w % threads``: of a
     wave, each lane fills the word behind that of the lane before it. Where the last round has no
-    words for some waves, a branch that each wave takes as a whole is around it.
+    words for some waves, a branch that each wave takes as a whole is around it. The part of an
+    index that all threads share moves the address of the tensor; what is left is known to fit 32
+    bits, or a branch that all threads take together asks the strides.
     """
     env, size = ctx.env, ctx.machine.warp_size
     if ctx.threads != math.prod(ctx.launch.threads):
@@ -74,7 +77,7 @@ def lower_counted(op: Copy, ctx: SimtContext) -> Stmt | str:
     for nbytes in units(op, ctx.machine, env):
         words = _words(op, nbytes, ctx)
         if not isinstance(words, str):
-            return _each(words, _Source.of(op, inside, ctx), ctx)
+            return _near_and_far(words, _Source.of(op, inside, ctx), ctx)
         why = words
     return why
 
@@ -186,15 +189,17 @@ class _Source:
         The address that is the same for all threads.
     strides
         Of the tensor, for each axis of the copy; 0 where it does not move.
-    is_near
-        Whether 32 bits reach all of the region.
+    near
+        Whether 32 bits reach all of the region, from its start.
+    axes
+        For each dimension of the tile: the axis of the copy that moves along it.
     loop, inside
         Under which condition an element exists, over the variables of `loop`; None: always.
     """
 
     start: Expr
     strides: tuple[Extent, ...]
-    is_near: bool
+    near: Expr
     axes: tuple[int | None, ...]
     loop: Parallel
     inside: Expr | None
@@ -209,23 +214,21 @@ class _Source:
         for axis, step in zip(pairing.src_axes, steps, strict=True):
             if axis is not None:
                 strides[axis] = step
-        reach = 0
+        reach: Expr = const(1, _WIDE)
         for extent, stride in zip(pairing.extents, strides, strict=True):
-            most, far = static_value(extent), static_value(stride)
-            reach += _REACH if most is None or far is None else (most - 1) * abs(far)
-        is_near = (reach + 1) * source.buffer.dtype.bits // 8 < _REACH
+            reach = reach + (cast(as_expr(extent), _WIDE) - 1) * cast(as_expr(stride), _WIDE)
+        near = binary(BinaryOp.LT, reach, _REACH * 8 // source.buffer.dtype.bits)
+        if ctx.env.proves(near):
+            near = const(True)
         loop, condition = inside
-        return cls(
-            at(flat, offset, "r"), tuple(strides), is_near, pairing.dst_axes, loop, condition
-        )
+        return cls(at(flat, offset, "r"), tuple(strides), near, pairing.dst_axes, loop, condition)
 
-    def index(self, coords: Sequence[Expr]) -> Expr:
+    def index(self, coords: Sequence[Expr], dtype: DType) -> Expr:
         """Return how far the element at `coords` of the copy is from the start."""
-        total: Expr = const(0, dtype_of("int32" if self.is_near else "int64"))
+        total: Expr = const(0, dtype)
         for coord, stride in zip(coords, self.strides, strict=True):
-            if static_value(stride) == 0:
-                continue
-            total = total + (coord if self.is_near else cast(coord, dtype_of("int64"))) * stride
+            if static_value(stride) != 0:
+                total = total + cast(coord, dtype) * stride
         return total
 
     def exists(self, coords: Sequence[Expr]) -> Expr:
@@ -238,24 +241,36 @@ class _Source:
         return truth(substitute(self.inside, here))
 
 
-def _each(words: _Words, source: _Source, ctx: SimtContext) -> Stmt:
-    """Return the instructions that fill all words."""
+def _near_and_far(words: _Words, source: _Source, ctx: SimtContext) -> Stmt:
+    """Return the instructions that fill all words; a branch where strides may be huge.
+
+    Both sides have the same number of them, so that nobody who counts must know which ran.
+    """
+    near = _each(words, source, dtype_of("int32"), ctx)
+    if isinstance(source.near, Const):
+        return near
+    return If(source.near, near, _each(words, source, _WIDE, ctx))
+
+
+def _each(words: _Words, source: _Source, dtype: DType, ctx: SimtContext) -> Stmt:
+    """Return the instructions that fill all words, with indices of `dtype`.
+
+    They are written out unless indices are wide, which is rare.
+    """
     threads, size = ctx.threads, ctx.machine.warp_size
     wave = device(UNIFORM, binary(BinaryOp.FLOORDIV, ctx.thread, size))
     flat = ctx.places.flat(words.region.buffer)
 
     def load(turn: Expr) -> Stmt:
-        first = (turn * threads + ctx.thread) * words.width
-        coords = _coords(words, source, first)
+        coords = _coords(words, source, (turn * threads + ctx.thread) * words.width)
         there = words.lead + (turn * threads + wave * size) * words.width
-        target = at(flat, there, "w")
         return do(
-            LDS_LOAD, words.nbytes, target, source.start, source.index(coords),
-            source.exists(coords),
+            LDS_LOAD, words.nbytes, at(flat, there, "w"), source.start,
+            source.index(coords, dtype), source.exists(coords),
         )  # fmt: skip
 
     rounds, rest = divmod(words.count, threads)
-    loops = unrolled if rounds <= MOST_WRITTEN_OUT else looped
+    loops = unrolled if rounds <= MOST_WRITTEN_OUT and dtype is not _WIDE else looped
     full = loops(ctx, "r", rounds, load)
     if rest == 0:
         return full

@@ -63,11 +63,12 @@ TILE_DEVICE void lds_load(sptr<T> base, const U* tensor, I index, bool predicate
     u64 left = __builtin_amdgcn_ballot_w64(true);
     while (left != 0) {  // alike in all lanes
       const int leader = __builtin_ctzll(left);
-      const u32 first = static_cast<u32>(__builtin_amdgcn_readlane(static_cast<int>(window), leader));
-      const bool mine = window == first;
+      const bool mine = static_cast<int>(window) ==
+                        __builtin_amdgcn_readlane(static_cast<int>(window), leader);
       left &= ~__builtin_amdgcn_ballot_w64(mine);
-      if (mine) {
-        const buffer from = buffer_at(static_cast<u64>(first) << 31);
+      if (mine) {  // their own: compilers take equal values for one, be it a lane's
+        const u64 common = static_cast<u32>(first_lane(window));
+        const buffer from = buffer_at(common << 31);
         copy_to_lds<BYTES>(shared_address(base), from, predicate ? offset : end_of_buffer);
       }
     }
