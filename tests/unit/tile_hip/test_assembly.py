@@ -99,6 +99,7 @@ gemm:
 	v_mfma_f32_32x32x8_f16 a[0:15], v[4:5], v[6:7], a[0:15]
 	v_mfma_f32_32x32x8_f16 a[0:15], v[4:5], v[6:7], a[0:15]
 	s_cbranch_scc0 .LBB0_1
+.Lfunc_end0:
 """
     (code,) = kernels_of(text).values()
     assert len(code.main_loop()) == 4
