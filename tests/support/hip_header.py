@@ -54,6 +54,13 @@ def built(arch: str, *bodies: str, flags: tuple[str, ...] = ()) -> Output:
     return output
 
 
+def complaints(arch: str, *bodies: str) -> str:
+    """Return what the compiler says of kernels that it refuses."""
+    output = clang_for(arch).build(printed(*bodies).text, arch, ("-ferror-limit=0",))
+    assert not output.is_accepted
+    return output.log
+
+
 def assembly(arch: str, *bodies: str, flags: tuple[str, ...] = ()) -> str:
     """Return the instructions of kernels; nothing may be in scratch memory, nor be warned of."""
     output = built(arch, *bodies, flags=flags)
