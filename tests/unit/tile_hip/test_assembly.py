@@ -90,6 +90,7 @@ def test_the_main_loop_may_hold_loops_without_products():
 	.type	gemm,@function
 gemm:
 .LBB0_1:
+	s_barrier
 .LBB0_2:
 	v_mfma_f32_32x32x8_f16 a[0:15], v[4:5], v[6:7], a[0:15]
 .LBB0_3:
