@@ -82,6 +82,7 @@ class PassConfigKey(str, Enum):
     CUDA_COMPILER = "cuda.compiler"
     CUDA_KERNELS_OUTPUT_DIR = "cuda.kernels_output_dir"
     HIP_COMPILER = "hip.compiler"
+    HIP_LDS_LOAD = "hip.lds_load"
 
 
 _KNOWN = frozenset(key.value for key in PassConfigKey)

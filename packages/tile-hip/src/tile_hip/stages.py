@@ -12,6 +12,7 @@ from tile_core.ir.stmt import Kernel
 from tile_core.passes.draw_random import draw_random
 from tile_core.passes.hoist_clears import hoist_clears
 from tile_core.passes.insertion import Insertion
+from tile_core.passes.pipelines.counted import COUNTED, WIDE
 from tile_core.passes.split_grid_barriers import split_grid_barriers
 from tile_core.passes.split_vectors import split_vectors
 from tile_core.simt.choices import choices_of
@@ -27,6 +28,13 @@ DEFAULT_ARCH = "gfx942"
 
 COMPILER = "hip.compiler"
 """The pass configuration that names the compiler of one kernel: see `tile_hip.compilers`."""
+
+LDS_LOAD = "hip.lds_load"
+"""The pass configuration that says whether waves copy straight into shared memory, where they can.
+
+They do unless it is False: threads then load 16 bytes into registers where an instruction of the
+wave copies 4 for each lane, a quarter of the instructions, and store them a round later.
+"""
 
 POINT = "tile-ir"
 
@@ -63,10 +71,13 @@ def exact(target: Target) -> Target:
 def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
     """Choose rules and layouts, and spread the kernel over the threads of its blocks."""
     target = exact(target)
+    made_for = machine(target.arch)
+    if not options.config(LDS_LOAD, True):
+        made_for = replace(made_for, features=made_for.features - {COUNTED, WIDE})
     return lower_kernel(
         kernel,
         target,
-        machine(target.arch),
+        made_for,
         tuple(options.rules),
         choices_of(options.config),
         compile_flags=tuple(options.compile_flags),
