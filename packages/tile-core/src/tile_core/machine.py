@@ -71,6 +71,8 @@ class SimtMachine:
         Shared memory that one block may ask for.
     registers
         32-bit registers that one thread may use.
+    plain_registers
+        Those of them that all instructions reach; the others are for sums of matrix products.
     vector_bytes
         The widest access of one thread to memory.
     banks
@@ -96,6 +98,7 @@ class SimtMachine:
     warp_size: int = 32
     max_threads: int = 1024
     registers: int = 255
+    plain_registers: int = 255
     vector_bytes: int = 16
     banks: int = 32
     barriers: int = 16

@@ -77,6 +77,7 @@ def _row(name: str, features: frozenset[str], shared_kib: int, banks: int) -> Ar
             features=features,
             warp_size=_WAVE,
             registers=_REGISTERS_OF_LANE,
+            plain_registers=_REGISTERS_OF_LANE // 2,
             banks=banks,
             barriers=1,
             max_block=(1024, 1024, 1024),

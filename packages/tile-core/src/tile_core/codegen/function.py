@@ -72,7 +72,10 @@ def _head(start: str, params: list[str]) -> list[str]:
 
 def _qualifiers(function: DeviceFunction) -> str:
     """Return what is said of the launch in front of a kernel."""
-    kernel, cluster = f"TILE_KERNEL({function.threads}, 1)", function.launch.cluster
+    kernel, cluster = (
+        f"TILE_KERNEL({function.threads}, {function.resident})",
+        function.launch.cluster,
+    )
     if not cluster:
         return kernel
     extents = (*cluster, 1, 1)[:3]

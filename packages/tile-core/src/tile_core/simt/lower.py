@@ -35,6 +35,7 @@ from tile_core.simt.places import Places
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
 from tile_core.simt.prepare import prepare
 from tile_core.simt.program import DeviceFunction, DeviceProgram, HostStep
+from tile_core.simt.register_budget import blocks_to_hold
 from tile_core.simt.simplify import simplify_indices
 from tile_core.simt.split_tails import split_tails
 from tile_core.simt.statements import lower_stmt
@@ -130,6 +131,7 @@ class _Maker:
     def function(self, launch: Launch) -> DeviceFunction:
         """Return the program of one thread of `launch`."""
         check_launch(launch, self.machine)
+        resident = blocks_to_hold(launch, self.machine)
         shared, room = plan_shared(launch, self.places, self.machine)
         launch = insert_barriers(launch, self.places, shared)
         ctx = self._context(launch)
@@ -152,7 +154,7 @@ class _Maker:
         )  # fmt: skip
         params, found = self._parameters(lowered)
         arguments = tuple(ctx.maps.get(a, a) if isinstance(a, Var) else a for a in found)
-        return DeviceFunction(name, params, arguments, lowered, offsets, total)
+        return DeviceFunction(name, params, arguments, lowered, offsets, total, resident)
 
     def _counted(self, body: Stmt, ctx: SimtContext) -> Stmt:
         """Return the body with waits for numbers of copies, where waves count them."""

@@ -116,6 +116,8 @@ class DeviceFunction:
         Byte offset of each flat shared buffer in the block's arena.
     shared_bytes
         Size of that arena.
+    resident
+        Blocks for which a multiprocessor shall have registers: limits those of a thread.
     """
 
     name: str
@@ -124,6 +126,7 @@ class DeviceFunction:
     launch: Launch
     shared: Mapping[Buffer, int]
     shared_bytes: int
+    resident: int = 1
 
     @property
     def tensors(self) -> tuple[Buffer, ...]:

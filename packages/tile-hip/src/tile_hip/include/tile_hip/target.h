@@ -32,9 +32,12 @@
 #endif
 #define TILE_INLINE TILE_DEVICE
 
-// A kernel whose blocks have `threads` threads, `blocks` of which shall fit one compute unit.
-#define TILE_KERNEL(threads, blocks) \
-  extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(threads, threads)))
+// A kernel whose blocks have `threads` threads, `blocks` of which shall fit the four SIMDs of one
+// compute unit. Waves that share a SIMD's registers with another one have no accumulation registers:
+// then matrix instructions leave sums where arithmetic finds them.
+#define TILE_KERNEL(threads, blocks)                                                   \
+  extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(threads, threads), \
+                                       amdgpu_waves_per_eu(((threads) * (blocks) + 255) / 256)))
 #define TILE_UNROLL _Pragma("unroll")
 #define TILE_NO_UNROLL _Pragma("clang loop unroll(disable)")
 // On the host this lists a kernel for the launcher; the driver finds kernels by name.
