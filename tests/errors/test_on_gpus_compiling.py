@@ -156,7 +156,7 @@ MISTAKES = [
           |
         4 |         a = T.alloc_shared((256, 256), "float32")
           |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: use fewer stages (num_stages=), smaller tiles, or a narrower element type
+        hint: use smaller tiles or a narrower element type
         """,
         whole=True,
     ),

@@ -42,18 +42,18 @@ MISTAKES = [
         whole=True,
     ),
     Mistake(
-        "more stages than shared memory holds",
+        "one round larger than shared memory",
         """
         @T.prim_func
-        def kernel(A: T.Tensor((128, 512), "float16"), B: T.Tensor((512, 128), "float16"), C: T.Tensor((128, 128), "float32")):
+        def kernel(A: T.Tensor((256, 2048), "float16"), B: T.Tensor((2048, 128), "float16"), C: T.Tensor((256, 128), "float32")):
             with T.Kernel(1, threads=128):
-                A_shared = T.alloc_shared((128, 64), "float16")
-                B_shared = T.alloc_shared((64, 128), "float16")
-                C_local = T.alloc_fragment((128, 128), "float32")
+                A_shared = T.alloc_shared((256, 256), "float16")
+                B_shared = T.alloc_shared((256, 128), "float16")
+                C_local = T.alloc_fragment((256, 128), "float32")
                 T.clear(C_local)
-                for k in T.Pipelined(8, num_stages=6):
-                    T.copy(A[0, k * 64], A_shared)
-                    T.copy(B[k * 64, 0], B_shared)
+                for k in T.Pipelined(8, num_stages=3):
+                    T.copy(A[0, k * 256], A_shared)
+                    T.copy(B[k * 256, 0], B_shared)
                     T.gemm(A_shared, B_shared, C_local)
                 T.copy(C_local, C)
         tile.compile(kernel, target="cuda:sm_80@sim")
@@ -64,17 +64,17 @@ MISTAKES = [
           |
         3 |     with T.Kernel(1, threads=128):
           |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        note: A_shared[6, 128, 64] of float16 takes 98304 bytes
+        note: A_shared[256, 256] of float16 takes 131072 bytes
          --> program.py:4:20
           |
-        4 |         A_shared = T.alloc_shared((128, 64), "float16")
-          |                    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        note: B_shared[6, 64, 128] of float16 takes 98304 bytes
+        4 |         A_shared = T.alloc_shared((256, 256), "float16")
+          |                    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        note: B_shared[256, 128] of float16 takes 65536 bytes
          --> program.py:5:20
           |
-        5 |         B_shared = T.alloc_shared((64, 128), "float16")
-          |                    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: use fewer stages (num_stages=), smaller tiles, or a narrower element type
+        5 |         B_shared = T.alloc_shared((256, 128), "float16")
+          |                    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: use smaller tiles or a narrower element type
         """,
         whole=True,
     ),

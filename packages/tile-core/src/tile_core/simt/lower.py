@@ -27,6 +27,7 @@ from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.count_copies import count_copies
 from tile_core.simt.decide_by_warp import decide_by_warp
 from tile_core.simt.elect_issuer import elect_issuers
+from tile_core.simt.fewer_stages import tell_of_fewer_stages, with_fewer_stages
 from tile_core.simt.join_branches import join_branches
 from tile_core.simt.limits import check_launch
 from tile_core.simt.name_waves import name_waves
@@ -72,10 +73,11 @@ def lower_kernel(
     Raises
     ------
     TileError
-        Whatever the machine cannot do: layouts in conflict, too much shared memory, no rule.
+        Whatever the machine cannot do: layouts in conflict, no rule, more shared memory than a
+        block has even where loops overlap nothing.
     """
 
-    def lowered(choices: Choices, *more: Note) -> DeviceProgram:
+    def lowered(kernel: Kernel, choices: Choices, *more: Note) -> DeviceProgram:
         ready = prepare(kernel, target, machine, rules, choices)
         layouts = infer_layouts(ready.kernel, target, rules, simt=machine)
         layouts.notes = (*ready.notes, *more)
@@ -84,12 +86,27 @@ def lower_kernel(
         spaces = maker.workspaces(steps)
         return DeviceProgram(ready.kernel, machine, steps, layouts, spaces, compile_flags)
 
+    def fitted(kernel: Kernel) -> DeviceProgram:
+        try:
+            return lowered(kernel, choices)
+        except OutOfScratch:
+            if not choices.stages_stores:
+                raise
+        return lowered(kernel, replace(choices, stages_stores=False), Note(NO_ROOM))
+
     try:
-        return lowered(choices)
-    except OutOfScratch:
-        if not choices.stages_stores:
-            raise
-    return lowered(replace(choices, stages_stores=False), Note(NO_ROOM))
+        return fitted(kernel)
+    except OutOfScratch as too_much:
+        refusal = too_much
+    for stages, smaller in with_fewer_stages(kernel):
+        try:
+            program = fitted(smaller)
+        except OutOfScratch as too_much:
+            refusal = too_much  # the last one says what is needed at least
+            continue
+        tell_of_fewer_stages(kernel, stages, machine)
+        return program
+    raise refusal
 
 
 class _Maker:

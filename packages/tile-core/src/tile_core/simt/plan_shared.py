@@ -15,7 +15,7 @@ from tile_core.passes.liveness import Stretch, live_extents
 from tile_core.passes.pack_tiles import ALIGNMENT, Tile, alignment_of, pack_tiles
 from tile_core.simt.places import Places
 
-HINT = "use fewer stages (num_stages=), smaller tiles, or a narrower element type"
+HINT = "use smaller tiles or a narrower element type"
 
 
 def add_workspaces(

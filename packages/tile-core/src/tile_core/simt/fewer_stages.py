@@ -1,0 +1,46 @@
+"""Pipelines that keep fewer rounds under way, where shared memory does not hold as many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from tile_core.cautions import caution
+from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.stmt import Kernel, Pipelined
+from tile_core.machine import SimtMachine
+
+
+def with_fewer_stages(kernel: Kernel) -> Iterator[tuple[int, Kernel]]:
+    """Yield `kernel` with one stage less at a time, down to loops that overlap nothing.
+
+    Before   pipelined k with 4 stages: copy, gemm
+    After    pipelined k with 3 stages: copy, gemm;  then with 2;  then with 1
+
+    Schedules that the user wrote down stay: they say how many rounds are under way.
+    """
+    most = max((loop.num_stages for loop in _adjustable(kernel)), default=0)
+    for stages in range(most - 1, 0, -1):
+        yield stages, rewrite(kernel, partial(_limited, stages))
+
+
+def tell_of_fewer_stages(kernel: Kernel, stages: int, machine: SimtMachine) -> None:
+    """Warn, at each loop of `kernel` that asked for more, that `stages` are what fits."""
+    for loop in _adjustable(kernel):
+        if loop.num_stages > stages:
+            caution(
+                f"{stages} of {loop.num_stages} stages fit into the {machine.shared_bytes} bytes "
+                f"of shared memory that {machine.name} gives a block",
+                loop.span,
+            )
+
+
+def _adjustable(kernel: Kernel) -> Iterator[Pipelined]:
+    return (n for n in walk(kernel) if isinstance(n, Pipelined) and not n.order)
+
+
+def _limited(stages: int, node: Node) -> Node:
+    if isinstance(node, Pipelined) and not node.order and node.num_stages > stages:
+        return replace(node, num_stages=stages)
+    return node
