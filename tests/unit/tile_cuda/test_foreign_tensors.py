@@ -11,11 +11,11 @@ import torch
 
 import tile_api as tile
 import tile_api.language as T
-from tile_api.dlpack import DeviceTensor, _opened
 from tile_api.launching import Launcher
 from tile_core.errors import ArgumentLayoutError, LaunchError
 from tile_cuda.launcher import callable_of
 from tile_runtime.cuda_driver import CudaDriver as Driver
+from tile_runtime.dlpack import DeviceTensor, opened
 from tile_runtime.streams import device_of, empty
 
 n, s = T.dynamic("n, s")
@@ -39,7 +39,7 @@ class Foreign:
 
     def __dlpack__(self) -> Any:
         capsule = self.array.__dlpack__()
-        tensor, _ = _opened(capsule)
+        tensor, _ = opened(capsule)
         tensor.device_type, tensor.device_id = self.__dlpack_device__()
         return capsule
 

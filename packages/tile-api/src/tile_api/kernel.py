@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -253,6 +254,31 @@ class CompiledKernel:
         for path, stage in ((kernel_path, "source"), (host_path, "lowered")):
             if path is not None:
                 Path(path).write_text(self.ir(stage))
+
+    def save(self, path: str | os.PathLike[str], targets: Sequence[object] | None = None) -> None:
+        """Write a bundle: a file that `tile_runtime.load` runs without compiler, TVM or torch.
+
+        Parameters
+        ----------
+        path
+            Of the file, by convention ``*.tile``. It is replaced at once or not at all.
+        targets
+            Machines to compile variants for, which need not be here, such as
+            ``["cuda:sm_80", "hip:gfx942", "cpu"]``; None means the kernel's own.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If kernels for a target cannot be saved.
+        ToolchainError
+            If a compiler is missing or fails.
+        OSError
+            If the file cannot be written.
+        """
+        from tile_api.compiling import default_host
+        from tile_api.saving import save
+
+        save(self._built, path, targets, default_host())
 
     # Measuring -----------------------------------------------------------------------------
 

@@ -58,6 +58,23 @@ def find_compiler() -> str:
     )
 
 
+def dialect_of() -> tuple[str, ...]:
+    """Return the flags under which C text shared with a GPU kernel compiles."""
+    return _DIALECT
+
+
+def text_of(sources: Sequence[str], symbols: Mapping[str, str]) -> str:
+    """Return C texts as one, with second names for functions: name in C -> symbol."""
+    text = "".join(
+        f'#line 1 "{_TEXT}{"" if len(sources) == 1 else f" {k}"}"\n{source}\n'
+        for k, source in enumerate(sources, 1)
+    )
+    text += '#line 1 "functions the kernel calls"\n'
+    for name, symbol in symbols.items():
+        text += f'extern __typeof__({name}) {symbol} __attribute__((alias("{name}")));\n'
+    return text
+
+
 def compile_c(
     sources: Sequence[str], symbols: Mapping[str, str], flags: Sequence[str] = ()
 ) -> SharedLibrary:
@@ -73,14 +90,7 @@ def compile_c(
     ToolchainError
         If there is no compiler, or it refuses; its messages are attached.
     """
-    compiler = find_compiler()
-    text = "".join(
-        f'#line 1 "{_TEXT}{"" if len(sources) == 1 else f" {k}"}"\n{source}\n'
-        for k, source in enumerate(sources, 1)
-    )
-    text += '#line 1 "functions the kernel calls"\n'
-    for name, symbol in symbols.items():
-        text += f'extern __typeof__({name}) {symbol} __attribute__((alias("{name}")));\n'
+    compiler, text = find_compiler(), text_of(sources, symbols)
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "extern.c"), Path(folder, "extern.so")
         source.write_text(text)

@@ -227,6 +227,12 @@ def parse_cpuinfo(text: str) -> Machine:
     return match_host(facts.get("vendor_id", ""), family, model, features)
 
 
+def names_of_linux(features: frozenset[str]) -> list[str]:
+    """Return instruction sets as ``/proc/cpuinfo`` calls them, sorted."""
+    spelling = {ours: theirs for theirs, ours in _KERNEL_SPELLING.items()}
+    return sorted(spelling.get(feature, feature) for feature in features)
+
+
 def missing_features(wanted: Machine, host: Machine | None = None) -> tuple[str, ...]:
     """Return the features code for `wanted` may use and `host` lacks, sorted."""
     have = (host or host_machine()).features

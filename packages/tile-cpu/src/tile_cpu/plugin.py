@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tile_core.ops.rule import Rule
@@ -66,6 +66,15 @@ def load(artifact: Any, kernel: Any) -> Callable[..., None]:
     return callable_of(artifact)
 
 
+def export(
+    artifact: Any, kernel: Any, provenance: Mapping[str, str]
+) -> tuple[dict[str, Any], bytes]:
+    """Return what a host must know to call the kernel, and a shared library with its code."""
+    from tile_cpu.export import export
+
+    return export(artifact, kernel, provenance)
+
+
 @hookimpl
 def tile_backends() -> list[Backend]:
     """Provide the CPU backend."""
@@ -79,6 +88,7 @@ def tile_backends() -> list[Backend]:
             compile=compile_module,
             load=load,
             insertions=insertions,
+            export=export,
         )
     ]
 

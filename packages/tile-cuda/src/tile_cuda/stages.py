@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tile_core.codegen import print_program
+from tile_core.codegen import function_symbols, print_program
 from tile_core.codegen.resident import resources_of_launches
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.gemm import Gemm
@@ -17,6 +17,7 @@ from tile_core.passes.split_grid_barriers import split_grid_barriers
 from tile_core.passes.split_vectors import split_vectors
 from tile_core.simt.choices import choices_of
 from tile_core.simt.lower import lower_kernel
+from tile_core.simt.manifest import manifest_of
 from tile_core.simt.program import DeviceProgram
 from tile_core.simt.resources import Resources
 from tile_core.target import Target
@@ -137,6 +138,15 @@ def compile_program(program: DeviceProgram, target: Target, options: Any) -> Art
     wish = str(options.config(COMPILER, ""))
     arch, flags = program.machine.name, program.compile_flags
     return Artifact(program, compile_source(source, arch, flags, compiler=wish))
+
+
+def export(
+    artifact: Artifact, kernel: Kernel, provenance: Mapping[str, str]
+) -> tuple[dict[str, Any], bytes]:
+    """Return what a host must know to launch `kernel`, and its machine code, for a bundle."""
+    program, compiled = artifact.program, artifact.compiled
+    told = {**provenance, "compiler": compiled.compiler}
+    return manifest_of(program, function_symbols(program), kernel, told), compiled.cubin
 
 
 def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:

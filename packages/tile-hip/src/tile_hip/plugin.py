@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tile_core.ops.rule import Rule
@@ -66,6 +66,15 @@ def load(artifact: Any, kernel: Any) -> Callable[..., None]:
     return load(artifact, kernel)
 
 
+def export(
+    artifact: Any, kernel: Any, provenance: Mapping[str, str]
+) -> tuple[dict[str, Any], bytes]:
+    """Return what a host must know to launch the kernel, and its machine code."""
+    from tile_hip.stages import export
+
+    return export(artifact, kernel, provenance)
+
+
 @hookimpl
 def tile_backends() -> list[Backend]:
     """Provide the HIP backend."""
@@ -79,6 +88,7 @@ def tile_backends() -> list[Backend]:
             compile=compile_module,
             load=load,
             insertions=insertions,
+            export=export,
         )
     ]
 

@@ -56,9 +56,12 @@ def bytes_of(name: str) -> int:
 
 
 def matches(want: str, got: str) -> bool:
-    """Tell whether a tensor of `got` holds what a kernel reads as `want`."""
+    """Tell whether a tensor of `got` holds what a kernel reads as `want`.
+
+    Elements of four bits come as bytes that hold two of them.
+    """
     if packing_of(want) > 1:
-        return got in _BYTES or got == want
+        return got in _BYTES
     if want in _AS_BYTES and (got in _BYTES or got == _STORAGE.get(want, want)):
         return True
     return want == got or any(want in family and got in family for family in _FAMILIES)

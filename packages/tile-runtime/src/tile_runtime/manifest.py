@@ -129,7 +129,12 @@ class Value:
     dtype: str
 
 
-Argument: TypeAlias = "Address | Value | TensorMap"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """An argument of a launch: where the number of the first assertion that failed is put."""
+
+
+Argument: TypeAlias = "Address | Value | TensorMap | Status"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,11 +222,19 @@ class Machine:
         Such as ``"cuda"`` and ``"sm_80"``.
     max_grid
         Blocks along each axis that it runs.
+    features
+        Instruction sets that a processor must have, as Linux calls them.
     """
 
     family: str
     name: str
     max_grid: tuple[int, ...] = ()
+    features: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """As targets are spelt: ``"cuda:sm_80"``."""
+        return f"{self.family}:{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +257,10 @@ class Manifest:
         Positions of the parameters that calls of the kernel return.
     conditions
         What is checked of arguments before anything runs.
+    failures
+        What it means that the assertion with number 1, 2 … failed inside the kernel.
+    prints
+        Whether the kernel writes to the standard output of C.
     provenance
         Where the code comes from: versions, and a digest of its text.
     """
@@ -256,6 +273,8 @@ class Manifest:
     workspaces: tuple[Workspace, ...] = ()
     outputs: tuple[int, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    failures: tuple[str, ...] = ()
+    prints: bool = False
     provenance: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -23,6 +23,7 @@ from tile_runtime.manifest import (
     Manifest,
     Parameter,
     Scalar,
+    Status,
     Step,
     Tensor,
     TensorMap,
@@ -33,6 +34,7 @@ from tile_runtime.manifest import (
 _R = TypeVar("_R")
 _KINDS = {
     Tensor: "tensor", Scalar: "scalar", Address: "address", Value: "value", TensorMap: "map",
+    Status: "status",
     Let: "let", Check: "check", Launch: "launch",
 }  # fmt: skip
 """Records that stand where others could: JSON says which."""
@@ -127,6 +129,8 @@ def from_json(data: Any, where: str = "the manifest") -> Manifest:
         workspaces=reader.records("workspaces", _workspace),
         outputs=reader.numbers("outputs"),
         conditions=reader.records("conditions", _condition),
+        failures=reader.strings("failures"),
+        prints=reader.flag("prints"),
         provenance=reader.texts("provenance"),
     )
 
@@ -175,6 +179,13 @@ class Reader:
             Reader({"item": value}, f"{self.where}: {name}").number("item") for value in values
         )
 
+    def strings(self, name: str) -> tuple[str, ...]:
+        """Return texts in their order."""
+        found = self._get(name, list)
+        if not all(isinstance(value, str) for value in found):
+            raise InvalidBundle(f"{self.where}: {name} holds what is no text")
+        return tuple(found)
+
     def texts(self, name: str) -> dict[str, str]:
         """Return texts by their names."""
         found = self._get(name, dict)
@@ -211,7 +222,12 @@ class Reader:
 
 
 def _machine(r: Reader) -> Machine:
-    return Machine(family=r.text("family"), name=r.text("name"), max_grid=r.numbers("max_grid"))
+    return Machine(
+        family=r.text("family"),
+        name=r.text("name"),
+        max_grid=r.numbers("max_grid"),
+        features=r.strings("features"),
+    )
 
 
 def _parameter(r: Reader) -> Parameter:
@@ -278,6 +294,8 @@ def _argument(r: Reader) -> Argument:
             return Value(variable=r.text("variable"), dtype=r.dtype())
         case "map":
             return _tensor_map(r)
+        case "status":
+            return Status()
     raise r.unknown("argument")
 
 

@@ -57,6 +57,12 @@ class Backend:
         Raises `MissingFeature` if this machine lacks instructions that the artifact uses.
     insertions
         ``insertions(target)`` returns extra passes at named points of the pipeline.
+    export
+        ``export(artifact, kernel, provenance) -> (manifest, code)``: what a host must know to
+        run `kernel`, as data in the form of `tile_runtime.manifest_json`, and the machine code.
+        None if kernels of the backend cannot be saved.
+
+        Raises `ToolchainError` if a tool is missing.
     api_version
         The `API_VERSION` the backend was written against. The host refuses others.
     """
@@ -70,3 +76,4 @@ class Backend:
     load: Callable[..., Callable[..., None]]
     insertions: Callable[[Target], Sequence[Insertion]] = no_insertions
     api_version: int = API_VERSION
+    export: Callable[..., tuple[dict[str, Any], bytes]] | None = None

@@ -67,6 +67,7 @@ def manifest_of(
             "family": machine.family,
             "name": machine.name,
             "max_grid": list(machine.max_grid),
+            "features": [],
         },
         "parameters": parameters,
         "symbols": symbols_data(kernel, names),
@@ -74,6 +75,8 @@ def manifest_of(
         "workspaces": [_workspace(buffer, names) for buffer in program.workspaces],
         "outputs": list(signature.outputs) if signature is not None else [],
         "conditions": [] if signature is None else conditions_data(signature, names),
+        "failures": [],
+        "prints": False,
         "provenance": dict(provenance or {}),
     }
 

@@ -1,0 +1,150 @@
+"""Kernels as shared libraries that need neither TVM nor Python: for bundles."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tile_core.errors import ToolchainError
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Var
+from tile_core.ir.host_data import HostNames, conditions_data, parameters_data, symbols_data
+from tile_core.ir.names import Names
+from tile_core.ir.print_expr import print_expr
+from tile_core.ir.stmt import Kernel
+from tile_cpu.csource import dialect_of, find_compiler, text_of
+from tile_cpu.lowering.launch import Lowered
+from tile_cpu.lowering.types import value_type
+from tile_cpu.machine import Machine, names_of_linux
+from tile_cpu.stages import Artifact
+
+SCHEMA = 1
+"""The form of the data; `tile_runtime.manifest` knows which it reads."""
+
+ENTRY = "tile_main"
+_SUPPORT = Path(__file__).parent / "runtime" / "support.c"
+_SHOWN = "{ global: tile_main; tile_threads; tile_reason; local: *; };\n"
+_KINDS = {
+    "float32": "f", "float64": "d", "bool": "B", "handle": "p",
+    "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
+    "int64": "q", "uint64": "q",
+}  # fmt: skip
+
+
+def export(
+    artifact: Artifact, kernel: Kernel, provenance: Mapping[str, str]
+) -> tuple[dict[str, Any], bytes]:
+    """Return what a host must know to run a kernel, and its shared library.
+
+    Parameters
+    ----------
+    kernel
+        As people call it, with its outputs and the conditions on its arguments.
+    provenance
+        Where the code comes from.
+
+    Raises
+    ------
+    ToolchainError
+        If there is no C compiler to link with, or it refuses.
+    """
+    lowered = artifact.lowered
+    names = HostNames()
+    arguments = _arguments(lowered, names)
+    entry = {
+        "kind": "launch",
+        "name": kernel.name,
+        "symbol": ENTRY,
+        "grid": [1, 1, 1],
+        "block": [1, 1, 1],
+        "cluster": [],
+        "shared_bytes": 0,
+        "may_overlap": False,
+        "arguments": arguments,
+    }
+    machine = lowered.machine
+    told = {
+        "schema": SCHEMA,
+        "kernel": kernel.name,
+        "machine": {
+            "family": "cpu",
+            "name": machine.name,
+            "max_grid": [],
+            "features": names_of_linux(machine.features),
+        },
+        "parameters": parameters_data(lowered.kernel, names, {}),
+        "symbols": symbols_data(lowered.kernel, names),
+        "steps": [entry],
+        "workspaces": [],
+        "outputs": list(kernel.outputs),
+        "conditions": conditions_data(kernel, names),
+        "failures": [c.message or print_expr(c.cond, Names()) for c in lowered.checks],
+        "prints": lowered.prints,
+        "provenance": dict(provenance),
+    }
+    return told, _library(artifact, _kinds(arguments))
+
+
+def _arguments(lowered: Lowered, names: HostNames) -> list[dict[str, Any]]:
+    """Return the arguments of the compiled function: parameters, symbols, the status."""
+    found: list[dict[str, Any]] = []
+    for param in (*lowered.kernel.params, *lowered.symbols):
+        if isinstance(param, Buffer):
+            found.append({"kind": "address", "tensor": names.of(param)})
+        else:
+            found.append(_value(param, names))
+    return [*found, *([{"kind": "status"}] if lowered.checks else ())]
+
+
+def _value(param: Var, names: HostNames) -> dict[str, Any]:
+    return {"kind": "value", "variable": names.of(param), "dtype": value_type(param.dtype)}
+
+
+def _kinds(arguments: Sequence[Mapping[str, Any]]) -> str:
+    """Return a letter for the type in C of each argument, as the entry reads it."""
+    return "".join(_KINDS[a["dtype"]] if a["kind"] == "value" else "p" for a in arguments)
+
+
+def _library(artifact: Artifact, kinds: str) -> bytes:
+    """Link the kernel, what it asks of its surroundings, and the C functions it brought."""
+    compiler, machine = find_compiler(), artifact.lowered.machine
+    with tempfile.TemporaryDirectory() as folder:
+        code, shown, target = (Path(folder, n) for n in ("kernel.o", "shown", "kernel.so"))
+        artifact.module.library.write_to_file(str(code), "o")
+        shown.write_text(_SHOWN)
+        _run(
+            [
+                *(compiler, "-c", "-O2", "-fPIC", "-fvisibility=hidden"),
+                *(f"-DENTRY_COUNT={len(kinds)}", f'-DENTRY_KINDS="{kinds}"'),
+                *("-o", f"{folder}/support.o", str(_SUPPORT)),
+            ]
+        )
+        objects = [str(code), f"{folder}/support.o"]
+        if artifact.lowered.kernel.sources:
+            source = Path(folder, "extern.c")
+            source.write_text(
+                text_of(artifact.lowered.kernel.sources, artifact.lowered.extern_names)
+            )
+            flags = (*dialect_of(), *_machine_flags(machine))
+            _run([compiler, "-c", "-O3", "-fPIC", *flags, "-o", f"{folder}/extern.o", str(source)])
+            objects.append(f"{folder}/extern.o")
+        link = (f"-Wl,--version-script={shown}", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-s")
+        _run([compiler, "-shared", *link, "-o", str(target), *objects, "-lm", "-lpthread"])
+        return target.read_bytes()
+
+
+def _machine_flags(machine: Machine) -> list[str]:
+    return [f"-march={machine.cpu}", *(f"-mno-{f.replace('_', '.')}" for f in machine.disabled)]
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise ToolchainError(
+            f"{Path(command[0]).name} could not make a shared library of the kernel:\n"
+            + done.stderr.rstrip(),
+            hint="install gcc or clang, or point CC at one that links for this machine",
+        )

@@ -1,0 +1,153 @@
+"""Kernels out of bundles: call them as the kernels they were saved from."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from tile_runtime.arguments import Checked, check_arguments, output_shape
+from tile_runtime.manifest import Manifest, Scalar, Tensor
+from tile_runtime.outputs import output_maker
+from tile_runtime.views import key_function
+
+REMEMBERED = 256
+"""Kinds of arguments whose checks are remembered, per kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What to do for one kind of arguments that passed all checks."""
+
+    makers: tuple[tuple[int, Callable[[], Any]], ...]
+    changed: tuple[int, ...]
+
+
+class LoadedKernel:
+    """A kernel ready to run: ``kernel(*args)`` takes and returns what the saved one does.
+
+    Two calls whose tensors agree in shape, strides, element type, device and alignment, and
+    whose scalars agree, pass or fail the same checks: only the first of them is checked.
+
+    Parameters
+    ----------
+    manifest
+        What the host must know of it.
+    executable
+        Takes one checked argument per parameter, outputs among them.
+    """
+
+    def __init__(self, manifest: Manifest, executable: Callable[..., None]) -> None:
+        self.manifest = manifest
+        self.run_unchecked = executable
+        positions = range(len(manifest.parameters))
+        self._inputs = tuple(p for p in positions if p not in manifest.outputs)
+        self._plans: dict[Hashable, _Plan] = {}
+        self._keys: dict[type, Callable[[Any], Hashable]] = {}
+        self._tensors = tuple(
+            k for k, p in enumerate(self._inputs) if isinstance(manifest.parameters[p], Tensor)
+        )
+        self._scalars = tuple(
+            k for k, p in enumerate(self._inputs) if isinstance(manifest.parameters[p], Scalar)
+        )
+
+    @property
+    def name(self) -> str:
+        """What the kernel is called."""
+        return self.manifest.kernel
+
+    @property
+    def target(self) -> str:
+        """What the code was compiled for, such as ``"cuda:sm_80"``."""
+        return self.manifest.machine.target
+
+    def __call__(self, *args: Any) -> Any:
+        """Check the arguments, allocate the outputs, run, and return the outputs.
+
+        Raises
+        ------
+        LaunchError
+            If an argument is not what the kernel was compiled for, a grid is empty, or an
+            assumption about sizes does not hold.
+        DeviceAssertError
+            If an assertion inside the kernel fails.
+        """
+        try:
+            plan = self._plans.get(self._key(args))
+        except (KeyError, RuntimeError, TypeError, IndexError, AttributeError):
+            plan = None
+        if plan is None:  # not in the handler: what is wrong is the argument, not a key
+            plan, args = self._prepare(args)
+        outputs = self.manifest.outputs
+        everything = list(args)
+        for position, make in plan.makers:
+            everything.insert(position, make())
+        self.run_unchecked(*everything)
+        for position in plan.changed:
+            _announce_write(args[position])
+        if not outputs:
+            return None
+        made = [everything[position] for position in outputs]
+        return made[0] if len(made) == 1 else made
+
+    def run(self, *args: Any) -> None:
+        """Check and run on all parameters in order: outputs are passed, and not returned.
+
+        Raises
+        ------
+        LaunchError, DeviceAssertError
+            As calls do.
+        """
+        positions = tuple(range(len(self.manifest.parameters)))
+        self.run_unchecked(*check_arguments(self.manifest, args, positions).passed)
+
+    def _key(self, args: tuple[Any, ...]) -> Hashable:
+        keys = self._keys
+        tensors = tuple([keys[args[k].__class__](args[k]) for k in self._tensors])
+        scalars = tuple([(args[k].__class__, args[k]) for k in self._scalars])
+        return (len(args), tensors, scalars)
+
+    def _prepare(self, args: tuple[Any, ...]) -> tuple[_Plan, tuple[Any, ...]]:
+        checked = check_arguments(self.manifest, args, self._inputs)
+        plan = self._plan(checked)
+        for k in self._tensors:
+            kind = type(args[k])
+            function = key_function(kind)
+            if function is None:  # of other libraries: checked at each call
+                return plan, checked.passed
+            self._keys[kind] = function
+        if all(isinstance(args[k], bool | int | float) for k in self._scalars):
+            if len(self._plans) >= REMEMBERED:
+                self._plans.clear()
+            self._plans[self._key(args)] = plan
+        return plan, checked.passed
+
+    def _plan(self, checked: Checked) -> _Plan:
+        manifest, torch = self.manifest, sys.modules.get("torch")
+        passed = [checked.passed[k] for k in self._tensors if checked.passed[k] is not None]
+        like = passed[0] if passed else None
+        makers = []
+        for position in manifest.outputs:
+            param = manifest.parameters[position]
+            if isinstance(param, Tensor):
+                shape = output_shape(manifest, param, checked.values)
+                maker = output_maker(param, shape, like, manifest.machine.family)
+                makers.append((position, maker))
+        changed = []
+        for k in self._tensors:
+            param = manifest.parameters[self._inputs[k]]
+            is_torch = torch is not None and isinstance(checked.passed[k], torch.Tensor)
+            if is_torch and isinstance(param, Tensor) and param.is_written:
+                changed.append(k)
+        return _Plan(tuple(sorted(makers, key=lambda made: made[0])), tuple(changed))
+
+    def __repr__(self) -> str:
+        names = ", ".join(p.name for p in self.manifest.parameters)
+        return f"<kernel {self.name}({names}) for {self.target}>"
+
+
+def _announce_write(tensor: Any) -> None:
+    """Tell autograd that a torch tensor was changed behind its back."""
+    if not tensor.is_inference():
+        sys.modules["torch"].autograd.graph.increment_version(tensor)

@@ -1,0 +1,117 @@
+"""Which variant of a bundle runs on the machine at hand, and the kernel in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from tile_runtime import cpu_driver, cuda_driver, hip_driver
+from tile_runtime.bundle import Bundle, Variant, read_bundle
+from tile_runtime.driver import Driver
+from tile_runtime.errors import NoVariant, TileRuntimeError
+from tile_runtime.kernel import LoadedKernel
+from tile_runtime.launcher import callable_of
+from tile_runtime.streams import device_of, empty, stream_reader
+
+_GPUS: dict[str, Callable[[], Driver]] = {
+    "cuda": cuda_driver.installed_driver,
+    "hip": hip_driver.installed_driver,
+}
+
+
+def load(path: str | os.PathLike[str], target: str | None = None) -> LoadedKernel:
+    """Return the kernel of a bundle, ready to run on this machine.
+
+    Parameters
+    ----------
+    path
+        Of the bundle.
+    target
+        A variant, such as ``"cuda:sm_80"``, or a kind of machine, such as ``"cpu"``. None
+        takes the best variant for the first GPU that has one, else for the processor.
+
+    Raises
+    ------
+    NoVariant
+        If no variant runs here; it says why not.
+    InvalidBundle, NewerBundle
+        If the file cannot be understood.
+    MissingFeature
+        If the driver that the variant needs cannot be used.
+    """
+    variant = choose(read_bundle(path), target, os.fspath(path))
+    manifest, code = variant.manifest, variant.code
+    family = manifest.machine.family
+    if family == "cpu":
+        run = callable_of(
+            manifest,
+            code,
+            cpu_driver.open_library(manifest, code),
+            lambda device: 0,
+            lambda *tensors: 0,
+            empty,
+        )
+    else:
+        run = callable_of(manifest, code, _GPUS[family](), stream_reader(family), device_of, empty)
+    return LoadedKernel(manifest, run)
+
+
+def choose(bundle: Bundle, target: str | None = None, where: str = "the bundle") -> Variant:
+    """Return the variant for the machine at hand.
+
+    Parameters
+    ----------
+    target
+        As for `load`.
+    where
+        What messages call the bundle.
+
+    Raises
+    ------
+    NoVariant
+        If none fits; it says why.
+    """
+    wanted = [v for v in bundle.variants if _is_wanted(v, target)]
+    reasons = {}
+    fitting = []
+    for variant in wanted:
+        reason = reason_against(variant)
+        if reason is None:
+            fitting.append(variant)
+        reasons[variant.target] = reason or ""
+    if not fitting:
+        inside = ", ".join(v.target for v in bundle.variants)
+        told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        raise NoVariant(
+            f"{where} has no variant for {target or 'this machine'}; it has {inside}"
+            + (f" ({told})" if told else ""),
+            hint=f"save one: kernel.save(path, targets=[{target or 'cpu'!r}])",
+        )
+    return max(fitting, key=_rank)
+
+
+def _is_wanted(variant: Variant, target: str | None) -> bool:
+    machine = variant.manifest.machine
+    return target is None or target in (machine.target, machine.family)
+
+
+def reason_against(variant: Variant) -> str | None:
+    """Return why a variant cannot run on this machine; None if it can."""
+    machine = variant.manifest.machine
+    if machine.family == "cpu":
+        lacking = cpu_driver.missing_features(variant.manifest)
+        return f"the processor lacks {', '.join(lacking)}" if lacking else None
+    try:
+        driver = _GPUS[machine.family]()
+        if driver.runs(machine.name):
+            return None
+        return f"the GPU is {driver.architecture()}"
+    except TileRuntimeError as error:
+        return error.message
+
+
+def _rank(variant: Variant) -> tuple[bool, int, str]:
+    """Order variants that run here: GPUs before the processor, then the most of instructions."""
+    machine = variant.manifest.machine
+    is_gpu = machine.family != "cpu"
+    return is_gpu, len(machine.features), machine.name
