@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -10,63 +9,21 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
+from support.counted_kernels import WAIT, integers, poison, product, steady_waits
 from tile_core.errors import MissingWait
 from tile_sim import checking
 from tile_sim.sources import SourceKernel
 
 ARCHITECTURES = ("gfx90a", "gfx942")
 SCHEDULES = ("forward", "random:5")
-WAIT = re.compile(r"lds_wait<(\d+)>")
-
-
-def integers(*shape: int, dtype: str = "float16", seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).integers(-3, 4, shape).astype(dtype)
-
-
-def poison(*shape: int) -> np.ndarray:
-    return np.full(shape, np.nan, np.float32)
 
 
 def compiled(kernel: Any, arch: str) -> Any:
     return tile.compile(kernel, target=f"hip:{arch}@sim")
 
 
-def waits(kernel: Any) -> list[int]:
-    return [int(n) for n in WAIT.findall(kernel.get_kernel_source())]
-
-
 def steady(kernel: Any) -> list[int]:
-    """Return the numbers that the rounds of loops over k wait for."""
-    lines = kernel.get_kernel_source().splitlines()
-    found, depth = [], None
-    for line in lines:
-        indent = len(line) - len(line.lstrip())
-        if depth is not None and line == " " * depth + "}":
-            depth = None
-        elif depth is None and re.search(r"for \(int k(_\d+)? = ", line):
-            depth = indent
-        elif depth is not None:
-            found += [int(n) for n in WAIT.findall(line)]
-    return found
-
-
-def product(m: Any, n: Any, k: Any, stages: int, dtype: str = "float16", threads: int = 128) -> Any:
-    @T.prim_func
-    def product(
-        A: T.Tensor((m, k), dtype), B: T.Tensor((n, k), dtype), C: T.Tensor((m, n), "float32")
-    ):
-        with T.Kernel(T.ceildiv(n, 64), T.ceildiv(m, 64), threads=threads) as (bx, by):
-            A_s = T.alloc_shared((64, 32), dtype)
-            B_s = T.alloc_shared((64, 32), dtype)
-            C_l = T.alloc_fragment((64, 64), "float32")
-            T.clear(C_l)
-            for k in T.Pipelined(T.ceildiv(A.shape[1], 32), num_stages=stages):
-                T.copy(A[by * 64, k * 32], A_s)
-                T.copy(B[bx * 64, k * 32], B_s)
-                T.gemm(A_s, B_s, C_l, transpose_B=True)
-            T.copy(C_l, C[by * 64, bx * 64])
-
-    return product
+    return steady_waits(kernel.get_kernel_source())
 
 
 def check_product(kernel: Any, m: int, n: int, k: int, dtype: str = "float16") -> None:
