@@ -18,18 +18,19 @@ TILE_DEVICE double limited(double x, double low, double high) {
   return x > high ? high : x < low ? low : x;
 }
 
-// 2^n * e^(r + rest)
+// 2^n * e^(r + rest), where `rest` is what r as a float64 lacks.
 TILE_DEVICE double scaled_exp(double n, double r, double rest) {
   const double e = 1.0 + (r + mad(r * r, exp_rest(r), rest));
   return __builtin_ldexp(e, static_cast<int>(n));
 }
 
-// e^(x + rest) where |rest| is within some 2^-40 of 1.
+// e^(x + rest), |rest| < 2^-40.
 TILE_DEVICE double exp_of_sum(double x, double rest) {
   x = limited(x, -750.0, 711.0);
   if (x != x) return x;
   const double n = __builtin_rint(x * log2_e);
-  return scaled_exp(n, mad(n, -ln_2, x), mad(n, -ln_2_rest, rest));
+  const split r = ordered_sum(mad(n, -ln_2, x), mad(n, -ln_2_rest, rest));
+  return scaled_exp(n, r.high, r.low);
 }
 TILE_DEVICE double exp(double x) { return exp_of_sum(x, 0.0); }
 
@@ -52,12 +53,12 @@ TILE_DEVICE double exp10(double x) {
 
 // e^x - 1 without cancellation near 0.
 TILE_DEVICE double expm1(double x) {
-  const double at = limited(x, -60.0, 711.0);
+  const double at = limited(x, -60.0, 710.0);
   if (x != x) return x;
   const double n = __builtin_rint(at * log2_e);
   const double r = mad(n, -ln_2_rest, mad(n, -ln_2, at));
   const double m = mad(r * r, exp_rest(r), r);
-  const int half = static_cast<int>(n) - 1;  // 2^1024 is not a number
+  const int half = static_cast<int>(n) - 1;  // 2^1024 is no number
   const double scale = __builtin_ldexp(1.0, half);
   return keep_zero(x, 2.0 * mad(scale, m, scale - 0.5));
 }

@@ -40,6 +40,7 @@ TILE_DEVICE double acosh(double x) {
   const double over = x - 1.0;
   const double near = log1p(over + __builtin_sqrt(2.0 * over + over * over));
   const double middle = log(2.0 * x - 1.0 / (x + __builtin_sqrt(mad(x, x, -1.0))));
+  if (x < 1.0) return __builtin_nan("");
   return x > 0x1p28 ? log(x) + ln_2 : x > 2.0 ? middle : near;
 }
 TILE_DEVICE double atanh(double x) {

@@ -72,6 +72,12 @@ TILE_DEVICE double pow(double x, double y) {
   return power_of(x, y, size);
 }
 
+TILE_DEVICE int exponent_of(double x) {
+  const u64 bits = bits_as<u64>(x);
+  const int zeros = leading_zeros(bits);
+  return zeros > 11 ? 12 - zeros : static_cast<int>(bits >> 52);
+}
+
 // x - trunc(x / y) * y exactly, with the sign of x: up to 50 bits of the quotient at a time.
 TILE_DEVICE double fmod(double x, double y) {
   double a = size_of(x);
@@ -80,7 +86,7 @@ TILE_DEVICE double fmod(double x, double y) {
   if (b != b) return b;
   if (b == wide_infinity) return x;
   while (a >= b) {
-    const int apart = static_cast<int>(bits_as<u64>(a) >> 52) - static_cast<int>(bits_as<u64>(b) >> 52);
+    const int apart = exponent_of(a) - exponent_of(b);
     const double unit = apart > 50 ? __builtin_ldexp(b, apart - 50) : b;
     double rest = mad(-__builtin_trunc(a / unit), unit, a);
     if (rest < 0.0) rest += unit;  // the quotient was rounded up
