@@ -36,7 +36,7 @@ EMULATED: dict[str, tuple[str, ...]] = {
         "cuda:sm_89@sim",
         "cuda:sm_90a@sim",
     ),
-    "hip": (),
+    "hip": ("hip:gfx90a@sim", "hip:gfx942@sim"),
 }
 """What is tested of backends whose machines are not here: generations that lower differently."""
 

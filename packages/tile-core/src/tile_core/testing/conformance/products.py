@@ -280,7 +280,7 @@ def _dynamic(m: int, n: int, k: int) -> Case:
                 ir.copy(acc, ir.region(c, (by * 16, bx * 16), (16, 16))),
             ]  # fmt: skip
 
-        return ir.kernel([a, b, c], (ceildiv(vn, 16), ceildiv(vm, 16)), body, threads=32)
+        return ir.kernel([a, b, c], (ceildiv(vn, 16), ceildiv(vm, 16)), body, threads=64)
 
     return Case(
         f"gemm/dynamic/float32/{m}x{n}x{k}",
