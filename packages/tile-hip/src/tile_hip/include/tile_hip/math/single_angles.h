@@ -56,8 +56,12 @@ TILE_DEVICE float atan2(float y, float x) {
   return static_cast<float>(wide::atan2(static_cast<double>(y), static_cast<double>(x)));
 }
 
-// The unit counts in whole turns.
-TILE_DEVICE float turns(float x) { return unit::fraction(x * 0.15915494309189535f); }
+// The unit counts in whole turns: from -1/2 to 1/2, so that small angles stay what they are.
+TILE_DEVICE float turns(float x) {
+  TILE_EXACT
+  const float t = x * 0.15915494309189535f;
+  return t - __builtin_rintf(t);
+}
 TILE_DEVICE float fast_sin(float x) { return unit::sine(turns(x)); }
 TILE_DEVICE float fast_cos(float x) { return unit::cosine(turns(x)); }
 TILE_DEVICE float fast_tan(float x) {

@@ -14,7 +14,6 @@ TILE_DEVICE float rsqrt(float x) { return __builtin_amdgcn_rsqf(x); }
 // Of x whole turns; |x| <= 256.
 TILE_DEVICE float sine(float turns) { return __builtin_amdgcn_sinf(turns); }
 TILE_DEVICE float cosine(float turns) { return __builtin_amdgcn_cosf(turns); }
-TILE_DEVICE float fraction(float x) { return __builtin_amdgcn_fractf(x); }
 // The middle one of three numbers.
 TILE_DEVICE float middle(float a, float b, float c) { return __builtin_amdgcn_fmed3f(a, b, c); }
 #else
@@ -25,7 +24,6 @@ float reciprocal(float x);
 float rsqrt(float x);
 float sine(float turns);
 float cosine(float turns);
-float fraction(float x);
 float middle(float a, float b, float c);
 #endif
 
