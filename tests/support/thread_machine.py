@@ -15,6 +15,7 @@ import numpy as np
 
 from tile_core.dtypes import dtype_of
 from tile_core.interp.launch import interpret
+from tile_core.ir.amd_calls import LDS_LOAD, UNIFORM
 from tile_core.ir.arith import all_of, as_expr, binary, const, select
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.device_calls import PREFIX
@@ -66,6 +67,14 @@ MACHINE = SimtMachine(
     features=frozenset({"cp_async", "atomic_f16x2", "atomic_f32x2", "atomic_f32x4"}),
 )  # fmt: skip
 
+WAVES = SimtMachine(
+    name="waves", family="test", shared_bytes=1 << 16, warp_size=64,
+    features=frozenset({"lds_load"}),
+)  # fmt: skip
+"""A machine whose waves copy into shared memory, and count their copies."""
+
+WAVE = WAVES.warp_size
+
 RULES = (*element_rules(), *control_rules(), *reduce_rules(), *scan_rules())
 
 
@@ -81,6 +90,10 @@ class GivenLayouts:
     vector: int = 4
     loops: dict[Node, LoopLayout] = field(default_factory=dict)
     known: dict[Buffer, Layout | Fragment] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str, span: Any = None) -> None:
+        self.notes.append(text)
 
     def layout_of(self, buffer: Buffer) -> Layout | Fragment | None:
         found = self.tiles.get(buffer) or self.known.get(buffer)
@@ -161,7 +174,7 @@ def run_lowered(lowered: Launch, ctx: SimtContext, kernel: Kernel, args: Sequenc
         sizes[flat] = whole
         params.append(whole)
         flats.append(array)
-    body = rewrite(lowered.body, _plain)
+    body = rewrite(lowered.body, lambda n: _plain(n, ctx.thread))
     shared = {n for n in walk(body) if isinstance(n, Buffer) and n.scope is Scope.SHARED}
     roots = dict.fromkeys(b.storage for b in sorted(shared, key=lambda b: b.name))
     body = rewrite(body, lambda n: _strict(n, sizes))
@@ -199,11 +212,15 @@ def _strict(node: Node, sizes: Mapping[Buffer, Buffer]) -> Node:
     return node
 
 
-def _plain(node: Node) -> Node:
+def _plain(node: Node, thread: Var) -> Node:
     if isinstance(node, Evaluate) and isinstance(node.value, Call):
         function = node.value.function
+        if function == PREFIX + LDS_LOAD:
+            return _copied_by_lane(node.value.args, thread)
         if function.startswith(PREFIX):
             return _CALLS[function.removeprefix(PREFIX)](node.value.args)
+    if isinstance(node, Call) and node.function == PREFIX + UNIFORM:
+        return node.args[0]
     return node
 
 
@@ -280,6 +297,18 @@ def _async_copied(args: Sequence[Expr]) -> Stmt:
     return Seq((_aligned(to, count), *moves))
 
 
+def _copied_by_lane(args: Sequence[Expr], thread: Var) -> Stmt:
+    size, to, start, index, condition = args
+    assert isinstance(to, AddressOf)
+    assert isinstance(start, AddressOf)
+    count = _count(size) * 8 // to.buffer.dtype.bits
+    first = start.indices[0] + index
+    lane = binary(BinaryOp.FLOORMOD, thread, WAVE)
+    target = AddressOf(to.buffer, (to.indices[0] + lane * count,), "w")
+    source = AddressOf(start.buffer, (first,), "r")
+    return _async_copied((size, target, source, condition))
+
+
 _CALLS: dict[str, Callable[[Sequence[Expr]], Stmt]] = {
     "load": lambda args: _moved(args, loads=True),
     "store": lambda args: _moved(args, loads=False),
@@ -323,6 +352,6 @@ def poisoned(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray[Any, 
 
 
 __all__ = [
-    "MACHINE", "GivenLayouts", "agree", "calls", "poisoned", "run_lowered", "run_threads",
+    "MACHINE", "WAVES", "GivenLayouts", "agree", "calls", "poisoned", "run_lowered", "run_threads",
     "thread_program",
 ]  # fmt: skip
