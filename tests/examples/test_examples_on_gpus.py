@@ -20,7 +20,10 @@ IMPORTANT = (
 )
 """Run on every generation, in several orders of threads, with all sizes."""
 
-GENERATIONS = ("sm_70", "sm_75", "sm_80", "sm_89", "sm_90a")
+TARGETS = ("cuda:sm_80", "cuda:sm_90a", "hip:gfx90a", "hip:gfx942")
+"""Run on: copies beside threads, copies by engines, and both with waves of 64 threads."""
+
+GENERATIONS = ("sm_70", "sm_75", "sm_80", "sm_89", "sm_90a", "gfx90a", "gfx942")
 ORDERS = ("forward", "random:1", "random:2", "random:3")
 
 
@@ -30,10 +33,10 @@ def no_choice_of_target(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NAMES)
-def test_in_the_emulator(name: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TILE_TARGET", f"cuda:{arch}@sim")
+def test_in_the_emulator(name: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILE_TARGET", f"{target}@sim")
     module = load(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TileWarning)  # of loops that could not be overlapped
@@ -45,7 +48,8 @@ def test_in_the_emulator(name: str, arch: str, monkeypatch: pytest.MonkeyPatch) 
 def test_on_every_generation_in_any_order(
     name: str, arch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TILE_TARGET", f"cuda:{arch}@sim")
+    kind = "hip" if arch.startswith("gfx") else "cuda"
+    monkeypatch.setenv("TILE_TARGET", f"{kind}:{arch}@sim")
     module = load(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TileWarning)
