@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,7 +54,7 @@ class Executable:
         self.report: SimReport | None = None
         self._artifact, self._kernel = artifact, kernel
         self._library = artifact.library()
-        self._symbols = _symbols(artifact.program)
+        self._symbols = symbols_of(artifact.program)
         self._alignment = alignments(artifact.program)
 
     def __call__(self, *args: Any) -> None:
@@ -70,7 +71,7 @@ class Executable:
         """
         self._check_addresses(args)
         settings = current_settings()
-        call = _Call(self._artifact, self._kernel, self._library, settings)
+        call = _EmulatedCall(self._artifact, self._kernel, self._library, settings)
         try:
             call.run(args, self._symbols)
         finally:
@@ -87,14 +88,12 @@ class Executable:
                     raise misaligned(kernel.name, param, address, size)
 
 
-class _Call:
+class Call(ABC):
     """One call: the memory, the values and the report that its launches share."""
 
-    def __init__(
-        self, artifact: Artifact, kernel: Kernel, library: KernelLibrary, settings: SimSettings
-    ) -> None:
+    def __init__(self, artifact: Artifact, kernel: Kernel, settings: SimSettings) -> None:
         self.program, self.printed, self.kernel = artifact.program, artifact.printed, kernel
-        self.library, self.settings = library, settings
+        self.settings = settings
         self.memory = DeviceMemory()
         self.arrays: dict[Buffer, Array] = {}
         self.values: dict[Var, Any] = {}
@@ -147,6 +146,35 @@ class _Call:
         if known and not evaluate(check.cond, self.values):
             raise unmet(check)
 
+    @abstractmethod
+    def _launch(self, function: DeviceFunction, name: str) -> None:
+        """Run one grid; raise the first finding."""
+
+    def _grid(self, launch: Launch, name: str) -> tuple[int, int, int]:
+        extents = [self._extent(e) for e in launch.grid]
+        if min(extents, default=1) < 1:
+            raise EmptyGridError(
+                f"{name}: the grid {tuple(extents)} has no blocks",
+                span=launch.span,
+                hint="do not call the kernel when there is nothing to do",
+            )
+        check_grid(extents, self.program.machine, launch)
+        x, y, z = (*extents, 1, 1, 1)[:3]
+        return x, y, z
+
+    def _extent(self, extent: Extent) -> int:
+        return int(evaluate(extent, self.values))
+
+
+class _EmulatedCall(Call):
+    """One call whose launches are emulated."""
+
+    def __init__(
+        self, artifact: Artifact, kernel: Kernel, library: KernelLibrary, settings: SimSettings
+    ) -> None:
+        super().__init__(artifact, kernel, settings)
+        self.library = library
+
     def _launch(self, function: DeviceFunction, name: str) -> None:
         """Run one grid; raise the first finding."""
         launch, scene = function.launch, self._scene(function)
@@ -168,21 +196,6 @@ class _Call:
             sys.stdout.flush()
         if outcome.findings:
             raise error_of(outcome.findings, scene)
-
-    def _grid(self, launch: Launch, name: str) -> tuple[int, int, int]:
-        extents = [self._extent(e) for e in launch.grid]
-        if min(extents, default=1) < 1:
-            raise EmptyGridError(
-                f"{name}: the grid {tuple(extents)} has no blocks",
-                span=launch.span,
-                hint="do not call the kernel when there is nothing to do",
-            )
-        check_grid(extents, self.program.machine, launch)
-        x, y, z = (*extents, 1, 1, 1)[:3]
-        return x, y, z
-
-    def _extent(self, extent: Extent) -> int:
-        return int(evaluate(extent, self.values))
 
     def _argument(self, argument: Argument) -> Any:
         if isinstance(argument, TensorMap):
@@ -241,7 +254,7 @@ def scalar(value: Any, dtype: DType) -> Any:
     return (ctypes.c_ubyte * len(raw)).from_buffer_copy(raw)
 
 
-def _symbols(program: DeviceProgram) -> tuple[Var, ...]:
+def symbols_of(program: DeviceProgram) -> tuple[Var, ...]:
     """Return the symbols that shapes and strides of parameters determine."""
     extents = (
         e

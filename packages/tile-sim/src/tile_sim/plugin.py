@@ -1,4 +1,4 @@
-"""The emulator as an executor: ``@sim`` behind a GPU target runs its code on the CPU."""
+"""Executors: behind a GPU target, ``@sim`` emulates its source, ``@isa`` its machine code."""
 
 from __future__ import annotations
 
@@ -29,14 +29,22 @@ def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:
     return Executable(artifact, kernel)
 
 
+def interpret(artifact: Any, kernel: Kernel) -> Callable[..., None]:
+    """Return a function that interprets the machine code of a kernel on host tensors."""
+    from tile_sim.gfx9.executor import load
+
+    return load(artifact, kernel)
+
+
 @hookimpl
 def tile_executors() -> list[Executor]:
-    """Provide the emulator."""
+    """Provide the emulator, and the interpreter of AMD's machine code."""
     return [
         Executor(
             name="sim",
             compile=compile_program,
             load=load,
             kinds=frozenset({"cuda", "hip"}),
-        )
+        ),
+        Executor(name="isa", compile=None, load=interpret, kinds=frozenset({"hip"})),
     ]

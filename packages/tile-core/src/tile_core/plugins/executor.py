@@ -19,7 +19,8 @@ class Executor:
         What stands behind the ``@``; unique among installed executors.
     compile
         ``compile(module, target, options) -> artifact``: as `Backend.compile`, for the
-        module that the backend of the target's kind lowered.
+        module that the backend of the target's kind lowered. None stands for the backend's
+        own: what it compiled is run elsewhere.
     load
         ``load(artifact, kernel) -> executable``: as `Backend.load`.
     kinds
@@ -27,10 +28,10 @@ class Executor:
     """
 
     name: str
-    compile: Callable[..., Any]
+    compile: Callable[..., Any] | None
     load: Callable[..., Callable[..., None]]
     kinds: frozenset[str]
 
     def serving(self, backend: Backend) -> Backend:
         """Return `backend` with its code run by this executor."""
-        return replace(backend, compile=self.compile, load=self.load)
+        return replace(backend, compile=self.compile or backend.compile, load=self.load)

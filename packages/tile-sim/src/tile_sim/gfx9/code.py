@@ -1,0 +1,87 @@
+"""The code of an assembly, decoded once for all launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tile_core.errors import LaunchError
+from tile_sim.gfx9.arena import addresses_of
+from tile_sim.gfx9.arrays import Array
+from tile_sim.gfx9.decode import decode_all
+from tile_sim.gfx9.hazards import check_hazards
+from tile_sim.gfx9.instruction import Context, Instruction
+from tile_sim.gfx9.metadata import KernelInfo, parse_metadata
+from tile_sim.gfx9.shared_access import grain_of
+from tile_sim.gfx9.text import Assembly, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A decoded assembly.
+
+    Parameters
+    ----------
+    assembly, kernels
+        The parsed text, and what its metadata says of each kernel.
+    instructions
+        One for each line, and an end behind them.
+    data
+        Constants and variables of the program, in the order in which they lie in memory.
+    grain
+        The narrowest access to shared memory, in bytes.
+    registers
+        How many vector registers a lane needs, accumulation registers behind all others.
+    """
+
+    assembly: Assembly
+    kernels: dict[str, KernelInfo]
+    instructions: tuple[Instruction, ...]
+    data: tuple[tuple[str, Array], ...]
+    grain: int
+    registers: int
+
+    @classmethod
+    def of(cls, text: str) -> Code:
+        """Decode the assembly that clang prints for gfx90a, gfx942 or gfx950.
+
+        Raises
+        ------
+        UnknownInstruction
+            If the text holds an instruction that is unknown here.
+        InstructionHazard
+            If instructions follow each other more closely than the machine allows.
+        """
+        assembly = parse(text)
+        data = tuple(
+            (name, np.frombuffer(raw or b"\0", np.uint8)) for name, raw in assembly.data.items()
+        )
+        addresses = addresses_of([raw.nbytes for _, raw in data])
+        symbols = {name: address for (name, _), address in zip(data, addresses, strict=False)}
+        context = Context(assembly.architecture, assembly.labels, symbols)
+        instructions = decode_all(assembly, context)
+        check_hazards(instructions, assembly.architecture)
+        used = (r for i in instructions for r in (*i.reads, *i.writes) if r < 512)
+        return cls(
+            assembly,
+            parse_metadata(assembly.metadata),
+            instructions,
+            data,
+            grain_of(assembly.lines),
+            max(used, default=0) + 1,
+        )
+
+    def kernel(self, name: str) -> KernelInfo:
+        """Return what the metadata says of a kernel.
+
+        Raises
+        ------
+        LaunchError
+            If there is no such kernel.
+        """
+        if name not in self.kernels or name not in self.assembly.labels:
+            raise LaunchError(
+                f"the assembly has no kernel {name}; it has {', '.join(sorted(self.kernels))}"
+            )
+        return self.kernels[name]

@@ -1,0 +1,68 @@
+"""Distances between instructions that the machine does not keep by itself.
+
+A compiler must put other instructions, or ``s_nop``, between the two. Every way through the
+code is looked at, not only those that run: from each instruction that others must keep away
+from, forward over branches, until the longest distance has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tile_core.errors import InstructionHazard, Note
+from tile_sim.gfx9.hazard_rules import needed, reach_of
+from tile_sim.gfx9.instruction import Instruction
+
+
+def check_hazards(instructions: Sequence[Instruction], architecture: str) -> None:
+    """Make sure that all instructions keep their distances.
+
+    Raises
+    ------
+    InstructionHazard
+        For the first that does not.
+    """
+    for position, producer in enumerate(instructions):
+        reach = reach_of(producer, architecture)
+        if reach:
+            _check(instructions, position, reach, architecture)
+
+
+def _check(
+    instructions: Sequence[Instruction], position: int, reach: int, architecture: str
+) -> None:
+    producer = instructions[position]
+    for consumer, distance in _following(instructions, position, reach):
+        need, why = needed(producer, consumer, architecture)
+        if distance < need:
+            raise InstructionHazard(
+                f"{consumer.line}: {why}, which takes {need} wait states, and {distance} have "
+                "passed",
+                notes=(Note(f"since {producer.line}"),),
+                hint="other instructions or an s_nop must stand between the two",
+            )
+
+
+def _following(
+    instructions: Sequence[Instruction], position: int, reach: int
+) -> Iterator[tuple[Instruction, int]]:
+    """Yield what may run after an instruction, and the wait states between them."""
+    open_places = [(place, 0) for place in _next(instructions, position)]
+    nearest: dict[int, int] = {}
+    while open_places:
+        place, distance = open_places.pop()
+        if distance >= reach or nearest.get(place, reach) <= distance:
+            continue
+        nearest[place] = distance
+        yield instructions[place], distance
+        behind = distance + instructions[place].wait_states
+        open_places += [(following, behind) for following in _next(instructions, place)]
+
+
+def _next(instructions: Sequence[Instruction], position: int) -> list[int]:
+    """Return where the way goes on behind an instruction."""
+    instruction = instructions[position]
+    found = [] if instruction.target is None else [instruction.target]
+    if not instruction.is_final and position + 1 < len(instructions):
+        found.append(position + 1)
+    return found

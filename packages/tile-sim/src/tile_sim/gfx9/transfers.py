@@ -1,0 +1,150 @@
+"""How data moves between registers and memory: widths, halves, and the time it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tile_sim.gfx9.arrays import Array
+from tile_sim.gfx9.instruction import Undecodable
+from tile_sim.gfx9.operands import Operand
+from tile_sim.gfx9.text import Line
+from tile_sim.gfx9.wave import Flight, Wave
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What one lane moves.
+
+    Parameters
+    ----------
+    size
+        Bytes in memory.
+    dtype
+        The type of what is narrower than a word.
+    half
+        The half of the register that it takes; None stands for all of it.
+    """
+
+    size: int
+    dtype: Any = None
+    half: int | None = None
+
+    @property
+    def keeps_half(self) -> bool:
+        """Say whether a load leaves the other half of the register alone."""
+        return self.half is not None
+
+    @property
+    def registers(self) -> int:
+        """Return how many registers it takes."""
+        return max(1, self.size // 4)
+
+
+_LOADS: Mapping[str, Transfer] = {
+    "ubyte": Transfer(1, np.uint8), "sbyte": Transfer(1, np.int8),
+    "ushort": Transfer(2, np.uint16), "sshort": Transfer(2, np.int16),
+    "ubyte_d16": Transfer(1, np.uint8, 0), "ubyte_d16_hi": Transfer(1, np.uint8, 1),
+    "sbyte_d16": Transfer(1, np.int8, 0), "sbyte_d16_hi": Transfer(1, np.int8, 1),
+    "short_d16": Transfer(2, np.uint16, 0), "short_d16_hi": Transfer(2, np.uint16, 1),
+    "dword": Transfer(4), "dwordx2": Transfer(8), "dwordx3": Transfer(12),
+    "dwordx4": Transfer(16),
+}  # fmt: skip
+_STORES: Mapping[str, Transfer] = {
+    "byte": Transfer(1, np.uint8), "byte_d16_hi": Transfer(1, np.uint8, 1),
+    "short": Transfer(2, np.uint16), "short_d16_hi": Transfer(2, np.uint16, 1),
+    "dword": Transfer(4), "dwordx2": Transfer(8), "dwordx3": Transfer(12),
+    "dwordx4": Transfer(16),
+}  # fmt: skip
+
+
+def transfer_of(name: str, *, is_load: bool) -> Transfer:
+    """Return what the end of a mnemonic says, such as ``dwordx4``."""
+    table = _LOADS if is_load else _STORES
+    if name not in table:
+        raise Undecodable(f"{name} is unknown")
+    return table[name]
+
+
+def narrowed(words: Array, transfer: Transfer) -> Array:
+    """Return what a store of less than a word writes: ``(lanes, 1)`` of its type."""
+    shifted = words >> np.uint32(16) if transfer.half else words
+    return shifted.astype(transfer.dtype)
+
+
+def values_of(w: Wave, data: Operand, transfer: Transfer) -> Array:
+    """Return what the lanes that are on will store, as rows."""
+    rows = w.vectors[data.first : data.first + transfer.registers].T
+    words = rows if w.is_full else rows[w.lanes]
+    return narrowed(words, transfer) if transfer.dtype is not None else np.array(words)
+
+
+def widened(data: Array, transfer: Transfer) -> Array:
+    """Return words of what came from memory: extended with zeros or signs."""
+    if transfer.dtype is None:
+        return data
+    numbers = np.ascontiguousarray(data).view(transfer.dtype)
+    return numbers.astype(np.int32).view(np.uint32)
+
+
+def registers_of(target: Operand, transfer: Transfer) -> tuple[int, ...]:
+    """Return the registers that a load writes."""
+    if target.count != transfer.registers:
+        raise Undecodable(f"its target has {target.count} registers")
+    return tuple(range(target.first, target.first + target.count))
+
+
+def deliver(w: Wave, first: int, data: Array, lanes: Array | None, half: int | None) -> None:
+    """Write ``(lanes, words)`` into registers, or into one half of one register."""
+    count = data.shape[1]
+    if half is not None:
+        old = w.rows[first] if lanes is None else w.rows[first][lanes]
+        shift, keep = np.uint32(16 * half), np.uint32(0xFFFF0000 if half == 0 else 0xFFFF)
+        data = ((data[:, 0] & np.uint32(0xFFFF)) << shift | old & keep)[:, None]
+    if lanes is None:
+        w.vectors[first : first + count] = data.T
+    else:
+        w.vectors[first : first + count, lanes] = data.T
+
+
+def issue_load(
+    w: Wave, line: Line, target: Operand, transfer: Transfer, data: Array, *, is_flat: bool = False
+) -> None:
+    """Start a load whose data is known already: it arrives when a wait covers it."""
+    words = widened(data, transfer)
+    lanes = None if w.is_full else w.lanes
+    first, half = target.first, transfer.half
+
+    def land() -> None:
+        deliver(w, first, words, lanes, half)
+
+    flight = Flight(line, target.registers, land, 2 if is_flat else 1, is_memory=True)
+    w.launch(flight)
+    w.memory.append(flight)
+    if is_flat:
+        w.shared.append(flight)
+
+
+def issue_store(
+    w: Wave, line: Line, addresses: Array | None, values: Array | None, *, is_flat: bool = False
+) -> None:
+    """Start a store: memory changes when a wait covers it, or the wave looks at memory."""
+    land = None
+    arena = w.group.arena
+    if addresses is not None and values is not None:
+        arena.check_write(addresses, values.shape[1] * values.itemsize, line)
+        where, what = addresses, values
+
+        def write() -> None:
+            arena.write(where, what, line)
+
+        land = write
+    flight = Flight(line, (), land, 2 if is_flat else 1, is_memory=True)
+    w.memory.append(flight)
+    if land is not None:
+        w.stores.append(flight)
+    if is_flat:
+        w.shared.append(flight)
