@@ -32,6 +32,10 @@ MACHINE = SimtMachine(
     name="sm_80", family="cuda", shared_bytes=163 << 10, features=frozenset({"cp_async"})
 )
 PLAIN = SimtMachine(name="sm_75", family="cuda", shared_bytes=64 << 10, features=frozenset())
+COUNTING = SimtMachine(
+    name="waves", family="hip", shared_bytes=64 << 10, features=frozenset({"lds_load"}),
+    warp_size=1,
+)  # fmt: skip
 APART = BuildOptions(pass_configs=(("tl.disable_pipeline_folding", True),))
 MOST = 7
 SIZE = 4
@@ -235,7 +239,7 @@ def planned(kernel: Kernel, machine: SimtMachine, *, folded: bool = True) -> Ker
 def test_pipelines_keep_the_meaning(shown: Shown, rounds: int) -> None:
     kernel = shown.kernel
     expected = _run(kernel, rounds, late=False)
-    for machine, folded in ((MACHINE, True), (MACHINE, False), (PLAIN, True)):
+    for machine, folded in ((MACHINE, True), (MACHINE, False), (PLAIN, True), (COUNTING, True)):
         made = planned(kernel, machine, folded=folded)
         for ours, theirs in zip(expected, _run(made, rounds, late=True), strict=True):
             np.testing.assert_array_equal(theirs, ours, err_msg=print_kernel(made))
@@ -250,12 +254,13 @@ def test_threads_of_pipelines_do_not_race(shown: Shown, rounds: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PipelineWarning)
         emulated = [
-            build(kernel, f"cuda:{arch}@sim", installed_plugins(), options).executable
+            build(kernel, f"{arch}@sim", installed_plugins(), options).executable
             for arch, options in (
-                ("sm_80", None),
-                ("sm_80", APART),
-                ("sm_75", None),
-                ("sm_90a", None),
+                ("cuda:sm_80", None),
+                ("cuda:sm_80", APART),
+                ("cuda:sm_75", None),
+                ("cuda:sm_90a", None),
+                ("hip:gfx942", None),
             )
         ]
     expected = _run(kernel, rounds, late=False)
