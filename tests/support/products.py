@@ -19,8 +19,10 @@ from tile_core.target import Target
 from tile_core.testing import build_ir as ir
 from tile_core.testing.conformance.case import logical
 from tile_core.testing.oracle import numbers, poison, runner
-from tile_cuda.machine import machine
-from tile_cuda.rules import all_rules
+from tile_cuda import machine as nvidia
+from tile_cuda import rules as nvidia_rules
+from tile_hip import machine as amd
+from tile_hip import rules as amd_rules
 
 MAKE = {"shared": ir.shared, "fragment": ir.fragment}
 
@@ -50,6 +52,7 @@ class Product:
     policy: GemmWarpPolicy = GemmWarpPolicy.Square
     clear: bool = False
     steps: int = 1
+    k_pack: int = 1
 
     def __str__(self) -> str:
         letters = "".join("NT"[t] for t in self.transposes)
@@ -102,6 +105,7 @@ class Product:
             product = ir.gemm(
                 used[0], used[1], acc, transpose_a=self.transposes[0],
                 transpose_b=self.transposes[1], policy=self.policy, clear=self.clear,
+                k_pack=self.k_pack,
             )  # fmt: skip
             return [*loads, *moves, product]
 
@@ -142,15 +146,22 @@ class Product:
 
 
 def lowered(kernel: Kernel, arch: str) -> DeviceProgram:
-    """Return `kernel` as programs of single threads of an NVIDIA architecture."""
-    target = Target("cuda", arch)
-    return lower_kernel(kernel, target, machine(arch), all_rules(target))
+    """Return `kernel` as programs of single threads of an NVIDIA or AMD architecture."""
+    target = target_of(arch)
+    machines, rules = (amd, amd_rules) if target.kind == "hip" else (nvidia, nvidia_rules)
+    return lower_kernel(kernel, target, machines.machine(arch), rules.all_rules(target))
+
+
+def target_of(arch: str) -> Target:
+    """Return the target whose architecture is called `arch`."""
+    return Target("hip" if arch.startswith("gfx") else "cuda", arch)
 
 
 def check(product: Product) -> None:
     """Run `product` on the emulator with all checks, and compare with the exact result."""
     a, b, c = product.arguments()
-    runner(f"cuda:{product.arch}@sim", installed_plugins())(product.kernel(), [a, b, c])
+    target = f"{target_of(product.arch)}@sim"
+    runner(target, installed_plugins())(product.kernel(), [a, b, c])
     got = logical(c, product.total, (product.m, product.n))
     np.testing.assert_array_equal(got.astype(np.float64), product.expected(a, b))
     assert ceildiv(product.k, product.steps) * product.steps == product.k

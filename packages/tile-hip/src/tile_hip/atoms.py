@@ -178,15 +178,18 @@ def _rounds(instruction: MatrixInstruction) -> bool:
 def atoms_in_runs(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom, ...]:
     """Return the atoms whose lanes hold neighbours along K: most at once come first.
 
+    These are 16 bytes of the narrower tile. Of a wider one they are several reads.
+
     Parameters
     ----------
     a, b, c
         Names of the element types of both factors' tiles and of the sum.
     """
+    bits = min(max(8, dtype_of(x).bits) for x in (a, b))
     return tuple(
         i.atom(pack, i.held * pack)
         for i in instructions_for(machine, a, b, c)
-        for pack in _packs(i)
+        for pack in _packs(i, bits)
     )
 
 
@@ -202,9 +205,15 @@ def atoms_like_sums(machine: SimtMachine, a: str, b: str, c: str) -> tuple[Matri
     return tuple(i.atom(_sum_pack(i), i.sum_run) for i in instructions_for(machine, a, b, c))
 
 
-def _packs(instruction: MatrixInstruction) -> Iterator[int]:
-    """Yield how many instructions may follow each other: as many as 16 bytes feed, and fewer."""
-    pack = max(1, _READ_BITS // (instruction.held * instruction.a.bits))
+def _packs(instruction: MatrixInstruction, bits: int = 0) -> Iterator[int]:
+    """Yield how many instructions may follow each other: as many as 16 bytes feed, and fewer.
+
+    Parameters
+    ----------
+    bits
+        Width of an element in memory, if it is not that in registers.
+    """
+    pack = max(1, _READ_BITS // (instruction.held * (bits or instruction.a.bits)))
     while pack:
         yield pack
         pack //= 2

@@ -203,10 +203,13 @@ def gemm(
     transpose_b: bool = False,
     clear: bool | Expr = False,
     policy: GemmWarpPolicy = GemmWarpPolicy.Square,
+    k_pack: int = 1,
 ) -> Gemm:
     """Return ``T.gemm(a, b, c, …)``."""
     condition = as_expr(clear)
-    return Gemm(operand(a), operand(b), operand(c), transpose_a, transpose_b, condition, policy)
+    return Gemm(
+        operand(a), operand(b), operand(c), transpose_a, transpose_b, condition, policy, k_pack
+    )
 
 
 def reduce(

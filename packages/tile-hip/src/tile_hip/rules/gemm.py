@@ -6,25 +6,29 @@ from dataclasses import replace
 from typing import Any
 
 from tile_core.ir.buffer import Scope
+from tile_core.layout import Layout
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule
 from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.products.matrix_unit import MatrixUnit
+from tile_core.simt.products.operand_copies import operand_copy_rule
 from tile_core.simt.products.rules import fma_rule, instruction_rule
 from tile_core.simt.warps import best_shared_first
 from tile_core.target import Target
 from tile_hip.atoms import ROUNDS_FLOAT32, atoms_in_runs, atoms_like_sums
+from tile_hip.rules.shared_layouts import rows_of_chunks
 
-MFMA, FMA = "hip.gemm.mfma", "hip.gemm.fma"
+MFMA, FMA, COPY = "hip.gemm.mfma", "hip.gemm.fma", "hip.copy.operand"
 
 _SUMMED_IN = {"float16": "float32", "bfloat16": "float32"}
 """Element types of sums that no instruction adds up in, and what they are added up in."""
 
 
 def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
-    """Return the ways `machine` multiplies matrices exactly."""
-    return instruction_rule(MFMA, matrix_cores(machine)), fma_rule(FMA)
+    """Return the ways `machine` multiplies matrices exactly, and loads their factors."""
+    unit = matrix_cores(machine)
+    return instruction_rule(MFMA, unit), fma_rule(FMA), operand_copy_rule(COPY, unit)
 
 
 def xf32_rules(machine: SimtMachine) -> tuple[Rule[Gemm], ...]:
@@ -48,9 +52,10 @@ def xf32_rules(machine: SimtMachine) -> tuple[Rule[Gemm], ...]:
 def matrix_cores(machine: SimtMachine) -> MatrixUnit:
     """Return what `machine` multiplies with, and how its waves read factors.
 
-    Two factors in shared memory are read by most elements at once, or by as many as the kernel
-    says with ``k_pack``; factors in registers are held as sums are, so that results of products
-    are factors of others where they are. Among instructions of 32 and of 16 rows, those are
+    Factors are held by most elements along K at once, or by as many as the kernel says with
+    ``k_pack``. A factor in registers is held as sums are, so that the result of a product is one
+    where it is, unless the other one has its rows along K: that gains by being read at once, as
+    keys are that meet queries in registers. Among instructions of 32 and of 16 rows, those are
     taken whose squares the waves share best, the larger ones if both are as good.
     """
 
@@ -58,11 +63,22 @@ def matrix_cores(machine: SimtMachine) -> MatrixUnit:
         a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
         if op.nibbles:
             return ()
-        in_registers = any(r.buffer.scope is Scope.FRAGMENT for r in (op.a, op.b))
-        table = atoms_like_sums if in_registers else atoms_in_runs
+        table = atoms_like_sums if _is_like_a_sum(op) else atoms_in_runs
         found = table(machine, a, b, _SUMMED_IN.get(c, c))
-        if op.k_pack > 1 and not in_registers:
+        if op.k_pack > 1:
             found = tuple(sorted(found, key=lambda atom: atom.template != (op.k_pack,)))
         return best_shared_first(found, op.mnk, warps, op.policy)
 
-    return MatrixUnit(machine=machine, atoms=atoms)
+    def layout(shape: tuple[int, ...], bits: int, is_k_last: bool) -> Layout:
+        return rows_of_chunks(shape, bits, machine.banks)
+
+    return MatrixUnit(machine=machine, atoms=atoms, operand_layout=layout)
+
+
+def _is_like_a_sum(op: Gemm) -> bool:
+    """Whether a factor is in registers, and none is in memory with its rows along K."""
+    by_rows = ((op.a, not op.transpose_a), (op.b, op.transpose_b))
+    held = [r.buffer.scope is Scope.FRAGMENT for r, _ in by_rows]
+    return any(held) and not any(
+        along_k for (_, along_k), is_held in zip(by_rows, held, strict=True) if not is_held
+    )

@@ -10,13 +10,13 @@ import numpy as np
 
 from tile_core.ir.arith import as_expr, cast
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.expr import Expr, Load
-from tile_core.ir.stmt import Stmt, Store
+from tile_core.ir.expr import AddressOf, Expr, Load
+from tile_core.ir.stmt import Alloc, Stmt, Store
 from tile_core.layout import Fragment, Layout
 from tile_core.simt.accesses import lower_expr
-from tile_core.simt.build import at, do, unrolled
+from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import storage_dtype
+from tile_core.simt.packing import is_packed, storage_dtype, unpacked
 from tile_core.simt.products.operands import Operand
 
 
@@ -27,11 +27,12 @@ def element_loads(operand: Operand, registers: Buffer, ctx: SimtContext) -> Call
     After    for x, s: load<4>(frag + x * 4 + s, shared + address of the element)
 
     Elements that are neighbours in registers and in memory are read together. Narrower types
-    are converted on the way.
+    are converted on the way, behind registers of their own.
     """
     inverse = _inverse(operand.atom)
     x_extent, k_extent = operand.atom.shape
     width = _vector(operand, ctx)
+    stored = storage_dtype(operand.buffer.dtype, Scope.SHARED)
 
     def address(thread: Any, x_tile: Any, kk: Any, slot: Any) -> tuple[Any, ...]:
         x, k, _ = inverse(thread % operand.lanes, slot)
@@ -48,6 +49,8 @@ def element_loads(operand: Operand, registers: Buffer, ctx: SimtContext) -> Call
             where = address(ctx.thread, x_tile, kk, slot)
             if width > 1:
                 source = ctx.address(operand.buffer, *where, access="r")
+                if stored != operand.dtype:
+                    return _converted(operand, at(registers, target, "w"), source, width, ctx)
                 return do("load", width, at(registers, target, "w"), source)
             element = Load(operand.buffer, tuple(map(as_expr, where)))
             value = lower_expr(cast(element, operand.dtype), ctx)
@@ -61,6 +64,25 @@ def element_loads(operand: Operand, registers: Buffer, ctx: SimtContext) -> Call
     return load
 
 
+def _converted(
+    operand: Operand, target: AddressOf, source: AddressOf, width: int, ctx: SimtContext
+) -> Stmt:
+    """Return the load of `width` elements, and their conversion into registers from `target` on.
+
+    Before   b_frag + 8 <- shared + address, 8 elements
+    After    load<8>(b_narrow, shared + address);  for v: b_frag[8 + v] = half(b_narrow[v])
+    """
+    stored = storage_dtype(operand.buffer.dtype, Scope.SHARED)
+    narrow = ctx.registers(f"{operand.letter}_narrow", width, str(stored))
+
+    def one(v: Expr) -> Stmt:
+        value = unpacked(Load(narrow, (v,)), operand.buffer.dtype)
+        return Store(target.buffer, (target.indices[0] + v,), cast(value, operand.dtype))
+
+    load = do("load", width, at(narrow, 0, "w"), source)
+    return seq(Alloc(narrow), load, unrolled(ctx, "v", width, one))
+
+
 @lru_cache(maxsize=64)
 def _inverse(atom: Fragment) -> Layout:
     """Return the map from thread and register slot to the coordinates, and the replica."""
@@ -69,9 +91,10 @@ def _inverse(atom: Fragment) -> Layout:
 
 def _vector(operand: Operand, ctx: SimtContext) -> int:
     """Return how many neighbouring registers are neighbours in memory too, and aligned."""
-    if storage_dtype(operand.buffer.dtype, Scope.SHARED) != operand.dtype:
+    if is_packed(operand.buffer):
         return 1
-    limit = min(operand.slots, ctx.machine.vector_bytes * 8 // operand.dtype.bits)
+    stored = storage_dtype(operand.buffer.dtype, Scope.SHARED)
+    limit = min(operand.slots, ctx.machine.vector_bytes * 8 // stored.bits)
     limit = min(limit, ctx.layout_of(operand.buffer).vector_width(-1, limit))
     start = ctx.env.multiple_of(operand.region.starts[-1])
     run = _run(operand.atom, axis=1 if operand.is_k_last else 0)

@@ -1,0 +1,168 @@
+"""Products of tiles on emulated AMD GPUs, all checks on: instructions, types, layouts, waves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from support.products import Product, check
+from tile_core.codegen import print_program
+from tile_core.errors import TileWarning
+from tile_core.layout import Fragment
+from tile_core.ops.gemm import GemmWarpPolicy
+from tile_sim import checking, last_report
+
+HALF = Product("gfx942", 64, 64, 32)
+BYTES = replace(HALF, k=64, factor="int8", total="int32")
+TRANSPOSES = [(a, b) for a in (False, True) for b in (False, True)]
+
+# One product for each kind of instruction of the table, and for types that are converted.
+INSTRUCTIONS = [
+    HALF,
+    replace(HALF, k=24),  # no two instructions at a time
+    replace(HALF, arch="gfx90a"),
+    replace(HALF, arch="gfx950"),
+    replace(HALF, arch="gfx950", k=8),  # the narrower instruction
+    replace(HALF, factor="bfloat16"),
+    replace(HALF, arch="gfx90a", factor="bfloat16"),
+    replace(HALF, factor="float32"),
+    replace(HALF, factor="float32", k=6),
+    replace(HALF, factor="tfloat32"),
+    replace(HALF, arch="gfx90a", factor="tfloat32"),
+    replace(HALF, factor="float64", total="float64"),
+    replace(HALF, arch="gfx90a", factor="float64", total="float64", k=12),
+    BYTES,
+    replace(BYTES, arch="gfx90a"),
+    replace(BYTES, arch="gfx950"),
+    replace(BYTES, k=16),
+    replace(BYTES, factor="int4"),
+    replace(BYTES, factor="uint4", second="int8"),
+    replace(BYTES, factor="float8_e4m3fnuz", second="float8_e5m2fnuz", total="float32"),
+    replace(BYTES, arch="gfx950", factor="float8_e4m3fn", total="float32"),
+    replace(HALF, factor="float8_e4m3fn"),  # becomes float16
+    replace(HALF, arch="gfx90a", factor="float8_e4m3fnuz"),
+    replace(HALF, factor="float4_e2m1fn", second="bfloat16"),
+    replace(HALF, factor="float16", second="float32"),
+    replace(HALF, total="float16"),  # summed in float32
+    replace(HALF, factor="bfloat16", total="bfloat16", clear=True),
+]
+
+
+@pytest.mark.parametrize("product", INSTRUCTIONS, ids=str)
+def test_instructions(product: Product) -> None:
+    for transposes in TRANSPOSES:
+        turned = replace(product, transposes=transposes)
+        assert "tile::mfma_" in turned.printed().text
+        check(turned)
+
+
+@pytest.mark.parametrize("scopes", ["fs", "sf", "ff"])
+@pytest.mark.parametrize("letters", ["NN", "NT", "TN", "TT"])
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx950"])
+def test_factors_in_registers(arch: str, letters: str, scopes: str) -> None:
+    names = {"f": "fragment", "s": "shared"}
+    first, second = (names[s] for s in scopes)
+    turned = (letters[0] == "T", letters[1] == "T")
+    check(replace(HALF, arch=arch, scopes=(first, second), transposes=turned))
+
+
+@pytest.mark.parametrize("factor", ["float32", "float64", "int8"])
+def test_factors_of_other_types_in_registers(factor: str) -> None:
+    total = "int32" if factor == "int8" else factor
+    product = replace(HALF, factor=factor, total=total, k=64, scopes=("fragment", "shared"))
+    assert "tile::mfma_" in product.printed().text
+    check(product)
+    check(replace(product, transposes=(False, True)))
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "threads", "matrix"),
+    [
+        (48, 80, 16, 192, True),  # three waves
+        (16, 16, 16, 64, True),
+        (96, 32, 40, 192, True),
+        (32, 576, 16, 256, True),
+        (16, 16, 16, 256, False),  # more waves than squares
+        (64, 64, 32, 96, False),  # threads that are no whole waves
+        (13, 17, 11, 64, False),
+        (1, 1, 1, 32, False),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
+def test_shapes_and_threads(m: int, n: int, k: int, threads: int, matrix: bool) -> None:
+    product = Product("gfx942", m, n, k, threads=threads)
+    assert ("tile::mfma_" in product.printed().text) is matrix
+    check(product)
+    check(replace(product, transposes=(True, True), clear=True))
+
+
+def test_a_number_of_waves_that_costs_the_matrix_instructions_is_told() -> None:
+    with pytest.warns(TileWarning, match=r"4 warps cannot share .* 3 x 3 .*use threads=64 or 192"):
+        check(Product("gfx942", 48, 48, 16, threads=256))
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942"])
+def test_pipelined_rounds_read_their_own_version(arch: str) -> None:
+    check(Product(arch, 64, 64, 160, steps=5, transposes=(False, True)))
+    check(Product(arch, 64, 64, 160, steps=5, scopes=("fragment", "shared")))
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        *(Product("gfx942", 128, 128, k, transposes=t) for k in (32, 64) for t in TRANSPOSES),
+        *(Product("gfx950", 128, 128, k, transposes=(False, True)) for k in (32, 64, 256)),
+        *(replace(BYTES, arch=arch, transposes=(False, True)) for arch in ("gfx90a", "gfx942")),
+        replace(BYTES, transposes=(True, False)),
+        replace(BYTES, factor="float8_e4m3fn", total="float32", transposes=(False, True)),
+        replace(HALF, factor="float32", transposes=(False, True)),
+        replace(HALF, factor="float64", total="float64", transposes=(False, True)),
+        replace(HALF, transposes=(False, True), scopes=("fragment", "shared")),
+    ],
+    ids=str,
+)
+def test_no_banks_collide_in_the_factors(product: Product) -> None:
+    with checking("all,counters"):
+        check(product)
+    report = last_report()
+    assert report is not None
+    assert report.conflicts == 0, str(report)
+
+
+@pytest.mark.parametrize("policy", GemmWarpPolicy)
+def test_policies_share_differently_and_mean_the_same(policy: GemmWarpPolicy) -> None:
+    product = Product("gfx942", 64, 64, 32, policy=policy, clear=True, threads=256)
+    check(product)
+    grids = {"Square": (32, 32), "FullRow": (16, 64), "FullCol": (64, 16)}
+    (c,) = (t for t in product.program().layouts.report().tiles if t.buffer.name == "C_local")
+    assert isinstance(c.layout, Fragment)
+    of_first_wave = np.argwhere(c.layout.thread_table()[..., 0] < 64)
+    assert tuple(of_first_wave.max(axis=0) + 1) == grids[policy.name]
+
+
+@pytest.mark.parametrize("k_pack", [1, 2])
+def test_a_kernel_says_how_many_instructions_share_a_read(k_pack: int) -> None:
+    product = replace(BYTES, arch="gfx90a", transposes=(False, True), k_pack=k_pack)
+    text = product.printed().text
+    packs = {1: "mfma_32x32x8<4>", 2: "mfma_32x32x8<2>"}  # one leaves it to the compiler
+    assert f"tile::{packs[k_pack]}(" in text
+    check(product)
+
+
+def test_factors_are_read_by_sixteen_bytes_and_sums_stored_so() -> None:
+    product = Product("gfx942", 128, 128, 64, steps=2, transposes=(False, True), threads=256)
+    text = print_program(product.program()).text
+    assert "tile::load<8>(a_frag" in text
+    assert "tile::load<8>(b_frag" in text
+    assert "tile::mfma_32x32x8<2>(C_local" in text
+    assert "tile::store<4>(C + " in text
+
+
+@pytest.mark.parametrize("schedule", ["reverse", "random:1"])
+def test_any_order_of_threads_gives_the_same(schedule: str) -> None:
+    product = Product("gfx942", 64, 64, 160, steps=5, transposes=(False, True))
+    with checking("all", schedule=schedule, async_mode="random"):
+        check(product)
+        check(replace(product, scopes=("fragment", "shared"), steps=1))
