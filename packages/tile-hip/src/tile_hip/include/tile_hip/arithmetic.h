@@ -3,10 +3,12 @@
 #include "tile_hip/cast.h"
 #include "tile_narrow_operators.h"
 
+namespace tile {
+
 // bfloat16 computes in float32 and rounds once.
 #define TILE_BFLOAT16_OPERATOR(OP)                                                             \
   TILE_DEVICE bfloat16_t operator OP(bfloat16_t a, bfloat16_t b) {                             \
-    return tile::rounded_bfloat16(static_cast<float>(a) OP static_cast<float>(b));             \
+    return rounded_bfloat16(static_cast<float>(a) OP static_cast<float>(b));                   \
   }
 #define TILE_BFLOAT16_COMPARISON(OP)                                                           \
   TILE_DEVICE bool operator OP(bfloat16_t a, bfloat16_t b) {                                   \
@@ -24,9 +26,7 @@ TILE_BFLOAT16_COMPARISON(>)
 TILE_BFLOAT16_COMPARISON(>=)
 #undef TILE_BFLOAT16_OPERATOR
 #undef TILE_BFLOAT16_COMPARISON
-TILE_DEVICE bfloat16_t operator-(bfloat16_t a) { return {static_cast<tile::u16>(a.bits ^ 0x8000u)}; }
-
-namespace tile {
+TILE_DEVICE bfloat16_t operator-(bfloat16_t a) { return {static_cast<u16>(a.bits ^ 0x8000u)}; }
 
 template <class T>
 TILE_DEVICE typename when<is_narrow<T>, T>::type operator-(T a) {

@@ -41,6 +41,18 @@ TILE_DEVICE void scatter(T* registers, const V& value) {
   __builtin_memcpy(registers, &value, sizeof(V));
 }
 
+#if TILE_ON_GPU
+// The lanes that run and for which a condition holds.
+TILE_DEVICE u64 lanes_where(bool condition) {
+#if __has_builtin(__builtin_amdgcn_ballot_w64)
+  return __builtin_amdgcn_ballot_w64(condition);
+#else
+  constexpr int differs = 33;  // as LLVM numbers comparisons
+  return __builtin_amdgcn_uicmp(static_cast<u32>(condition), 0u, differs);
+#endif
+}
+#endif
+
 // The value of the wave's first lane, where all its lanes have the same.
 TILE_DEVICE int uniform(int x) {
 #if TILE_ON_GPU

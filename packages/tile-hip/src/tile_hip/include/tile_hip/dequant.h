@@ -12,18 +12,17 @@ TILE_DEVICE u32 picked_bytes(u32 low, u32 high, u32 picks) {
   return __builtin_amdgcn_perm(high, low, picks);
 }
 
-// a * b + c on two float16 or bfloat16 in a word.
+// a * b + c on two float16 or bfloat16 in a word; all products below are exact.
 TILE_DEVICE u32 fma_pair(half_t, u32 a, u32 b, u32 c) {
   typedef _Float16 pair __attribute__((ext_vector_type(2)));
-  return bits_as<u32>(
-      __builtin_elementwise_fma(bits_as<pair>(a), bits_as<pair>(b), bits_as<pair>(c)));
+  return bits_as<u32>(bits_as<pair>(a) * bits_as<pair>(b) + bits_as<pair>(c));
 }
 TILE_DEVICE u32 fma_pair(bfloat16_t, u32 a, u32 b, u32 c) {
   const auto wide = [](u32 bits) { return bits_as<float>(bits); };
   constexpr u32 upper = 0xffff0000u;
   const float low = __builtin_fmaf(wide(a << 16), wide(b << 16), wide(c << 16));
   const float high = __builtin_fmaf(wide(a & upper), wide(b & upper), wide(c & upper));
-  // Exact in all uses below: the upper halves are the numbers.
+  // The sums are exact, too: their upper halves are the numbers.
   return picked_bytes(bits_as<u32>(low), bits_as<u32>(high), 0x07060302u);
 }
 

@@ -60,12 +60,12 @@ TILE_DEVICE void lds_load(sptr<T> base, const U* tensor, I index, bool predicate
     const u64 address = start + static_cast<u64>(byte);
     const u32 window = static_cast<u32>(address >> 31);
     const u32 offset = static_cast<u32>(address) & 0x7fffffffu;
-    u64 left = __builtin_amdgcn_ballot_w64(true);
+    u64 left = lanes_where(true);
     while (left != 0) {  // alike in all lanes
       const int leader = __builtin_ctzll(left);
       const bool mine = static_cast<int>(window) ==
                         __builtin_amdgcn_readlane(static_cast<int>(window), leader);
-      left &= ~__builtin_amdgcn_ballot_w64(mine);
+      left &= ~lanes_where(mine);
       if (mine) {  // their own: compilers take equal values for one, be it a lane's
         const u64 common = static_cast<u32>(first_lane(window));
         const buffer from = buffer_at(common << 31);

@@ -115,11 +115,11 @@ TILE_DEVICE T fma(T a, T b, T c) {
 }
 
 // x * 2^n
-TILE_DEVICE float ldexp(float x, int n) { return __builtin_ldexpf(x, n); }
-TILE_DEVICE double ldexp(double x, int n) { return __builtin_ldexp(x, n); }
+TILE_DEVICE float ldexp(float x, int n) { return times_power(x, n); }
+TILE_DEVICE double ldexp(double x, int n) { return times_power(x, n); }
 template <class T>
 TILE_DEVICE T ldexp(T x, int n) {
-  return cast<T>(__builtin_ldexp(static_cast<double>(to_float(x)), n));
+  return cast<T>(times_power(static_cast<double>(to_float(x)), n));
 }
 
 // By the bits: no assumption about floats can fold them away.

@@ -179,4 +179,7 @@ TILE_ROUNDED(ru)
 TILE_ROUNDED(rd)
 #undef TILE_ROUNDED
 
+// a / b in float32, made for many a to one b on other machines.
+TILE_DEVICE float quotient(float a, float b) { return a / b; }
+
 }  // namespace tile

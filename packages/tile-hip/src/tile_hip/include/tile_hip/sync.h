@@ -24,7 +24,7 @@ TILE_DEVICE void sync_warp(u64 mask = ~0ull) {
 // which it holds. One more barrier keeps the next count off this one.
 TILE_DEVICE int syncthreads_count(bool condition) {
   static __shared__ int total;
-  const int lanes = __builtin_popcountll(__builtin_amdgcn_ballot_w64(condition));
+  const int lanes = __builtin_popcountll(lanes_where(condition));
   const u32 mine = __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
   const bool is_first = mine == 0;
   if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) total = 0;

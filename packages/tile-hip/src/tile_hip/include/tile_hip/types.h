@@ -7,16 +7,21 @@
 using half_t = _Float16;
 #endif
 
+namespace tile {
+
 // Its arithmetic computes in float32 and rounds once: see arithmetic.h.
-struct bfloat16_t {
-  tile::u16 bits;
+struct bfloat16 {
+  u16 bits;
   TILE_DEVICE explicit operator float() const {
-    const tile::u32 wide = static_cast<tile::u32>(bits) << 16;
+    const u32 wide = static_cast<u32>(bits) << 16;
     float value;
     __builtin_memcpy(&value, &wide, 4);
     return value;
   }
 };
+
+}  // namespace tile
+using bfloat16_t = tile::bfloat16;
 
 namespace tile {
 

@@ -105,7 +105,6 @@ TILE_DEVICE T shfl_idx(T value, int lane, int width = wave) {
   return by_words(value, [=](u32 word) { return permuted(word, from); });
 }
 
-TILE_DEVICE u64 lanes_where(bool condition) { return __builtin_amdgcn_ballot_w64(condition); }
 TILE_DEVICE u64 activemask() { return lanes_where(true); }
 template <class T>
 TILE_DEVICE u64 ballot(T condition) {

@@ -48,6 +48,15 @@ TILE_DEVICE split exact_product(double a, double b) {
   return {product, mad(a, b, -product)};
 }
 
+// x * 2^n
+#if TILE_ON_GPU
+TILE_DEVICE float times_power(float x, int n) { return __builtin_amdgcn_ldexpf(x, n); }
+TILE_DEVICE double times_power(double x, int n) { return __builtin_amdgcn_ldexp(x, n); }
+#else
+TILE_DEVICE float times_power(float x, int n) { return __builtin_ldexpf(x, n); }
+TILE_DEVICE double times_power(double x, int n) { return __builtin_ldexp(x, n); }
+#endif
+
 // x where it is a zero, else `result`: odd functions keep its sign.
 template <class F>
 TILE_DEVICE F keep_zero(F x, F result) {

@@ -17,7 +17,7 @@ TILE_DEVICE float power(float x, float factor, float factor_rest) {
   TILE_EXACT
   const float product = x * factor, n = __builtin_rintf(product);
   const float rest = mad(x, factor_rest, mad(x, factor, -product));
-  return __builtin_ldexpf(unit::exp2((product - n) + rest), static_cast<int>(n));
+  return times_power(unit::exp2((product - n) + rest), static_cast<int>(n));
 }
 TILE_DEVICE float exp(float x) {
   const float y = power(limited(x, -105.0f, 89.0f), 0x1.715476p+0f, 0x1.4ae0cp-26f);

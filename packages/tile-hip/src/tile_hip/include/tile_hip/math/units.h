@@ -7,8 +7,21 @@ namespace tile {
 namespace unit {
 
 #if TILE_ON_GPU
+#if __has_builtin(__builtin_amdgcn_exp2f) && __has_builtin(__builtin_amdgcn_logf)
 TILE_DEVICE float exp2(float x) { return __builtin_amdgcn_exp2f(x); }
 TILE_DEVICE float log2(float x) { return __builtin_amdgcn_logf(x); }
+#else  // before LLVM 17
+TILE_DEVICE float exp2(float x) {
+  float y;
+  asm("v_exp_f32 %0, %1" : "=v"(y) : "v"(x));
+  return y;
+}
+TILE_DEVICE float log2(float x) {
+  float y;
+  asm("v_log_f32 %0, %1" : "=v"(y) : "v"(x));
+  return y;
+}
+#endif
 TILE_DEVICE float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }
 TILE_DEVICE float rsqrt(float x) { return __builtin_amdgcn_rsqf(x); }
 // Of x whole turns; |x| <= 256.

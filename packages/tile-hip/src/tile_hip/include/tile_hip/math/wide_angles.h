@@ -62,9 +62,9 @@ TILE_DEVICE angle reduced_large(double x) {
   }
   const int zeros = leading_zeros(f);  // no number is so close to a multiple that f is 0
   const u64 head = zeros == 0 ? f : f << zeros | g >> (64 - zeros), tail = g << zeros;
-  const double high = __builtin_ldexp(static_cast<double>(head >> 11), -53 - zeros);
+  const double high = times_power(static_cast<double>(head >> 11), -53 - zeros);
   const u64 below = (head & 2047) << 53 | tail >> 11;
-  const double low = __builtin_ldexp(static_cast<double>(below), -117 - zeros);
+  const double low = times_power(static_cast<double>(below), -117 - zeros);
   const split product = exact_product(high, half_pi);
   const split r = ordered_sum(product.high, product.low + mad(high, half_pi_rest, low * half_pi));
   const bool flips = goes_back != is_negative(x);

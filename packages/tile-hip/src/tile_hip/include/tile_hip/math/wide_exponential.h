@@ -21,7 +21,7 @@ TILE_DEVICE double limited(double x, double low, double high) {
 // 2^n * e^(r + rest), where `rest` is what r as a float64 lacks.
 TILE_DEVICE double scaled_exp(double n, double r, double rest) {
   const double e = 1.0 + (r + mad(r * r, exp_rest(r), rest));
-  return __builtin_ldexp(e, static_cast<int>(n));
+  return times_power(e, static_cast<int>(n));
 }
 
 // e^(x + rest), |rest| < 2^-40.
@@ -59,7 +59,7 @@ TILE_DEVICE double expm1(double x) {
   const double r = mad(n, -ln_2_rest, mad(n, -ln_2, at));
   const double m = mad(r * r, exp_rest(r), r);
   const int half = static_cast<int>(n) - 1;  // 2^1024 is no number
-  const double scale = __builtin_ldexp(1.0, half);
+  const double scale = times_power(1.0, half);
   return keep_zero(x, 2.0 * mad(scale, m, scale - 0.5));
 }
 

@@ -87,7 +87,7 @@ TILE_DEVICE double fmod(double x, double y) {
   if (b == wide_infinity) return x;
   while (a >= b) {
     const int apart = exponent_of(a) - exponent_of(b);
-    const double unit = apart > 50 ? __builtin_ldexp(b, apart - 50) : b;
+    const double unit = apart > 50 ? times_power(b, apart - 50) : b;
     double rest = mad(-__builtin_trunc(a / unit), unit, a);
     if (rest < 0.0) rest += unit;  // the quotient was rounded up
     a = rest;
