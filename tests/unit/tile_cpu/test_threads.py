@@ -215,7 +215,7 @@ def in_a_fresh_process(code: str, **env: str) -> str:
 PROGRAM = """
 import os, threading, numpy as np
 {first}
-from tile_cpu import openmp, threads
+from tile_cpu import threads
 {patch}
 from tile_core.tir.build import loop, parameter
 from tile_core.tir.nodes import BufferLoad, BufferStore, ForKind, PrimFunc

@@ -18,7 +18,7 @@ from tile_core.ir.stmt import Kernel
 from tile_cpu.csource import dialect_of, find_compiler, text_of
 from tile_cpu.lowering.launch import Lowered
 from tile_cpu.lowering.types import value_type
-from tile_cpu.machine import Machine, names_of_linux
+from tile_cpu.machine import MACHINES, Machine, names_of_linux
 from tile_cpu.stages import Artifact
 
 SCHEMA = 1
@@ -128,7 +128,7 @@ def _library(artifact: Artifact, kinds: str) -> bytes:
             source.write_text(
                 text_of(artifact.lowered.kernel.sources, artifact.lowered.extern_names)
             )
-            flags = (*dialect_of(), *_machine_flags(machine))
+            flags = (*dialect_of(), f"-march={_level_of(machine)}")
             _run([compiler, "-c", "-O3", "-fPIC", *flags, "-o", f"{folder}/extern.o", str(source)])
             objects.append(f"{folder}/extern.o")
         link = (f"-Wl,--version-script={shown}", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-s")
@@ -136,8 +136,11 @@ def _library(artifact: Artifact, kinds: str) -> bytes:
         return target.read_bytes()
 
 
-def _machine_flags(machine: Machine) -> list[str]:
-    return [f"-march={machine.cpu}", *(f"-mno-{f.replace('_', '.')}" for f in machine.disabled)]
+def _level_of(machine: Machine) -> str:
+    """Return the generic level of x86-64 that `machine` reaches: C compilers know few names."""
+    levels = ("x86-64-v4", "x86-64-v3", "x86-64-v2")
+    fitting = (name for name in levels if MACHINES[name].features <= machine.features)
+    return next(fitting, "x86-64")
 
 
 def _run(command: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from tile_core.errors import LaunchError
 from tile_cpu.irtext import THREADS_SYMBOL, WORK_HINT_SYMBOL
 from tile_cpu.launcher import ENTRY, THREADS_ENTRY, Addresses, launcher_text
-from tile_cpu.openmp import find_openmp
+from tile_runtime.openmp import find_openmp
 
 # A thread that spins is there within 2 microseconds, one that sleeps within 50.
 INLINE_BELOW_NS = 10_000

@@ -17,13 +17,12 @@ import json
 import os
 import secrets
 import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tile_runtime.errors import InvalidBundle
+from tile_runtime.errors import InvalidBundle, TileRuntimeError
 from tile_runtime.manifest import SCHEMA, Manifest
 from tile_runtime.manifest_json import (
     Reader,
@@ -145,7 +144,9 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _read(archive, where)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, KeyError) as error:
+    except TileRuntimeError:
+        raise
+    except Exception as error:  # the file is in memory: whatever goes wrong is what it says
         told = str(error).strip("'\"") or type(error).__name__
         raise InvalidBundle(
             f"{where} is no bundle of kernels, or it is damaged: {told}",
