@@ -19,7 +19,7 @@ from tile_api.kernel import CompiledKernel
 from tile_api.lowered import LoweredKernel
 from tile_api.options import refuse_unknown
 from tile_api.pass_configs import normalise_pass_configs
-from tile_api.settings import Settings
+from tile_api.settings import Settings, environment_of_code
 from tile_core import driver
 from tile_core.crash import shallow
 from tile_core.driver import BuildOptions, Built, build
@@ -268,5 +268,5 @@ def _cache_key(kernel: Kernel, target: str, options: BuildOptions) -> str:
     Source positions are part of it: they appear in error messages.
     """
     where = str(kernel.span)
-    wishes = json.dumps([options.pass_configs, options.compile_flags, options.threads], default=str)
-    return "\n".join([target, where, wishes, print_kernel(kernel)])
+    asked = [options.pass_configs, options.compile_flags, options.threads, environment_of_code()]
+    return "\n".join([target, where, json.dumps(asked, default=str), print_kernel(kernel)])
