@@ -135,7 +135,8 @@ def test_one_loop_behind_another_and_both_in_one() -> None:
         np.testing.assert_array_equal(c, np.stack([first, second], axis=1))
 
 
-def test_rounds_that_a_mask_leaves_out() -> None:
+@pytest.mark.parametrize("stages", [2, 3])
+def test_rounds_that_a_mask_leaves_out(stages: int) -> None:
     rounds = 6
 
     @T.prim_func
@@ -148,7 +149,7 @@ def test_rounds_that_a_mask_leaves_out() -> None:
             S = T.alloc_shared((32, 64), "float16")
             total = T.alloc_fragment((32, 64), "float32")
             T.clear(total)
-            for k in T.Pipelined(rounds, num_stages=3):
+            for k in T.Pipelined(rounds, num_stages=stages):
                 if M[k] > 0:
                     T.copy(A[k, 0, 0], S)
                     for i, j in T.Parallel(32, 64):
@@ -156,6 +157,9 @@ def test_rounds_that_a_mask_leaves_out() -> None:
             T.copy(total, C)
 
     kernel = compiled(masked, "gfx942")
+    text = kernel.get_kernel_source()
+    loop = text[text.index("for (int k = ") :]
+    assert loop.index("lds_wait") < loop.index("lds_load")  # for all there are: before the next
     a, m = integers(rounds, 32, 64), np.array([1, 0, 1, 1, 0, 0], np.int32)
     expected = a[m > 0].astype(np.float32).sum(axis=0)
     for schedule in SCHEDULES:

@@ -74,7 +74,8 @@ def plan_pipelines(kernel: Kernel, machine: Machine, *, folded: bool = True) -> 
     however many stages, and whichever schedule, a loop asks for: see `register_prefetch`. So do
     those of a loop of which some are nothing for the instructions of a machine whose waves count
     copies: see `counted`. Where waves count, the steady state has no branch, as each round begins
-    the same number; with two stages a round's copies begin before it waits for the last ones.
+    the same number; with two stages a round's copies begin before it waits for the last ones,
+    unless a mask leaves out some rounds' copies, and waiting for the last means for all.
 
     Parameters
     ----------
@@ -171,7 +172,7 @@ def _plan_loop(found: Analysis, done: _Done) -> None:
         versions,
         found.env,
         folded=done.folded and found.folds,
-        waits_late=done.counts and found.depth == 1,
+        waits_late=done.counts and found.depth == 1 and not found.is_masked,
     )
     done.loops[found.loop] = Seq((*found.body.outside, *made), span=found.loop.span)
 

@@ -11,7 +11,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Pipelined, Seq, flattened
 from tile_core.passes.hazards import Memory
 from tile_core.passes.liveness import flows_out
-from tile_core.passes.pipelines.body import Body, Piece, take_apart
+from tile_core.passes.pipelines.body import Body, Guard, Piece, take_apart
 from tile_core.passes.pipelines.dependences import Dependences
 from tile_core.passes.pipelines.forms import folds
 from tile_core.passes.pipelines.instances import why_not_versioned
@@ -61,6 +61,11 @@ class Analysis:
     def consumers(self) -> tuple[Piece, ...]:
         """All other pieces, in the order in which they run."""
         return tuple(p for k, p in self._in_order() if k not in self.plan.asynchronous)
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether some rounds may leave out asynchronous copies."""
+        return any(isinstance(step, Guard) for p in self.producers for step in p.prefix)
 
     @property
     def folds(self) -> bool:
