@@ -190,7 +190,28 @@ def _pack_halves(line: Line, context: Context) -> Instruction:
     return vector_instruction(line, step, ids(sources), ids([target]))
 
 
+def _by_table(line: Line, context: Context) -> Instruction:
+    """Look each bit up in a table, by the three bits of the sources, the first one uppermost."""
+    refuse_modifiers(line, ("bitop3",))
+    target, *sources = operands_of(line, 4)
+    table = int(line.modifiers.get("bitop3", "0"), 0)
+    reads = [reader("u32", source) for source in sources]
+    write = writer("u32", target, {})
+
+    def step(w: Wave) -> None:
+        a, b, c = (np.asarray(read(w), U32) for read in reads)
+        result = a & U32(0)
+        for entry in range(8):
+            if table >> entry & 1:
+                x, y, z = (v if entry & bit else ~v for v, bit in ((a, 4), (b, 2), (c, 1)))
+                result = result | x & y & z
+        write(w, result)
+
+    return vector_instruction(line, step, ids(sources), ids([target]))
+
+
 _DECODERS: Mapping[str, Decode] = {
+    "v_bitop3_b32": _by_table,
     "v_readfirstlane_b32": _first_lane,
     "v_readlane_b32": _read_lane,
     "v_writelane_b32": _write_lane,
