@@ -23,7 +23,13 @@ void stub_architecture(const char *name) {
   snprintf(kept, sizeof kept, "%s", name);
   architecture = kept;
 }
-static int fails(const char *call) { return strcmp(call, failing) ? 0 : failure; }
+static __thread int last_error;
+static int fails(const char *call) { return last_error = strcmp(call, failing) ? 0 : failure; }
+int hipGetLastError(void) {
+  int code = last_error;
+  last_error = 0;
+  return code;
+}
 
 uint64_t stub_modules(void) { return module_count; }
 uint64_t stub_launches(void) { return launches; }

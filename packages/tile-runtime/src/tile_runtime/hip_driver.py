@@ -17,7 +17,7 @@ from tile_runtime.manifest import Launch
 
 LIBRARY = "libamdhip64"
 STATIC_SHARED_LIMIT = 64 * 1024
-"""Dynamic shared memory above this must be asked for: every GPU of AMD's has as much."""
+"""Dynamic shared memory above this is asked for: every GPU of AMD's has as much."""
 
 _MAX_DYNAMIC_SHARED = 8  # hipFuncAttributeMaxDynamicSharedMemorySize
 _PROPERTY_BYTES = 1 << 16  # more than any version of hipDeviceProp_t takes
@@ -56,7 +56,7 @@ class HipDriver:
         return function
 
     def check(self, code: int, what: str) -> None:
-        """Raise if the runtime refused.
+        """Raise if the runtime refused, and make it forget: torch asks for the last error too.
 
         Raises
         ------
@@ -66,6 +66,7 @@ class HipDriver:
         if code:
             name = (self.library.hipGetErrorName(code) or b"unknown").decode()
             told = (self.library.hipGetErrorString(code) or b"unknown error").decode()
+            self.library.hipGetLastError()
             raise LaunchError(
                 f"the HIP runtime refused {what}: {told} ({name}, {code})",
                 hint="run on target 'hip:gfx942@sim' to find the access, or with "
@@ -156,8 +157,8 @@ class HipDriver:
         self.check(code, f"to find {name} (hipModuleGetFunction)")
         if launch.shared_bytes > STATIC_SHARED_LIMIT:
             wanted = launch.shared_bytes
-            code = self.library.hipFuncSetAttribute(function, _MAX_DYNAMIC_SHARED, wanted)
-            self.check(code, f"{wanted} bytes of shared memory for {name} (hipFuncSetAttribute)")
+            if self.library.hipFuncSetAttribute(function, _MAX_DYNAMIC_SHARED, wanted):
+                self.library.hipGetLastError()  # not of functions of modules: the launch decides
         return function.value or 0
 
     def launch_memory(self, launch: Launch) -> LaunchMemory:

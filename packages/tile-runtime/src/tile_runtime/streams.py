@@ -28,6 +28,10 @@ def _torch_on_gpus() -> Any:
     return torch if torch is not None and torch.cuda.is_initialized() else None
 
 
+def _default_stream(device: int) -> int:
+    return DEFAULT_STREAM
+
+
 def stream_reader(family: str) -> Callable[[int], int]:
     """Return what tells the raw handle of the stream that work on a device goes to just then.
 
@@ -39,19 +43,20 @@ def stream_reader(family: str) -> Callable[[int], int]:
     family
         ``"cuda"`` or ``"hip"``.
     """
-    known: list[Callable[[int], int]] = []
+    raw: Callable[[int], int] | None = None
 
     def current_stream(device: int) -> int:
-        if known:
-            return known[0](device)
-        torch = _torch_on_gpus()
-        if torch is None:
+        nonlocal raw
+        if raw is not None:
+            return raw(device)
+        torch = sys.modules.get("torch")
+        if torch is None or not torch.cuda.is_initialized():  # asking must not start GPUs
             return DEFAULT_STREAM
         if family != ("hip" if torch.version.hip else "cuda"):
-            known.append(lambda device: DEFAULT_STREAM)
+            raw = _default_stream
         else:  # torch that uses GPUs once does so until the end
-            known.append(torch._C._cuda_getCurrentRawStream)
-        return known[0](device)
+            raw = torch._C._cuda_getCurrentRawStream
+        return raw(device)
 
     return current_stream
 
