@@ -8,6 +8,7 @@ from, forward over branches, until the longest distance has passed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tile_core.errors import InstructionHazard, Note
 from tile_sim.gfx9.hazard_rules import needed, reach_of
@@ -32,8 +33,9 @@ def _check(
     instructions: Sequence[Instruction], position: int, reach: int, architecture: str
 ) -> None:
     producer = instructions[position]
-    for consumer, distance in _following(instructions, position, reach):
-        need, why = needed(producer, consumer, architecture)
+    for consumer, written, distance in _following(instructions, position, reach):
+        left = producer if written == producer.writes else replace(producer, writes=written)
+        need, why = needed(left, consumer, architecture)
         if distance < need:
             raise InstructionHazard(
                 f"{consumer.line}: {why}, which takes {need} wait states, and {distance} have "
@@ -45,18 +47,26 @@ def _check(
 
 def _following(
     instructions: Sequence[Instruction], position: int, reach: int
-) -> Iterator[tuple[Instruction, int]]:
-    """Yield what may run after an instruction, and the wait states between them."""
-    open_places = [(place, 0) for place in _next(instructions, position)]
-    nearest: dict[int, int] = {}
+) -> Iterator[tuple[Instruction, frozenset[int], int]]:
+    """Yield what may run after an instruction.
+
+    With it come the registers that still hold what the first one wrote, and the wait states
+    between the two.
+    """
+    first = instructions[position].writes
+    open_places = [(place, first, 0) for place in _next(instructions, position)]
+    nearest: dict[tuple[int, frozenset[int]], int] = {}
     while open_places:
-        place, distance = open_places.pop()
-        if distance >= reach or nearest.get(place, reach) <= distance:
+        place, written, distance = open_places.pop()
+        if distance >= reach or nearest.get((place, written), reach) <= distance:
             continue
-        nearest[place] = distance
-        yield instructions[place], distance
-        behind = distance + instructions[place].wait_states
-        open_places += [(following, behind) for following in _next(instructions, place)]
+        nearest[place, written] = distance
+        instruction = instructions[place]
+        yield instruction, written, distance
+        behind = distance + instruction.wait_states
+        if not written.isdisjoint(instruction.writes):
+            written -= instruction.writes
+        open_places += [(following, written, behind) for following in _next(instructions, place)]
 
 
 def _next(instructions: Sequence[Instruction], position: int) -> list[int]:
