@@ -62,14 +62,14 @@ def test_addresses_in_pairs_of_registers_and_lanes_that_are_off() -> None:
 
 def test_stores_beyond_the_end_are_refused_where_they_stand() -> None:
     body = "global_store_dword v0, v1, s[6:7] offset:4"
-    with pytest.raises(OutOfBounds, match="access 63 of 4 bytes .* is in no buffer") as caught:
+    with pytest.raises(OutOfBounds, match=r"access 63 of 4 bytes .* is in no buffer") as caught:
         on_lanes(body, 1)
     assert "it is byte 256 of argument 1, of 256 bytes" in str(caught.value)
 
 
 def test_arguments_are_only_read() -> None:
     body = "v_mov_b32_e32 v1, 0\n global_store_dword v1, v1, s[0:1]"
-    with pytest.raises(OutOfBounds, match="of the arguments, of .* bytes, which is only read"):
+    with pytest.raises(OutOfBounds, match=r"of the arguments, of .* bytes, which is only read"):
         on_lanes(body)
 
 

@@ -31,7 +31,7 @@ def test_reading_too_early() -> None:
         "ds_read_b32 v5, v0\n ds_read_b32 v5, v0",
         "global_load_dword v5, v0, s[4:5]\n ds_read_b32 v5, v0",
         "ds_read_b32 v5, v0\n ds_write_b32 v0, v5",
-        "global_load_dwordx2 v[6:7], v0, s[4:5]\n v_mfma_f32_32x32x8_f16 a[0:15], v[7:8], v[2:3], 0",
+        "global_load_dwordx2 v[6:7], v0, s[4:5]\n v_mfma_f32_16x16x4_f32 a[0:3], v7, v2, 0",
         "ds_bpermute_b32 v5, v0, v1\n v_mov_b32_e32 v6, v5",
         "global_load_short_d16 v5, v0, s[4:5]\n global_load_short_d16_hi v5, v0, s[4:5]",
     ],
@@ -125,7 +125,7 @@ def test_waves_that_meet(seed: int | None) -> None:
 
 @pytest.mark.parametrize("seed", [None, 1, 2])
 def test_waves_that_do_not_meet(seed: int | None) -> None:
-    with pytest.raises(DataRace, match="wave . (reads|writes) byte .* which wave . has touched"):
+    with pytest.raises(DataRace, match=r"wave . (reads|writes) byte .* which wave . has touched"):
         run_group(SWAP.replace("s_barrier", ""), [np.zeros(128, np.uint32)], shared=512, seed=seed)
 
 
