@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from tile_core.errors import TargetError
 from tile_core.machine import Multiprocessor, SimtMachine
+from tile_core.simt.share_quotients import FEATURE
 from tile_cuda.products import products_of
 
 _KIB = 1024
@@ -52,6 +53,7 @@ _AMPERE = (_TURING - {"mma_m8n8k4"}) | {
     "max_nan",
     "redux",
 }
+_FAST_FLOAT64 = frozenset({FEATURE})  # half as many float64 units as of float32
 _ADA = _AMPERE | {"mma_fp8", "fp8_convert"}
 _HOPPER = (_ADA - {"mma_int4", "mma_int4_m8n8k32", "mma_fp8"}) | {
     "atomic_bf16",
@@ -66,7 +68,7 @@ _HOPPER = (_ADA - {"mma_int4", "mma_int4_m8n8k32", "mma_fp8"}) | {
     "stmatrix",
     "tma",
 }
-_HOPPER_ONLY = _HOPPER | {"setmaxnreg", "wgmma"}
+_HOPPER_ONLY = _HOPPER | {"setmaxnreg", "wgmma"} | _FAST_FLOAT64
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +102,13 @@ ARCHITECTURES = MappingProxyType(
         row.simt.name: row
         for row in (
             #    name       features   KiB per block, threads, blocks, KiB in all
-            _row("sm_70", _VOLTA, 96, 2048, 32, 96),
+            _row("sm_70", _VOLTA | _FAST_FLOAT64, 96, 2048, 32, 96),
             _row("sm_75", _TURING, 64, 1024, 16, 64),
-            _row("sm_80", _AMPERE, 163, 2048, 32, 164),
+            _row("sm_80", _AMPERE | _FAST_FLOAT64, 163, 2048, 32, 164),
             _row("sm_86", _AMPERE, 99, 1536, 16, 100),
             _row("sm_87", _AMPERE, 163, 1536, 16, 164),
             _row("sm_89", _ADA, 99, 1536, 24, 100),
-            _row("sm_90", _HOPPER, 227, 2048, 32, 228),
+            _row("sm_90", _HOPPER | _FAST_FLOAT64, 227, 2048, 32, 228),
             _row("sm_90a", _HOPPER_ONLY, 227, 2048, 32, 228),
         )
     }

@@ -53,6 +53,8 @@ _CALLS = (
             "m8n8k4_row_row", "m8n8k4_col_col", "m8n8k4_col_row",
         )
     ),
+    # a / b in float32, made for many a to one b.
+    DeviceCall("quotient", result="float32", effect=Effect.NONE),
     DeviceCall("dp4a"),  # (d, a, b): *d += four products of int8
     *HOPPER_CALLS,
     *AMD_CALLS,

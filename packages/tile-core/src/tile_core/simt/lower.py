@@ -37,6 +37,7 @@ from tile_core.simt.plan_shared import add_workspaces, plan_shared
 from tile_core.simt.prepare import prepare
 from tile_core.simt.program import DeviceFunction, DeviceProgram, HostStep
 from tile_core.simt.register_budget import blocks_to_hold
+from tile_core.simt.share_quotients import share_quotients
 from tile_core.simt.simplify import simplify_indices
 from tile_core.simt.split_tails import split_tails
 from tile_core.simt.statements import lower_stmt
@@ -156,7 +157,7 @@ class _Maker:
         threads = {*launch.thread_vars, ctx.thread}
         body = self._counted(body, ctx)
         body = split_tails(body, ctx.env, threads)
-        body = simplify_indices(body, ctx.env)
+        body = share_quotients(simplify_indices(body, ctx.env), self.machine)
         body = join_branches(body, threads, self.machine.warp_size)
         body = decide_by_warp(body, ctx.thread, ctx.names.fresh("warp"), self.machine)
         body = elect_issuers(pin_sums(ask_once(body)), ctx.thread, self.machine)

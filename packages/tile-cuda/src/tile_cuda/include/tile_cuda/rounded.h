@@ -47,4 +47,15 @@ TILE_MODES(rd)
 #undef TILE_FLOAT2
 #undef TILE_FLOAT3
 
+// a / b in float32, for many a to one b: the reciprocal is made once. `more` is what `most` lacks of
+// it, never zero and of the same sign, so that infinities and zeros come out as in a division. The
+// sum is off by less than the quotients of two float32 numbers keep from the middle between two
+// such numbers, and exact where it is one: it rounds as the quotient does.
+TILE_DEVICE float quotient(float a, float b) {
+  const double most = __drcp_rz(b);
+  const double more = ::fmax(::fabs(__fma_rn(-static_cast<double>(b), most, 1.0) * most), 1e-300);
+  const double x = a;
+  return static_cast<float>(__fma_rn(x, most, x * ::copysign(more, most)));
+}
+
 }  // namespace tile

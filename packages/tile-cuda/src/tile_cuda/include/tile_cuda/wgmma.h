@@ -45,17 +45,28 @@ TILE_DEVICE void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-// Accumulators are where they are: the compiler neither moves nor copies them across this.
-template <int N>
-TILE_DEVICE void wgmma_pin(float* d) {
-  TILE_UNROLL
-  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(d[i])::"memory");
-}
-template <int N>
-TILE_DEVICE void wgmma_pin(u32* d) {
-  TILE_UNROLL
-  for (int i = 0; i < N; ++i) asm volatile("" : "+r"(d[i])::"memory");
-}
+// Accumulators are where they are: the compiler neither moves nor copies them across this. Many
+// to a statement: each costs the compiler time.
+#define TILE_WGMMA_PIN(W, C)                                                \
+  template <int N>                                                          \
+  TILE_DEVICE void wgmma_pin(W* all) {                                      \
+    constexpr int pinned = N / 16 * 16;                                     \
+    TILE_UNROLL                                                             \
+    for (int i = 0; i < pinned; i += 16) {                                  \
+      W* const d = all + i;                                                 \
+      asm volatile("" : TILE_LIST16(C));                                    \
+    }                                                                       \
+    TILE_UNROLL                                                             \
+    for (int i = pinned; i < N; ++i) asm volatile("" : C(all[i]));          \
+    asm volatile("" ::: "memory");                                          \
+  }
+#define TILE_ADD_F(x) "+f"(x)
+#define TILE_SET_F(x) "=f"(x)
+#define TILE_ADD_R(x) "+r"(x)
+#define TILE_SET_R(x) "=r"(x)
+TILE_WGMMA_PIN(float, TILE_ADD_F)
+TILE_WGMMA_PIN(u32, TILE_ADD_R)
+#undef TILE_WGMMA_PIN
 template <int N, class T>
 TILE_DEVICE void wgmma_pin(T* d) {  // N elements of any type, in whole registers
   wgmma_pin<N * sizeof(T) / 4>(reinterpret_cast<u32*>(d));
@@ -142,10 +153,6 @@ struct wgmma_product {
 // The instructions with R accumulator registers of type W. A set of sums is undefined before.
 template <int R, class W>
 struct wgmma_call;
-#define TILE_ADD_F(x) "+f"(x)
-#define TILE_SET_F(x) "=f"(x)
-#define TILE_ADD_R(x) "+r"(x)
-#define TILE_SET_R(x) "=r"(x)
 #define TILE_WGMMA_ASM(TRUTH, R, A, B, COLUMNS, TYPES, END, LIST, ...)                        \
   asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " TRUTH ", 0;\n\t"                       \
                "wgmma.mma_async.sync.aligned.m64n%" #COLUMNS "%" #TYPES                       \
