@@ -27,8 +27,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
 
 ARCHITECTURES = ("gfx90a", "gfx942")
 
-SCRATCH: dict[str, str] = {}
-"""By kernel, and architecture if not all: why it uses scratch memory. Each entry is needed."""
+ONE_THREAD = "one thread has all 64 sums, and LLVM 22 keeps every address of its loop at hand"
+SCRATCH: dict[str, str] = {
+    "gemm/clear-always/float32/8x8x8 zig": ONE_THREAD,
+    "gemm/clear-first/float32/8x8x8 zig": ONE_THREAD,
+    "gemm/regions/float32/8x8x8 zig": ONE_THREAD,
+}
+"""By kernel, and architecture or compiler if not all: why it uses scratch memory. Each entry is
+needed."""
 
 ALL = compilations(all_cases(), ARCHITECTURES)
 
@@ -49,7 +55,8 @@ def complaints(needs: Sequence[Resources]) -> list[str]:
 
 def is_listed(name: str, arch: str) -> bool:
     """Tell whether a kernel is known to use scratch memory: then it must."""
-    return name in SCRATCH or f"{name} {arch}" in SCRATCH
+    compiler = amd_compiler_for(arch).name.split()[0]
+    return any(key in SCRATCH for key in (name, f"{name} {arch}", f"{name} {compiler}"))
 
 
 @pytest.mark.parametrize(("case", "arch"), ALL, ids=[f"{arch}-{c.name}" for c, arch in ALL])
@@ -72,7 +79,6 @@ def test_example(name: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_entry_of_the_table_means_some_kernel() -> None:
-    met = {(case.name, arch) for case, arch in ALL}
-    met |= {(name, arch) for name in example_files.NAMES for arch in ARCHITECTURES}
-    names = {name for name, _ in met} | {f"{name} {arch}" for name, arch in met}
-    assert set(SCRATCH) <= names
+    names = {*(case.name for case, _ in ALL), *example_files.NAMES}
+    which = ("", *(f" {word}" for word in (*ARCHITECTURES, "clang", "zig")))
+    assert set(SCRATCH) <= {name + word for name in names for word in which}
