@@ -76,13 +76,14 @@ TILE_EXPORT(reads)
 CASES = [
     # width, place, banks, turns, ideal, sectors, ideal
     (1, "tid", 32, 2, 2, 4, 4),
-    (1, "tid", 64, 1, 1, 4, 4),
+    (1, "tid", 64, 2, 2, 4, 4),
     (2, "tid * 2", 32, 4, 4, 8, 8),
     (4, "tid * 4", 32, 8, 8, 16, 16),
-    (4, "tid * 4", 64, 4, 4, 16, 16),
+    (4, "tid * 4", 64, 8, 8, 16, 16),
     (1, "tid * 2", 32, 4, 2, 8, 4),  # every other bank
     (1, "tid * 32", 32, 64, 2, 64, 4),  # one bank
-    (1, "tid * 32", 64, 32, 1, 64, 4),  # two of 64
+    (1, "tid * 32", 64, 32, 2, 64, 4),  # two of 64
+    (1, "tid * 2", 64, 2, 2, 8, 4),
     (1, "tid ^ 32", 32, 2, 2, 4, 4),
     (1, "tid % 32", 32, 2, 2, 2, 2),  # halves read the same, each in its turn
     (1, "0", 32, 2, 2, 1, 1),

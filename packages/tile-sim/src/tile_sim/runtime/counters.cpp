@@ -8,6 +8,7 @@ namespace tsim {
 namespace {
 
 constexpr int MOST_BANKS = 64;
+constexpr int TURN_WORDS = 32;
 constexpr uint32_t BANK_BYTES = 4;
 
 struct Cost {
@@ -15,16 +16,16 @@ struct Cost {
   uint64_t ideal = 0;
 };
 
-// Shared memory serves one word of each bank in a turn. Lanes are served in groups, in their order:
-// as many as there are banks, or fewer with more than four bytes each, so that a group could fill a
-// turn. Equal words are read once. Machines with 64 lanes and 32 banks need two turns or more.
+// Shared memory serves 128 bytes in a turn, one word of a bank. Lanes are served in groups, in
+// their order: 32 with four bytes each, fewer with more, so that a group could do with one turn.
+// Equal words are read once. Of 64 banks as many words come in a turn, but fewer lanes collide.
 Cost bank_turns(const uint64_t* addresses, uint64_t lanes, int warp_size, int banks,
                 uint32_t bytes) {
   const int words_each = std::max(int(bytes / BANK_BYTES), 1);
-  const int group = std::max(banks / words_each, 1);
+  const int group = std::max(TURN_WORDS / words_each, 1);
   Cost cost;
   for (int first = 0; first < warp_size; first += group) {
-    uint64_t words[MOST_BANKS * 5];
+    uint64_t words[TURN_WORDS * 5];
     int count = 0;
     for (int lane = first; lane < std::min(first + group, warp_size); ++lane) {
       if (!(lanes >> lane & 1)) continue;
@@ -38,7 +39,7 @@ Cost bank_turns(const uint64_t* addresses, uint64_t lanes, int warp_size, int ba
     int most = 0;
     for (int i = 0; i < count; ++i) most = std::max(most, ++in_bank[words[i] % uint64_t(banks)]);
     cost.taken += uint64_t(most);
-    cost.ideal += uint64_t((count + banks - 1) / banks);
+    cost.ideal += uint64_t((count + TURN_WORDS - 1) / TURN_WORDS);
   }
   return cost;
 }
