@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tile_runtime.driver import LaunchMemory
+from tile_runtime.driver import LaunchMemory, Pointer, quick_functions
 from tile_runtime.errors import DeviceAssertError, InvalidBundle, LaunchError, MissingFeature
 from tile_runtime.manifest import Launch, Manifest, Status
 from tile_runtime.openmp import find_openmp
@@ -50,14 +50,14 @@ class CpuDriver:
     @property
     def launch(self) -> Callable[..., int]:
         """The entry of the library."""
-        symbol = self.manifest.launches[0].symbol
-        entry = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)((symbol, self.library))
+        entry: Callable[..., int]
+        entry = getattr(quick_functions(self.library), self.manifest.launches[0].symbol)
         if not self.manifest.prints:
             return entry
         flush = ctypes.CDLL(None).fflush
 
-        def call(row: int) -> int:
-            code = int(entry(row))
+        def call(row: Pointer) -> int:
+            code = entry(row)
             flush(None)  # C buffers its output apart from Python
             return code
 
@@ -103,7 +103,7 @@ class CpuDriver:
         """Return 0: there is one place to work."""
         return 0
 
-    def reader_of_context(self) -> Callable[[int], int]:
+    def reader_of_context(self) -> Callable[[Pointer], int]:
         """Return what finds nothing to write."""
         return _nothing
 
@@ -116,9 +116,9 @@ class CpuDriver:
         """Return the library, which is loaded already."""
         return self.library
 
-    def function(self, module: Any, launch: Launch) -> int:
-        """Return the address of an entry."""
-        return _address(getattr(module, launch.symbol))
+    def function(self, module: Any, launch: Launch) -> Pointer:
+        """Return a pointer to the entry."""
+        return ctypes.c_void_p(_address(getattr(module, launch.symbol)))
 
     def launch_memory(self, launch: Launch) -> CpuLaunch:
         """Return the arguments of a call, of one thread of Python."""
@@ -132,7 +132,7 @@ class CpuDriver:
         return ["f.status.value = 0", call, "if f.status.value: f.failed(f.status.value)"]
 
 
-def _nothing(address: int) -> int:
+def _nothing(place: Pointer) -> int:
     return 0
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from math import prod
 from typing import Any
 
-from tile_runtime.driver import LaunchMemory
+from tile_runtime.driver import LaunchMemory, Pointer, quick_functions
 from tile_runtime.errors import LaunchError, MissingFeature
 from tile_runtime.manifest import Launch
 
@@ -73,14 +73,14 @@ class LaunchAttribute(ctypes.Structure):
 class CudaLaunch(LaunchMemory):
     """The parameters of a launch, and the record of its extents that the driver reads."""
 
-    __slots__ = ("attributes", "config", "config_address", "grid")
+    __slots__ = ("attributes", "config", "config_pointer", "grid")
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch.arguments)
         self.config = LaunchConfig()
         self.config.block[:] = launch.block
         self.config.shared_bytes = launch.shared_bytes
-        self.config_address = ctypes.addressof(self.config)
+        self.config_pointer = ctypes.c_void_p(ctypes.addressof(self.config))
         self.grid = self.config.grid
         self.grid[:] = [extent if isinstance(extent, int) else 0 for extent in launch.grid]
         attributes = launch_attributes(launch)
@@ -113,7 +113,7 @@ class CudaDriver:
     @property
     def launch(self) -> Callable[..., int]:
         """The function that starts a grid."""
-        function: Callable[..., int] = self.library.cuLaunchKernelEx
+        function: Callable[..., int] = quick_functions(self.library).cuLaunchKernelEx
         return function
 
     def check(self, code: int, what: str) -> None:
@@ -166,13 +166,11 @@ class CudaDriver:
         self.check(code, f"a context on device {device}")
         return context.value or 0
 
-    def reader_of_context(self) -> Callable[[int], int]:
-        """Return what writes the calling thread's context to an address; quick to call.
-
-        It keeps the interpreter's lock, since it never waits.
-        """
-        prototype = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
-        return prototype(("cuCtxGetCurrent", self.library))
+    def reader_of_context(self) -> Callable[[Pointer], int]:
+        """Return what writes the calling thread's context to a place; quick to call."""
+        reader: Callable[[Pointer], int]
+        reader = quick_functions(self.library, ctypes.PyDLL).cuCtxGetCurrent
+        return reader
 
     @contextmanager
     def inside(self, context: int, device: int) -> Iterator[None]:
@@ -190,13 +188,13 @@ class CudaDriver:
             if before.value or device:
                 self.library.cuCtxSetCurrent(before.value)
 
-    def load(self, code: bytes) -> ctypes.c_void_p:
+    def load(self, code: bytes) -> Pointer:
         """Return the module of a cubin, in the current context."""
         module = ctypes.c_void_p()
         self.check(self.library.cuModuleLoadData(ctypes.byref(module), code), "the machine code")
         return module
 
-    def function(self, module: ctypes.c_void_p, launch: Launch) -> int:
+    def function(self, module: Pointer, launch: Launch) -> Pointer:
         """Return the handle of what `launch` runs, prepared for its shared memory."""
         function, name = ctypes.c_void_p(), launch.symbol
         code = self.library.cuModuleGetFunction(ctypes.byref(function), module, name.encode())
@@ -208,7 +206,7 @@ class CudaDriver:
         if (blocks := prod(launch.cluster)) > _PORTABLE_CLUSTER:
             code = self.library.cuFuncSetAttribute(function, _LARGE_CLUSTERS, 1)
             self.check(code, f"clusters of {blocks} blocks for {name}")
-        return function.value or 0
+        return function
 
     def launch_memory(self, launch: Launch) -> CudaLaunch:
         """Return the memory that the driver reads at `launch`, of one thread of Python."""
@@ -221,7 +219,7 @@ class CudaDriver:
             *(["grid = f.grid"] if varying else ()),
             *(f"grid[{axis}] = {grid[axis]}" for axis in varying),
             "f.config.stream = stream",
-            f"code = launch(f.config_address, functions[{number}], row, None)",
+            f"code = launch(f.config_pointer, functions[{number}], row, None)",
         ]
 
 

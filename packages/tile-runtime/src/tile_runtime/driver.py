@@ -5,11 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from tile_runtime.errors import LaunchError
 from tile_runtime.manifest import Argument, Launch, Value
 from tile_runtime.tensor_maps import MapTable
+
+Pointer: TypeAlias = ctypes.c_void_p
 
 _SLOTS = {
     "bool": "c_bool",
@@ -21,7 +23,7 @@ _SLOTS = {
 
 
 class Driver(Protocol):
-    """An initialised driver library; contexts and handles are numbers."""
+    """An initialised driver library; contexts are numbers, handles are pointers of ctypes."""
 
     @property
     def library(self) -> Any:
@@ -46,8 +48,8 @@ class Driver(Protocol):
     def context(self, device: int) -> int:
         """Return what stands for `device` while a thread works with it."""
 
-    def reader_of_context(self) -> Callable[[int], int]:
-        """Return what writes the calling thread's context to an address; quick to call."""
+    def reader_of_context(self) -> Callable[[Pointer], int]:
+        """Return what writes the calling thread's context to a place; quick to call."""
 
     def inside(self, context: int, device: int) -> AbstractContextManager[None]:
         """Make a context current in this thread for a while."""
@@ -55,7 +57,7 @@ class Driver(Protocol):
     def load(self, code: bytes) -> Any:
         """Return the module of machine code, in the current context."""
 
-    def function(self, module: Any, launch: Launch) -> int:
+    def function(self, module: Any, launch: Launch) -> Pointer:
         """Return the handle of what `launch` runs, prepared for its shared memory."""
 
     def launch_memory(self, launch: Launch) -> LaunchMemory:
@@ -68,9 +70,19 @@ class Driver(Protocol):
         ----------
         grid
             Texts with its extents; the text may also name ``f`` (the memory of the launch),
-            ``functions``, ``row`` (the address of the parameters' addresses), ``stream`` and
-            ``launch``.
+            ``functions``, ``row`` (a pointer to the parameters' addresses), ``stream`` (a
+            number) and ``launch``.
         """
+
+
+def quick_functions(library: Any, kind: type[ctypes.CDLL] = ctypes.CDLL) -> Any:
+    """Return the functions of `library` as ctypes calls them most quickly.
+
+    Their arguments are not converted, which takes longer than a launch: pointers must be passed
+    as ``c_void_p``; numbers become ints of C. With `ctypes.PyDLL` they keep the interpreter's
+    lock, which suits what never waits.
+    """
+    return kind(library._name, handle=library._handle)
 
 
 class LaunchMemory:
@@ -82,13 +94,13 @@ class LaunchMemory:
         What is passed. `values` has a slot for each; that of a map is not read.
     """
 
-    __slots__ = ("parameters", "parameters_address", "rows", "table", "values")
+    __slots__ = ("parameters", "parameters_pointer", "rows", "table", "values")
 
     def __init__(self, arguments: Sequence[Argument]) -> None:
         self.values = [_slot(argument) for argument in arguments]
         addresses = [ctypes.addressof(value) for value in self.values]
         self.parameters = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
-        self.parameters_address = ctypes.addressof(self.parameters)
+        self.parameters_pointer = ctypes.c_void_p(ctypes.addressof(self.parameters))
         self.table = MapTable(addresses)
         self.rows = self.table.rows
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tile_runtime.driver import LaunchMemory
+from tile_runtime.driver import LaunchMemory, Pointer, quick_functions
 from tile_runtime.errors import LaunchError, MissingFeature
 from tile_runtime.libraries import open_library
-from tile_runtime.manifest import Launch
+from tile_runtime.manifest import Argument, Launch
 
 LIBRARY = "libamdhip64"
 STATIC_SHARED_LIMIT = 64 * 1024
@@ -33,14 +33,19 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "hipModuleLoadData": (ctypes.c_void_p, ctypes.c_char_p),
     "hipModuleGetFunction": (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p),
     "hipFuncSetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
-    "hipModuleLaunchKernel": (
-        ctypes.c_void_p,
-        *(ctypes.c_uint,) * 7,
-        *(ctypes.c_void_p,) * 3,
-    ),
     "hipGetErrorName": (ctypes.c_int,),
     "hipGetErrorString": (ctypes.c_int,),
 }
+
+
+class HipLaunch(LaunchMemory):
+    """The parameters of a launch, and the stream that it joins."""
+
+    __slots__ = ("stream",)
+
+    def __init__(self, arguments: Sequence[Argument]) -> None:
+        super().__init__(arguments)
+        self.stream = ctypes.c_void_p()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ class HipDriver:
     @property
     def launch(self) -> Callable[..., int]:
         """The function that starts a grid."""
-        function: Callable[..., int] = self.library.hipModuleLaunchKernel
+        function: Callable[..., int] = quick_functions(self.library).hipModuleLaunchKernel
         return function
 
     def check(self, code: int, what: str) -> None:
@@ -122,13 +127,11 @@ class HipDriver:
             )
         return device
 
-    def reader_of_context(self) -> Callable[[int], int]:
-        """Return what writes the calling thread's device to an address; quick to call.
-
-        It keeps the interpreter's lock, since it never waits.
-        """
-        prototype = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
-        return prototype(("hipGetDevice", self.library))
+    def reader_of_context(self) -> Callable[[Pointer], int]:
+        """Return what writes the calling thread's device to a place; quick to call."""
+        reader: Callable[[Pointer], int]
+        reader = quick_functions(self.library, ctypes.PyDLL).hipGetDevice
+        return reader
 
     @contextmanager
     def inside(self, context: int, device: int) -> Iterator[None]:
@@ -143,14 +146,14 @@ class HipDriver:
         finally:
             self.library.hipSetDevice(before.value)
 
-    def load(self, code: bytes) -> ctypes.c_void_p:
+    def load(self, code: bytes) -> Pointer:
         """Return the module of a code object, on the current device."""
         module = ctypes.c_void_p()
         result = self.library.hipModuleLoadData(ctypes.byref(module), code)
         self.check(result, "the machine code (hipModuleLoadData)")
         return module
 
-    def function(self, module: ctypes.c_void_p, launch: Launch) -> int:
+    def function(self, module: Pointer, launch: Launch) -> Pointer:
         """Return the handle of what `launch` runs, prepared for its shared memory."""
         function, name = ctypes.c_void_p(), launch.symbol
         code = self.library.hipModuleGetFunction(ctypes.byref(function), module, name.encode())
@@ -159,16 +162,19 @@ class HipDriver:
             wanted = launch.shared_bytes
             if self.library.hipFuncSetAttribute(function, _MAX_DYNAMIC_SHARED, wanted):
                 self.library.hipGetLastError()  # not of functions of modules: the launch decides
-        return function.value or 0
+        return function
 
-    def launch_memory(self, launch: Launch) -> LaunchMemory:
+    def launch_memory(self, launch: Launch) -> HipLaunch:
         """Return the memory that the runtime reads at `launch`, of one thread of Python."""
-        return LaunchMemory(launch.arguments)
+        return HipLaunch(launch.arguments)
 
     def call_lines(self, launch: Launch, number: int, grid: Sequence[str]) -> list[str]:
         """Return Python text that launches; the extents are arguments of the call."""
         extents = ", ".join((*grid, *map(str, launch.block), str(launch.shared_bytes)))
-        return [f"code = launch(functions[{number}], {extents}, stream, row, None)"]
+        return [
+            "f.stream.value = stream",
+            f"code = launch(functions[{number}], {extents}, f.stream, row, None)",
+        ]
 
 
 def open_driver(path: str | None = None) -> HipDriver:

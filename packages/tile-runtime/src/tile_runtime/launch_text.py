@@ -39,7 +39,7 @@ def launcher_source(manifest: Manifest, driver: Driver) -> str:
              "    slots = local.slots = Slots()",
              f"device = device_of({', '.join(tensors.values())})",
              "context, functions = loaded.get(device) or handles(device)",
-             "read_context(slots.context_address)",
+             "read_context(slots.context_pointer)",
              "if slots.context.value != context:",
              f"    return elsewhere(context, device, [{', '.join(arguments)}])",
              "stream = stream_of(device)"]  # fmt: skip
@@ -165,7 +165,7 @@ def _row(
     """
     mapped, symbols = key_of_maps(launch)
     if not mapped:
-        return ["row = f.parameters_address"]
+        return ["row = f.parameters_pointer"]
     parts = (*(_address(_named(tensors, t)) for t in mapped), *(_named(known, s) for s in symbols))
     return [f"key = ({', '.join(parts)},)", f"row = f.rows.get(key) or mapped(f, {number}, key)"]
 

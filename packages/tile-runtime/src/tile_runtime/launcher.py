@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn, TypeAlias
 
-from tile_runtime.driver import Driver, LaunchMemory
+from tile_runtime.driver import Driver, LaunchMemory, Pointer
 from tile_runtime.errors import (
     ArgumentLayoutError,
     AssumptionError,
@@ -23,7 +23,7 @@ from tile_runtime.solving import solutions
 from tile_runtime.tensor_maps import Key, encode_map, map_values
 from tile_runtime.tensors import address_of, strides_of
 
-_Loaded: TypeAlias = "tuple[int, tuple[int, ...]]"
+_Loaded: TypeAlias = "tuple[int, tuple[Pointer, ...]]"
 """The context of a device, and the kernels' handles in it."""
 
 
@@ -121,11 +121,11 @@ def _loader(
 class _Slots:
     """What one thread of Python lets the driver read and write."""
 
-    __slots__ = ("context", "context_address", "launches")
+    __slots__ = ("context", "context_pointer", "launches")
 
     def __init__(self, manifest: Manifest, driver: Driver) -> None:
         self.context = ctypes.c_uint64()
-        self.context_address = ctypes.addressof(self.context)
+        self.context_pointer = ctypes.c_void_p(ctypes.addressof(self.context))
         self.launches = [driver.launch_memory(launch) for launch in manifest.launches]
 
 
@@ -150,8 +150,10 @@ def _misaligned(manifest: Manifest, addresses: Sequence[int]) -> None:
             )
 
 
-def _mapped(driver: Driver, manifest: Manifest, memory: LaunchMemory, number: int, key: Key) -> int:
-    """Return the address of the parameters of a launch, with tensor maps for what is in `key`."""
+def _mapped(
+    driver: Driver, manifest: Manifest, memory: LaunchMemory, number: int, key: Key
+) -> Pointer:
+    """Return a pointer to the parameters of a launch, with tensor maps for what is in `key`."""
     launch, name = manifest.launches[number], manifest.kernel
     tensors, symbols = key_of_maps(launch)
     addresses = dict(zip(tensors, key, strict=False))

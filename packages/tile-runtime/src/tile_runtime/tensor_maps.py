@@ -59,7 +59,7 @@ class MapTable:
 
     Examples
     --------
-    ``table.rows.get(key) or table.add(key, maps)`` is the address of a row.
+    ``table.rows.get(key) or table.add(key, maps)`` points to a row.
     """
 
     __slots__ = ("_kept", "_maps", "_slots", "rows")
@@ -68,10 +68,12 @@ class MapTable:
         self._slots = slots
         self._maps: dict[tuple[int, Key], _Map] = {}
         self._kept: dict[Key, tuple[Any, list[_Map]]] = {}
-        self.rows: dict[Key, int] = {}
+        self.rows: dict[Key, ctypes.c_void_p] = {}
 
-    def add(self, key: Key, maps: Mapping[int, tuple[Key, Callable[[int], None]]]) -> int:
-        """Return the address of a new row.
+    def add(
+        self, key: Key, maps: Mapping[int, tuple[Key, Callable[[int], None]]]
+    ) -> ctypes.c_void_p:
+        """Return a pointer to a new row.
 
         Parameters
         ----------
@@ -90,7 +92,7 @@ class MapTable:
             row[position] = known.address
             found.append(known)
         _put(self._kept, key, (row, found), MOST_ROWS)
-        _put(self.rows, key, ctypes.addressof(row), MOST_ROWS)
+        _put(self.rows, key, ctypes.c_void_p(ctypes.addressof(row)), MOST_ROWS)
         return self.rows[key]
 
 
