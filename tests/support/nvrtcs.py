@@ -59,15 +59,15 @@ class MachineCode:
         return sum(start <= at <= end for at, _ in lines)
 
 
-def machine_code(body: str, named: Named, arch: str = "sm_90a") -> MachineCode:
+def machine_code(body: str, named: Named, arch: str = "sm_90a", *flags: str) -> MachineCode:
     """Compile the body of a kernel of 128 threads."""
-    return machine_code_of(printed(body).text, named, arch)
+    return machine_code_of(printed(body).text, named, arch, *flags)
 
 
-def machine_code_of(text: str, named: Named, arch: str = "sm_90a") -> MachineCode:
+def machine_code_of(text: str, named: Named, arch: str = "sm_90a", *flags: str) -> MachineCode:
     """Compile whole kernels."""
     need_disassembler()
-    output = named.nvrtc.build(text, arch, shape_flags(text))
+    output = named.nvrtc.build(text, arch, (*shape_flags(text), *flags))
     assert output.is_accepted, output.log
     code = sass(output.cubin)
     return MachineCode(code, opcode_counts(code), output.log, output.ptx)

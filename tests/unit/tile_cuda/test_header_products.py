@@ -87,6 +87,33 @@ def test_every_type_in_every_form(form, nvrtc):
         assert re.search(rf"{re.escape(opcode(32, *types))} \S+ {left}", code.text), types
 
 
+LITERALS = "-DTILE_WGMMA_LITERALS"
+"""As for compilers before CUDA 12.6, which paste no texts into assembly."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_old_compilers_get_the_same_instructions(form):
+    rows = [(32, *types, 0, 0) for types in TYPES]
+    turned = [(ta, tb) for ta in (0, 1) for tb in (0, 1) if ta == 0 or form.startswith("ss")]
+    rows += [(32, *TYPES[0], ta, tb) for ta, tb in turned]
+    body = "".join(product(form, *row) for row in rows)
+    found = []
+    for flags in ((), (LITERALS,)):
+        text = ptx(body, "sm_90a", *shape_flags(body), *flags)
+        lines = re.findall(r"(setp\.ne\.b32 p, \d, 0;)\s+(wgmma\.mma_async[^;]*;)", text)
+        found.append([re.sub(r"%\w+", "r", " ".join(line)) for line in lines])
+    assert found[0] == found[1]
+    assert len(found[0]) == len(rows)
+
+
+@pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
+def test_old_compilers_get_the_same_machine_code(nvrtc):
+    body = "".join(product(form, 48, *TYPES[1]) for form in FORMS)
+    usual, literal = (machine_code(body, nvrtc, "sm_90a", *flags) for flags in ((), (LITERALS,)))
+    assert usual.counts == literal.counts
+    assert sum(n for o, n in literal.counts.items() if "GMMA" in o) == len(FORMS)
+
+
 @pytest.mark.parametrize("sums", ["float", "half_t"])
 @pytest.mark.parametrize("columns", [COLUMNS[:20], COLUMNS[20:]], ids=["narrow", "wide"])
 def test_every_number_of_columns_is_assembled(columns, sums):
@@ -134,9 +161,10 @@ def test_operands_of_16_bits_lie_along_either_dimension(ta, tb):
         (product("ss", 64, "half_t", "bfloat16_t", "bfloat16_t"), "no product of these element"),
     ],
 )
-def test_products_that_do_not_exist_are_refused_in_words(call, words):
+@pytest.mark.parametrize("flags", [(), (LITERALS,)], ids=["usual", "literal"])
+def test_products_that_do_not_exist_are_refused_in_words(call, words, flags):
     with pytest.raises(ToolchainError, match=re.escape(words)):
-        ptx(call, "sm_90a")
+        ptx(call, "sm_90a", *(shape_flags(call) if flags else ()), *flags)
 
 
 def test_only_what_a_kernel_calls_is_compiled():

@@ -51,9 +51,6 @@ TILE_LACKS(grid_launch, "sm_90 or newer")
 
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define TILE_PRODUCTS_LACK "sm_90a"
-#elif defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1206
-// Texts as operands of asm came with this version.
-#define TILE_PRODUCTS_LACK "CUDA 12.6 or newer"
 #endif
 #ifdef TILE_PRODUCTS_LACK
 TILE_LACKS(wgmma_operand, TILE_PRODUCTS_LACK)

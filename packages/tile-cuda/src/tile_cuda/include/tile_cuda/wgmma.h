@@ -4,8 +4,12 @@
 // 16w + 15 of C; element d[4j + 2h + e] of lane t is in row t / 4 + 8h of them and in column
 // 8j + t % 4 * 2 + e. K has 32 bytes. B, and A or not, are in shared memory.
 #pragma once
-#include "tile_cuda/arithmetic.h"
-#include "tile_cuda/wgmma_lists.h"
+#include "tile_cuda/wgmma_types.h"
+#if !defined(TILE_WGMMA_LITERALS) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1206
+#include "tile_cuda/wgmma_calls.h"
+#else
+#include "tile_cuda/wgmma_literals.h"
+#endif
 
 namespace tile {
 
@@ -60,10 +64,6 @@ TILE_DEVICE void wgmma_wait() {
     for (int i = pinned; i < N; ++i) asm volatile("" : C(all[i]));          \
     asm volatile("" ::: "memory");                                          \
   }
-#define TILE_ADD_F(x) "+f"(x)
-#define TILE_SET_F(x) "=f"(x)
-#define TILE_ADD_R(x) "+r"(x)
-#define TILE_SET_R(x) "=r"(x)
 TILE_WGMMA_PIN(float, TILE_ADD_F)
 TILE_WGMMA_PIN(u32, TILE_ADD_R)
 #undef TILE_WGMMA_PIN
@@ -71,121 +71,6 @@ template <int N, class T>
 TILE_DEVICE void wgmma_pin(T* d) {  // N elements of any type, in whole registers
   wgmma_pin<N * sizeof(T) / 4>(reinterpret_cast<u32*>(d));
 }
-
-// What the text of an instruction says of its types, and how it ends.
-enum class wgmma_kind { wide, narrow, integer };  // wide: of 16 bits, along any dimension
-template <class D, class A, class B>
-struct wgmma_types {
-  static_assert(never<D>, "tile::wgmma has no product of these element types");
-};
-#define TILE_WGMMA_TYPES(D, A, B, KIND, TEXT)                  \
-  template <>                                                  \
-  struct wgmma_types<D, A, B> {                                \
-    static constexpr wgmma_kind kind = wgmma_kind::KIND;       \
-    static constexpr char text[] = TEXT;                       \
-  };
-#define TILE_WGMMA_FLOAT8(A, B, TEXT)                          \
-  TILE_WGMMA_TYPES(float, A, B, narrow, "k32.f32." TEXT)       \
-  TILE_WGMMA_TYPES(half_t, A, B, narrow, "k32.f16." TEXT)
-TILE_WGMMA_TYPES(float, half_t, half_t, wide, "k16.f32.f16.f16")
-TILE_WGMMA_TYPES(half_t, half_t, half_t, wide, "k16.f16.f16.f16")
-TILE_WGMMA_TYPES(float, bfloat16_t, bfloat16_t, wide, "k16.f32.bf16.bf16")
-TILE_WGMMA_TYPES(float, float, float, narrow, "k8.f32.tf32.tf32")
-TILE_WGMMA_FLOAT8(e4m3, e4m3, "e4m3.e4m3")
-TILE_WGMMA_FLOAT8(e4m3, e5m2, "e4m3.e5m2")
-TILE_WGMMA_FLOAT8(e5m2, e4m3, "e5m2.e4m3")
-TILE_WGMMA_FLOAT8(e5m2, e5m2, "e5m2.e5m2")
-TILE_WGMMA_TYPES(int, i8, i8, integer, "k32.s32.s8.s8")
-TILE_WGMMA_TYPES(int, i8, u8, integer, "k32.s32.s8.u8")
-TILE_WGMMA_TYPES(int, u8, i8, integer, "k32.s32.u8.s8")
-TILE_WGMMA_TYPES(int, u8, u8, integer, "k32.s32.u8.u8")
-#undef TILE_WGMMA_FLOAT8
-#undef TILE_WGMMA_TYPES
-
-// TA is -1 for A from registers, which has no order to choose.
-template <wgmma_kind KIND, int TA, int TB>
-struct wgmma_end {
-  static_assert(TA <= 0 && TB == 0, "tile::wgmma: 8-bit and tf32 operands lie along K");
-  static constexpr char text[] = ", 1, 1";
-};
-template <int TA, int TB>
-struct wgmma_end<wgmma_kind::integer, TA, TB> {
-  static_assert(TA <= 0 && TB == 0, "tile::wgmma: 8-bit operands lie along K");
-  static constexpr char text[] = "";
-};
-template <int TA, int TB>
-struct wgmma_end<wgmma_kind::wide, TA, TB> {
-  static constexpr char text[] = {',', ' ', '1', ',', ' ', '1', ',', ' ', '0' + TA,
-                                  ',', ' ', '0' + TB, '\0'};
-};
-template <int TB>
-struct wgmma_end<wgmma_kind::wide, -1, TB> {
-  static constexpr char text[] = {',', ' ', '1', ',', ' ', '1', ',', ' ', '0' + TB, '\0'};
-};
-
-template <int N, int DIGITS = (N < 10 ? 1 : N < 100 ? 2 : 3)>
-struct decimal {
-  static constexpr char text[] = {'0' + N / 100, '0' + N / 10 % 10, '0' + N % 10, '\0'};
-};
-template <int N>
-struct decimal<N, 2> {
-  static constexpr char text[] = {'0' + N / 10, '0' + N % 10, '\0'};
-};
-template <int N>
-struct decimal<N, 1> {
-  static constexpr char text[] = {'0' + N, '\0'};
-};
-
-// The text of one product, checked.
-template <int N, int TA, int TB, class D, class A, class B>
-struct wgmma_product {
-  using types = wgmma_types<D, A, B>;
-  using end = wgmma_end<types::kind, TA, TB>;
-  using columns = decimal<N>;
-  static_assert(N % 8 == 0 && 8 <= N && N <= 256, "tile::wgmma: N is a multiple of 8 up to 256");
-  static_assert(types::kind != wgmma_kind::integer || N == 8 || N == 24 || N % 16 == 0,
-                "tile::wgmma: N of 8-bit integers is 8, 24 or a multiple of 16");
-  // Sums of 16 bits are two to a register.
-  static constexpr int registers = sizeof(D) == 2 ? N / 4 : N / 2;
-  using word = typename when_else<same<D, float>, float, u32>::type;
-};
-
-// The instructions with R accumulator registers of type W. A set of sums is undefined before.
-template <int R, class W>
-struct wgmma_call;
-#define TILE_WGMMA_ASM(TRUTH, R, A, B, COLUMNS, TYPES, END, LIST, ...)                        \
-  asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " TRUTH ", 0;\n\t"                       \
-               "wgmma.mma_async.sync.aligned.m64n%" #COLUMNS "%" #TYPES                       \
-               " {" TILE_REGISTERS_##R "}, " A ", %" #B ", p%" #END ";\n\t}"                  \
-               : LIST                                                                         \
-               : __VA_ARGS__, "l"(b), "C"(P::columns::text), "C"(P::types::text),             \
-                 "C"(P::end::text))
-#define TILE_WGMMA_BOTH(R, W, ADD, SET, I0, I1, I2, I3, I4, I5, I6, I7)                       \
-  template <>                                                                                 \
-  struct wgmma_call<R, W> {                                                                   \
-    template <class P>                                                                        \
-    TILE_DEVICE static void ss(W* d, u64 a, u64 b) {                                          \
-      TILE_WGMMA_ASM("1", R, "%" #I0, I1, I2, I3, I4, TILE_LIST##R(ADD), "l"(a));             \
-    }                                                                                         \
-    template <class P>                                                                        \
-    TILE_DEVICE static void ss_set(W* d, u64 a, u64 b) {                                      \
-      TILE_WGMMA_ASM("0", R, "%" #I0, I1, I2, I3, I4, TILE_LIST##R(SET), "l"(a));             \
-    }                                                                                         \
-    template <class P, class A>                                                               \
-    TILE_DEVICE static void rs(W* d, const A* a, u64 b) {                                     \
-      TILE_WGMMA_ASM("1", R, "{%" #I0 ", %" #I1 ", %" #I2 ", %" #I3 "}", I4, I5, I6, I7,      \
-                     TILE_LIST##R(ADD), TILE_WGMMA_A);                                        \
-    }                                                                                         \
-    template <class P, class A>                                                               \
-    TILE_DEVICE static void rs_set(W* d, const A* a, u64 b) {                                 \
-      TILE_WGMMA_ASM("0", R, "{%" #I0 ", %" #I1 ", %" #I2 ", %" #I3 "}", I4, I5, I6, I7,      \
-                     TILE_LIST##R(SET), TILE_WGMMA_A);                                        \
-    }                                                                                         \
-  };
-#define TILE_WGMMA_A "r"(word(a, 0)), "r"(word(a, 1)), "r"(word(a, 2)), "r"(word(a, 3))
-#define TILE_WGMMA_ROW(...) TILE_WGMMA_BOTH(__VA_ARGS__)
-#define TILE_WGMMA_FLOATS(R) TILE_WGMMA_ROW(R, float, TILE_ADD_F, TILE_SET_F, TILE_NEXT##R)
-#define TILE_WGMMA_WORDS(R) TILE_WGMMA_ROW(R, u32, TILE_ADD_R, TILE_SET_R, TILE_NEXT##R)
 
 // Those that a kernel uses; all, if nobody said which: it only takes time.
 #ifndef TILE_WGMMA_SHAPES
