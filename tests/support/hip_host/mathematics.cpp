@@ -43,7 +43,9 @@ float reciprocal(float x) { return by_unit([](double v) { return 1.0 / v; }, x);
 float rsqrt(float x) { return by_unit([](double v) { return 1.0 / std::sqrt(v); }, x); }
 float sine(float x) { return static_cast<float>(std::sin(x * turn)); }
 float cosine(float x) { return static_cast<float>(std::cos(x * turn)); }
-float middle(float a, float b, float c) { return std::fmax(std::fmin(a, std::fmax(b, c)), std::fmin(b, c)); }
+float middle(float a, float b, float c) {
+  return std::fmax(std::fmin(a, std::fmax(b, c)), std::fmin(b, c));
+}
 
 }  // namespace unit
 }  // namespace tile
@@ -54,14 +56,12 @@ template <class T, class W>
 double error_in_ulps(T got, W exact) {
   using limits = std::numeric_limits<T>;
   if (exact != exact || got != got) return exact != exact && got != got ? 0.0 : INFINITY;
-  if (got == static_cast<T>(exact)) {
-    return std::signbit(got) == std::signbit(exact) ? (std::isinf(got) ? 0.0 : static_cast<double>(
-               std::fabs(static_cast<W>(got) - exact) /
-               std::ldexp(W(1), std::max(std::ilogb(got), limits::min_exponent - 1) - limits::digits + 1)))
-                                                    : INFINITY;
-  }
+  const bool is_nearest = got == static_cast<T>(exact);
+  if (is_nearest && std::signbit(got) != std::signbit(exact)) return INFINITY;
+  if (is_nearest && std::isinf(got)) return 0.0;
   if (std::isinf(got) || std::isinf(exact)) {  // right next to where it overflows
-    const bool is_close = std::fabs(exact) > static_cast<W>(limits::max()) * (1 - 2 * W(limits::epsilon()));
+    const W almost = static_cast<W>(limits::max()) * (1 - 2 * W(limits::epsilon()));
+    const bool is_close = std::fabs(exact) > almost;
     return is_close && std::fabs(got) >= limits::max() ? 1.0 : INFINITY;
   }
   const int exponent = exact == 0 ? limits::min_exponent - 1

@@ -18,11 +18,13 @@ T in_mode(int mode, F f, T a, T b, T c) {
 
 template <class T>
 bool is_same(T a, T b) {
-  return (a != a && b != b) || tile::bits_as<tile::bits_of<T>>(a) == tile::bits_as<tile::bits_of<T>>(b);
+  using bits = tile::bits_of<T>;
+  return (a != a && b != b) || tile::bits_as<bits>(a) == tile::bits_as<bits>(b);
 }
 
 template <class T, class Ours, class Theirs>
-int differing(const T* a, const T* b, const T* c, int n, int mode, int* first, Ours ours, Theirs theirs) {
+int differing(const T* a, const T* b, const T* c, int n, int mode, int* first, Ours ours,
+              Theirs theirs) {
   int count = 0;
   for (int i = 0; i < n; ++i) {
     const T got = ours(a[i], b[i], c[i]), exact = in_mode(mode, theirs, a[i], b[i], c[i]);
@@ -48,7 +50,8 @@ int differing(const T* a, const T* b, const T* c, int n, int mode, int* first, O
   BOTH(NAME, ru, FE_UPWARD, CALL, EXACT)              \
   BOTH(NAME, rd, FE_DOWNWARD, CALL, EXACT)
 // Of float32, by way of a wider root: right unless that falls on a border.
-#define ROOT(MODE, FE) RUN(ieee_frsqrt, MODE, FE, float32, float, (x), 1.0L / std::sqrt((long double)x))
+#define ROOT(MODE, FE) \
+  RUN(ieee_frsqrt, MODE, FE, float32, float, (x), 1.0L / std::sqrt((long double)x))
 
 extern "C" {
 ALL(ieee_add, (x, y), x + y)

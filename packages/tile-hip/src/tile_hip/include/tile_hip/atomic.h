@@ -4,7 +4,7 @@
 // than relaxed are fences of the whole device before or after. Updates of floats by instruction
 // are for memory of this GPU, not for what it shares with the host as it runs.
 #pragma once
-#include "tile_hip/arithmetic.h"
+#include "tile_hip/atomic_update.h"
 
 namespace tile {
 
@@ -21,84 +21,7 @@ TILE_DEVICE void fence_after(memory_order order) {
   }
 }
 
-// Where an element is, as instructions know it: which memory, and how far others see it.
-template <class T>
-struct global_place {
-  using element = T;
-  static constexpr bool is_shared = false;
-  TILE_GLOBAL T* p;
-  template <class U>
-  TILE_DEVICE TILE_GLOBAL U* as() const { return (TILE_GLOBAL U*)p; }
-  TILE_DEVICE u32 offset_in_word() const { return static_cast<u32>((u64)p & 3); }
-  template <class U>
-  TILE_DEVICE TILE_GLOBAL U* around() const { return (TILE_GLOBAL U*)((u64)p & ~u64(3)); }
-};
-template <class T>
-struct shared_place {
-  using element = T;
-  static constexpr bool is_shared = true;
-  TILE_LDS typename unsigned_of<sizeof(T)>::word* p;
-  template <class U>
-  TILE_DEVICE TILE_LDS U* as() const { return (TILE_LDS U*)p; }
-  TILE_DEVICE u32 offset_in_word() const { return (u32)(unsigned long)p & 3; }
-  template <class U>
-  TILE_DEVICE TILE_LDS U* around() const { return (TILE_LDS U*)((u32)(unsigned long)p & ~3u); }
-};
-template <class T>
-TILE_DEVICE global_place<T> place_of(T* p) { return {(TILE_GLOBAL T*)p}; }
-template <class T>
-TILE_DEVICE shared_place<T> place_of(sptr<T> p) { return {p.place}; }
-
-template <class P>
-using element_at = typename decltype(place_of(*(P*)nullptr))::element;
-
 #define TILE_SCOPE __HIP_MEMORY_SCOPE_AGENT
-
-// The word at `p` becomes `value` if it is `expected`; what it was.
-template <class P, class U>
-TILE_DEVICE U exchange_if(P p, U expected, U value) {
-  __hip_atomic_compare_exchange_strong(p, &expected, value, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
-                                       TILE_SCOPE);
-  return expected;
-}
-
-// Elements of 8 and 16 bits: f(x) for the element, until the word around it holds still.
-template <class W, class F>
-TILE_DEVICE u32 update_part(W around, u32 shift, u32 mask, F f) {
-  u32 seen = __hip_atomic_load(around, __ATOMIC_RELAXED, TILE_SCOPE);
-  while (true) {
-    const u32 wanted = (seen & ~(mask << shift)) | (f(seen >> shift & mask) & mask) << shift;
-    if (wanted == seen) return seen >> shift & mask;
-    const u32 found = exchange_if(around, seen, wanted);
-    if (found == seen) return seen >> shift & mask;
-    seen = found;
-  }
-}
-
-// The element becomes f(element), whatever `f` is.
-template <class P, class F>
-TILE_DEVICE typename P::element update(P place, F f) {
-  using T = typename P::element;
-  using U = bits_of<T>;
-  const auto on_bits = [=](U bits) { return bits_as<U>(f(bits_as<T>(bits))); };
-  if constexpr (sizeof(T) < 4) {
-    constexpr u32 mask = (1u << (8 * sizeof(T))) - 1;
-    const u32 old = update_part(
-        place.template around<u32>(), place.offset_in_word() * 8, mask,
-        [=](u32 bits) { return static_cast<u32>(on_bits(static_cast<U>(bits))); });
-    return bits_as<T>(static_cast<U>(old));
-  } else {
-    auto bits = place.template as<U>();
-    U seen = __hip_atomic_load(bits, __ATOMIC_RELAXED, TILE_SCOPE);
-    while (true) {
-      const U wanted = on_bits(seen);
-      if (wanted == seen) return bits_as<T>(seen);
-      const U found = exchange_if(bits, seen, wanted);
-      if (found == seen) return bits_as<T>(seen);
-      seen = found;
-    }
-  }
-}
 
 template <class T>
 constexpr bool is_word_integer = !is_float<T> && !same<T, bool> && sizeof(T) >= 4;
@@ -128,8 +51,7 @@ TILE_DEVICE double add_float(shared_place<double> at, double x) {
   }
 #define TILE_NO_ADD_PAIR(PLACE, T)                                                       \
   TILE_DEVICE u32 add_pair(PLACE<T> at, u32 pair) {                                      \
-    auto whole = at.template around<u32>();                                              \
-    return update_part(whole, 0, ~0u, [=](u32 seen) {                                    \
+    return update_word(at.template around<u32>(), 0u, [=](u32 seen) {                    \
       const T low = bits_as<T>(static_cast<u16>(seen)) + bits_as<T>(static_cast<u16>(pair)); \
       const T high = bits_as<T>(static_cast<u16>(seen >> 16)) +                          \
                      bits_as<T>(static_cast<u16>(pair >> 16));                           \

@@ -1,6 +1,6 @@
 // Values and registers as the words that instructions work on.
 #pragma once
-#include "tile_hip/types.h"
+#include "tile_hip/pointers.h"
 
 namespace tile {
 

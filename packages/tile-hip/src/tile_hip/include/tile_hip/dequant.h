@@ -37,7 +37,8 @@ TILE_DEVICE void dequant_int4(half_t* result, u32 w) {
     const u32 both = picked_bytes(w, 0, static_cast<u32>(i) * 0x00010001u | 0x0c000c00u);
     const u32 biased = (both & 0x00f0000fu) ^ (SIGNED ? 0x64806408u : 0x64006400u);
     // low: x - 1024 (- 8); high: x / 16 - 64 (- 8)
-    set_word(result, i, fma_pair(half_t(), biased, 0x2c003c00u, SIGNED ? 0xd480e408u : 0xd400e400u));
+    const u32 offset = SIGNED ? 0xd480e408u : 0xd400e400u;
+    set_word(result, i, fma_pair(half_t(), biased, 0x2c003c00u, offset));
   }
 }
 

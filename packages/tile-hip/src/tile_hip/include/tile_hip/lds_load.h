@@ -8,37 +8,41 @@ namespace tile {
 // swizzle. Source: AMD, "CDNA3 Instruction Set Architecture", 9.1.8, "Buffer Resource".
 typedef int buffer __attribute__((vector_size(16)));
 
-TILE_DEVICE int first_lane(u32 word) { return __builtin_amdgcn_readfirstlane(static_cast<int>(word)); }
+TILE_DEVICE int first_lane(u32 word) { return uniform(static_cast<int>(word)); }
 
 constexpr u32 end_of_buffer = 0xfffffff0u;  // what starts here is outside
 
 // `address` is made of what all lanes have in common: kernel parameters, blocks, `uniform`.
 TILE_DEVICE buffer buffer_at(u64 address) {
-  return buffer{static_cast<int>(static_cast<u32>(address)), static_cast<int>(address >> 32 & 0xffff),
-                static_cast<int>(end_of_buffer), 0x00027000};
+  const int low = static_cast<int>(static_cast<u32>(address));
+  const int high = static_cast<int>(address >> 32 & 0xffff);
+  return buffer{low, high, static_cast<int>(end_of_buffer), 0x00027000};
 }
 
 // Lane l's BYTES from `offset` go to shared memory `to` + l * BYTES; zeros where `offset` is
-// outside. The compiler does not look inside: it neither waits for these copies nor keeps one
-// instruction between the change of M0 and its use. Its own intrinsic makes it wait for all
-// copies before any read of shared memory.
-template <int BYTES>
+// outside. The compiler does not look inside: it neither waits for these copies nor keeps the
+// distances that the machine asks for. One instruction stands between the change of M0 and its
+// use; MORE of them where a vector instruction may just have written the words of the buffer, whose
+// use is five behind. The compiler's own intrinsic is no choice: with it, all copies are waited
+// for before any read of shared memory.
+template <int BYTES, int MORE>
 TILE_DEVICE void copy_to_lds(u32 to, buffer from, u32 offset) {
+#define TILE_COPY(LOAD)                                                                     \
+  asm volatile("s_mov_b32 m0, %0\n\ts_nop %3\n\t" LOAD " %1, %2, 0 offen lds" ::"s"(base), \
+               "v"(offset), "s"(from), "n"(MORE)                                            \
+               : "memory")
   const int base = first_lane(to);
   if constexpr (BYTES == 4) {
-    asm volatile("s_mov_b32 m0, %0\n\ts_nop 0\n\tbuffer_load_dword %1, %2, 0 offen lds" ::"s"(base),
-                 "v"(offset), "s"(from)
-                 : "memory");
+    TILE_COPY("buffer_load_dword");
   } else {
 #if defined(__gfx950__)
     static_assert(BYTES == 16, "tile::lds_load: lanes copy 4 or 16 bytes");
-    asm volatile("s_mov_b32 m0, %0\n\ts_nop 0\n\tbuffer_load_dwordx4 %1, %2, 0 offen lds" ::"s"(base),
-                 "v"(offset), "s"(from)
-                 : "memory");
+    TILE_COPY("buffer_load_dwordx4");
 #else
     static_assert(BYTES == 4, "tile::lds_load of more than 4 bytes a lane needs gfx950");
 #endif
   }
+#undef TILE_COPY
 }
 
 // Lane l's BYTES go to `base` + l * BYTES, from element `index` behind `tensor` on; zeros where
@@ -54,7 +58,8 @@ TILE_DEVICE void lds_load(sptr<T> base, const U* tensor, I index, bool predicate
   const u64 start = (u64)tensor;
   if constexpr (sizeof(I) <= 4) {
     const u32 offset = static_cast<u32>(index) * static_cast<u32>(sizeof(U));
-    copy_to_lds<BYTES>(shared_address(base), buffer_at(start), predicate ? offset : end_of_buffer);
+    copy_to_lds<BYTES, 0>(shared_address(base), buffer_at(start),
+                          predicate ? offset : end_of_buffer);
   } else {
     const i64 byte = predicate ? static_cast<i64>(index) * static_cast<i64>(sizeof(U)) : 0;
     const u64 address = start + static_cast<u64>(byte);
@@ -69,7 +74,7 @@ TILE_DEVICE void lds_load(sptr<T> base, const U* tensor, I index, bool predicate
       if (mine) {  // their own: compilers take equal values for one, be it a lane's
         const u64 common = static_cast<u32>(first_lane(window));
         const buffer from = buffer_at(common << 31);
-        copy_to_lds<BYTES>(shared_address(base), from, predicate ? offset : end_of_buffer);
+        copy_to_lds<BYTES, 3>(shared_address(base), from, predicate ? offset : end_of_buffer);
       }
     }
   }

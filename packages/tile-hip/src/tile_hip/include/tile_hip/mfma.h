@@ -5,7 +5,8 @@
 // of them from p * L on. Its operands are given the other way round, so that it makes the
 // transposed product: lane l holds row l % D of d, in register r column 8 * (r / 4) +
 // 4 * (l / 32) + r % 4 where D = 32, column 4 * (l / 16) + r where D = 16. Of float64, register r
-// is column 4 * r + l / 16.
+// is column 4 * r + l / 16. Element e of a is in register AS * e, of b in BS * e, and register r of
+// d is in DS * r: between them lie those of other products.
 //
 // What an architecture has is told here: compilers take names that they then cannot select.
 // Source: AMD, "CDNA3 Instruction Set Architecture", chapter 7.
@@ -14,21 +15,46 @@
 
 namespace tile {
 
+// Every STRIDE-th of some registers as one value, and back.
+template <class V, int STRIDE, class T>
+TILE_DEVICE V picked(const T* registers) {
+  if constexpr (STRIDE == 1) {
+    return gathered<V>(registers);
+  } else {
+    T side_by_side[sizeof(V) / sizeof(T)];
+    TILE_UNROLL
+    for (unsigned i = 0; i < sizeof(V) / sizeof(T); ++i) side_by_side[i] = registers[i * STRIDE];
+    return gathered<V>(side_by_side);
+  }
+}
+template <int STRIDE, class T, class V>
+TILE_DEVICE void put_back(T* registers, const V& value) {
+  if constexpr (STRIDE == 1) {
+    scatter(registers, value);
+  } else {
+    T side_by_side[sizeof(V) / sizeof(T)];
+    scatter(side_by_side, value);
+    TILE_UNROLL
+    for (unsigned i = 0; i < sizeof(V) / sizeof(T); ++i) registers[i * STRIDE] = side_by_side[i];
+  }
+}
+
 // `F` is what one instruction takes of a lane's factors, `N` registers what it sums in.
 #define TILE_MFMA(NAME, SUM, N, A, B, F, BUILTIN)                                        \
-  template <int PACK>                                                                    \
+  template <int PACK, int DS = 1, int AS = 1, int BS = 1>                                \
   TILE_DEVICE void NAME(SUM* d, const A* a, const B* b) {                                \
     constexpr int each = sizeof(F) / sizeof(A);                                          \
-    auto sums = gathered<vector<SUM, N>>(d);                                             \
+    auto sums = picked<vector<SUM, N>, DS>(d);                                           \
     TILE_UNROLL                                                                          \
     for (int p = 0; p < PACK; ++p) {                                                     \
-      sums = BUILTIN(gathered<F>(b + p * each), gathered<F>(a + p * each), sums, 0, 0, 0); \
+      sums = BUILTIN(picked<F, BS>(b + p * each * BS), picked<F, AS>(a + p * each * AS), sums, \
+                     0, 0, 0);                                                           \
     }                                                                                    \
-    scatter(d, sums);                                                                    \
+    put_back<DS>(d, sums);                                                               \
   }
 // Element types for which an architecture has no instruction of this shape.
 #define TILE_NO_MFMA(NAME, NEEDS)                                                        \
-  template <int PACK, class S, class A, class B>                                         \
+  template <int PACK, int DS = 1, int AS = 1, int BS = 1, class S, class A, class B>     \
   TILE_DEVICE void NAME(S*, const A*, const B*) {                                        \
     static_assert(never<S, A, B>, "tile::" #NAME " of these element types needs " NEEDS); \
   }

@@ -8,7 +8,8 @@ namespace tile {
 // printf needs AMD's device libraries, and its runtime on the host.
 template <class... T>
 TILE_DEVICE int print(const char*, const T&...) {
-  static_assert(never<T...>, "tile::print needs hiprtc or hipcc: clang alone has no printf for AMD GPUs");
+  static_assert(never<T...>,
+                "tile::print needs hiprtc or hipcc: clang alone has no printf for AMD GPUs");
   return 0;
 }
 

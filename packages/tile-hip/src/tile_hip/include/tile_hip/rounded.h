@@ -160,7 +160,9 @@ TILE_DEVICE T rounded(T a, T b = T(), T c = T()) {
   template <class T>                                                                              \
   TILE_DEVICE T ieee_sub_##MODE(T a, T b) { return rounded<subtraction, rounding::MODE>(a, b); }  \
   template <class T>                                                                              \
-  TILE_DEVICE T ieee_mul_##MODE(T a, T b) { return rounded<multiplication, rounding::MODE>(a, b); } \
+  TILE_DEVICE T ieee_mul_##MODE(T a, T b) {                                                       \
+    return rounded<multiplication, rounding::MODE>(a, b);                                         \
+  }                                                                                               \
   template <class T>                                                                              \
   TILE_DEVICE T ieee_fdiv_##MODE(T a, T b) { return rounded<division, rounding::MODE>(a, b); }    \
   template <class T>                                                                              \

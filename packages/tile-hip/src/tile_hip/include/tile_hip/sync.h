@@ -29,7 +29,9 @@ TILE_DEVICE int syncthreads_count(bool condition) {
   const bool is_first = mine == 0;
   if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) total = 0;
   sync();
-  if (is_first) __hip_atomic_fetch_add(&total, lanes, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+  if (is_first) {
+    __hip_atomic_fetch_add(&total, lanes, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+  }
   sync();
   const int result = total;
   sync();

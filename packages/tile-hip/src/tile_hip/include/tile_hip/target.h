@@ -33,8 +33,8 @@
 #define TILE_INLINE TILE_DEVICE
 
 // A kernel whose blocks have `threads` threads, `blocks` of which shall fit the four SIMDs of one
-// compute unit. Waves that share a SIMD's registers with another one have no accumulation registers:
-// then matrix instructions leave sums where arithmetic finds them.
+// compute unit. Waves that share a SIMD's registers with another one have no accumulation
+// registers: then matrix instructions leave sums where arithmetic finds them.
 #define TILE_KERNEL(threads, blocks)                                                   \
   extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(threads, threads), \
                                        amdgpu_waves_per_eu(((threads) * (blocks) + 255) / 256)))
@@ -59,33 +59,10 @@ using uint64_t = __UINT64_TYPE__;
 using size_t = __SIZE_TYPE__;
 #endif
 
+// Without AMD's own headers: a clang alone.
 #if TILE_ON_GPU && !defined(__HIPCC_RTC__) && !defined(HIP_INCLUDE_HIP_HIP_RUNTIME_H)
 #define TILE_BARE 1
-namespace tile {
-
-// The places of a thread in its block and of a block in the grid, and how many there are.
-struct thread_x { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workitem_id_x(); } };
-struct thread_y { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workitem_id_y(); } };
-struct thread_z { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workitem_id_z(); } };
-struct block_x { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workgroup_id_x(); } };
-struct block_y { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workgroup_id_y(); } };
-struct block_z { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workgroup_id_z(); } };
-struct size_x { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workgroup_size_x(); } };
-struct size_y { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workgroup_size_y(); } };
-struct size_z { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_workgroup_size_z(); } };
-struct grid_x { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_grid_size_x() / size_x(); } };
-struct grid_y { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_grid_size_y() / size_y(); } };
-struct grid_z { TILE_DEVICE operator unsigned() const { return __builtin_amdgcn_grid_size_z() / size_z(); } };
-struct thread_place { thread_x x; thread_y y; thread_z z; };
-struct block_place { block_x x; block_y y; block_z z; };
-struct block_size { size_x x; size_y y; size_z z; };
-struct grid_size { grid_x x; grid_y y; grid_z z; };
-
-}  // namespace tile
-#define threadIdx (tile::thread_place{})
-#define blockIdx (tile::block_place{})
-#define blockDim (tile::block_size{})
-#define gridDim (tile::grid_size{})
+#include "tile_hip/places.h"
 #else
 #define TILE_BARE 0
 #endif

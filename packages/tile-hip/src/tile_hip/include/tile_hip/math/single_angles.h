@@ -27,7 +27,8 @@ TILE_DEVICE angle reduced(float x) {
 TILE_DEVICE float sine_near_zero(float r) {
   const float z = r * r;
   return mad(r * z,
-             polynomial(z, -0.166666641831398f, 0.008332747966051102f, -0.00019587890710681677f), r);
+             polynomial(z, -0.166666641831398f, 0.008332747966051102f, -0.00019587890710681677f),
+             r);
 }
 TILE_DEVICE float cosine_near_zero(float r) {
   const float z = r * r;

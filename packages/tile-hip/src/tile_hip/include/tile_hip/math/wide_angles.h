@@ -68,7 +68,8 @@ TILE_DEVICE angle reduced_large(double x) {
   const split product = exact_product(high, half_pi);
   const split r = ordered_sum(product.high, product.low + mad(high, half_pi_rest, low * half_pi));
   const bool flips = goes_back != is_negative(x);
-  return {{flips ? -r.high : r.high, flips ? -r.low : r.low}, is_negative(x) ? -quarters : quarters};
+  return {{flips ? -r.high : r.high, flips ? -r.low : r.low},
+          is_negative(x) ? -quarters : quarters};
 }
 
 TILE_DEVICE angle reduced_moderate(double x) {
