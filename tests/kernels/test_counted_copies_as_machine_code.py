@@ -72,6 +72,15 @@ def test_the_main_loop(arch: str, stages: int, under_way: int, barriers: int) ->
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_copies_begin_while_products_are_under_way(arch: str) -> None:
+    loop = code_of(assembly(arch, 2048, 3)).main_loop()
+    kinds = ["D" if e.is_lds_load else "M" for e in loop if e.is_lds_load or e.is_matrix_product]
+    assert kinds.index("D") > 0
+    changes = sum(a != b for a, b in zip(kinds, kinds[1:], strict=False))
+    assert changes >= 4
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sizes_that_calls_tell_cost_lanes_little(arch: str) -> None:
     loop = code_of(assembly(arch, None, 3)).main_loop()
     assert loop.count("v_readfirstlane") <= 4

@@ -11,7 +11,7 @@ import tile_api.language as T
 from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
-from tile_core.ir.stmt import If, Kernel
+from tile_core.ir.stmt import Alloc, If, Kernel
 from tile_core.ir.verify import verify
 from tile_core.machine import SimtMachine
 from tile_core.ops.async_copy import CopyWait
@@ -72,21 +72,50 @@ def test_two_stages_copy_before_they_wait() -> None:
     ]
 
 
-def test_three_stages_wait_before_they_copy() -> None:
+def test_three_stages_copy_at_the_end_of_a_round() -> None:
     made = plan_pipelines(product(3, 8), MACHINE)
     verify(made)
     assert body_text(made)[6:] == [
         "for k: int32 in range(0, 6, 1) serial:",
         "  @copy_wait(pending=1)",
+        "  @gemm",
         "  @copy",
         "  @copy",
         "  @copy_commit()",
-        "  @gemm",
         "@copy_wait(pending=1)",
         "@gemm",
         "@copy_wait()",
         "@gemm",
     ]
+
+
+def test_as_many_versions_as_stages() -> None:
+    for stages in (2, 3, 4):
+        made = plan_pipelines(product(stages, 8), MACHINE)
+        shapes = {n.buffer.name: n.buffer.shape for n in walk(made) if isinstance(n, Alloc)}
+        assert shapes["A_s"] == shapes["B_s"] == (stages, 16, 16)
+
+
+def test_copies_that_a_mask_leaves_out_stand_in_front() -> None:
+    @T.prim_func
+    def main(
+        A: T.Tensor((8, 16, 16), "int32"), M: T.Tensor((8,), "int32"),
+        C: T.Tensor((16, 16), "int32"),
+    ):  # fmt: skip
+        with T.Kernel(1, threads=64):
+            A_s = T.alloc_shared((16, 16), "int32")
+            C_l = T.alloc_fragment((16, 16), "int32")
+            T.clear(C_l)
+            for k in T.Pipelined(8, num_stages=3):
+                if M[k] > 0:
+                    T.copy(A[k, 0, 0], A_s)
+                    T.gemm(A_s, A_s, C_l)
+            T.copy(C_l, C)
+
+    text = body_text(plan_pipelines(main.kernel, MACHINE))
+    steady = text[next(k for k, line in enumerate(text) if line.startswith("for")) :]
+    names = [line.strip() for line in steady if "@" in line]
+    assert names[:4] == ["@copy_wait(pending=1)", "@copy", "@copy_commit()", "@gemm"]
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4])

@@ -75,7 +75,8 @@ def plan_pipelines(kernel: Kernel, machine: Machine, *, folded: bool = True) -> 
     those of a loop of which some are nothing for the instructions of a machine whose waves count
     copies: see `counted`. Where waves count, the steady state has no branch, as each round begins
     the same number; with two stages a round's copies begin before it waits for the last ones,
-    unless a mask leaves out some rounds' copies, and waiting for the last means for all.
+    unless a mask leaves out some rounds' copies, and waiting for the last means for all. With more
+    stages they stand at the end of the round, where they begin while products are under way.
 
     Parameters
     ----------
@@ -128,7 +129,8 @@ def _planned(launch: Launch, kernel: Kernel, machine: Machine, *, folded: bool) 
         if counts:
             beside = why_through_registers(loop, launch, facts, machine) is None
         try:
-            found = analyse(loop, launch, facts, None if beside else room_of(launch, machine))
+            room = None if beside else room_of(launch, machine)
+            found = analyse(loop, launch, facts, room, counts=counts)
             _plan_loop(found, done)
         except CannotOverlap as refused:
             caution(

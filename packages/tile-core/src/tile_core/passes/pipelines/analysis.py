@@ -81,7 +81,9 @@ class Analysis:
         return sorted(enumerate(self.body.pieces), key=lambda item: order[item[0]])
 
 
-def analyse(loop: Pipelined, launch: Launch, env: Env, room: Room | None = None) -> Analysis:
+def analyse(
+    loop: Pipelined, launch: Launch, env: Env, room: Room | None = None, *, counts: bool = False
+) -> Analysis:
     """Return the schedule of `loop`, a loop of `launch`.
 
     Parameters
@@ -91,6 +93,8 @@ def analyse(loop: Pipelined, launch: Launch, env: Env, room: Room | None = None)
     room
         What copies may take where they run ahead through registers, whichever schedule the
         loop asks for; None where copies run beside the threads.
+    counts
+        Whether waves count the copies, and so have an instruction for each few of their bytes.
 
     Raises
     ------
@@ -110,8 +114,10 @@ def analyse(loop: Pipelined, launch: Launch, env: Env, room: Room | None = None)
 
     if halves is not None and room is not None:
         plan = through_registers(halves, deps, obstacle, room)
+    elif loop.order:
+        plan = by_hand(loop, deps, obstacle)
     else:
-        plan = by_hand(loop, deps, obstacle) if loop.order else automatic(loop, deps, obstacle)
+        plan = automatic(loop, deps, obstacle, behind=counts)
     return Analysis(loop, body, plan, inside)
 
 

@@ -21,7 +21,7 @@ from tile_core.ir.stmt import (
     flattened,
 )
 from tile_core.ops.copy import Copy
-from tile_core.passes.pipelines.body import CannotOverlap, Piece
+from tile_core.passes.pipelines.body import CannotOverlap, Guard, Piece
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
 
 _UNCOUNTED = (Alloc, AnnotateLayout, AnnotateSafeValue, Hint)
@@ -53,12 +53,21 @@ def can_be_asynchronous(copy: Copy) -> bool:
     return source == target and source.bits >= 8 and not source.is_bool
 
 
-def automatic(loop: Pipelined, deps: Dependences, obstacle: Obstacle) -> Plan:
+def automatic(
+    loop: Pipelined, deps: Dependences, obstacle: Obstacle, *, behind: bool = False
+) -> Plan:
     """Return the schedule in which copies into tiles run ``num_stages - 1`` rounds ahead.
 
     Copies and what must come before them are in stage 0, everything else in the last stage;
     they stand in front of the first statement that uses what they bring. A copy that would
     break a dependence stays where it is.
+
+    Parameters
+    ----------
+    behind
+        Copies that run two rounds ahead or more, in every round, stand behind all else. Where
+        threads take some time to begin them, they then do so while products are under way.
+        Tiles have as many versions as before: there is no barrier between the two.
 
     Raises
     ------
@@ -66,6 +75,8 @@ def automatic(loop: Pipelined, deps: Dependences, obstacle: Obstacle) -> Plan:
         If no copy can run ahead.
     """
     pieces, depth = deps.pieces, loop.num_stages - 1
+    masked = any(isinstance(step, Guard) for p in pieces if p.copy for step in p.prefix)
+    behind = behind and depth >= 2 and not masked
     left: dict[int, str] = {}
     groups = {}
     for k, piece in enumerate(pieces):
@@ -78,11 +89,11 @@ def automatic(loop: Pipelined, deps: Dependences, obstacle: Obstacle) -> Plan:
         else:
             groups[k] = group
     while groups:
-        schedule = _ahead(deps, groups, depth)
+        schedule = _ahead(deps, groups, depth, behind=behind)
         trouble = _trouble(deps, groups, schedule, obstacle)
         if trouble is None:
             reasons = tuple((pieces[k], why) for k, why in sorted(left.items()))
-            final = _versioned(deps, schedule)
+            final = schedule if behind else _versioned(deps, schedule)
             return Plan(final, frozenset(groups), reasons)
         culprits, why = trouble
         for k in culprits:
@@ -148,8 +159,10 @@ def _line(piece: Piece) -> str:
     return f" (line {piece.span.line})" if piece.span is not None else ""
 
 
-def _ahead(deps: Dependences, groups: Mapping[int, frozenset[int]], depth: int) -> Schedule:
-    """Return the schedule in which `groups` run in stage 0."""
+def _ahead(
+    deps: Dependences, groups: Mapping[int, frozenset[int]], depth: int, *, behind: bool
+) -> Schedule:
+    """Return the schedule in which `groups` run in stage 0, in front of their users or last."""
     front = frozenset(k for group in groups.values() for k in group)
     helpers = [k for k in sorted(front) if k not in groups]
     rest = [k for k in range(len(deps.pieces)) if k not in front]
@@ -158,6 +171,7 @@ def _ahead(deps: Dependences, groups: Mapping[int, frozenset[int]], depth: int) 
         (n for n, k in enumerate(rest) if any(t.storage in made for t in deps.pieces[k].touches)),
         len(rest),
     )
+    place = len(rest) if behind else place
     sequence = [*rest[:place], *helpers, *sorted(groups), *rest[place:]]
     order = [0] * len(deps.pieces)
     for position, k in enumerate(sequence):
