@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ def test_copies_begin_while_products_are_under_way(arch: str) -> None:
     loop = code_of(assembly(arch, 2048, 3)).main_loop()
     kinds = ["D" if e.is_lds_load else "M" for e in loop if e.is_lds_load or e.is_matrix_product]
     assert kinds.index("D") > 0
-    changes = sum(a != b for a, b in zip(kinds, kinds[1:], strict=False))
+    changes = sum(a != b for a, b in pairwise(kinds))
     assert changes >= 4
 
 
