@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tile_core.errors import Deadlock, InternalError, TileError, UninitialisedRead
+from tile_core.errors import Deadlock, InternalError, OutOfBounds, TileError, UninitialisedRead
 from tile_sim import checking
 from tile_sim.sources import SourceKernel
 
@@ -146,6 +146,69 @@ def test_a_product_adds_to_the_sums(form: Form, pack: int) -> None:
     SourceKernel(_source(form, pack), "product", block=64, warp_size=64)(1, **arguments)
     got = np.stack([expected[form.sum(r)] for r in range(count)], axis=1)
     np.testing.assert_array_equal(arguments["D"].astype(wide), got)
+
+
+SPREAD = [HALVES[0], HALVES[1], FLOATS[0], *DOUBLES, INTEGERS[0], BYTES[0]]
+
+
+@pytest.mark.parametrize("form", SPREAD, ids=str)
+def test_registers_between_which_lie_those_of_other_products(form: Form) -> None:
+    """Two products at once: each has every other register of the sums and of the second factor."""
+    rng, pack, count = np.random.default_rng(5), 2, form.edge**2 // 64
+    left = _numbers(rng, (form.edge, pack * form.k), form.a)
+    rights = [_numbers(rng, (pack * form.k, form.edge), form.b) for _ in range(2)]
+    held = pack * form.held
+    factors = [_dealt(form, pack, left, right) for right in rights]
+    arguments = {
+        "A": factors[0]["A"],
+        "B": np.stack([f["B"] for f in factors], axis=2).reshape(64, 2 * held),
+        "D": np.full((64, 2 * count), 3).astype(form.d),
+    }
+    types = [CPP[t] for t in (form.a, form.b, form.d)]
+    loads = "".join(
+        f"  tile::frag<{t}, {n}> {x};\n"
+        f"  for (int i = 0; i < {n}; ++i) {{ {x}[i] = {x.upper()}[tid * {n} + i]; }}\n"
+        for x, t, n in zip("abd", types, (held, 2 * held, 2 * count), strict=True)
+    )
+    calls = "".join(f"  tile::{form.name}<2, 2, 1, 2>(d + {i}, a, b + {i});\n" for i in range(2))
+    a, b, d = types
+    text = f"""#include "tile.h"
+TILE_KERNEL(64, 1) void both(tile::gptr<const {a}> A, tile::gptr<const {b}> B, tile::gptr<{d}> D) {{
+  const int tid = threadIdx.x;
+{loads}{calls}  for (int i = 0; i < {2 * count}; ++i) {{ D[tid * {2 * count} + i] = d[i]; }}
+}}
+TILE_EXPORT(both)
+"""
+    with checking("all"):
+        SourceKernel(text, "both", block=64, warp_size=64)(1, **arguments)
+    for i, right in enumerate(rights):
+        expected = 3 + left.astype(np.float64) @ right.astype(np.float64)
+        got = arguments["D"].reshape(64, count, 2)[:, :, i].astype(np.float64)
+        wanted = np.stack([expected[form.sum(r)] for r in range(count)], axis=1)
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(("register", "is_read"), [(14, True), (15, False)])
+def test_only_registers_of_the_product_must_be_written(register: int, is_read: bool) -> None:
+    body = "tile::mfma_32x32x8<2, 1, 1, 2>(d, a + 0, b + 0);"
+    text = _source(HALVES[0], 4, body).replace("b[i] =", f"if (i != {register}) b[i] =")
+    arguments = {name: np.ones((64, 16), np.float16) for name in "AB"}
+    arguments["D"] = np.zeros((64, 16), np.float32)
+    kernel = SourceKernel(text, "product", block=64, warp_size=64)
+    if not is_read:
+        kernel(1, **arguments)
+        return
+    with pytest.raises(UninitialisedRead, match=f"register {register} of"):
+        kernel(1, **arguments)
+
+
+def test_registers_of_products_end_with_the_array() -> None:
+    text = _source(HALVES[0], 2, "tile::mfma_32x32x8<2, 1, 1, 3>(d, a + 0, b + 0);")
+    arguments = {"A": np.ones((64, 8), np.float16), "B": np.ones((64, 8), np.float16)}
+    with pytest.raises(OutOfBounds):
+        SourceKernel(text, "product", block=64, warp_size=64)(
+            1, **arguments, D=np.zeros((64, 16), np.float32)
+        )
 
 
 def test_the_tables_hold_every_element_once() -> None:

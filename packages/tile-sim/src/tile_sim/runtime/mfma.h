@@ -19,7 +19,7 @@ struct Mfma {
   unsigned char* d;
   const unsigned char* a;
   const unsigned char* b;
-  int shape, pack, d_type, a_type, b_type;
+  const tsim_wave_product* kind;
 };
 
 struct WaveOperands {
@@ -32,9 +32,9 @@ struct MfmaKind {
   void (*multiply)(const WaveOperands&);
   uint32_t a_bytes, b_bytes, d_bytes;
 };
-MfmaKind find_float_mfma(const Mfma& product);
-MfmaKind find_integer_mfma(const Mfma& product);
-MfmaKind find_double_mfma(const Mfma& product);
+MfmaKind find_float_mfma(const tsim_wave_product& product);
+MfmaKind find_integer_mfma(const tsim_wave_product& product);
+MfmaKind find_double_mfma(const tsim_wave_product& product);
 
 // Where the sums of a lane are. The operands of the instruction are swapped: a lane has columns
 // side by side of one row.

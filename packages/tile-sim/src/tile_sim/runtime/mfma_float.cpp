@@ -11,7 +11,7 @@ void multiply(const WaveOperands& operands) {
   constexpr int held = K * R / WAVE;
   alignas(32) float a[R][K], b[K][R], d[R][R];
   WaveSums<R>::gather(operands, d);
-  const int pack = operands.lanes[0]->pack;
+  const int pack = operands.lanes[0]->kind->pack;
   for (int p = 0; p < pack; ++p) {
     for (int lane = 0; lane < WAVE; ++lane) {
       const Mfma& own = *operands.lanes[lane];
@@ -60,7 +60,7 @@ MfmaKind of_bytes(int shape) {
 
 // Both formats of a machine go together, in any order.
 template <class A, class FOUR, class FIVE>
-MfmaKind with_bytes(const Mfma& p, int four, int five) {
+MfmaKind with_bytes(const tsim_wave_product& p, int four, int five) {
   if (p.b_type == four) return of_bytes<A, FOUR>(p.shape);
   if (p.b_type == five) return of_bytes<A, FIVE>(p.shape);
   return {};
@@ -68,7 +68,7 @@ MfmaKind with_bytes(const Mfma& p, int four, int five) {
 
 }  // namespace
 
-MfmaKind find_float_mfma(const Mfma& p) {
+MfmaKind find_float_mfma(const tsim_wave_product& p) {
   if (p.d_type != TSIM_F32) return {};
   switch (p.a_type) {
     case TSIM_F16:

@@ -12,7 +12,7 @@ void multiply_bytes(const WaveOperands& operands) {
   constexpr int held = K * R / WAVE;
   uint32_t a[R][K], b[K][R], d[R][R];
   WaveSums<R>::gather(operands, d);
-  const int pack = operands.lanes[0]->pack;
+  const int pack = operands.lanes[0]->kind->pack;
   for (int p = 0; p < pack; ++p) {
     for (int lane = 0; lane < WAVE; ++lane) {
       const Mfma& own = *operands.lanes[lane];
@@ -40,7 +40,7 @@ double double_at(const unsigned char* registers, int i) {
 // Its sums lie differently: register r of lane l is column 4 * r + l / 16 of row l % 16.
 void multiply_doubles(const WaveOperands& operands) {
   constexpr int R = 16, K = 4;
-  const int pack = operands.lanes[0]->pack;
+  const int pack = operands.lanes[0]->kind->pack;
   for (int p = 0; p < pack; ++p) {
     double a[R][K], b[K][R];
     for (int lane = 0; lane < WAVE; ++lane) {
@@ -68,7 +68,7 @@ MfmaKind kind() {
 }  // namespace
 
 // Of gfx90a, gfx942 and gfx950: K doubles each time.
-MfmaKind find_integer_mfma(const Mfma& p) {
+MfmaKind find_integer_mfma(const tsim_wave_product& p) {
   if (p.d_type != TSIM_I32 || p.a_type != TSIM_I8 || p.b_type != TSIM_I8) return {};
   if (p.shape == shape_of(32, 32, 8)) return kind<32, 8>();
   if (p.shape == shape_of(16, 16, 16)) return kind<16, 16>();
@@ -79,7 +79,7 @@ MfmaKind find_integer_mfma(const Mfma& p) {
   return {};
 }
 
-MfmaKind find_double_mfma(const Mfma& p) {
+MfmaKind find_double_mfma(const tsim_wave_product& p) {
   const bool is_double = p.d_type == TSIM_F64 && p.a_type == TSIM_F64 && p.b_type == TSIM_F64;
   if (!is_double || p.shape != shape_of(16, 16, 4)) return {};
   return {multiply_doubles, 8, 8, 32};

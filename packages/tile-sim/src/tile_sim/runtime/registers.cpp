@@ -99,6 +99,70 @@ unsigned char* write_registers(const tsim_registers& r, uint32_t bytes, uint32_t
   return r.values + r.offset;
 }
 
+namespace {
+
+// Elements of the size of a Word; returns whether all of them may be read.
+template <class Word>
+bool gather(const tsim_registers& r, int count, int stride, unsigned char* to) {
+  constexpr Word mask = Word(0x8080808080808080ull);
+  Word flags = mask;
+  const int step = stride * int(sizeof(Word));
+  for (int i = 0, at = r.offset; i < count; ++i, at += step) {
+    Word flag;
+    __builtin_memcpy(&flag, r.written + at, sizeof flag);
+    __builtin_memcpy(to + i * int(sizeof(Word)), r.values + at, sizeof flag);
+    flags &= flag;
+  }
+  return flags == mask;
+}
+
+template <class Word>
+void scatter(const tsim_registers& r, int count, int stride, const unsigned char* from) {
+  const int step = stride * int(sizeof(Word));
+  for (int i = 0, at = r.offset; i < count; ++i, at += step) {
+    __builtin_memcpy(r.values + at, from + i * int(sizeof(Word)), sizeof(Word));
+    __builtin_memset(r.written + at, TSIM_WRITTEN, sizeof(Word));
+  }
+}
+
+bool gather_any(const tsim_registers& r, int count, int stride, unsigned char* to) {
+  switch (r.element_bytes) {
+    case 1:
+      return gather<uint8_t>(r, count, stride, to);
+    case 2:
+      return gather<uint16_t>(r, count, stride, to);
+    case 4:
+      return gather<uint32_t>(r, count, stride, to);
+    default:
+      return gather<uint64_t>(r, count, stride, to);
+  }
+}
+
+uint32_t reach_of(const tsim_registers& r, int count, int stride) {
+  return uint32_t(((count - 1) * stride + 1) * r.element_bytes);
+}
+
+}  // namespace
+
+void read_spread(const tsim_registers& r, int count, int stride, unsigned char* to,
+                 uint32_t line) {
+  check_bounds(r, reach_of(r, count, stride), line);
+  if (__builtin_expect(gather_any(r, count, stride, to), 1)) return;
+  tsim_registers at = r;
+  for (int i = 0; i < count; ++i, at.offset += stride * r.element_bytes) {
+    if (have_all(at.written + at.offset, uint32_t(r.element_bytes), READABLE)) continue;
+    read_registers(at, uint32_t(r.element_bytes), line);
+    return;
+  }
+}
+
+void write_spread(const tsim_registers& r, int count, int stride, const unsigned char* from,
+                  uint32_t line) {
+  check_bounds(r, reach_of(r, count, stride), line);
+  if (r.element_bytes == 4) scatter<uint32_t>(r, count, stride, from);
+  else scatter<uint64_t>(r, count, stride, from);
+}
+
 }  // namespace tsim
 
 using namespace tsim;

@@ -139,9 +139,20 @@ void tsim_store_matrix(const tsim_shared* row, const tsim_registers* from, int m
                        int transposed, unsigned line);
 void tsim_mma(const tsim_registers* d, const tsim_registers* a, const tsim_registers* b, int shape,
               int d_type, int a_type, int b_type, int columns, unsigned line);
-// Of 64 lanes: `pack` instructions with successive k.
+// Of 64 lanes: `pack` instructions with successive k. Elements of an operand are in each stride-th
+// of its registers.
+struct tsim_wave_product {
+  int shape;
+  int pack;
+  int d_stride;
+  int a_stride;
+  int b_stride;
+  int d_type;
+  int a_type;
+  int b_type;
+};
 void tsim_mfma(const tsim_registers* d, const tsim_registers* a, const tsim_registers* b,
-               int shape, int pack, int d_type, int a_type, int b_type, unsigned line);
+               const struct tsim_wave_product* kind, unsigned line);
 
 // Products of warpgroups. An operand in shared memory begins 16 * `units` bytes behind its place.
 struct tsim_operand {
