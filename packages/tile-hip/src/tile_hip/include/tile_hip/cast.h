@@ -52,7 +52,9 @@ constexpr T least_integer = is_signed<T> ? static_cast<T>(T(1) << (8 * sizeof(T)
 template <class T>
 constexpr T largest_integer = static_cast<T>(~least_integer<T>);
 
-// Truncated and saturated; NaN is 0. The instructions do just that, which C++ cannot say.
+// Truncated and saturated; NaN is 0. The instructions do just that, which C++ cannot say: to its
+// optimizer such a conversion means nothing. It is kept from knowing what is converted; the
+// instruction itself must be the compiler's, which knows how far from others it has to stand.
 template <class T, class F>
 TILE_DEVICE T truncated(F x) {
   constexpr F end = static_cast<F>(largest_integer<T> / 2 + 1) * 2;  // above the largest
@@ -61,17 +63,18 @@ TILE_DEVICE T truncated(F x) {
   return x >= end ? largest_integer<T> : x <= least ? least_integer<T> : static_cast<T>(x);
 }
 #if TILE_ON_GPU
-#define TILE_TRUNCATED(T, F, INSTRUCTION)                      \
-  template <>                                                  \
-  TILE_DEVICE T truncated<T, F>(F x) {                         \
-    T result;                                                  \
-    asm(INSTRUCTION " %0, %1" : "=v"(result) : "v"(x));        \
-    return result;                                             \
+#define TILE_TRUNCATED(T, F)                \
+  template <>                               \
+  TILE_DEVICE T truncated<T, F>(F x) {      \
+    asm("" : "+v"(x));                      \
+    T result = static_cast<T>(x);           \
+    asm("" : "+v"(result));                 \
+    return result;                          \
   }
-TILE_TRUNCATED(i32, float, "v_cvt_i32_f32")
-TILE_TRUNCATED(u32, float, "v_cvt_u32_f32")
-TILE_TRUNCATED(i32, double, "v_cvt_i32_f64")
-TILE_TRUNCATED(u32, double, "v_cvt_u32_f64")
+TILE_TRUNCATED(i32, float)
+TILE_TRUNCATED(u32, float)
+TILE_TRUNCATED(i32, double)
+TILE_TRUNCATED(u32, double)
 #undef TILE_TRUNCATED
 #endif
 

@@ -10,17 +10,9 @@ namespace unit {
 #if __has_builtin(__builtin_amdgcn_exp2f) && __has_builtin(__builtin_amdgcn_logf)
 TILE_DEVICE float exp2(float x) { return __builtin_amdgcn_exp2f(x); }
 TILE_DEVICE float log2(float x) { return __builtin_amdgcn_logf(x); }
-#else  // before LLVM 17
-TILE_DEVICE float exp2(float x) {
-  float y;
-  asm("v_exp_f32 %0, %1" : "=v"(y) : "v"(x));
-  return y;
-}
-TILE_DEVICE float log2(float x) {
-  float y;
-  asm("v_log_f32 %0, %1" : "=v"(y) : "v"(x));
-  return y;
-}
+#else  // before LLVM 17 these are the instructions
+TILE_DEVICE float exp2(float x) { return __builtin_exp2f(x); }
+TILE_DEVICE float log2(float x) { return __builtin_log2f(x); }
 #endif
 TILE_DEVICE float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }
 TILE_DEVICE float rsqrt(float x) { return __builtin_amdgcn_rsqf(x); }
