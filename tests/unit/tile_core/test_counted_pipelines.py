@@ -89,6 +89,16 @@ def test_three_stages_copy_at_the_end_of_a_round() -> None:
     ]
 
 
+def test_more_copies_than_waves_count_are_waited_for_before_the_next_begin() -> None:
+    def order(width: int) -> list[str]:
+        kernel = product(2, 8, width=width)
+        text = body_text(plan_pipelines(kernel, MACHINE))
+        return [line.strip().split("(")[0] for line in text[4:] if line.startswith("  ")]
+
+    assert order(236)[:4] == ["@copy", "@copy", "@copy_commit", "@copy_wait"]  # 4 + 59
+    assert order(240)[:4] == ["@copy_wait", "@copy", "@copy", "@copy_commit"]
+
+
 def test_as_many_versions_as_stages() -> None:
     for stages in (2, 3, 4):
         made = plan_pipelines(product(stages, 8), MACHINE)

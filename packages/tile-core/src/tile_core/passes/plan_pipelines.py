@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeGuard
 
 from tile_core.cautions import caution
 from tile_core.errors import Note, TileWarning
+from tile_core.ir.amd_calls import MOST_UNDER_WAY
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import (
@@ -22,7 +24,7 @@ from tile_core.ir.stmt import (
 from tile_core.layout import Layout
 from tile_core.passes.pipelines.analysis import Analysis, analyse, facts_of
 from tile_core.passes.pipelines.body import CannotOverlap
-from tile_core.passes.pipelines.counted import COUNTED, why_through_registers
+from tile_core.passes.pipelines.counted import COUNTED, begun_by_a_wave, why_through_registers
 from tile_core.passes.pipelines.inject import put_together
 from tile_core.passes.pipelines.instances import Versions, make_versions
 from tile_core.passes.pipelines.register_prefetch import room_of
@@ -71,12 +73,14 @@ def plan_pipelines(kernel: Kernel, machine: Machine, *, folded: bool = True) -> 
     ask for fewer than two stages, and loops around pipelined ones, are left alone.
 
     On machines whose copies occupy their threads, copies run one round ahead through registers,
-    however many stages, and whichever schedule, a loop asks for: see `register_prefetch`. So do
-    those of a loop of which some are nothing for the instructions of a machine whose waves count
-    copies: see `counted`. Where waves count, the steady state has no branch, as each round begins
-    the same number; with two stages a round's copies begin before it waits for the last ones,
-    unless a mask leaves out some rounds' copies, and waiting for the last means for all. With more
-    stages they stand at the end of the round, where they begin while products are under way.
+    however many stages, and whichever schedule, a loop asks for: see `register_prefetch`.
+
+    Machines whose waves count copies do so with loops of which some copies are nothing for the
+    instructions of waves: see `counted`. In others the steady state has no branch, as each round
+    begins the same number of copies. With two stages a round begins its own before it waits for
+    those of the round before, unless a mask may leave some out, or there are more than waves
+    count: waiting for the last would mean for its own. With more stages they stand at the end of
+    the round, where they begin while products are under way.
 
     Parameters
     ----------
@@ -106,12 +110,13 @@ class _Done:
     ----------
     folded
         Whether the last rounds may be rounds of the steady state.
-    counts
-        Whether waves count the copies that run by themselves.
+    machine, threads
+        Who runs the loops.
     """
 
     folded: bool
-    counts: bool
+    machine: Machine
+    threads: int
     loops: dict[Pipelined, Stmt] = field(default_factory=dict)
     versions: dict[tuple[Buffer, int], Versions] = field(default_factory=dict)
 
@@ -122,7 +127,7 @@ def _planned(launch: Launch, kernel: Kernel, machine: Machine, *, folded: bool) 
     if not inner:
         return launch
     counts = machine.has(COUNTED)
-    done = _Done(folded and not counts, counts)
+    done = _Done(folded and not counts, machine, math.prod(launch.threads))
     facts = facts_of(kernel, launch)
     for loop in inner:
         beside = machine.has(ASYNCHRONOUS)
@@ -174,9 +179,20 @@ def _plan_loop(found: Analysis, done: _Done) -> None:
         versions,
         found.env,
         folded=done.folded and found.folds,
-        waits_late=done.counts and found.depth == 1 and not found.is_masked,
+        waits_late=done.machine.has(COUNTED) and _waits_late(found, done),
     )
     done.loops[found.loop] = Seq((*found.body.outside, *made), span=found.loop.span)
+
+
+def _waits_late(found: Analysis, done: _Done) -> bool:
+    """Whether a round should begin its copies before it waits for those of the round before.
+
+    That must leave all of its own under way, as many as waves count.
+    """
+    if found.depth > 1 or found.is_masked:
+        return False
+    copies = [p.copy for p in found.producers if p.copy is not None]
+    return begun_by_a_wave(copies, done.threads, done.machine, found.env) <= MOST_UNDER_WAY
 
 
 def _versions(found: Analysis, done: _Done) -> Versions:

@@ -7,7 +7,7 @@ are under way. Layouts are chosen later; they may still be in the way.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from tile_core.errors import Note
@@ -102,6 +102,15 @@ def units(copy: Copy, machine: Machine, env: Env) -> Iterator[int]:
     if machine.has(WIDE) and runs_beside(copy, env, bits=128):
         yield 16
     yield LEAST_BYTES
+
+
+def begun_by_a_wave(copies: Iterable[Copy], threads: int, machine: Machine, env: Env) -> int:
+    """Return how many instructions of a wave `copies` are, if waves count all of them."""
+    total = 0
+    for copy in copies:
+        nbytes = math.prod(copy.dst.static_extents or ()) * copy.dst.buffer.dtype.bits // 8
+        total += -(-nbytes // (threads * next(units(copy, machine, env))))
+    return total
 
 
 def whole_dimensions(region: Region) -> tuple[int, ...] | None:
