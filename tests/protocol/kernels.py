@@ -126,7 +126,7 @@ def specialised(function: Any, *, overlapped: bool = True) -> Specialised:
     kernel: Kernel = function.kernel
     done = specialise_warps(kernel, machine("sm_90a"))
     assert done.kernel is not kernel, done.notes
-    after = overlap_products(done.kernel, lambda op: True) if overlapped else done.kernel
+    after = overlap_products(done.kernel, lambda op: True).kernel if overlapped else done.kernel
     return Specialised(_launch(kernel), _launch(after))
 
 

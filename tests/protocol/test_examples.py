@@ -12,7 +12,7 @@ from support.recording import record
 from tile_core.errors import InternalError
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Launch
-from tile_core.passes.overlap_products import overlap_products
+from tile_core.passes.overlap_products import Overlapped, overlap_products
 from tile_core.passes.specialise_warps import Specialised, specialise_warps
 from tile_core.simt import prepare
 from tile_core.testing.protocol.events import fills_seen, program_of
@@ -39,10 +39,10 @@ class Noted:
         self.before = kernel
         return made
 
-    def overlap(self, kernel: Kernel, *args: Any) -> Kernel:
+    def overlap(self, kernel: Kernel, *args: Any) -> Overlapped:
         made = overlap_products(kernel, *args)
         assert self.before is not None
-        self.pairs.append((self.before, made))
+        self.pairs.append((self.before, made.kernel))
         return made
 
 

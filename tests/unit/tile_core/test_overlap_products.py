@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import tile_api as tile
 import tile_api.language as T
 from support.ring_kernels import dequantised, scaled
 from tile_core.ir.buffer import Buffer
@@ -17,6 +18,7 @@ from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.group_order import GroupOrder
 from tile_core.ops.mbarrier import BarrierArrive
+from tile_core.passes import overlap_products as overlap
 from tile_core.passes.overlap.begun_anew import begin_sums_anew
 from tile_core.passes.overlap_products import overlap_products
 from tile_core.passes.specialise_warps import specialise_warps
@@ -34,7 +36,7 @@ def split(function: Any) -> Kernel:
 
 def done(function: Any, **limits: int) -> Kernel:
     """Return what becomes of a kernel; its invariants hold."""
-    made = overlap_products(split(function), lambda op: True, **limits)
+    made = overlap_products(split(function), lambda op: True, **limits).kernel
     verify(made)
     return made
 
@@ -126,7 +128,9 @@ def test_products_whose_registers_or_tiles_are_touched_are_waited_for(touches: s
 
 
 def test_products_that_block_their_threads_are_left_alone() -> None:
-    kernel = overlap_products(split(product()), lambda op: False)
+    made = overlap_products(split(product()), lambda op: False)
+    assert made.notes == ()
+    kernel = made.kernel
     assert [g.wg_wait for g in found(kernel.body, Gemm)] == [0]
     assert not found(kernel.body, WaitProducts)
 
@@ -378,3 +382,30 @@ def test_producers_run_no_products() -> None:
     kernel = done(dequantised(9).function)
     producer = next(n for n in walk(kernel.body) if isinstance(n, OnThreads) and n.first)
     assert not found(producer, (Gemm, WaitProducts))  # type: ignore[arg-type]
+
+
+# What was chosen ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "chosen"),
+    [
+        (product(), overlap.GOES_ON),
+        (attention(threads=128), overlap.STARTS_LATE),
+        (attention(threads=256), overlap.IN_TURNS),
+        (dequantised(9).function, overlap.ALTERNATES),
+        (product(touches="sums"), overlap.ENDS),
+    ],
+    ids=["goes on", "late", "in turns", "alternates", "ends"],
+)
+def test_a_note_tells_which_schedule_a_loop_has_got(function: Any, chosen: str) -> None:
+    kernel = split(function)
+    (note,) = overlap_products(kernel, lambda op: True).notes
+    assert note.text == chosen
+    loops = [n.span for n in walk(kernel.body) if isinstance(n, For) and found(n, Gemm)]
+    assert loops == [note.span]
+
+
+def test_the_notes_of_a_kernel_tell_how_its_products_overlap() -> None:
+    notes = tile.lower(attention(), target="cuda:sm_90a").layouts().notes
+    assert [note.text for note in notes].count(overlap.IN_TURNS) == 1

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
+from tile_core.errors import Note
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import storages_written
 from tile_core.ir.node import Node, substitute, walk
-from tile_core.ir.stmt import Alloc, For, Kernel, Launch, OnThreads, Seq
+from tile_core.ir.stmt import Alloc, For, Kernel, Launch, OnThreads, Seq, Stmt
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.group_order import GROUP
 from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
 from tile_core.passes.overlap.alternating import Room, alternating
 from tile_core.passes.overlap.begun_anew import begin_sums_anew
-from tile_core.passes.overlap.body import RunsBeside, take_apart
+from tile_core.passes.overlap.body import Body, RunsBeside, take_apart
 from tile_core.passes.overlap.in_flight import left_in_flight
 from tile_core.passes.overlap.one_round_late import started_late
 from tile_core.passes.overlap.parts import Fills
@@ -29,12 +31,39 @@ SPARE_BYTES = 1024
 """Bytes of shared memory for barriers, and between tiles."""
 
 
+GOES_ON = "products of this loop go on into its next round, which gives their tiles back"
+STARTS_LATE = (
+    "the last product of a round of this loop starts in the next round, beside the first one "
+    "there; the threads' own work runs beside both"
+)
+IN_TURNS = STARTS_LATE + ", and two warpgroups start their products in turns"
+ALTERNATES = (
+    "products of two rounds of this loop are under way at a time: what a round makes for itself "
+    "has two versions"
+)
+ENDS = "products of this loop end with their round, and are waited for where they are needed"
+
+
+@dataclass(frozen=True, slots=True)
+class Overlapped:
+    """A kernel whose products run beside other work.
+
+    Parameters
+    ----------
+    notes
+        Which schedule each loop of products has got.
+    """
+
+    kernel: Kernel
+    notes: tuple[Note, ...] = ()
+
+
 def overlap_products(
     kernel: Kernel,
     runs_beside: RunsBeside,
     registers: int | None = None,
     shared_bytes: int | None = None,
-) -> Kernel:
+) -> Overlapped:
     """Return `kernel` with products of consumers under way while these do something else.
 
     Before   for k:  wait full[slot];  gemm A_s[slot], B_s[slot], C_l;  arrive empty[slot]
@@ -60,25 +89,37 @@ def overlap_products(
     """
     kernel = begin_sums_anew(kernel, runs_beside)
     done: dict[Node, Node] = {}
+    notes: list[Note] = []
     for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
         fills = _fills(launch)
         for consumers in (n for n in walk(launch.body) if isinstance(n, OnThreads)):
-            in_turns = consumers.count == 2 * GROUP
+            room = _room(consumers, launch, registers, shared_bytes)
             for loop in (n for n in walk(consumers.body) if isinstance(n, For)):
                 body = take_apart(loop, runs_beside)
                 if body is None:
                     continue
-                made = left_in_flight(loop, body)
-                if made is None:
-                    made = started_late(loop, body, tuple(fills), in_turns=in_turns)
-                if made is None:
-                    room = _room(consumers, launch, registers, shared_bytes)
-                    made = alternating(loop, body, fills, consumers, room)
-                if made is None:
-                    made = waited_where_needed(loop, body, fills)
+                made, what = _scheduled(loop, body, fills, consumers, room)
+                notes.append(Note(what, loop.span))
                 if made is not None:
                     done[loop] = made
-    return substitute(kernel, done) if done else kernel
+    return Overlapped(substitute(kernel, done) if done else kernel, tuple(dict.fromkeys(notes)))
+
+
+def _scheduled(
+    loop: For, body: Body, fills: Fills, consumers: OnThreads, room: Room
+) -> tuple[Stmt | None, str]:
+    """Return a loop with its products beside other work, None for it as it is; and how so."""
+    made = left_in_flight(loop, body)
+    if made is not None:
+        return made, GOES_ON
+    in_turns = consumers.count == 2 * GROUP
+    made = started_late(loop, body, tuple(fills), in_turns=in_turns)
+    if made is not None:
+        return made, IN_TURNS if in_turns else STARTS_LATE
+    made = alternating(loop, body, fills, consumers, room)
+    if made is not None:
+        return made, ALTERNATES
+    return waited_where_needed(loop, body, fills), ENDS
 
 
 def _fills(launch: Launch) -> Fills:

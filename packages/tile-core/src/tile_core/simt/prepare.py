@@ -36,7 +36,7 @@ class Prepared:
     Parameters
     ----------
     notes
-        What could not be done, and why.
+        What could not be done, and why; and how products overlap.
     """
 
     kernel: Kernel
@@ -70,7 +70,9 @@ def prepare(
         if special.kernel is not kernel:
             limits = machine.multiprocessor
             registers = None if limits is None else limits.registers
-            kernel = overlap_products(special.kernel, runs_beside, registers, machine.shared_bytes)
+            beside = overlap_products(special.kernel, runs_beside, registers, machine.shared_bytes)
+            notes += beside.notes
+            kernel = beside.kernel
     notes += notes_on_copies(kernel, machine)
     kernel = plan_pipelines(kernel, machine, folded=choices.folds_pipelines)
     kernel = separate_operands(kernel, target, rules, machine)
