@@ -1,4 +1,4 @@
-"""The mathematics of the device header, as the compiler made it: nothing was fused that must not be.
+"""The mathematics of the device header, as the compiler made it: nothing wrong was fused.
 
 What the functions themselves are worth is measured in `test_header_mathematics`, on many more
 numbers; here few show that the machine code is those functions.
@@ -104,9 +104,9 @@ def test_directed_results_enclose_the_exact_one(arch, p, dtype):
     found = np.concatenate([x, y, np.zeros(8 * THREADS)]).astype(dtype)
     kind = "float" if p == "F" else "double"
     body = f"const {kind} x = {p}[tid], y = {p}[tid + {THREADS}];\n" + "\n".join(
-        f"{p}[{THREADS * (2 + 2 * row + up)} + tid] = tile::ieee_{name}_{'ru' if up else 'rd'}(x, y);"
+        f"{p}[{THREADS * (2 + 2 * row + up)} + tid] = tile::ieee_{name}_{mode}(x, y);"
         for row, name in enumerate(ROUNDED)
-        for up in (0, 1)
+        for up, mode in enumerate(("rd", "ru"))
     )
     executed(arch, body, **{p: found})
     for row, sign in enumerate(ROUNDED.values()):

@@ -156,11 +156,13 @@ MODES = ("rn", "rz", "ru", "rd")
 OPERATIONS = ("add", "sub", "mul", "fdiv", "fmaf", "frcp", "fsqrt", "frsqrt")
 
 
-@pytest.mark.parametrize("dtype", [SINGLE, DOUBLE], ids=str)
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(n, d) for n in OPERATIONS for d in (SINGLE, DOUBLE) if (n, d) != ("frsqrt", DOUBLE)],
+)
 def test_directed_rounding_bit_for_bit(rounding, name, dtype):
-    if name == "frsqrt" and (dtype is DOUBLE or np.finfo(np.longdouble).nmant < 63):
-        pytest.skip("nothing here rounds that root in given directions")
+    if name == "frsqrt" and np.finfo(np.longdouble).nmant < 63:
+        pytest.skip("the C library here has nothing wider than float64")
     rng = np.random.default_rng(5)
     a, b, c = (samples(dtype, seed) for seed in (6, 7, 8))
     near = rng.integers(0, 3, len(a))

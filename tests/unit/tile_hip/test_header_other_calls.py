@@ -80,7 +80,7 @@ def test_every_intrinsic_of_warps_and_memory(arch):
     ("by", "instruction"),
     [
         (1, r"quad_perm:\[1,0,3,2\]"), (2, r"quad_perm:\[2,3,0,1\]"), (3, r"quad_perm:\[3,2,1,0\]"),
-        (4, "row_shl:4 .*bank_mask:0x5"), (7, "row_half_mirror"), (8, "row_ror:8"),
+        (4, "row_shr:4 .*bank_mask:0xa"), (7, "row_half_mirror"), (8, "row_ror:8"),
         (15, "row_mirror"), (16, "ds_swizzle_b32"), (32, "ds_bpermute_b32"),
     ],
 )  # fmt: skip
@@ -88,6 +88,11 @@ def test_exchanges_at_known_distances_are_cheap(by, instruction):
     text = assembly("gfx90a", f"F[tid] = tile::shfl_xor(float(F[tid]), {by});")
     assert re.search(instruction, text)
     assert (by >= 16) is ("ds_" in text)
+
+
+def test_additions_take_their_operand_from_other_lanes():
+    text = assembly("gfx942", "F[tid] = tile::warp_reduce_sum(float(F[tid]));")
+    assert len(re.findall(r"v_add_f32_dpp", text)) == 4  # of six: the others cross rows
 
 
 def test_exchange_of_halves_on_gfx950_passes_by_shared_memory():

@@ -18,11 +18,18 @@ TILE_DEVICE u32 permuted(u32 word, int from) {
 
 // Data parallel primitives: operands that come from other lanes of the same row of 16.
 // 0x100 + n: from n lanes up; 0x110 + n: from n lanes down; 0x120 + n: rotated; below 0x100: the
-// four lanes of a quad. BANKS are the quads of a row that take part; others keep `old`.
-template <int CONTROL, int BANKS>
-TILE_DEVICE u32 from_row(u32 old, u32 word) {
+// four lanes of a quad. With nothing to keep, the compiler makes it part of the instruction that
+// takes the result.
+template <int CONTROL>
+TILE_DEVICE u32 from_row(u32 word) {
+  return static_cast<u32>(
+      __builtin_amdgcn_update_dpp(0, static_cast<int>(word), CONTROL, 0xf, 0xf, true));
+}
+// The same in the second and the fourth quad of a row; elsewhere `old`.
+template <int CONTROL>
+TILE_DEVICE u32 from_row_in_odd_quads(u32 old, u32 word) {
   return static_cast<u32>(__builtin_amdgcn_update_dpp(static_cast<int>(old), static_cast<int>(word),
-                                                      CONTROL, 0xf, BANKS, false));
+                                                      CONTROL, 0xf, 0xa, false));
 }
 constexpr int quad(int a, int b, int c, int d) { return a | b << 2 | c << 4 | d << 6; }
 
@@ -47,13 +54,13 @@ TILE_DEVICE u32 from_next_row(u32 word) {
 TILE_DEVICE u32 exchanged(u32 word, int by) {
   if (__builtin_constant_p(by)) {
     if (by == 0) return word;
-    if (by == 1) return from_row<quad(1, 0, 3, 2), 0xf>(word, word);
-    if (by == 2) return from_row<quad(2, 3, 0, 1), 0xf>(word, word);
-    if (by == 3) return from_row<quad(3, 2, 1, 0), 0xf>(word, word);
-    if (by == 4) return from_row<0x114, 0xa>(from_row<0x104, 0x5>(word, word), word);
-    if (by == 7) return from_row<0x141, 0xf>(word, word);   // half a row mirrored
-    if (by == 8) return from_row<0x128, 0xf>(word, word);   // a row rotated by its half
-    if (by == 15) return from_row<0x140, 0xf>(word, word);  // a row mirrored
+    if (by == 1) return from_row<quad(1, 0, 3, 2)>(word);
+    if (by == 2) return from_row<quad(2, 3, 0, 1)>(word);
+    if (by == 3) return from_row<quad(3, 2, 1, 0)>(word);
+    if (by == 4) return from_row_in_odd_quads<0x114>(from_row<0x104>(word), word);
+    if (by == 7) return from_row<0x141>(word);   // half a row mirrored
+    if (by == 8) return from_row<0x128>(word);   // a row rotated by its half
+    if (by == 15) return from_row<0x140>(word);  // a row mirrored
     if (by == 16) return from_next_row(word);
     if (by == 32) return from_other_half(word);
   }
@@ -190,7 +197,7 @@ TILE_DEVICE T warp_reduce(T value, int width) {
     value = combine<KIND>(value, shfl_xor(value, 16));
     value = combine<KIND>(value, shfl_xor(value, 8));
     value = combine<KIND>(
-        value, by_words(value, [](u32 word) { return from_row<0x124, 0xf>(word, word); }));
+        value, by_words(value, [](u32 word) { return from_row<0x124>(word); }));
     value = combine<KIND>(value, shfl_xor(value, 2));
     return combine<KIND>(value, shfl_xor(value, 1));
   }
