@@ -67,6 +67,10 @@ def reach_of(producer: Instruction, architecture: str) -> int:
 
 def needed(producer: Instruction, consumer: Instruction, architecture: str) -> Need:
     """Return the wait states that must lie between two instructions, and what happens there."""
+    written = producer.writes
+    is_apart = written.isdisjoint(consumer.reads) and written.isdisjoint(consumer.writes)
+    if is_apart and producer.kind is Kind.VECTOR and written.isdisjoint(EXEC_IDS):
+        return _NONE
     if producer.kind is Kind.MATRIX:
         return _behind_matrix(producer, consumer, architecture)
     if producer.kind is Kind.VECTOR:

@@ -6,6 +6,7 @@ import re
 import struct
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 
 SCALARS = 128
 """Scalar registers by their number in the encoding: 106 VCC, 124 M0, 126 EXEC."""
@@ -77,6 +78,7 @@ class Operand:
         return ()
 
 
+@lru_cache(maxsize=4096)
 def parse_operand(text: str) -> Operand | None:
     """Return what a piece of text names; None if it is neither register nor constant.
 

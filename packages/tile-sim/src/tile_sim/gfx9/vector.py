@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ SDWA_MODIFIERS = ("dst_sel", "dst_unused", "src0_sel", "src1_sel")
 MODIFIERS = ("clamp", "mul", "div", "op_sel", *SDWA_MODIFIERS, *DPP_MODIFIERS)
 
 
+@lru_cache(maxsize=4096)
 def base_name(mnemonic: str) -> str:
     """Return a mnemonic without its encoding."""
     return _ENCODING.sub("", mnemonic)
