@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,22 @@ def test_scalars_strides_and_conditions(tmp_path: Path) -> None:
         kernel(np.zeros((101, 4), np.int32), True, 0, 1.0)
     with pytest.raises(LaunchError, match=r"checked\.shift: \d+ does not fit int64"):
         kernel(whole[:, :4], True, 1 << 63, 1.0)
+
+
+def test_threads_call_at_once(tmp_path: Path) -> None:
+    tile.compile(product, target="cpu", out_idx=[2]).save(tmp_path / "x.tile")
+    kernel, b, wrong = tile_runtime.load(tmp_path / "x.tile"), integers(64, 96), []
+
+    def work(rows: int) -> None:
+        a = integers(rows, 64)
+        wrong.extend(rows for _ in range(20) if not (kernel(a, b) == a @ b).all())
+
+    threads = [threading.Thread(target=work, args=(rows,)) for rows in (5, 33, 70)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
 
 
 def test_functions_in_c_come_along(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def export(
             "max_grid": [],
             "features": names_of_linux(machine.features),
         },
-        "parameters": parameters_data(lowered.kernel, names, {}),
+        "parameters": parameters_data(lowered.kernel, names, {}, kernel),
         "symbols": symbols_data(lowered.kernel, names),
         "steps": [entry],
         "workspaces": [],

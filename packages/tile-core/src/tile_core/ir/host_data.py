@@ -79,7 +79,10 @@ def expressions_data(extents: Iterable[Extent], names: HostNames) -> list[Any]:
 
 
 def parameters_data(
-    kernel: Kernel, names: HostNames, alignments: Mapping[Buffer, int]
+    kernel: Kernel,
+    names: HostNames,
+    alignments: Mapping[Buffer, int],
+    signature: Kernel | None = None,
 ) -> list[dict[str, Any]]:
     """Return the parameters of a kernel as data.
 
@@ -87,11 +90,13 @@ def parameters_data(
     ----------
     alignments
         Bytes that addresses of tensors are multiples of, beyond what their elements ask for.
+    signature
+        The kernel that people call, whose body tells which tensors are used and written; None
+        where somebody else checks arguments.
     """
-    written = storages_written(kernel.body)
-    used = written | storages_read(kernel.body)
+    uses = [(True, True)] * len(kernel.params) if signature is None else _uses(signature)
     found: list[dict[str, Any]] = []
-    for param in kernel.params:
+    for param, (is_used, is_written) in zip(kernel.params, uses, strict=True):
         name, dtype = names.of(param), str(param.dtype)
         if isinstance(param, Var):
             found.append({"kind": "scalar", "name": name, "dtype": dtype})
@@ -105,11 +110,18 @@ def parameters_data(
                 "shape": expressions_data(param.shape, names),
                 "strides": strides,
                 "alignment": alignments.get(param, 1),
-                "is_used": param in used,
-                "is_written": param in written,
+                "is_used": is_used,
+                "is_written": is_written,
             }
         )
     return found
+
+
+def _uses(kernel: Kernel) -> list[tuple[bool, bool]]:
+    """Return, for each parameter, whether the kernel uses it, and whether it may write it."""
+    written = storages_written(kernel.body)
+    used = written | storages_read(kernel.body)
+    return [(param in used, param in written) for param in kernel.params]
 
 
 def symbols_data(kernel: Kernel, names: HostNames) -> dict[str, str]:

@@ -53,7 +53,7 @@ def manifest_of(
     """
     names = HostNames()
     kernel = program.kernel
-    parameters = parameters_data(kernel, names, alignments(program))
+    parameters = parameters_data(kernel, names, alignments(program), signature)
     machine = program.machine
     steps = []
     unnamed = iter(symbols)
