@@ -81,7 +81,9 @@ bool is_own_engine(Stamp earlier, Stamp now) {
   if (first.kind == TSIM_THREAD || second.kind != TSIM_THREAD || first.rank != second.rank) {
     return false;
   }
-  if (first.kind == TSIM_LOAD) return second.thread / LdsLoad::LANES * LdsLoad::LANES == first.thread;
+  if (first.kind == TSIM_LOAD) {
+    return second.thread / LdsLoad::LANES == first.thread / LdsLoad::LANES;
+  }
   if (first.kind != TSIM_PRODUCT) return first.thread == second.thread;
   if (first.thread / WARPGROUP != second.thread / WARPGROUP) return false;
   // A wait of its own is not one of the other warps: that is a matter of order.

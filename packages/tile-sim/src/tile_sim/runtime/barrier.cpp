@@ -154,7 +154,8 @@ static void require_numbers(uint32_t line) {
   Finding finding;
   finding.kind = TSIM_INVALID;
   finding.line = line;
-  report_and_abandon(finding, "a barrier with a number, on a machine whose blocks have one barrier");
+  report_and_abandon(finding,
+                     "a barrier with a number, on a machine whose blocks have one barrier");
 }
 
 void tsim_bar_sync(int barrier, int threads, unsigned line) {

@@ -1,8 +1,9 @@
 // Products of AMD's matrix cores: D[R x R] += A[R x K] @ B[K x R], R = 32 or 16, by 64 lanes.
 //
-// One rule says which lane has what ("AMD matrix instruction calculator"). Lanes form 64 / R groups,
-// and each lane has L = K * R / 64 elements of A and of B per instruction: of row, or column, l % R.
-// A call executes several instructions; what the groups have lies side by side along k.
+// One rule says which lane has what ("AMD matrix instruction calculator"). Lanes form 64 / R
+// groups, and each lane has L = K * R / 64 elements of A and of B per instruction: of row, or
+// column, l % R. A call executes several instructions; what the groups have lies side by side
+// along k.
 #pragma once
 
 #include <cstdint>

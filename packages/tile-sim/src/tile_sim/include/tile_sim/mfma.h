@@ -28,7 +28,8 @@ TILE_HOST void multiply_wave(const regs<D>& d, const regs<A>& a, const regs<B>& 
 #define TSIM_MFMA(R, K)                                                                      \
   template <int PACK = 1, int DS = 1, int AS = 1, int BS = 1, class D, class A, class B>     \
   TILE_HOST void mfma_##R##x##R##x##K(D&& d, A&& a, B&& b, unsigned line = __builtin_LINE()) { \
-    multiply_wave<R, K, PACK, DS, AS, BS>(as_registers(d), as_registers(a), as_registers(b), line); \
+    multiply_wave<R, K, PACK, DS, AS, BS>(as_registers(d), as_registers(a), as_registers(b), \
+                                          line);                                             \
   }
 TSIM_MFMA(32, 2)
 TSIM_MFMA(32, 4)
