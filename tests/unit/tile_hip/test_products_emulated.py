@@ -7,11 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from support.products import Product, check
+from support.products import Product, check, lowered
 from tile_core.codegen import print_program
 from tile_core.errors import TileWarning
 from tile_core.layout import Fragment
 from tile_core.ops.gemm import GemmWarpPolicy
+from tile_core.plugins.host import installed_plugins
+from tile_core.testing import build_ir as ir
+from tile_core.testing.oracle import numbers, poison, runner
 from tile_sim import checking, last_report
 
 HALF = Product("gfx942", 64, 64, 32)
@@ -166,3 +169,48 @@ def test_any_order_of_threads_gives_the_same(schedule: str) -> None:
     with checking("all", schedule=schedule, async_mode="random"):
         check(product)
         check(replace(product, scopes=("fragment", "shared"), steps=1))
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_products_that_read_differently_share_their_sums(first: bool) -> None:
+    """The second product spreads its sums as the first one does: nothing is moved."""
+    a, b = ir.tensor("A", (64, 64), "float16"), ir.tensor("B", (64, 64), "float16")
+    c, acc = ir.tensor("C", (64, 64)), ir.fragment("acc", (64, 64))
+    sa, sb = ir.shared("sa", (64, 64), "float16"), ir.shared("sb", (64, 64), "float16")
+    body = [
+        ir.alloc(sa, sb, acc), ir.fill(acc, 0), ir.copy(a, sa), ir.copy(b, sb),
+        ir.gemm(sa, sb, acc, transpose_a=first, transpose_b=first),
+        ir.gemm(sa, sb, acc, transpose_b=not first, policy=GemmWarpPolicy.FullRow),
+        ir.copy(acc, c),
+    ]  # fmt: skip
+    kernel = ir.kernel([a, b, c], 1, lambda bx: body, threads=256)
+    text = print_program(lowered(kernel, "gfx942")).text
+    assert text.count("tile::mfma_") >= 2
+    assert text.count("tile::sync()") == 1
+    rng = np.random.default_rng(5)
+    x, y = numbers(rng, (64, 64), "float16"), numbers(rng, (64, 64), "float16")
+    z = poison((64, 64), "float32")
+    runner("hip:gfx942@sim", installed_plugins())(kernel, [x, y, z])
+    p, q = x.astype(np.float32), y.astype(np.float32)
+    one = p.T @ q.T if first else p @ q
+    np.testing.assert_array_equal(z, one + p @ (q if first else q.T))
+
+
+def test_neighbouring_columns_are_read_and_stored_together() -> None:
+    text = Product("gfx942", 128, 128, 32, threads=256).printed().text
+    assert "tile::load<8>(a_frag" in text  # along K
+    assert "tile::load<2>(b_frag" in text  # across: two columns, of two products
+    assert "tile::mfma_32x32x8<2, 2, 1, 2>(C_local" in text
+    narrow = Product("gfx942", 128, 128, 32, total="float16", threads=256).printed().text
+    assert "tile::store<8>(C" in narrow
+
+
+@pytest.mark.parametrize("total", ["float16", "float32"])
+def test_rows_on_their_way_to_tensors_collide_nowhere(total: str) -> None:
+    for transposes in TRANSPOSES[:2]:
+        product = Product("gfx942", 128, 128, 32, total=total, threads=256, transposes=transposes)
+        with checking("all,counters"):
+            check(product)
+        report = last_report()
+        assert report is not None
+        assert report.conflicts == 0, str(report)

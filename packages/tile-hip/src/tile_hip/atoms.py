@@ -8,7 +8,11 @@ both, so that their runs are ours to say:
 
 * as many elements as one lane reads from shared memory at once, of one or several instructions
   that follow each other along K (PACK),
-* or those of the sum: a sum is then a factor as it is, and stays where it is.
+* those of the sum: a sum is then a factor as it is, and stays where it is,
+* or single elements.
+
+A factor whose neighbours in memory lie across K is read so too: a lane has neighbouring rows of it
+then, of as many products, which share a lane's registers in turns (`Pieces`).
 
 Instructions as they are have columns of the sum in a lane. The header gives them the factors in
 the other order, so that neighbours of a row are in one lane. Shapes: AMD "CDNA3 Instruction Set
@@ -20,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from tile_core.dtypes import DType, dtype_of
 from tile_core.layout import Fragment
@@ -39,6 +43,29 @@ _READ_BITS = 128
 
 _FNUZ = ("float8_e4m3fnuz", "float8_e5m2fnuz")
 _OCP = ("float8_e4m3fn", "float8_e5m2")
+
+
+Place: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
+"""Lane and register of an element, given its row and its place along the other dimension."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Products that are made of the same lanes' neighbouring rows and columns.
+
+    Parameters
+    ----------
+    rows, columns
+        How many there are along M and N, and whether neighbours are side by side in the registers
+        of the factor, as reads across K leave them.
+    """
+
+    rows: tuple[int, bool] = (1, False)
+    columns: tuple[int, bool] = (1, False)
+
+
+ONE_PIECE = Pieces()
+"""One product at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +99,41 @@ class MatrixInstruction:
         """Neighbours of a row of the sum in a lane."""
         return 1 if self.c.bits == 64 else 4
 
-    def atom(self, pack: int, run: int) -> MatrixAtom:
-        """Return `pack` instructions that follow each other along K.
+    def atom(self, pack: int, run: int, pieces: Pieces = ONE_PIECE) -> MatrixAtom:
+        """Return `pack` instructions that follow each other along K, for each of the pieces.
 
         Parameters
         ----------
         run
             Neighbours along K in a lane.
         """
-        edge, depth = self.edge, self.k * pack
+        edge, depth, held = self.edge, self.k * pack, self.held * pack
         factor, total = held_in_runs(edge, run), held_in_runs(edge, self.sum_run)
+        (rows, by_rows), (columns, by_columns) = pieces.rows, pieces.columns
+        sums = edge * edge // LANES * columns
+
+        def of_sum(i: Any, j: Any) -> tuple[Any, Any]:
+            lane, register = total(i // rows, j // columns)
+            return lane, i % rows * sums + register * columns + j % columns
+
+        a = _in_pieces(factor, rows, held, by_rows)
+        b = _in_pieces(factor, columns, held, by_columns)
+        strides = (columns, rows if by_rows else 1, columns if by_columns else 1)
         return MatrixAtom(
             function=f"mfma_{edge}x{edge}x{self.k}",
-            template=(pack,),
+            template=(pack,) if strides == (1, 1, 1) else (pack, *strides),
+            pieces=(rows, columns),
             feature=self.feature,
             a_dtype=self.a,
             b_dtype=self.b,
             c_dtype=self.c,
-            a=Fragment((edge, depth), factor),
-            b=Fragment((depth, edge), lambda k, j: factor(j, k)),
-            c=Fragment((edge, edge), total),
+            a=Fragment((edge * rows, depth), a),
+            b=Fragment((depth, edge * columns), lambda k, j: b(j, k)),
+            c=Fragment((edge * rows, edge * columns), of_sum),
         )
 
 
-def held_in_runs(edge: int, run: int) -> Callable[[Any, Any], tuple[Any, Any]]:
+def held_in_runs(edge: int, run: int) -> Place:
     """Return lane and register of element ``x`` in row ``i`` of `edge` rows.
 
     Parameters
@@ -107,6 +145,23 @@ def held_in_runs(edge: int, run: int) -> Callable[[Any, Any], tuple[Any, Any]]:
 
     def place(i: Any, x: Any) -> tuple[Any, Any]:
         return i + x // run % groups * edge, x // (run * groups) * run + x % run
+
+    return place
+
+
+def _in_pieces(of_piece: Place, count: int, held: int, side_by_side: bool) -> Place:
+    """Return lane and register in a factor whose neighbouring rows belong to so many pieces.
+
+    Parameters
+    ----------
+    held
+        Registers of one piece.
+    """
+
+    def place(i: Any, k: Any) -> tuple[Any, Any]:
+        lane, register = of_piece(i // count, k)
+        piece = i % count
+        return lane, register * count + piece if side_by_side else piece * held + register
 
     return place
 
@@ -144,7 +199,7 @@ def all_instructions() -> tuple[MatrixInstruction, ...]:
 
 
 def all_atoms() -> tuple[MatrixAtom, ...]:
-    """Return every atom that the instructions of the table make."""
+    """Return every atom of one piece that the instructions of the table make."""
     found = [i.atom(pack, i.held * pack) for i in all_instructions() for pack in _packs(i)]
     found += [i.atom(_sum_pack(i), i.sum_run) for i in all_instructions()]
     return tuple(found)
@@ -175,7 +230,9 @@ def _rounds(instruction: MatrixInstruction) -> bool:
 
 
 @cache
-def atoms_in_runs(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom, ...]:
+def atoms_in_runs(
+    machine: SimtMachine, a: str, b: str, c: str, pieces: Pieces = ONE_PIECE
+) -> tuple[MatrixAtom, ...]:
     """Return the atoms whose lanes hold neighbours along K: most at once come first.
 
     These are 16 bytes of the narrower tile. Of a wider one they are several reads.
@@ -187,14 +244,16 @@ def atoms_in_runs(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixA
     """
     bits = min(max(8, dtype_of(x).bits) for x in (a, b))
     return tuple(
-        i.atom(pack, i.held * pack)
+        i.atom(pack, i.held * pack, pieces)
         for i in instructions_for(machine, a, b, c)
         for pack in _packs(i, bits)
     )
 
 
 @cache
-def atoms_like_sums(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom, ...]:
+def atoms_like_sums(
+    machine: SimtMachine, a: str, b: str, c: str, pieces: Pieces = ONE_PIECE
+) -> tuple[MatrixAtom, ...]:
     """Return the atoms whose factors are held as sums are.
 
     Parameters
@@ -202,7 +261,26 @@ def atoms_like_sums(machine: SimtMachine, a: str, b: str, c: str) -> tuple[Matri
     a, b, c
         Names of the element types of both factors' tiles and of the sum.
     """
-    return tuple(i.atom(_sum_pack(i), i.sum_run) for i in instructions_for(machine, a, b, c))
+    return tuple(
+        i.atom(_sum_pack(i), i.sum_run, pieces) for i in instructions_for(machine, a, b, c)
+    )
+
+
+@cache
+def atoms_in_turns(
+    machine: SimtMachine, a: str, b: str, c: str, pieces: Pieces = ONE_PIECE
+) -> tuple[MatrixAtom, ...]:
+    """Return the atoms in which neighbours along K are in different groups of lanes.
+
+    Groups that read across K then read neighbouring rows of a tile.
+
+    Parameters
+    ----------
+    a, b, c
+        Names of the element types of both factors' tiles and of the sum.
+    """
+    found = instructions_for(machine, a, b, c)
+    return tuple(i.atom(pack, 1, pieces) for i in found for pack in _packs(i))
 
 
 def _packs(instruction: MatrixInstruction, bits: int = 0) -> Iterator[int]:

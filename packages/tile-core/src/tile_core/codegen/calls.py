@@ -50,7 +50,8 @@ def _device(p: ExpressionPrinter, name: str, call: Call) -> str:
     if row is None:
         raise InternalError(f"the device header has no function {name!r}", span=call.span)
     templates = [cpp_type(call.dtype)] if row.is_typed else []
-    count = row.templates - len(templates)
+    there = row.templates if row.operands is None else len(call.args) - row.operands
+    count = there - len(templates)
     templates += [_template(a) for a in call.args[:count]]
     args = ", ".join(map(p.argument, call.args[count:]))
     chosen = f"<{', '.join(templates)}>" if templates else ""

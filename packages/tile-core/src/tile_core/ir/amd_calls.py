@@ -28,11 +28,13 @@ _COPIES = (
     DeviceCall(UNIFORM, result="int32", effect=Effect.NONE),
 )
 
+_PRODUCT = Effect.READS | Effect.WRITES | Effect.WARP
 _PRODUCTS = tuple(
-    # <PACK>(d, a, b), by all lanes of a wave: d += a @ b, by PACK instructions of this shape that
-    # follow each other along K. Registers are in the order of `tile_hip.atoms`; one name per
-    # shape, overloaded on the element types.
-    DeviceCall(f"mfma_{shape}", 1, effect=Effect.READS | Effect.WRITES | Effect.WARP)
+    # <PACK, DS = 1, AS = 1, BS = 1>(d, a, b), by all lanes of a wave: d += a @ b, by PACK
+    # instructions of this shape that follow each other along K. Registers are in the order of
+    # `tile_hip.atoms`, every DS-th of d, AS-th of a, BS-th of b; one name per shape, overloaded on
+    # the element types.
+    DeviceCall(f"mfma_{shape}", 4, effect=_PRODUCT, operands=3)
     for shape in (
         "32x32x2", "32x32x4", "32x32x8", "32x32x16", "32x32x32",
         "16x16x4", "16x16x8", "16x16x16", "16x16x32", "16x16x64",

@@ -15,6 +15,8 @@ class DeviceCall:
     ----------
     templates
         How many leading arguments are constants, printed between angle brackets.
+    operands
+        How many arguments follow these, where some of them may be left out.
     result
         Element type of the result; ``"void"`` for none.
     effect
@@ -28,3 +30,4 @@ class DeviceCall:
     result: str = "void"
     effect: Effect = Effect.READS | Effect.WRITES
     is_typed: bool = False
+    operands: int | None = None

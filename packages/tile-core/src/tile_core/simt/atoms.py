@@ -37,6 +37,9 @@ class MatrixAtom:
         Which threads hold an element, and in which register slot.
     template
         Template arguments of the function.
+    pieces
+        How many times it is called along M and along N, if more than once: for each of so many
+        neighbouring rows, and columns, of the first element.
     parts
         Threads among which the instruction exchanges elements; each group computes on its own.
         None given: all of them together.
@@ -54,6 +57,7 @@ class MatrixAtom:
     b: Fragment
     c: Fragment
     template: tuple[int, ...] = ()
+    pieces: tuple[int, int] = (1, 1)
     parts: tuple[tuple[int, ...], ...] = ()
     orders: tuple[str, str] | None = None
 

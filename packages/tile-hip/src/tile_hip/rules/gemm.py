@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +18,13 @@ from tile_core.simt.products.operand_copies import operand_copy_rule
 from tile_core.simt.products.rules import fma_rule, instruction_rule
 from tile_core.simt.warps import best_shared_first
 from tile_core.target import Target
-from tile_hip.atoms import ROUNDS_FLOAT32, atoms_in_runs, atoms_like_sums
+from tile_hip.atoms import (
+    ROUNDS_FLOAT32,
+    Pieces,
+    atoms_in_runs,
+    atoms_in_turns,
+    atoms_like_sums,
+)
 from tile_hip.rules.shared_layouts import rows_of_chunks
 
 MFMA, FMA, COPY = "hip.gemm.mfma", "hip.gemm.fma", "hip.copy.operand"
@@ -55,30 +63,57 @@ def matrix_cores(machine: SimtMachine) -> MatrixUnit:
     Factors are held by most elements along K at once, or by as many as the kernel says with
     ``k_pack``. A factor in registers is held as sums are, so that the result of a product is one
     where it is, unless the other one has its rows along K: that gains by being read at once, as
-    keys are that meet queries in registers. Among instructions of 32 and of 16 rows, those are
-    taken whose squares the waves share best, the larger ones if both are as good.
+    keys are that meet queries in registers. Of a factor that lies across K a lane reads
+    neighbours across, which are its part of as many products. Among instructions of 32 and of 16
+    rows, those are taken whose squares the waves share best, the larger ones if both are as good.
     """
 
     def atoms(op: Gemm, warps: int) -> tuple[MatrixAtom, ...]:
-        a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
-        if op.nibbles:
-            return ()
-        table = atoms_like_sums if _is_like_a_sum(op) else atoms_in_runs
-        found = table(machine, a, b, _SUMMED_IN.get(c, c))
-        if op.k_pack > 1:
-            found = tuple(sorted(found, key=lambda atom: atom.template != (op.k_pack,)))
+        first, second = map(_counts, _across(op))
+        pieces = itertools.product(first, second)
+        found = [atom for counts in pieces for atom in _atoms(op, machine, counts)]
         return best_shared_first(found, op.mnk, warps, op.policy)
+
+    def others(op: Gemm) -> Iterator[MatrixAtom]:
+        for counts in itertools.product(_COUNTS, _COUNTS):
+            yield from _atoms(op, machine, counts)
 
     def layout(shape: tuple[int, ...], bits: int, is_k_last: bool) -> Layout:
         return rows_of_chunks(shape, bits, machine.banks)
 
-    return MatrixUnit(machine=machine, atoms=atoms, operand_layout=layout)
+    return MatrixUnit(machine=machine, atoms=atoms, others=others, operand_layout=layout)
 
 
-def _is_like_a_sum(op: Gemm) -> bool:
-    """Whether a factor is in registers, and none is in memory with its rows along K."""
-    by_rows = ((op.a, not op.transpose_a), (op.b, op.transpose_b))
-    held = [r.buffer.scope is Scope.FRAGMENT for r, _ in by_rows]
-    return any(held) and not any(
-        along_k for (_, along_k), is_held in zip(by_rows, held, strict=True) if not is_held
-    )
+_COUNTS = (1, 2, 4)
+"""Neighbouring rows, or columns, of which a lane may read as many at once."""
+
+
+def _atoms(op: Gemm, machine: SimtMachine, counts: tuple[int, int]) -> tuple[MatrixAtom, ...]:
+    """Return the atoms of so many pieces along M and N, in order of how they read along K."""
+    if op.nibbles:
+        return ()
+    a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
+    rows, columns = zip(counts, _across(op), strict=True)
+    found = _table(op)(machine, a, b, _SUMMED_IN.get(c, c), Pieces(rows, columns))
+    if op.k_pack > 1:
+        return tuple(sorted(found, key=lambda atom: atom.template[0] != op.k_pack))
+    return found
+
+
+def _across(op: Gemm) -> tuple[bool, bool]:
+    """Return which factors are in memory with their rows, or columns, side by side."""
+    in_memory = [r.buffer.scope is Scope.SHARED for r in (op.a, op.b)]
+    return in_memory[0] and op.transpose_a, in_memory[1] and not op.transpose_b
+
+
+def _counts(is_across: bool) -> tuple[int, ...]:
+    return _COUNTS[::-1] if is_across else (1,)
+
+
+def _table(op: Gemm) -> Callable[..., tuple[MatrixAtom, ...]]:
+    """Return which atoms suit the factors: by what of them is read along K at once."""
+    along_k = ((op.a, not op.transpose_a), (op.b, op.transpose_b))
+    if any(by_rows and r.buffer.scope is Scope.SHARED for r, by_rows in along_k):
+        return atoms_in_runs
+    in_registers = any(r.buffer.scope is Scope.FRAGMENT for r, _ in along_k)
+    return atoms_like_sums if in_registers else atoms_in_turns

@@ -12,8 +12,9 @@ from tile_core.ir.expr import Const, Expr, Load
 from tile_core.ir.stmt import Alloc, If, Seq, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.layout.digits import row_major_position
-from tile_core.ops.gemm import Gemm
+from tile_core.ops.gemm import Gemm, GemmWarpPolicy
 from tile_core.simt.accesses import lower_expr
+from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
@@ -24,19 +25,43 @@ from tile_core.simt.products.staged_factors import staged
 from tile_core.simt.warps import WarpTiling, permuted, tiling_of
 
 
-def warp_tiling(op: Gemm, unit: MatrixUnit, threads: int) -> WarpTiling | None:
-    """Return how the warps of a block share `op`, None if no instruction divides it."""
+def warp_tiling(
+    op: Gemm, unit: MatrixUnit, threads: int, known: object = None
+) -> WarpTiling | None:
+    """Return how the warps of a block share `op`, None if no instruction divides it.
+
+    Parameters
+    ----------
+    known
+        How the sums are spread, if that is settled: by another product, or by the user. If any
+        way to share spreads them so, that one is taken.
+    """
     warps, rest = divmod(threads, unit.machine.warp_size)
     if rest or not _is_whole_fragment(op.c):
         return None
-    atoms = tuple(
-        atom
-        for atom in unit.atoms(op, warps)
-        if _suits(op.a, 0 if op.transpose_a else 1, atom.k, atom.a_dtype)
+    atoms = [atom for atom in unit.atoms(op, warps) if _takes(atom, op)]
+    wished = tiling_of(atoms, op.mnk, warps, op.policy)
+    if wished is None or not isinstance(known, Fragment) or _spreads(wished, op, known):
+        return wished
+    for atom in unit.others(op):
+        for policy in GemmWarpPolicy if _takes(atom, op) else ():
+            tiling = tiling_of((atom,), op.mnk, warps, policy)
+            if tiling is not None and _spreads(tiling, op, known):
+                return tiling
+    return wished
+
+
+def _takes(atom: MatrixAtom, op: Gemm) -> bool:
+    """Whether the factors of `op` can be operands of an instruction."""
+    return (
+        _suits(op.a, 0 if op.transpose_a else 1, atom.k, atom.a_dtype)
         and _suits(op.b, 1 if op.transpose_b else 0, atom.k, atom.b_dtype)
         and atom.orders in (None, _orders(op))
     )
-    return tiling_of(atoms, op.mnk, warps, op.policy)
+
+
+def _spreads(tiling: WarpTiling, op: Gemm, known: Fragment) -> bool:
+    return _spread(tiling.c_fragment(), op.c, (0, 1)).same_function(known)
 
 
 def _orders(op: Gemm) -> tuple[str, str]:
@@ -144,14 +169,20 @@ def _products(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: SimtContext) 
         total, first = ctx.registers("sums", count, str(tiling.atom.c_dtype)), as_expr(0)
         begin, end = _widened(op, own, its_first, total, count, ctx)
 
+    atom = tiling.atom
+
     def product(i: Expr, j: Expr, kk: Expr) -> Stmt:
-        sums = first + (i * tiling.columns + j) * tiling.atom.c.slots
-        return do(
-            tiling.atom.function,
-            *tiling.atom.template,
-            at(total, sums),
-            at(a.buffer, a.offset(i, kk), "r"),
-            at(b.buffer, b.offset(j, kk), "r"),
+        sums = first + (i * tiling.columns + j) * atom.c.slots
+        return seq(
+            do(
+                atom.function,
+                *atom.template,
+                at(total, sums + int(atom.c.slot_at(row, column))),
+                at(a.buffer, a.offset(i, kk) + int(atom.a.slot_at(row, 0)), "r"),
+                at(b.buffer, b.offset(j, kk) + int(atom.b.slot_at(0, column)), "r"),
+            )
+            for row in range(atom.pieces[0])
+            for column in range(atom.pieces[1])
         )
 
     def step(kk: Expr) -> Stmt:

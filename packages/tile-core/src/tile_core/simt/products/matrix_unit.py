@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -41,6 +41,8 @@ class MatrixUnit:
     atoms
         The instructions for a product that so many warps share, in order of preference; none
         if its element types cannot be multiplied exactly.
+    others
+        Further instructions for a product, for sums that another one has spread already.
     whole_loads
         Given a factor in shared memory and registers for its atoms of one k-step: loads of
         whole matrices, None where its elements must be loaded.
@@ -52,5 +54,6 @@ class MatrixUnit:
 
     machine: SimtMachine
     atoms: Callable[[Gemm, int], tuple[MatrixAtom, ...]]
+    others: Callable[[Gemm], Iterable[MatrixAtom]] = lambda op: ()
     whole_loads: Callable[[Operand, Buffer, SimtContext], Loads | None] = element_by_element
     operand_layout: Callable[[tuple[int, ...], int, bool], Layout] = rows_of_chunks

@@ -10,6 +10,7 @@ from tile_core.ops.rule import Rule
 from tile_core.simt.products.matrix_unit import MatrixUnit
 from tile_core.simt.products.shared_layouts import open_operand_layout
 from tile_core.simt.rules.copy import lower_copy
+from tile_core.simt.rules.store_layouts import goes_down
 from tile_core.target import Target
 
 
@@ -45,16 +46,3 @@ def _rejects(op: Copy, target: Target) -> str | None:
     if op.dst.buffer.rank != 2 or not op.dst.is_whole or op.src.is_element:
         return "factors are fragments of two dimensions"
     return None
-
-
-def goes_down(held: Fragment) -> bool:
-    """Whether the thread after that of the first element has the one below it.
-
-    Examples
-    --------
-    >>> goes_down(Fragment((8, 4), lambda i, j: (i, j)))
-    True
-    """
-    if held.rank != 2 or held.shape[0] < 2:
-        return False
-    return held.owners(1, 0)[0] == held.owners(0, 0)[0] + 1

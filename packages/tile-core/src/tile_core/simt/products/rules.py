@@ -45,7 +45,7 @@ def instruction_rule(name: str, unit: MatrixUnit) -> Rule[Gemm]:
         return _unreachable(op)
 
     def infer(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
-        tiling = warp_tiling(op, unit, ctx.threads)
+        tiling = warp_tiling(op, unit, ctx.threads, ctx.layout_of(op.c.buffer))
         if tiling is None:
             return fma_wishes(op, ctx, level)
         if level is InferLevel.STRICT:
@@ -57,7 +57,8 @@ def instruction_rule(name: str, unit: MatrixUnit) -> Rule[Gemm]:
         return wishes
 
     def lower(op: Gemm, ctx: SimtContext) -> Any:
-        tiling = warp_tiling(op, unit, ctx.threads)
+        known = ctx.fragment_of(op.c.buffer) if op.c.buffer.scope is Scope.FRAGMENT else None
+        tiling = warp_tiling(op, unit, ctx.threads, known)
         if tiling is None:
             tell_of_missing_partition(op, unit, ctx)
             return lower_fma(op, ctx)

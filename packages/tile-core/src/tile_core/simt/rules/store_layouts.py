@@ -18,7 +18,8 @@ def infer_copy(op: Copy, ctx: InferContext, level: InferLevel) -> LayoutMap:
     """Return a layout without bank conflicts for a tile that a matrix fragment is copied to.
 
     Only where nobody else wants one: copies alone touch the tile, and no view of it exists.
-    Fragments whose threads hold 16 bytes of a row side by side need nothing but rows in order.
+    Fragments whose threads hold 16 bytes of a row side by side need nothing but rows in order,
+    unless the next thread has those of the next row.
     """
     tile = op.dst.buffer
     if level is not InferLevel.FREE or tile.scope is not Scope.SHARED:
@@ -27,7 +28,7 @@ def infer_copy(op: Copy, ctx: InferContext, level: InferLevel) -> LayoutMap:
     if not isinstance(held, Fragment) or not _is_open(tile, ctx) or tile.static_shape is None:
         return {}
     bits = storage_dtype(tile.dtype, tile.scope).bits
-    if _holds_chunks(held, CHUNK_BITS // bits):
+    if _holds_chunks(held, CHUNK_BITS // bits) and not goes_down(held):
         return {}
     try:
         return {tile: staged_rows(tile.static_shape, bits)}
@@ -49,3 +50,16 @@ def _holds_chunks(held: Fragment, count: int) -> bool:
         return True
     first = (0,) * (held.rank - 1)
     return held.owners(*first, 0) == held.owners(*first, count - 1)
+
+
+def goes_down(held: Fragment) -> bool:
+    """Whether the thread after that of the first element has the one below it.
+
+    Examples
+    --------
+    >>> goes_down(Fragment((8, 4), lambda i, j: (i, j)))
+    True
+    """
+    if held.rank != 2 or held.shape[0] < 2:
+        return False
+    return held.owners(1, 0)[0] == held.owners(0, 0)[0] + 1
