@@ -12,9 +12,12 @@ from tile_core.simt.atoms import MatrixAtom, defects
 from tile_core.simt.warps import best_shared_first, tiling_of
 from tile_hip.atoms import (
     ROUNDS_FLOAT32,
+    MatrixInstruction,
+    Pieces,
     all_atoms,
     all_instructions,
     atoms_in_runs,
+    atoms_in_turns,
     atoms_like_sums,
     instructions_for,
 )
@@ -147,6 +150,39 @@ def test_only_who_may_round_rounds() -> None:
     allowed = replace(plain, features=plain.features | {ROUNDS_FLOAT32})
     assert {i.feature for i in instructions_for(plain, *types)} == {"mfma_f32"}
     assert instructions_for(allowed, *types)[0].feature == "mfma_xf32"
+
+
+COUNTS = [(1, 2), (2, 1), (2, 2), (4, 1), (1, 4), (4, 4)]
+
+
+@pytest.mark.parametrize("counts", COUNTS, ids=str)
+@pytest.mark.parametrize("instruction", all_instructions(), ids=lambda i: f"{i.a}/{i.edge}/{i.k}")
+def test_every_atom_of_several_products_multiplies(
+    instruction: MatrixInstruction, counts: tuple[int, int]
+) -> None:
+    rows, columns = counts
+    for across in (False, True):
+        pieces = Pieces((rows, across), (columns, not across))
+        for run in (1, 2 * instruction.held):
+            atom = instruction.atom(2, run, pieces)
+            assert defects(atom) == ()
+            assert (atom.m, atom.n) == (instruction.edge * rows, instruction.edge * columns)
+
+
+def test_a_lane_has_neighbours_of_a_row_of_several_sums() -> None:
+    pieces = Pieces(columns=(2, True))
+    (atom, *_) = atoms_in_runs(machine("gfx942"), *HALF, pieces)
+    assert atom.template == (2, 2, 1, 2)
+    for lane in LANES:
+        for register in range(8):  # eight columns side by side, of two products in turns
+            assert place(atom.c, lane % 32, 8 * (lane // 32) + register) == (lane, register)
+        k = 8 * (lane // 32) + 3
+        assert [place(atom.b, k, 2 * (lane % 32) + x) for x in (0, 1)] == [(lane, 6), (lane, 7)]
+
+
+def test_groups_of_lanes_take_turns_along_k() -> None:
+    (atom, *_) = atoms_in_turns(machine("gfx942"), *HALF)
+    assert [place(atom.a, 0, k) for k in range(4)] == [(0, 0), (32, 0), (0, 1), (32, 1)]
 
 
 SQUARE, ROWS, COLUMNS = GemmWarpPolicy.Square, GemmWarpPolicy.FullRow, GemmWarpPolicy.FullCol

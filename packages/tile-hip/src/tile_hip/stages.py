@@ -37,6 +37,9 @@ They do unless it is False: threads then load 16 bytes into registers where an i
 wave copies 4 for each lane, a quarter of the instructions, and store them a round later.
 """
 
+ALLOW_TF32 = "tl.allow_tf32"
+"""The pass configuration under which factors of float32 may be rounded, here as xf32 is."""
+
 POINT = "tile-ir"
 
 
@@ -71,15 +74,18 @@ def exact(target: Target) -> Target:
 
 def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
     """Choose rules and layouts, and spread the kernel over the threads of its blocks."""
+    from tile_hip.rules.gemm import xf32_rules
+
     target = exact(target)
     made_for = machine(target.arch)
+    allowed = xf32_rules(made_for) if options.config(ALLOW_TF32, False) else ()
     if not options.config(LDS_LOAD, True):
         made_for = replace(made_for, features=made_for.features - {COUNTED, WIDE})
     return lower_kernel(
         kernel,
         target,
         made_for,
-        tuple(options.rules),
+        (*options.rules, *allowed),
         choices_of(options.config),
         compile_flags=tuple(options.compile_flags),
     )
