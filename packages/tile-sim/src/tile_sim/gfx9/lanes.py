@@ -18,7 +18,7 @@ from tile_sim.gfx9.instruction import (
 )
 from tile_sim.gfx9.operands import Operand
 from tile_sim.gfx9.results import wide, writer
-from tile_sim.gfx9.sources import raw32, reader
+from tile_sim.gfx9.sources import Form, raw32, reader
 from tile_sim.gfx9.text import Line
 from tile_sim.gfx9.vector import SDWA_MODIFIERS, base_name
 from tile_sim.gfx9.wave import Wave
@@ -190,28 +190,33 @@ def _pack_halves(line: Line, context: Context) -> Instruction:
     return vector_instruction(line, step, ids(sources), ids([target]))
 
 
-def _by_table(line: Line, context: Context) -> Instruction:
+def _by_table(form: Form) -> Decode:
     """Look each bit up in a table, by the three bits of the sources, the first one uppermost."""
-    refuse_modifiers(line, ("bitop3",))
-    target, *sources = operands_of(line, 4)
-    table = int(line.modifiers.get("bitop3", "0"), 0)
-    reads = [reader("u32", source) for source in sources]
-    write = writer("u32", target, {})
 
-    def step(w: Wave) -> None:
-        a, b, c = (np.asarray(read(w), U32) for read in reads)
-        result = a & U32(0)
-        for entry in range(8):
-            if table >> entry & 1:
-                x, y, z = (v if entry & bit else ~v for v, bit in ((a, 4), (b, 2), (c, 1)))
-                result = result | x & y & z
-        write(w, result)
+    def decoded(line: Line, context: Context) -> Instruction:
+        refuse_modifiers(line, ("bitop3", "op_sel"))
+        target, *sources = operands_of(line, 4)
+        table = int(line.modifiers.get("bitop3", "0"), 0)
+        reads = [reader(form, x, half=_half_of(line, i)) for i, x in enumerate(sources)]
+        write = writer(form, target, {}, half=_half_of(line, 3) or None)
 
-    return vector_instruction(line, step, ids(sources), ids([target]))
+        def step(w: Wave) -> None:
+            a, b, c = (np.asarray(read(w)) for read in reads)
+            result = a & ~a
+            for entry in range(8):
+                if table >> entry & 1:
+                    x, y, z = (v if entry & bit else ~v for v, bit in ((a, 4), (b, 2), (c, 1)))
+                    result = result | x & y & z
+            write(w, result)
+
+        return vector_instruction(line, step, ids([*sources, target]), ids([target]))
+
+    return decoded
 
 
 _DECODERS: Mapping[str, Decode] = {
-    "v_bitop3_b32": _by_table,
+    "v_bitop3_b32": _by_table("u32"),
+    "v_bitop3_b16": _by_table("u16"),
     "v_readfirstlane_b32": _first_lane,
     "v_readlane_b32": _read_lane,
     "v_writelane_b32": _write_lane,

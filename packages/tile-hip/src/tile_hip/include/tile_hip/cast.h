@@ -3,7 +3,7 @@
 // Float to integer truncates, saturates and takes NaN to 0; integers wrap; a number is true
 // unless it is zero; every rounding is once, to nearest even; narrow floats saturate.
 #pragma once
-#include "tile_hip/narrow.h"
+#include "tile_hip/narrow_units.h"
 
 namespace tile {
 
@@ -106,6 +106,8 @@ template <class S>
 TILE_DEVICE half_t to_half(S x) {
   if constexpr (same<S, double>) {
     return static_cast<half_t>(x);
+  } else if constexpr (is_half_number<S> && !unit_of<S>::decodes) {
+    return decode_half(x);
   } else {  // integers that float32 does not hold are beyond float16 either way
     return static_cast<half_t>(to_float(x));
   }

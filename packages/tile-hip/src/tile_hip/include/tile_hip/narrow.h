@@ -1,4 +1,4 @@
-// Floats of 8 bits and fewer: from and to float32, by instruction or by integer arithmetic.
+// Floats of 8 bits and fewer: from and to float32, by integer arithmetic.
 #pragma once
 #include "tile_hip/bits.h"
 
@@ -94,65 +94,6 @@ TILE_DEVICE void encode(e8m0& result, float x) {
   if (code > 254) code = SATURATE ? 254 : 255;
   const bool is_number = bits <= 0x7f800000u || bits == 0x80000000u;
   result.bits = static_cast<u8>(is_number ? code : 255);
-}
-
-// The unit for conversions has the formats of the architecture's matrix unit.
-#if defined(__gfx942__)
-template <class T>
-constexpr bool has_conversion = same<T, e4m3_fnuz> || same<T, e5m2_fnuz>;
-constexpr float largest_e4m3 = 240.0f;
-template <class T>
-constexpr bool is_hardware_e4m3 = same<T, e4m3_fnuz>;
-#elif defined(__gfx950__)
-template <class T>
-constexpr bool has_conversion = same<T, e4m3> || same<T, e5m2>;
-constexpr float largest_e4m3 = 448.0f;
-template <class T>
-constexpr bool is_hardware_e4m3 = same<T, e4m3>;
-#else
-template <class T>
-constexpr bool has_conversion = false;
-#endif
-
-#if defined(__gfx942__) || defined(__gfx950__)
-template <class T>
-TILE_DEVICE float decode_by_instruction(T x) {
-  if constexpr (is_hardware_e4m3<T>) {
-    return __builtin_amdgcn_cvt_f32_fp8(x.bits, 0);
-  } else {
-    return __builtin_amdgcn_cvt_f32_bf8(x.bits, 0);
-  }
-}
-// Beyond the largest number the instruction gives NaN or infinity: it is not asked about those.
-template <class T>
-TILE_DEVICE T encode_by_instruction(float x) {
-  constexpr float largest = is_hardware_e4m3<T> ? largest_e4m3 : 57344.0f;
-  const float clamped = __builtin_amdgcn_fmed3f(x, largest, -largest);
-  const float asked = x != x ? x : clamped;
-  if constexpr (is_hardware_e4m3<T>) {
-    return {static_cast<u8>(__builtin_amdgcn_cvt_pk_fp8_f32(asked, 0.0f, 0, false))};
-  } else {
-    return {static_cast<u8>(__builtin_amdgcn_cvt_pk_bf8_f32(asked, 0.0f, 0, false))};
-  }
-}
-#endif
-
-template <class T>
-TILE_DEVICE float from_narrow(T x) {
-#if defined(__gfx942__) || defined(__gfx950__)
-  if constexpr (has_conversion<T>) return decode_by_instruction(x);
-#endif
-  return decode(x);
-}
-
-template <class T, bool SATURATE = true>
-TILE_DEVICE T to_narrow(float x) {
-#if defined(__gfx942__) || defined(__gfx950__)
-  if constexpr (SATURATE && has_conversion<T>) return encode_by_instruction<T>(x);
-#endif
-  T result;
-  encode<SATURATE>(result, x);
-  return result;
 }
 
 }  // namespace tile
