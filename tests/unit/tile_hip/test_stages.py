@@ -1,0 +1,64 @@
+"""The record of the HIP backend: which targets it claims, and what needs a GPU when."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tile_core.errors import MissingFeature, TargetError
+from tile_core.plugins.host import PluginHost
+from tile_core.target import Target
+from tile_hip import driver
+from tile_hip.plugin import parse_target, tile_backends, tile_default_target
+from tile_hip.stages import DEFAULT_ARCH, exact, hip_passes, load
+
+
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> driver.HipDriver:
+        raise MissingFeature("this machine has no AMD driver")
+
+    monkeypatch.setattr(driver, "installed_driver", missing)
+
+
+def test_targets_it_claims() -> None:
+    assert parse_target("hip:gfx90a") == Target("hip", "gfx90a")
+    assert parse_target("hip") == Target("hip")
+    assert parse_target("cuda:sm_80") is None
+    assert parse_target("hip:gfx942@sim") is None  # the host asks again, without the executor
+    with pytest.raises(TargetError, match="gfx906"):
+        parse_target("hip:gfx906")
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_an_architecture_for_every_target() -> None:
+    assert exact(Target("hip", "gfx90a")).arch == "gfx90a"
+    assert exact(Target("hip", executor="sim")).arch == DEFAULT_ARCH
+    with pytest.raises(MissingFeature):
+        exact(Target("hip"))
+    assert tile_default_target() is None
+
+
+def test_passes_run_in_the_order_of_their_names() -> None:
+    names = [insertion.name for insertion in hip_passes()]
+    assert names == sorted(names)
+    assert [name.split(".")[2] for name in names] == [
+        "split_grid_barriers", "split_vectors", "draw_random", "hoist_clears",
+    ]  # fmt: skip
+
+
+def test_one_backend_of_that_name() -> None:
+    (backend,) = tile_backends()
+    found, target = PluginHost().discover().resolve("hip:gfx950")
+    assert (backend.name, found.name, str(target)) == ("hip", "hip", "hip:gfx950")
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_a_gpu_is_needed_at_the_first_call_only() -> None:
+    artifact: Any = SimpleNamespace(program=None, compiled=SimpleNamespace(code_object=b""))
+    kernel: Any = None
+    run = load(artifact, kernel)
+    with pytest.raises(MissingFeature, match="no AMD driver"):
+        run()
