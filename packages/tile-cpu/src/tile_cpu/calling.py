@@ -12,11 +12,12 @@ from tile_core.errors import DeviceAssertError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
-from tile_core.plugins.calling import address_of, solutions, strides_of, symbol_text
+from tile_core.plugins.calling import solutions, symbol_text
 from tile_cpu.lowering.externs import require_symbols
 from tile_cpu.lowering.launch import MAIN, Lowered
 from tile_cpu.machine import missing_features, require_runnable
 from tile_cpu.stages import Artifact
+from tile_runtime.tensors import address_of, strides_of
 
 
 def callable_of(artifact: Artifact) -> Callable[..., None]:

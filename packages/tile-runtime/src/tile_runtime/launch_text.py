@@ -94,7 +94,9 @@ def _allocation(workspace: Workspace, name: str, index: int, known: Mapping[str,
 def _addresses(manifest: Manifest, tensors: Mapping[str, str]) -> list[str]:
     """Return the lines that find out where tensors begin, and refuse what threads cannot read."""
     lines = []
-    if tensors:  # of torch, most of the time
+    if manifest.machine.family == "cpu":  # of NumPy as often as of torch
+        lines += [f"{_address(t)} = address({t})" for t in tensors.values()]
+    elif tensors:  # of torch, most of the time
         lines += ["try:", *(f"    {_address(t)} = {t}.data_ptr()" for t in tensors.values())]
         lines += ["except AttributeError:"]
         lines += [f"    {_address(t)} = address({t})" for t in tensors.values()]
