@@ -72,9 +72,9 @@ def test_warps_take_turns_to_fill_what_the_engine_cannot(
 
 
 def test_products_that_no_register_is_left_for_are_a_reason() -> None:
-    """An instruction with 128 sums for a thread needs 154 registers; 512 threads have 128 each."""
-    assert refusal(product(threads=384)) == (
-        "no threads of their own for copies: 512 threads lack registers for products of 256 columns"
+    """128 sums of a thread need 154 registers; of 640 threads, none has them."""
+    assert refusal(product(threads=512, columns=512)) == (
+        "no threads of their own for copies: 640 threads lack registers for products of 512 columns"
     )
 
 

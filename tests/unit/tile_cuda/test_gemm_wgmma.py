@@ -7,9 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+import tile_api as tile
 from support.products import Product, lowered
+from support.specialised import product as in_rounds
 from tile_core.codegen import print_program
 from tile_core.driver import BuildOptions, lower
 from tile_core.errors import UnsupportedOnTarget
@@ -122,6 +125,15 @@ def test_the_grid_of_warpgroups(product: Product, grid: tuple[int, int], n: int)
     assert plan.tiling.atom.n == n
     assert plan.tiling.rows * 64 * grid[0] == product.m
     assert plan.tiling.columns * n * grid[1] == product.n
+
+
+@pytest.mark.parametrize(("block", "n"), [(None, 256), (384, 256), (416, 128), (512, 128)])
+def test_instructions_fit_into_a_threads_part_of_the_registers(block: int | None, n: int) -> None:
+    """Producers of the same block have as many registers as those who multiply, at its start."""
+    product = replace(HALF, m=192, n=256, threads=384)
+    plan = warpgroup_plan(gemm_of(product), HOPPER, 384, lambda b: None, block)
+    assert not isinstance(plan, str), plan
+    assert (plan.tiling.m_warps, plan.tiling.atom.n, plan.tiling.columns) == (3, n, 256 // n)
 
 
 @pytest.mark.parametrize(
@@ -335,3 +347,18 @@ def test_a_product_that_must_be_of_warpgroups() -> None:
         "cuda.gemm.mma: the program asks for wgmma",
         "cuda.gemm.fma: the program asks for wgmma",
     ]
+
+
+def test_three_groups_multiply_wide_tiles_beside_producers() -> None:
+    """192 x 256 sums of 384 threads, with 128 more for the copies: two instructions for each."""
+    kernel = tile.compile(in_rounds(threads=384, stages=2), target="cuda:sm_90a@sim")
+    text = kernel.get_kernel_source()
+    assert "TILE_KERNEL(512" in text
+    assert "tile::wgmma_ss<128, 0, 1>" in text
+    assert "tile::registers_increase<160>" in text
+    rng = np.random.default_rng(0)
+    a = rng.integers(-2, 3, (384, 512)).astype(np.float16)
+    b = rng.integers(-2, 3, (512, 512)).astype(np.float16)
+    c = np.full((384, 512), np.nan, np.float16)
+    kernel(a, b, c)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))

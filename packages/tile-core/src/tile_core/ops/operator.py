@@ -57,7 +57,11 @@ class InferContext(Protocol):
 
     @property
     def threads(self) -> int:
-        """Threads of the block the operator stands in; 1 where a block is one thread."""
+        """Threads that run the operator together; 1 where a block is one thread."""
+
+    @property
+    def block_threads(self) -> int:
+        """Threads of the whole block the operator stands in, which share its registers."""
 
     def layout_of(self, buffer: Buffer) -> Layout | Fragment | None:
         """Return the layout already fixed for the storage of `buffer`, if any.

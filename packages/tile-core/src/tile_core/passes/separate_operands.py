@@ -82,7 +82,7 @@ def _strict_demands(
     state = Layouts(target, chosen, {}, {}, machine, found)
     demands: dict[TileOperator, Mapping[Buffer, Fragment]] = {}
     for op in ops:
-        question = Question(state, found.threads.get(op, 1), machine)
+        question = Question(state, found.threads.get(op, 1), machine, found.blocks.get(op, 1))
         places = chosen[op].infer_layout(op, question, InferLevel.STRICT)
         fragments = {b: p for b, p in places.items() if isinstance(p, Fragment)}
         if fragments:

@@ -51,12 +51,15 @@ FEW = 4
 SPARE = 1024
 """Bytes of shared memory for barriers, and between tiles."""
 
-REGISTERS = {2: (40, 232), 3: (32, 152)}
+REGISTERS = {2: (40, 232), 3: (32, 160)}
 """Registers of a producer and of a consumer, by the number of consuming warp groups.
 
-Their sum over all groups is at most 504 of the 512 that each quarter of a multiprocessor has.
+Their sum over all groups is at most what these begin with: 168 of three groups, 128 of four.
 One consuming group has all that a thread can name without taking any.
 """
+
+FILLING = {2: (40, 232), 3: (40, 152)}
+"""The same where producers include warps that fill tiles: they need 40."""
 
 
 WIDEST = 256
@@ -64,9 +67,6 @@ WIDEST = 256
 
 BESIDE_SUMS = 26
 """Registers that such an instruction needs beside its sums."""
-
-FILLING = 40
-"""Registers that a warp needs to fill tiles; with three consuming groups there are as many."""
 
 
 class Machine(Protocol):
@@ -168,7 +168,7 @@ def _why_not(launch: Launch, machine: Machine) -> str | None:
     if is_thread_program(launch):
         return "the program names its threads"
     for node in walk(launch.body):
-        if isinstance(node, Gemm) and not _fits(node, x + WARP_GROUP, machine):
+        if isinstance(node, Gemm) and not _fits(node, x, machine):
             return f"{x + WARP_GROUP} threads lack registers for products of {node.mnk[1]} columns"
         if isinstance(node, OnThreads):
             return "the program deals out its threads itself"
@@ -183,13 +183,22 @@ def _why_not(launch: Launch, machine: Machine) -> str | None:
     return None
 
 
-def _fits(product: Gemm, threads: int, machine: Machine) -> bool:
-    """Whether an instruction of warp groups can hold its sums, before registers are moved."""
+def _fits(product: Gemm, consumers: int, machine: Machine) -> bool:
+    """Whether consumers can hold the sums of a product beside producers.
+
+    An instruction has as many columns as fit into a thread's part of all registers. Several of
+    them share the sums of a product, and registers of the producers.
+    """
     limits = machine.multiprocessor
     if limits is None or not machine.has("wgmma"):
         return True
+    equal = limits.registers // (consumers + WARP_GROUP)
     columns = min(product.mnk[1], WIDEST)
-    return columns // 2 + BESIDE_SUMS <= limits.registers // threads
+    if columns // 2 + BESIDE_SUMS <= equal:
+        return True
+    _, most = REGISTERS.get(consumers // WARP_GROUP, (0, 0))
+    m, n, _ = product.mnk
+    return machine.has("setmaxnreg") and m * n // consumers + BESIDE_SUMS <= max(equal, most)
 
 
 def _why_not_these(launch: Launch, found: Found) -> str | None:
@@ -254,7 +263,7 @@ def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> L
     if registers is not None:
         few, many = registers
         if by_warps and registers in REGISTERS.values():
-            few = max(few, FILLING)
+            few, many = FILLING[consumers // WARP_GROUP]
         give, take = (SetRegisters(few, False),), (SetRegisters(many, True),)
     body = Seq(
         (

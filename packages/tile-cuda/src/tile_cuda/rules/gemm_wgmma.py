@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -46,13 +47,15 @@ def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
         return refusal(op, machine)
 
     def infer(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
-        plan = warpgroup_plan(op, machine, ctx.threads, lambda b: _known(b, ctx))
+        plan = warpgroup_plan(op, machine, ctx.threads, lambda b: _known(b, ctx), ctx.block_threads)
         if isinstance(plan, str):
             return _other(op, ctx.target, others).infer_layout(op, ctx, level)
         return _demands(op, plan, ctx) if level is InferLevel.STRICT else {}
 
     def lower(op: Gemm, ctx: SimtContext) -> Stmt:
-        plan = warpgroup_plan(op, machine, ctx.threads, ctx.layout_of)
+        plan = warpgroup_plan(
+            op, machine, ctx.threads, ctx.layout_of, math.prod(ctx.launch.threads)
+        )
         if isinstance(plan, str) or not is_spread(
             ctx.fragment_of(op.c.buffer), sums_fragment(op, plan)
         ):

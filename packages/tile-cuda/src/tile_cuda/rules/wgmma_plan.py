@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -128,12 +129,19 @@ def _place_refusal(op: Gemm) -> str | None:
 
 
 def warpgroup_plan(
-    op: Gemm, machine: SimtMachine, threads: int, layout_of: LayoutOf
+    op: Gemm,
+    machine: SimtMachine,
+    threads: int,
+    layout_of: LayoutOf,
+    block_threads: int | None = None,
 ) -> WarpgroupPlan | str:
     """Return how `threads` threads share `op`, or why they cannot, in words.
 
     Parameters
     ----------
+    block_threads
+        Those of the block, if there are others: all of them have equally many registers when the
+        block starts, and the assembler holds instructions to that number.
     layout_of
         What is known of the tiles in shared memory; those of which nothing is get the layout
         of `boxed_operand`.
@@ -153,7 +161,8 @@ def warpgroup_plan(
             return found
     if isinstance(a, str) or isinstance(b, str):
         return "a factor has no descriptor"
-    return _shared_out(op, product, threads // THREADS, _registers(machine, threads), a, b)
+    registers = _registers(machine, block_threads or threads)
+    return _shared_out(op, product, threads // THREADS, registers, a, b)
 
 
 def sums_fragment(op: Gemm, plan: WarpgroupPlan) -> Fragment:
@@ -169,7 +178,9 @@ def is_spread(held: Fragment, wanted: Fragment) -> bool:
 
 def is_shared_out(op: Gemm, ctx: SimtContext) -> bool:
     """Whether warpgroups compute a product, now that layouts are known."""
-    plan = warpgroup_plan(op, ctx.machine, ctx.threads, ctx.layout_of)
+    plan = warpgroup_plan(
+        op, ctx.machine, ctx.threads, ctx.layout_of, math.prod(ctx.launch.threads)
+    )
     if isinstance(plan, str):
         return False
     return is_spread(ctx.fragment_of(op.c.buffer), sums_fragment(op, plan))

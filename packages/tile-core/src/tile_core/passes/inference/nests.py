@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tile_core.errors import LayoutUnknown, Note, Span, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Scope, static_value
@@ -107,12 +107,16 @@ class Found:
     floating
         Register tiles that statements outside of parallel loops touch, and the first of these.
     threads
-        Threads of the block in which each tile operator, loop and tile stands.
+        Threads among which each tile operator, loop and tile stands: the block's, or a range of
+        them that was left to itself.
+    blocks
+        Threads of the whole block in which each tile operator stands.
     """
 
     nests: dict[Node, Nest]
     floating: dict[Buffer, Node]
     threads: dict[Node, int]
+    blocks: dict[Node, int] = field(default_factory=dict)
 
 
 def survey(kernel: Kernel) -> Found:
@@ -148,11 +152,14 @@ class _Surveyor:
         Which values differ between threads, in a launch that names its threads.
     branch
         The innermost branch around that not every thread enters.
+    block
+        Threads of the block around.
     """
 
     found: Found
     uniform: Uniformity | None = None
     branch: If | While | None = None
+    block: int = 1
 
     def visit(self, stmt: Stmt, env: Env, threads: int) -> Env:
         """Survey `stmt`; return what is known to the statements behind it."""
@@ -167,7 +174,8 @@ class _Surveyor:
                 for var, count in zip(stmt.thread_vars, stmt.threads, strict=True):
                     env = env.with_loop(var, 0, count)
                 uniform = Uniformity(stmt) if is_thread_program(stmt) else None
-                _Surveyor(self.found, uniform).visit(stmt.body, env, math.prod(stmt.threads))
+                count = math.prod(stmt.threads)
+                _Surveyor(self.found, uniform, block=count).visit(stmt.body, env, count)
             case Let(var=var, value=value):
                 self.scalar(stmt)
                 return env.with_let(var, value)
@@ -191,7 +199,7 @@ class _Surveyor:
             case Parallel():
                 self.nest(stmt, stmt, env, threads)
             case Leaf():
-                self.found.threads[stmt] = threads
+                self.found.threads[stmt], self.found.blocks[stmt] = threads, self.block
                 if isinstance(stmt, TileOperator) and is_element_wise(stmt):
                     self.nest(stmt, as_parallel(stmt), env, threads)
             case _:

@@ -78,6 +78,11 @@ class Layouts:
         """One: where blocks have more threads a `Question` is asked in place of this."""
         return 1
 
+    @property
+    def block_threads(self) -> int:
+        """One, as `threads`."""
+        return 1
+
     # What rules and lowering ask -----------------------------------------------------------
 
     def rule_of(self, op: TileOperator) -> Rule[Any]:
@@ -182,7 +187,9 @@ class Layouts:
     def _learn_from_rule(self, op: TileOperator, level: InferLevel) -> list[Buffer]:
         context: InferContext = self
         if self.machine is not None:
-            context = Question(self, self.found.threads.get(op, 1), self.machine)
+            context = Question(
+                self, self.found.threads.get(op, 1), self.machine, self.found.blocks.get(op, 1)
+            )
         demands = self.rules[op].infer_layout(op, context, level)
         reason = Reason(op.mnemonic, op.span)
         firm = level is InferLevel.STRICT and self.machine is not None
@@ -276,6 +283,7 @@ class Question:
     layouts: Layouts
     threads: int
     machine: ThreadMachine | None
+    block_threads: int
 
     @property
     def target(self) -> Target:
