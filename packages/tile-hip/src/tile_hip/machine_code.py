@@ -13,6 +13,7 @@ from tile_hip.code_object import resources_in
 from tile_hip.compile_errors import refusal
 from tile_hip.compiler import NAME
 from tile_hip.compilers import wanted_compiler
+from tile_hip.distances import WIDER, needs_wider
 from tile_hip.metadata import cautions
 
 
@@ -75,6 +76,8 @@ def compile_source(
     output = chosen.build(with_line_directives(source, NAME), arch, flags)
     if not output.is_accepted:
         raise refusal(source, output.log, chosen.name, arch)
+    if needs_wider(output.assembly):
+        output = chosen.build(with_line_directives(source, NAME), arch, (*flags, WIDER))
     resources = resources_in(output.code)
     if warn:
         _warn(source, resources)

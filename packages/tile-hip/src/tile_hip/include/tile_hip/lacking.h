@@ -79,7 +79,6 @@ TILE_LACKS(cluster_rank)
 TILE_LACKS(remote)
 TILE_LACKS(grid_wait)
 TILE_LACKS(grid_launch)
-TILE_LACKS(uniform)
 
 }  // namespace tile
 #undef TILE_LACKS

@@ -2,6 +2,10 @@
 #pragma once
 #include "tile_hip/memory.h"
 
+#ifndef TILE_BUFFER_DISTANCE
+#define TILE_BUFFER_DISTANCE 0
+#endif
+
 namespace tile {
 
 // A buffer as its instructions know it: 48 bits of address, bytes, and words of 32 bits without
@@ -23,8 +27,9 @@ TILE_DEVICE buffer buffer_at(u64 address) {
 // outside. The compiler does not look inside: it neither waits for these copies nor keeps the
 // distances that the machine asks for. One instruction stands between the change of M0 and its
 // use; MORE of them where a vector instruction may just have written the words of the buffer, whose
-// use is five behind. The compiler's own intrinsic is no choice: with it, all copies are waited
-// for before any read of shared memory.
+// use is five behind: that is seen in the assembly, and asked for by TILE_BUFFER_DISTANCE. The
+// compiler's own intrinsic is no choice: with it, all copies are waited for before any read of
+// shared memory.
 template <int BYTES, int MORE>
 TILE_DEVICE void copy_to_lds(u32 to, buffer from, u32 offset) {
 #define TILE_COPY(LOAD)                                                                     \
@@ -58,7 +63,7 @@ TILE_DEVICE void lds_load(sptr<T> base, const U* tensor, I index, bool predicate
   const u64 start = (u64)tensor;
   if constexpr (sizeof(I) <= 4) {
     const u32 offset = static_cast<u32>(index) * static_cast<u32>(sizeof(U));
-    copy_to_lds<BYTES, 0>(shared_address(base), buffer_at(start),
+    copy_to_lds<BYTES, TILE_BUFFER_DISTANCE>(shared_address(base), buffer_at(start),
                           predicate ? offset : end_of_buffer);
   } else {
     const i64 byte = predicate ? static_cast<i64>(index) * static_cast<i64>(sizeof(U)) : 0;
