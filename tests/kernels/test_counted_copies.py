@@ -184,3 +184,13 @@ def test_one_copy_more_under_way_is_found(place: int) -> None:
 
 def source_kernel(text: str) -> SourceKernel:
     return SourceKernel(text, "product", block=128, shared_bytes=65536, warp_size=64)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_users_may_send_all_copies_through_registers(arch: str) -> None:
+    wish = {tile.PassConfigKey.HIP_LDS_LOAD: False}
+    kernel = tile.compile(product(70, 90, 160, 3), target=f"hip:{arch}@sim", pass_configs=wish)
+    text = kernel.get_kernel_source()
+    assert "lds_" not in text
+    assert "A_s_ahead" in text
+    check_product(kernel, 70, 90, 160)
