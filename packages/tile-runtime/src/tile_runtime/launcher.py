@@ -64,24 +64,35 @@ def callable_of(
     """
     text = launcher_source(manifest, driver)
     loaded: dict[int, _Loaded] = {}
+    names = _helpers(manifest, driver)
 
     def elsewhere(context: int, device: int, args: Sequence[Any]) -> None:
         with driver.inside(context, device):
             names["run"](*args)
 
-    symbols = symbols_of(manifest)
-    names: dict[str, Any] = {
-        **FUNCTIONS,
-        "address": address_of,
-        "strides": strides_of,
-        "solved": lambda *args: solutions(manifest.parameters, symbols, args),
+    names |= {
         "handles": _loader(manifest, code, driver, loaded),
         "loaded": loaded,
         "device_of": device_of,
         "stream_of": stream_of,
-        "read_context": driver.reader_of_context(),
         "elsewhere": elsewhere,
         "empty": empty,
+        "told": told,
+    }
+    exec(compile(text, f"<launcher of {manifest.kernel}>", "exec"), names)
+    run: Callable[..., None] = names["run"]
+    return run
+
+
+def _helpers(manifest: Manifest, driver: Driver) -> dict[str, Any]:
+    """Return what the generated function calls, by the names that it knows."""
+    symbols = symbols_of(manifest)
+    return {
+        **FUNCTIONS,
+        "address": address_of,
+        "strides": strides_of,
+        "solved": lambda *args: solutions(manifest.parameters, symbols, args),
+        "read_context": driver.reader_of_context(),
         "workspaces": manifest.workspaces,
         "launch": driver.launch,
         "refused": lambda code, number, grid: _refused(driver, code, manifest, number, grid),
@@ -92,11 +103,7 @@ def callable_of(
         "local": threading.local(),
         "Slots": lambda: _Slots(manifest, driver),
         "Fault": TileRuntimeError,
-        "told": told,
     }
-    exec(compile(text, f"<launcher of {manifest.kernel}>", "exec"), names)
-    run: Callable[..., None] = names["run"]
-    return run
 
 
 def _loader(
