@@ -30,6 +30,8 @@ def name_waves(stmt: Stmt, fresh: Callable[[str], str], known: frozenset[Var]) -
     known
         Variables whose values are known where the program begins.
     """
+    if not any(isinstance(n, Call) and n.function == _SHARED for n in walk(stmt)):
+        return stmt
     names: dict[object, Var] = {}
     lets: list[Let] = []
 
