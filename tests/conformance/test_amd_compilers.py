@@ -1,7 +1,8 @@
 """AMD's compilers accept every kernel of the suite and keep its registers in registers.
 
-Nothing is launched. Each conformance case is compiled for one generation of GPUs, products and
-small families for both; so is each kernel of the examples.
+Each conformance case is compiled for one generation of GPUs, products and small families for both.
+What the compiler made is run instruction by instruction, and does what the case says. Each kernel of
+the examples is compiled, too.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from tile_core.plugins.host import PluginHost
 from tile_core.simt.resources import Resources
 from tile_core.testing.conformance.case import Case
 from tile_core.testing.conformance.catalogue import all_cases
-from tile_hip.machine_code import compile_source
+from tile_hip.machine_code import Compiled, compile_source
 from tile_hip.metadata import cautions
+from tile_hip.stages import Artifact
+from tile_sim.gfx9.executor import Executable
 
 # Loops that could not be overlapped are told when kernels are lowered; here machine code counts.
 pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
@@ -39,13 +42,18 @@ needed."""
 ALL = compilations(all_cases(), ARCHITECTURES)
 
 
-def needs_of(lowered: Lowered, arch: str) -> list[Resources]:
-    """Return what the kernels of a program need; skip where no compiler is installed."""
+def machine_code(lowered: Lowered, arch: str) -> Compiled:
+    """Return a compiled program; skip where no compiler is installed."""
     amd_compiler_for(arch)
     source = print_program(lowered.module)
     compiled = compile_source(source, arch, lowered.module.compile_flags, warn=False)
     assert sorted(compiled.resources) == sorted(source.entry_points)
-    return list(compiled.resources.values())
+    return compiled
+
+
+def needs_of(lowered: Lowered, arch: str) -> list[Resources]:
+    """Return what the kernels of a program need."""
+    return list(machine_code(lowered, arch).resources.values())
 
 
 def complaints(needs: Sequence[Resources]) -> list[str]:
@@ -61,8 +69,12 @@ def is_listed(name: str, arch: str) -> bool:
 
 @pytest.mark.parametrize(("case", "arch"), ALL, ids=[f"{arch}-{c.name}" for c, arch in ALL])
 def test_case(case: Case, arch: str, host: PluginHost) -> None:
-    found = complaints(needs_of(lower(case.build(), f"hip:{arch}", host), arch))
+    lowered = lower(case.build(), f"hip:{arch}", host)
+    compiled = machine_code(lowered, arch)
+    found = complaints(list(compiled.resources.values()))
     assert bool(found) == is_listed(case.name, arch), found
+    artifact = Artifact(lowered.module, compiled)
+    case.check(lambda kernel, args: Executable(artifact, kernel)(*args))
 
 
 def test_every_family_meets_every_architecture() -> None:

@@ -13,6 +13,7 @@ INPUTS = 4
 _DESCRIPTOR = """
   .amdhsa_kernel f
     .amdhsa_group_segment_fixed_size {shared}
+    .amdhsa_private_segment_fixed_size {private}
     .amdhsa_user_sgpr_count 2
     .amdhsa_user_sgpr_kernarg_segment_ptr 1
     .amdhsa_system_sgpr_workgroup_id_x 1
@@ -35,10 +36,12 @@ _ARGUMENT = """      - .offset:         {offset}
         .value_kind:     global_buffer"""
 
 
-def assembly(body: str, *, buffers: int = 2, shared: int = 0, arch: str = "gfx942") -> str:
+def assembly(
+    body: str, *, buffers: int = 2, shared: int = 0, private: int = 0, arch: str = "gfx942"
+) -> str:
     """Return a kernel ``f`` of some instructions; s[0:1] points to its buffers, s2 is its group."""
     arguments = "\n".join(_ARGUMENT.format(offset=8 * i) for i in range(buffers))
-    tail = _DESCRIPTOR.format(shared=shared, arguments=arguments, size=8 * buffers)
+    tail = _DESCRIPTOR.format(shared=shared, private=private, arguments=arguments, size=8 * buffers)
     return f'  .amdgcn_target "amdgcn-amd-amdhsa--{arch}"\nf:\n{body}\n  s_endpgm\n{tail}'
 
 
@@ -68,6 +71,7 @@ def on_lanes(
     *inputs: Any,
     outputs: int = 1,
     shared: int = 0,
+    private: int = 0,
     arch: str = "gfx942",
     seed: int | None = None,
 ) -> Any:
@@ -82,7 +86,9 @@ def on_lanes(
     for row, value in enumerate(inputs):
         given[row] = np.asarray(value).view(np.uint32) if np.ndim(value) else word(value)
     found = np.full((outputs, 64), 0xDEADBEEF, np.uint32)
-    text = assembly(LOADS + body + "\n" + stores(outputs), shared=shared, arch=arch)
+    text = assembly(
+        LOADS + body + "\n" + stores(outputs), shared=shared, private=private, arch=arch
+    )
     gfx9.run(text, "f", grid=1, block=64, arguments=[given, found], seed=seed)
     return found
 

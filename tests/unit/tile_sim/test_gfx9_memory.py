@@ -272,3 +272,21 @@ def test_geometry_of_a_launch() -> None:
     expected[:, :100] = np.arange(3)[:, None] << 16 | np.arange(100)
     assert (found == expected).all()
     assert (report.waves, report.waits, report.instructions) == (6, 6, 60)
+
+
+def test_lanes_have_bytes_of_their_own() -> None:
+    body = """
+      s_movk_i32 s10, 4
+      v_mov_b32_e32 v5, 8
+      scratch_store_dwordx2 off, v[1:2], off
+      scratch_store_short v5, v3, off offset:2
+      scratch_load_dword v10, off, s10 offset:-4
+      scratch_load_ushort v11, off, off offset:10
+      s_waitcnt vmcnt(0)
+    """
+    own = (LANE * 3).astype(np.uint32)
+    found = on_lanes(body, own, 2, 0x70005, outputs=2, private=16)
+    assert found[0].tolist() == own.tolist()
+    assert set(found[1].tolist()) == {5}
+    with pytest.raises(OutOfBounds, match="8 bytes at byte 0 leave the 4 bytes of scratch memory"):
+        on_lanes(body, own, 2, 3, outputs=2, private=4)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tile_core.errors import OutOfBounds
+from tile_sim.gfx9 import scratch
 from tile_sim.gfx9.arena import Arena
 from tile_sim.gfx9.arrays import Array
 from tile_sim.gfx9.atomics import Atomic, memory_atomic
@@ -31,6 +32,7 @@ from tile_sim.gfx9.instruction import (
 )
 from tile_sim.gfx9.operands import M0, Bank, Operand
 from tile_sim.gfx9.scalar import getter
+from tile_sim.gfx9.scratch import DESCRIPTOR
 from tile_sim.gfx9.text import Line
 from tile_sim.gfx9.transfers import Transfer, issue_load, issue_store, transfer_of, values_of
 from tile_sim.gfx9.wave import Wave
@@ -152,13 +154,27 @@ def decode(line: Line, context: Context) -> Instruction | None:
     return _store(line, transfer)
 
 
+def _own(w: Wave, view: View) -> Array:
+    """Return the offsets of all lanes in their own memory; those of lanes that are off are 0.
+
+    A scalar offset counts bytes of the whole wave, of which each lane has one in 64.
+    """
+    offsets = np.zeros(64, _I64)
+    offsets[w.lanes] = view.offsets + (view.base - DESCRIPTOR) // 64
+    return offsets
+
+
 def _load(line: Line, transfer: Transfer) -> Instruction:
     target, *rest = operands_of(line, 4)
     parts = parts_of(line, rest)
 
     def step(w: Wave) -> None:
+        view = parts.view(w)
+        if view.base >> 16 == DESCRIPTOR >> 16:
+            scratch.read(w, line, target, transfer, _own(w, view))
+            return
         w.flush_stores()
-        data = read(w.group.arena, parts.view(w), transfer.size, line)
+        data = read(w.group.arena, view, transfer.size, line)
         issue_load(w, line, target, transfer, data)
 
     return memory_instruction(line, step, parts.reads, ids([target]), transfer)
@@ -170,6 +186,9 @@ def _store(line: Line, transfer: Transfer) -> Instruction:
 
     def step(w: Wave) -> None:
         view, values = parts.view(w), values_of(w, data, transfer)
+        if view.base >> 16 == DESCRIPTOR >> 16:
+            scratch.write(w, line, data, transfer, _own(w, view))
+            return
         within = inside(view, transfer.size, line)
         addresses = view.offsets.astype(_U64) + _U64(view.base)
         if within is None:

@@ -18,6 +18,7 @@ from tile_sim.gfx9 import (
     permutes,
     scalar,
     scalar_memory,
+    scratch,
     shared_access,
     vector,
 )
@@ -38,6 +39,7 @@ _DECODERS: tuple[Callable[[Line, Context], Instruction | None], ...] = (
     shared_access.decode,
     permutes.decode,
     dma.decode,
+    scratch.decode,
     global_memory.decode,
     buffers.decode,
 )

@@ -38,10 +38,16 @@ class Program:
 
 
 class Group:
-    """The waves of one workgroup, and the memory that they share."""
+    """The waves of one workgroup, and the memory that they share.
 
-    def __init__(self, arena: Arena, shared: SharedMemory) -> None:
-        self.arena, self.shared = arena, shared
+    Parameters
+    ----------
+    private_bytes
+        What each lane has for itself.
+    """
+
+    def __init__(self, arena: Arena, shared: SharedMemory, private_bytes: int) -> None:
+        self.arena, self.shared, self.private_bytes = arena, shared, private_bytes
         self.waves: list[Wave] = []
 
     def run(self, program: Program, random: Random | None) -> None:

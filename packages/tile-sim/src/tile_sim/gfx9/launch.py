@@ -16,6 +16,7 @@ from tile_sim.gfx9.arrays import Array
 from tile_sim.gfx9.code import Code
 from tile_sim.gfx9.group import Group, Program
 from tile_sim.gfx9.metadata import KernelInfo
+from tile_sim.gfx9.scratch import DESCRIPTOR
 from tile_sim.gfx9.shared import SharedMemory
 from tile_sim.gfx9.start import (
     Geometry,
@@ -126,6 +127,7 @@ class _Launch:
         pointers = {
             "kernarg_segment_ptr": arena.regions[first].address,
             "dispatch_ptr": arena.regions[first + 1].address,
+            "private_segment_buffer": DESCRIPTOR | 0xFFFFFFFF << 64,
         }
         for position in self._positions():
             group = self._group(arena, position, pointers)
@@ -165,7 +167,7 @@ class _Launch:
         waves = self.geometry.waves
         reach = 0x3FFFF if self.code.assembly.architecture == "gfx950" else 0xFFFF
         shared = SharedMemory(self.shared_bytes, self.code.grain, waves, reach)
-        group = Group(arena, shared)
+        group = Group(arena, shared, self.descriptor.get("private_segment_fixed_size", 0))
         for index in range(waves):
             wave = Wave(group, index, self.code.registers)
             begin(wave, self.descriptor, self.geometry, position, pointers)

@@ -156,6 +156,9 @@ def begin(
         if descriptor.get(f"system_sgpr_workgroup_id_{axis}", int(axis == "x")):
             wave.scalars[number] = place
             number += 1
+    # What is left tells waves apart in one block of scratch memory; here each has its own.
+    number += descriptor.get("system_sgpr_workgroup_info", 0)
+    wave.scalars[number] = 0
     thread = wave.index * LANES + np.arange(LANES)
     x, y = thread % geometry.block[0], thread // geometry.block[0] % geometry.block[1]
     z = thread // (geometry.block[0] * geometry.block[1])
