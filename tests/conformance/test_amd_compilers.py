@@ -1,8 +1,8 @@
 """AMD's compilers accept every kernel of the suite and keep its registers in registers.
 
-Each conformance case is compiled for one generation of GPUs, products and small families for both.
-What the compiler made is run instruction by instruction, and does what the case says. Each kernel of
-the examples is compiled, too.
+Each conformance case is compiled for one generation of GPUs, products and small families for
+both. What the compiler made is run instruction by instruction, and does what the case says. Each
+kernel of the examples is compiled, too.
 """
 
 from __future__ import annotations
