@@ -1,5 +1,6 @@
 // A CUDA driver that remembers what it was asked to launch: for tests of the host side.
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -95,6 +96,23 @@ int cuTensorMapEncodeTiled(void *place, int dtype, uint32_t rank, void *address,
   map.promotion = promotion, map.fill = fill;
   memcpy(place, &map, sizeof map);
   __sync_fetch_and_add(&encoded, 1);
+  return 0;
+}
+
+static uint64_t held;
+uint64_t stub_held(void) { return held; } // bytes, of what was allocated and not given back
+int cuMemAllocAsync(uint64_t *place, size_t size, void *stream) {
+  if (refuse) return refuse;
+  uint64_t *memory = malloc(size + 256);
+  *memory = size, held += size;
+  *place = ((uintptr_t)memory + 256) / 256 * 256;
+  ((uint64_t **)*place)[-1] = memory;
+  return 0;
+}
+int cuMemFreeAsync(uint64_t place, void *stream) {
+  uint64_t *memory = ((uint64_t **)place)[-1];
+  held -= *memory;
+  free(memory);
   return 0;
 }
 int cuGetErrorString(int code, const char **text) { *text = "the stub was told to refuse"; return 0; }

@@ -16,7 +16,7 @@ from tile_core.errors import ArgumentLayoutError, LaunchError
 from tile_cuda.launcher import callable_of
 from tile_runtime.cuda_driver import CudaDriver as Driver
 from tile_runtime.dlpack import DeviceTensor, opened
-from tile_runtime.streams import device_of, empty
+from tile_runtime.streams import allocator, device_of
 
 n, s = T.dynamic("n, s")
 
@@ -49,7 +49,7 @@ def launcher(driver: Driver, out: bool = False) -> tuple[Launcher, Callable[...,
     lowered = tile.lower(double, target="cuda:sm_80", out_idx=[1] if out else None)
     program = lowered.device_mod
     driver.library.stub_widths((ctypes.c_int * 4)(8, 8, 4, 4), 4)
-    run = callable_of(program, b"", driver, lambda device: 0, device_of, empty)
+    run = callable_of(program, b"", driver, lambda device: 0, device_of, allocator(driver.allocate))
     return Launcher(lowered.lowered.kernel, run, "cuda"), lambda: [
         driver.library.stub_value(k) for k in range(4)
     ]

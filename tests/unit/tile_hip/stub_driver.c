@@ -1,6 +1,7 @@
 // A HIP runtime that remembers what it was asked to launch: for tests of the host side.
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int devices = 2, attributes;
@@ -73,6 +74,21 @@ int hipModuleGetFunction(void **function, void *module, const char *name) {
 int hipFuncSetAttribute(const void *function, int which, int value) {
   if (fails("hipFuncSetAttribute")) return failure;
   if (which == 8) dynamic_shared = value;
+  return 0;
+}
+
+static uint64_t held;
+uint64_t stub_held(void) { return held; } // bytes, of what was allocated and not given back
+int hipMallocAsync(void **place, size_t size, void *stream) {
+  if (fails("hipMallocAsync")) return failure;
+  uint64_t *memory = malloc(size + 16);
+  *memory = size, held += size;
+  *place = memory + 2;
+  return 0;
+}
+int hipFreeAsync(void *place, void *stream) {
+  held -= ((uint64_t *)place)[-2];
+  free((uint64_t *)place - 2);
   return 0;
 }
 

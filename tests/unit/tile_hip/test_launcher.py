@@ -28,7 +28,7 @@ from tile_hip.machine import machine
 from tile_hip.plugin import tile_default_target
 from tile_runtime.hip_driver import HipDriver
 from tile_runtime.libraries import candidates
-from tile_runtime.streams import device_of, empty, stream_reader
+from tile_runtime.streams import allocator, device_of, stream_reader
 
 INT, FLOAT, BYTE = (dtype_of(name) for name in ("int32", "float32", "int8"))
 CODE = b"\x7fELF code object"
@@ -70,7 +70,9 @@ def launcher(
 ) -> Callable[..., None]:
     driver.library.stub_widths((ctypes.c_int * 4)(1, 8, 4, 4), 4)
     streams = lambda device: 0x500 + device  # noqa: E731
-    return callable_of(made or program(), code, driver, streams, device_of, empty)
+    return callable_of(
+        made or program(), code, driver, streams, device_of, allocator(driver.allocate)
+    )
 
 
 def seen(driver: HipDriver) -> SimpleNamespace:

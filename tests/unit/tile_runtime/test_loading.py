@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ import pytest
 from support.bundles import bundle_of_numbers, numbers
 from support.stubs import Foreign, compiled_stub
 from tile_runtime import cuda_driver, hip_driver, load
-from tile_runtime.bundle import Bundle, Variant
+from tile_runtime.bundle import Bundle, Variant, write_bundle
 from tile_runtime.errors import (
     ArgumentCountError,
     ArgumentDtypeError,
@@ -28,7 +29,7 @@ from tile_runtime.errors import (
     NoVariant,
 )
 from tile_runtime.loading import choose
-from tile_runtime.manifest import Machine
+from tile_runtime.manifest import Address, Machine, Workspace
 
 
 @pytest.fixture
@@ -155,6 +156,38 @@ def test_a_call_on_an_amd_gpu(path: Path, hip: Any) -> None:
     assert kernel.target == "hip:gfx942"
 
 
+@pytest.mark.parametrize("maker", ["cuda", "hip"])
+def test_workspaces_of_the_driver_are_given_back(
+    tmp_path: Path, request: pytest.FixtureRequest, maker: str
+) -> None:
+    library = request.getfixturevalue(maker)
+    library.stub_held.restype = ctypes.c_uint64
+    told = numbers({"cuda": "cuda:sm_80", "hip": "hip:gfx942"}[maker])
+    (launch,) = told.launches
+    workspace = Workspace(name="room", dtype="float16", shape=("m", 3))
+    arguments = (Address(tensor="room"), *launch.arguments[1:])
+    steps = (replace(launch, arguments=arguments),)
+    write_bundle(
+        tmp_path / "x.tile",
+        [Variant(replace(told, workspaces=(workspace,), steps=steps), b"\x7fELF")],
+    )
+    kernel, kind = load(tmp_path / "x.tile"), {"cuda": 2, "hip": 10}[maker]
+    held: list[int] = []
+    launch_kernel = kernel.run_unchecked
+
+    def looking(*args: Any) -> None:
+        sys.setprofile(lambda *what: held.append(library.stub_held()))
+        launch_kernel(*args)
+        sys.setprofile(None)
+
+    kernel.run_unchecked = looking
+    for _ in range(2):
+        kernel.run(Foreign(A, kind), 1.0, Foreign(A.copy(), kind))
+        assert max(held) == 6 * 3 * 2
+        assert library.stub_held() == 0
+    assert launched(library).grid == [6, 1, 1]
+
+
 @pytest.fixture
 def on_host() -> Any:
     """`numbers` on the processor, with an executable that only remembers."""
@@ -237,8 +270,6 @@ def test_host_memory_is_not_a_gpus(path: Path, cuda: Any) -> None:
 def test_outputs_on_a_gpu_are_torchs(
     path: Path, cuda: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import sys
-
     monkeypatch.delitem(sys.modules, "torch")
     with pytest.raises(LaunchError, match="an output on cuda is allocated by torch"):
         load(path)(Foreign(A, 2, 0), 1.0)

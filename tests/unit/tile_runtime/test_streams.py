@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tile_runtime.errors import LaunchError
-from tile_runtime.streams import DEFAULT_STREAM, empty, stream_reader
+from tile_runtime.streams import DEFAULT_STREAM, allocator, stream_reader
 
 
 def test_the_default_stream_where_torch_has_no_gpu_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,24 +41,29 @@ def test_torchs_current_stream_of_the_device(
     assert [current_stream(3), current_stream(3)] == [found] * 2
 
 
-@pytest.mark.parametrize(
-    ("shape", "dtype", "size"),
-    [((3, 5), "float32", 60), ((3, 5), "int4", 8), ((7,), "bool", 7), ((), "float64", 8)],
-)
-def test_workspaces_are_bytes(
+SIZES = [
+    ((3, 5), "float32", 60), ((3, 5), "int4", 8), ((7,), "bool", 7), ((), "float64", 8),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "dtype", "size"), SIZES)
+def test_workspaces_are_torchs_bytes(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], dtype: str, size: int
 ) -> None:
     asked: list[Any] = []
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
     monkeypatch.setattr(torch, "empty", lambda *args, **options: asked.append((args, options)))
-    empty(shape, dtype, 1)
+    allocator(lambda size, stream: asked.append(size))(shape, dtype, 1)
     assert asked == [((size,), {"dtype": torch.uint8, "device": "cuda:1"})]
 
 
-def test_workspaces_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("shape", "dtype", "size"), [*SIZES, ((0, 3), "float32", 1)])
+def test_workspaces_without_torch_are_the_drivers(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], dtype: str, size: int
+) -> None:
+    asked: list[Any] = []
+    empty = allocator(lambda size, stream: asked.append((size, stream)))
+    empty(shape, dtype, 1)  # torch is there, and does not work with GPUs
     monkeypatch.delitem(sys.modules, "torch")
-    with pytest.raises(LaunchError) as caught:
-        empty((3,), "float32", 0)
-    assert str(caught.value) == (
-        "[TL6001] a kernel with a workspace needs torch to allocate it\n"
-        "hint: import torch before the call, or pass the workspace as a tensor"
-    )
+    empty(shape, dtype, 1)
+    assert asked == [(size, DEFAULT_STREAM)] * 2

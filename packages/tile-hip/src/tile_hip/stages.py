@@ -152,13 +152,14 @@ def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:
 def _launcher(artifact: Artifact) -> Callable[..., None]:
     from tile_hip.driver import installed_driver
     from tile_hip.launcher import callable_of
-    from tile_runtime.streams import device_of, empty, stream_reader
+    from tile_runtime.streams import allocator, device_of, stream_reader
 
+    driver = installed_driver()
     return callable_of(
         artifact.program,
         artifact.compiled.code_object,
-        installed_driver(),
+        driver,
         stream_reader("hip"),
         device_of,
-        empty,
+        allocator(driver.allocate),
     )

@@ -124,6 +124,10 @@ class CpuDriver:
         """Return the arguments of a call, of one thread of Python."""
         return CpuLaunch(launch, self.failed)
 
+    def allocate(self, size: int, stream: int) -> Any:
+        """Return `size` bytes."""
+        return ctypes.create_string_buffer(max(1, size))
+
     def call_lines(self, launch: Launch, number: int, grid: Sequence[str]) -> list[str]:
         """Return Python text that calls, and looks whether an assertion failed."""
         call = "code = launch(row)"

@@ -11,7 +11,7 @@ from functools import cache
 from math import prod
 from typing import Any
 
-from tile_runtime.driver import LaunchMemory, Pointer, quick_functions
+from tile_runtime.driver import DeviceMemory, LaunchMemory, Pointer, quick_functions
 from tile_runtime.errors import LaunchError, MissingFeature
 from tile_runtime.manifest import Launch
 
@@ -47,6 +47,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
         *(ctypes.c_void_p,) * 4,
         *(ctypes.c_int,) * 4,
     ),
+    "cuMemAllocAsync": (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p),
+    "cuMemFreeAsync": (ctypes.c_void_p, ctypes.c_void_p),
     "cuGetErrorString": (ctypes.c_int, ctypes.c_void_p),
 }
 
@@ -211,6 +213,19 @@ class CudaDriver:
     def launch_memory(self, launch: Launch) -> CudaLaunch:
         """Return the memory that the driver reads at `launch`, of one thread of Python."""
         return CudaLaunch(launch)
+
+    def allocate(self, size: int, stream: int) -> DeviceMemory:
+        """Return `size` bytes on the current device, free once the stream is past their last use.
+
+        Raises
+        ------
+        LaunchError
+            If there is not as much.
+        """
+        address, joined = ctypes.c_void_p(), ctypes.c_void_p(stream)
+        code = self.library.cuMemAllocAsync(ctypes.byref(address), size, joined)
+        self.check(code, f"{size} bytes for a workspace")
+        return DeviceMemory(address, joined, self.library.cuMemFreeAsync)
 
     def call_lines(self, launch: Launch, number: int, grid: Sequence[str]) -> list[str]:
         """Return Python text that writes the extents that vary, and launches."""

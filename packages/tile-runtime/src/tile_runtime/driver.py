@@ -63,6 +63,13 @@ class Driver(Protocol):
     def launch_memory(self, launch: Launch) -> LaunchMemory:
         """Return the memory that the driver reads at `launch`, of one thread of Python."""
 
+    def allocate(self, size: int, stream: int) -> Any:
+        """Return `size` bytes on the current device, free once the stream is past their last use.
+
+        What is returned tells its address, ``data_ptr()``. It may be dropped as soon as all
+        that uses it is launched on `stream`.
+        """
+
     def call_lines(self, launch: Launch, number: int, grid: Sequence[str]) -> list[str]:
         """Return Python text that sets ``code`` to the result of the launch.
 
@@ -83,6 +90,32 @@ def quick_functions(library: Any, kind: type[ctypes.CDLL] = ctypes.CDLL) -> Any:
     lock, which suits what never waits.
     """
     return kind(library._name, handle=library._handle)
+
+
+class DeviceMemory:
+    """Memory of a GPU, given back in the order of a stream when nobody holds this any more.
+
+    Parameters
+    ----------
+    address
+        Where it begins.
+    release
+        ``release(address, stream)`` gives it back.
+    """
+
+    __slots__ = ("_address", "_release", "_stream")
+
+    def __init__(
+        self, address: Pointer, stream: Pointer, release: Callable[[Pointer, Pointer], int]
+    ) -> None:
+        self._address, self._stream, self._release = address, stream, release
+
+    def data_ptr(self) -> int:
+        """Return the address of the first byte."""
+        return self._address.value or 0
+
+    def __del__(self) -> None:
+        self._release(self._address, self._stream)
 
 
 class LaunchMemory:

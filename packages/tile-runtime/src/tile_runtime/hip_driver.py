@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tile_runtime.driver import LaunchMemory, Pointer, quick_functions
+from tile_runtime.driver import DeviceMemory, LaunchMemory, Pointer, quick_functions
 from tile_runtime.errors import LaunchError, MissingFeature
 from tile_runtime.libraries import open_library
 from tile_runtime.manifest import Argument, Launch
@@ -33,6 +33,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "hipModuleLoadData": (ctypes.c_void_p, ctypes.c_char_p),
     "hipModuleGetFunction": (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p),
     "hipFuncSetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
+    "hipMallocAsync": (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p),
+    "hipFreeAsync": (ctypes.c_void_p, ctypes.c_void_p),
     "hipGetErrorName": (ctypes.c_int,),
     "hipGetErrorString": (ctypes.c_int,),
 }
@@ -167,6 +169,19 @@ class HipDriver:
     def launch_memory(self, launch: Launch) -> HipLaunch:
         """Return the memory that the runtime reads at `launch`, of one thread of Python."""
         return HipLaunch(launch.arguments)
+
+    def allocate(self, size: int, stream: int) -> DeviceMemory:
+        """Return `size` bytes on the current device, free once the stream is past their last use.
+
+        Raises
+        ------
+        LaunchError
+            If there is not as much.
+        """
+        address, joined = ctypes.c_void_p(), ctypes.c_void_p(stream)
+        code = self.library.hipMallocAsync(ctypes.byref(address), size, joined)
+        self.check(code, f"{size} bytes for a workspace (hipMallocAsync)")
+        return DeviceMemory(address, joined, self.library.hipFreeAsync)
 
     def call_lines(self, launch: Launch, number: int, grid: Sequence[str]) -> list[str]:
         """Return Python text that launches; the extents are arguments of the call."""

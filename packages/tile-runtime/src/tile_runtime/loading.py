@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 from tile_runtime import cpu_driver, cuda_driver, hip_driver
 from tile_runtime.bundle import Bundle, Variant, read_bundle
@@ -11,7 +12,7 @@ from tile_runtime.driver import Driver
 from tile_runtime.errors import NoVariant, TileRuntimeError
 from tile_runtime.kernel import LoadedKernel
 from tile_runtime.launcher import callable_of
-from tile_runtime.streams import device_of, empty, stream_reader
+from tile_runtime.streams import allocator, device_of, stream_reader
 
 _GPUS: dict[str, Callable[[], Driver]] = {
     "cuda": cuda_driver.installed_driver,
@@ -43,17 +44,18 @@ def load(path: str | os.PathLike[str], target: str | None = None) -> LoadedKerne
     manifest, code = variant.manifest, variant.code
     family = manifest.machine.family
     if family == "cpu":
-        run = callable_of(
-            manifest,
-            code,
-            cpu_driver.open_library(manifest, code),
-            lambda device: 0,
-            lambda *tensors: 0,
-            empty,
-        )
+        driver: Driver = cpu_driver.open_library(manifest, code)
+        streams, places = _the_only_one, _the_only_one
     else:
-        run = callable_of(manifest, code, _GPUS[family](), stream_reader(family), device_of, empty)
+        driver = _GPUS[family]()
+        streams, places = stream_reader(family), device_of
+    run = callable_of(manifest, code, driver, streams, places, allocator(driver.allocate))
     return LoadedKernel(manifest, run)
+
+
+def _the_only_one(*of: Any) -> int:
+    """Return the number of the processor, and of its stream."""
+    return 0
 
 
 def choose(bundle: Bundle, target: str | None = None, where: str = "the bundle") -> Variant:

@@ -17,14 +17,9 @@ DEFAULT_STREAM = 0
 """The legacy default stream, which waits for all others."""
 
 
-def _torch() -> Any:
-    """Return torch if this process uses it; tensors of other libraries do not need it."""
-    return sys.modules.get("torch")
-
-
 def _torch_on_gpus() -> Any:
     """Return torch if it works with GPUs already; asking must not start them."""
-    torch = _torch()
+    torch = sys.modules.get("torch")
     return torch if torch is not None and torch.cuda.is_initialized() else None
 
 
@@ -110,19 +105,25 @@ def _number(argument: Any) -> int | None:
     return None if located is None else int(located()[1])
 
 
-def empty(shape: tuple[int, ...], dtype: str, device: int) -> Any:
-    """Return memory for a workspace of that many elements, with undefined contents.
+def allocator(
+    allocate: Callable[[int, int], Any],
+) -> Callable[[tuple[int, ...], str, int], Any]:
+    """Return ``empty(shape, dtype, device)``, which makes workspaces of undefined contents.
 
-    Raises
-    ------
-    LaunchError
-        If torch, whose allocator is used, is not there.
+    They come from torch, whose allocator knows what is free, or from the driver where torch is
+    not in use.
+
+    Parameters
+    ----------
+    allocate
+        ``allocate(size, stream)`` returns bytes on the current device.
     """
-    torch = _torch()
-    if torch is None:
-        raise LaunchError(
-            "a kernel with a workspace needs torch to allocate it",
-            hint="import torch before the call, or pass the workspace as a tensor",
-        )
-    size = -(-math.prod(shape) * bits_of(dtype) // 8)  # torch lacks some element types
-    return torch.empty(size, dtype=torch.uint8, device=f"cuda:{device}")
+
+    def empty(shape: tuple[int, ...], dtype: str, device: int) -> Any:
+        size = -(-math.prod(shape) * bits_of(dtype) // 8)  # torch lacks some element types
+        torch = _torch_on_gpus()
+        if torch is None:
+            return allocate(max(1, size), DEFAULT_STREAM)
+        return torch.empty(size, dtype=torch.uint8, device=f"cuda:{device}")
+
+    return empty
