@@ -21,14 +21,11 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #endif
 #define TILE_DEVICE __device__ inline __attribute__((always_inline))
-// Long functions: one copy in a kernel, called where the compiler sees no gain in more.
-#define TILE_DEVICE_LONG static __device__
 #else
 #define TILE_ON_GPU 0
 #define TILE_LDS
 #define TILE_GLOBAL
 #define TILE_DEVICE inline
-#define TILE_DEVICE_LONG inline
 #endif
 #define TILE_INLINE TILE_DEVICE
 
