@@ -98,3 +98,11 @@ def test_rows_of_a_wave_need_no_memory_in_between(arch: str) -> None:
     _, code = compiled("layer_norm", arch)
     assert code.count("ds_read") == code.count("ds_write") == 0
     assert counts_of(code).barriers == 0
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_factors_of_gemm_are_read_in_16_bytes_whichever_way_they_lie(arch: str) -> None:
+    """Of B, which lies across the sum's dimension, lanes take columns out of what they read."""
+    loop = compiled("gemm", arch)[1].main_loop()
+    assert loop.count("ds_read") == counts_of(loop).wide_lds_reads == 12
+    assert loop.count("ds_write") == 0
