@@ -18,6 +18,14 @@ MESSAGES = {
         "line 2: v_mfma_f32_32x32x8_f16 v[0:3], v[4:5], v[6:7], v[0:3]: it has (4, 2, 2) "
         "registers in place of (16, 2, 2)"
     ),
+    "v_mov_b64_e32 v[0:1], v[3:4]": (
+        "line 2: v_mov_b64_e32 v[0:1], v[3:4]: the registers v[3:4] begin at a number that they "
+        "may not"
+    ),
+    "v_mfma_f32_4x4x1_16b_f32 a[0:3], v0, v1, v[4:7]": (
+        "line 2: v_mfma_f32_4x4x1_16b_f32 a[0:3], v0, v1, v[4:7]: its addend and its result lie in "
+        "registers of two kinds"
+    ),
     "s_branch .nowhere": "line 2: s_branch .nowhere: the label .nowhere is unknown",
 }
 

@@ -54,8 +54,12 @@ LOADS = """
   global_load_dword v3, v0, s[4:5] offset:512
   global_load_dword v4, v0, s[4:5] offset:768
   s_waitcnt vmcnt(0)
+  v_mov_b32_e32 v20, v1
+  v_mov_b32_e32 v21, v2
+  v_mov_b32_e32 v22, v3
+  v_mov_b32_e32 v23, v4
 """
-"""Bring four words into v1 to v4 of each lane; v0 is the lane's byte offset."""
+"""Bring four words into v1 to v4 of each lane, and v[20:23]; v0 is the lane's byte offset."""
 
 
 def stores(count: int) -> str:
@@ -80,7 +84,7 @@ def on_lanes(
     Parameters
     ----------
     inputs
-        Up to four: what v1 to v4 hold, for each lane or for all of them, as 32-bit words.
+        Up to four: what v1 to v4, and v[20:23], hold, for each lane or for all of them, as 32-bit words.
     """
     given = np.zeros((INPUTS, 64), np.uint32)
     for row, value in enumerate(inputs):

@@ -162,7 +162,7 @@ def test_compare_and_swap() -> None:
       v_mov_b32_e32 v11, 0
       v_mov_b32_e32 v13, 5
       global_store_dword v11, v13, s[6:7]
-      global_atomic_cmpswap v10, v11, v[1:2], s[6:7] sc0
+      global_atomic_cmpswap v10, v11, v[20:21], s[6:7] sc0
       s_waitcnt vmcnt(0)
     """
     # Lane 3 finds 5 and writes 7; lane 9 finds 7 and writes 5; others compare with neither.
@@ -208,7 +208,7 @@ def test_two_places_at_once() -> None:
 def test_sixteen_bytes_through_shared_memory() -> None:
     body = """
       v_lshlrev_b32_e32 v5, 2, v0
-      ds_write_b128 v5, v[1:4]
+      ds_write_b128 v5, v[20:23]
       ds_read_b64 v[10:11], v5 offset:8
       ds_read_b96 v[12:14], v5
       s_waitcnt lgkmcnt(0)
@@ -278,7 +278,7 @@ def test_lanes_have_bytes_of_their_own() -> None:
     body = """
       s_movk_i32 s10, 4
       v_mov_b32_e32 v5, 8
-      scratch_store_dwordx2 off, v[1:2], off
+      scratch_store_dwordx2 off, v[20:21], off
       scratch_store_short v5, v3, off offset:2
       scratch_load_dword v10, off, s10 offset:-4
       scratch_load_ushort v11, off, off offset:10

@@ -101,6 +101,8 @@ def operands_of(line: Line, count: int | None = None) -> list[Operand]:
         operand = parse_operand(text)
         if operand is None:
             raise Undecodable(f"the operand {text} is unknown")
+        if not operand.is_aligned:
+            raise Undecodable(f"the registers {text} begin at a number that they may not")
         found.append(operand)
     if count is not None and len(found) != count:
         raise Undecodable(f"it has {len(found)} operands in place of {count}")

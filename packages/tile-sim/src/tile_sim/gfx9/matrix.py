@@ -136,6 +136,8 @@ def _check_registers(shape: Shape, target: Operand, *sources: Operand) -> None:
     counts = (target.count, left.count, right.count)
     if counts != expected:
         raise Undecodable(f"it has {counts} registers in place of {expected}")
+    if addend.bank is Bank.VECTOR and (addend.first < 256) != (target.first < 256):
+        raise Undecodable("its addend and its result lie in registers of two kinds")
     if addend.bank is Bank.VECTOR and addend.count != target.count:
         raise Undecodable(f"its addend has {addend.count} registers, its result {target.count}")
 

@@ -77,6 +77,15 @@ class Operand:
             return tuple(range(self.first + FIRST_SCALAR_ID, self.first + 512 + self.count))
         return ()
 
+    @property
+    def is_aligned(self) -> bool:
+        """Say whether several registers begin where they may: at multiples of 2, or of 4."""
+        if self.bank is Bank.VECTOR:
+            return self.count == 1 or self.first % 2 == 0
+        return (
+            self.bank is not Bank.SCALAR or self.first % (4 if self.count > 2 else self.count) == 0
+        )
+
 
 @lru_cache(maxsize=4096)
 def parse_operand(text: str) -> Operand | None:
