@@ -78,6 +78,7 @@ CALLS: dict[str, list[tuple[str, str, str]]] = {
             r"s_nop 0\s+buffer_load_dwordx4 v\d+, s\[\d+:\d+\], 0 offen lds",
         ),
     ],
+    "keep_order": [("tile::keep_order()", "", "sched_barrier")],
     "lds_wait": [("tile::lds_wait<7>()", "lds_load", r"s_waitcnt vmcnt\(7\)\n")],
     "atomic_add": [
         ("tile::atomic_add<2>(H + (tid * 2), h)", "atomic_f16x2", "global_atomic_pk_add_f16"),

@@ -214,3 +214,17 @@ def test_rows_on_their_way_to_tensors_collide_nowhere(total: str) -> None:
         report = last_report()
         assert report is not None
         assert report.conflicts == 0, str(report)
+
+
+def test_a_step_is_read_while_the_one_before_is_multiplied() -> None:
+    text = Product("gfx942", 128, 128, 64, threads=256, transposes=(False, True)).printed().text
+    reads, products = text.split("tile::keep_order();")
+    assert reads.rindex("tile::load<8>(b_frag + (((kk + 1) & 1)") > reads.index("for (int kk")
+    assert "tile::load<8>(b_frag" not in products
+    assert "tile::mfma_" not in reads
+
+
+def test_bytes_without_sign_are_multiplied_four_at_a_time() -> None:
+    product = replace(BYTES, factor="uint8", transposes=(False, True))
+    assert "tile::dp4a(" in product.printed().text
+    check(product)

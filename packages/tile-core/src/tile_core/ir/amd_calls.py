@@ -28,6 +28,8 @@ _COPIES = (
     DeviceCall(UNIFORM, result="int32", effect=Effect.NONE),
 )
 
+KEEP_ORDER = "keep_order"
+
 _PRODUCT = Effect.READS | Effect.WRITES | Effect.WARP
 _PRODUCTS = tuple(
     # <PACK, DS = 1, AS = 1, BS = 1>(d, a, b), by all lanes of a wave: d += a @ b, by PACK
@@ -41,5 +43,10 @@ _PRODUCTS = tuple(
     )
 )  # fmt: skip
 
-AMD_CALLS: tuple[DeviceCall, ...] = (*_COPIES, *_PRODUCTS)
+_FENCES = (
+    # (): the compiler moves no instruction across; nothing happens at run time.
+    DeviceCall(KEEP_ORDER, effect=Effect.STATE),
+)
+
+AMD_CALLS: tuple[DeviceCall, ...] = (*_COPIES, *_PRODUCTS, *_FENCES)
 """Copies into shared memory that are counted, and products of waves."""

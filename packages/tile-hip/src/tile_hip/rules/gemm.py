@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from tile_core.ir.amd_calls import KEEP_ORDER
 from tile_core.ir.buffer import Scope
 from tile_core.layout import Layout
 from tile_core.machine import SimtMachine
@@ -81,7 +82,9 @@ def matrix_cores(machine: SimtMachine) -> MatrixUnit:
     def layout(shape: tuple[int, ...], bits: int, is_k_last: bool) -> Layout:
         return rows_of_chunks(shape, bits, machine.banks)
 
-    return MatrixUnit(machine=machine, atoms=atoms, others=others, operand_layout=layout)
+    return MatrixUnit(
+        machine=machine, atoms=atoms, others=others, fence=KEEP_ORDER, operand_layout=layout
+    )
 
 
 _COUNTS = (1, 2, 4)

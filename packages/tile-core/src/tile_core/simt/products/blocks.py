@@ -203,7 +203,8 @@ def _end(own: Buffer, sums: Buffer, i: Expr) -> Stmt:
 def _multiplies_quads(op: Gemm, ctx: SimtContext) -> bool:
     """Whether four products of bytes are one instruction."""
     a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
-    return ctx.machine.has("dp4a") and a == b and a in ("int8", "uint8") and c == "int32"
+    sums_quads = ctx.machine.has("dp4a") or ctx.machine.has("dot4")
+    return sums_quads and a == b and a in ("int8", "uint8") and c == "int32"
 
 
 def _factors(

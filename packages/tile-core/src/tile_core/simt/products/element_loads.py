@@ -20,7 +20,9 @@ from tile_core.simt.packing import is_packed, storage_dtype, unpacked
 from tile_core.simt.products.operands import Operand
 
 
-def element_loads(operand: Operand, registers: Buffer, ctx: SimtContext) -> Callable[[Expr], Stmt]:
+def element_loads(
+    operand: Operand, registers: Buffer, ctx: SimtContext, turns: int = 1
+) -> Callable[[Expr], Stmt]:
     """Return the loads of one k-step given its number, for any layout and element type.
 
     Before   frag <- shared
@@ -28,6 +30,11 @@ def element_loads(operand: Operand, registers: Buffer, ctx: SimtContext) -> Call
 
     Elements that are neighbours in registers and in memory are read together. Narrower types
     are converted on the way, behind registers of their own.
+
+    Parameters
+    ----------
+    turns
+        How many k-steps have registers of their own.
     """
     inverse = _inverse(operand.atom)
     x_extent, k_extent = operand.atom.shape
@@ -46,6 +53,8 @@ def element_loads(operand: Operand, registers: Buffer, ctx: SimtContext) -> Call
         def one(x_tile: Expr, number: Expr) -> Stmt:
             slot = number * width
             target = x_tile * operand.slots + slot
+            if turns > 1:
+                target = kk % turns * (operand.tiles * operand.slots) + target
             where = address(ctx.thread, x_tile, kk, slot)
             if width > 1:
                 source = ctx.address(operand.buffer, *where, access="r")

@@ -20,7 +20,7 @@ from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
 from tile_core.simt.products.matrix_unit import MatrixUnit
 from tile_core.simt.products.operands import operands
-from tile_core.simt.products.registers import operand_registers
+from tile_core.simt.products.registers import operand_registers, reads_ahead
 from tile_core.simt.products.staged_factors import staged
 from tile_core.simt.warps import WarpTiling, permuted, tiling_of
 
@@ -185,14 +185,39 @@ def _products(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: SimtContext) 
             for column in range(atom.pieces[1])
         )
 
-    def step(kk: Expr) -> Stmt:
-        products = unrolled(
+    def products(kk: Expr) -> Stmt:
+        return unrolled(
             ctx, "i", tiling.rows,
             lambda i: unrolled(ctx, "j", tiling.columns, lambda j: product(i, j, kk)),
         )  # fmt: skip
-        return seq(a.load(kk), b.load(kk), products)
 
-    return seq(begin, a.setup, b.setup, unrolled(ctx, "kk", tiling.steps, step), end)
+    def loads(kk: Expr) -> Stmt:
+        return seq(a.load(kk), b.load(kk))
+
+    return seq(begin, a.setup, b.setup, _steps(tiling.steps, loads, products, unit, ctx), end)
+
+
+def _steps(
+    count: int,
+    loads: Callable[[Expr], Stmt],
+    products: Callable[[Expr], Stmt],
+    unit: MatrixUnit,
+    ctx: SimtContext,
+) -> Stmt:
+    """Return the steps along K, with reads one step ahead of products where that takes a fence.
+
+    Before   for kk < 4: load kk;  products kk
+    After    load 0;  for kk < 3: load kk + 1;  fence;  products kk
+             products 3
+    """
+    if unit.fence is None or not reads_ahead(count, unit):
+        return unrolled(ctx, "kk", count, lambda kk: seq(loads(kk), products(kk)))
+    fence = do(unit.fence)
+    return seq(
+        loads(as_expr(0)),
+        unrolled(ctx, "kk", count - 1, lambda kk: seq(loads(kk + 1), fence, products(kk))),
+        products(as_expr(count - 1)),
+    )
 
 
 def _widened(

@@ -46,6 +46,10 @@ class MatrixUnit:
     whole_loads
         Given a factor in shared memory and registers for its atoms of one k-step: loads of
         whole matrices, None where its elements must be loaded.
+    fence
+        The function of the device header across which no instruction moves, where reads of the
+        next k-step must be kept in front of the products of this one; None where compilers put
+        reads early by themselves.
     operand_layout
         Given the shape of a tile, the width of its elements in bits, and whether K is its last
         dimension: where a factor lies in shared memory. Raises `LayoutError` if nowhere better
@@ -56,4 +60,5 @@ class MatrixUnit:
     atoms: Callable[[Gemm, int], tuple[MatrixAtom, ...]]
     others: Callable[[Gemm], Iterable[MatrixAtom]] = lambda op: ()
     whole_loads: Callable[[Operand, Buffer, SimtContext], Loads | None] = element_by_element
+    fence: str | None = None
     operand_layout: Callable[[tuple[int, ...], int, bool], Layout] = rows_of_chunks

@@ -73,7 +73,17 @@ def _loaded(operand: Operand, unit: MatrixUnit, ctx: SimtContext) -> Registers:
     neighbours.
     """
     count = operand.tiles * operand.slots
-    registers = ctx.registers(f"{operand.letter}_frag", count, str(operand.dtype))
+    turns = 2 if reads_ahead(operand.steps, unit) else 1
+    registers = ctx.registers(f"{operand.letter}_frag", count * turns, str(operand.dtype))
     whole = unit.whole_loads(operand, registers, ctx)
-    setup, load = whole or (NOTHING, element_loads(operand, registers, ctx))
-    return Registers(registers, lambda x, kk: x * operand.slots, load, seq(setup, Alloc(registers)))
+    setup, load = whole or (NOTHING, element_loads(operand, registers, ctx, turns))
+
+    def offset(x: Expr, kk: Expr) -> Expr:
+        return x * operand.slots if turns == 1 else kk % turns * count + x * operand.slots
+
+    return Registers(registers, offset, load, seq(setup, Alloc(registers)))
+
+
+def reads_ahead(steps: int, unit: MatrixUnit) -> bool:
+    """Whether factors of one k-step are read while those of the one before are multiplied."""
+    return steps > 1 and unit.fence is not None

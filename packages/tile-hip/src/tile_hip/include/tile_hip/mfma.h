@@ -15,6 +15,13 @@
 
 namespace tile {
 
+// Compilers move no instruction across: what reads ahead of products stays ahead of them.
+TILE_DEVICE void keep_order() {
+#if TILE_ON_GPU
+  __builtin_amdgcn_sched_barrier(0);
+#endif
+}
+
 // Every STRIDE-th of some registers as one value, and back.
 template <class V, int STRIDE, class T>
 TILE_DEVICE V picked(const T* registers) {
