@@ -38,7 +38,7 @@ COUNTING = SimtMachine(
 )  # fmt: skip
 APART = BuildOptions(pass_configs=(("tl.disable_pipeline_folding", True),))
 MOST = 7
-SIZE = 4
+SIZE = 8
 TILES = 4
 TILE = (SIZE, SIZE)
 
@@ -186,7 +186,7 @@ def pipelines(draw: Draw) -> Shown:
         [ir.copy(t, ir.region(result, (tiles.index(t), 0, 0), (1, *TILE))) for t in kept],
     )
     params = (*inputs, made.table, made.out, result, rounds)
-    return Shown(ir.kernel(params, (1,), lambda bx: body, threads=32))
+    return Shown(ir.kernel(params, (1,), lambda bx: body, threads=64))
 
 
 def _loop(draw: Draw, made: Made, rounds: Var) -> Stmt:
@@ -250,7 +250,7 @@ def test_pipelines_keep_the_meaning(shown: Shown, rounds: int) -> None:
 def test_threads_of_pipelines_do_not_race(shown: Shown, rounds: int) -> None:
     """Barriers, waits and the plan of memory together: the emulator checks each access."""
     kernel = shown.kernel
-    assume(not any(isinstance(n, Gemm) for n in walk(kernel)))  # tiles of 4 x 4 have no rule
+    assume(not any(isinstance(n, Gemm) for n in walk(kernel)))  # tiles of 8 x 8 have no rule
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PipelineWarning)
         emulated = [
