@@ -17,7 +17,8 @@ import tile_api as tile
 import tile_api.language as T
 import tile_runtime
 from support.stubs import compiled_stub
-from tile_core.errors import FrontendTypeError, UnsupportedOnTarget
+from tile_core.errors import FrontendTypeError, ToolchainError, UnsupportedOnTarget
+from tile_cpu import export
 from tile_runtime.bundle import read_bundle
 from tile_runtime.errors import AssumptionError, DeviceAssertError, LaunchError
 
@@ -155,6 +156,29 @@ def test_what_is_no_machine_code_cannot_be_saved(tmp_path: Path, target: str) ->
 def test_targets_are_a_list(tmp_path: Path, targets: Any) -> None:
     with pytest.raises(FrontendTypeError, match="targets are a list of at least one target, got"):
         tile.compile(product, target="cpu").save(tmp_path / "x.tile", targets=targets)
+
+
+def test_who_links_code_for_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = tile.compile(product, target="cpu")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    found: list[Any] = [object()]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: found[0])
+    assert export._compiler() == [sys.executable, "-m", "ziglang", "cc"]
+    found[0] = None
+    with pytest.raises(ToolchainError) as caught:
+        kernel.save(tmp_path / "x.tile")
+    assert str(caught.value) == (
+        "[TL5001] code for a processor is linked by a C compiler, and there is none\n"
+        "hint: install gcc or clang, point CC at one, or pip install ziglang"
+    )
+    (tmp_path / "cc").write_text("#!/bin/sh\necho cc: no space left >&2\nexit 1\n")
+    (tmp_path / "cc").chmod(0o755)
+    with pytest.raises(
+        ToolchainError, match=r"cc could not make a shared library of the kernel:\ncc: no space"
+    ):
+        kernel.save(tmp_path / "x.tile")
+    assert os.listdir(tmp_path) == ["cc"]
 
 
 # Where there is nothing but NumPy ----------------------------------------------------------

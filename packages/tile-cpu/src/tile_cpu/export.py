@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -110,14 +112,14 @@ def _kinds(arguments: Sequence[Mapping[str, Any]]) -> str:
 
 def _library(artifact: Artifact, kinds: str) -> bytes:
     """Link the kernel, what it asks of its surroundings, and the C functions it brought."""
-    compiler, machine = find_compiler(), artifact.lowered.machine
+    compiler, machine = _compiler(), artifact.lowered.machine
     with tempfile.TemporaryDirectory() as folder:
         code, shown, target = (Path(folder, n) for n in ("kernel.o", "shown", "kernel.so"))
         artifact.module.library.write_to_file(str(code), "o")
         shown.write_text(_SHOWN)
         _run(
             [
-                *(compiler, "-c", "-O2", "-fPIC", "-fvisibility=hidden"),
+                *(*compiler, "-c", "-O2", "-fPIC", "-fvisibility=hidden"),
                 *(f"-DENTRY_COUNT={len(kinds)}", f'-DENTRY_KINDS="{kinds}"'),
                 *("-o", f"{folder}/support.o", str(_SUPPORT)),
             ]
@@ -129,11 +131,30 @@ def _library(artifact: Artifact, kinds: str) -> bytes:
                 text_of(artifact.lowered.kernel.sources, artifact.lowered.extern_names)
             )
             flags = (*dialect_of(), f"-march={_level_of(machine)}")
-            _run([compiler, "-c", "-O3", "-fPIC", *flags, "-o", f"{folder}/extern.o", str(source)])
+            _run([*compiler, "-c", "-O3", "-fPIC", *flags, "-o", f"{folder}/extern.o", str(source)])
             objects.append(f"{folder}/extern.o")
         link = (f"-Wl,--version-script={shown}", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-s")
-        _run([compiler, "-shared", *link, "-o", str(target), *objects, "-lm", "-lpthread"])
+        _run([*compiler, "-shared", *link, "-o", str(target), *objects, "-lm", "-lpthread"])
         return target.read_bytes()
+
+
+def _compiler() -> list[str]:
+    """Return the command of a C compiler: the system's, else the one of the package ziglang.
+
+    Raises
+    ------
+    ToolchainError
+        If there is neither.
+    """
+    try:
+        return [find_compiler()]
+    except ToolchainError as missing:
+        if importlib.util.find_spec("ziglang") is not None:
+            return [sys.executable, "-m", "ziglang", "cc"]
+        raise ToolchainError(
+            "code for a processor is linked by a C compiler, and there is none",
+            hint="install gcc or clang, point CC at one, or pip install ziglang",
+        ) from missing
 
 
 def _level_of(machine: Machine) -> str:
@@ -146,8 +167,8 @@ def _level_of(machine: Machine) -> str:
 def _run(command: Sequence[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
+        name = "zig" if "ziglang" in command else Path(command[0]).name
         raise ToolchainError(
-            f"{Path(command[0]).name} could not make a shared library of the kernel:\n"
-            + done.stderr.rstrip(),
+            f"{name} could not make a shared library of the kernel:\n" + done.stderr.rstrip(),
             hint="install gcc or clang, or point CC at one that links for this machine",
         )
