@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from tile_core.codegen.source import INCLUDE_DIRECTORY
+from tile_core.codegen.source import C_HEADERS, INCLUDE_DIRECTORY
 
 HEADERS = Path(__file__).parent / "include"
 """Where ``tile_cuda.h`` lies; ``tile.h``, which includes it, is the printer's."""
-
-C_HEADERS = Path(__file__).parent / "c_headers"
-"""Headers of C that the user's functions may include; NVRTC brings none of its own."""
 
 
 @cache

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from tile_core.codegen.run_program import run_program
-from tile_core.codegen.source import INCLUDE_DIRECTORY
+from tile_core.codegen.source import C_HEADERS, INCLUDE_DIRECTORY
 from tile_core.errors import ToolchainError
 from tile_hip.compiler import COMMON_OPTIONS, NAME, Output, clang_flags
 from tile_hip.headers import HEADERS
@@ -101,7 +101,7 @@ def options_of(arch: str, flags: Sequence[str]) -> tuple[str, ...]:
         *_BARE,
         f"--offload-arch={arch}",
         *COMMON_OPTIONS,
-        *(f"-I{path}" for path in (HEADERS, INCLUDE_DIRECTORY)),
+        *(f"-I{path}" for path in (HEADERS, INCLUDE_DIRECTORY, C_HEADERS)),
         *clang_flags(flags),
     )
 

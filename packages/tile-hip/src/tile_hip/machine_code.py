@@ -73,15 +73,35 @@ def compile_source(
         first refused line was printed for, with the compiler's words.
     """
     chosen = wanted_compiler(arch, compiler)
-    output = chosen.build(with_line_directives(source, NAME), arch, flags)
+    text = _on_gpus(source)
+    output = chosen.build(text, arch, flags)
     if not output.is_accepted:
         raise refusal(source, output.log, chosen.name, arch)
     if needs_wider(output.assembly):
-        output = chosen.build(with_line_directives(source, NAME), arch, (*flags, WIDER))
+        output = chosen.build(text, arch, (*flags, WIDER))
     resources = resources_in(output.code)
     if warn:
         _warn(source, resources)
     return Compiled(arch, output.code, output.assembly, resources, chosen.name, output.log)
+
+
+def _on_gpus(source: PrintedSource) -> str:
+    """Return the text for the compiler; the user's functions in plain C are for the GPU, too.
+
+    HIP takes functions and variables that do not say where they run for the host's.
+    """
+    text = with_line_directives(source, NAME)
+    if not any(span.file.startswith("<source ") for span in source.lines.values()):
+        return text
+    return "\n".join((*_C_ON_GPUS, f'#line 1 "{NAME}"', text, "#pragma clang attribute pop"))
+
+
+_C_ON_GPUS = (
+    '#include "tile.h"',
+    "#pragma clang force_cuda_host_device begin",
+    '#pragma clang diagnostic ignored "-Wpragma-clang-attribute"',  # there need be no variables
+    "#pragma clang attribute push(__attribute__((device)), apply_to = variable(is_global))",
+)
 
 
 def _warn(source: PrintedSource, resources: Mapping[str, Resources]) -> None:

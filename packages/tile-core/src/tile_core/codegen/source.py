@@ -11,6 +11,9 @@ from tile_core.errors import Span
 INCLUDE_DIRECTORY = Path(__file__).parent / "include"
 """Where ``tile.h`` lies: the header that picks the one of the toolchain."""
 
+C_HEADERS = Path(__file__).parent / "c_headers"
+"""Headers of C that the user's functions may include; compilers for GPUs bring none along."""
+
 
 @dataclass(frozen=True, slots=True)
 class PrintedSource:

@@ -22,3 +22,4 @@
 #include "tile_hip/atomic.h"
 #include "tile_hip/dequant.h"
 #include "tile_hip/print.h"
+#include "tile_hip/c_functions.h"

@@ -44,16 +44,9 @@
 #define TILE_NAN __builtin_nanf("")
 
 #if TILE_ON_GPU && !defined(__HIPCC_RTC__)
-// No header of C needs to be at hand; texts that users add to a kernel expect its names.
-using int8_t = __INT8_TYPE__;
-using uint8_t = __UINT8_TYPE__;
-using int16_t = __INT16_TYPE__;
-using uint16_t = __UINT16_TYPE__;
-using int32_t = __INT32_TYPE__;
-using uint32_t = __UINT32_TYPE__;
-using int64_t = __INT64_TYPE__;
-using uint64_t = __UINT64_TYPE__;
-using size_t = __SIZE_TYPE__;
+// Texts that users add to a kernel expect these names.
+#include <stdint.h>
+using size_t = decltype(sizeof(0));
 #endif
 
 // Without AMD's own headers: a clang alone.

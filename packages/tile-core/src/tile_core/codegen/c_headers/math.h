@@ -1,4 +1,4 @@
-// Constants of mathematics, for functions in C; NVRTC knows the functions.
+// Constants of mathematics, for functions in C; the device headers know the functions.
 #pragma once
 
 #define M_E 2.71828182845904523536

@@ -1,4 +1,4 @@
-// Integers of fixed width, for functions in C. NVRTC has no headers of its own.
+// Integers of fixed width, for functions in C: compilers at run time have no headers of their own.
 #pragma once
 
 using int8_t = signed char;

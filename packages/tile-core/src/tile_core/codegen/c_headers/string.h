@@ -1,0 +1,2 @@
+// For functions in C; device headers know memcpy and memset without a declaration.
+#pragma once

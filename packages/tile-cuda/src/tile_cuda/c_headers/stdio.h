@@ -1,2 +1,0 @@
-// For functions in C; NVRTC knows printf without a declaration.
-#pragma once

@@ -1,2 +1,0 @@
-// For functions in C; NVRTC knows abs, malloc and free without a declaration.
-#pragma once

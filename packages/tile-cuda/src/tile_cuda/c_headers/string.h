@@ -1,2 +1,0 @@
-// For functions in C; NVRTC knows memcpy and memset without a declaration.
-#pragma once
