@@ -11,7 +11,7 @@ import tile_api as tile
 import tile_api.language as T
 from support.counted_kernels import WAIT, integers, poison, product, steady_waits
 from tile_core.errors import MissingWait
-from tile_sim import checking
+from tile_sim import checking, last_report
 from tile_sim.sources import SourceKernel
 
 ARCHITECTURES = ("gfx90a", "gfx942")
@@ -194,3 +194,17 @@ def test_users_may_send_all_copies_through_registers(arch: str) -> None:
     assert "lds_" not in text
     assert "A_s_ahead" in text
     check_product(kernel, 70, 90, 160)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_neither_copies_nor_reads_meet_in_a_bank(arch: str) -> None:
+    made = product(128, 128, 128, 3, block=(128, 128, 32), threads=256)
+    kernel = compiled(made, arch)
+    a, b, c = integers(128, 128), integers(128, 128, seed=1), poison(128, 128)
+    with checking("counters"):
+        kernel(a, b, c)
+    report = last_report()
+    assert report.conflicts == 0
+    loads = [row for row in report.rows if row.sectors and not row.is_write]
+    assert loads
+    assert all(row.sectors == row.ideal_sectors for row in loads)
