@@ -5,6 +5,8 @@ Only looking for a tool is guarded: a kernel that a tool does not take is a fail
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from tile_core.errors import ToolchainError
@@ -39,7 +41,12 @@ def amd_compiler_for(arch: str) -> Compiler:
 
 def installed_clangs() -> list[Clang]:
     """Return every clang that compiles for AMD GPUs, under whichever name, each once."""
-    found = {clang.name: clang for clang in (*hipccs(), *clangs(), *zigs())}
+    found: dict[str, Clang] = {}
+    for candidate in (*hipccs(), *clangs(), *zigs()):
+        with suppress(ToolchainError):  # what is no clang
+            clang = candidate()
+            assert isinstance(clang, Clang)
+            found.setdefault(clang.name, clang)
     return [clang for clang in found.values() if clang.supports("gfx942")]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tile_core.errors import ToolchainError
 from tile_hip import compilers
-from tile_hip.clang import Clang
+from tile_hip.clang import Clang, clang_at
 from tile_hip.compiler import clang_flags
 from tile_hip.compilers import clangs, hipccs, wanted_compiler
 
@@ -54,8 +54,8 @@ def test_the_first_that_knows_the_architecture(rocm, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(path.parent))
     assert wanted_compiler("gfx942").name == "hipcc 18.0.0"
     assert wanted_compiler("gfx950").name == "clang 20.0.0"
-    assert [clang.name for clang in hipccs()] == ["hipcc 18.0.0"]
-    assert [clang.name for clang in clangs()] == ["clang 20.0.0", "clang 19.1.7"]
+    assert [found().name for found in hipccs()] == ["hipcc 18.0.0"]
+    assert [found().name for found in clangs()] == ["clang 20.0.0", "clang 19.1.7"]
 
 
 def test_wishes(rocm, monkeypatch, tmp_path):
@@ -73,7 +73,7 @@ def test_the_newest_clang_in_the_path(empty, monkeypatch, tmp_path):
     program(tmp_path / "path" / "clang-20", "20.1.0", "gfx942")
     program(tmp_path / "path" / "clang", "18.0.0", "gfx942")
     monkeypatch.setenv("PATH", str(old.parent))
-    assert [clang.version for clang in clangs()] == ["20.1.0", "17.0.1", "18.0.0"]
+    assert [found().version for found in clangs()] == ["20.1.0", "17.0.1", "18.0.0"]
 
 
 def test_the_linker_of_the_same_version(empty, monkeypatch, tmp_path):
@@ -149,6 +149,22 @@ def test_a_compiler_that_is_too_old(empty, tmp_path):
         "note: clang 19.1.7 does not know gfx950\n"
         f"hint: {TOO_NEW}"
     )
+
+
+def test_one_that_does_not_work_does_not_keep_the_others_away(rocm, monkeypatch):
+    for name in ("bin/hipcc", "llvm/bin/clang"):
+        (rocm / name).write_text("#!/no/such/interpreter\n")
+    with pytest.raises(ToolchainError) as caught:
+        wanted_compiler("gfx942")
+    notes = [note.text for note in caught.value.notes]
+    assert [text.split(": ")[0].rsplit("/", 1)[1] for text in notes] == [
+        "hipcc cannot be run", "clang cannot be run",
+    ]  # fmt: skip
+    program(rocm / "llvm" / "bin" / "clang", "20.0.0", "gfx942")
+    clang_at.cache_clear()
+    assert wanted_compiler("gfx942").name == "clang 20.0.0"
+    with pytest.raises(ToolchainError, match="hipcc cannot be run"):
+        wanted_compiler("gfx942", str(rocm / "bin" / "hipcc"))
 
 
 def test_zig_brings_its_linker(monkeypatch):

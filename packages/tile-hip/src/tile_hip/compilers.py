@@ -19,17 +19,22 @@ import importlib.util
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeAlias
 
 from tile_core.errors import Note, ToolchainError
 from tile_hip.clang import Clang, clang_at
 from tile_hip.compiler import Compiler
-from tile_hip.hiprtc import Hiprtc, load
+from tile_hip.hiprtc import load
 from tile_hip.hiprtc_library import libraries
 
 WISH = "TILE_HIP_COMPILER"
 """The environment variable with the user's wish."""
+
+Candidate: TypeAlias = Callable[[], Compiler]
+"""A compiler that has been found, and is asked what it is only when its turn comes."""
 
 _OLDEST, _NEWEST = 17, 30  # clangs by the numbers in their names
 
@@ -49,7 +54,7 @@ def wanted_compiler(arch: str, wish: str = "") -> Compiler:
     """
     wish = wish or os.environ.get(WISH, "")
     if os.sep in wish:
-        known: Iterator[Compiler] = iter((_clang_of(wish),))
+        known: Iterator[Candidate] = iter((_clang_of(wish),))
     elif wish and wish not in _KINDS:
         raise ToolchainError(
             f"the compiler of HIP is to be {wish!r}, which is none",
@@ -57,56 +62,63 @@ def wanted_compiler(arch: str, wish: str = "") -> Compiler:
         )
     else:
         kinds = (_KINDS[wish],) if wish else (_recent_hiprtcs, *_PROGRAMS.values())
-        known = (compiler for kind in kinds for compiler in kind())
-    tried: list[Compiler] = []
-    for compiler in known:
+        known = (candidate for kind in kinds for candidate in kind())
+    tried: list[str] = []
+    for candidate in known:
+        try:
+            compiler = candidate()
+        except ToolchainError as broken:
+            if os.sep in wish:
+                raise
+            tried.append(broken.message)  # another one may do
+            continue
         if compiler.supports(arch):
             return compiler
-        tried.append(compiler)
+        tried.append(why_not(compiler, arch))
     raise _no_compiler(arch, wish, tried)
 
 
-def hiprtcs() -> Iterator[Hiprtc]:
-    """Yield every hiprtc there is, loaded."""
-    yield from (load(found) for found in libraries())
+def hiprtcs() -> Iterator[Candidate]:
+    """Yield every hiprtc there is."""
+    yield from (partial(load, found) for found in libraries())
 
 
-def _recent_hiprtcs() -> Iterator[Hiprtc]:
-    yield from (load(found) for found in libraries() if found.is_recent)
+def _recent_hiprtcs() -> Iterator[Candidate]:
+    yield from (partial(load, found) for found in libraries() if found.is_recent)
 
 
-def hipccs() -> Iterator[Clang]:
+def hipccs() -> Iterator[Candidate]:
     """Yield the hipcc of ``ROCM_PATH``, of ``/opt/rocm``, and the one in ``PATH``."""
     named = (shutil.which("hipcc", path=str(root / "bin")) for root in _rocm_roots())
     for found in (*named, shutil.which("hipcc")):
         if found is not None:
-            yield clang_at("hipcc", (found,), ())
+            yield partial(clang_at, "hipcc", (found,), ())
 
 
-def clangs() -> Iterator[Clang]:
+def clangs() -> Iterator[Candidate]:
     """Yield the clang of ROCm, then those in ``PATH``, the newest first."""
     for root in _rocm_roots():
         if found := shutil.which("clang", path=str(root / "llvm" / "bin")):
-            yield clang_at("clang", (found,), ())
+            yield partial(clang_at, "clang", (found,), ())
     names = (*(f"clang-{number}" for number in range(_NEWEST, _OLDEST - 1, -1)), "clang")
     for name in names:
         if found := shutil.which(name):
-            yield clang_at("clang", (found,), ())
+            yield partial(clang_at, "clang", (found,), ())
 
 
-def zigs() -> Iterator[Clang]:
+def zigs() -> Iterator[Candidate]:
     """Yield the clang inside the package ``ziglang``, which brings its linker."""
     found = importlib.util.find_spec("ziglang")
     for folder in found.submodule_search_locations or () if found else ():
         program = shutil.which("zig", path=folder)
         if program is not None:
-            yield clang_at("zig", (program, "clang"), (program, "ld.lld"))
+            yield partial(clang_at, "zig", (program, "clang"), (program, "ld.lld"))
 
 
-_PROGRAMS: MappingProxyType[str, Callable[[], Iterator[Compiler]]] = MappingProxyType(
+_PROGRAMS: MappingProxyType[str, Callable[[], Iterator[Candidate]]] = MappingProxyType(
     {"hipcc": hipccs, "clang": clangs, "zig": zigs}
 )
-_KINDS: MappingProxyType[str, Callable[[], Iterator[Compiler]]] = MappingProxyType(
+_KINDS: MappingProxyType[str, Callable[[], Iterator[Candidate]]] = MappingProxyType(
     {"hiprtc": hiprtcs, **_PROGRAMS}
 )
 """By what the user calls them, in the order in which they are tried."""
@@ -117,11 +129,11 @@ def _rocm_roots() -> tuple[Path, ...]:
     return (*((Path(named),) if named else ()), Path("/opt/rocm"))
 
 
-def _clang_of(path: str) -> Clang:
-    return clang_at("hipcc" if "hipcc" in Path(path).name else "clang", (path,), ())
+def _clang_of(path: str) -> Candidate:
+    return partial(clang_at, "hipcc" if "hipcc" in Path(path).name else "clang", (path,), ())
 
 
-def _no_compiler(arch: str, wish: str, tried: list[Compiler]) -> ToolchainError:
+def _no_compiler(arch: str, wish: str, tried: list[str]) -> ToolchainError:
     """Return the error that nothing compiles for `arch`, with what would."""
     if wish and tried:
         message = f"{wish} is wished for, which makes no code for {arch}"
@@ -131,7 +143,7 @@ def _no_compiler(arch: str, wish: str, tried: list[Compiler]) -> ToolchainError:
         message = f"no compiler that is installed makes code for {arch}"
     return ToolchainError(
         message,
-        notes=tuple(Note(why_not(compiler, arch)) for compiler in tried),
+        notes=tuple(map(Note, tried)),
         hint=install_hint(arch),
     )
 
