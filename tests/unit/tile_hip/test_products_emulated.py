@@ -228,3 +228,10 @@ def test_bytes_without_sign_are_multiplied_four_at_a_time() -> None:
     product = replace(BYTES, factor="uint8", transposes=(False, True))
     assert "tile::dp4a(" in product.printed().text
     check(product)
+
+
+def test_reads_across_fill_registers() -> None:
+    """Four bytes side by side: of 16 rows each, where 32 rows leave a wave only two of them."""
+    text = replace(BYTES, m=128, n=128, threads=256).printed().text
+    assert "tile::load<4>(b_frag" in text
+    assert "tile::mfma_16x16x32<2, 4, 1, 4>(C_local" in text

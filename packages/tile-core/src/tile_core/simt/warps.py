@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -157,25 +157,26 @@ def best_shared_first(
     mnk: tuple[int, int, int],
     warps: int,
     policy: GemmWarpPolicy,
+    penalty: Callable[[MatrixAtom], int] = lambda atom: 0,
 ) -> tuple[MatrixAtom, ...]:
     """Return `atoms` of several sizes in the order of how well so many warps share them.
 
     `FullRow` and `FullCol` want as many warps along M or N as can be; `Square` the rectangles
-    with the smallest circumference. Of equally good ones larger atoms come first, and else
-    their order stays. Those that cannot be shared come last.
+    with the smallest circumference. Of equally good ones those of least `penalty` come first, of
+    these the largest, and else their order stays. Those that cannot be shared come last.
     """
     m, n, k = mnk
 
-    def cost(atom: MatrixAtom) -> tuple[int, int]:
-        size = -atom.m * atom.n
+    def cost(atom: MatrixAtom) -> tuple[int, int, int]:
+        size = (penalty(atom), -atom.m * atom.n)
         if m % atom.m or n % atom.n or k % atom.k:
-            return m + n + 1, size
+            return m + n + 1, *size
         grid = choose_partition(m // atom.m, n // atom.n, warps, policy, (m, n))
         if grid is None:
-            return m + n + 1, size
+            return m + n + 1, *size
         if policy is GemmWarpPolicy.Square:
-            return m // grid[0] + n // grid[1], size
-        return -grid[policy is GemmWarpPolicy.FullCol], size
+            return m // grid[0] + n // grid[1], *size
+        return -grid[policy is GemmWarpPolicy.FullCol], *size
 
     return tuple(sorted(atoms, key=cost))
 

@@ -73,7 +73,7 @@ def matrix_cores(machine: SimtMachine) -> MatrixUnit:
         first, second = map(_counts, _across(op))
         pieces = itertools.product(first, second)
         found = [atom for counts in pieces for atom in _atoms(op, machine, counts)]
-        return best_shared_first(found, op.mnk, warps, op.policy)
+        return best_shared_first(found, op.mnk, warps, op.policy, lambda x: _narrow_reads(x, op))
 
     def others(op: Gemm) -> Iterator[MatrixAtom]:
         for counts in itertools.product(_COUNTS, _COUNTS):
@@ -86,6 +86,8 @@ def matrix_cores(machine: SimtMachine) -> MatrixUnit:
         machine=machine, atoms=atoms, others=others, fence=KEEP_ORDER, operand_layout=layout
     )
 
+
+_REGISTER_BITS = 32
 
 _COUNTS = (1, 2, 4)
 """Neighbouring rows, or columns, of which a lane may read as many at once."""
@@ -107,6 +109,15 @@ def _across(op: Gemm) -> tuple[bool, bool]:
     """Return which factors are in memory with their rows, or columns, side by side."""
     in_memory = [r.buffer.scope is Scope.SHARED for r in (op.a, op.b)]
     return in_memory[0] and op.transpose_a, in_memory[1] and not op.transpose_b
+
+
+def _narrow_reads(atom: MatrixAtom, op: Gemm) -> int:
+    """Return how many factors a lane reads less of at once than a register holds."""
+    tiles = (op.a.buffer.dtype, op.b.buffer.dtype)
+    return sum(
+        is_across and count * max(8, dtype.bits) < _REGISTER_BITS
+        for is_across, count, dtype in zip(_across(op), atom.pieces, tiles, strict=True)
+    )
 
 
 def _counts(is_across: bool) -> tuple[int, ...]:
