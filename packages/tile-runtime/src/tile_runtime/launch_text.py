@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tile_runtime.driver import Driver
 from tile_runtime.errors import InvalidBundle
@@ -37,20 +37,14 @@ def launcher_source(manifest: Manifest, driver: Driver) -> str:
         raise InvalidBundle(f"two parameters of {manifest.kernel} have one name")
     lines = ["try:", "    slots = local.slots", "except AttributeError:",
              "    slots = local.slots = Slots()",
-             f"device = device_of({', '.join(tensors.values())})",
+             *_places(manifest, [*tensors.values()]),
              "context, functions = loaded.get(device) or handles(device)",
              "read_context(slots.context_pointer)",
              "if slots.context.value != context:",
              f"    return elsewhere(context, device, [{', '.join(arguments)}])",
              "stream = stream_of(device)"]  # fmt: skip
-    lines += _addresses(manifest, tensors)
-    symbols = symbols_of(manifest)
-    texts = [symbol_text(manifest.parameters, arguments, symbol) for symbol in symbols]
-    if None in texts:
-        lines.append(f"known = solved({', '.join(arguments)})")
-    for position, (symbol, text) in enumerate(zip(symbols, texts, strict=True)):
-        known[symbol] = f"s{position}"
-        lines.append(f"s{position} = {f'known[{position}]' if text is None else text}")
+    lines += _alignments(manifest, tensors)
+    lines += _symbols(manifest, arguments, known)
     lines += _steps(manifest, tensors, known, driver)
     body = [f"        {line}" for line in lines]
     head = [f"def run({', '.join(arguments)}):", "    try:"]
@@ -91,15 +85,56 @@ def _allocation(workspace: Workspace, name: str, index: int, known: Mapping[str,
     ]
 
 
-def _addresses(manifest: Manifest, tensors: Mapping[str, str]) -> list[str]:
-    """Return the lines that find out where tensors begin, and refuse what threads cannot read."""
+def _places(manifest: Manifest, tensors: Sequence[str]) -> list[str]:
+    """Return the lines that find out on which device tensors lie, and where they begin.
+
+    On GPUs they are torch's most of the time, which are asked without detours.
+    """
+    anywhere = [
+        f"device = device_of({', '.join(tensors)})",
+        *(f"{_address(t)} = address({t})" for t in tensors),
+    ]
+    if manifest.machine.family == "cpu" or not tensors:
+        return anywhere
+    first, *others = tensors
+    elsewhere = " or ".join(f"{t}.get_device() != device" for t in others)
+    return [
+        "try:",
+        f"    device = {first}.get_device()",
+        *([f"    if {elsewhere}: {anywhere[0]}"] if others else ()),
+        *(f"    {_address(t)} = {t}.data_ptr()" for t in tensors),
+        "except AttributeError:",
+        *(f"    {line}" for line in anywhere),
+    ]
+
+
+def _symbols(manifest: Manifest, arguments: Sequence[str], known: dict[str, str]) -> list[str]:
+    """Return the lines that find the variables in shapes and strides; name them in `known`."""
+    symbols = symbols_of(manifest)
+    texts = [symbol_text(manifest.parameters, arguments, symbol) for symbol in symbols]
+    lines = [f"known = solved({', '.join(arguments)})"] if None in texts else []
+    asked = [_tensor_in(text or "") for text in texts]
+    for position, (symbol, text) in enumerate(zip(symbols, texts, strict=True)):
+        known[symbol] = f"s{position}"
+        found = f"known[{position}]" if text is None else text
+        tensor = asked[position]
+        if tensor and asked.count(tensor) > 1:  # torch makes a shape each time
+            if asked.index(tensor) == position:
+                lines.append(f"n_{tensor} = {tensor}.shape")
+            found = found.replace(f"{tensor}.shape[", f"n_{tensor}[")
+        lines.append(f"s{position} = {found}")
+    return lines
+
+
+def _tensor_in(text: str) -> str:
+    """Return the argument whose shape a text asks for, or nothing."""
+    before, shape, _ = text.partition(".shape[")
+    return before.lstrip("(") if shape else ""
+
+
+def _alignments(manifest: Manifest, tensors: Mapping[str, str]) -> list[str]:
+    """Return the lines that refuse tensors whose vectors threads cannot read."""
     lines = []
-    if manifest.machine.family == "cpu":  # of NumPy as often as of torch
-        lines += [f"{_address(t)} = address({t})" for t in tensors.values()]
-    elif tensors:  # of torch, most of the time
-        lines += ["try:", *(f"    {_address(t)} = {t}.data_ptr()" for t in tensors.values())]
-        lines += ["except AttributeError:"]
-        lines += [f"    {_address(t)} = address({t})" for t in tensors.values()]
     wide = [(tensors[p.name], p.alignment) for p in aligned_parameters(manifest)]
     if wide:
         wrong = " or ".join(f"{_address(text)} & {multiple - 1}" for text, multiple in wide)
