@@ -30,6 +30,7 @@ from tile_core.simt.elect_issuer import elect_issuers
 from tile_core.simt.fewer_stages import tell_of_fewer_stages, with_fewer_stages
 from tile_core.simt.join_branches import join_branches
 from tile_core.simt.limits import check_launch
+from tile_core.simt.loads_beside import loads_beside
 from tile_core.simt.name_waves import name_waves
 from tile_core.simt.pin_sums import pin_sums
 from tile_core.simt.places import Places
@@ -179,6 +180,8 @@ class _Maker:
         if not self.machine.has(COUNTED):
             return body
         known = frozenset(ctx.launch.thread_vars)
+        for note in loads_beside(body, known | {ctx.thread}):
+            self.places.layouts.note(note.text, note.span)
         return name_waves(count_copies(body, ctx.env), ctx.names.fresh, known)
 
     def _context(self, launch: Launch) -> SimtContext:
