@@ -196,7 +196,8 @@ class CompiledKernel:
         """Registers, spills, memory and occupancy of each launch, by the name of its function.
 
         The values are `tile_core.simt.resources.Resources`: ``registers``, ``spill_stores``,
-        ``stack_bytes``, and ``resident.blocks`` of ``resident.fraction`` of a multiprocessor.
+        ``stack_bytes``, and ``resident.blocks`` of ``resident.fraction`` of a multiprocessor. Of
+        AMD GPUs there are ``matrix_registers`` and ``scalar_registers``, too.
 
         Raises
         ------
