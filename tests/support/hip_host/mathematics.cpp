@@ -21,7 +21,7 @@ float flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x
 
 // What a unit may give: one step off wherever the result is not exact, no subnormal numbers.
 template <class F>
-float by_unit(F exact, float x) {
+float as_units_may(F exact, float x) {
   x = flushed(x);
   const double y = exact(static_cast<double>(x));
   const float near = static_cast<float>(y);
@@ -37,10 +37,10 @@ namespace tile {
 namespace unit {
 
 constexpr double turn = 6.283185307179586;
-float exp2(float x) { return by_unit([](double v) { return std::exp2(v); }, x); }
-float log2(float x) { return by_unit([](double v) { return std::log2(v); }, x); }
-float reciprocal(float x) { return by_unit([](double v) { return 1.0 / v; }, x); }
-float rsqrt(float x) { return by_unit([](double v) { return 1.0 / std::sqrt(v); }, x); }
+float exp2(float x) { return as_units_may([](double v) { return std::exp2(v); }, x); }
+float log2(float x) { return as_units_may([](double v) { return std::log2(v); }, x); }
+float reciprocal(float x) { return as_units_may([](double v) { return 1.0 / v; }, x); }
+float rsqrt(float x) { return as_units_may([](double v) { return 1.0 / std::sqrt(v); }, x); }
 float sine(float x) { return static_cast<float>(std::sin(x * turn)); }
 float cosine(float x) { return static_cast<float>(std::cos(x * turn)); }
 float middle(float a, float b, float c) {
@@ -141,6 +141,7 @@ TWO(fmod, std::fmod(x, z))
 TWO(hypot, std::hypot(x, z))
 TWO(atan2, std::atan2(x, z))
 TWO(copysign, std::copysign(x, z))
+TWO_OF(quotient, _float32, float, float, float(x) / float(z))
 TWO_OF(nextafter, _float32, float, double, std::nextafterf(float(x), float(z)))
 TWO_OF(nextafter, _float64, double, long double, std::nextafter(double(x), double(z)))
 }

@@ -58,7 +58,7 @@ CALLS: dict[str, list[tuple[str, str, str]]] = {
     "cp_async_commit": [("tile::cp_async_commit()", "", "")],
     "cp_async_wait": [("tile::cp_async_wait<2>()", "", "")],
     "sync": [("shared[tid] = h[0]; tile::sync()", "", r"s_waitcnt lgkmcnt\(0\)\s+s_barrier")],
-    "quotient": [("f[0] = tile::quotient(f[1], f[2])", "", "v_div_fixup_f32")],
+    "quotient": [("f[0] = tile::quotient(f[1], f[2])", "", "v_div_fixup_f64")],
     "sync_warp": [("tile::sync_warp()", "", "")],
     "uniform": [("I[0] = tile::uniform(tid >> 6)", "", "v_readfirstlane_b32")],
     "lds_load": [

@@ -118,6 +118,15 @@ def test_float64_is_right_in_the_last_place_or_next_to_it(library, name):
     assert error <= BOUNDS_DOUBLE[name], where
 
 
+def test_quotients_by_way_of_float64_are_those_of_the_division(library):
+    x, z = samples(SINGLE, 9, 40000), samples(SINGLE, 10, 40000)
+    y, _ = errors(library, "quotient", x, z)
+    with np.errstate(all="ignore"):
+        exact = x / z
+    same = (y == exact) & (np.signbit(y) == np.signbit(exact)) | (np.isnan(y) & np.isnan(exact))
+    assert same.all(), (x[~same][:3], z[~same][:3], y[~same][:3], exact[~same][:3])
+
+
 def test_powers_of_two_and_reciprocals_in_float32_are_the_units(library):
     x = samples(SINGLE, 3)
     for name in ("exp2", "fast_rcp"):

@@ -99,6 +99,7 @@ INSTRUCTIONS = {
     "f16_arithmetic": "v_pk_fma_f16 v0, v1, v2, v3",
     "dot4": "v_dot4_i32_i8 v0, v1, v2, v3",
     "bf16_convert": "v_cvt_pk_bf16_f32 v0, v1, v2",
+    "fast_float64": f"v_fma_f64 {V2}, {V2}, {V2}, {V2}",
 }
 """One instruction of each feature."""
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from tile_core.errors import TargetError
 from tile_core.machine import Multiprocessor, SimtMachine
+from tile_core.simt.share_quotients import FEATURE
 
 _KIB = 1024
 _WAVE = 64
@@ -32,6 +33,7 @@ _CDNA2 = frozenset(
         "atomic_f64",
         "atomic_f16x2",
         "f16_arithmetic",
+        FEATURE,  # as many float64 units as of float32
         "dot4",
     }
 )
