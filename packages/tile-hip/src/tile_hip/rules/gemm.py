@@ -112,7 +112,12 @@ def _across(op: Gemm) -> tuple[bool, bool]:
 
 
 def _narrow_reads(atom: MatrixAtom, op: Gemm) -> int:
-    """Return how many factors a lane reads less of at once than a register holds."""
+    """Return how many factors a lane reads less of at once than a register holds.
+
+    That does not count where a factor is a sum: it has as many rows as its own product's.
+    """
+    if _table(op) is atoms_like_sums:
+        return 0
     tiles = (op.a.buffer.dtype, op.b.buffer.dtype)
     return sum(
         is_across and count * max(8, dtype.bits) < _REGISTER_BITS
