@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tile_runtime.dtypes import bytes_of, matches, packing_of
+from tile_runtime.dtypes import are_bits_of, bytes_of, matches, packing_of
 from tile_runtime.errors import (
     ArgumentCountError,
     ArgumentDtypeError,
@@ -22,9 +22,6 @@ from tile_runtime.manifest import Condition, Manifest, Scalar, Tensor
 from tile_runtime.scalars import integer_bounds, scalar_value
 from tile_runtime.solving import known_value, logical_shape, logical_strides, solve
 from tile_runtime.views import View, view_of
-
-# What NumPy calls the bits of an element type that it does not have.
-_BITS = {"bfloat16": "uint16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +133,7 @@ def _tensor(name: str, param: Tensor, arg: Any) -> View:
         raise ArgumentLayoutError(
             f"{name}: the kernel writes this tensor, which is read-only", hint="pass a copy"
         )
-    if not matches(param.dtype, view.dtype) and view.dtype != _BITS.get(param.dtype):
+    if not matches(param.dtype, view.dtype) and not are_bits_of(param.dtype, view.dtype):
         raise ArgumentDtypeError(
             f"{name}.dtype: expected {param.dtype}, got {view.dtype}",
             hint=f"convert it first: x.to(torch.{param.dtype}), or x.astype({param.dtype!r})",

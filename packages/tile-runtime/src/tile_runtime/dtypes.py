@@ -65,3 +65,9 @@ def matches(want: str, got: str) -> bool:
     if want in _AS_BYTES and (got in _BYTES or got == _STORAGE.get(want, want)):
         return True
     return want == got or any(want in family and got in family for family in _FAMILIES)
+
+
+def are_bits_of(want: str, got: str) -> bool:
+    """Tell whether `got` are unsigned integers that stand for a type that NumPy lacks."""
+    lacks = want.startswith(("bfloat16", "float8", "float6"))
+    return lacks and got == f"uint{8 * bytes_of(want)}"
