@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 BASE = 0x0000_7000_0000_0000
 _GAP = 4096
+_NEAR = 1 << 20
 _ALIGNMENT = 256
 _FAR = 255
 _U64 = np.uint64
@@ -146,7 +147,7 @@ class Arena:
         """Return the error of an access that no region holds."""
         near = min(self.regions, key=lambda r: _distance(r, address), default=None)
         notes: tuple[Note, ...] = ()
-        if near is not None:
+        if near is not None and _distance(near, address) < _NEAR:
             place = address - near.address
             kind = "" if near.is_writable else ", which is only read"
             notes = (Note(f"it is byte {place} of {near.name}, of {near.size} bytes{kind}"),)

@@ -103,6 +103,9 @@ CONVERSIONS: Mapping[str, Operation] = {
     "v_cvt_pkrtz_f16_f32": operation(
         "f32 f32 -> u32", lambda a, b: _pack(toward_zero16(a), toward_zero16(b))
     ),
+    "v_cvt_pk_f16_f32": operation(
+        "f32 f32 -> u32", lambda a, b: _pack(np.asarray(a).astype(F16), np.asarray(b).astype(F16))
+    ),
     "v_cvt_pk_i16_i32": operation("i32 i32 -> u32", _saturated(np.int16)),
     "v_cvt_pk_u16_u32": operation("u32 u32 -> u32", _saturated(np.uint16)),
     "v_cvt_pknorm_i16_f32": operation("f32 f32 -> u32", _normalised(np.int16, -1.0, 32767.0)),

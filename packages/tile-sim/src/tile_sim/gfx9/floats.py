@@ -164,6 +164,8 @@ FLOATS: Mapping[str, Operation] = {
         "f32 f32 -> f32", lambda a, b: np.where((a == 0) | (b == 0), F32(0), a * b)
     ),
     "v_rcp_iflag_f32": operation("f32 -> f32", _reciprocal, is_slow=True),
+    "v_minimum3_f32": operation("f32 f32 f32 -> f32", _three(np.minimum)),
+    "v_maximum3_f32": operation("f32 f32 f32 -> f32", _three(np.maximum)),
     "v_exp_legacy_f32": operation("f32 -> f32", np.exp2, is_slow=True),
     "v_log_legacy_f32": operation("f32 -> f32", np.log2, is_slow=True),
 }
