@@ -254,6 +254,22 @@ def test_arguments_that_do_not_fit(
             on_host.kernel(*args)
 
 
+def test_elements_of_four_bits_come_in_bytes(on_host: Any) -> None:
+    told = on_host.kernel.manifest
+    first = replace(told.parameters[0], dtype="int4")
+    changed = replace(told, parameters=(first, *told.parameters[1:]))
+    kernel = type(on_host.kernel)(changed, on_host.kernel.run_unchecked)
+    assert kernel(np.zeros((6, 4), np.int8), 1.0).shape == (6, 8)
+    with pytest.raises(ArgumentDtypeError) as caught:
+        kernel(A, 1.0)
+    assert str(caught.value) == (
+        "[TL6005] numbers.A.dtype: expected int4, got float32\n"
+        "hint: pass bytes (int8 or uint8) that hold two elements each, the first in the low half"
+    )
+    with pytest.raises(ArgumentShapeError, match=r"A\.shape\[1\]: expected 8, got 16"):
+        kernel(np.zeros((6, 8), np.uint8), 1.0)
+
+
 def test_a_read_only_output_is_refused(on_host: Any) -> None:
     frozen = A.copy()
     frozen.flags.writeable = False

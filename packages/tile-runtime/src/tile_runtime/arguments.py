@@ -136,9 +136,15 @@ def _tensor(name: str, param: Tensor, arg: Any) -> View:
     if not matches(param.dtype, view.dtype) and not are_bits_of(param.dtype, view.dtype):
         raise ArgumentDtypeError(
             f"{name}.dtype: expected {param.dtype}, got {view.dtype}",
-            hint=f"convert it first: x.to(torch.{param.dtype}), or x.astype({param.dtype!r})",
+            hint=_hint_for(param.dtype),
         )
     return view
+
+
+def _hint_for(dtype: str) -> str:
+    if packing_of(dtype) > 1:
+        return "pass bytes (int8 or uint8) that hold two elements each, the first in the low half"
+    return f"convert it first: x.to(torch.{dtype}), or x.astype({dtype!r})"
 
 
 def _check_place(
