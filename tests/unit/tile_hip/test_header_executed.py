@@ -84,6 +84,19 @@ def test_floats_become_integers_and_halves(arch):
         np.testing.assert_array_equal(got, expected.astype(got.dtype), err_msg=name)
 
 
+@pytest.mark.parametrize("arch", OLD_AND_NEW)
+def test_what_lies_next_to_the_middle_of_two_halves_is_rounded_once(arch):
+    steps = [1 + 2**-11 + 2**-40, 1 + 2**-11 - 2**-40, 1 + 3 * 2**-11 + 2**-45, 65519.9999999,
+             65520.0, 2**-25 + 2**-60, 2**-25 - 2**-60, -(2**-24) * 1.5 - 2**-70]  # fmt: skip
+    d = np.resize(steps, THREADS)
+    u = np.resize([65535, 65519, 65520, 2049, 2051, 4098, 4102], THREADS).astype(np.uint16)
+    h = np.zeros(2 * THREADS, np.float16)
+    body = "H[tid] = tile::cast<half_t>(D[tid]); H[tid + 128] = tile::cast<half_t>(U16[tid]);"
+    executed(arch, body, D=d, U16=u, H=h)
+    expected = np.concatenate([d.astype(np.float16), u.astype(np.float32).astype(np.float16)])
+    np.testing.assert_array_equal(h, expected)
+
+
 SHUFFLES = {
     "xor": lambda lane, by, width: np.where(
         (lane ^ by) < (lane | (width - 1)) + 1, lane ^ by, lane),

@@ -108,6 +108,8 @@ TILE_DEVICE half_t to_half(S x) {
     return static_cast<half_t>(x);
   } else if constexpr (is_half_number<S> && !unit_of<S>::decodes) {
     return decode_half(x);
+  } else if constexpr (!is_float<S> && !same<S, bool> && sizeof(S) <= 2) {  // one instruction
+    return static_cast<half_t>(static_cast<typename when_else<is_signed<S>, i16, u16>::type>(x));
   } else {  // integers that float32 does not hold are beyond float16 either way
     return static_cast<half_t>(to_float(x));
   }
@@ -139,7 +141,7 @@ TILE_DEVICE T convert(S x) {
   if constexpr (same<T, S>) {
     return x;
   } else if constexpr (is_int4<S>) {
-    return convert<T, SATURATE>(static_cast<int>(x));
+    return convert<T, SATURATE>(static_cast<i16>(static_cast<int>(x)));
   } else if constexpr (is_int4<T>) {
     if constexpr (is_float<S>) {
       constexpr int low = same<T, i4> ? -8 : 0;
