@@ -49,6 +49,12 @@ typedef struct {
 } Block;
 
 static __thread Block blocks[KEPT];
+static pthread_key_t end_of_thread; // whose destructor frees what the thread kept
+
+static void drop_blocks(void *kept) {
+  Block *all = kept;
+  for (int k = 0; k < KEPT; ++k) free(all[k].place), all[k] = (Block){0};
+}
 
 static void *allocate(int type, int id, uint64_t size, int code, int bits) {
   Block *spare = 0;
@@ -61,6 +67,7 @@ static void *allocate(int type, int id, uint64_t size, int code, int bits) {
   void *place = 0;
   if (posix_memalign(&place, ALIGNMENT, size ? size : 1)) return 0;
   if (spare) {
+    pthread_setspecific(end_of_thread, blocks);
     free(spare->place);
     *spare = (Block){place, size, 1};
   }
@@ -72,10 +79,6 @@ static int release(int type, int id, void *place) {
     if (blocks[k].place == place) return blocks[k].used = 0;
   free(place);
   return 0;
-}
-
-static void drop_blocks(void) {
-  for (int k = 0; k < KEPT; ++k) free(blocks[k].place), blocks[k] = (Block){0};
 }
 
 // Threads ------------------------------------------------------------------------------------
@@ -109,7 +112,6 @@ static void work(void *argument) {
 static void *work_apart(void *job) {
   is_worker = 1;
   work(job);
-  drop_blocks();
   return 0;
 }
 
@@ -162,6 +164,7 @@ extern __attribute__((weak)) void *__TVMBackendFreeWorkspace;
 extern __attribute__((weak)) void *__tile_work_hint;
 
 __attribute__((constructor)) static void introduce(void) {
+  pthread_key_create(&end_of_thread, drop_blocks);
   if (&__TVMBackendParallelLaunch) __TVMBackendParallelLaunch = (void *)launch;
   if (&__TVMBackendAllocWorkspace) __TVMBackendAllocWorkspace = (void *)allocate;
   if (&__TVMBackendFreeWorkspace) __TVMBackendFreeWorkspace = (void *)release;
