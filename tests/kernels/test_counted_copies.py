@@ -68,6 +68,33 @@ def test_words_of_one_element() -> None:
     check_product(kernel, 70, 90, 135, "float32")
 
 
+def test_elements_of_two_words() -> None:
+    @T.prim_func
+    def sums(A: T.Tensor((6, 40, 60), "float64"), C: T.Tensor((32, 64), "float64")):
+        with T.Kernel(1, threads=128):
+            S = T.alloc_shared((32, 64), "float64")
+            total = T.alloc_fragment((32, 64), "float64")
+            T.clear(total)
+            for k in T.Pipelined(6, num_stages=3):
+                T.copy(A[k, 0, 0], S)
+                for i, j in T.Parallel(32, 64):
+                    total[i, j] = total[i, j] + S[i, j]
+            T.copy(total, C)
+
+    kernel = compiled(sums, "gfx90a")
+    text = kernel.get_kernel_source()
+    assert steady_waits(text) == [32]
+    assert text.count("tile::view<const tile::u32>(A)") == 1
+    a = integers(6, 40, 60, dtype="float64")
+    expected = np.zeros((32, 64))
+    expected[:, :60] = a.sum(axis=0)[:32]
+    for schedule in SCHEDULES:
+        c = np.full((32, 64), np.nan)
+        with checking(schedule=schedule):
+            kernel(a, c)
+        np.testing.assert_array_equal(c, expected)
+
+
 def test_rows_that_begin_between_words_go_through_registers() -> None:
     kernel = compiled(product(70, 90, 99, 3), "gfx942")
     assert "lds_" not in kernel.get_kernel_source()

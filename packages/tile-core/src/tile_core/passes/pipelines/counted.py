@@ -82,7 +82,7 @@ def why_not_counted(copy: Copy, threads: int, warp_size: int, env: Env) -> str |
     if source.dtype != target.dtype:
         return "it converts elements"
     bits = source.dtype.bits
-    if source.dtype.is_bool or source.dtype.lanes > 1 or bits not in (8, 16, 32):
+    if source.dtype.is_bool or source.dtype.lanes > 1 or bits not in (8, 16, 32, 64):
         return f"elements of {source.dtype} are not what lanes copy"
     if threads % warp_size:
         return f"{threads} threads are not whole waves of {warp_size}"

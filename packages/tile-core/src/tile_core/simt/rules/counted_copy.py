@@ -19,9 +19,9 @@ from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import LayoutError
 from tile_core.ir.amd_calls import LDS_LOAD, UNIFORM
 from tile_core.ir.arith import as_expr, binary, cast, const, truth
-from tile_core.ir.buffer import Region, static_value
+from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.device_calls import device
-from tile_core.ir.expr import BinaryOp, Const, Expr, Extent, Load, Select
+from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Extent, Load, Select
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import If, Parallel, Stmt, Store
 from tile_core.layout import Layout
@@ -89,7 +89,9 @@ class _Words:
     Parameters
     ----------
     nbytes, width
-        Of one word, in bytes and in elements.
+        Of one word, in bytes and in elements; 1 where it is a part of one.
+    parts
+        Words of one element, where it is not a part of a word.
     count
         How many there are.
     region
@@ -102,6 +104,7 @@ class _Words:
 
     nbytes: int
     width: int
+    parts: int
     count: int
     region: Region
     lead: Expr
@@ -111,7 +114,8 @@ class _Words:
 def _words(op: Copy, nbytes: int, ctx: SimtContext) -> _Words | str:
     """Return the words of the tile that `op` fills, or why it has none of that size."""
     buffer, layout = op.dst.buffer, ctx.layout_of(op.dst.buffer)
-    width = nbytes * 8 // buffer.dtype.bits
+    width = max(nbytes * 8 // buffer.dtype.bits, 1)
+    parts = max(buffer.dtype.bits // (nbytes * 8), 1)
     kept = whole_dimensions(op.dst)
     if kept is None:
         return "it fills a part of a tile"
@@ -125,7 +129,8 @@ def _words(op: Copy, nbytes: int, ctx: SimtContext) -> _Words | str:
     starts = [0 if d in kept else s for d, s in enumerate(op.dst.starts)]
     lead = as_expr(layout.address(*(as_expr(lower_expr(as_expr(s), ctx)) for s in starts)))
     first = int(elements.linear_table().reshape(-1).argmin())  # where element (0, …, 0) lies
-    return _Words(nbytes, width, elements.size // width, op.dst, lead - first, elements)
+    count = elements.size // width * parts
+    return _Words(nbytes, width, parts, count, op.dst, lead - first, elements)
 
 
 def _neighbours(pairing: Pairing) -> int | None:
@@ -197,7 +202,7 @@ class _Source:
         Under which condition an element exists, over the variables of `loop`; None: always.
     """
 
-    start: Expr
+    start: AddressOf
     strides: tuple[Extent, ...]
     near: Expr
     axes: tuple[int | None, ...]
@@ -259,15 +264,18 @@ def _each(words: _Words, source: _Source, dtype: DType, ctx: SimtContext) -> Stm
     """
     threads, size = ctx.threads, ctx.machine.warp_size
     wave = device(UNIFORM, binary(BinaryOp.FLOORDIV, ctx.thread, size))
-    flat = ctx.places.flat(words.region.buffer)
+    parts, width = words.parts, words.width
+    flat, start = ctx.places.flat(words.region.buffer), source.start
 
     def load(turn: Expr) -> Stmt:
-        coords = _coords(words, source, (turn * threads + ctx.thread) * words.width)
-        there = words.lead + (turn * threads + wave * size) * words.width
-        return do(
-            LDS_LOAD, words.nbytes, at(flat, there, "w"), source.start,
-            source.index(coords, dtype), source.exists(coords),
-        )  # fmt: skip
+        word = turn * threads + ctx.thread
+        coords = _coords(words, source, word * width if parts == 1 else word // parts)
+        index, lead = source.index(coords, dtype), words.lead
+        if parts > 1:
+            index, lead = index * parts + cast(word % parts, dtype), lead * parts
+        target = at(_in_parts(flat, parts), lead + (turn * threads + wave * size) * width, "w")
+        origin = at(_in_parts(start.buffer, parts), start.indices[0] * parts, "r")
+        return do(LDS_LOAD, words.nbytes, target, origin, index, source.exists(coords))
 
     rounds, rest = divmod(words.count, threads)
     loops = unrolled if rounds <= MOST_WRITTEN_OUT and dtype is not _WIDE else looped
@@ -276,6 +284,16 @@ def _each(words: _Words, source: _Source, dtype: DType, ctx: SimtContext) -> Stm
         return full
     last = If(binary(BinaryOp.LT, wave, rest // size), load(as_expr(rounds)))
     return seq(full, last)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _in_parts(flat: Buffer, parts: int) -> Buffer:
+    """Return a flat buffer seen as words, of which each element has `parts`; the same each time."""
+    if parts == 1:
+        return flat
+    room = (static_value(flat.shape[0]) or 0) * parts
+    dtype = dtype_of(f"uint{flat.dtype.bits // parts}")
+    return replace(flat, name=f"{flat.name}_{dtype}", shape=(room,), dtype=dtype, origin=flat)
 
 
 def _coords(words: _Words, source: _Source, first: Expr) -> list[Expr]:
