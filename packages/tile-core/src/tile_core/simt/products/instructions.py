@@ -170,6 +170,7 @@ def _products(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: SimtContext) 
         begin, end = _widened(op, own, its_first, total, count, ctx)
 
     atom = tiling.atom
+    slots_of_a, slots_of_b, slots_of_c = (f.slot_table() for f in (atom.a, atom.b, atom.c))
 
     def product(i: Expr, j: Expr, kk: Expr) -> Stmt:
         sums = first + (i * tiling.columns + j) * atom.c.slots
@@ -177,9 +178,9 @@ def _products(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: SimtContext) 
             do(
                 atom.function,
                 *atom.template,
-                at(total, sums + int(atom.c.slot_at(row, column))),
-                at(a.buffer, a.offset(i, kk) + int(atom.a.slot_at(row, 0)), "r"),
-                at(b.buffer, b.offset(j, kk) + int(atom.b.slot_at(0, column)), "r"),
+                at(total, sums + int(slots_of_c[row, column])),
+                at(a.buffer, a.offset(i, kk) + int(slots_of_a[row, 0]), "r"),
+                at(b.buffer, b.offset(j, kk) + int(slots_of_b[0, column]), "r"),
             )
             for row in range(atom.pieces[0])
             for column in range(atom.pieces[1])
