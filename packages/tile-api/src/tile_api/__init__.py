@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tile_api import language, layout, tools
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
-    from tile_api.compiling import compile, lower, par_compile
+    from tile_api.compiling import compile, compile_key, lower, par_compile
     from tile_api.jitting import jit
     from tile_api.kernel import CompiledKernel
     from tile_api.kernel import CompiledKernel as JITKernel
@@ -31,6 +31,7 @@ _HOMES = {
     "cache": "tile_api.cache:",
     "cdiv": "tile_api.numbers:cdiv",
     "compile": "tile_api.compiling:compile",
+    "compile_key": "tile_api.compiling:compile_key",
     "disable_cache": "tile_api.cache:disable_cache",
     "do_bench": "tile_api.profiler:do_bench",
     "enable_cache": "tile_api.cache:enable_cache",
@@ -56,6 +57,7 @@ __all__ = [
     "TensorSupplyType",
     "cdiv",
     "compile",
+    "compile_key",
     "disable_cache",
     "do_bench",
     "enable_cache",

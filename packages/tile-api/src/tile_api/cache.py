@@ -51,6 +51,11 @@ class KernelCache(Generic[Value]):
         with self._lock:
             self._kernels.clear()
 
+    def values(self) -> list[Value]:
+        """Return what is remembered, the most recently used last."""
+        with self._lock:
+            return list(self._kernels.values())
+
     def __len__(self) -> int:
         return len(self._kernels)
 
@@ -79,5 +84,8 @@ def is_cache_enabled() -> bool:
 
 
 def clear_cache() -> None:
-    """Forget all kernels."""
+    """Forget all kernels, in memory and on disk."""
+    from tile_api.disk_cache import disk_cache
+
     default_cache().clear()
+    disk_cache().clear()

@@ -1,31 +1,34 @@
-"""Compile traced functions: options, the in-memory cache, and who does the work."""
+"""Compile traced functions: options, the caches, and who does the work."""
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from typing_extensions import Never
 
 from tile_api.cache import default_cache
+from tile_api.disk_cache import disk_cache
+from tile_api.disk_cache.finding import Wanted, keep, revive
+from tile_api.disk_cache.kept import RevivedBuild
 from tile_api.frontend.source import placed
 from tile_api.kernel import CompiledKernel
+from tile_api.keys import CompileKey, key_of
 from tile_api.lowered import LoweredKernel
 from tile_api.options import refuse_unknown
 from tile_api.pass_configs import normalise_pass_configs
-from tile_api.settings import Settings, environment_of_code
+from tile_api.settings import Settings
 from tile_core import driver
 from tile_core.crash import shallow
 from tile_core.driver import BuildOptions, Built, build
 from tile_core.errors import FrontendTypeError, FrontendValueError, OutputError
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.printer import print_kernel
+from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.host import PluginHost, installed_plugins
 
@@ -83,19 +86,76 @@ def compile(
         kernel, spec, options = _request(
             func, out_idx, execution_backend, target, pass_configs, compile_flags, settings
         )
-        _, exact = plugins.resolve(spec)
+        backend, exact = plugins.resolve(spec)
     with placed(), shallow(kernel):
-        key = _cache_key(kernel, str(exact), options) if host is None and settings.cache else None
-        built = None if key is None else default_cache().get(key)
-        if isinstance(built, Built):
-            return CompiledKernel(built, func)
-        built = build(kernel, exact, plugins, options)
-    if verbose or (verbose is None and settings.verbose):
+        if host is not None or not settings.cache:
+            built: Built | RevivedBuild = build(kernel, exact, plugins, options)
+            told = partial(key_of, kernel, exact, options, plugins)
+            is_new = True
+        else:
+            key = key_of(kernel, exact, options, plugins)
+            wanted = Wanted(kernel, exact, backend, options, plugins, key)
+            built, is_new = _found_or_built(wanted)
+            told = partial(_itself, key)
+    if is_new and (verbose or (verbose is None and settings.verbose)):
         times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in built.phases_ms.items())
-        os.write(2, f"compiled {kernel.name} for {exact}: {times}\n".encode())
-    if key is not None:
-        default_cache().put(key, built)
-    return CompiledKernel(built, func)
+        how = "compiled" if isinstance(built, Built) else "loaded"
+        os.write(2, f"{how} {kernel.name} for {exact}: {times}\n".encode())
+    return CompiledKernel(built, func, told)
+
+
+def _itself(key: CompileKey) -> CompileKey:
+    return key
+
+
+def _found_or_built(wanted: Wanted) -> tuple[Built | RevivedBuild, bool]:
+    """Return a kernel from memory, from disk, or compiled; and whether it is new to the process.
+
+    Errors show places, which keys leave out: a kernel that was moved is another one in memory,
+    and on disk it is the same.
+    """
+    memory = default_cache()
+    here = (wanted.key, tuple(node.span for node in walk(wanted.kernel)))
+    known = memory.get(here)
+    if isinstance(known, Built | RevivedBuild):
+        return known, False
+    disk = disk_cache() if memory.enabled else None
+    built: Built | RevivedBuild | None = None if disk is None else revive(disk, wanted)
+    if built is None:
+        built = build(wanted.kernel, wanted.target, wanted.host, wanted.options)
+        if disk is not None:
+            keep(disk, wanted, built)
+    memory.put(here, built)
+    return built, True
+
+
+def compile_key(
+    func: Any,
+    out_idx: int | Sequence[int] | None = None,
+    target: object = None,
+    pass_configs: Mapping[Any, object] | None = None,
+    compile_flags: str | Sequence[str] | None = None,
+) -> CompileKey:
+    """Return what the compiled form of a function is a function of; nothing is compiled.
+
+    Parameters
+    ----------
+    func, out_idx, target, pass_configs, compile_flags
+        As for `compile`.
+
+    Raises
+    ------
+    TileError
+        Whatever is wrong with the function, the options or the target.
+    """
+    settings, plugins = Settings.from_environment(), default_host()
+    with placed():
+        kernel, spec, options = _request(
+            func, out_idx, None, target, pass_configs, compile_flags, settings
+        )
+        _, exact = plugins.resolve(spec)
+        with shallow(kernel):
+            return key_of(kernel, exact, options, plugins)
 
 
 def lower(
@@ -260,13 +320,3 @@ def _flags(flags: object) -> list[str]:
             hint='write compile_flags=["-O2", "-DNAME=1"]',
         )
     return list(listed)
-
-
-def _cache_key(kernel: Kernel, target: str, options: BuildOptions) -> str:
-    """Return a text equal for two compilations only if their results are interchangeable.
-
-    Source positions are part of it: they appear in error messages.
-    """
-    where = str(kernel.span)
-    asked = [options.pass_configs, options.compile_flags, options.threads, environment_of_code()]
-    return "\n".join([target, where, json.dumps(asked, default=str), print_kernel(kernel)])

@@ -80,6 +80,10 @@ class EagerFunction:
         given, constants = self._partial(args, kwargs)
         return self._kernel(given, constants)
 
+    def kernels(self) -> list[CompiledKernel]:
+        """Return the kernels compiled so far."""
+        return self._kernels.values()
+
     def trace(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> PrimFunc:
         """Return the traced function for these arguments; see `compile`."""
         given, constants = self._partial(args, kwargs)

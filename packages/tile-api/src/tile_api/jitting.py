@@ -11,10 +11,11 @@ from typing import Any
 from typing_extensions import Never
 
 from tile_api.cache import KernelCache
-from tile_api.compiling import compile, par_compile
+from tile_api.compiling import compile, compile_key, par_compile
 from tile_api.frontend.source import calling_span, placed
 from tile_api.frozen import frozen
 from tile_api.kernel import CompiledKernel
+from tile_api.keys import CompileKey
 from tile_api.options import refuse_unknown
 from tile_api.settings import environment_of_code
 from tile_core.errors import ArgumentCountError, FrontendTypeError, OutputError
@@ -93,6 +94,20 @@ class JITKernelFactory:
         return par_compile(
             traced, num_workers=num_workers, ignore_error=ignore_error, **self._options
         )
+
+    def compile_key(self, *args: Any, **kwargs: Any) -> CompileKey:
+        """Return the compile key for these arguments; nothing is compiled.
+
+        In eager style the sizes named by `T.const` may be given as keywords in place of tensors.
+        Calls with equal keys run the same kernel: sizes named by `T.dynamic` are in no key.
+        """
+        wishes = {n: self._options[n] for n in ("target", "pass_configs", "compile_flags")}
+        return compile_key(self.get_tir(*args, **kwargs), self._options["out_idx"], **wishes)
+
+    def compile_keys(self) -> list[CompileKey]:
+        """Return the keys of the kernels that were compiled so far, the oldest first."""
+        kernels = self._kernels.values() if self._eager is None else self._eager.kernels()
+        return list(dict.fromkeys(kernel.compile_key() for kernel in kernels))
 
     # Inside --------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ from tile_core.errors import FrontendValueError, UnsupportedOnTarget
 from tile_core.ir.node import Node
 
 if TYPE_CHECKING:
+    from tile_api.disk_cache.kept import RevivedBuild
+    from tile_api.keys import CompileKey
     from tile_api.profiler import Profiler
     from tile_core.driver import Built
     from tile_core.ir.stmt import Kernel
@@ -34,12 +36,20 @@ class CompiledKernel:
         What the driver made: target, module, artifact, executable and times.
     source_function
         The traced function, for ``.prim_func``.
+    key
+        Tells the compile key.
     config, latency
         Filled in by tuning.
     """
 
-    def __init__(self, built: Built, source_function: object = None) -> None:
+    def __init__(
+        self,
+        built: Built | RevivedBuild,
+        source_function: object = None,
+        key: Callable[[], CompileKey] | None = None,
+    ) -> None:
         self._built = built
+        self._key = key
         self._kernel: Kernel = built.kernel
         self._device = built.target.kind
         if built.runs_on_host:
@@ -89,6 +99,23 @@ class CompiledKernel:
     def target(self) -> str:
         """The target in canonical spelling."""
         return str(self._built.target)
+
+    def compile_key(self) -> CompileKey:
+        """Return what the kernel is a function of; print it, or compare it with another.
+
+        Kernels with equal keys may stand in for each other. See `tile_api.keys.CompileKey`.
+
+        Raises
+        ------
+        FrontendValueError
+            If the kernel was put together by hand and not compiled.
+        """
+        if self._key is None:
+            raise FrontendValueError(
+                f"kernel {self._kernel.name} has no compile key",
+                hint="compile it: tile.compile(func, target=...)",
+            )
+        return self._key()
 
     @property
     def params(self) -> tuple[Node, ...]:

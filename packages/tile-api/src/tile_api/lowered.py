@@ -9,6 +9,7 @@ from tile_core.errors import FrontendValueError
 from tile_core.ir.node import Node
 
 if TYPE_CHECKING:
+    from tile_api.disk_cache.kept import RevivedBuild
     from tile_core.driver import Lowered
     from tile_core.passes.layout_report import LayoutReport
 
@@ -16,7 +17,7 @@ STAGES = ("tile", "planned", "pipelined", "lowered", "source")
 """Stages of compilation that can be shown: `tile_core.driver.STAGES`."""
 
 
-def text_at(lowered: Lowered, stage: str) -> str:
+def text_at(lowered: Lowered | RevivedBuild, stage: str) -> str:
     """Return a kernel at one of `STAGES` as text.
 
     Raises

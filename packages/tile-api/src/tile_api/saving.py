@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from tile_api.disk_cache.kept import RevivedBuild
 from tile_core import driver
 from tile_core.crash import guarded
 from tile_core.driver import Built, Lowered
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
     from tile_runtime.bundle import Variant
 
 
-def save(built: Built, path: str | os.PathLike[str], targets: object, host: PluginHost) -> None:
+def save(
+    built: Built | RevivedBuild,
+    path: str | os.PathLike[str],
+    targets: object,
+    host: PluginHost,
+) -> None:
     """Write a bundle with a variant of a kernel for each target.
 
     Parameters
@@ -37,18 +43,23 @@ def save(built: Built, path: str | os.PathLike[str], targets: object, host: Plug
     """
     from tile_runtime.bundle import write_bundle
 
-    variants = [_variant(built, built.artifact)] if targets is None else []
+    variants = [_own_variant(built)] if targets is None else []
     for spec in [] if targets is None else _listed(targets):
         backend, target = host.resolve(spec)
         if backend is built.backend and target == built.target:
-            variants.append(_variant(built, built.artifact))
+            variants.append(_own_variant(built))
             continue
         lowered = driver.lower(built.kernel, target, host, built.options)
         _require_export(lowered)
         with guarded(built.kernel, lowered.target, "compile"):
             artifact = lowered.backend.compile(lowered.module, lowered.target, lowered.options)
-        variants.append(_variant(lowered, artifact))
+        variants.append(variant_of(lowered, artifact))
     write_bundle(path, variants)
+
+
+def _own_variant(built: Built | RevivedBuild) -> Variant:
+    """Return a kernel for the machine it was compiled for; out of the cache it is as it was."""
+    return built.variant if isinstance(built, RevivedBuild) else variant_of(built, built.artifact)
 
 
 def _listed(targets: object) -> list[object]:
@@ -61,7 +72,7 @@ def _listed(targets: object) -> list[object]:
     )
 
 
-def _require_export(lowered: Lowered) -> Any:
+def _require_export(lowered: Lowered | RevivedBuild) -> Any:
     export = lowered.backend.export
     if export is None or lowered.target.executor:
         raise UnsupportedOnTarget(
@@ -71,7 +82,16 @@ def _require_export(lowered: Lowered) -> Any:
     return export
 
 
-def _variant(lowered: Lowered, artifact: Any) -> Variant:
+def variant_of(lowered: Lowered | RevivedBuild, artifact: Any) -> Variant:
+    """Return a compiled kernel as bundles hold it.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If kernels for the target cannot be saved.
+    ToolchainError
+        If a tool is missing.
+    """
     from tile_runtime.bundle import Variant
     from tile_runtime.manifest_json import from_json
 
@@ -80,7 +100,7 @@ def _variant(lowered: Lowered, artifact: Any) -> Variant:
     return Variant(from_json(told), code)
 
 
-def _provenance(lowered: Lowered) -> dict[str, str]:
+def _provenance(lowered: Lowered | RevivedBuild) -> dict[str, str]:
     """Return where the code of a kernel comes from."""
     found = {"kernel_sha256": hashlib.sha256(lowered.text("tile").encode()).hexdigest()}
     for package in ("tile-api", "tile-core", f"tile-{lowered.backend.name}"):

@@ -75,6 +75,13 @@ def export(
     return export(artifact, kernel, provenance)
 
 
+def toolchain(target: Target, options: Any) -> Mapping[str, str]:
+    """Return the version of TVM, which brings LLVM along, the C compiler, and the machine."""
+    from tile_cpu.versions import toolchain
+
+    return toolchain(target)
+
+
 @hookimpl
 def tile_backends() -> list[Backend]:
     """Provide the CPU backend."""
@@ -89,6 +96,7 @@ def tile_backends() -> list[Backend]:
             load=load,
             insertions=insertions,
             export=export,
+            toolchain=toolchain,
         )
     ]
 

@@ -75,6 +75,13 @@ def export(
     return export(artifact, kernel, provenance)
 
 
+def toolchain(target: Target, options: Any) -> Mapping[str, str]:
+    """Return the architecture that is meant, and the compiler that would translate for it."""
+    from tile_cuda.versions import toolchain
+
+    return toolchain(target, options)
+
+
 @hookimpl
 def tile_backends() -> list[Backend]:
     """Provide the CUDA backend."""
@@ -89,6 +96,7 @@ def tile_backends() -> list[Backend]:
             load=load,
             insertions=insertions,
             export=export,
+            toolchain=toolchain,
         )
     ]
 

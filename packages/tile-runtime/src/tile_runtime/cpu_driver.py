@@ -71,7 +71,7 @@ class CpuDriver:
         DeviceAssertError
         """
         told = dict(enumerate(self.manifest.failures, 1)).get(number, f"number {number}")
-        raise DeviceAssertError(f"device assertion failed: {told}")
+        raise DeviceAssertError(f"device assertion failed: {told}", subject=("failure", number - 1))
 
     def check(self, code: int, what: str) -> None:
         """Raise if a call failed.

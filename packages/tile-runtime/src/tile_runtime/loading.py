@@ -11,7 +11,7 @@ from tile_runtime.bundle import Bundle, Variant, read_bundle
 from tile_runtime.driver import Driver
 from tile_runtime.errors import NoVariant, TileRuntimeError
 from tile_runtime.kernel import LoadedKernel
-from tile_runtime.launcher import callable_of
+from tile_runtime.launcher import as_it_is, callable_of
 from tile_runtime.streams import allocator, device_of, stream_reader
 
 _GPUS: dict[str, Callable[[], Driver]] = {
@@ -41,6 +41,26 @@ def load(path: str | os.PathLike[str], target: str | None = None) -> LoadedKerne
         If the driver that the variant needs cannot be used.
     """
     variant = choose(read_bundle(path), target, os.fspath(path))
+    return LoadedKernel(variant.manifest, runner_of(variant))
+
+
+def runner_of(
+    variant: Variant, told: Callable[[TileRuntimeError], Exception] = as_it_is
+) -> Callable[..., None]:
+    """Return ``run(*args)``: one checked argument per parameter, outputs among them.
+
+    Parameters
+    ----------
+    told
+        As for `tile_runtime.launcher.callable_of`.
+
+    Raises
+    ------
+    MissingFeature
+        If this machine cannot run the variant.
+    InvalidBundle
+        If it is none of this machine's.
+    """
     manifest, code = variant.manifest, variant.code
     family = manifest.machine.family
     if family == "cpu":
@@ -49,8 +69,7 @@ def load(path: str | os.PathLike[str], target: str | None = None) -> LoadedKerne
     else:
         driver = _GPUS[family]()
         streams, places = stream_reader(family), device_of
-    run = callable_of(manifest, code, driver, streams, places, allocator(driver.allocate))
-    return LoadedKernel(manifest, run)
+    return callable_of(manifest, code, driver, streams, places, allocator(driver.allocate), told)
 
 
 def _the_only_one(*of: Any) -> int:

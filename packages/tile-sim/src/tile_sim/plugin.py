@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tile_core.plugins.executor import Executor
@@ -29,6 +29,13 @@ def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:
     return Executable(artifact, kernel)
 
 
+def toolchain(target: Target, options: Any) -> Mapping[str, str]:
+    """Return the host's C++ compiler."""
+    from tile_sim.versions import toolchain
+
+    return toolchain()
+
+
 def interpret(artifact: Any, kernel: Kernel) -> Callable[..., None]:
     """Return a function that interprets the machine code of a kernel on host tensors."""
     from tile_sim.gfx9.executor import load
@@ -44,6 +51,7 @@ def tile_executors() -> list[Executor]:
             name="sim",
             compile=compile_program,
             load=load,
+            toolchain=toolchain,
             kinds=frozenset({"cuda", "hip"}),
         ),
         Executor(name="isa", compile=None, load=interpret, kinds=frozenset({"hip"})),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,11 @@ API_VERSION = 1
 def no_insertions(target: Target) -> Sequence[Insertion]:
     """Insert nothing: the pipeline as it stands suits the backend."""
     return ()
+
+
+def no_toolchain(target: Target, options: Any) -> Mapping[str, str]:
+    """Tell of no tool: the backend's package alone decides what it makes."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,11 @@ class Backend:
         None if kernels of the backend cannot be saved.
 
         Raises `ToolchainError` if a tool is missing.
+    toolchain
+        ``toolchain(target, options)`` names everything outside the backend's own package that
+        decides what `compile` makes, with versions: compilers, and the machine at hand where
+        the target does not name one. It runs whenever a kernel is looked up, so it is quick,
+        and loads no TVM.
     api_version
         The `API_VERSION` the backend was written against. The host refuses others.
     """
@@ -77,3 +87,4 @@ class Backend:
     insertions: Callable[[Target], Sequence[Insertion]] = no_insertions
     api_version: int = API_VERSION
     export: Callable[..., tuple[dict[str, Any], bytes]] | None = None
+    toolchain: Callable[[Target, Any], Mapping[str, str]] = no_toolchain

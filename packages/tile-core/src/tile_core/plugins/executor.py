@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,13 +25,21 @@ class Executor:
         ``load(artifact, kernel) -> executable``: as `Backend.load`.
     kinds
         The kinds of target it can run.
+    toolchain
+        ``toolchain(target, options)``: as `Backend.toolchain`. None stands for the backend's own.
     """
 
     name: str
     compile: Callable[..., Any] | None
     load: Callable[..., Callable[..., None]]
     kinds: frozenset[str]
+    toolchain: Callable[[Any, Any], Mapping[str, str]] | None = None
 
     def serving(self, backend: Backend) -> Backend:
         """Return `backend` with its code run by this executor."""
-        return replace(backend, compile=self.compile or backend.compile, load=self.load)
+        return replace(
+            backend,
+            compile=self.compile or backend.compile,
+            load=self.load,
+            toolchain=self.toolchain or backend.toolchain,
+        )

@@ -230,6 +230,20 @@ class PluginHost:
             self._insertions[target] = tuple(sorted(unique, key=lambda insertion: insertion.name))
         return self._insertions[target]
 
+    def packages(self, target: Target) -> tuple[str, ...]:
+        """Return the import packages whose code decides what becomes of a kernel, sorted.
+
+        Those of the compiler itself, of who serves `target`, and of every plugin that adds
+        rules or passes for any target. Nothing is asked, so nothing is imported.
+        """
+        backend, _ = self.resolve(target)
+        found = {_package_of(backend.lower), _package_of(backend.compile), "tile_core"}
+        for _, plugin in self._registered():
+            hooks = {caller.name for caller in self.manager.get_hookcallers(plugin) or ()}
+            if hooks & {"tile_rules", "tile_passes"}:
+                found.add(_package_of(plugin))
+        return tuple(sorted(found))
+
     # Who listens ---------------------------------------------------------------------------
 
     def before_pass(self, name: str, text: Callable[[], str]) -> None:
@@ -383,6 +397,12 @@ def _unique(items: tuple[Named, ...], what: str) -> tuple[Named, ...]:
             )
         seen.add(item.name)
     return items
+
+
+def _package_of(thing: object) -> str:
+    """Return the import package of a module, a function or an object of a class."""
+    name = getattr(thing, "__module__", None) or getattr(thing, "__name__", "")
+    return str(name).partition(".")[0]
 
 
 def _disable(name: str) -> str:

@@ -1,0 +1,88 @@
+"""Kernels looked for on disk before they are compiled, and kept there after."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from tile_api.disk_cache.kept import RevivedBuild, can_be_kept, entry_of, executable_of
+from tile_api.disk_cache.store import DiskCache
+from tile_api.keys import CompileKey, is_self_contained
+from tile_core.driver import BuildOptions, Built
+from tile_core.ir.stmt import Kernel
+from tile_core.plugins.backend import Backend
+from tile_core.plugins.host import PluginHost
+from tile_core.target import Target
+from tile_runtime.errors import TileRuntimeError
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A kernel that is looked for.
+
+    Parameters
+    ----------
+    kernel, target, backend, options, host
+        What the driver would compile, and with whom.
+    key
+        The key of that compilation.
+    """
+
+    kernel: Kernel
+    target: Target
+    backend: Backend
+    options: BuildOptions
+    host: PluginHost
+    key: CompileKey
+
+
+def revive(cache: DiskCache, wanted: Wanted) -> RevivedBuild | None:
+    """Return a kernel out of the cache, ready to run; None if it has to be compiled.
+
+    An entry that this machine cannot run, or not any more, is as good as none.
+    """
+    if not _is_for_disk(cache, wanted):
+        return None
+    start = time.perf_counter()
+    digest, told = wanted.key.digest, _names(wanted)
+    entry = cache.find(digest, str(wanted.key))
+    if entry is None:
+        cache.journal.note("miss", digest, **told)
+        return None
+    try:
+        executable = executable_of(entry, wanted.kernel)
+    except TileRuntimeError as fault:
+        cache.journal.note("skip", digest, reason=fault.message, **told)
+        return None
+    times = {"load": (time.perf_counter() - start) * 1e3}
+    cache.journal.note("hit", digest, milliseconds=round(times["load"], 1), **told)
+    resolved = (wanted.backend, wanted.target)
+    return RevivedBuild(
+        entry, wanted.kernel, resolved, wanted.options, wanted.host, executable, times
+    )
+
+
+def keep(cache: DiskCache, wanted: Wanted, built: Built) -> None:
+    """Keep a kernel that was just compiled, if it can be kept.
+
+    It never fails: a kernel that runs is worth more than one that is kept.
+    """
+    if not _is_for_disk(cache, wanted):
+        return
+    digest, told = wanted.key.digest, _names(wanted)
+    try:
+        entry = entry_of(built, str(wanted.key))
+    except Exception as error:  # a tool that is missing; the log says which
+        cache.journal.note("skip", digest, reason=str(error).partition("\n")[0], **told)
+        return
+    if cache.keep(digest, entry):
+        cache.journal.note("store", digest, milliseconds=entry.milliseconds, **told)
+
+
+def _is_for_disk(cache: DiskCache, wanted: Wanted) -> bool:
+    able = can_be_kept(wanted.kernel, wanted.target, wanted.backend, wanted.options)
+    return bool(cache.limit) and able and is_self_contained(wanted.kernel)
+
+
+def _names(wanted: Wanted) -> dict[str, str]:
+    return {"kernel": wanted.kernel.name, "target": str(wanted.target)}

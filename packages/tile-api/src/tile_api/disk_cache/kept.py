@@ -1,0 +1,214 @@
+"""From a compiled kernel to an entry of the cache, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tile_api.disk_cache.entry import Entry
+from tile_core import driver
+from tile_core.crash import guarded
+from tile_core.driver import BuildOptions, Built, Lowered
+from tile_core.errors import TileError, UnsupportedOnTarget
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.printer import print_kernel
+from tile_core.ir.stmt import Kernel
+from tile_core.plugins.backend import Backend
+from tile_core.plugins.host import PluginHost
+from tile_core.target import Target
+
+if TYPE_CHECKING:
+    from tile_core.passes.layout_report import LayoutReport
+    from tile_runtime.bundle import Variant
+
+_CHEAP_TEXTS = ("planned", "pipelined", "lowered", "source")
+
+
+def can_be_kept(kernel: Kernel, target: Target, backend: Backend, options: BuildOptions) -> bool:
+    """Whether a kernel is worth an entry: it is machine code, and a launcher alone can run it.
+
+    Emulated kernels are not: their library lies in the emulator's own cache, and what they need
+    beside it is made again without TVM. Where the number of threads is asked for, compiling
+    sets it for the process. Elements of four bits travel through copies on the processor.
+    """
+    packed = any(isinstance(p, Buffer) and p.dtype.packing > 1 for p in kernel.params)
+    is_machine_code = backend.export is not None and not target.executor
+    return is_machine_code and not options.threads and not (packed and target.kind == "cpu")
+
+
+def entry_of(built: Built, key: str) -> Entry:
+    """Return a compiled kernel as the cache keeps it.
+
+    Texts of GPU kernels are at hand and go with it; those of the CPU cost as much as compiling.
+
+    Raises
+    ------
+    TileError
+        If a tool is missing that makes a library of it.
+    """
+    from tile_api.saving import variant_of
+    from tile_runtime.manifest_json import text_of_manifest
+
+    variant = variant_of(built, built.artifact)
+    texts = {}
+    if variant.manifest.machine.family != "cpu":
+        texts = {stage: built.text(stage) for stage in _CHEAP_TEXTS}
+        with suppress(TileError):
+            texts["asm"] = built.asm()
+    return Entry(
+        key,
+        built.kernel.name,
+        str(built.target),
+        round(sum(built.phases_ms.values()), 1),
+        text_of_manifest(variant.manifest),
+        variant.code,
+        texts,
+    )
+
+
+class RevivedBuild:
+    """A kernel out of the cache: has what `tile_core.driver.Built` has.
+
+    It runs as it is. What an entry does not hold, such as layouts or LLVM IR, is made when it is
+    asked for, by compiling as far as that takes.
+
+    Parameters
+    ----------
+    entry
+        What the cache kept.
+    kernel
+        The program at hand: messages show its lines.
+    executable
+        Runs it.
+    phases_ms
+        Milliseconds by phase: there is ``load`` alone.
+    """
+
+    def __init__(
+        self,
+        entry: Entry,
+        kernel: Kernel,
+        resolved: tuple[Backend, Target],
+        options: BuildOptions,
+        host: PluginHost,
+        executable: Callable[..., None],
+        phases_ms: Mapping[str, float],
+    ) -> None:
+        self.kernel = kernel
+        self.backend, self.target = resolved
+        self.executable, self.phases_ms = executable, phases_ms
+        self._entry, self._asked, self._host = entry, options, host
+
+    @property
+    def runs_on_host(self) -> bool:
+        """Whether the kernel works on tensors in host memory."""
+        return self.target.executor != "" or self.target.kind not in ("cuda", "hip")
+
+    @property
+    def variant(self) -> Variant:
+        """The kernel as bundles hold it, as it was kept."""
+        return _variant_of(self._entry)
+
+    @cached_property
+    def lowered(self) -> Lowered:
+        """The kernel, brought to thread-level code again."""
+        return driver.lower(self.kernel, self.target, self._host, self._asked)
+
+    @cached_property
+    def artifact(self) -> Any:
+        """What the backend's toolchain makes of it, made again."""
+        lowered = self.lowered
+        with guarded(self.kernel, self.target, "compile"):
+            return self.backend.compile(lowered.module, lowered.target, lowered.options)
+
+    @property
+    def options(self) -> BuildOptions:
+        """What the user asked for, with the rules of the target."""
+        return self.lowered.options
+
+    @property
+    def planned(self) -> Kernel:
+        """The kernel after the passes on tile IR."""
+        return self.lowered.planned
+
+    @property
+    def module(self) -> Any:
+        """What the backend's `lower` returned."""
+        return self.lowered.module
+
+    def text(self, stage: str) -> str:
+        """Return the program as text, as it was kept or made again."""
+        if stage == "tile":
+            return print_kernel(self.kernel)
+        kept = self._entry.texts.get(stage)
+        return self.lowered.text(stage) if kept is None else kept
+
+    def layouts(self) -> LayoutReport:
+        """Return how each tile is stored, and who asked for that."""
+        return self.lowered.layouts()
+
+    def asm(self) -> str:
+        """Return the machine's assembly.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If the backend's artifact cannot show it.
+        """
+        kept = self._entry.texts.get("asm")
+        if kept is not None:
+            return kept
+        show = getattr(self.artifact, "asm", None)
+        if show is None:
+            raise UnsupportedOnTarget(
+                f"{self.backend.name} kernels have no assembly to show",
+                hint="print the source: kernel.get_kernel_source()",
+            )
+        return str(show())
+
+
+def executable_of(entry: Entry, kernel: Kernel) -> Callable[..., None]:
+    """Return what runs an entry on checked arguments, one for each parameter.
+
+    The code for a GPU is loaded at the first call, as that of a kernel that was just compiled.
+
+    Raises
+    ------
+    TileRuntimeError
+        If the entry cannot be understood, or the machine at hand cannot run it.
+    """
+    from tile_api.disk_cache.places import teller
+    from tile_runtime.loading import runner_of
+
+    variant = _variant_of(entry)
+    told = teller(kernel, variant.manifest)
+    if variant.manifest.machine.family == "cpu":
+        return runner_of(variant, told)
+    made: list[Callable[..., None]] = []
+
+    def run(*args: Any) -> None:
+        if not made:
+            made.append(_started(variant, told))
+        made[0](*args)
+
+    return run
+
+
+def _variant_of(entry: Entry) -> Variant:
+    from tile_runtime.bundle import Variant
+    from tile_runtime.manifest_json import parse_manifest
+
+    manifest = parse_manifest(entry.manifest.encode(), "an entry of the cache")
+    return Variant(manifest, entry.code)
+
+
+def _started(variant: Variant, told: Callable[[Any], TileError]) -> Callable[..., None]:
+    from tile_runtime.errors import TileRuntimeError
+    from tile_runtime.loading import runner_of
+
+    try:
+        return runner_of(variant, told)
+    except TileRuntimeError as fault:
+        raise told(fault) from None

@@ -1,0 +1,250 @@
+"""Files named by compile keys: written aside and renamed, the least recently used go first.
+
+Nobody waits for anybody and there are no locks. A reader finds a whole file or none: a file gets
+its name when it is complete, and a checksum finds out what a crash of the machine cut short. Two
+processes that compile one kernel at once write the same thing, and the last one's stays. A file
+that is removed while it is read stays readable to who has opened it. Whoever dies while writing
+leaves a file that nobody looks for, which the next `prune` removes.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from tile_api.disk_cache.entry import Entry, decode, encode
+from tile_api.disk_cache.journal import Journal
+from tile_api.disk_cache.location import CacheSettings
+from tile_core.errors import TileWarning
+
+SUFFIX = ".kernel"
+ASIDE = ".aside"
+ABANDONED_AFTER = 600.0
+"""Seconds after which a file that is being written is taken for abandoned."""
+
+_ROUNDS_PER_LIMIT = 16  # how often, while as much as fits is written, one looks for the oldest
+_LEFT_AFTER_PRUNING = 0.9  # so that not each new kernel has to look for the oldest
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A file in the cache.
+
+    Parameters
+    ----------
+    digest
+        Of the compile key.
+    size
+        In bytes.
+    used
+        When it was last used: seconds since 1970.
+    """
+
+    digest: str
+    size: int
+    used: float
+
+
+class DiskCache:
+    """Compiled kernels in a folder.
+
+    Whatever goes wrong with the disk, compiling goes on: what cannot be read is compiled, what
+    cannot be written is not kept, and the first such failure of a process is a warning.
+
+    Parameters
+    ----------
+    root
+        The folder; it appears when something is kept.
+    limit
+        Bytes that kernels may take; 0 keeps nothing.
+    """
+
+    def __init__(self, root: Path, limit: int) -> None:
+        self.root, self.limit = root, limit
+        self.folder = root / "kernels"
+        self.journal = Journal(root / "log.jsonl")
+        self._written = limit  # the first kernel of a process looks for the oldest ones
+        self._has_warned = False
+
+    def find(self, digest: str, key: str) -> Entry | None:
+        """Return the entry of a compile key, or None; it then counts as used now.
+
+        Parameters
+        ----------
+        digest
+            Of the key.
+        key
+            The key itself: an entry of another key is as good as none.
+        """
+        path = self._path(digest)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        entry = decode(data)
+        if entry is None or entry.key != key:
+            self.discard(digest, "it was damaged")
+            return None
+        with suppress(OSError):  # a cache that somebody else filled, and we may only read
+            os.utime(path)
+        return entry
+
+    def keep(self, digest: str, entry: Entry) -> bool:
+        """Store an entry, and make room if there is too much; return whether it was stored."""
+        if not self.limit:
+            return False
+        try:
+            size = self._write(self._path(digest), encode(entry))
+        except OSError as error:
+            self._warn(error)
+            return False
+        self._written += size
+        if self._written * _ROUNDS_PER_LIMIT > self.limit:
+            self._written = 0
+            self.prune()
+        return True
+
+    def discard(self, digest: str, reason: str) -> None:
+        """Remove an entry."""
+        with suppress(OSError):
+            self._path(digest).unlink()
+        self.journal.note("discard", digest, reason=reason)
+
+    def stored(self) -> list[Stored]:
+        """Return what is there, the most recently used first."""
+        return sorted(self._stored(), key=lambda s: (-s.used, s.digest))
+
+    def read(self, digest: str) -> Entry | None:
+        """Return an entry to look at; it does not count as used."""
+        with suppress(OSError):
+            return decode(self._path(digest).read_bytes())
+        return None
+
+    def prune(self, limit: int | None = None) -> tuple[int, int]:
+        """Remove abandoned files, and the least recently used kernels beyond the limit.
+
+        Parameters
+        ----------
+        limit
+            Bytes that may stay; None means the limit of this cache.
+
+        Returns
+        -------
+        tuple
+            How many kernels were removed, and their bytes.
+        """
+        self._remove_abandoned()
+        found = self.stored()
+        most = self.limit if limit is None else limit
+        total = sum(s.size for s in found)
+        removed = freed = 0
+        if total <= most:
+            return 0, 0
+        room = most * _LEFT_AFTER_PRUNING if limit is None else most
+        while found and total - freed > room:
+            oldest = found.pop()
+            with suppress(OSError):
+                self._path(oldest.digest).unlink()
+                self.journal.note("evict", oldest.digest, reason="the cache was full")
+                removed += 1
+            freed += oldest.size
+        return removed, freed
+
+    def clear(self) -> tuple[int, int]:
+        """Remove every kernel; return how many there were, and their bytes."""
+        return self.prune(-1)
+
+    # Inside --------------------------------------------------------------------------------
+
+    def _path(self, digest: str) -> Path:
+        return self.folder / f"{digest}{SUFFIX}"
+
+    def _stored(self) -> Iterator[Stored]:
+        for entry in self._files(SUFFIX):
+            with suppress(OSError):  # removed by somebody meanwhile
+                facts = entry.stat()
+                yield Stored(entry.name.removesuffix(SUFFIX), facts.st_size, facts.st_mtime)
+
+    def _files(self, suffix: str) -> Iterator[os.DirEntry[str]]:
+        try:
+            with os.scandir(self.folder) as entries:
+                yield from (e for e in entries if e.name.endswith(suffix))
+        except OSError:
+            return
+
+    def _write(self, path: Path, data: bytes) -> int:
+        """Give `data` the name `path` once they are complete.
+
+        They are not forced onto the disk: should the machine stop, the checksum tells, and the
+        kernel is compiled again. A kernel is not worth the wait.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        owner = f"{socket.gethostname()}-{os.getpid()}"
+        aside = path.with_name(f".{path.stem[:16]}-{secrets.token_hex(4)}-{owner}{ASIDE}")
+        try:
+            with open(aside, "xb") as file:
+                file.write(data)
+            os.replace(aside, path)
+        except BaseException:
+            with suppress(OSError):
+                aside.unlink()
+            raise
+        return len(data)
+
+    def _remove_abandoned(self) -> None:
+        """Remove what dead processes were writing, and what nobody finished for long."""
+        for entry in self._files(ASIDE):
+            with suppress(OSError):
+                age = time.time() - entry.stat().st_mtime
+                if age > ABANDONED_AFTER or _is_of_the_dead(entry.name):
+                    os.unlink(entry.path)
+
+    def _warn(self, error: OSError) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"compiled kernels cannot be kept in {self.root}: {error.strerror or error}; "
+                "they are compiled anew in each process (TILE_CACHE_DIR names another folder, "
+                "TILE_CACHE_SIZE=0 silences this)",
+                TileWarning,
+                stacklevel=2,
+            )
+
+
+def _is_of_the_dead(name: str) -> bool:
+    """Whether the process that wrote a file aside ran on this machine and is gone."""
+    host, _, number = name.removesuffix(ASIDE).partition("-")[2].partition("-")[2].rpartition("-")
+    if host != socket.gethostname() or not number.isdecimal():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+@lru_cache(maxsize=8)
+def _opened(root: Path, limit: int) -> DiskCache:
+    return DiskCache(root, limit)
+
+
+def disk_cache(settings: CacheSettings | None = None) -> DiskCache:
+    """Return the cache that the environment names; one for each folder and limit.
+
+    Raises
+    ------
+    FrontendValueError
+        If the environment names a size that is none.
+    """
+    found = CacheSettings.from_environment() if settings is None else settings
+    return _opened(found.folder, found.limit)

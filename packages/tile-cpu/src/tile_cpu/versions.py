@@ -1,0 +1,51 @@
+"""What decides the machine code of a kernel beside this package: TVM, C compiler, processor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from tile_core.errors import ToolchainError
+from tile_core.target import Target
+from tile_cpu.csource import find_compiler
+from tile_cpu.machine import machine
+
+
+def toolchain(target: Target) -> Mapping[str, str]:
+    """Return names and versions; nothing is started, and TVM is not imported.
+
+    The machine is there with all that code generation reads of it: sizes of caches decide how
+    products are cut into blocks, the number of processors how many blocks there should be.
+    """
+    found = machine(target.arch)
+    facts = f"{found.name} {found.l1_bytes} {found.l2_bytes} {found.l3_bytes}"
+    features = " ".join(sorted(found.features))
+    return {
+        "apache-tvm": _version("apache-tvm"),
+        "c-compiler": _c_compiler(),
+        "machine": f"{facts} {features}",
+        "processors": str(_processors()),
+    }
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _c_compiler() -> str:
+    """Return which file the C compiler is; one of another version has another size or time."""
+    try:
+        path = Path(find_compiler()).resolve()
+    except ToolchainError:
+        return "none"
+    facts = path.stat()
+    return f"{path} {facts.st_size} {facts.st_mtime_ns}"

@@ -1,0 +1,46 @@
+"""What decides the machine code of a kernel beside this package: the compiler, the GPU meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tile_core.errors import TileError
+from tile_core.target import Target
+from tile_hip.clang import Clang
+from tile_hip.compiler import Compiler
+from tile_hip.compilers import wanted_compiler
+
+_COMPILER = "hip.compiler"
+
+
+def toolchain(target: Target, options: Any) -> Mapping[str, str]:
+    """Return names and versions; nothing is compiled, TVM is not imported.
+
+    Where there is no compiler, or no GPU where the target names none, the text says ``none``:
+    to compile is then the error, to ask is not.
+    """
+    arch = target.arch or _arch_here()
+    try:
+        compiler = _told(wanted_compiler(arch, str(options.config(_COMPILER, "") or "")))
+    except TileError:
+        compiler = "none"
+    return {"architecture": arch, "compiler": compiler}
+
+
+def _arch_here() -> str:
+    from tile_hip.driver import device_arch
+
+    try:
+        return device_arch()
+    except TileError:
+        return "none"
+
+
+def _told(compiler: Compiler) -> str:
+    """Return name and version, and of programs which file it is."""
+    if not isinstance(compiler, Clang):
+        return compiler.name
+    facts = Path(compiler.command[0]).resolve().stat()
+    return f"{compiler.name} {facts.st_size}"
