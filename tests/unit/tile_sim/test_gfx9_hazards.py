@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from support.assembler import complaints
 from tile_core.errors import InstructionHazard
 from tile_sim.gfx9 import Code
 
@@ -112,3 +113,9 @@ def test_what_was_written_anew_is_no_hazard() -> None:
     check("gfx90a", body.format(second="s_lshl_b64 s[8:9], s[8:9], 4"))
     with pytest.raises(InstructionHazard):
         check("gfx90a", body.format(second="s_mov_b32 s9, 0"))
+
+
+@pytest.mark.parametrize("machine", ["gfx90a", "gfx942"])
+def test_assemblers_accept_the_texts(machine: str) -> None:
+    texts = [text for arch, *pair, _ in PAIRS for text in pair if arch == machine]
+    assert complaints(machine, texts) == []

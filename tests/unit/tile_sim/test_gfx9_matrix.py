@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from support.assembler import complaints
 from support.lanes import assembly
 from tile_core.dtypes import dtype_of
 from tile_sim import gfx9
@@ -173,3 +174,17 @@ def test_bytes_stand_for_the_numbers_of_their_format(arch: str, name: str, dtype
     inside = ~np.isnan(expected.astype(np.float32)) & np.isfinite(expected.astype(np.float32))
     found = encode(numbers, form).astype(np.uint8)
     np.testing.assert_array_equal(found[inside], expected.view(np.uint8)[inside])
+
+
+@pytest.mark.parametrize("machine", ["gfx90a", "gfx942"])
+def test_assemblers_accept_the_forms(machine: str) -> None:
+    texts = []
+    for arch, name, size, depth, blocks, left, _ in FORMS:
+        held = max(1, size * depth * blocks // 64 * np.dtype(left).itemsize // 4)
+        held = 2 if left is np.float64 else held
+        results = size * size * blocks // 64 * (2 if left is np.float64 else 1)
+        factors = f"v[2:{1 + held}], v[10:{9 + held}]" if held > 1 else "v2, v10"
+        if arch == machine:
+            texts.append(f"{name} a[0:{results - 1}], {factors}, a[0:{results - 1}]")
+    assert len(texts) > 8
+    assert complaints(machine, texts) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from support.assembler import complaints
 from support.lanes import half, on_lanes, run_group
 from tile_core.errors import OutOfBounds
 
@@ -290,3 +291,10 @@ def test_lanes_have_bytes_of_their_own() -> None:
     assert set(found[1].tolist()) == {5}
     with pytest.raises(OutOfBounds, match="8 bytes at byte 0 leave the 4 bytes of scratch memory"):
         on_lanes(body, own, 2, 3, outputs=2, private=4)
+
+
+def test_assemblers_accept_the_texts() -> None:
+    texts = [text.format(w="s_waitcnt lgkmcnt(0)") for text, _, _ in WIDTHS]
+    texts += [text for text, _ in EXCHANGES]
+    texts += [f"global_atomic_{name} v11, v1, s[6:7]" for name, *_ in ATOMICS]
+    assert complaints("gfx942", texts) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from support.assembler import complaints
 from support.lanes import assembly, on_lanes, run_group, word
 from tile_core.errors import Deadlock
 from tile_sim.gfx9 import Code, group
@@ -236,3 +237,9 @@ def test_data_of_the_program_lies_in_memory() -> None:
 
     gfx9.run(Code.of(text), "f", grid=1, block=64, arguments=[found])
     assert found[0] == 0xABCD
+
+
+def test_assemblers_accept_the_texts() -> None:
+    texts = [text.removesuffix("scc") for text, _ in SCALARS]
+    moves = [f"v_mov_b32_dpp v10, v1 {control}" for control in MOVES]
+    assert complaints("gfx90a", [*texts, *(text for text, _ in COMPARISONS), *moves]) == []

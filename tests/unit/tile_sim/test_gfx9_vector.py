@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from support.assembler import complaints
 from support.lanes import half, on_lanes, word
 
 NAN, INF = float("nan"), float("inf")
@@ -237,3 +238,10 @@ def test_a_division_takes_all_its_steps() -> None:
         expected = numerator / denominator
     normal = ~((np.abs(expected) < 1e-37) & (expected != 0))
     np.testing.assert_allclose(found[normal], expected[normal], rtol=3e-7)
+
+
+def test_assemblers_accept_the_texts() -> None:
+    of_gfx950 = ("v_cvt_pk_f16_f32", "v_maximum3")
+    texts = [text for text, _, _ in INTEGERS + WORDS + FLOATS + PAIRS]
+    assert complaints("gfx942", [text for text in texts if not text.startswith(of_gfx950)]) == []
+    assert len(complaints("gfx942", ["v_mov_b64_e32 v[10:11], v[1:2]", "v_warp_b32 v0"])) == 2
