@@ -144,7 +144,8 @@ def test_equal_requests_are_built_once(spy, monkeypatch):
     assert len(spy.built) == 5
 
 
-def test_the_cache_can_be_switched_off(spy, monkeypatch):
+def test_the_cache_can_be_switched_off(spy, monkeypatch, tmp_path):
+    monkeypatch.setenv("TILE_CACHE_DIR", str(tmp_path))  # clear_cache is thorough
     monkeypatch.setattr("tile_api.compiling.default_host", lambda: spy.host)
     assert tile.is_cache_enabled()
     tile.disable_cache()

@@ -19,11 +19,12 @@ LIMIT = 2000
 def cache_folder(environment: Mapping[str, str] | None = None) -> Path:
     """Return where compiled files stay.
 
-    ``$TILE_CACHE_DIR/sim``, else ``$XDG_CACHE_HOME/tile/sim``, else ``~/.cache/tile/sim``.
+    ``$TILE_CACHE_DIR/sim``, else ``$TILELANG_CACHE_DIR/sim``, else ``$XDG_CACHE_HOME/tile/sim``,
+    else ``~/.cache/tile/sim``.
     """
     env = os.environ if environment is None else environment
-    if chosen := env.get("TILE_CACHE_DIR"):
-        return Path(chosen, "sim")
+    if chosen := env.get("TILE_CACHE_DIR") or env.get("TILELANG_CACHE_DIR"):
+        return Path(chosen, "sim").expanduser()
     base = env.get("XDG_CACHE_HOME", "")
     # The XDG base directory specification: a path that is not absolute is to be ignored.
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tile" / "sim"

@@ -16,7 +16,6 @@ from tile_core.ir.node import walk
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel
 from tile_core.ir.stmt import Launch as LaunchStatement
-from tile_core.plugins.faults import as_tile_error
 from tile_runtime.errors import TileRuntimeError
 from tile_runtime.manifest import Launch, Manifest
 
@@ -25,6 +24,8 @@ def teller(kernel: Kernel, manifest: Manifest) -> Callable[[TileRuntimeError], T
     """Return what turns errors of a launcher into errors that show lines of `kernel`."""
 
     def told(fault: TileRuntimeError) -> TileError:
+        from tile_core.plugins.faults import as_tile_error  # loads what only errors need
+
         error = as_tile_error(fault)
         match fault.subject:
             case ("failure", int() as number):
