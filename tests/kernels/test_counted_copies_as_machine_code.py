@@ -83,8 +83,10 @@ def test_copies_begin_while_products_are_under_way(arch: str) -> None:
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sizes_that_calls_tell_cost_lanes_little(arch: str) -> None:
+    """What is one for all lanes stays out of them; LLVM 22 asks a lane once for each copy."""
     loop = code_of(assembly(arch, None, 3)).main_loop()
-    assert loop.count("v_readfirstlane") <= 4
+    newer = amd_compiler_for(arch).name.startswith("zig")
+    assert loop.count("v_readfirstlane") <= (counts_of(loop).lds_loads if newer else 4)
     assert counts_of(loop).full_waits == 0
 
 
