@@ -12,7 +12,13 @@ import pytest
 import tile_api as tile
 import tile_api.language as T
 from support.toolchain import amd_compiler_for
-from tile_core.errors import ArgumentCountError, BackendNotFound, LaunchError, OutOfBounds
+from tile_core.errors import (
+    ArgumentCountError,
+    BackendNotFound,
+    DeviceAssertError,
+    LaunchError,
+    OutOfBounds,
+)
 from tile_sim import checking, gfx9
 from tile_sim.gfx9.executor import Executable
 
@@ -25,6 +31,13 @@ def scaled(A: T.Tensor((300,), "float32"), B: T.Tensor((300,), "float32"), facto
         for i in T.Parallel(128):
             if b * 128 + i < 300:
                 B[b * 128 + i] = A[b * 128 + i] * factor
+
+
+@T.prim_func
+def asserted(A: T.Tensor((64,), "int32")):
+    with T.Kernel(1, threads=64):
+        for i in T.Parallel(64):
+            T.device_assert(A[i] < 64)
 
 
 @dataclass
@@ -67,6 +80,15 @@ def test_a_call_that_fails_changes_nothing() -> None:
         run(a, b, 2.0)
     assert "of argument 1, of 1200 bytes" in str(caught.value)
     assert (b == 5).all()
+
+
+def test_assertions() -> None:
+    kernel = compiled(asserted)
+    numbers = np.arange(64, dtype=np.int32)
+    kernel(numbers)
+    numbers[9] = 100
+    with pytest.raises(DeviceAssertError, match="an assertion fails in wave 0"):
+        kernel(numbers)
 
 
 def test_only_machine_code_of_amd() -> None:

@@ -68,6 +68,21 @@ INTEGERS = [
     ("v_sad_u8 v10, v1, v2, v3", (0x01050000, 0x03020000, 10), 15),
     ("v_add_u16_e32 v10, v1, v2", (0x1FFFF, 2), 1),
     ("v_sub_u16_e64 v10, v1, v2 clamp", (1, 2), 0),
+    ("v_min3_u32 v10, v1, v2, v3", (9, 2, 5), 2),
+    ("v_max3_u32 v10, v1, v2, v3", (9, -2, 5), -2),
+    ("v_min3_i32 v10, v1, v2, v3", (9, -2, 5), -2),
+    ("v_med3_i32 v10, v1, v2, v3", (9, -2, 5), 5),
+    ("v_sub_i32 v10, v1, v2 clamp", (0x80000000, 1), 0x80000000),
+    ("v_mul_hi_u32_u24_e32 v10, v1, v2", (0xFFFFFF, 0xFFFFFF), 0xFFFF),
+    ("v_mul_hi_i32_i24_e32 v10, v1, v2", (0xFFFFFF, 3), -1),
+    ("v_mad_i32_i16 v10, v1, v2, v3", (0xFFFF, 2, 5), 3),
+    ("v_max_u32_e32 v10, v1, v2", (-1, 1), -1),
+    ("v_max_i32_e32 v10, v1, v2", (-1, 1), 1),
+    ("v_subrev_u16_e32 v10, v1, v2", (1, 3), 2),
+    ("v_lshrrev_b16_e32 v10, 4, v1", (0xFF00,), 0x0FF0),
+    ("v_max_i16_e32 v10, v1, v2", (0xFFFF, 1), 1),
+    ("v_min_u16_e32 v10, v1, v2", (0xFFFF, 1), 1),
+    ("v_mad_legacy_u16 v10, v1, v2, v3", (3, 5, 7), 22),
     ("v_mul_lo_u16_e32 v10, v1, v2", (300, 300), 90000 - 65536),
     ("v_ashrrev_i16_e32 v10, 4, v1", (0xFF00,), 0xFFF0),
     ("v_lshlrev_b16_e32 v10, 4, v1", (0xFFF1,), 0xFF10),
@@ -85,6 +100,18 @@ FLOATS = [
     ("v_med3_f32 v10, v1, v2, v3", (3.0, 1.0, 2.0), 2.0),
     ("v_max3_f32 v10, v1, v2, v3", (3.0, 1.0, 2.0), 3.0),
     ("v_fma_f32 v10, v1, v2, v3", (16777215.0, 16777215.0, -281474943156224.0), 1.0),
+    ("v_mov_b32_e32 v10, v3\n v_fmac_f32_e32 v10, v1, v2", (2.0, 3.0, 4.0), 10.0),
+    ("v_fmaak_f32 v10, v1, v2, 0x40a00000", (2.0, 3.0), 11.0),
+    ("v_fmamk_f32 v10, v1, 0x40a00000, v2", (2.0, 3.0), 13.0),
+    ("v_min3_f32 v10, v1, v2, v3", (3.0, -1.0, 2.0), -1.0),
+    ("v_cvt_f32_ubyte0_e32 v10, v1", (0x010203C8,), 200.0),
+    ("v_cvt_f32_ubyte3_e32 v10, v1", (0xC8010203,), 200.0),
+    ("v_cvt_f32_f64_e32 v10, v[20:21]", (0, 0xC0040000), -2.5),
+    ("v_cvt_f32_fp8_e32 v10, v1", (0xC8,), -2.0),
+    ("v_cvt_f32_bf8_sdwa v10, v1 src0_sel:BYTE_1", (0x4400,), 2.0),
+    ("v_rcp_iflag_f32_e32 v10, v1", (-8.0,), -0.125),
+    ("v_mov_b32_e32 v10, v3\n v_dot2c_f32_f16_e32 v10, v1, v2",
+     (half(2.0, 3.0), half(5.0, 7.0), 1.0), 32.0),
     ("v_floor_f32_e32 v10, v1", (-1.5,), -2.0),
     ("v_ceil_f32_e32 v10, v1", (-1.5,), -1.0),
     ("v_trunc_f32_e32 v10, v1", (-1.5,), -1.0),
@@ -124,6 +151,26 @@ WORDS = [
     ("v_maximum3_f32 v10, v1, v2, v3", (1.0, 3.0, 2.0), word(3.0)),
     ("v_cvt_pk_i16_i32 v10, v1, v2", (70000, -5), 0xFFFB7FFF),
     ("v_cvt_pk_u8_f32 v10, v1, 1, v2", (7.0, 0x11223344), 0x11220744),
+    ("v_cvt_rpi_i32_f32_e32 v10, v1", (-2.5,), -2),
+    ("v_cvt_flr_i32_f32_e32 v10, v1", (-2.25,), -3),
+    ("v_cvt_i32_f64_e32 v10, v[20:21]", (0, 0xC0080000), -3),
+    ("v_cvt_u32_f64_e32 v10, v[20:21]", (0, 0xC0080000), 0),
+    ("v_cvt_pk_u16_u32 v10, v1, v2", (70000, 5), 0x0005FFFF),
+    ("v_cvt_pknorm_i16_f32 v10, v1, v2", (-1.0, 2.0), 0x7FFF8001),
+    ("v_cvt_pknorm_u16_f32 v10, v1, v2", (-1.0, 1.0), 0xFFFF0000),
+    ("v_cvt_f16_u16_e32 v10, v1", (7,), half(7.0)),
+    ("v_cvt_f16_i16_e32 v10, v1", (0xFFF9,), half(-7.0)),
+    ("v_cvt_u16_f16_e32 v10, v1", (half(-7.0),), 0),
+    ("v_cvt_i16_f16_e32 v10, v1", (half(-7.5),), 0xFFF9),
+    ("v_cvt_pk_bf8_f32 v10, v1, v2\n v_and_b32_e32 v10, 0xffff, v10", (2.0, -1.0), 0xC044),
+    ("v_sub_f16_e32 v10, v1, v2", (half(1.0), half(3.0)), half(-2.0)),
+    ("v_rcp_f16_e32 v10, v1", (half(4.0),), half(0.25)),
+    ("v_exp_f16_e32 v10, v1", (half(3.0),), half(8.0)),
+    ("v_log_f16_e32 v10, v1", (half(8.0),), half(3.0)),
+    ("v_rsq_f16_e32 v10, v1", (half(4.0),), half(0.5)),
+    ("v_floor_f16_e32 v10, v1", (half(-1.5),), half(-2.0)),
+    ("v_ldexp_f16_e32 v10, v1, v2", (half(3.0), -1), half(1.5)),
+    ("v_max_f16_e32 v10, v1, v2", (half(NAN), half(-3.0)), half(-3.0)),
     ("v_frexp_exp_i32_f32_e32 v10, v1", (12.0,), 4),
     ("v_add_f16_e32 v10, v1, v2", (half(1.0, 9.0), half(2.0, 9.0)), half(3.0)),
     ("v_mul_f16_e32 v10, 0.5, v1", (half(3.0),), half(1.5)),
@@ -141,6 +188,21 @@ WORDS = [
     ("v_pk_sub_i16 v10, v1, v2 clamp", (0x80000005, 0x00010002), 0x80000003),
     ("v_pk_lshlrev_b16 v10, 4, v1 op_sel_hi:[0,1]", (0x00030001,), 0x00300010),
     ("v_pk_mul_lo_u16 v10, v1, v2", (0x00030002, 0x00050004), 0x000F0008),
+    ("v_pk_add_i16 v10, v1, v2 clamp", (0x7FFF0001, 0x00010002), 0x7FFF0003),
+    ("v_pk_sub_u16 v10, v1, v2 clamp", (0x00010005, 0x00020002), 0x00000003),
+    ("v_pk_mad_u16 v10, v1, v2, v3", (0x00030002, 0x00050004, 0x00010001), 0x00100009),
+    ("v_pk_max_i16 v10, v1, v2", (0xFFFF0001, 0x00010002), 0x00010002),
+    ("v_pk_min_u16 v10, v1, v2", (0xFFFF0001, 0x00010002), 0x00010001),
+    ("v_pk_min_f16 v10, v1, v2", (half(1.0, -2.0), half(0.0, -1.0)), half(0.0, -2.0)),
+    ("v_pk_ashrrev_i16 v10, 4, v1 op_sel_hi:[0,1]", (0xFF000F00,), 0xFFF000F0),
+    ("v_pk_lshrrev_b16 v10, 4, v1 op_sel_hi:[0,1]", (0xFF000F00,), 0x0FF000F0),
+    ("v_mov_b32_e32 v10, v3\n v_dot4c_i32_i8_e32 v10, v1, v2", (0xFF020304, 0x05010101, 100), 104),
+    ("v_dot4_u32_u8 v10, v1, v2, v3", (0xFF020304, 0x01010101, 100), 364),
+    ("v_dot2_i32_i16 v10, v1, v2, v3", (0xFFFF0002, 0x00030004, 10), 15),
+    ("v_dot2_u32_u16 v10, v1, v2, v3", (0xFFFF0002, 0x00010004, 0), 65543),
+    ("v_dot8_u32_u4 v10, v1, v2, v3", (0xF0000002, 0x30000004, 10), 63),
+    ("v_mov_b32_e32 v10, 5\n v_fma_mixhi_f16 v10, v1, v2, v3", (2.0, 3.0, 1.0),
+     half(7.0) << 16 | 5),
     ("v_dot4_i32_i8 v10, v1, v2, v3", (0xFF020304, 0x05010101, 100), 104),
     ("v_dot8_i32_i4 v10, v1, v2, v3", (0xF0000002, 0x30000004, 10), 15),
     ("v_fma_mixlo_f16 v10, v1, v2, v3\n v_and_b32_e32 v10, 0xffff, v10",
@@ -184,6 +246,15 @@ PAIRS = [
     ("v_mul_f64 v[10:11], -v[20:21], v[22:23]", (0, 0x40000000, 0, 0x40080000), (0, 0xC0180000)),
     ("v_fma_f64 v[10:11], v[20:21], v[22:23], 1.0",
      (0, 0x40000000, 0, 0x40080000), (0, 0x401C0000)),
+    ("v_rcp_f64_e32 v[10:11], v[20:21]", (0, 0x40100000), (0, 0x3FD00000)),
+    ("v_rsq_f64_e32 v[10:11], v[20:21]", (0, 0x40100000), (0, 0x3FE00000)),
+    ("v_ceil_f64_e32 v[10:11], v[20:21]", (0, 0x3FF80000), (0, 0x40000000)),
+    ("v_max_f64 v[10:11], v[20:21], v[22:23]", (0, 0x40000000, 0, 0xC0080000), (0, 0x40000000)),
+    ("v_ldexp_f64 v[10:11], v[20:21], -1", (0, 0x40000000), (0, 0x3FF00000)),
+    ("v_cvt_f64_i32_e32 v[10:11], v1", (-2,), (0, 0xC0000000)),
+    ("v_cvt_pk_f32_bf8_e32 v[10:11], v1", (0xC044,), (2.0, -1.0)),
+    ("v_subrev_co_u32_e32 v10, vcc, v1, v3\n s_nop 1\n v_subbrev_co_u32_e32 v11, vcc, v2, v4, vcc",
+     (1, 1, 0, 5), (-1, 3)),
     ("v_cvt_f64_f32_e32 v[10:11], v1", (1.5,), (0, 0x3FF80000)),
     ("v_pk_add_f32 v[10:11], v[20:21], v[22:23]", (1.0, 2.0, 10.0, 20.0), (11.0, 22.0)),
     ("v_pk_mul_f32 v[10:11], v[20:21], v[22:23] op_sel:[1,0] op_sel_hi:[0,1]",
@@ -238,6 +309,32 @@ def test_a_division_takes_all_its_steps() -> None:
         expected = numerator / denominator
     normal = ~((np.abs(expected) < 1e-37) & (expected != 0))
     np.testing.assert_allclose(found[normal], expected[normal], rtol=3e-7)
+
+
+def test_rows_that_change_places() -> None:
+    lane = np.arange(64)
+    body = (
+        "v_mov_b32_e32 v10, v1\n v_mov_b32_e32 v11, v2\n s_nop 1\n v_permlane{}_swap_b32 v10, v11"
+    )
+    first, second = lane.astype(np.uint32), (lane + 100).astype(np.uint32)
+    found = on_lanes(body.format(32), first, second, outputs=2, arch="gfx950")
+    assert found[0].tolist() == [*range(32), *range(100, 132)]
+    assert found[1].tolist() == [*range(32, 64), *range(132, 164)]
+    found = on_lanes(body.format(16), first, second, outputs=2, arch="gfx950")
+    assert found[0][:32].tolist() == [*range(16), *range(100, 116)]
+    assert found[1][:32].tolist() == [*range(16, 32), *range(116, 132)]
+
+
+def test_bits_by_a_table() -> None:
+    body = "v_bitop3_b32 v10, v1, v2, v3 bitop3:0x{:x}"
+    a, b, c = 0xF0F0F0F0, 0xCCCCCCCC, 0xAAAAAAAA
+    for table, expected in (
+        (0x80, a & b & c),
+        (0xFE, a | b | c),
+        (0x96, a ^ b ^ c),
+        (0x30, a & ~b),
+    ):
+        assert set(on_lanes(body.format(table), a, b, c, arch="gfx950")[0].tolist()) == {expected}
 
 
 def test_assemblers_accept_the_texts() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from tile_core.errors import DeviceAssertError
 from tile_sim.gfx9.instruction import (
     BARRIER,
     END,
@@ -13,6 +14,7 @@ from tile_sim.gfx9.instruction import (
     Context,
     Instruction,
     Kind,
+    Step,
     Undecodable,
     ids,
     operands_of,
@@ -54,10 +56,22 @@ def decode(line: Line, context: Context) -> Instruction | None:
     if name == "s_waitcnt":
         return _wait(line)
     if name == "s_trap":
-        raise Undecodable("a trap stops the program")
+        return Instruction(line, _stopper(line), Kind.CONTROL, is_final=True)
     if name == "s_branch" or name.startswith("s_cbranch_"):
         return _branch(line, context)
     return None
+
+
+def _stopper(line: Line) -> Step:
+    """Return the step of a trap: what must hold in the kernel does not."""
+
+    def step(w: Wave) -> None:
+        raise DeviceAssertError(
+            f"{line}: an assertion fails in wave {w.index}",
+            hint="@sim in place of @isa tells which one",
+        )
+
+    return step
 
 
 def _branch(line: Line, context: Context) -> Instruction:

@@ -11,7 +11,7 @@ from tile_sim.gfx9.instruction import BARRIER, END, Instruction, Step
 from tile_sim.gfx9.shared import SharedMemory
 from tile_sim.gfx9.wave import Wave, missing_wait
 
-MOST_INSTRUCTIONS = 20_000_000
+MOST_INSTRUCTIONS = 5_000_000
 """A wave that runs longer is taken for one that waits for ever."""
 
 _LONGEST_TURN = 400

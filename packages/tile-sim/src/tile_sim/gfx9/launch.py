@@ -92,7 +92,10 @@ def run(
     OutOfBounds
         If an access is in no buffer, or beyond shared memory.
     Deadlock
-        If a wave does not end.
+        If a wave does not end: workgroups run one after the other, and none can wait for a
+        later one.
+    DeviceAssertError
+        If an assertion of the kernel fails.
     """
     code = Code.of(assembly) if isinstance(assembly, str) else assembly
     launch = _Launch(code, kernel, Geometry(_three(grid), _three(block)), shared_bytes)
