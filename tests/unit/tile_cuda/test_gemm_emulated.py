@@ -67,6 +67,13 @@ def test_factors_in_registers(arch: str, letters: str, scopes: str) -> None:
     check(replace(HALF, arch=arch, scopes=(first, second), transposes=turned))
 
 
+def test_factors_in_registers_are_converted_there() -> None:
+    product = replace(HALF, k=64, factor="float8_e4m3fn", scopes=("fragment", "shared"))
+    assert "tile::mma_m16n8k16(C_local" in product.printed().text
+    check(product)
+    check(replace(product, arch="sm_70", transposes=(False, True)))
+
+
 @pytest.mark.parametrize(
     ("m", "n", "k", "threads"),
     [

@@ -235,3 +235,21 @@ def test_reads_across_fill_registers() -> None:
     text = replace(BYTES, m=128, n=128, threads=256).printed().text
     assert "tile::load<4>(b_frag" in text
     assert "tile::mfma_16x16x32<2, 4, 1, 4>(C_local" in text
+
+
+@pytest.mark.parametrize("scopes", ["fs", "sf"])
+@pytest.mark.parametrize(
+    ("factor", "second", "total"),
+    [
+        ("float8_e4m3fn", "", "float32"),
+        ("uint4", "int8", "int32"),
+        ("float16", "float32", "float32"),
+    ],
+)
+def test_factors_in_registers_are_converted_there(
+    factor: str, second: str, total: str, scopes: str
+) -> None:
+    first, last = ("fragment" if s == "f" else "shared" for s in scopes)
+    product = replace(BYTES, factor=factor, second=second, total=total, scopes=(first, last))
+    assert "tile::mfma_" in product.printed().text
+    check(product)

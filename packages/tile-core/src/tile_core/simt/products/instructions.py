@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tile_core.dtypes import DType
 from tile_core.ir.arith import as_expr, cast, const, select
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Const, Expr, Load
@@ -17,7 +16,6 @@ from tile_core.simt.accesses import lower_expr
 from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import storage_dtype
 from tile_core.simt.products.matrix_unit import MatrixUnit
 from tile_core.simt.products.operands import operands
 from tile_core.simt.products.registers import operand_registers, reads_ahead
@@ -54,8 +52,8 @@ def warp_tiling(
 def _takes(atom: MatrixAtom, op: Gemm) -> bool:
     """Whether the factors of `op` can be operands of an instruction."""
     return (
-        _suits(op.a, 0 if op.transpose_a else 1, atom.k, atom.a_dtype)
-        and _suits(op.b, 1 if op.transpose_b else 0, atom.k, atom.b_dtype)
+        _suits(op.a, 0 if op.transpose_a else 1, atom.k)
+        and _suits(op.b, 1 if op.transpose_b else 0, atom.k)
         and atom.orders in (None, _orders(op))
     )
 
@@ -85,10 +83,10 @@ def _is_whole_fragment(region: Region) -> bool:
     )
 
 
-def _suits(region: Region, k_axis: int, atom_k: int, dtype: DType) -> bool:
-    """Whether a factor, if it is a fragment, can be an operand as it is.
+def _suits(region: Region, k_axis: int, atom_k: int) -> bool:
+    """Whether a factor, if it is a fragment, can be an operand where it is.
 
-    It consists of elements of `dtype`, of whole k-steps, and of all rows or columns.
+    It consists of whole k-steps, and of all rows or columns.
 
     Parameters
     ----------
@@ -98,7 +96,7 @@ def _suits(region: Region, k_axis: int, atom_k: int, dtype: DType) -> bool:
     buffer, shape, extents = region.buffer, region.buffer.static_shape, region.static_extents
     if buffer.scope is not Scope.FRAGMENT:
         return True
-    if shape is None or extents is None or storage_dtype(buffer.dtype, buffer.scope) != dtype:
+    if shape is None or extents is None:
         return False
     first = static_value(region.starts[-2:][k_axis])
     is_whole = extents[-2:][1 - k_axis] == shape[-2:][1 - k_axis]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tile_core.ir.arith import as_expr
-from tile_core.ir.buffer import Buffer
-from tile_core.ir.expr import Expr
-from tile_core.ir.stmt import Alloc, Seq, Stmt
+from tile_core.ir.arith import as_expr, cast
+from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.expr import Expr, Load
+from tile_core.ir.stmt import Alloc, Seq, Stmt, Store
 from tile_core.layout.digits import row_major_position
-from tile_core.simt.build import seq
+from tile_core.simt.build import seq, unrolled
 from tile_core.simt.context import SimtContext
+from tile_core.simt.packing import unpacked
 from tile_core.simt.products.element_loads import element_loads
 from tile_core.simt.products.matrix_unit import MatrixUnit
 from tile_core.simt.products.operands import Operand
@@ -47,7 +48,7 @@ def operand_registers(operand: Operand, unit: MatrixUnit, ctx: SimtContext) -> R
 
 
 def _held(operand: Operand, ctx: SimtContext) -> Registers:
-    """Return the registers of a fragment; nothing is moved.
+    """Return the registers of a fragment; nothing is moved, but narrower elements are converted.
 
     The region may be a part of the fragment along `k`, and one of several along leading
     dimensions; the registers of an atom follow those of the one before it along `k`.
@@ -63,7 +64,17 @@ def _held(operand: Operand, ctx: SimtContext) -> Registers:
         atom = (as_expr(lead) * operand.tiles + x) * all_steps + (first + kk)
         return atom * operand.slots
 
-    return Registers(ctx.places.flat(buffer), offset)
+    held = ctx.places.flat(buffer)
+    if held.dtype == operand.dtype:
+        return Registers(held, offset)
+    count = static_value(held.shape[0]) or 0
+    wide = ctx.registers(f"{operand.letter}_wide", count, str(operand.dtype))
+
+    def one(slot: Expr) -> Stmt:
+        value = unpacked(Load(held, (slot,)), buffer.dtype)
+        return Store(wide, (slot,), cast(value, operand.dtype))
+
+    return Registers(wide, offset, setup=seq(Alloc(wide), unrolled(ctx, "s", count, one)))
 
 
 def _loaded(operand: Operand, unit: MatrixUnit, ctx: SimtContext) -> Registers:
