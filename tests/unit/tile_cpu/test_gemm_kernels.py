@@ -25,7 +25,7 @@ from tile_cpu.gemm.tile import emit_tile_gemm
 from tile_cpu.machine import MACHINES, host_machine, missing_features
 from tile_cpu.toolchain import compile_module
 from tile_cpu.vectors import Matrix
-from unit.tile_cpu.gemm_programs import Case, check
+from unit.tile_cpu.gemm_programs import Case, check, program
 
 F32, F64, BF16, F16 = (
     ("float32",) * 3,
@@ -136,6 +136,17 @@ def test_other_machines(machine, dtypes: tuple[str, str, str]) -> None:
     check(Case(33, 45, 51, dtypes=dtypes), machine)
     check(Case(32, 64, 64, dtypes=dtypes, trans_b=True), machine)
     check(Case(9, 21, 51, (12, 16), dtypes=dtypes, trans_b=True), machine)
+
+
+@pytest.mark.parametrize("trans_b", [False, True], ids=["nn", "nt"])
+def test_short_vectors_fetch_the_panels_that_are_packed_next(trans_b: bool) -> None:
+    """Of this step of k, and behind its last panels those of the next step."""
+    machine = MACHINES["haswell"]
+    case = Case(64, 128, 600, (32, 64), trans_b=trans_b)
+    assert "prefetcht1" in compile_module(program(case, machine), machine).asm()
+    if not missing_features(machine):
+        check(case, machine)
+        check(Case(33, 77, 600, (32, 64), trans_b=trans_b), machine)
 
 
 def test_row_segments_cover_all_rows_once() -> None:

@@ -29,7 +29,14 @@ from tile_cpu.gemm.operands import (
     window_columns,
 )
 from tile_cpu.gemm.packing import emit_copy_rows, emit_pack_b
-from tile_cpu.gemm.prefetch import Prefetch, Region, spread, spread_by_panel, spread_results
+from tile_cpu.gemm.prefetch import (
+    Prefetch,
+    Region,
+    spread,
+    spread_by_panel,
+    spread_next_window,
+    spread_results,
+)
 from tile_cpu.gemm.row_sums import emit_row_sums, row_sums
 from tile_cpu.gemm.shape import MAX_VECTOR_ROWS, Form, choose_form, choose_tile
 from tile_cpu.gemm.tile import BeforePanel, emit_tile_gemm
@@ -341,20 +348,28 @@ class _Block:
         last = tirx.EQ(ko, as_expr(self.steps.count) - 1)
         k1, bind_k1 = opaque("k1", Select(last, i32(0), k0 + self.steps.step))
         right, bind_right = opaque("right", Select(last, i32(self.extent.n), i32(0)))
-        fetches = self._fetches(k1, right)
+        fetches = self._fetches(k0, k1, right)
         if isinstance(finish, Choice) and isinstance(finish.then, StoreTo):
             tile = self.spec.tile.mr, self.spec.panel_width
             fetches.append(spread_results(finish.then.matrix, *tile, finish.condition))
         return lambda *where: [f for one in fetches for f in one(*where)], [*bind_k1, *bind_right]
 
-    def _fetches(self, k0: Any, column: Any) -> list[Prefetch]:
+    def _b_region(self, k: Any, column: Any) -> Region:
+        """Return what is packed together from `k` and `column` on."""
+        depth, columns = self.steps.capacity, window_columns(self.spec)
+        if self.transposed_b:
+            return Region(self.b.moved(column, k), columns, depth)
+        return Region(self.b.moved(k, column), depth, columns)
+
+    def _fetches(self, now: Any, k0: Any, column: Any) -> list[Prefetch]:
         """Return the prefetches of A from `k0` on, and of B from there and from `column` on.
 
-        None for panels of short vectors: a step is long there, and its operands fill the
-        second-level cache.
+        With panels of short vectors those of B that are packed next, in the step that is at
+        `now`: a step is long there, and its operands fill the second-level cache.
         """
         if self.b_copy is not None and self.spec.machine.vector_bytes < LONG_VECTOR_BYTES:
-            return []
+            window, width = self.b_copy.window, self.spec.panel_width
+            return [spread_next_window(self._b_region, now, (k0, column), width, window)]
         k, m, n = self.steps.capacity, self.extent.m, self.extent.n
         if self.transposed_a:
             a = Region(self.a.moved(k0, 0), k, m)

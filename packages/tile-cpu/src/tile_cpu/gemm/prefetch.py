@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from tile_core.dtypes import dtype_of
 from tile_core.tir.build import i32, llvm_effect, seq
-from tile_core.tir.nodes import IfThenElse, Stmt
-from tile_cpu.vectors import Matrix, floor_div, floor_mod
+from tile_core.tir.nodes import IfThenElse, Select, Stmt
+from tile_cpu.vectors import Matrix, as_expr, floor_div, floor_mod
 
 LINE_BYTES = 64
 # LLVM's locality 2 is prefetcht1: into the second-level cache. The first level is full of
@@ -59,6 +59,35 @@ def spread_by_panel(source: Matrix, depth: int, width: int, window: int) -> Pref
         first, within = floor_div(panel, window) * window, floor_mod(panel, window)
         region = Region(source.moved(0, first * width), depth, width * window)
         return _share((region,), within * per_panel + tile, per_panel * window)
+
+    return before
+
+
+def spread_next_window(
+    region_at: Callable[[Any, Any], Region],
+    now: Any,
+    then: tuple[Any, Any],
+    width: int,
+    window: int,
+) -> Prefetch:
+    """Fetch what is packed next while the panels that were packed last are used.
+
+    Parameters
+    ----------
+    region_at
+        Called with a place along k and a column; returns what is packed from there on.
+    now, then
+        The place along k of this step; that of what comes behind its last panels, and its column.
+    width, window
+        Columns of one panel, and panels packed together.
+    """
+
+    def before(panel: Any, tile: Any, per_panel: int, panels: int) -> list[Stmt]:
+        first, within = floor_div(panel, window) * window, floor_mod(panel, window)
+        is_last = as_expr(first + window) >= i32(panels)
+        k = Select(is_last, as_expr(then[0]), as_expr(now))
+        column = Select(is_last, as_expr(then[1]), as_expr((first + window) * width))
+        return _share((region_at(k, column),), within * per_panel + tile, per_panel * window)
 
     return before
 
