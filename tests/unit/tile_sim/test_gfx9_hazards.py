@@ -49,6 +49,7 @@ PAIRS = [
     ("gfx942", MFMA_942, "v_mov_b32_e32 v5, 0", 11),
     ("gfx942", "v_mfma_f32_32x32x8_f16 v[20:35], v[0:1], v[2:3], v[4:19]",
      "v_mov_b32_e32 v5, 0", 7),
+    ("gfx942", "v_mfma_f32_16x16x4_f32 v[20:23], v0, v2, v[4:7]", "v_mov_b32_e32 v5, 0", 0),
     ("gfx90a", DOUBLE_90A, "v_add_f64 v[20:21], v[4:5], v[4:5]", 11),
     ("gfx90a", DOUBLE_90A, "global_store_dwordx2 v20, v[4:5], s[4:5]", 18),
     ("gfx90a", DOT, "v_add_f32_e32 v5, v4, v4", 3),

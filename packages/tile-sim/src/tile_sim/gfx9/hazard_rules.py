@@ -216,7 +216,8 @@ def _behind_matrix(producer: Instruction, consumer: Instruction, arch: str) -> N
             need = _until_read(told, arch, is_memory=False)
             needs.append((need, "a product of matrices is overwritten"))
         addend = parse_operand(producer.line.operands[3])
-        if addend is not None and ids([addend]) & consumer.writes and not told.is_double:
+        is_kept = told.is_fast and not told.is_double
+        if addend is not None and ids([addend]) & consumer.writes and is_kept:
             needs.append((told.passes - 1, "the addend of a product of matrices is overwritten"))
     return max(needs)
 
