@@ -110,6 +110,21 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session
+def conformance(session: nox.Session) -> None:
+    """Run the contract and the examples on every target; write the table of the docs."""
+    install(session, *DEV)
+    session.run(
+        "pytest",
+        *("-n", "auto", "-p", "support.conformance_table"),
+        *("-k", "not toy and (contract or on_the_cpu or in_the_interpreter or in_the_emulator)"),
+        "tests/conformance/test_conformance.py",
+        "tests/examples",
+        *session.posargs,
+        env={"PYTHONPATH": "tests"},
+    )
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure against NumPy and torch at equal thread counts and print the tables."""
     install(session, *DEV)
