@@ -15,19 +15,24 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import multiprocessing
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+import traceback
+import warnings
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import tile_api as tile
 from tile_api.disk_cache.entry import Entry
-from tile_api.disk_cache.store import ASIDE, SUFFIX, DiskCache
+from tile_api.disk_cache.store import ASIDE, SUFFIX, DiskCache, disk_cache
 
 DIFFERENT = 24
 """Kernels that workers choose from."""
@@ -35,37 +40,44 @@ DIFFERENT = 24
 LIMITS = {"kernels": 60_000, "bytes": 600_000}
 """What the cache may hold: about half of them."""
 
+PAUSES = {"kernels": 2.0, "bytes": 0.02}
+"""Seconds between two damaged files."""
+
+
+def program(factor: int) -> Any:
+    """Return a traced function that multiplies by `factor`."""
+    import tile_api.language as T
+
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32")):  # type: ignore[valid-type,no-untyped-def]
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(64):
+                B[i] = A[i] * factor + 64
+
+    return main
+
 
 def work_on_kernels(cache: DiskCache, seed: int) -> None:
     """Compile and run kernels until killed."""
     import numpy as np
 
-    import tile_api as tile
-    import tile_api.language as T
     from tile_api.cache import default_cache
-
-    @tile.jit(out_idx=[-1], target="cpu")
-    def scaled(n: int, factor: int):  # type: ignore[no-untyped-def]
-        @T.prim_func
-        def main(A: T.Tensor((n,), "int32"), B: T.Tensor((n,), "int32")):  # type: ignore[valid-type,no-untyped-def]
-            with T.Kernel(1, threads=32):
-                for i in T.Parallel(n):
-                    B[i] = A[i] * factor + n
-
-        return main
 
     chance = random.Random(seed)
     a = np.arange(64, dtype="int32")
     while True:
         factor = chance.randrange(DIFFERENT)
         default_cache().clear()
-        program = scaled.get_tir(64, factor)
-        kernel = tile.compile(program, out_idx=[-1], target="cpu")
+        kernel = tile.compile(program(factor), out_idx=[-1], target="cpu")
         if not (kernel(a) == a * factor + 64).all():
             sys.exit(3)
-        how = "hits" if set(kernel.phases_ms) == {"load"} else "compiled"
-        sys.stdout.write(f"{how}\n")
-        sys.stdout.flush()
+        say("hits" if set(kernel.phases_ms) == {"load"} else "compiled")
+
+
+def say(word: str) -> None:
+    """Write a word at once."""
+    sys.stdout.write(f"{word}\n")
+    sys.stdout.flush()
 
 
 def work_on_bytes(cache: DiskCache, seed: int) -> None:
@@ -81,48 +93,65 @@ def work_on_bytes(cache: DiskCache, seed: int) -> None:
             cache.keep(digest, Entry(key, f"k{number}", "cpu", 1.0, "{}", code))
         elif entry.code != code or entry.kernel != f"k{number}":
             sys.exit(3)
-        sys.stdout.write("compiled\n" if entry is None else "hits\n")
-        sys.stdout.flush()
+        say("compiled" if entry is None else "hits")
+
+
+WORK: dict[str, Callable[[DiskCache, int], None]] = {
+    "kernels": work_on_kernels,
+    "bytes": work_on_bytes,
+}
+
+
+def be_a_worker(kind: str, seed: int, output: Path) -> None:
+    """Work in a process of its own; what goes wrong is written beside `output`."""
+    try:
+        sys.stdout = open(output, "w")
+        warnings.simplefilter("error")
+        WORK[kind](disk_cache(), seed)
+    except Exception:
+        Path(f"{output}.err").write_text(traceback.format_exc())
+        raise
 
 
 class Workers:
-    """Processes that work on one cache, and files of what each of them said."""
+    """Processes that work on one cache, and files of what each of them said.
+
+    They are forked from this one, which has imported everything, so that none of the time is
+    spent on imports.
+    """
 
     def __init__(self, folder: Path, kind: str, chance: random.Random) -> None:
         self.folder, self.kind, self.chance = folder, kind, chance
         self.outputs: list[Path] = []
-        self.alive: list[tuple[subprocess.Popen[bytes], Path]] = []
+        self.alive: list[tuple[Any, Path]] = []
         self.failures: list[str] = []
 
     def start(self) -> None:
         """Start one more."""
         output = self.folder / f"worker-{len(self.outputs)}"
+        output.touch()
         self.outputs.append(output)
-        environment = os.environ | {
-            "TILE_CACHE_DIR": str(self.folder / "cache"),
-            "TILE_CACHE_SIZE": str(LIMITS[self.kind]),
-            "PYTHONWARNINGS": "error",
-        }
-        command = [sys.executable, __file__, f"--worker={self.kind}"]
-        command.append(f"--seed={self.chance.randrange(1 << 30)}")
-        with open(output, "wb") as out, open(f"{output}.err", "wb") as err:
-            process = subprocess.Popen(command, stdout=out, stderr=err, env=environment)
+        forked = multiprocessing.get_context("fork")
+        arguments = (self.kind, self.chance.randrange(1 << 30), output)
+        process = forked.Process(target=be_a_worker, args=arguments)
+        process.start()
         self.alive.append((process, output))
 
     def kill_one(self) -> None:
         """Kill any of them that has begun to work, whatever it is doing."""
         begun = [p for p, output in self.alive if output.stat().st_size]
         if begun:
-            self.chance.choice(begun).send_signal(signal.SIGKILL)
+            self.chance.choice(begun).kill()
 
     def reap(self) -> int:
         """Return how many have ended; those that were not killed are failures."""
-        ended = [(p, output) for p, output in self.alive if p.poll() is not None]
+        ended = [(p, output) for p, output in self.alive if p.exitcode is not None]
         for process, output in ended:
             self.alive.remove((process, output))
-            if process.returncode != -signal.SIGKILL:
-                told = Path(f"{output}.err").read_text()[-800:]
-                self.failures.append(f"a worker ended with {process.returncode}: {told}")
+            if process.exitcode != -signal.SIGKILL:
+                reason = Path(f"{output}.err")
+                told = reason.read_text()[-1000:] if reason.exists() else ""
+                self.failures.append(f"a worker ended with {process.exitcode}: {told}")
         return len(ended)
 
     def stop(self) -> None:
@@ -130,7 +159,7 @@ class Workers:
         self.reap()
         for process, _ in self.alive:
             process.kill()
-            process.wait()
+            process.join()
         self.alive.clear()
 
     def said(self) -> Counter[str]:
@@ -164,6 +193,10 @@ def hammer(kind: str, seconds: float, processes: int, seed: int) -> dict[str, ob
     events: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="tile-hammer-") as name:
         folder = Path(name)
+        os.environ["TILE_CACHE_DIR"] = str(folder / "cache")
+        os.environ["TILE_CACHE_SIZE"] = str(LIMITS[kind])
+        if kind == "kernels":
+            tile.lower(program(0), target="cpu").kernel_source  # imports all that compiling needs
         workers = Workers(folder, kind, chance)
         for _ in range(processes):
             workers.start()
@@ -171,10 +204,12 @@ def hammer(kind: str, seconds: float, processes: int, seed: int) -> dict[str, ob
             time.sleep(0.05)
             workers.reap()
         end = time.monotonic() + seconds
-        next_kill = time.monotonic()
+        next_kill = next_damage = time.monotonic()
         while time.monotonic() < end and not workers.failures:
             time.sleep(0.02)
-            events[spoil(folder / "cache" / "kernels", chance)] += 1
+            if time.monotonic() >= next_damage:
+                next_damage += PAUSES[kind]
+                events[spoil(folder / "cache" / "kernels", chance)] += 1
             if time.monotonic() >= next_kill:
                 next_kill += seconds / (4 * processes)
                 workers.kill_one()
@@ -202,11 +237,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--bytes", action="store_true", help="files of bytes, no kernels")
-    parser.add_argument("--worker", choices=sorted(LIMITS), help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.worker:
-        cache = DiskCache(Path(os.environ["TILE_CACHE_DIR"]), LIMITS[args.worker])
-        (work_on_bytes if args.worker == "bytes" else work_on_kernels)(cache, args.seed)
     kind = "bytes" if args.bytes else "kernels"
     told = hammer(kind, args.seconds, args.processes, args.seed)
     sys.stdout.write(json.dumps(told, indent=1) + "\n")

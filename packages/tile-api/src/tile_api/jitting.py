@@ -105,7 +105,7 @@ class JITKernelFactory:
         return compile_key(self.get_tir(*args, **kwargs), self._options["out_idx"], **wishes)
 
     def compile_keys(self) -> list[CompileKey]:
-        """Return the keys of the kernels that were compiled so far, the oldest first."""
+        """Return the keys of the kernels compiled so far, the most recently used last."""
         kernels = self._kernels.values() if self._eager is None else self._eager.kernels()
         return list(dict.fromkeys(kernel.compile_key() for kernel in kernels))
 
