@@ -99,6 +99,11 @@ def test_words_of_sixteen_bytes() -> None:
     assert ("lds_load", 4) in check(tile, layout, (120, 68), (64, 4), 128, WIDE)  # rows of 136 B
 
 
+def test_words_of_four_bytes_where_wide_ones_fill_no_wave() -> None:
+    tile = shared("T", (16, 16), "float16")
+    assert ("lds_load", 4) in check(tile, row_major((16, 16)), (64, 64), (16, 16), 64, WIDE)
+
+
 def test_tensors_of_three_dimensions() -> None:
     tile = shared("S", (32, 32), "float16")
     source, out = tensor("A", (2, 40, 3, 32), "float16"), tensor("B", (2, 32, 32), "float16")

@@ -27,6 +27,9 @@ WIDE = "lds_load_16"
 LEAST_BYTES = 4
 """Bytes that such an instruction copies for a lane, on every machine that has it."""
 
+MOST_BYTES = 16
+"""Bytes that it copies for a lane where it can copy more."""
+
 
 class Machine(Protocol):
     """What must be known of a machine."""
@@ -90,17 +93,17 @@ def why_not_counted(copy: Copy, threads: int, warp_size: int, env: Env) -> str |
         return f"neighbours in the tensor are not known to begin at {LEAST_BYTES} bytes"
     if whole_dimensions(copy.dst) is None:
         return "it fills a part of a tile"
-    extents = copy.dst.static_extents or ()
-    nbytes = math.prod(extents) * bits // 8
+    nbytes = _bytes_of(copy)
     if nbytes % (warp_size * LEAST_BYTES):
         return f"{nbytes} bytes are not {LEAST_BYTES} for each lane of a wave"
     return None
 
 
 def units(copy: Copy, machine: Machine, env: Env) -> Iterator[int]:
-    """Yield how many bytes a lane may copy at once, the most first."""
-    if machine.has(WIDE) and runs_beside(copy, env, bits=128):
-        yield 16
+    """Yield how many bytes a lane may copy at once, the most first: those that fill whole waves."""
+    fills_waves = _bytes_of(copy) % (machine.warp_size * MOST_BYTES) == 0
+    if machine.has(WIDE) and fills_waves and runs_beside(copy, env, bits=MOST_BYTES * 8):
+        yield MOST_BYTES
     yield LEAST_BYTES
 
 
@@ -108,9 +111,12 @@ def begun_by_a_wave(copies: Iterable[Copy], threads: int, machine: Machine, env:
     """Return how many instructions of a wave `copies` are, if waves count all of them."""
     total = 0
     for copy in copies:
-        nbytes = math.prod(copy.dst.static_extents or ()) * copy.dst.buffer.dtype.bits // 8
-        total += -(-nbytes // (threads * next(units(copy, machine, env))))
+        total += -(-_bytes_of(copy) // (threads * next(units(copy, machine, env))))
     return total
+
+
+def _bytes_of(copy: Copy) -> int:
+    return math.prod(copy.dst.static_extents or ()) * copy.dst.buffer.dtype.bits // 8
 
 
 def whole_dimensions(region: Region) -> tuple[int, ...] | None:
