@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -117,13 +118,7 @@ def _library(artifact: Artifact, kinds: str) -> bytes:
         code, shown, target = (Path(folder, n) for n in ("kernel.o", "shown", "kernel.so"))
         artifact.module.library.write_to_file(str(code), "o")
         shown.write_text(_SHOWN)
-        _run(
-            [
-                *(*compiler, "-c", "-O2", "-fPIC", "-fvisibility=hidden"),
-                *(f"-DENTRY_COUNT={len(kinds)}", f'-DENTRY_KINDS="{kinds}"'),
-                *("-o", f"{folder}/support.o", str(_SUPPORT)),
-            ]
-        )
+        Path(folder, "support.o").write_bytes(_support(tuple(compiler), kinds))
         objects = [str(code), f"{folder}/support.o"]
         if artifact.lowered.kernel.sources:
             source = Path(folder, "extern.c")
@@ -136,6 +131,17 @@ def _library(artifact: Artifact, kinds: str) -> bytes:
         link = (f"-Wl,--version-script={shown}", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-s")
         _run([*compiler, "-shared", *link, "-o", str(target), *objects, "-lm", "-lpthread"])
         return target.read_bytes()
+
+
+@lru_cache(maxsize=64)
+def _support(compiler: tuple[str, ...], kinds: str) -> bytes:
+    """Return the object code of what kernels with such arguments ask of their surroundings."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, "support.o")
+        flags = ("-c", "-O2", "-fPIC", "-fvisibility=hidden")
+        arguments = (f"-DENTRY_COUNT={len(kinds)}", f'-DENTRY_KINDS="{kinds}"')
+        _run([*compiler, *flags, *arguments, "-o", str(made), str(_SUPPORT)])
+        return made.read_bytes()
 
 
 def _compiler() -> list[str]:
