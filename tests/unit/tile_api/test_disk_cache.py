@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import random
-import socket
 import subprocess
 import sys
 import time
@@ -167,7 +167,7 @@ def test_files_of_the_dead_are_removed_and_those_of_the_living_stay(cache):
     keep(cache, 1)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    host = socket.gethostname()
+    host = platform.node()
     dead = cache.folder / f".aa-bb-{host}-{gone.pid}.aside"
     living = cache.folder / f".aa-bb-{host}-{os.getpid()}.aside"
     far = cache.folder / ".aa-bb-another-machine-1.aside"

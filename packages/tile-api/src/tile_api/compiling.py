@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -265,6 +264,8 @@ def par_compile(
     ignore_error
         Warn and return None in place of a kernel that does not compile.
     """
+    from concurrent.futures import ThreadPoolExecutor  # takes a while, and few need it
+
     refuse_unknown(compile, kwargs)
 
     def one(func: Any) -> CompiledKernel | None:

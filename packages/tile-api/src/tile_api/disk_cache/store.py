@@ -10,8 +10,8 @@ leaves a file that nobody looks for, which the next `prune` removes.
 from __future__ import annotations
 
 import os
+import platform
 import secrets
-import socket
 import time
 import warnings
 from collections.abc import Iterator
@@ -187,7 +187,7 @@ class DiskCache:
         kernel is compiled again. A kernel is not worth the wait.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        owner = f"{socket.gethostname()}-{os.getpid()}"
+        owner = f"{platform.node()}-{os.getpid()}"
         aside = path.with_name(f".{path.stem[:16]}-{secrets.token_hex(4)}-{owner}{ASIDE}")
         try:
             with open(aside, "xb") as file:
@@ -222,7 +222,7 @@ class DiskCache:
 def _is_of_the_dead(name: str) -> bool:
     """Whether the process that wrote a file aside ran on this machine and is gone."""
     host, _, number = name.removesuffix(ASIDE).partition("-")[2].partition("-")[2].rpartition("-")
-    if host != socket.gethostname() or not number.isdecimal():
+    if host != platform.node() or not number.isdecimal():
         return False
     try:
         os.kill(int(number), 0)
