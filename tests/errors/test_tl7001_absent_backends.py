@@ -42,7 +42,26 @@ MISTAKES = [
           |
         5 | tile.compile(kernel, target="cpu@emulator")
           | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: name one of the installed backends
+        hint: leave '@emulator' out: no executor runs code for cpu
+        """,
+        whole=True,
+    ),
+    Mistake(
+        "an executor that is called otherwise",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((16,), "float32")):
+            with T.Kernel(1):
+                A[0] = 1.0
+        tile.compile(kernel, target="hip@simulator")
+        """,
+        """
+        [TL7001] no backend serves target 'hip@simulator'; installed: cpu, cuda, hip, interpret, toy
+         --> program.py:5:1
+          |
+        5 | tile.compile(kernel, target="hip@simulator")
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: code for hip runs as 'hip@isa' or 'hip@sim'
         """,
         whole=True,
     ),

@@ -355,6 +355,8 @@ class PluginHost:
             hint = f"pip install 'tile-api[{','.join(sorted(extras))}]'"
         elif near and near != [target.kind]:
             hint = f"did you mean {near[0]!r}?"
+        elif target.kind in installed:
+            hint = self._who_runs(target)
         else:
             hint = "name one of the installed backends"
         return BackendNotFound(
@@ -362,6 +364,14 @@ class PluginHost:
             notes=self._ailments(),
             hint=hint,
         )
+
+    def _who_runs(self, target: Target) -> str:
+        """Return the hint for a target whose backend is here, and whose executor is not."""
+        kind, known = target.kind, self.executors().items()
+        names = [f"'{kind}@{name}'" for name, executor in known if kind in executor.kinds]
+        if not names:
+            return f"leave '@{target.executor}' out: no executor runs code for {kind}"
+        return f"code for {kind} runs as {' or '.join(names)}"
 
 
 def installed_plugins() -> PluginHost:
