@@ -1,30 +1,10 @@
 // Arithmetic beyond C's operators, for all element types.
 #pragma once
 #include "tile_cuda/cast.h"
-
-namespace tile {
-
-template <bool CONDITION, class T>
-struct when;
-template <class T>
-struct when<true, T> {
-  using type = T;
-};
-
-template <bool CONDITION, class A, class B>
-struct when_else {
-  using type = A;
-};
-template <class A, class B>
-struct when_else<false, A, B> {
-  using type = B;
-};
-
-}  // namespace tile
-
 #include "tile_narrow_operators.h"
 
 namespace tile {
+
 template <class T>
 TILE_DEVICE typename when<is_narrow<T>, T>::type operator-(T a) {
   return cast<T>(-to_float(a));

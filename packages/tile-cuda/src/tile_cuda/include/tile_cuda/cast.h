@@ -1,20 +1,8 @@
-// Conversions: `tile::cast<T>(x)` for all pairs of element types.
-//
-// Float to integer truncates, saturates and takes NaN to 0; integers wrap; a number is true
-// unless it is zero; every rounding is once, to nearest even; narrow floats saturate.
+// What `tile::cast<T>(x)` is made of: see tile_conversions.h.
 #pragma once
 #include "tile_cuda/narrow.h"
 
 namespace tile {
-
-template <class T>
-constexpr bool is_half = same<T, half_t> || same<T, bfloat16_t>;
-template <class T>
-constexpr bool is_float = same<T, float> || same<T, double> || is_half<T> || is_narrow<T>;
-template <class T>
-constexpr bool is_int4 = same<T, i4> || same<T, u4>;
-template <class T>
-constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
 
 // float64 to float32 such that rounding once more gives what one rounding would: inexact
 // results get an odd last bit.
@@ -38,43 +26,30 @@ TILE_DEVICE float to_float(S x) {
   }
 }
 
-// A saturated 32-bit integer in a type of at most 32 bits.
-template <class T>
-TILE_DEVICE T narrowed(int x) {
-  if constexpr (sizeof(T) == 4) {
-    return static_cast<T>(x);
-  } else {
-    constexpr int low = is_signed<T> ? -(1 << (8 * sizeof(T) - 1)) : 0;
-    constexpr int high = low + (1 << (8 * sizeof(T))) - 1;
-    return static_cast<T>(::max(low, ::min(high, x)));
+// Truncated and saturated; NaN is 0. The instructions with 64 bits on either side do something
+// else with NaN.
+template <class T, class F>
+TILE_DEVICE T truncated(F x);
+#define TILE_TRUNCATED(T, F, INSTRUCTION)     \
+  template <>                                 \
+  TILE_DEVICE T truncated<T, F>(F x) {        \
+    const T value = INSTRUCTION(x);           \
+    return x != x ? T(0) : value;             \
   }
+TILE_TRUNCATED(i64, float, __float2ll_rz)
+TILE_TRUNCATED(u64, float, __float2ull_rz)
+TILE_TRUNCATED(i32, double, __double2int_rz)
+TILE_TRUNCATED(u32, double, __double2uint_rz)
+TILE_TRUNCATED(i64, double, __double2ll_rz)
+TILE_TRUNCATED(u64, double, __double2ull_rz)
+#undef TILE_TRUNCATED
+template <>
+TILE_DEVICE i32 truncated<i32, float>(float x) {
+  return __float2int_rz(x);
 }
-
-template <class T, class S>
-TILE_DEVICE T float_to_integer(S x) {
-  if constexpr (same<S, double>) {
-    const bool is_nan = x != x;
-    if constexpr (sizeof(T) == 8) {
-      const T value = is_signed<T> ? static_cast<T>(__double2ll_rz(x))
-                                   : static_cast<T>(__double2ull_rz(x));
-      return is_nan ? T(0) : value;
-    } else if constexpr (same<T, u32>) {
-      return is_nan ? 0u : __double2uint_rz(x);
-    } else {
-      return narrowed<T>(is_nan ? 0 : __double2int_rz(x));
-    }
-  } else {
-    const float wide = to_float(x);
-    if constexpr (sizeof(T) == 8) {  // these take NaN to 2^63
-      const T value = is_signed<T> ? static_cast<T>(__float2ll_rz(wide))
-                                   : static_cast<T>(__float2ull_rz(wide));
-      return wide != wide ? T(0) : value;
-    } else if constexpr (same<T, u32>) {
-      return __float2uint_rz(wide);
-    } else {
-      return narrowed<T>(__float2int_rz(wide));
-    }
-  }
+template <>
+TILE_DEVICE u32 truncated<u32, float>(float x) {
+  return __float2uint_rz(x);
 }
 
 TILE_DEVICE u32 bits_below_1024(u8 x) { return x; }
@@ -112,59 +87,6 @@ TILE_DEVICE bfloat16_t to_bfloat16(S x) {
   }
 }
 
-template <class T, bool SATURATE, class S>
-TILE_DEVICE T convert(S x) {
-  if constexpr (same<T, S>) {
-    return x;
-  } else if constexpr (is_int4<S> && same<T, half_t>) {
-    return to_half(x);
-  } else if constexpr (is_int4<S>) {
-    return convert<T, SATURATE>(static_cast<int>(x));
-  } else if constexpr (is_int4<T>) {
-    constexpr int low = same<T, i4> ? -8 : 0;
-    if constexpr (is_float<S>) {
-      return T(::max(low, ::min(low + 15, float_to_integer<int>(x))));
-    } else {
-      return T(static_cast<int>(x));
-    }
-  } else if constexpr (same<T, bool>) {
-    if constexpr (is_half<S> || is_narrow<S>) {
-      return to_float(x) != 0.0f;
-    } else {
-      return x != S(0);
-    }
-  } else if constexpr (is_narrow<T>) {
-    if constexpr (same<S, double> || same<S, i32> || same<S, u32>) {
-      return to_narrow<T, SATURATE>(to_odd_float(static_cast<double>(x)));
-    } else {
-      return to_narrow<T, SATURATE>(to_float(x));
-    }
-  } else if constexpr (same<T, half_t>) {
-    return to_half(x);
-  } else if constexpr (same<T, bfloat16_t>) {
-    return to_bfloat16(x);
-  } else if constexpr (is_half<S> || is_narrow<S>) {
-    if constexpr (is_float<T>) {
-      return static_cast<T>(to_float(x));
-    } else {
-      return float_to_integer<T>(x);
-    }
-  } else if constexpr (is_float<S> && !is_float<T>) {
-    return float_to_integer<T>(x);
-  } else {
-    return static_cast<T>(x);
-  }
-}
-
-template <class T, class S>
-TILE_DEVICE T cast(S x) {
-  return convert<T, true>(x);
-}
-
-// As `cast`, but narrow floats overflow to infinity or NaN, whichever the type has.
-template <class T, class S>
-TILE_DEVICE T cast_unsaturated(S x) {
-  return convert<T, false>(x);
-}
-
 }  // namespace tile
+
+#include "tile_conversions.h"

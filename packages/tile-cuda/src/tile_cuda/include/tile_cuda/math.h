@@ -1,23 +1,9 @@
 // Mathematical functions. Those of 16 bits and fewer compute in float32 and round once.
 #pragma once
 #include "tile_cuda/arithmetic.h"
+#include "tile_math_overloads.h"
 
 namespace tile {
-
-#define TILE_MATH1(NAME, F32, F64)                                              \
-  TILE_DEVICE float NAME(float x) { return F32(x); }                            \
-  TILE_DEVICE double NAME(double x) { return F64(x); }                          \
-  template <class T>                                                            \
-  TILE_DEVICE T NAME(T x) {                                                     \
-    return cast<T>(NAME(to_float(x)));                                          \
-  }
-#define TILE_MATH2(NAME, F32, F64)                                              \
-  TILE_DEVICE float NAME(float x, float y) { return F32(x, y); }                \
-  TILE_DEVICE double NAME(double x, double y) { return F64(x, y); }             \
-  template <class T>                                                            \
-  TILE_DEVICE T NAME(T x, T y) {                                                \
-    return cast<T>(NAME(to_float(x), to_float(y)));                             \
-  }
 
 // One instruction, 2 ulp; subnormal results become zero.
 TILE_DEVICE float exp2_instruction(float x) {

@@ -38,6 +38,9 @@ using uint64_t = unsigned long long;
 using half_t = __half;
 using bfloat16_t = __nv_bfloat16;
 
+#include "tile_type_traits.h"
+#include "tile_plain_pointers.h"
+
 namespace tile {
 
 // Kernel parameters: memory that no other parameter of the kernel overlaps.
@@ -66,54 +69,6 @@ TILE_DEVICE sptr<T> smem(u32 offset, u32 count) {
   return reinterpret_cast<T*>(arena + offset);
 }
 
-// The same memory or registers in another element type.
-template <class T, class U>
-TILE_DEVICE T* view(U* p) {
-  return reinterpret_cast<T*>(p);
-}
-template <class T, class U>
-TILE_DEVICE const T* view(const U* p) {
-  return reinterpret_cast<const T*>(p);
-}
-// An address that is any pointer that a function of the user takes.
-struct any_pointer {
-  u64 address;
-
-  TILE_DEVICE explicit any_pointer(u64 address) : address(address) {}
-  TILE_DEVICE explicit any_pointer(const void* address) : address(u64(address)) {}
-  template <class T>
-  TILE_DEVICE operator T*() const {
-    return reinterpret_cast<T*>(address);
-  }
-  TILE_DEVICE operator u64() const { return address; }
-};
-
-// What pointers are for functions of the user: C knows integers of 64 bits by several names.
-template <class T>
-struct raw_pointer {
-  using type = T*;
-};
-template <class T>
-struct raw_pointer<const T> : raw_pointer<T> {};
-template <>
-struct raw_pointer<i64> {
-  using type = any_pointer;
-};
-template <>
-struct raw_pointer<u64> {
-  using type = any_pointer;
-};
-
-// The pointer as the language has it, for functions of the user.
-template <class T>
-TILE_DEVICE typename raw_pointer<T>::type raw(T* p) {
-  return typename raw_pointer<T>::type(p);
-}
-template <class T>
-TILE_DEVICE typename raw_pointer<T>::type raw(const T* p) {
-  return raw(const_cast<T*>(p));
-}
-
 // Memory at an address given as a number.
 template <class T>
 TILE_DEVICE T* at(u64 address) {
@@ -123,15 +78,6 @@ template <class T>
 TILE_DEVICE T* at(void* address) {
   return static_cast<T*>(address);
 }
-
-template <class A, class B>
-constexpr bool same = false;
-template <class A>
-constexpr bool same<A, A> = true;
-
-// False, but only known once a template is used: makes a static_assert wait for a user.
-template <class... T>
-constexpr bool never = false;
 
 #ifdef __CUDA_ARCH__
 constexpr int arch = __CUDA_ARCH__;  // 800 for sm_80

@@ -1,6 +1,7 @@
 // Exchange between the 32 threads of a warp; all of them take part.
 #pragma once
 #include "tile_cuda/arithmetic.h"
+#include "tile_warp_values.h"
 
 namespace tile {
 
@@ -32,22 +33,7 @@ template <class T>
 TILE_DEVICE u32 ballot(T condition) { return __ballot_sync(all_lanes, cast<bool>(condition)); }
 TILE_DEVICE u32 activemask() { return __activemask(); }
 
-// The lanes that hold the same value as this one, or all lanes if all do and else none. Floats
-// compare as numbers: a zero has one sign; NaN equals nothing.
-template <class T>
-TILE_DEVICE auto matchable(T value) {
-  if constexpr (is_float<T>) {
-    if constexpr (sizeof(T) == 8) {
-      return bitcast<u64>(value + T(0));
-    } else {
-      return bitcast<u32>(to_float(value) + 0.0f);
-    }
-  } else if constexpr (sizeof(T) == 8) {
-    return static_cast<u64>(value);
-  } else {
-    return static_cast<u32>(value);
-  }
-}
+// The lanes that hold the same value as this one, or all lanes if all do and else none.
 template <class T>
 TILE_DEVICE u32 match_any(T value) {
   const u32 lanes = __match_any_sync(all_lanes, matchable(value));
@@ -58,23 +44,6 @@ TILE_DEVICE u32 match_all(T value) {
   int same_everywhere;
   const u32 lanes = __match_all_sync(all_lanes, matchable(value), &same_everywhere);
   return value != value ? 0u : lanes;
-}
-
-enum class reduction { sum, max, min, bitand_, bitor_ };
-
-template <reduction KIND, class T>
-TILE_DEVICE T combine(T a, T b) {
-  if constexpr (KIND == reduction::sum) {
-    return static_cast<T>(a + b);
-  } else if constexpr (KIND == reduction::max) {
-    return max(a, b);
-  } else if constexpr (KIND == reduction::min) {
-    return min(a, b);
-  } else if constexpr (KIND == reduction::bitand_) {
-    return static_cast<T>(a & b);
-  } else {
-    return static_cast<T>(a | b);
-  }
 }
 
 // Integers of up to 32 bits: one instruction from sm_80 on.

@@ -1,20 +1,8 @@
-// Conversions: `tile::cast<T>(x)` for all pairs of element types.
-//
-// Float to integer truncates, saturates and takes NaN to 0; integers wrap; a number is true
-// unless it is zero; every rounding is once, to nearest even; narrow floats saturate.
+// What `tile::cast<T>(x)` is made of: see tile_conversions.h.
 #pragma once
 #include "tile_hip/narrow_units.h"
 
 namespace tile {
-
-template <class T>
-constexpr bool is_half = same<T, half_t> || same<T, bfloat16_t>;
-template <class T>
-constexpr bool is_float = same<T, float> || same<T, double> || is_half<T> || is_narrow<T>;
-template <class T>
-constexpr bool is_int4 = same<T, i4> || same<T, u4>;
-template <class T>
-constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
 
 // float64 to float32 such that rounding once more gives what one rounding would: inexact
 // results are rounded toward zero and get an odd last bit.
@@ -78,36 +66,14 @@ TILE_TRUNCATED(u32, double)
 #undef TILE_TRUNCATED
 #endif
 
-// A saturated 32-bit integer in a type of at most 32 bits.
-template <class T>
-TILE_DEVICE T narrowed(int x) {
-  if constexpr (sizeof(T) == 4) {
-    return static_cast<T>(x);
-  } else {
-    constexpr int low = is_signed<T> ? -(1 << (8 * sizeof(T) - 1)) : 0;
-    constexpr int high = low + (1 << (8 * sizeof(T))) - 1;
-    const int above = low > x ? low : x;
-    return static_cast<T>(above < high ? above : high);
-  }
-}
-
-template <class T, class S>
-TILE_DEVICE T float_to_integer(S x) {
-  if constexpr (!same<S, double> && !same<S, float>) {
-    return float_to_integer<T>(to_float(x));
-  } else if constexpr (sizeof(T) == 8 || same<T, u32>) {
-    return truncated<T>(x);
-  } else {
-    return narrowed<T>(truncated<int>(x));
-  }
-}
-
 template <class S>
 TILE_DEVICE half_t to_half(S x) {
   if constexpr (same<S, double>) {
     return static_cast<half_t>(x);
   } else if constexpr (is_half_number<S> && !unit_of<S>::decodes) {
     return decode_half(x);
+  } else if constexpr (is_int4<S>) {
+    return to_half(static_cast<i16>(static_cast<int>(x)));
   } else if constexpr (!is_float<S> && !same<S, bool> && sizeof(S) <= 2) {  // one instruction
     return static_cast<half_t>(static_cast<typename when_else<is_signed<S>, i16, u16>::type>(x));
   } else {  // integers that float32 does not hold are beyond float16 either way
@@ -136,58 +102,6 @@ TILE_DEVICE bfloat16_t to_bfloat16(S x) {
   }
 }
 
-template <class T, bool SATURATE, class S>
-TILE_DEVICE T convert(S x) {
-  if constexpr (same<T, S>) {
-    return x;
-  } else if constexpr (is_int4<S>) {
-    return convert<T, SATURATE>(static_cast<i16>(static_cast<int>(x)));
-  } else if constexpr (is_int4<T>) {
-    if constexpr (is_float<S>) {
-      constexpr int low = same<T, i4> ? -8 : 0;
-      const int whole = float_to_integer<int>(x), above = low > whole ? low : whole;
-      return T(above < low + 15 ? above : low + 15);
-    } else {
-      return T(static_cast<int>(x));
-    }
-  } else if constexpr (same<T, bool>) {
-    if constexpr (is_half<S> || is_narrow<S>) {
-      return to_float(x) != 0.0f;
-    } else {
-      return x != S(0);
-    }
-  } else if constexpr (is_narrow<T>) {
-    if constexpr (same<S, double> || same<S, i32> || same<S, u32>) {
-      return to_narrow<T, SATURATE>(to_odd_float(static_cast<double>(x)));
-    } else {
-      return to_narrow<T, SATURATE>(to_float(x));
-    }
-  } else if constexpr (same<T, half_t>) {
-    return to_half(x);
-  } else if constexpr (same<T, bfloat16_t>) {
-    return to_bfloat16(x);
-  } else if constexpr (is_half<S> || is_narrow<S>) {
-    if constexpr (is_float<T>) {
-      return static_cast<T>(to_float(x));
-    } else {
-      return float_to_integer<T>(x);
-    }
-  } else if constexpr (is_float<S> && !is_float<T>) {
-    return float_to_integer<T>(x);
-  } else {
-    return static_cast<T>(x);
-  }
-}
-
-template <class T, class S>
-TILE_DEVICE T cast(S x) {
-  return convert<T, true>(value_of(x));
-}
-
-// As `cast`, but narrow floats overflow to infinity or NaN, whichever the type has.
-template <class T, class S>
-TILE_DEVICE T cast_unsaturated(S x) {
-  return convert<T, false>(value_of(x));
-}
-
 }  // namespace tile
+
+#include "tile_conversions.h"

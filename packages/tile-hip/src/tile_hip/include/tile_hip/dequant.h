@@ -1,18 +1,15 @@
-// Eight 4-bit numbers from four bytes (low half first) to eight 16-bit floats, in order.
-//
-// A pair comes from one byte: its halves become mantissa bits of two floats of known exponent,
-// and one multiply-add takes the exponent away again: about 1.5 instructions per number.
+// What 4-bit numbers become floats with.
 #pragma once
 #include "tile_hip/arithmetic.h"
 
 namespace tile {
 
-// Bytes of two words, picked by number: 0 to 3 of `low`, 4 to 7 of `high`.
-TILE_DEVICE u32 picked_bytes(u32 low, u32 high, u32 picks) {
-  return __builtin_amdgcn_perm(high, low, picks);
+TILE_DEVICE u32 picked_bytes(u32 low, u32 high, int a, int b, int c, int d) {
+  return __builtin_amdgcn_perm(high, low, static_cast<u32>(a | b << 8 | c << 16 | d << 24));
 }
 
-// a * b + c on two float16 or bfloat16 in a word; all products below are exact.
+TILE_DEVICE u32 masked_xor(u32 a, u32 mask, u32 with) { return (a & mask) ^ with; }
+
 TILE_DEVICE u32 fma_pair(half_t, u32 a, u32 b, u32 c) {
   typedef _Float16 pair __attribute__((ext_vector_type(2)));
   return bits_as<u32>(bits_as<pair>(a) * bits_as<pair>(b) + bits_as<pair>(c));
@@ -23,65 +20,9 @@ TILE_DEVICE u32 fma_pair(bfloat16_t, u32 a, u32 b, u32 c) {
   const float low = __builtin_fmaf(wide(a << 16), wide(b << 16), wide(c << 16));
   const float high = __builtin_fmaf(wide(a & upper), wide(b & upper), wide(c & upper));
   // The sums are exact, too: their upper halves are the numbers.
-  return picked_bytes(bits_as<u32>(low), bits_as<u32>(high), 0x07060302u);
-}
-
-// float16: byte i in both halves of a word. 0x6400 is 1024, in steps of 1; the upper number
-// stands four bits higher and counts in steps of 16. Signed numbers have their sign bit
-// inverted, which adds 8.
-template <bool SIGNED>
-TILE_DEVICE void dequant_int4(half_t* result, u32 w) {
-  TILE_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    // Pick 0x0c is a byte of zeros.
-    const u32 both = picked_bytes(w, 0, static_cast<u32>(i) * 0x00010001u | 0x0c000c00u);
-    const u32 biased = (both & 0x00f0000fu) ^ (SIGNED ? 0x64806408u : 0x64006400u);
-    // low: x - 1024 (- 8); high: x / 16 - 64 (- 8)
-    const u32 offset = SIGNED ? 0xd480e408u : 0xd400e400u;
-    set_word(result, i, fma_pair(half_t(), biased, 0x2c003c00u, offset));
-  }
-}
-
-// bfloat16: 0x4300 is 128, in steps of 1; there is room for one number only.
-template <bool SIGNED>
-TILE_DEVICE void dequant_int4(bfloat16_t* result, u32 w) {
-  const u32 upper = w >> 4;
-  TILE_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    const u32 both =
-        picked_bytes(w, upper, static_cast<u32>(i) | static_cast<u32>(4 + i) << 16 | 0x0c000c00u);
-    const u32 biased = (both & 0x000f000fu) ^ (SIGNED ? 0x43084308u : 0x43004300u);
-    set_word(result, i,
-             fma_pair(bfloat16_t(), biased, 0x3f803f80u, SIGNED ? 0xc308c308u : 0xc300c300u));
-  }
-}
-
-template <class T, class P>
-TILE_DEVICE void dequant_i4(T* result, P packed) {
-  dequant_int4<true>(result, word(packed, 0));
-}
-template <class T, class P>
-TILE_DEVICE void dequant_u4(T* result, P packed) {
-  dequant_int4<false>(result, word(packed, 0));
-}
-
-// float4_e2m1fn: sign and the other three bits go to their places in the wide format; the
-// product with a power of two turns one bias into the other and is exact.
-template <class T, class P>
-TILE_DEVICE void dequant_e2m1(T* result, P packed) {
-  constexpr bool is_f16 = same<T, half_t>;
-  const u32 w = word(packed, 0);
-  u32 pair[4];  // numbers i and i + 4
-  TILE_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    const u32 t = w << (12 - 4 * i);
-    const u32 code = (t & 0x80008000u) | ((t & 0x70007000u) >> (is_f16 ? 3 : 6));
-    pair[i] = fma_pair(T(), code, is_f16 ? 0x74007400u : 0x7e807e80u, 0x80008000u);
-  }
-  set_word(result, 0, picked_bytes(pair[0], pair[1], 0x05040100u));
-  set_word(result, 1, picked_bytes(pair[2], pair[3], 0x05040100u));
-  set_word(result, 2, picked_bytes(pair[0], pair[1], 0x07060302u));
-  set_word(result, 3, picked_bytes(pair[2], pair[3], 0x07060302u));
+  return picked_bytes(bits_as<u32>(low), bits_as<u32>(high), 2, 3, 6, 7);
 }
 
 }  // namespace tile
+
+#include "tile_dequant.h"

@@ -4,23 +4,9 @@
 #include "tile_hip/math/single_exponential.h"
 #include "tile_hip/math/single_logarithm.h"
 #include "tile_hip/math/single_other.h"
+#include "tile_math_overloads.h"
 
 namespace tile {
-
-#define TILE_MATH1(NAME, F32, F64)                                              \
-  TILE_DEVICE float NAME(float x) { return F32(x); }                            \
-  TILE_DEVICE double NAME(double x) { return F64(x); }                          \
-  template <class T>                                                            \
-  TILE_DEVICE T NAME(T x) {                                                     \
-    return cast<T>(NAME(to_float(x)));                                          \
-  }
-#define TILE_MATH2(NAME, F32, F64)                                              \
-  TILE_DEVICE float NAME(float x, float y) { return F32(x, y); }                \
-  TILE_DEVICE double NAME(double x, double y) { return F64(x, y); }             \
-  template <class T>                                                            \
-  TILE_DEVICE T NAME(T x, T y) {                                                \
-    return cast<T>(NAME(to_float(x), to_float(y)));                             \
-  }
 
 TILE_MATH1(exp, single::exp, wide::exp)
 TILE_MATH1(exp2, single::exp2, wide::exp2)

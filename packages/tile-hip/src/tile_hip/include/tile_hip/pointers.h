@@ -1,6 +1,7 @@
 // Pointers to memory, registers, and the values behind them.
 #pragma once
 #include "tile_hip/types.h"
+#include "tile_plain_pointers.h"
 
 namespace tile {
 
@@ -69,58 +70,13 @@ TILE_DEVICE u32 shared_address(sptr<T> p) {
 }
 #endif
 
-// The same memory or registers in another element type.
-template <class T, class U>
-TILE_DEVICE T* view(U* p) {
-  return reinterpret_cast<T*>(p);
-}
-template <class T, class U>
-TILE_DEVICE const T* view(const U* p) {
-  return reinterpret_cast<const T*>(p);
-}
+// The same memory in another element type.
 template <class T, class U>
 TILE_DEVICE sptr<T> view(sptr<U> p) {
   return {(TILE_LDS typename sptr<T>::word*)p.place};
 }
 
-// An address that is any pointer that a function of the user takes.
-struct any_pointer {
-  u64 address;
-
-  TILE_DEVICE explicit any_pointer(u64 address) : address(address) {}
-  TILE_DEVICE explicit any_pointer(const void* address) : address(u64(address)) {}
-  template <class T>
-  TILE_DEVICE operator T*() const {
-    return reinterpret_cast<T*>(address);
-  }
-  TILE_DEVICE operator u64() const { return address; }
-};
-
-// What pointers are for functions of the user: C knows integers of 64 bits by several names.
-template <class T>
-struct raw_pointer {
-  using type = T*;
-};
-template <class T>
-struct raw_pointer<const T> : raw_pointer<T> {};
-template <>
-struct raw_pointer<i64> {
-  using type = any_pointer;
-};
-template <>
-struct raw_pointer<u64> {
-  using type = any_pointer;
-};
-
 // The pointer as the language has it, for functions of the user.
-template <class T>
-TILE_DEVICE typename raw_pointer<T>::type raw(T* p) {
-  return typename raw_pointer<T>::type(p);
-}
-template <class T>
-TILE_DEVICE typename raw_pointer<T>::type raw(const T* p) {
-  return raw(const_cast<T*>(p));
-}
 template <class T>
 TILE_DEVICE typename raw_pointer<T>::type raw(sptr<T> p) {
   return raw((typename without_const<T>::type*)p.place);
@@ -136,11 +92,7 @@ TILE_DEVICE T* at(void* address) {
   return at<T>((u64)address);
 }
 
-// The value behind what an expression gives: itself, or what a stand-in refers to.
-template <class T>
-TILE_DEVICE T value_of(T x) {
-  return x;
-}
+// What a stand-in refers to.
 template <class T>
 TILE_DEVICE typename shared_ref<T>::value_type value_of(shared_ref<T> x) {
   return x.get();

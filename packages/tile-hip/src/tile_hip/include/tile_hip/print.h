@@ -2,9 +2,9 @@
 #pragma once
 #include "tile_hip/cast.h"
 
+#if TILE_BARE
 namespace tile {
 
-#if TILE_BARE
 // printf needs AMD's device libraries, and its runtime on the host.
 template <class... T>
 TILE_DEVICE int print(const char*, const T&...) {
@@ -17,28 +17,14 @@ TILE_DEVICE int print(const char*, const T&...) {
 TILE_DEVICE void assert_that(bool condition, const char*) {
   if (!condition) __builtin_trap();
 }
-#else
-// Values as C passes them to functions of any number of arguments.
-template <class T>
-TILE_DEVICE auto printable(T x) {
-  if constexpr (is_half<T> || is_narrow<T> || same<T, float>) {
-    return static_cast<double>(to_float(x));
-  } else {
-    return x;
-  }
-}
-
-template <class... T>
-TILE_DEVICE int print(const char* format, T... values) {
-  return ::printf(format, printable(value_of(values))...);
-}
-
-TILE_DEVICE void assert_that(bool condition, const char* text) {
-  if (condition) return;
-  ::printf("%s (block %d, %d, %d, thread %d, %d, %d)\n", text, (int)blockIdx.x, (int)blockIdx.y,
-           (int)blockIdx.z, (int)threadIdx.x, (int)threadIdx.y, (int)threadIdx.z);
-  __builtin_trap();
-}
-#endif
 
 }  // namespace tile
+#else
+namespace tile {
+
+TILE_DEVICE void trap() { __builtin_trap(); }
+
+}  // namespace tile
+
+#include "tile_print.h"
+#endif

@@ -1,4 +1,4 @@
-// Element types, and what templates ask about types.
+// Element types, and the bits of values.
 #pragma once
 #include "tile_hip/target.h"
 #include "tile_types.h"
@@ -23,28 +23,9 @@ struct bfloat16 {
 }  // namespace tile
 using bfloat16_t = tile::bfloat16;
 
+#include "tile_type_traits.h"
+
 namespace tile {
-
-template <class A, class B>
-constexpr bool same = false;
-template <class A>
-constexpr bool same<A, A> = true;
-
-template <bool CONDITION, class T>
-struct when;
-template <class T>
-struct when<true, T> {
-  using type = T;
-};
-
-template <bool CONDITION, class A, class B>
-struct when_else {
-  using type = A;
-};
-template <class A, class B>
-struct when_else<false, A, B> {
-  using type = B;
-};
 
 template <class T>
 struct without_const {
@@ -54,10 +35,6 @@ template <class T>
 struct without_const<const T> {
   using type = T;
 };
-
-// False, but only known once a template is used: makes a static_assert wait for a user.
-template <class... T>
-constexpr bool never = false;
 
 // An unsigned integer of so many bytes, and one that any memory may be read as.
 template <int BYTES>

@@ -1,6 +1,7 @@
 // Exchange between the 64 threads of a wave; all of them take part.
 #pragma once
 #include "tile_hip/arithmetic.h"
+#include "tile_warp_values.h"
 
 namespace tile {
 
@@ -126,20 +127,6 @@ TILE_DEVICE int all(T condition) {
   return lanes_where(!cast<bool>(condition)) == 0;
 }
 
-// The lanes that hold the same value as this one, or all lanes if all do and else none. Floats
-// compare as numbers: a zero has one sign; NaN equals nothing.
-template <class T>
-TILE_DEVICE auto matchable(T value) {
-  if constexpr (same<T, double>) {
-    return bits_as<u64>(value + 0.0);
-  } else if constexpr (is_float<T>) {
-    return bits_as<u32>(to_float(value) + 0.0f);
-  } else if constexpr (sizeof(T) == 8) {
-    return static_cast<u64>(value);
-  } else {
-    return static_cast<u32>(value);
-  }
-}
 TILE_DEVICE u32 first_lanes(u32 value) {
   return static_cast<u32>(__builtin_amdgcn_readfirstlane(static_cast<int>(value)));
 }
@@ -147,7 +134,8 @@ TILE_DEVICE u64 first_lanes(u64 value) {
   return static_cast<u64>(first_lanes(static_cast<u32>(value >> 32))) << 32 |
          first_lanes(static_cast<u32>(value));
 }
-// One value at a time: that of the first lane which has not found its own yet.
+// The lanes that hold the same value as this one. One value at a time: that of the first lane
+// which has not found its own yet.
 template <class T>
 TILE_DEVICE u64 match_any(T value) {
   const auto mine = matchable(value);
@@ -161,28 +149,12 @@ TILE_DEVICE u64 match_any(T value) {
   }
   return found;
 }
+// All lanes if all hold the same value, else none.
 template <class T>
 TILE_DEVICE u64 match_all(T value) {
   const auto mine = matchable(value);
   const bool differs = first_lanes(mine) != mine || value != value;
   return lanes_where(differs) == 0 ? activemask() : 0;
-}
-
-enum class reduction { sum, max, min, bitand_, bitor_ };
-
-template <reduction KIND, class T>
-TILE_DEVICE T combine(T a, T b) {
-  if constexpr (KIND == reduction::sum) {
-    return static_cast<T>(a + b);
-  } else if constexpr (KIND == reduction::max) {
-    return max(a, b);
-  } else if constexpr (KIND == reduction::min) {
-    return min(a, b);
-  } else if constexpr (KIND == reduction::bitand_) {
-    return static_cast<T>(a & b);
-  } else {
-    return static_cast<T>(a | b);
-  }
 }
 
 // Sums of floats of 16 bits and fewer are kept in float32. Once halves of a row agree, lanes 4 up
