@@ -15,6 +15,7 @@ from tile_sim.cache import cache_folder, cached, digest_of
 
 def test_where_it_is():
     assert cache_folder({"TILE_CACHE_DIR": "/x", "XDG_CACHE_HOME": "/y"}) == Path("/x/sim")
+    assert cache_folder({"TILELANG_CACHE_DIR": "/z", "XDG_CACHE_HOME": "/y"}) == Path("/z/sim")
     assert cache_folder({"XDG_CACHE_HOME": "/y"}) == Path("/y/tile/sim")
     assert cache_folder({"XDG_CACHE_HOME": "y"}) == Path.home() / ".cache/tile/sim"
     assert cache_folder({}) == Path.home() / ".cache/tile/sim"
@@ -89,3 +90,13 @@ def test_the_files_used_longest_ago_are_forgotten(tmp_path, monkeypatch):
     cached("a.so", Path.touch, tmp_path)
     cached("d.so", Path.touch, tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["a.so", "c.so", "d.so"]
+
+
+def test_what_killed_processes_left_is_forgotten(tmp_path):
+    left = ["a.so.lock", "b.so.lock", ".a-x.tmp", ".b-x.tmp"]
+    for name in left:
+        (tmp_path / name).touch()
+    for name in left[::2]:
+        os.utime(tmp_path / name, (1000, 1000))
+    cached("c.so", Path.touch, tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [".b-x.tmp", "b.so.lock", "c.so"]

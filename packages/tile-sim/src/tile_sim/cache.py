@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +15,9 @@ from tile_core.errors import ToolchainError
 
 LIMIT = 2000
 """Files that are kept, about 100 KiB each."""
+
+ABANDONED_AFTER = 3600.0
+"""Seconds after which what a process that was killed left behind is removed."""
 
 
 def cache_folder(environment: Mapping[str, str] | None = None) -> Path:
@@ -68,6 +72,7 @@ def cached(name: str, make: Callable[[Path], None], folder: Path | None = None) 
             if not path.exists():
                 _write(path, make)
                 _forget_the_oldest(folder)
+                _forget_the_abandoned(folder)
     except OSError as error:
         raise ToolchainError(
             f"compiled kernels cannot be stored in {folder}: {error.strerror or error}",
@@ -116,3 +121,15 @@ def _forget_the_oldest(folder: Path) -> None:
             ages.append((path.stat().st_mtime_ns, path))
     for _, path in sorted(ages)[:-LIMIT]:
         path.unlink(missing_ok=True)
+
+
+def _forget_the_abandoned(folder: Path) -> None:
+    """Remove files of locks and half-made libraries of processes that were killed.
+
+    Should one belong to somebody after all, who is very slow, a library is made twice.
+    """
+    for pattern in ("*.lock", ".*.tmp"):
+        for path in folder.glob(pattern):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > ABANDONED_AFTER:
+                    path.unlink()
