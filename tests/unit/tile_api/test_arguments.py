@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tile_api.launching import Launcher
+from tile_api.tensors import TensorView
 from tile_core.errors import (
     ArgumentCountError,
     ArgumentDtypeError,
@@ -446,3 +447,13 @@ def test_what_was_checked_is_checked_anew_when_it_changes(launcher):
     for n in range(600):  # more kinds than are remembered
         launch(f32(4), f32(n))
     assert len(calls) == 608
+
+
+@pytest.mark.parametrize("place", ["hip:0", "cuda:0"])  # torch says cuda for AMD's GPUs, too
+def test_tensors_of_amd_gpus_are_where_kernels_for_them_run(launcher, monkeypatch, place):
+    view = TensorView((4,), (1,), "float32", place, 0x1000)
+    monkeypatch.setattr("tile_api.arguments.view_of", lambda value: view)
+    signature = launcher(VECTOR)[0].signature
+    signature.check((object(),), "hip")
+    with pytest.raises(ArgumentLayoutError, match=f"runs on cpu, the tensor is on {place}"):
+        signature.check((object(),), "cpu")

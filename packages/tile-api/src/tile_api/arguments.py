@@ -21,7 +21,7 @@ from tile_api.geometry import (
     value_of,
 )
 from tile_api.scalars import scalar_value
-from tile_api.tensors import TensorView, view_of
+from tile_api.tensors import TensorView, torch_device, view_of
 from tile_core.dtypes import DType
 from tile_core.errors import (
     ArgumentCountError,
@@ -117,7 +117,7 @@ class Signature:
         args
             One per entry of `inputs`.
         device
-            Where tensors must be: ``"cpu"``, or a kind such as ``"cuda"``.
+            Where tensors must be: ``"cpu"``, or a kind such as ``"cuda"`` or ``"hip"``.
         """
         if len(args) != len(self.inputs):
             raise self._wrong_count(len(args))
@@ -238,7 +238,7 @@ class Signature:
         self, param: Buffer, view: TensorView, device: str, before: list[Bound]
     ) -> None:
         name, kind = self.name(param), view.device.partition(":")[0]
-        if kind != device:
+        if kind not in (device, torch_device(device)):
             raise ArgumentLayoutError(
                 f"{name}.device: the kernel runs on {device}, the tensor is on {view.device}",
                 notes=declared(param),

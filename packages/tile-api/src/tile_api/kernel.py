@@ -54,7 +54,6 @@ class CompiledKernel:
         self._device = built.target.kind
         if built.runs_on_host:
             self._device = "cpu"
-        self._device = {"hip": "cuda"}.get(self._device, self._device)  # as torch calls it
         self._launch = Launcher(self._kernel, built.executable, self._device)
         self.prim_func = source_function
         self.latency: float | None = None

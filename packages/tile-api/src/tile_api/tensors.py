@@ -156,6 +156,17 @@ def _torch_key(t: Any) -> Hashable:
 # Outputs -----------------------------------------------------------------------------------
 
 
+def torch_device(kind: str) -> str:
+    """Return what torch calls the devices that kernels of a kind run on.
+
+    Examples
+    --------
+    >>> torch_device("hip"), torch_device("cpu")
+    ('cuda', 'cpu')
+    """
+    return "cuda" if kind == "hip" else kind
+
+
 def output_maker(
     shape: tuple[int, ...], dtype: DType, like: Any, device: str = "cpu"
 ) -> Callable[[], Any]:
@@ -168,7 +179,7 @@ def output_maker(
     Parameters
     ----------
     device
-        Where the kernel runs: ``"cpu"``, or a kind such as ``"cuda"``.
+        Where the kernel runs: ``"cpu"``, or a kind such as ``"cuda"`` or ``"hip"``.
 
     Raises
     ------
@@ -186,7 +197,9 @@ def output_maker(
                 f"an output on {device} is allocated by torch, which is not loaded",
                 hint="import torch before the call, or pass the output as an argument",
             )
-        place = device if like is None else f"{device}:{like.get_device()}"
+        place = torch_device(device)
+        if like is not None:
+            place = f"{place}:{like.get_device()}"
         return partial(torch.empty, shape, dtype=torch_storage(dtype), device=place)
     import numpy as np
 
