@@ -8,12 +8,11 @@ and warp-level fp8 products on Hopper) are not features. Sizes: CUDA C++ Program
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tile_core.errors import TargetError
 from tile_core.machine import Multiprocessor, SimtMachine
+from tile_core.simt.architectures import row_called
 from tile_core.simt.share_quotients import FEATURE
 from tile_cuda.products import products_of
 
@@ -124,15 +123,7 @@ def architecture(arch: str) -> Architecture:
     TargetError
         If there is no such row; the hint names the nearest ones.
     """
-    found = ARCHITECTURES.get(arch)
-    if found is None:
-        near = difflib.get_close_matches(arch, ARCHITECTURES, n=3, cutoff=0.7)
-        names = " or ".join(f"'cuda:{n}'" for n in near) or ", ".join(ARCHITECTURES)
-        raise TargetError(
-            f"no NVIDIA architecture is called {arch!r}",
-            hint=f"did you mean {names}?" if near else f"use one of {names}",
-        )
-    return found
+    return row_called(arch, ARCHITECTURES, "cuda", f"no NVIDIA architecture is called {arch!r}")
 
 
 def machine(arch: str) -> SimtMachine:

@@ -6,12 +6,11 @@ Guide for AMDGPU Backend". A matrix instruction is a feature only where it is se
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tile_core.errors import TargetError
 from tile_core.machine import Multiprocessor, SimtMachine
+from tile_core.simt.architectures import row_called
 from tile_core.simt.share_quotients import FEATURE
 
 _KIB = 1024
@@ -111,15 +110,9 @@ def architecture(arch: str) -> Architecture:
     TargetError
         If there is no such row; the hint names the nearest ones.
     """
-    found = ARCHITECTURES.get(arch)
-    if found is None:
-        near = difflib.get_close_matches(arch, ARCHITECTURES, n=3, cutoff=0.7)
-        names = " or ".join(f"'hip:{n}'" for n in near) or ", ".join(ARCHITECTURES)
-        raise TargetError(
-            f"no AMD architecture that is known here is called {arch!r}",
-            hint=f"did you mean {names}?" if near else f"use one of {names}",
-        )
-    return found
+    return row_called(
+        arch, ARCHITECTURES, "hip", f"no AMD architecture that is known here is called {arch!r}"
+    )
 
 
 def machine(arch: str) -> SimtMachine:

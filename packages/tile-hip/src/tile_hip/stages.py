@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tile_core.codegen import function_symbols, print_program
@@ -15,6 +16,7 @@ from tile_core.passes.insertion import Insertion
 from tile_core.passes.pipelines.counted import COUNTED, WIDE
 from tile_core.passes.split_grid_barriers import split_grid_barriers
 from tile_core.passes.split_vectors import split_vectors
+from tile_core.plugins.first_call import made_at_first_call
 from tile_core.simt.choices import choices_of
 from tile_core.simt.lower import lower_kernel
 from tile_core.simt.manifest import manifest_of
@@ -139,14 +141,7 @@ def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:
     Nothing touches the driver before the first call: a kernel can be compiled, looked at and
     saved on a machine without a GPU. The call then raises `MissingFeature`.
     """
-    made: list[Callable[..., None]] = []
-
-    def run(*args: Any) -> None:
-        if not made:
-            made.append(_launcher(artifact))
-        made[0](*args)
-
-    return run
+    return made_at_first_call(partial(_launcher, artifact))
 
 
 def _launcher(artifact: Artifact) -> Callable[..., None]:

@@ -1,0 +1,40 @@
+"""Rows of a backend's table of architectures, by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import TypeVar
+
+from tile_core.errors import TargetError
+
+Row = TypeVar("Row")
+
+
+def row_called(arch: str, table: Mapping[str, Row], family: str, unknown: str) -> Row:
+    """Return the row of `table` called `arch`.
+
+    Parameters
+    ----------
+    table
+        By name, such as ``"sm_80"``.
+    family
+        What targets of this table start with, such as ``"cuda"``.
+    unknown
+        What to say if there is no such row; a hint names the nearest ones.
+
+    Raises
+    ------
+    TargetError
+        If there is no such row.
+    """
+    if arch in table:
+        return table[arch]
+    near = difflib.get_close_matches(arch, table, n=3, cutoff=0.7)
+    if near:
+        raise TargetError(unknown, hint=f"did you mean {_targets(family, near)}?")
+    raise TargetError(unknown, hint=f"use one of {', '.join(table)}")
+
+
+def _targets(family: str, names: list[str]) -> str:
+    return " or ".join(f"'{family}:{name}'" for name in names)
