@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tile_core.errors import TileError
+from tile_core.plugins.toolchains import toolchain_of
 from tile_core.target import Target
 from tile_cuda.compiler import Compiler
 from tile_cuda.compilers import wanted_compiler
@@ -19,24 +19,16 @@ _COMPILER = "cuda.compiler"
 def toolchain(target: Target, options: Any) -> Mapping[str, str]:
     """Return names and versions; a compiler is found but not run, TVM is not imported.
 
-    Where there is no compiler, or no GPU where the target names none, the text says ``none``:
-    to compile is then the error, to ask is not.
+    `tile_core.plugins.toolchains.toolchain_of` says what is told where there is none.
     """
-    arch = target.arch or _arch_here()
-    try:
-        compiler = _told(wanted_compiler(arch, str(options.config(_COMPILER, "") or "")))
-    except TileError:
-        compiler = "none"
-    return {"architecture": arch, "compiler": compiler}
+    wish = str(options.config(_COMPILER, "") or "")
+    return toolchain_of(target, _arch_here, lambda arch: _told(wanted_compiler(arch, wish)))
 
 
 def _arch_here() -> str:
     from tile_cuda.driver import device_arch
 
-    try:
-        return device_arch()
-    except TileError:
-        return "none"
+    return device_arch()
 
 
 def _told(compiler: Compiler) -> str:
