@@ -56,9 +56,11 @@ def test_what_lies_across_is_read_by_two_columns() -> None:
 
 def test_large_sums_have_registers_of_their_own_and_stay_there() -> None:
     code = code_of(replace(LARGE, m=256, n=256))
-    assert code.count("v_accvgpr_write") == 256  # the zeros
-    assert code.count("v_accvgpr_read") == 0
-    assert counts_of(code.main_loop()).matrix_products == 64
+    loop = code.main_loop()
+    assert counts_of(loop).matrix_products == 64
+    assert loop.count("v_accvgpr") == 0
+    assert code.count("v_accvgpr_write") <= 256  # the zeros; copies of them are as good
+    assert code.count("v_accvgpr_read") < 16  # stores take sums from where they are
 
 
 @pytest.mark.parametrize(
