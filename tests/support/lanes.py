@@ -84,7 +84,8 @@ def on_lanes(
     Parameters
     ----------
     inputs
-        Up to four: what v1 to v4, and v[20:23], hold, for each lane or for all of them, as 32-bit words.
+        Up to four: what v1 to v4, and v[20:23], hold, for each lane or for all of them, as
+        32-bit words.
     """
     given = np.zeros((INPUTS, 64), np.uint32)
     for row, value in enumerate(inputs):
