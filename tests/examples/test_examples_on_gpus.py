@@ -20,6 +20,17 @@ IMPORTANT = (
 )
 """Run on every generation, in several orders of threads, with all sizes."""
 
+WIDE_WAVES = (
+    "attention/decode_split",
+    "attention/paper_b3_flash_mla",
+    "gemm/element_types",
+    "norms/rms_norm",
+    "quantised/fp8_block_scaled",
+    "quantised/int8_w8a8",
+    "quantised/paper_b2_fp4_weights",
+)
+"""Beside the important ones, run with all sizes in waves of 64 threads."""
+
 TARGETS = ("cuda:sm_80", "cuda:sm_90a", "hip:gfx90a", "hip:gfx942")
 """Run on: copies beside threads, copies by engines, and both with waves of 64 threads."""
 
@@ -58,3 +69,16 @@ def test_on_every_generation_in_any_order(
         for order in ORDERS[1:]:
             with checking("all", schedule=order):
                 module.check(*module.SIZES[-1])
+
+
+@pytest.mark.parametrize(("arch", "order"), [("gfx90a", "random:1"), ("gfx942", "forward")])
+@pytest.mark.parametrize("name", WIDE_WAVES)
+def test_all_sizes_in_wide_waves(
+    name: str, arch: str, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILE_TARGET", f"hip:{arch}@sim")
+    module = load(name)
+    with warnings.catch_warnings(), checking("all", schedule=order):
+        warnings.simplefilter("ignore", TileWarning)
+        for size in module.SIZES[1:]:
+            module.check(*size)
