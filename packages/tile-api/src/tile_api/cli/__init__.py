@@ -7,7 +7,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-VERBS = ("cache",)
+VERBS = ("cache", "doctor", "lower")
 """Modules of this package with ``add_parser(subparsers)`` and ``run(args) -> int``."""
 
 
