@@ -75,7 +75,10 @@ def test_layouts_are_those_of_tiles() -> None:
 
 
 def test_reasons_are_told() -> None:
-    assert product().layouts().notes == ()
+    (note,) = product().layouts().notes
+    assert note.text == (
+        "products of this loop go on into its next round, which gives their tiles back"
+    )
     (note,) = product(columns=252).layouts().notes
     assert note.text == (
         "no threads of their own for copies: 'B_s' cannot be copied in bulk: "

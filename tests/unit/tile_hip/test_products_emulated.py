@@ -218,10 +218,14 @@ def test_rows_on_their_way_to_tensors_collide_nowhere(total: str) -> None:
 
 def test_a_step_is_read_while_the_one_before_is_multiplied() -> None:
     text = Product("gfx942", 128, 128, 64, threads=256, transposes=(False, True)).printed().text
-    reads, products = text.split("tile::keep_order();")
-    assert reads.rindex("tile::load<8>(b_frag + (((kk + 1) & 1)") > reads.index("for (int kk")
-    assert "tile::load<8>(b_frag" not in products
-    assert "tile::mfma_" not in reads
+    first, *between, last = text.split("tile::keep_order();")
+    assert first.count("tile::load<8>(b_frag") == 2
+    assert "tile::mfma_" not in first
+    assert between  # the fourth step is read while the third is multiplied
+    for part in between:
+        assert part.index("tile::mfma_") < part.index("tile::load<8>(b_frag")
+    assert "tile::load<8>(b_frag" not in last
+    assert "for (int kk" not in text
 
 
 def test_bytes_without_sign_are_multiplied_four_at_a_time() -> None:

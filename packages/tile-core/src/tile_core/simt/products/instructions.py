@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 from tile_core.ir.arith import as_expr, cast, const, select
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
@@ -206,17 +207,15 @@ def _steps(
     """Return the steps along K, with reads one step ahead of products where that takes a fence.
 
     Before   for kk < 4: load kk;  products kk
-    After    load 0;  for kk < 3: load kk + 1;  fence;  products kk
-             products 3
+    After    load 0;  load 1;  fence;  products 0;  load 2;  fence;  products 1;  …;  products 3
+
+    These are written out: registers in turns are indexed by numbers that every compiler sees.
     """
     if unit.fence is None or not reads_ahead(count, unit):
         return unrolled(ctx, "kk", count, lambda kk: seq(loads(kk), products(kk)))
-    fence = do(unit.fence)
-    return seq(
-        loads(as_expr(0)),
-        unrolled(ctx, "kk", count - 1, lambda kk: seq(loads(kk + 1), fence, products(kk))),
-        products(as_expr(count - 1)),
-    )
+    steps = [as_expr(kk) for kk in range(count)]
+    ahead = (seq(loads(after), do(unit.fence), products(kk)) for kk, after in pairwise(steps))
+    return seq(loads(steps[0]), *ahead, products(steps[-1]))
 
 
 def _widened(
