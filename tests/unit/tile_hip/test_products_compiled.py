@@ -58,9 +58,14 @@ def test_large_sums_have_registers_of_their_own_and_stay_there() -> None:
     code = code_of(replace(LARGE, m=256, n=256))
     loop = code.main_loop()
     assert counts_of(loop).matrix_products == 64
-    assert loop.count("v_accvgpr") < 8  # none of a sum: what else lacks room in other registers
-    assert code.count("v_accvgpr_write") <= 256  # the zeros; copies of them are as good
-    assert code.count("v_accvgpr_read") < 16  # stores take sums from where they are
+    writes, reads = (code.count(f"v_accvgpr_{way}") for way in ("write", "read"))
+    if amd_compiler_for("gfx942").name.startswith("zig"):  # LLVM 22 keeps a few addresses there
+        assert loop.count("v_accvgpr") == 5
+        assert writes + code.count("v_accvgpr_mov") <= 256
+        assert reads == 9
+    else:
+        assert loop.count("v_accvgpr") == 0
+        assert (writes, reads) == (256, 0)  # the zeros; stores take sums from where they are
 
 
 @pytest.mark.parametrize(

@@ -37,17 +37,17 @@ def kernel_of(text: str, target: str = "cuda:sm_80@sim"):
 
 GEMM = """
 @T.prim_func
-def k(A: T.Tensor((96, 64), "float16"), B: T.Tensor((64, 192), "float16"), C: T.Tensor((96, 192), "float32")):
+def k(A: T.Tensor((96, 64), "float16"), B: T.Tensor((64, 96), "float16"), C: T.Tensor((96, 96), "float32")):
     with T.Kernel(3, 3, threads=64) as (bx, by):
         As = T.alloc_shared((32, 32), "float16")
-        Bs = T.alloc_shared((32, 64), "float16")
-        Cl = T.alloc_fragment((32, 64), "float32")
+        Bs = T.alloc_shared((32, 32), "float16")
+        Cl = T.alloc_fragment((32, 32), "float32")
         T.clear(Cl)
         for i in T.Pipelined(2, num_stages=2):
             T.copy(A[by * 32, i * 32], As)
-            T.copy(B[i * 32, bx * 64], Bs)
+            T.copy(B[i * 32, bx * 32], Bs)
             T.gemm(As, Bs, Cl)
-        T.copy(Cl, C[by * 32, bx * 64])
+        T.copy(Cl, C[by * 32, bx * 32])
 """  # noqa: E501
 
 
@@ -60,8 +60,8 @@ def k(A: T.Tensor((96, 64), "float16"), B: T.Tensor((64, 192), "float16"), C: T.
 def test_a_product(machine, schedule):
     rng = np.random.default_rng(0)
     a = rng.integers(-4, 5, (96, 64)).astype(np.float16)
-    b = rng.integers(-4, 5, (64, 192)).astype(np.float16)
-    c = np.full((96, 192), np.nan, np.float32)
+    b = rng.integers(-4, 5, (64, 96)).astype(np.float16)
+    c = np.full((96, 96), np.nan, np.float32)
     with checking("all,counters", schedule=schedule):
         kernel_of(GEMM, f"{machine}@sim")(a, b, c)
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
@@ -160,7 +160,7 @@ MISTAKES = {
 def test_a_mistake(name, target):
     text, error, line, message = MISTAKES[name]
     run = kernel_of(text, target)
-    shapes = [(96, 64), (64, 192), (96, 192)] if "gemm" in text else [(16, 64)] * 2
+    shapes = [(96, 64), (64, 96), (96, 96)] if "gemm" in text else [(16, 64)] * 2
     dtypes = ["float16", "float16", "float32"] if "gemm" in text else ["float32"] * 2
     args = [np.ones(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
     with checking("all", threads=1), pytest.raises(TileError) as caught:

@@ -26,7 +26,7 @@ from tile_hip.atoms import (
     atoms_in_turns,
     atoms_like_sums,
 )
-from tile_hip.rules.shared_layouts import rows_of_chunks
+from tile_hip.rules.shared_layouts import rows_in_turns, rows_of_chunks
 
 MFMA, FMA, COPY = "hip.gemm.mfma", "hip.gemm.fma", "hip.copy.operand"
 
@@ -80,7 +80,8 @@ def matrix_cores(machine: SimtMachine) -> MatrixUnit:
             yield from _atoms(op, machine, counts)
 
     def layout(shape: tuple[int, ...], bits: int, is_k_last: bool) -> Layout:
-        return rows_of_chunks(shape, bits, machine.banks)
+        lies = rows_of_chunks if is_k_last or bits != 16 else rows_in_turns
+        return lies(shape, bits, machine.banks)
 
     return MatrixUnit(
         machine=machine, atoms=atoms, others=others, fence=KEEP_ORDER, operand_layout=layout

@@ -50,3 +50,36 @@ def rows_of_chunks(shape: tuple[int, ...], bits: int, banks: int) -> Layout:
         return (*lead, i, turned * vector + j % vector)
 
     return Layout(shape, place, shape)
+
+
+def rows_in_turns(shape: tuple[int, ...], bits: int, banks: int) -> Layout:
+    """Return the layout of a factor that lies across K: groups of lanes read rows far apart.
+
+    A group of lanes reads a row, and begins `_RUN` rows behind the group before it. Where several
+    rows are in one line of all banks, all groups would find theirs at the same place of a line:
+    rows of a line change places by the number of the group. Longer rows lie as `rows_of_chunks`.
+
+    Parameters
+    ----------
+    shape, bits, banks
+        As for `rows_of_chunks`.
+
+    Raises
+    ------
+    LayoutError
+        If elements do not fill chunks.
+    """
+    per_line, rest = divmod(banks * _WORD_BITS, shape[-1] * bits)
+    if len(shape) < 2 or rest or per_line not in (2, 4) or shape[-2] % (_RUN * per_line):
+        return rows_of_chunks(shape, bits, banks)
+
+    def place(*coords: Any) -> Any:
+        *lead, i, j = coords
+        turned = i // per_line * per_line + (i % per_line ^ i // _RUN % per_line)
+        return (*lead, turned, j)
+
+    return Layout(shape, place, shape)
+
+
+_RUN = 8
+"""Rows along K that a group of lanes holds of 16-bit factors: 16 bytes of the other one."""
