@@ -306,7 +306,7 @@ def _request(
         settings.verify,
         settings.threads,
     )
-    spec = settings.target if target is None else target
+    spec = settings.forced_target or (settings.target if target is None else target)
     return kernel, "interpret" if settings.interpret else spec, options
 
 

@@ -23,6 +23,9 @@ class Settings:
         ``TILE_VERIFY=1``: verify the IR after every pass.
     target
         ``TILE_TARGET`` (or ``TILELANG_DEFAULT_TARGET``): what ``target=None`` means.
+    forced_target
+        ``TILE_FORCE_TARGET``: what kernels are compiled for, whatever target the program names;
+        empty leaves it to the program.
     threads
         ``TILE_NUM_THREADS``: threads of a CPU kernel; 0 follows torch or OpenMP.
     verbose
@@ -35,6 +38,7 @@ class Settings:
     interpret: bool = False
     verify: bool = False
     target: str = "auto"
+    forced_target: str = ""
     threads: int = 0
     verbose: bool = False
     cache: bool = True
@@ -63,6 +67,7 @@ class Settings:
             interpret=flag("TILE_INTERPRET"),
             verify=flag("TILE_VERIFY"),
             target=env.get("TILE_TARGET") or env.get("TILELANG_DEFAULT_TARGET") or "auto",
+            forced_target=env.get("TILE_FORCE_TARGET", ""),
             threads=int(threads),
             verbose=flag("TILE_VERBOSE", "TILELANG_VERBOSE"),
             cache=not flag("TILE_DISABLE_CACHE", "TILELANG_DISABLE_CACHE"),
@@ -83,6 +88,7 @@ _OF_CODE = (
     "TILE_INTERPRET",
     "TILE_TARGET",
     "TILELANG_DEFAULT_TARGET",
+    "TILE_FORCE_TARGET",
     "TILE_NUM_THREADS",
     "TILE_CUDA_COMPILER",
     "TILE_HIP_COMPILER",
