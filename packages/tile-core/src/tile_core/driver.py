@@ -17,6 +17,7 @@ from tile_core.ir.verify import verify
 from tile_core.ops.rule import Rule
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.host import PluginHost
+from tile_core.recording import kept, timed
 from tile_core.target import Target
 
 if TYPE_CHECKING:
@@ -152,7 +153,8 @@ class _Clock:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         start = time.perf_counter()
-        yield
+        with timed(name, "phase"):
+            yield
         self.phases[name] = self.phases.get(name, 0.0) + (time.perf_counter() - start) * 1e3
 
 
@@ -212,6 +214,7 @@ def _run_passes(
         host.before_pass(insertion.name, partial(print_kernel, before))
         with clock.phase(insertion.name):
             kernel = insertion.run(before, target)
+            kept(insertion.name, kernel)
         host.after_pass(
             insertion.name, partial(print_kernel, before), partial(print_kernel, kernel)
         )

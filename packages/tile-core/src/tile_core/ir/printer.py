@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import fields
 from enum import Enum
+from typing import TypeAlias
 
 from typing_extensions import assert_never
 
@@ -39,9 +40,17 @@ from tile_core.ir.stmt import (
     While,
 )
 
+Line: TypeAlias = "tuple[str, Node]"
+"""A line of text, and the statement (or the kernel) whose first lines it is one of."""
+
 
 def print_kernel(kernel: Kernel) -> str:
     """Return the stable text of `kernel`; equal kernels give equal texts."""
+    return "\n".join(text for text, _ in kernel_lines(kernel)) + "\n"
+
+
+def kernel_lines(kernel: Kernel) -> list[Line]:
+    """Return the lines of `print_kernel`, each with the node that it shows."""
     names = Names()
     params = [
         f"{names.of(p)}: {p.dtype}" if isinstance(p, Var) else _declare(p, names)
@@ -55,12 +64,17 @@ def print_kernel(kernel: Kernel) -> str:
     lines += [f"  source {json.dumps(text)}" for text in kernel.sources]
     lines += [f"  option {k} = {json.dumps(v)}" for k, v in kernel.options.pass_configs]
     lines += [f"  option flag = {json.dumps(f)}" for f in kernel.options.compile_flags]
-    return "\n".join([*lines, *_block(kernel.body, 1, names)]) + "\n"
+    return [*((line, kernel) for line in lines), *_block(kernel.body, 1, names)]
 
 
 def print_stmt(stmt: Stmt, names: Names | None = None) -> str:
     """Return the text of one statement, for messages and dumps."""
-    return "\n".join(_block(stmt, 0, names or Names()))
+    return "\n".join(text for text, _ in stmt_lines(stmt, names))
+
+
+def stmt_lines(stmt: Stmt, names: Names | None = None) -> list[Line]:
+    """Return the lines of `print_stmt`, each with the node that it shows."""
+    return _block(stmt, 0, names or Names())
 
 
 def print_expr_text(expr: Expr) -> str:
@@ -125,39 +139,42 @@ def _undeclared(stmt: Node, names: Names) -> Iterator[Buffer]:
     yield from found
 
 
-def _block(stmt: Stmt, depth: int, names: Names) -> list[str]:
+def _block(stmt: Stmt, depth: int, names: Names) -> list[Line]:
     """Return the lines of a statement that is the body of something."""
     body = stmt.body if isinstance(stmt, Seq) else (stmt,)
-    lines: list[str] = []
+    lines: list[Line] = []
     for item in body:
         for view in _undeclared(item, names):
-            lines.append(f"{'  ' * depth}view {_declare(view, names)}")
+            lines.append((f"{'  ' * depth}view {_declare(view, names)}", item))
         lines += _lines(item, depth, names)
-    return lines or [f"{'  ' * depth}pass"]
+    return lines or [(f"{'  ' * depth}pass", stmt)]
 
 
-def _lines(stmt: Stmt, depth: int, names: Names) -> list[str]:
+def _lines(stmt: Stmt, depth: int, names: Names) -> list[Line]:
     pad = "  " * depth
 
     def p(expr: Expr) -> str:
         return print_expr(expr, names)
 
-    def nest(head: str, body: Stmt) -> list[str]:
-        return [f"{pad}{head}:", *_block(body, depth + 1, names)]
+    def line(text: str) -> list[Line]:
+        return [(f"{pad}{text}", stmt)]
+
+    def nest(head: str, body: Stmt) -> list[Line]:
+        return [(f"{pad}{head}:", stmt), *_block(body, depth + 1, names)]
 
     match stmt:
         case Seq():
             return nest("block", stmt)
         case Let(var=var, value=value):
             text = p(value)
-            return [f"{pad}let {names.of(var)}: {var.dtype} = {text}"]
+            return line(f"let {names.of(var)}: {var.dtype} = {text}")
         case Alloc(buffer=buffer):
-            return [f"{pad}alloc {_declare(buffer, names)}"]
+            return line(f"alloc {_declare(buffer, names)}")
         case Store(buffer=buffer, indices=indices, value=value):
             where = ", ".join(p(i) for i in indices)
-            return [f"{pad}{names.of(buffer)}[{where}] = {p(value)}"]
+            return line(f"{names.of(buffer)}[{where}] = {p(value)}")
         case Evaluate(value=value):
-            return [f"{pad}eval {p(value)}"]
+            return line(f"eval {p(value)}")
         case For(var=var, start=a, stop=b, step=s, body=body, kind=kind):
             head = f"range({p(a)}, {p(b)}, {p(s)}) {kind.value}"
             return nest(f"for {names.of(var)}: {var.dtype} in {head}", body)
@@ -176,21 +193,21 @@ def _lines(stmt: Stmt, depth: int, names: Names) -> list[str]:
         case OnThreads(first=first, count=count, body=body):
             return nest(f"threads {first} count {count}", body)
         case Break():
-            return [f"{pad}break"]
+            return line("break")
         case Continue():
-            return [f"{pad}continue"]
+            return line("continue")
         case Check(cond=cond, message=message, kind=kind):
-            return [f"{pad}{kind.value} {p(cond)}, {json.dumps(message)}"]
+            return line(f"{kind.value} {p(cond)}, {json.dumps(message)}")
         case Launch():
             return nest(_launch_head(stmt, names), stmt.body)
         case AnnotateLayout(buffer=buffer, layout=layout):
-            return [f"{pad}layout {names.of(buffer)} = {layout}"]
+            return line(f"layout {names.of(buffer)} = {layout}")
         case AnnotateSafeValue(buffer=buffer, value=value):
-            return [f"{pad}safe_value {names.of(buffer)} = {p(value)}"]
+            return line(f"safe_value {names.of(buffer)} = {p(value)}")
         case Hint(name=name, values=values):
-            return [f"{pad}hint {name} {json.dumps(list(values))}"]
+            return line(f"hint {name} {json.dumps(list(values))}")
         case Leaf():
-            return [f"{pad}{print_operator(stmt, names)}"]
+            return line(print_operator(stmt, names))
         case _:
             assert_never(stmt)
 
@@ -252,10 +269,13 @@ def _print_field(value: object, names: Names) -> str:
 
 
 __all__ = [
+    "Line",
+    "kernel_lines",
     "print_const",
     "print_expr_text",
     "print_kernel",
     "print_operator",
     "print_stmt",
+    "stmt_lines",
     "symbols_of",
 ]

@@ -21,6 +21,7 @@ from tile_core.passes.insert_barriers import insert_barriers
 from tile_core.passes.pipelines.counted import COUNTED
 from tile_core.passes.ranges import Env
 from tile_core.passes.uniformity import is_thread_program
+from tile_core.recording import attempted, on_launch, ran, timed
 from tile_core.simt.ask_once import ask_once
 from tile_core.simt.choices import BY_DEFAULT, Choices
 from tile_core.simt.context import Names, SimtContext
@@ -81,7 +82,8 @@ def lower_kernel(
 
     def lowered(kernel: Kernel, choices: Choices, *more: Note) -> DeviceProgram:
         ready = prepare(kernel, target, machine, rules, choices)
-        layouts = infer_layouts(ready.kernel, target, rules, simt=machine)
+        with timed("infer_layouts", "pass"):
+            layouts = infer_layouts(ready.kernel, target, rules, simt=machine)
         layouts.notes = (*ready.notes, *more)
         maker = _Maker(ready.kernel, target, machine, layouts, choices.guards)
         steps = tuple(maker.steps(ready.kernel.body))
@@ -90,11 +92,13 @@ def lower_kernel(
 
     def fitted(kernel: Kernel) -> DeviceProgram:
         try:
-            return lowered(kernel, choices)
+            with attempted():
+                return lowered(kernel, choices)
         except OutOfScratch:
             if not choices.stages_stores:
                 raise
-        return lowered(kernel, replace(choices, stages_stores=False), Note(NO_ROOM))
+        with attempted():
+            return lowered(kernel, replace(choices, stages_stores=False), Note(NO_ROOM))
 
     try:
         return fitted(kernel)
@@ -130,7 +134,9 @@ class _Maker:
                 for item in body:
                     yield from self.steps(item)
             case Launch():
-                yield self.function(stmt)
+                with on_launch(self.made + 1):
+                    made = self.function(stmt)
+                yield made
             case Let():
                 self.env = self.env.with_let(stmt.var, stmt.value)
                 yield stmt
@@ -152,16 +158,17 @@ class _Maker:
         check_launch(launch, self.machine)
         resident = blocks_to_hold(launch, self.machine)
         shared, room = plan_shared(launch, self.places, self.machine)
-        launch = insert_barriers(launch, self.places, shared)
+        launch = ran(insert_barriers, launch, self.places, shared)
         ctx = self._context(launch)
-        body = _top(launch, ctx, lower_stmt(launch.body, ctx))
+        body = _top(launch, ctx, ran(lower_stmt, launch.body, ctx))
         threads = {*launch.thread_vars, ctx.thread}
         body = self._counted(body, ctx)
-        body = split_tails(body, ctx.env, threads)
-        body = share_quotients(simplify_indices(body, ctx.env), self.machine)
-        body = join_branches(body, threads, self.machine.warp_size)
-        body = decide_by_warp(body, ctx.thread, ctx.names.fresh("warp"), self.machine)
-        body = elect_issuers(pin_sums(ask_once(body)), ctx.thread, self.machine)
+        body = ran(split_tails, body, ctx.env, threads)
+        body = ran(share_quotients, ran(simplify_indices, body, ctx.env), self.machine)
+        body = ran(join_branches, body, threads, self.machine.warp_size)
+        body = ran(decide_by_warp, body, ctx.thread, ctx.names.fresh("warp"), self.machine)
+        body = ran(pin_sums, ran(ask_once, body))
+        body = ran(elect_issuers, body, ctx.thread, self.machine)
         offsets, total = shared, room
         for workspaces in (ctx.workspaces, *ctx.ranges.values()):
             offsets, total = add_workspaces(workspaces, offsets, total, self.machine, launch.span)
@@ -182,7 +189,7 @@ class _Maker:
         known = frozenset(ctx.launch.thread_vars)
         for note in loads_beside(body, known | {ctx.thread}):
             self.places.layouts.note(note.text, note.span)
-        return name_waves(count_copies(body, ctx.env), ctx.names.fresh, known)
+        return ran(name_waves, ran(count_copies, body, ctx.env), ctx.names.fresh, known)
 
     def _context(self, launch: Launch) -> SimtContext:
         names = Names({node.name for node in walk(launch.body) if isinstance(node, (Var, Buffer))})

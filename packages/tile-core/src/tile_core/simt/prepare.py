@@ -24,6 +24,7 @@ from tile_core.passes.stage_stores import stage_stores
 from tile_core.passes.use_bulk_loads import use_bulk_loads
 from tile_core.passes.use_bulk_stores import use_bulk_stores
 from tile_core.passes.use_bulk_updates import use_bulk_updates
+from tile_core.recording import ran
 from tile_core.simt.choices import Choices
 from tile_core.simt.places import check_views
 from tile_core.target import Target
@@ -62,26 +63,28 @@ def prepare(
 
     check_views(kernel)
     notes: list[Note] = []
-    kernel = rasterise_blocks(drop_empty(kernel))
-    kernel = mask_products(kernel, runs_beside)
+    kernel = ran(rasterise_blocks, ran(drop_empty, kernel))
+    kernel = ran(mask_products, kernel, runs_beside)
     if choices.specialises:
-        special = specialise_warps(kernel, machine)
+        special = ran(specialise_warps, kernel, machine)
         notes += special.notes
         if special.kernel is not kernel:
             limits = machine.multiprocessor
             registers = None if limits is None else limits.registers
-            beside = overlap_products(special.kernel, runs_beside, registers, machine.shared_bytes)
+            beside = ran(
+                overlap_products, special.kernel, runs_beside, registers, machine.shared_bytes
+            )
             notes += beside.notes
             kernel = beside.kernel
     notes += notes_on_copies(kernel, machine)
-    kernel = plan_pipelines(kernel, machine, folded=choices.folds_pipelines)
-    kernel = separate_operands(kernel, target, rules, machine)
+    kernel = ran(plan_pipelines, kernel, machine, folded=choices.folds_pipelines)
+    kernel = ran(separate_operands, kernel, target, rules, machine)
     if choices.stages_stores:
-        stores = stage_stores(kernel, machine)
+        stores = ran(stage_stores, kernel, machine)
         notes += stores.notes
         kernel = stores.kernel
-    kernel = use_bulk_loads(kernel, machine)
+    kernel = ran(use_bulk_loads, kernel, machine)
     if choices.specialises:
-        kernel = use_bulk_updates(use_bulk_stores(kernel, machine), machine)
-    kernel = open_sequences(fence_async_reads(kernel, runs_beside))
+        kernel = ran(use_bulk_updates, ran(use_bulk_stores, kernel, machine), machine)
+    kernel = ran(open_sequences, ran(fence_async_reads, kernel, runs_beside))
     return Prepared(kernel, tuple(notes))

@@ -1,0 +1,181 @@
+"""What a compilation did and how long it took: for traces, tables of times, and reports.
+
+Nothing is kept unless somebody records. `timed` and `ran` then cost two readings of the clock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
+
+from tile_core.ir.stmt import Kernel, Stmt
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Category: TypeAlias = Literal["frontend", "phase", "pass", "cache", "tool", "call"]
+"""Tracing Python, a room of the house, a pass in it, a look-up, a compiler of others, a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that took time.
+
+    Parameters
+    ----------
+    start, end
+        Seconds on the clock of `time.perf_counter`.
+    thread
+        The number that the operating system gave the thread.
+    details
+        Pairs of name and value that say more, such as whether an entry was found.
+    """
+
+    name: str
+    category: Category
+    start: float
+    end: float
+    thread: int
+    details: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def milliseconds(self) -> float:
+        """How long it took."""
+        return (self.end - self.start) * 1e3
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A program as a pass left it.
+
+    Parameters
+    ----------
+    name
+        The pass.
+    program
+        The whole kernel, or the body of one launch once launches are lowered apart.
+    launch
+        Which launch that is, counted from 1; 0 for the whole kernel.
+    milliseconds
+        What the pass took.
+    """
+
+    name: str
+    program: Kernel | Stmt
+    launch: int = 0
+    milliseconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Recording:
+    """What happened while it was open; filled by `timed` and `ran`.
+
+    Parameters
+    ----------
+    keeps_programs
+        Whether passes leave their programs in `snapshots`.
+    """
+
+    keeps_programs: bool = False
+    events: list[Event] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    launch: int = 0
+
+
+_OPEN: ContextVar[tuple[Recording, ...]] = ContextVar("tile_recordings", default=())
+
+
+@contextmanager
+def recorded(*, keeps_programs: bool = False) -> Iterator[Recording]:
+    """Record what this context does; recordings may be open within others.
+
+    Threads that are started meanwhile take part if they run in a copy of the context.
+    """
+    recording = Recording(keeps_programs)
+    token = _OPEN.set((*_OPEN.get(), recording))
+    try:
+        yield recording
+    finally:
+        _OPEN.reset(token)
+
+
+@contextmanager
+def timed(name: str, category: Category, **details: str) -> Iterator[dict[str, str]]:
+    """Record that the block took time, even if it fails; what is put into the result is told.
+
+    Examples
+    --------
+    >>> with recorded() as recording, timed("look up", "cache") as told:
+    ...     told["found"] = "no"
+    >>> [(e.name, e.details) for e in recording.events]
+    [('look up', (('found', 'no'),))]
+    """
+    told = dict(details)
+    start = time.perf_counter()
+    try:
+        yield told
+    finally:
+        if recordings := _OPEN.get():
+            end, thread = time.perf_counter(), threading.get_native_id()
+            event = Event(name, category, start, end, thread, tuple(told.items()))
+            for recording in recordings:
+                recording.events.append(event)
+
+
+def ran(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call a pass; who records is told its name, its time and the program that it leaves.
+
+    The program is the result, or the attribute ``kernel`` of results that tell more.
+    """
+    recordings = _OPEN.get()
+    if not recordings:
+        return run(*args, **kwargs)
+    name = run.__name__
+    start = time.perf_counter()
+    result = run(*args, **kwargs)
+    end, thread = time.perf_counter(), threading.get_native_id()
+    event = Event(name, "pass", start, end, thread)
+    for recording in recordings:
+        recording.events.append(event)
+        if recording.keeps_programs:
+            program: Any = getattr(result, "kernel", result)
+            taken = Snapshot(name, program, recording.launch, event.milliseconds)
+            recording.snapshots.append(taken)
+    return result
+
+
+def kept(name: str, program: Kernel | Stmt) -> None:
+    """Tell who records programs what a pass left that was timed otherwise."""
+    for recording in _OPEN.get():
+        if recording.keeps_programs:
+            recording.snapshots.append(Snapshot(name, program, recording.launch))
+
+
+@contextmanager
+def attempted() -> Iterator[None]:
+    """Forget the programs of the block if it fails: something else will be tried."""
+    before = [(recording, len(recording.snapshots)) for recording in _OPEN.get()]
+    try:
+        yield
+    except Exception:
+        for recording, count in before:
+            del recording.snapshots[count:]
+        raise
+
+
+@contextmanager
+def on_launch(number: int) -> Iterator[None]:
+    """Note that passes of the block run on the body of one launch, counted from 1."""
+    recordings = _OPEN.get()
+    for recording in recordings:
+        recording.launch = number
+    try:
+        yield
+    finally:
+        for recording in recordings:
+            recording.launch = 0
