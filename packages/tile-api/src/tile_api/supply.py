@@ -20,15 +20,18 @@ def make_tensor(shape: tuple[int, ...], dtype: DType, kind: str, *, seed: int) -
         A name of `TensorSupplyType`. ``Auto``: unsigned 0..2, other integers -2..2, bool
         0/1, floats uniform in -1..1, narrow floats small integers, four-bit types any bits.
     """
+    return _to_torch_if_there(make_array(shape, dtype, kind, seed=seed), dtype)
+
+
+def make_array(shape: tuple[int, ...], dtype: DType, kind: str, *, seed: int) -> Any:
+    """Return a NumPy array of `shape` with the elements of `make_tensor`; torch is not loaded."""
     import numpy as np
 
     rng = np.random.default_rng(seed + 1)
     if dtype.packing > 1 and shape:
         packed = (*shape[:-1], -(-shape[-1] // dtype.packing))
-        bits = _packed_values(packed, dtype, kind, rng)
-        return _to_torch_if_there(bits.view(packed_type(dtype).numpy()), dtype)
-    values = _values(shape, dtype, kind, rng)
-    return _to_torch_if_there(values.astype(dtype.numpy()), dtype)
+        return _packed_values(packed, dtype, kind, rng).view(packed_type(dtype).numpy())
+    return _values(shape, dtype, kind, rng).astype(dtype.numpy())
 
 
 def _packed_values(shape: tuple[int, ...], dtype: DType, kind: str, rng: Any) -> Any:

@@ -160,6 +160,12 @@ class UnsupportedForm(FrontendError, NotImplementedError):
     code = "TL1014"
 
 
+class ContractError(FrontendValueError):
+    """A contract on a dimension contradicts itself, or its type."""
+
+    code = "TL1015"
+
+
 class ParseError(TileError, ValueError):
     """The text of a printed kernel is not well-formed."""
 
@@ -361,6 +367,12 @@ class DeviceAssertError(TileError, RuntimeError):
     code = "TL6009"
 
 
+class ContractViolation(LaunchError, RuntimeError):
+    """A dimension has a value that its contract (`T.dynamic(…, multiple_of=…)`) excludes."""
+
+    code = "TL6010"
+
+
 # TL65xx: what the reference interpreter and the emulator find ------------------------------
 
 
@@ -449,6 +461,60 @@ class PluginError(TileError):
     """A plugin is installed but cannot be used; its own error is attached."""
 
     code = "TL7003"
+
+
+# TL81xx: the autotuner ---------------------------------------------------------------------
+
+
+class TuningError(TileError, ValueError):
+    """What the autotuner is asked makes no sense: configurations, budgets, options, inputs."""
+
+    code = "TL8101"
+
+
+class MeasuringImpossible(TileError, RuntimeError):
+    """Candidates cannot be measured here."""
+
+    code = "TL8102"
+
+
+class NoConfigWorks(TileError, RuntimeError):
+    """Every configuration failed, or gave wrong results."""
+
+    code = "TL8103"
+
+
+class InvalidTuningTable(TileError, ValueError):
+    """A file is not a table of tuning results."""
+
+    code = "TL8104"
+
+
+# TL8201-8299: other libraries -------------------------------------------------------------
+
+
+class TorchOpNameError(TileError, ValueError):
+    """The name of a torch operator is malformed or taken."""
+
+    code = "TL8201"
+
+
+class TorchOpSignatureError(TileError, TypeError):
+    """A kernel's parameters cannot be those of a torch operator, or not as was asked for."""
+
+    code = "TL8202"
+
+
+class TorchOpGradientError(TileError, TypeError):
+    """A gradient does not fit the torch operator it was given for."""
+
+    code = "TL8203"
+
+
+class JaxCallError(TileError, TypeError):
+    """A kernel cannot be called by JAX, or not on these arguments."""
+
+    code = "TL8204"
 
 
 # TL9xxx: us --------------------------------------------------------------------------------
