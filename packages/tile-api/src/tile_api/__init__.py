@@ -9,9 +9,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tile_api import language, layout, tools
+    from tile_api import language, layout, settings, tools
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
     from tile_api.compiling import compile, compile_key, lower, par_compile
+    from tile_api.cost import estimate
     from tile_api.jitting import jit
     from tile_api.kernel import CompiledKernel
     from tile_api.kernel import CompiledKernel as JITKernel
@@ -34,6 +35,7 @@ _HOMES = {
     "compile_key": "tile_api.compiling:compile_key",
     "disable_cache": "tile_api.cache:disable_cache",
     "do_bench": "tile_api.profiler:do_bench",
+    "estimate": "tile_api.cost:estimate",
     "enable_cache": "tile_api.cache:enable_cache",
     "is_cache_enabled": "tile_api.cache:is_cache_enabled",
     "jit": "tile_api.jitting:jit",
@@ -43,6 +45,7 @@ _HOMES = {
     "next_power_of_2": "tile_api.numbers:next_power_of_2",
     "par_compile": "tile_api.compiling:par_compile",
     "profiler": "tile_api.profiler:",
+    "settings": "tile_api.settings:",
     "tools": "tile_api.tools:",
 }
 
@@ -60,6 +63,7 @@ __all__ = [
     "compile_key",
     "disable_cache",
     "do_bench",
+    "estimate",
     "enable_cache",
     "is_cache_enabled",
     "jit",
@@ -68,6 +72,7 @@ __all__ = [
     "lower",
     "next_power_of_2",
     "par_compile",
+    "settings",
     "tools",
 ]
 

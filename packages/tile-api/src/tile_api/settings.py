@@ -1,95 +1,198 @@
-"""Settings: the environment variables that the language reads, in one frozen record."""
+"""Settings: one frozen record, mirrored by the environment, with one attribute for each variable.
+
+``tile.settings.target`` tells what a setting is now, and `override` changes some for a while:
+
+>>> from tile_api import settings
+>>> with settings.override(target="cpu", logs="+layout,codegen"):
+...     settings.target, settings.logs
+('cpu', ('+layout', 'codegen'))
+
+`tile_api.variables` has the table of variables, attributes and meanings.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
-from tile_core.errors import FrontendValueError
-
-_TRUE = frozenset({"1", "true", "yes", "on"})
+from tile_api.variables import Variable, variables
+from tile_core.environment import environment, laid_over
+from tile_core.errors import FrontendTypeError
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the user's environment asks for.
+    """What the user's environment asks for; each attribute says which variable it mirrors.
 
     Parameters
     ----------
-    interpret
-        ``TILE_INTERPRET=1``: run kernels in the reference interpreter, with all its checks.
-    verify
-        ``TILE_VERIFY=1``: verify the IR after every pass.
     target
-        ``TILE_TARGET`` (or ``TILELANG_DEFAULT_TARGET``): what ``target=None`` means.
+        ``TILE_TARGET``: what ``target=None`` means.
     forced_target
         ``TILE_FORCE_TARGET``: what kernels are compiled for, whatever target the program names;
         empty leaves it to the program.
     threads
         ``TILE_NUM_THREADS``: threads of a CPU kernel; 0 follows torch or OpenMP.
-    verbose
-        ``TILE_VERBOSE=1`` (or ``TILELANG_VERBOSE=1``): report compile phases on stderr.
+    cuda_compiler, hip_compiler
+        ``TILE_CUDA_COMPILER``, ``TILE_HIP_COMPILER``: who translates kernels for GPUs.
+    disabled_plugins
+        ``TILE_DISABLE_PLUGINS``: names of entry points that are not loaded.
     cache
-        False with ``TILE_DISABLE_CACHE=1`` (or ``TILELANG_DISABLE_CACHE=1``): compile
-        every kernel anew.
+        False with ``TILE_DISABLE_CACHE=1``: compile every kernel anew.
+    cache_dir, cache_size
+        ``TILE_CACHE_DIR``, ``TILE_CACHE_SIZE``: where compiled kernels are kept (None means the
+        user's folder of caches), and how many bytes of them.
+    logs
+        ``TILE_LOGS``: categories of `tile_core.logs.CATEGORIES`, with ``+`` or ``-``.
+    keep, keep_dir
+        ``TILE_KEEP``, ``TILE_KEEP_DIR``: which texts of kernels are written, and where (None
+        means ``tile-kept`` in the current folder).
+    verbose
+        ``TILE_VERBOSE=1``: report compile phases on stderr.
+    full_traceback
+        ``TILE_FULL_TRACEBACK=1``: tracebacks show the compiler's frames, too.
+    interpret
+        ``TILE_INTERPRET=1``: run kernels in the reference interpreter.
+    checks
+        ``TILE_CHECK``: what the emulator and the interpreter look for.
+    verify
+        ``TILE_VERIFY=1``: verify the IR after every pass.
+    sim_schedule, sim_async, sim_threads, sim_time_limit
+        ``TILE_SIM_SCHEDULE``, ``TILE_SIM_ASYNC``, ``TILE_SIM_THREADS``, ``TILE_SIM_TIME_LIMIT``:
+        how the emulator runs threads.
     """
 
-    interpret: bool = False
-    verify: bool = False
     target: str = "auto"
     forced_target: str = ""
     threads: int = 0
-    verbose: bool = False
+    cuda_compiler: str = ""
+    hip_compiler: str = ""
+    disabled_plugins: tuple[str, ...] = ()
     cache: bool = True
+    cache_dir: Path | None = None
+    cache_size: int = 4 << 30
+    logs: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    keep_dir: Path | None = None
+    verbose: bool = False
+    full_traceback: bool = False
+    interpret: bool = False
+    checks: tuple[str, ...] = ("all",)
+    verify: bool = False
+    sim_schedule: str = "forward"
+    sim_async: str = "late"
+    sim_threads: int = 0
+    sim_time_limit: float = 0.0
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+    def from_environment(cls, env: Mapping[str, str] | None = None) -> Settings:
         """Read the settings as they are now; nothing is remembered between calls.
 
         Raises
         ------
         FrontendValueError
-            If a variable that is a number is none.
+            If a variable has a value that means nothing.
         """
-        env = os.environ if environment is None else environment
-
-        def flag(*names: str) -> bool:
-            return any(env.get(name, "").lower() in _TRUE for name in names)
-
-        threads = env.get("TILE_NUM_THREADS", "") or "0"
-        if not threads.isdecimal():
-            raise FrontendValueError(
-                f"the environment variable TILE_NUM_THREADS is {threads!r}",
-                hint="set it to a number of threads; 0 follows torch or OpenMP",
-            )
-        return cls(
-            interpret=flag("TILE_INTERPRET"),
-            verify=flag("TILE_VERIFY"),
-            target=env.get("TILE_TARGET") or env.get("TILELANG_DEFAULT_TARGET") or "auto",
-            forced_target=env.get("TILE_FORCE_TARGET", ""),
-            threads=int(threads),
-            verbose=flag("TILE_VERBOSE", "TILELANG_VERBOSE"),
-            cache=not flag("TILE_DISABLE_CACHE", "TILELANG_DISABLE_CACHE"),
-        )
+        found = environment() if env is None else env
+        return cls(**{row.field: row.read(found) for row in variables()})
 
 
-def environment_of_code() -> tuple[str | None, ...]:
+def current() -> Settings:
+    """Return all settings as they are now.
+
+    Raises
+    ------
+    FrontendValueError
+        If a variable has a value that means nothing.
+    """
+    return Settings.from_environment()
+
+
+@contextmanager
+def override(**values: Any) -> Iterator[Settings]:
+    """Use other settings inside of a ``with`` block, in this thread; what is not given stays.
+
+    Parameters
+    ----------
+    values
+        Attributes of `Settings`, as values or as the text that the variable would have; None
+        means what holds where nothing is set.
+
+    Raises
+    ------
+    FrontendTypeError
+        If there is no such setting.
+    FrontendValueError
+        If a value means nothing.
+    """
+    changes: dict[str, str] = {}
+    for field, value in values.items():
+        row = _row(field)
+        text = "" if value is None else _text(row, value)
+        if text:
+            row.value_of(text, f"the setting {field}")
+        changes |= {row.name: text, **dict.fromkeys(row.aliases, "")}
+    with laid_over(changes):
+        yield current()
+
+
+def environment_of_code() -> tuple[str | bytes | None, ...]:
     """Return the raw values of the variables that decide which code is generated.
 
     A cheap part of cache keys: equal before and after only if compiling again would make
     the same kernel.
     """
-    get = os.environ.get
-    return tuple([get(name) for name in _OF_CODE])
+    env = environment()
+    # `os.environ` decodes and encodes at every access; the table below it is ten times faster.
+    raw = getattr(env, "_data", None) if env is os.environ else None
+    if raw is not None and os.name == "posix":
+        return tuple([raw.get(name) for name in _names_of_code()[1]])
+    return tuple([env.get(name) for name in _names_of_code()[0]])
 
 
-_OF_CODE = (
-    "TILE_INTERPRET",
-    "TILE_TARGET",
-    "TILELANG_DEFAULT_TARGET",
-    "TILE_FORCE_TARGET",
-    "TILE_NUM_THREADS",
-    "TILE_CUDA_COMPILER",
-    "TILE_HIP_COMPILER",
-)
+@lru_cache(maxsize=1)
+def _names_of_code() -> tuple[tuple[str, ...], tuple[bytes, ...]]:
+    """Return the names of those variables, and the names as the operating system has them."""
+    rows = (row for row in variables() if row.of_code)
+    names = tuple(name for row in rows for name in (row.name, *row.aliases))
+    return names, tuple(map(os.fsencode, names))
+
+
+def _row(field: str) -> Variable:
+    known = {row.field: row for row in variables()}
+    if field not in known:
+        from difflib import get_close_matches
+
+        near = get_close_matches(field, known, n=1)
+        raise FrontendTypeError(
+            f"there is no setting {field!r}",
+            hint=f"did you mean {near[0]}=...?" if near else f"there are {', '.join(known)}",
+        )
+    return known[field]
+
+
+def _text(row: Variable, value: object) -> str:
+    """Return a value as the text that its variable would have."""
+    if isinstance(value, bool):
+        negative = row.default is True  # such as TILE_DISABLE_CACHE
+        return "1" if value is not negative else "0"
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def __getattr__(name: str) -> Any:
+    """Return one setting as it is now."""
+    for row in variables():
+        if row.field == name:
+            return row.read(environment())
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(row.field for row in variables())})

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tile_core.environment import environment
 from tile_core.errors import ToolchainError
 from tile_cuda.compiler import Compiler
 from tile_cuda.nvcc import Nvcc, nvcc_at, nvccs
@@ -39,7 +40,7 @@ def wanted_compiler(arch: str, wish: str = "") -> Compiler:
     ToolchainError
         If there is none, or the one wished for does not know `arch`.
     """
-    wish = wish or os.environ.get(WISH, "")
+    wish = wish or environment().get(WISH, "")
     if wish == "nvrtc":
         return compiler_for(arch)
     if wish:

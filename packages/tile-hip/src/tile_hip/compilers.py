@@ -24,6 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
+from tile_core.environment import environment
 from tile_core.errors import Note, ToolchainError
 from tile_hip.clang import Clang, clang_at
 from tile_hip.compiler import Compiler
@@ -52,7 +53,7 @@ def wanted_compiler(arch: str, wish: str = "") -> Compiler:
     ToolchainError
         If there is none, or the one wished for does not know `arch`.
     """
-    wish = wish or os.environ.get(WISH, "")
+    wish = wish or environment().get(WISH, "")
     if os.sep in wish:
         known: Iterator[Candidate] = iter((_clang_of(wish),))
     elif wish and wish not in _KINDS:

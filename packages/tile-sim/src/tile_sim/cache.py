@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tile_core.environment import environment as current_environment
 from tile_core.errors import ToolchainError
 
 LIMIT = 2000
@@ -26,7 +27,7 @@ def cache_folder(environment: Mapping[str, str] | None = None) -> Path:
     ``$TILE_CACHE_DIR/sim``, else ``$TILELANG_CACHE_DIR/sim``, else ``$XDG_CACHE_HOME/tile/sim``,
     else ``~/.cache/tile/sim``.
     """
-    env = os.environ if environment is None else environment
+    env = current_environment() if environment is None else environment
     if chosen := env.get("TILE_CACHE_DIR") or env.get("TILELANG_CACHE_DIR"):
         return Path(chosen, "sim").expanduser()
     base = env.get("XDG_CACHE_HOME", "")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
+from tile_core.environment import environment as current_environment
 from tile_core.errors import FrontendValueError
 
 CORRECTNESS = ("bounds", "uninit", "race", "wait", "barrier")
@@ -17,6 +18,9 @@ COUNTERS = "counters"
 """Counts of memory requests, bank turns and sectors by source line; off by default."""
 
 CHECKS = (*CORRECTNESS, COUNTERS)
+OUT_OF_BOUNDS = "oob"
+"""What else ``bounds`` may be called."""
+
 SCHEDULES = ("forward", "reverse", "random")
 MAX_SECONDS = 1e6
 ASYNC_MODES = ("late", "early", "random")
@@ -64,7 +68,7 @@ class SimSettings:
         FrontendValueError
             If a variable has a value that means nothing.
         """
-        env = os.environ if environment is None else environment
+        env = current_environment() if environment is None else environment
         settings = cls()
         if text := env.get("TILE_CHECK"):
             settings = replace(settings, checks=parse_checks(text, "TILE_CHECK"))
@@ -161,8 +165,8 @@ def parse_checks(value: str | Iterable[str], where: str) -> frozenset[str]:
     for name in filter(None, names):
         if name == "all":
             found.update(CORRECTNESS)
-        elif name in CHECKS:
-            found.add(name)
+        elif name in CHECKS or name == OUT_OF_BOUNDS:
+            found.add("bounds" if name == OUT_OF_BOUNDS else name)
         elif name != "none":
             raise FrontendValueError(
                 f"{where} names {name!r}, which is no check",

@@ -1,14 +1,22 @@
-"""The command ``tile``: one module for each verb."""
+"""The command ``tile``: one module for each verb, which is imported when it is used."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-VERBS = ("cache", "doctor", "lower")
-"""Modules of this package with ``add_parser(subparsers)`` and ``run(args) -> int``."""
+VERBS: Mapping[str, str] = MappingProxyType(
+    {
+        "cache": "look at the compiled kernels on disk, and remove some",
+        "doctor": "tell what is installed, and which targets compile and run here",
+        "explain": "tell what an error means, and what to do about it",
+        "lower": "print what a kernel of a file becomes",
+    }
+)
+"""Modules of this package with ``add_parser(subparsers)`` and ``run(args) -> int``, and a line."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,19 +29,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments
         Without the name of the program; None takes those of the process.
     """
+    asked = [*(sys.argv[1:] if arguments is None else arguments)]
+    args = _parser(next((word for word in asked if word in VERBS), "")).parse_args(asked)
     from tile_core.errors import TileError
 
-    parser = argparse.ArgumentParser(prog="tile", description="Tile kernels on the command line.")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    rooms = {verb: importlib.import_module(f"{__name__}.{verb}") for verb in VERBS}
-    for room in rooms.values():
-        room.add_parser(verbs)
-    args = parser.parse_args(arguments)
     try:
-        return int(rooms[args.verb].run(args))
+        return int(importlib.import_module(f"{__name__}.{args.verb}").run(args))
     except TileError as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    except KeyboardInterrupt:
+        return 130  # as shells have it: 128 and the number of the signal
     except BrokenPipeError:  # who reads the output has seen enough
         sys.stderr.close()
         return 1
+
+
+def _parser(chosen: str) -> argparse.ArgumentParser:
+    """Return the parser of the command; of the verbs only `chosen` is there in full."""
+    parser = argparse.ArgumentParser(
+        prog="tile",
+        description="Tile kernels on the command line.",
+        epilog="`tile VERB --help` tells more. Variables: `tile env`.",
+    )
+    parser.add_argument("--version", action="version", version=f"tile {_version()}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb, line in VERBS.items():
+        if verb == chosen:
+            importlib.import_module(f"{__name__}.{verb}").add_parser(verbs)
+        else:
+            verbs.add_parser(verb, help=line)
+    return parser
+
+
+def _version() -> str:
+    from tile_api import __version__
+
+    return __version__

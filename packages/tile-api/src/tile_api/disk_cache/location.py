@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tile_core.environment import environment as current_environment
 from tile_core.errors import FrontendValueError
 
 DEFAULT_SIZE = "4GiB"
@@ -42,7 +43,7 @@ class CacheSettings:
         FrontendValueError
             If the size is none.
         """
-        env = os.environ if environment is None else environment
+        env = current_environment() if environment is None else environment
         size = env.get("TILE_CACHE_SIZE") or DEFAULT_SIZE
         try:
             limit = parse_size(size)

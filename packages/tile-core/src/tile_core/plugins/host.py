@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import importlib.metadata
-import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pluggy
 
+from tile_core.environment import environment
 from tile_core.errors import BackendNotFound, Note, PluginConflict, PluginError, TileError
 from tile_core.plugins import hookspecs
 from tile_core.plugins.backend import API_VERSION, Backend
@@ -379,7 +379,7 @@ def installed_plugins() -> PluginHost:
 
     The variable holds names of entry points, separated by commas, and is read here, once.
     """
-    disabled = os.environ.get(DISABLE_VARIABLE, "").replace(",", " ").split()
+    disabled = environment().get(DISABLE_VARIABLE, "").replace(",", " ").split()
     return PluginHost(disabled).discover()
 
 

@@ -1,0 +1,161 @@
+"""Kinds of environment variables: how the text of one is read, and what it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"0", "false", "no", "off"})
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How text becomes a value.
+
+    Parameters
+    ----------
+    name
+        What tables call it: ``flag``, ``number``.
+    allowed
+        What may stand there; goes on after "set it to".
+    read
+        Returns the value of a text that is not empty, or raises `ValueError`, with what is wrong
+        in it if that is not the whole.
+    """
+
+    name: str
+    allowed: str
+    read: Callable[[str], Any]
+
+
+def flag() -> Kind:
+    """Return the kind of what is on or off.
+
+    Examples
+    --------
+    >>> flag().read("yes"), flag().read("0")
+    (True, False)
+    """
+    return Kind("flag", "1, true, yes or on, or to 0, false, no or off", _is_on)
+
+
+def inverted_flag() -> Kind:
+    """Return the kind of flags that turn off what is on."""
+    return Kind("flag", flag().allowed, lambda text: not _is_on(text))
+
+
+def number(what: str) -> Kind:
+    """Return the kind of whole numbers of something.
+
+    Parameters
+    ----------
+    what
+        Such as ``threads; 0 means one per CPU``.
+    """
+    return Kind("number", f"a number of {what}", _whole)
+
+
+def seconds(most: float, what: str) -> Kind:
+    """Return the kind of times from 0 to `most` seconds; `what` tells what 0 means."""
+
+    def read(text: str) -> float:
+        try:
+            found = float(text)
+        except ValueError:
+            raise ValueError from None
+        if not 0 <= found <= most:
+            raise ValueError
+        return found
+
+    return Kind("seconds", f"a number of seconds; {what}", read)
+
+
+def size(what: str) -> Kind:
+    """Return the kind of sizes of memory; `what` tells what 0 means."""
+
+    def read(text: str) -> int:
+        from tile_api.disk_cache.location import parse_size
+
+        try:
+            return parse_size(text)
+        except ValueError:
+            raise ValueError from None
+
+    return Kind("size", f"a size such as 500M or 4GiB; {what}", read)
+
+
+def text(allowed: str) -> Kind:
+    """Return the kind of text that is read by whoever it is for."""
+    return Kind("text", allowed, str)
+
+
+def folder() -> Kind:
+    """Return the kind of folders, which need not exist yet."""
+    return Kind("folder", "a folder that you may write", lambda found: Path(found).expanduser())
+
+
+def choice(*names: str) -> Kind:
+    """Return the kind that is one of a few names."""
+
+    def read(found: str) -> str:
+        if found not in names:
+            raise ValueError
+        return found
+
+    return Kind("name", _listed(names, "or"), read)
+
+
+def names(known: Iterable[str], *, signs: str = "", allowed: str = "") -> Kind:
+    """Return the kind of lists of names, with commas or blanks between them.
+
+    Parameters
+    ----------
+    known
+        The names there are.
+    signs
+        What may stand before a name.
+    allowed
+        What may stand there; without it, that is some of the names.
+
+    Examples
+    --------
+    >>> names(["ir", "src"]).read("ir, src")
+    ('ir', 'src')
+    """
+    every = tuple(known)
+
+    def read(found: str) -> tuple[str, ...]:
+        listed = tuple(split(found))
+        for name in listed:
+            bare = name[1:] if name[:1] in signs and signs else name
+            if bare not in every:
+                raise ValueError(f"there is no {bare!r}")
+        return listed
+
+    return Kind("names", allowed or f"some of {_listed(every, 'and')}", read)
+
+
+def split(listed: str) -> list[str]:
+    """Return the words of a list with commas or blanks between them."""
+    return listed.replace(",", " ").split()
+
+
+def _is_on(found: str) -> bool:
+    word = found.strip().lower()
+    if word not in _TRUE and word not in _FALSE:
+        raise ValueError
+    return word in _TRUE
+
+
+def _whole(found: str) -> int:
+    if not found.isdecimal():
+        raise ValueError
+    return int(found)
+
+
+def _listed(words: Iterable[str], last: str) -> str:
+    every = [*words]
+    return f"{', '.join(every[:-1])} {last} {every[-1]}" if len(every) > 1 else every[0]

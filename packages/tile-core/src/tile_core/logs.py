@@ -1,0 +1,98 @@
+"""What the compiler tells of its work: ``TILE_LOGS``, through the loggers ``tile.CATEGORY``."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+
+from tile_core.environment import environment
+from tile_core.errors import FrontendValueError
+
+VARIABLE = "TILE_LOGS"
+
+CATEGORIES: Mapping[str, str] = MappingProxyType(
+    {
+        "cache": "which kernels were found, in memory or on disk, and which had to be compiled",
+        "codegen": "the source that the target's compiler gets",
+        "layout": "how each tile is stored, and who asked for that",
+        "passes": "each pass, its time, and whether it changed the program",
+        "phases": "each phase of a compilation, and its time",
+        "plugins": "which plugins were found",
+        "target": "which machine a target became",
+        "toolchain": "which compiler translated a kernel, and its time",
+        "tune": "candidates of the tuner, and what became of them",
+    }
+)
+"""What can be told, and its meaning."""
+
+ALL = "all"
+SIGNS = "+-"
+"""Before a category: everything there is to tell of it, and nothing of it."""
+
+
+def log(
+    category: str,
+    summary: Callable[[], str],
+    detail: Callable[[], str] | None = None,
+) -> None:
+    """Tell something, if anybody wants to know.
+
+    Who names the category in ``TILE_LOGS`` reads the summary on stderr, who writes a ``+`` before
+    it reads the detail. Handlers of Python's loggers get it at the levels INFO and DEBUG.
+
+    Parameters
+    ----------
+    category
+        Out of `CATEGORIES`.
+    summary
+        Makes one line.
+    detail
+        Makes a whole text, which comes in place of the summary.
+
+    Raises
+    ------
+    FrontendValueError
+        If ``TILE_LOGS`` names a category that does not exist.
+    """
+    wanted = levels(environment().get(VARIABLE, "")).get(category, logging.CRITICAL)
+    logger = logging.getLogger(f"tile.{category}")
+    level = min(wanted, logger.getEffectiveLevel())
+    if level > logging.INFO:
+        return
+    tells = detail is not None and level <= logging.DEBUG
+    text = detail() if tells and detail is not None else summary()
+    at = logging.DEBUG if tells else logging.INFO
+    if wanted <= at:
+        sys.stderr.write("".join(f"tile.{category}: {line}\n" for line in text.splitlines()))
+    if logger.isEnabledFor(at):
+        logger.log(at, "%s", text)
+
+
+@lru_cache(maxsize=16)
+def levels(text: str) -> Mapping[str, int]:
+    """Return the level of each category that a value of ``TILE_LOGS`` names.
+
+    Raises
+    ------
+    FrontendValueError
+        If it names a category that does not exist.
+
+    Examples
+    --------
+    >>> dict(levels("+layout,codegen"))
+    {'layout': 10, 'codegen': 20}
+    """
+    found: dict[str, int] = {}
+    for word in text.replace(",", " ").split():
+        sign, name = (word[0], word[1:]) if word[0] in SIGNS else ("", word)
+        if name != ALL and name not in CATEGORIES:
+            raise FrontendValueError(
+                f"{VARIABLE} names {name!r}, which is no category of logs",
+                hint=f"use all, or some of {', '.join(CATEGORIES)}",
+            )
+        level = {"+": logging.DEBUG, "-": logging.CRITICAL}.get(sign, logging.INFO)
+        found.update(dict.fromkeys(CATEGORIES if name == ALL else (name,), level))
+    return MappingProxyType(found)
