@@ -82,7 +82,7 @@ def compile(
     settings = Settings.from_environment()
     plugins = host or default_host()
     with placed():
-        kernel, spec, options = _request(
+        kernel, spec, options = request(
             func, out_idx, execution_backend, target, pass_configs, compile_flags, settings
         )
         backend, exact = plugins.resolve(spec)
@@ -149,7 +149,7 @@ def compile_key(
     """
     settings, plugins = Settings.from_environment(), default_host()
     with placed():
-        kernel, spec, options = _request(
+        kernel, spec, options = request(
             func, out_idx, None, target, pass_configs, compile_flags, settings
         )
         _, exact = plugins.resolve(spec)
@@ -185,8 +185,10 @@ def lower(
     if unknown:
         refuse_unknown(lower, unknown)
     settings = Settings.from_environment()
+    if target is not None:  # nothing runs, so that no machine stands in for another
+        settings = replace(settings, forced_target="")
     with placed():
-        kernel, spec, options = _request(
+        kernel, spec, options = request(
             func, out_idx, None, target, pass_configs, compile_flags, settings
         )
         with shallow(kernel):
@@ -281,7 +283,7 @@ def par_compile(
         return list(pool.map(one, funcs))
 
 
-def _request(
+def request(
     func: Any,
     out_idx: int | Sequence[int] | None,
     execution_backend: str | None,
@@ -290,7 +292,15 @@ def _request(
     compile_flags: str | Sequence[str] | None,
     settings: Settings,
 ) -> tuple[Kernel, object, BuildOptions]:
-    """Return what the driver needs: the kernel, the target and the options."""
+    """Return what the driver needs: the kernel, the target and the options.
+
+    Parameters are those of `compile`; `settings` are those of the environment.
+
+    Raises
+    ------
+    TileError
+        Whatever is wrong with them.
+    """
     if execution_backend is not None and execution_backend not in BACKENDS:
         raise FrontendValueError(
             f"execution_backend {execution_backend!r} is not known",

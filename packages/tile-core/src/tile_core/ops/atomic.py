@@ -9,7 +9,8 @@ from typing import ClassVar
 from tile_core.errors import DtypeMismatch
 from tile_core.ir.buffer import Region
 from tile_core.ops.operator import TileOperator
-from tile_core.ops.pairing import pair
+from tile_core.ops.pairing import boxes, pair
+from tile_core.ops.work import OperatorWork
 
 ATOMIC_DTYPES = frozenset(
     {"float32", "float64", "float16", "bfloat16", "int32", "uint32", "int64", "uint64"}
@@ -55,6 +56,12 @@ class AtomicTile(TileOperator):
     def writes(self) -> tuple[Region, ...]:
         """Return the destination."""
         return (self.dst,)
+
+    def work(self) -> OperatorWork:
+        """Return the boxes on both sides, and an operation for each element."""
+        src, dst = boxes(self.src, self.dst)
+        touched = ((src, dst), (dst,))
+        return OperatorWork(elements=dst.extents, operations=1, touched=touched)
 
     def verify(self) -> None:
         """Check shapes and that the dtype has atomics."""

@@ -9,7 +9,8 @@ from tile_core.errors import DtypeMismatch, FrontendValueError, ScopeMismatch, S
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.expr import Expr
 from tile_core.ops.operator import TileOperator
-from tile_core.ops.pairing import describe, pair
+from tile_core.ops.pairing import boxes, describe, pair
+from tile_core.ops.work import OperatorWork
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +54,11 @@ class Copy(TileOperator):
     def writes(self) -> tuple[Region, ...]:
         """Return the destination."""
         return (self.dst,)
+
+    def work(self) -> OperatorWork:
+        """Return the boxes on both sides."""
+        src, dst = boxes(self.src, self.dst)
+        return OperatorWork(touched=((src,), (dst,)))
 
     def verify(self) -> None:
         """Check that the shapes match and that an asynchronous copy goes global to shared."""
@@ -130,6 +136,10 @@ class Im2col(TileOperator):
     def writes(self) -> tuple[Region, ...]:
         """Return the tile of columns."""
         return (self.columns,)
+
+    def work(self) -> OperatorWork:
+        """Return that as many elements are read as are written."""
+        return OperatorWork(gathered=self.columns.extents)
 
     def verify(self) -> None:
         """Check rank, scope, dtype and the filter's geometry."""

@@ -19,6 +19,7 @@ from tile_core.ir.expr import Const, Expr
 from tile_core.ir.overlap import surely_overlap
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.pairing import describe
+from tile_core.ops.work import OperatorWork
 
 
 class GemmWarpPolicy(IntEnum):
@@ -97,6 +98,15 @@ class Gemm(TileOperator):
     def writes(self) -> tuple[Region, ...]:
         """Return the accumulator."""
         return (self.c,)
+
+    def work(self) -> OperatorWork:
+        """Return the product; bytes of pairs of 4-bit factors are two of them."""
+        m, n, k = self.mnk
+        factors = self.a.buffer.dtype
+        if self.a.buffer.dtype.bits < self.b.buffer.dtype.bits:
+            factors = self.b.buffer.dtype
+        name = f"{factors.base[:-1]}4" if self.nibbles else factors.base
+        return OperatorWork(product=(m, n, 2 * k if self.nibbles else k), factors=name)
 
     @property
     def mnk(self) -> tuple[int, int, int]:

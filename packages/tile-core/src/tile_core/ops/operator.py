@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Leaf, Stmt
+from tile_core.ops.work import NO_WORK, OperatorWork
 from tile_core.target import Target
 
 if TYPE_CHECKING:
@@ -113,6 +114,10 @@ class TileOperator(Leaf):
     @abstractmethod
     def writes(self) -> tuple[Region, ...]:
         """Regions changed."""
+
+    def work(self) -> OperatorWork:
+        """Return what one run computes; moving what is read and written is not counted here."""
+        return NO_WORK
 
     def buffers(self) -> tuple[Buffer, ...]:
         """Return every buffer touched, once each, in the order written then read."""

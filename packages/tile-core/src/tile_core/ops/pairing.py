@@ -63,6 +63,17 @@ def pair(src: Region, dst: Region, span: Span | None = None) -> Pairing:
     return _pair_boxes(src, dst, span)
 
 
+def boxes(src: Region, dst: Region) -> tuple[Region, Region]:
+    """Return the boxes that a transfer touches on both sides, written with their extents."""
+    pairing = pair(src, dst)
+
+    def box(region: Region, axes: tuple[int | None, ...]) -> Region:
+        extents = tuple(1 if axis is None else pairing.extents[axis] for axis in axes)
+        return Region(region.buffer, region.starts, extents, span=region.span)
+
+    return box(src, pairing.src_axes), box(dst, pairing.dst_axes)
+
+
 def _right_aligned(rank: int, count: int) -> tuple[int | None, ...]:
     return tuple(k if k >= 0 else None for k in range(count - rank, count))
 

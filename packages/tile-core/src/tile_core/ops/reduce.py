@@ -15,6 +15,7 @@ from tile_core.ir.expr import Expr, Extent
 from tile_core.ir.stmt import Leaf
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.pairing import describe
+from tile_core.ops.work import OperatorWork
 
 
 class ReduceKind(Enum):
@@ -106,6 +107,10 @@ class Reduce(TileOperator):
         """Return the destination."""
         return (self.dst,)
 
+    def work(self) -> OperatorWork:
+        """Return an operation for each element, another one for magnitudes."""
+        return OperatorWork(elements=self.src.extents, operations=1 + self.kind.takes_magnitudes)
+
     @property
     def dst_axes(self) -> tuple[int | None, ...]:
         """For each dimension of `dst` the source dimension that moves along it, or None."""
@@ -170,6 +175,10 @@ class Scan(TileOperator):
     def writes(self) -> tuple[Region, ...]:
         """Return the destination."""
         return (self.dst,)
+
+    def work(self) -> OperatorWork:
+        """Return an operation for each element."""
+        return OperatorWork(elements=self.src.extents, operations=1)
 
     def verify(self) -> None:
         """Check `dim` and the shapes."""
@@ -250,6 +259,10 @@ class ReducerFinalize(TileOperator):
     def writes(self) -> tuple[Region, ...]:
         """Return the destination."""
         return (self.dst,)
+
+    def work(self) -> OperatorWork:
+        """Return an operation for each element."""
+        return OperatorWork(elements=self.dst.extents, operations=1)
 
     def verify(self) -> None:
         """Check that the destination has the reducer's shape."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tile_core.cost.estimate import Estimate
+    from tile_core.cost.question import CostQuestion
     from tile_core.ops.rule import Rule
     from tile_core.passes.insertion import Insertion
     from tile_core.target import Target
@@ -73,6 +75,11 @@ class Backend:
         decides what `compile` makes, with versions: compilers, and the machine at hand where
         the target does not name one. It runs whenever a kernel is looked up, so it is quick,
         and loads no TVM.
+    estimate
+        ``estimate(question)`` returns the time that a model of the machine expects of a kernel,
+        with its parts, before anything was compiled: see `tile_core.cost`. Kernels that cannot
+        be lowered are refused as `lower` refuses them. None: the backend has no model, and a
+        cautious one is used that says so.
     api_version
         The `API_VERSION` the backend was written against. The host refuses others.
     """
@@ -88,3 +95,4 @@ class Backend:
     api_version: int = API_VERSION
     export: Callable[..., tuple[dict[str, Any], bytes]] | None = None
     toolchain: Callable[[Target, Any], Mapping[str, str]] = no_toolchain
+    estimate: Callable[[CostQuestion], Estimate] | None = None

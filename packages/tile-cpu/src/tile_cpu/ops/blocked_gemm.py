@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tile_core.dtypes import DType
@@ -10,6 +10,7 @@ from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer, Region, static_value, whole
 from tile_core.ir.expr import Expr
 from tile_core.ops.operator import TileOperator
+from tile_core.ops.work import OperatorWork
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +58,22 @@ class BlockedGemm(TileOperator):
     def writes(self) -> tuple[Region, ...]:
         """Return the destination."""
         return (self.dst,)
+
+    def work(self) -> OperatorWork:
+        """Return the product over all of K, and the rows and columns that it reads."""
+        a_axis = self.a_rows if self.transpose_a else self.a.buffer.rank - 1
+        b_axis = self.b.buffer.rank - 1 if self.transpose_b else self.b_rows
+        factors = (self._along_k(self.a, a_axis), self._along_k(self.b, b_axis))
+        start = () if self.start is None else (whole(self.start),)
+        return OperatorWork(
+            product=(*self.mn, self.k),
+            factors=self.a.buffer.dtype.base,
+            touched=((*factors, *start), (self.dst,)),
+        )
+
+    def _along_k(self, region: Region, axis: int) -> Region:
+        extents = tuple(self.k if d == axis else e for d, e in enumerate(region.extents))
+        return replace(region, extents=extents)
 
     @property
     def mn(self) -> tuple[int, int]:

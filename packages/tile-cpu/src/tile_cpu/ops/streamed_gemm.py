@@ -8,6 +8,7 @@ from typing import ClassVar
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Const, Expr
 from tile_core.ops.operator import TileOperator
+from tile_core.ops.work import OperatorWork
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,3 +41,9 @@ class StreamedGemm(TileOperator):
     def writes(self) -> tuple[Region, ...]:
         """Return the accumulator."""
         return (self.c,)
+
+    def work(self) -> OperatorWork:
+        """Return the product of whole tiles."""
+        m, n = self.c.extents[-2:]
+        k = self.a.extents[-2 if self.transpose_a else -1]
+        return OperatorWork(product=(m, n, k), factors=self.a.buffer.dtype.base)

@@ -1,0 +1,72 @@
+"""How long a kernel will take, told by a model of the machine before anything is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tile_api.compiling import default_host, request
+from tile_api.frontend.source import placed
+from tile_api.settings import Settings
+from tile_core import driver
+from tile_core.cost.estimate import Estimate, Part
+from tile_core.crash import shallow
+from tile_core.plugins.host import PluginHost
+
+__all__ = ["Estimate", "Part", "estimate"]
+
+
+def estimate(
+    func: Any,
+    target: object = None,
+    *,
+    machine: str = "",
+    pass_configs: Mapping[Any, object] | None = None,
+    host: PluginHost | None = None,
+    **sizes: int,
+) -> Estimate:
+    """Return the time that a model of the machine expects of a kernel, and what it is made of.
+
+    Nothing is compiled and nothing runs; the machine need not be here.
+
+    Parameters
+    ----------
+    func
+        A ``@T.prim_func``, a compiled kernel, or a `tile_core` kernel.
+    target
+        Any spelling of a target; None means that of `func` if it is compiled, else
+        ``TILE_TARGET``, else ``"auto"``.
+    machine
+        Which machine of the target's architecture, such as ``"h200"``; the hint of the error
+        for another name lists them.
+    pass_configs
+        As for `tile_api.compile`.
+    sizes
+        Values of symbols in the shapes of tensors, by name: ``m=1024``.
+
+    Returns
+    -------
+    Estimate
+        ``.milliseconds``, ``.parts``; printed, it is a table of what decides.
+
+    Raises
+    ------
+    TileError
+        If the kernel cannot be lowered for the target, a size is missing, or no such machine
+        is known.
+
+    Examples
+    --------
+    ::
+
+        print(tile.estimate(matmul_func, target="cuda:sm_90a", machine="h200"))
+    """
+    spec = getattr(func, "target", None) if target is None else target
+    func = getattr(func, "prim_func", None) or func
+    with placed():
+        settings = Settings.from_environment()
+        kernel, spec, options = request(func, None, None, spec, pass_configs, None, settings)
+        with shallow(kernel):
+            return driver.estimate(
+                kernel, spec, host or default_host(), options, sizes=sizes, machine=machine
+            )

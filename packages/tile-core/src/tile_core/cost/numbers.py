@@ -1,0 +1,141 @@
+"""Scalar expressions evaluated on whole arrays of points at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tile_core.ir.expr import (
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Extent,
+    Load,
+    Select,
+    Unary,
+    UnaryOp,
+    Var,
+)
+
+Number: TypeAlias = "int | float | np.ndarray[Any, Any]"
+
+
+class Unknown(Exception):
+    """A value that only a run of the kernel tells. Callers assume something, and say so."""
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    return np.floor_divide(a, np.where(np.equal(b, 0), 1, b))
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    return a - _quotient(a, b) * b
+
+
+def _truncated(a: Any, b: Any) -> Any:
+    return np.sign(a) * np.sign(b) * _quotient(np.abs(a), np.abs(b))
+
+
+_BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
+    BinaryOp.ADD: lambda a, b: a + b,
+    BinaryOp.SUB: lambda a, b: a - b,
+    BinaryOp.MUL: lambda a, b: a * b,
+    BinaryOp.DIV: lambda a, b: a / np.where(np.equal(b, 0), 1, b),
+    BinaryOp.FLOORDIV: _quotient,
+    BinaryOp.FLOORMOD: _remainder,
+    BinaryOp.TRUNCDIV: _truncated,
+    BinaryOp.TRUNCMOD: lambda a, b: a - _truncated(a, b) * b,
+    BinaryOp.MIN: np.minimum,
+    BinaryOp.MAX: np.maximum,
+    BinaryOp.AND: np.logical_and,
+    BinaryOp.OR: np.logical_or,
+    BinaryOp.BITAND: np.bitwise_and,
+    BinaryOp.BITOR: np.bitwise_or,
+    BinaryOp.BITXOR: np.bitwise_xor,
+    BinaryOp.SHL: np.left_shift,
+    BinaryOp.SHR: np.right_shift,
+    BinaryOp.EQ: np.equal,
+    BinaryOp.NE: np.not_equal,
+    BinaryOp.LT: np.less,
+    BinaryOp.LE: np.less_equal,
+    BinaryOp.GT: np.greater,
+    BinaryOp.GE: np.greater_equal,
+}
+
+_UNIFORM = ("device:uniform", "device:shfl_idx", "shfl_sync")
+"""Functions whose value is that of their first argument, where a warp agrees on it."""
+
+
+def value_of(
+    root: Extent,
+    values: Mapping[Var, Number],
+    names: Mapping[Var, Expr],
+    *,
+    loads: int | None = None,
+) -> Number:
+    """Return the value of `root` at every point for which `values` holds arrays.
+
+    Parameters
+    ----------
+    values
+        Of variables; arrays broadcast against each other.
+    names
+        What other variables were bound to.
+    loads
+        What an element of a buffer is taken for; None makes it unknown.
+
+    Raises
+    ------
+    Unknown
+        If it depends on more than these.
+    """
+    known: dict[Expr, Number] = {}
+
+    def of(node: Extent) -> Number:
+        if isinstance(node, int):
+            return node
+        if node not in known:
+            known[node] = compute(node)
+        return known[node]
+
+    def compute(node: Expr) -> Number:
+        match node:
+            case Const(value=value):
+                return value
+            case Var():
+                if node in values:
+                    return values[node]
+                if node in names:
+                    return of(names[node])
+                raise Unknown(node.name)
+            case Binary(op=op, a=a, b=b):
+                found: Number = _BINARY[op](of(a), of(b))
+                return found
+            case Unary(op=unary, a=a):
+                inner: Any = of(a)
+                if unary is UnaryOp.NEG:
+                    return -inner  # type: ignore[no-any-return]
+                flip = np.logical_not if unary is UnaryOp.NOT else np.invert
+                return flip(inner)  # type: ignore[no-any-return]
+            case Select(cond=cond, then=then, otherwise=otherwise):
+                return np.where(of(cond), of(then), of(otherwise))
+            case Cast(dtype=dtype, value=value):
+                return _converted(of(value), dtype.is_float)
+            case Call(function=function, args=args) if function in _UNIFORM:
+                return of(args[0])
+            case Load() if loads is not None:
+                return loads
+        raise Unknown(type(node).__name__)
+
+    return of(root)
+
+
+def _converted(value: Number, to_float: bool) -> Number:
+    if isinstance(value, np.ndarray):
+        return value.astype(np.float64 if to_float else np.int64)
+    return float(value) if to_float else int(value)
