@@ -21,6 +21,7 @@ from tile_core.recording import kept, timed
 from tile_core.target import Target
 
 if TYPE_CHECKING:
+    from tile_core.cost.estimate import Estimate
     from tile_core.passes.layout_report import LayoutReport
 
 STAGES = ("tile", "planned", "pipelined", "lowered", "source")
@@ -201,6 +202,53 @@ def lower(
     with guarded(planned, target, "lower"), clock.phase("lower"):
         module = backend.lower(planned, target, options)
     return Lowered(kernel, planned, target, backend, options, module, clock.phases)
+
+
+def estimate(
+    kernel: Kernel,
+    spec: object,
+    host: PluginHost,
+    options: BuildOptions | None = None,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    machine: str = "",
+) -> Estimate:
+    """Return the time that a model of the machine expects of `kernel`; nothing is compiled.
+
+    Parameters
+    ----------
+    sizes
+        Values of symbols in the shapes of parameters, by name.
+    machine
+        The table of speeds, empty for the one that the target suggests.
+
+    Raises
+    ------
+    TileError
+        Whatever is wrong with the kernel, the target or the sizes.
+    """
+    from tile_core.cost.question import CostQuestion, bind_sizes
+    from tile_core.cost.roofline import UNKNOWN, roofline
+
+    backend, target = host.resolve(spec)
+    options = replace(options or BuildOptions(), rules=host.rules(target))
+    verify(kernel)
+    bound = bind_sizes(kernel, sizes or {})
+    with guarded(kernel, target, "plan"):
+        planned = _run_passes(kernel, target, host, options, _Clock())
+    question = CostQuestion(
+        kernel=kernel,
+        planned=planned,
+        target=target,
+        options=options,
+        sizes=bound,
+        machine=machine,
+    )
+    with guarded(planned, target, "estimate"):
+        if backend.estimate is not None:
+            return backend.estimate(question)
+        backend.lower(planned, target, options)  # refuses what cannot be lowered
+        return roofline(question, notes=(UNKNOWN,))
 
 
 def _run_passes(
