@@ -517,6 +517,36 @@ class JaxCallError(TileError, TypeError):
     code = "TL8204"
 
 
+# TL8301-8399: making kernels smaller --------------------------------------------------------
+
+
+class NothingToReduce(TileError, ValueError):
+    """A kernel that was to be reduced does not fail, or not in the way that was asked for."""
+
+    code = "TL8301"
+
+
+# TL84xx: programs that were written for TileLang ----------------------------------------------
+
+
+class AliasConflict(TileError, ImportError):
+    """A name or a target that was to stand in for TileLang's is taken."""
+
+    code = "TL8401"
+
+
+class UnmappedDevice(TileError, RuntimeError):
+    """A program uses a GPU in a way that cannot be answered without one."""
+
+    code = "TL8402"
+
+
+class UnsupportedName(TileError, NotImplementedError):
+    """A name of TileLang outside its language that has no counterpart here."""
+
+    code = "TL8403"
+
+
 # TL9xxx: us --------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "doctor": "tell what is installed, and which targets compile and run here",
         "explain": "tell what an error means, and what to do about it",
         "lower": "print what a kernel of a file becomes",
+        "run": "run a program with its kernels on a chosen target; TileLang programs as they are",
     }
 )
 """Modules of this package with ``add_parser(subparsers)`` and ``run(args) -> int``, and a line."""

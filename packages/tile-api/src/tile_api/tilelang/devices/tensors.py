@@ -1,0 +1,165 @@
+"""Where torch takes a device: functions that make tensors, and tensors that move."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from tile_api.tilelang.devices.patches import Patches, asked_by_a_program
+from tile_api.tilelang.devices.places import HOST, is_gpu, is_host, on_host
+
+MAKERS = (
+    *("arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "empty"),
+    *("empty_like", "empty_permuted", "empty_quantized", "empty_strided", "eye", "from_file"),
+    *("full", "full_like", "hamming_window", "hann_window", "kaiser_window", "linspace"),
+    *("logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint"),
+    *("randint_like", "randn", "randn_like", "randperm", "range", "scalar_tensor"),
+    *("sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor"),
+    *("sparse_csc_tensor", "sparse_csr_tensor", "tensor", "tril_indices", "triu_indices"),
+    *("zeros", "zeros_like"),
+)
+"""Functions of torch with a parameter ``device``."""
+
+METHODS = (*("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros"),)
+"""Methods of tensors with a parameter ``device``."""
+
+
+def tensor_patches(torch: Any, patches: Patches) -> None:
+    """Replace what makes and moves tensors."""
+    importlib.import_module(
+        "torch.utils._device"
+    )._device_constructors()  # remembers the functions themselves, which modes recognise
+    for name in MAKERS:
+        patches.wrap(torch, name, _without_gpu)
+    for name in METHODS:
+        patches.wrap(torch.Tensor, name, _without_gpu)
+    for name in ("fftfreq", "rfftfreq"):
+        patches.wrap(torch.fft, name, _without_gpu)
+    patches.wrap(torch.Tensor, "to", _moving)
+    patches.set(torch.Tensor, "cuda", _cuda)
+    patches.set(torch.Tensor, "cpu", _cpu)
+    patches.set(torch.Tensor, "pin_memory", lambda tensor, device=None: tensor)
+    patches.set(torch.Tensor, "is_cuda", property(_is_cuda))
+    patches.set(torch.nn.Module, "cuda", lambda module, device=None: module)
+    patches.set(torch, "device", _device_class(torch.device))
+    patches.wrap(torch, "Generator", _generator_class)
+    patches.wrap(torch, "set_default_device", _first_on_host)
+    patches.wrap(torch, "load", _loading)
+    patches.wrap(torch.autocast, "__init__", _autocasting)
+
+
+def _without_gpu(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` with a GPU among its keywords taken for the CPU."""
+
+    @functools.wraps(function)
+    def mapped(*args: Any, **keywords: Any) -> Any:
+        if "device" in keywords:
+            keywords["device"] = on_host(keywords["device"])
+        if keywords.get("pin_memory"):
+            keywords["pin_memory"] = False
+        return function(*args, **keywords)
+
+    return mapped
+
+
+def _first_on_host(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of a device that takes a GPU for the CPU."""
+
+    @functools.wraps(function)
+    def mapped(device: Any) -> Any:
+        return function(on_host(device))
+
+    return mapped
+
+
+def _moving(to: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``Tensor.to`` between two memories that are one: see the package's docstring."""
+
+    @functools.wraps(to)
+    def mapped(tensor: Any, *args: Any, **keywords: Any) -> Any:
+        device = keywords.get("device", args[0] if args else None)
+        if not (is_gpu(device) or is_host(device)):
+            return to(tensor, *args, **keywords)
+        if "device" in keywords:
+            keywords["device"] = HOST
+        else:
+            args = (HOST, *args[1:])
+        if not _stays(tensor) and len(args) < 4:
+            keywords["copy"] = True
+        return to(tensor, *args, **keywords)
+
+    return mapped
+
+
+def _stays(tensor: Any) -> bool:
+    """Tell whether moving a tensor returns itself: torch's own code, and leaves with gradients."""
+    return bool(tensor.requires_grad and tensor.is_leaf) or not asked_by_a_program(3)
+
+
+def _cuda(tensor: Any, device: Any = None, non_blocking: bool = False, **rest: Any) -> Any:
+    return tensor if _stays(tensor) else tensor.clone()
+
+
+def _cpu(tensor: Any, **rest: Any) -> Any:
+    return tensor if _stays(tensor) else tensor.clone()
+
+
+def _is_cuda(tensor: Any) -> bool:
+    return asked_by_a_program()
+
+
+def _device_class(real: Any) -> Any:
+    """Return a class that stands for `torch.device`, whose GPUs are the CPU."""
+
+    class Meta(type):
+        def __call__(cls, *args: Any, **keywords: Any) -> Any:
+            kind = keywords.get("type", keywords.get("device", args[0] if args else None))
+            return real(HOST) if is_gpu(kind) else real(*args, **keywords)
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, real)
+
+        def __subclasscheck__(cls, other: type) -> bool:
+            return issubclass(other, real)
+
+        def __getattr__(cls, name: str) -> Any:
+            return getattr(real, name)
+
+    return Meta("device", (), {"__module__": "torch", "__doc__": real.__doc__})
+
+
+def _generator_class(real: Any) -> Any:
+    """Return `torch.Generator`, whose GPUs are the CPU."""
+
+    class Meta(type):
+        def __call__(cls, device: Any = HOST) -> Any:
+            return real(device=on_host(device))
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, real)
+
+    return Meta("Generator", (), {"__module__": "torch", "__doc__": real.__doc__})
+
+
+def _loading(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``torch.load``, which finds no GPU on the way back."""
+
+    @functools.wraps(load)
+    def mapped(file: Any, map_location: Any = None, *args: Any, **keywords: Any) -> Any:
+        if map_location is None or is_gpu(map_location):
+            map_location = HOST
+        return load(file, map_location, *args, **keywords)
+
+    return mapped
+
+
+def _autocasting(init: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``torch.autocast.__init__`` for the CPU."""
+
+    @functools.wraps(init)
+    def mapped(self: Any, device_type: str, *args: Any, **keywords: Any) -> None:
+        init(self, HOST if is_gpu(device_type) else device_type, *args, **keywords)
+
+    return mapped

@@ -1,0 +1,175 @@
+"""`install`: programs that import TileLang and use a GPU run unedited, wherever that is."""
+
+from __future__ import annotations
+
+import importlib.abc
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.machinery import ModuleSpec
+from types import ModuleType, TracebackType
+from typing import Any
+
+from tile_api.tilelang.targets import runs_on_host
+from tile_core.errors import AliasConflict
+from tile_core.target import Target
+
+NAME = "tilelang"
+HERE = "tile_api.tilelang"
+_VARIABLE = "TILE_FORCE_TARGET"
+
+
+@dataclass(slots=True)
+class Installation:
+    """What `install` changed; as a context manager it is undone at the end.
+
+    Attributes
+    ----------
+    target
+        Where kernels run, whatever target the program names.
+    maps_devices
+        Whether torch's GPU means the CPU.
+    """
+
+    target: Target
+    maps_devices: bool
+    _variable: str | None = None
+    _finder: Any = None
+    _devices: Any = None
+    _undone: bool = field(default=False, repr=False)
+
+    def __enter__(self) -> Installation:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if installed() is self:
+            uninstall()
+
+
+@dataclass(slots=True)
+class _Process:
+    """The one installation that a process can have."""
+
+    current: Installation | None = None
+
+
+@lru_cache(maxsize=1)
+def _process() -> _Process:
+    return _Process()
+
+
+def installed() -> Installation | None:
+    """Return the installation of this process, or None."""
+    return _process().current
+
+
+def install(target: object = "cpu") -> Installation:
+    """Let ``import tilelang`` find this package, and let a GPU be found, for the whole process.
+
+    Where kernels run on the host (the CPU, the interpreter, an emulator), ``device="cuda"``,
+    ``.cuda()`` and the queries of ``torch.cuda`` mean the CPU: see `tile_api.tilelang.devices`.
+    Torch itself may be imported before or after, or never. Processes that are started from this
+    one inherit the target and find the alias, too.
+
+    Parameters
+    ----------
+    target
+        Where kernels run, whatever ``target=`` a program names; any spelling of a target.
+        ``"auto"`` is the GPU if there is one, else the CPU.
+
+    Returns
+    -------
+    Installation
+        Undone by `uninstall`, or at the end of a ``with``.
+
+    Raises
+    ------
+    AliasConflict
+        If TileLang itself has been imported, or another target is installed already.
+    TileError
+        If there is no such target, or no backend for it.
+    """
+    from tile_api.compiling import default_host
+
+    exact = default_host().resolve(target)[1]
+    current = installed()
+    if current is not None:
+        if current.target == exact:
+            return current
+        raise AliasConflict(
+            f"programs are run for {current.target} already, and {exact} was asked for",
+            hint="call tile_api.tilelang.uninstall() first",
+        )
+    _refuse_the_other()
+    made = Installation(exact, runs_on_host(exact), os.environ.get(_VARIABLE))
+    os.environ[_VARIABLE] = str(exact)
+    made._finder = _Finder()
+    sys.meta_path.insert(0, made._finder)
+    sys.modules[NAME] = sys.modules[HERE]
+    if made.maps_devices:
+        from tile_api.tilelang.devices import map_devices
+
+        made._devices = map_devices(exact)
+    _process().current = made
+    return made
+
+
+def uninstall() -> None:
+    """Undo `install`; without an installation, do nothing."""
+    made = installed()
+    _process().current = None
+    if made is None:
+        return
+    if made._devices is not None:
+        made._devices.undo()
+    sys.meta_path.remove(made._finder)
+    for name in [n for n in sys.modules if n == NAME or n.startswith(f"{NAME}.")]:
+        del sys.modules[name]
+    if made._variable is None:
+        os.environ.pop(_VARIABLE, None)
+    else:
+        os.environ[_VARIABLE] = made._variable
+
+
+def _refuse_the_other() -> None:
+    """Raise if the name is taken by another package."""
+    there = sys.modules.get(NAME)
+    if there is not None and there is not sys.modules[HERE]:
+        raise AliasConflict(
+            f"{NAME} is imported already, from {getattr(there, '__file__', 'elsewhere')}",
+            hint="call tile_api.tilelang.install() before anything imports tilelang",
+        )
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds ``tilelang.x`` where ``tile_api.tilelang.x`` is: one module under two names."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not fullname.startswith(f"{NAME}."):
+            return None
+        if HERE + fullname[len(NAME) :] not in sys.modules:
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+        return ModuleSpec(fullname, _Loader())
+
+
+class _Loader(importlib.abc.Loader):
+    """Hands out the module that exists already."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = sys.modules[HERE + spec.name[len(NAME) :]]
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        own = module.__spec__
+        if own is not None and own.loader_state is not None:
+            module.__spec__ = own.loader_state  # what importing set belongs to the other name

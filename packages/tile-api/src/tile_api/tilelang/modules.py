@@ -1,0 +1,106 @@
+"""Modules that are rows of a table: their names are found where the table says, on first use."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, MutableMapping
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from tile_api.frontend.unknown import unknown_name
+
+
+class TableModule(ModuleType):
+    """A module without a file.
+
+    Parameters
+    ----------
+    name
+        Under which it is imported.
+    called
+        What users call it, for messages.
+    homes
+        Name to ``"module:attribute"``; ``"module:"`` means the module itself.
+    star
+        A module whose public names it has, too, or None.
+    """
+
+    def __init__(self, name: str, called: str, homes: Mapping[str, str], star: str | None) -> None:
+        super().__init__(name, f"The names of TileLang's module ``{called}``.")
+        self.__dict__["_called"] = called
+        self.__dict__["_homes"] = homes
+        self.__dict__["_star"] = star
+        self.__path__: list[str] = []
+        self.__package__ = name
+        self.__spec__ = ModuleSpec(name, None, is_package=True)
+
+    def __getattr__(self, name: str) -> Any:
+        """Import a name on first use."""
+        if name == "__all__":
+            return self._public()
+        if name.startswith("__") and name not in self._homes and self._star is None:
+            raise AttributeError(name)
+        value = member(self._called, self._homes, self._star, name)
+        setattr(self, name, value)
+        return value
+
+    def __dir__(self) -> list[str]:
+        return sorted({*self.__dict__, *self._public()})
+
+    def _public(self) -> list[str]:
+        shown = () if self._star is None else importlib.import_module(self._star).__all__
+        return sorted({*(name for name in self._homes if not name.startswith("_")), *shown})
+
+
+def member(called: str, homes: Mapping[str, str], star: str | None, name: str) -> Any:
+    """Return what `name` means in the module that users call `called`.
+
+    Raises
+    ------
+    UnknownName
+        If the module has no such name.
+    """
+    home = homes.get(name)
+    if home is not None:
+        module, _, attribute = home.partition(":")
+        found = importlib.import_module(module)
+        return getattr(found, attribute) if attribute else found
+    if star is not None:
+        return getattr(importlib.import_module(star), name)
+    if name.startswith("__"):  # somebody looks for one of Python's own protocols
+        raise AttributeError(f"module {called!r} has no attribute {name!r}")
+    raise unknown_name(f"the module {called}", name, homes)
+
+
+def create(
+    root: str,
+    tables: Mapping[str, Mapping[str, str]],
+    stars: Mapping[str, str],
+    modules: MutableMapping[str, Any],
+) -> None:
+    """Put a module for each row of a table under the package `root`.
+
+    Parameters
+    ----------
+    root
+        The package, which is in `modules`.
+    tables
+        The names of each module, by its path below `root`; ``""`` is the package itself.
+        Packages come before what is in them.
+    stars
+        For some of the paths, a module all of whose public names are there, too.
+    modules
+        Where modules are registered: `sys.modules`.
+    """
+    for path, homes in tables.items():
+        if not path:
+            continue
+        name = f"{root}.{path}"
+        made = TableModule(name, f"tilelang.{path}", homes, stars.get(path))
+        modules[name] = made
+        parent, _, last = name.rpartition(".")
+        above = modules[parent]
+        names = tables[parent[len(root) + 1 :]]
+        if last not in names:  # where both exist, the function is what programs mean
+            setattr(above, last, made)
