@@ -6,10 +6,11 @@ what the kernel was not compiled for, naming argument, expectation and what came
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tile_api.contracts import check_contracts
 from tile_api.geometry import (
     Bound,
     bind_symbols,
@@ -109,15 +110,22 @@ class Signature:
             frozenset(i for i in positions if kernel.params[i] in written),
         )
 
-    def check(self, args: tuple[Any, ...], device: str) -> Checked:
+    def check(
+        self,
+        args: tuple[Any, ...],
+        device: str,
+        scalar: Callable[[str, Var, Any], Any] = scalar_value,
+    ) -> Checked:
         """Return the values of symbols and what to pass on, or raise a `LaunchError`.
 
         Parameters
         ----------
         args
-            One per entry of `inputs`.
+            One per entry of `inputs`: arguments, or a `TensorView` that stands for a tensor.
         device
             Where tensors must be: ``"cpu"``, or a kind such as ``"cuda"`` or ``"hip"``.
+        scalar
+            ``scalar(name, parameter, argument)`` returns a scalar as a number.
         """
         if len(args) != len(self.inputs):
             raise self._wrong_count(len(args))
@@ -128,7 +136,7 @@ class Signature:
         for position, arg in zip(self.inputs, args, strict=True):
             param = self.kernel.params[position]
             if isinstance(param, Var):
-                scalars[param] = self.scalar(position, arg)
+                scalars[param] = scalar(self.name(param), param, arg)
                 passed.append(scalars[param])
             elif arg is None and position in self.untouched:
                 passed.append(None)
@@ -143,6 +151,7 @@ class Signature:
             check_rank(self.name(param), param, view)
         bind_symbols(tensors, values)
         check_symbols(self.kernel.name, values)
+        check_contracts(self.kernel.name, values, [param for param, _ in tensors])
         for tensor, is_written in zip(tensors, written, strict=True):
             check_shape(self.name(tensor[0]), tensor, values, tensors)
             check_strides(self.name(tensor[0]), tensor, values, written=is_written)

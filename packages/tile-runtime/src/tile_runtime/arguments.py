@@ -14,6 +14,7 @@ from tile_runtime.errors import (
     ArgumentShapeError,
     ArgumentTypeError,
     AssumptionError,
+    ContractViolation,
     EmptyGridError,
     LaunchError,
 )
@@ -81,7 +82,7 @@ def check_arguments(
         _check_shape(f"{manifest.kernel}.{param.name}", param, view, values)
         _check_strides(f"{manifest.kernel}.{param.name}", param, view, values)
     for condition in manifest.conditions:
-        _check_condition(manifest.kernel, condition, values)
+        _check_condition(manifest.kernel, condition, values, [param for param, _ in tensors])
     return Checked(values, tuple(passed))
 
 
@@ -254,7 +255,9 @@ def _check_strides(name: str, param: Tensor, view: View, values: Mapping[str, An
             )
 
 
-def _check_condition(kernel: str, condition: Condition, values: Mapping[str, Any]) -> None:
+def _check_condition(
+    kernel: str, condition: Condition, values: Mapping[str, Any], tensors: list[Tensor]
+) -> None:
     if any(name not in values for name in variables_of(condition.value)):
         return
     try:
@@ -270,9 +273,31 @@ def _check_condition(kernel: str, condition: Condition, values: Mapping[str, Any
                 f"{kernel}: {condition.message} is {found}; it must be at least 1",
                 hint="do not call the kernel when there is nothing to do",
             )
+    elif not found and condition.kind == "contract":
+        raise _broken(kernel, condition, values, tensors)
     elif not found:
         raise AssumptionError(
             f"{condition.kind.capitalize()}: {condition.message} (does not hold for these "
             "arguments)",
             hint="pass arguments for which it holds",
         )
+
+
+def _broken(
+    kernel: str, condition: Condition, values: Mapping[str, Any], tensors: list[Tensor]
+) -> ContractViolation:
+    """Return the error that a dimension has a value which its contract excludes."""
+    name = next(iter(variables_of(condition.value)), "a number")
+    places = (
+        f"{param.name}.{axes}[{k}]"
+        for axes in ("shape", "strides")
+        for param in tensors
+        for k, extent in enumerate((param.shape if axes == "shape" else param.strides) or ())
+        if name in variables_of(extent)
+    )
+    origin = next(places, None)
+    cause = "" if origin is None else f" because of {origin}"
+    return ContractViolation(
+        f"{kernel}: {name} is {values.get(name)}{cause}; its contract is {condition.message}",
+        hint="pass an argument of such a size",
+    )

@@ -100,6 +100,12 @@ class DeviceAssertError(TileRuntimeError, RuntimeError):
     code = "TL6009"
 
 
+class ContractViolation(LaunchError, RuntimeError):
+    """A dimension has a value that its contract excludes."""
+
+    code = "TL6010"
+
+
 class InvalidBundle(TileRuntimeError, ValueError):
     """A file is no bundle of kernels, or it is damaged."""
 

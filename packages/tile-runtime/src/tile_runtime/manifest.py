@@ -202,7 +202,7 @@ class Condition:
     value
         A truth value; of a grid, the number of blocks along an axis.
     kind
-        ``"assume"``, ``"assert"``, or ``"grid"``.
+        ``"contract"`` of one variable, ``"assume"``, ``"assert"``, or ``"grid"``.
     message
         The condition in words; of a grid, the axis and its extent.
     """

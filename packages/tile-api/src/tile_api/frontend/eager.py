@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from tile_api.contracts import require_kept
 from tile_api.frontend.builder import Builder, tracing
 from tile_api.frontend.function import check_parameter, finish, run_traced, user_errors
 from tile_api.frontend.rewrite import Rewritten, rewrite_function
@@ -22,6 +23,7 @@ from tile_api.frontend.types import TensorSpec
 from tile_core.dtypes import DType
 from tile_core.errors import ConstBindingError, FrontendError, Note, SignatureError
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.contract import Contract
 from tile_core.ir.expr import Extent, Var
 from tile_core.ir.stmt import Kernel
 
@@ -53,10 +55,13 @@ class EagerSignature:
         The declared tensors by parameter name, in signature order; constants are symbols.
     constants
         For each `T.const` name, where its value comes from.
+    name
+        Of the function.
     """
 
     tensors: Mapping[str, Buffer]
     constants: Mapping[str, ConstBinding]
+    name: str
 
     def bind(self, metas: Mapping[str, TensorMeta]) -> dict[str, int]:
         """Return the constants that the arguments `metas` fix.
@@ -65,6 +70,8 @@ class EagerSignature:
         ------
         ConstBindingError
             If a tensor has too few dimensions.
+        ContractViolation
+            If a size is none that its `T.const` admits.
         """
         values: dict[str, int] = {}
         for name, place in self.constants.items():
@@ -80,6 +87,11 @@ class EagerSignature:
                     hint=f"pass a tensor of {self.tensors[place.tensor].rank} dimensions",
                 )
             values[name] = sizes[place.dim]
+            buffer = self.tensors[place.tensor]
+            symbol = (buffer.strides or () if place.is_stride else buffer.shape)[place.dim]
+            axes = "strides" if place.is_stride else "shape"
+            if isinstance(symbol, Var):
+                require_kept(self.name, symbol, values[name], f"{place.tensor}.{axes}[{place.dim}]")
         return values
 
 
@@ -101,11 +113,13 @@ class EagerState:
     symbols: dict[str, Var] = field(default_factory=dict)
     tensors: dict[str, Buffer] = field(default_factory=dict)
 
-    def constant(self, builder: Builder, name: str, dtype: DType) -> Any:
+    def constant(
+        self, builder: Builder, name: str, dtype: DType, contract: Contract | None = None
+    ) -> Any:
         """Return the constant called `name`: a symbol in phase 1, an int in phase 2."""
         if self.values is None:
             if name not in self.symbols:
-                self.symbols[name] = Var(name, dtype, span=builder.span)
+                self.symbols[name] = Var(name, dtype, contract, span=builder.span)
             return self.symbols[name]
         if name not in self.values:
             raise ConstBindingError(
@@ -113,7 +127,9 @@ class EagerState:
                 span=builder.span,
                 hint=f"pass a tensor that has {name} as a dimension, or {name}=... to .compile()",
             )
-        return int(self.values[name])
+        value = int(self.values[name])
+        require_kept(builder.name, Var(name, dtype, contract, span=builder.span), value)
+        return value
 
     def declare(self, builder: Builder, name: str, old: Any, spec: Any) -> Buffer | None:
         """Return the buffer of a tensor parameter declared in the body."""
@@ -156,8 +172,7 @@ class EagerFunction:
         builder = self._run(state, compile_time)
         tensors = {name: state.tensors[name] for name in self.tensor_names if name in state.tensors}
         self._require_declared(state)
-        del builder
-        return EagerSignature(tensors, _bindings(state, tensors))
+        return EagerSignature(tensors, _bindings(state, tensors), builder.name)
 
     def trace(self, compile_time: Mapping[str, Any], constants: Mapping[str, int]) -> Kernel:
         """Run phase 2 and return the kernel; `T.empty` tensors are its last parameters."""

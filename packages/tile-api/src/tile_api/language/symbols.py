@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from tile_api.frontend.builder import KernelWarning, active, here
+from tile_api.frontend.contracts import contract_of
 from tile_api.frontend.types import as_dtype
 from tile_core.errors import ConstBindingError, FrontendTypeError, FrontendValueError
 from tile_core.ir.expr import Var as _Var
@@ -29,10 +30,20 @@ def _names(text: str, what: str) -> list[str]:
     return names
 
 
-def dynamic(names: str, dtype: Any = "int32") -> Any:
+def dynamic(
+    names: str,
+    dtype: Any = "int32",
+    *,
+    min: int | None = None,
+    max: int | None = None,
+    multiple_of: int | None = None,
+) -> Any:
     """Return symbols for dimensions known only when the kernel is called.
 
     Use the same object wherever the same extent is meant.
+
+    What `min`, `max` and `multiple_of` say is a contract, part of the kernel: the compiler
+    relies on it, and every call checks it before anything runs (`ContractViolation`).
 
     Parameters
     ----------
@@ -40,12 +51,23 @@ def dynamic(names: str, dtype: Any = "int32") -> Any:
         One name gives one symbol; several, separated by commas or blanks, a tuple.
     dtype
         An integer type.
+    min, max
+        The smallest and the largest extent, both included.
+    multiple_of
+        A number that divides the extent.
+
+    Raises
+    ------
+    ContractError
+        If no extent of the type fulfils the contract.
 
     Examples
     --------
     >>> m, n = dynamic("m, n")
     >>> m.name, str(n.dtype)
     ('m', 'int32')
+    >>> dynamic("k", min=1, multiple_of=64).contract.told("k")
+    'k >= 1, k % 64 == 0'
     """
     element = as_dtype(dtype, "the dtype of a symbol")
     if not element.is_int:
@@ -55,23 +77,39 @@ def dynamic(names: str, dtype: Any = "int32") -> Any:
             hint='use "int32" or "int64"',
         )
     span = here()
-    symbols = tuple(_Var(name, element, span=span) for name in _names(names, "T.dynamic"))
+    wanted = _names(names, "T.dynamic")
+    promised = contract_of(wanted[0], element, min, max, multiple_of)
+    symbols = tuple(_Var(name, element, promised, span=span) for name in wanted)
     return symbols[0] if len(symbols) == 1 else symbols
 
 
-def symbolic(names: str, dtype: Any = "int32") -> Any:
+def symbolic(names: str, dtype: Any = "int32", **contract: int | None) -> Any:
     """Return `dynamic` symbols; the old name."""
     warnings.warn("T.symbolic is deprecated: use T.dynamic", KernelWarning, stacklevel=2)
-    return dynamic(names, dtype)
+    return dynamic(names, dtype, **contract)
 
 
-def const(names: str, dtype: Any = "int32") -> Any:
+def const(
+    names: str,
+    dtype: Any = "int32",
+    *,
+    min: int | None = None,
+    max: int | None = None,
+    multiple_of: int | None = None,
+) -> Any:
     """Return compile-time constants that the shapes of an eager function's arguments fix.
+
+    Parameters
+    ----------
+    min, max, multiple_of
+        As for `dynamic`: what values the function accepts.
 
     Raises
     ------
     ConstBindingError
         Outside the body of an eager `@tile.jit` function.
+    ContractError
+        If no value fulfils the contract.
     """
     builder = active()
     if builder is None or builder.eager is None:
@@ -81,9 +119,9 @@ def const(names: str, dtype: Any = "int32") -> Any:
             hint="use T.dynamic for run-time dimensions, or a Python int",
         )
     element = as_dtype(dtype, "the dtype of a constant")
-    values = tuple(
-        builder.eager.constant(builder, name, element) for name in _names(names, "T.const")
-    )
+    wanted = _names(names, "T.const")
+    promised = contract_of(wanted[0], element, min, max, multiple_of)
+    values = tuple(builder.eager.constant(builder, name, element, promised) for name in wanted)
     return values[0] if len(values) == 1 else values
 
 

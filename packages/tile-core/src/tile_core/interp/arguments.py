@@ -14,6 +14,7 @@ from tile_core.errors import (
     ArgumentLayoutError,
     ArgumentShapeError,
     ArgumentTypeError,
+    ContractViolation,
 )
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.machine import Lanes, Machine
@@ -40,7 +41,7 @@ def bind(kernel: Kernel, args: Sequence[Any], machine: Machine) -> list[Finish]:
     Raises
     ------
     ArgumentCountError, ArgumentTypeError, ArgumentShapeError, ArgumentDtypeError,
-    ArgumentLayoutError
+    ArgumentLayoutError, ContractViolation
         If an argument is not what the parameter declares.
     """
     if len(args) != len(kernel.params):
@@ -173,6 +174,13 @@ def _bind_symbols(arrays: dict[Buffer, Array], machine: Machine) -> None:
     values: dict[Var, Any] = dict(scalars)
     solve((*shapes, *strides), values)
     for var, value in values.items():
+        wrong = None if var.contract is None else var.contract.broken_by(value)
+        if wrong is not None:
+            raise ContractViolation(
+                f"{var.name} is {value}, which is {wrong}",
+                span=var.span,
+                hint="pass an argument of such a size, or weaken the contract",
+            )
         if var not in machine.symbols:
             machine.symbols[var] = constant(value, var.dtype)
 

@@ -14,6 +14,7 @@ from typing_extensions import Never
 
 from tile_core.dtypes import DType
 from tile_core.errors import ControlFlowError
+from tile_core.ir.contract import Contract
 from tile_core.ir.node import Node
 
 if TYPE_CHECKING:
@@ -252,10 +253,17 @@ class StringConst(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var(Expr):
-    """A named scalar: a loop, block or thread index, a parameter, a symbolic dimension."""
+    """A named scalar: a loop, block or thread index, a parameter, a symbolic dimension.
+
+    Parameters
+    ----------
+    contract
+        What holds of every value of a symbolic dimension or a parameter, beyond its type.
+    """
 
     name: str
     dtype: DType
+    contract: Contract | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,11 +7,13 @@ names, each its own; expressions are lists of an operation and its operands.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Any
 
 from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.contract import Contract
 from tile_core.ir.effects import storages_read, storages_written
 from tile_core.ir.evaluate import free_variables, is_host_evaluable
 from tile_core.ir.expr import Binary, Cast, Const, Expr, Extent, Select, Unary, UnaryOp, Var
@@ -139,6 +141,13 @@ def conditions_data(kernel: Kernel, names: HostNames) -> list[dict[str, Any]]:
             value = expression_data(condition, names)
             found.append({"value": value, "kind": kind, "message": message})
 
+    for var in known:
+        if var.contract is not None:
+            name = names.of(var)
+            told = var.contract.told(name)
+            found.append(
+                {"value": _promise(var.contract, name), "kind": "contract", "message": told}
+            )
     for stmt in host_conditions(kernel):
         if isinstance(stmt, Launch):
             for axis, extent in zip("xyz", stmt.grid, strict=False):
@@ -148,6 +157,20 @@ def conditions_data(kernel: Kernel, names: HostNames) -> list[dict[str, Any]]:
         else:
             add(stmt.cond, _kind(stmt), stmt.message or print_expr(stmt.cond, Names()))
     return found
+
+
+def _promise(contract: Contract, name: str) -> Any:
+    """Return a contract as the expression that its variable makes true.
+
+    Before   1 <= m, m % 128 == 0
+    After    ["and", [">=", "m", 1], ["==", ["%", "m", 128], 0]]
+    """
+    parts: list[Any] = [[">=", name, contract.low]]
+    if contract.high is not None:
+        parts.append(["<=", name, contract.high])
+    if contract.multiple_of > 1:
+        parts.append(["==", ["%", name, contract.multiple_of], 0])
+    return reduce(lambda a, b: ["and", a, b], parts)
 
 
 def _kind(check: Check) -> str:

@@ -54,7 +54,7 @@ def interval(expr: Extent, ranges: Mapping[Var, Interval]) -> Interval:
         case Const(value=value) if not expr.dtype.is_float:
             return Interval(int(value), int(value))
         case Var():
-            return ranges.get(expr, ANYTHING)
+            return ranges.get(expr) or _promised(expr)
         case Cast(value=value, dtype=dtype) if dtype.is_int and value.dtype.is_int:
             inner = interval(value, ranges)
             low, high = arith.integer_bounds(dtype)
@@ -69,6 +69,11 @@ def interval(expr: Extent, ranges: Mapping[Var, Interval]) -> Interval:
         case Binary(op=op, a=a, b=b) if expr.dtype.is_int:
             return _binary(op, interval(a, ranges), interval(b, ranges))
     return ANYTHING
+
+
+def _promised(var: Var) -> Interval:
+    contract = var.contract
+    return ANYTHING if contract is None else Interval(contract.smallest, contract.largest)
 
 
 def _negated(x: Interval) -> Interval:

@@ -44,6 +44,7 @@ _KEYWORDS = frozenset(
         "stage",
         "min",
         "max",
+        "multiple_of",
         "truncdiv",
         "truncmod",
         "and",

@@ -56,7 +56,9 @@ class Node:
         return replace(self, **changed) if changed else self
 
 
-_PLAIN = frozenset({"bool", "int", "str", "int | None", "str | None", "Span | None", "DType"})
+_PLAIN = frozenset(
+    {"bool", "int", "str", "int | None", "str | None", "Span | None", "DType", "Contract | None"}
+)
 """Annotations of fields that hold no nodes: nobody looks for any there."""
 
 

@@ -11,6 +11,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.errors import ParseError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.buffer import Scope as MemoryScope
+from tile_core.ir.contract import ANY_EXTENT, Contract
 from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.lexer import HINT, Cursor, tokenize
 from tile_core.ir.parse_expr import Scope, parse_expr, parse_extent, parse_indices, parse_list
@@ -96,7 +97,7 @@ class _Reader:
         c.expect("kernel")
         name = c.name()
         if c.accept("["):
-            self._variables(c, "]")
+            self._symbols(c)
         c.expect("(")
         params: list[Buffer | Var] = []
         while not c.accept(")"):
@@ -131,7 +132,24 @@ class _Reader:
         c.expect(":")
         if c.here.text in {s.value for s in MemoryScope}:
             return self._buffer(c, name)
-        return self._define(Var(name, dtype_of(c.name())))
+        return self._number(c, name)
+
+    def _symbols(self, c: Cursor) -> None:
+        while not c.accept("]"):
+            if len(self.scope.things):
+                c.expect(",")
+            name = c.name()
+            c.expect(":")
+            self._number(c, name)
+
+    def _number(self, c: Cursor, name: str) -> Var:
+        """Read the rest of a symbol or a scalar parameter: its type and its contract."""
+        dtype = dtype_of(c.name())
+        low = c.integer() if c.accept("min") else 0
+        high = c.integer() if c.accept("max") else None
+        multiple_of = c.integer() if c.accept("multiple_of") else 1
+        contract = Contract(low, high, multiple_of)
+        return self._define(Var(name, dtype, None if contract == ANY_EXTENT else contract))
 
     def _define(self, var: Var) -> Var:
         self.scope.things[var.name] = var

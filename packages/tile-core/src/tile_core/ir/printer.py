@@ -12,6 +12,7 @@ from typing_extensions import assert_never
 
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.contract import ANY_EXTENT
 from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.names import Names
 from tile_core.ir.node import Node, walk
@@ -53,10 +54,10 @@ def kernel_lines(kernel: Kernel) -> list[Line]:
     """Return the lines of `print_kernel`, each with the node that it shows."""
     names = Names()
     params = [
-        f"{names.of(p)}: {p.dtype}" if isinstance(p, Var) else _declare(p, names)
+        _declare_number(p, names) if isinstance(p, Var) else _declare(p, names)
         for p in kernel.params
     ]
-    symbols = ", ".join(f"{names.of(v)}: {v.dtype}" for v in symbols_of(kernel))
+    symbols = ", ".join(_declare_number(v, names) for v in symbols_of(kernel))
     outputs = f" -> {list(kernel.outputs)}" if kernel.outputs else ""
     head = f"kernel {kernel.name}"
     head += f"[{symbols}]" if symbols else ""
@@ -99,6 +100,15 @@ def symbols_of(kernel: Kernel) -> tuple[Var, ...]:
 
 def _extents(extents: tuple[Extent, ...], names: Names) -> str:
     return ", ".join(print_extent(e, names) for e in extents)
+
+
+def _declare_number(var: Var, names: Names) -> str:
+    """Return the declaration of a symbol or a scalar parameter, with what it promises."""
+    promised = var.contract or ANY_EXTENT
+    text = f"{names.of(var)}: {var.dtype}"
+    text += f" min {promised.low}" if promised.low else ""
+    text += "" if promised.high is None else f" max {promised.high}"
+    return text + (f" multiple_of {promised.multiple_of}" if promised.multiple_of > 1 else "")
 
 
 def _declare(buffer: Buffer, names: Names) -> str:

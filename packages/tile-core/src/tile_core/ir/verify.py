@@ -15,6 +15,7 @@ from tile_core.errors import (
     Span,
     VerifyError,
 )
+from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.expr import AddressOf, Const, Expr, Load, Var
 from tile_core.ir.node import Node
@@ -51,6 +52,7 @@ def verify(kernel: Kernel) -> None:
     * ranks of accesses agree with their buffers, and element types with each other;
     * `break` and `continue` stand in a sequential loop; launches do not nest;
     * a `Parallel` holds element-wise statements only;
+    * contracts stand on symbols and parameters, and some number fulfils each;
     * every operator is well-formed by its own rules.
     """
     _Verifier(kernel).run()
@@ -71,6 +73,9 @@ class _Verifier:
         for position in self.kernel.outputs:
             if not 0 <= position < len(self.kernel.params):
                 raise VerifyError(f"output {position} is not a parameter of {self.kernel.name!r}")
+        for thing in self.visible:
+            if isinstance(thing, Var):
+                self.contract(thing)
         with self.scope():
             self.stmt(self.kernel.body)
 
@@ -84,9 +89,24 @@ class _Verifier:
     def bind(self, thing: Var | Buffer, span: Span | None) -> None:
         if thing in self.bound:
             raise VerifyError(f"{thing.name!r} is bound twice", span=span)
+        if isinstance(thing, Var) and thing.contract is not None:
+            raise VerifyError(
+                f"{thing.name!r} has a contract, and is no symbol or parameter", span=span
+            )
         self.bound.add(thing)
         self.visible.add(thing)
         self.trail.append(thing)
+
+    def contract(self, var: Var) -> None:
+        contract = var.contract
+        if contract is None:
+            return
+        low, high = integer_bounds(var.dtype) if var.dtype.is_int else (0, -1)
+        smallest, largest = contract.smallest, contract.largest
+        fits = low <= smallest <= high and (largest is None or largest <= high)
+        if not (contract.is_satisfiable and fits):
+            told = contract.told(var.name)
+            raise VerifyError(f"no {var.dtype} has {told}", span=var.span)
 
     def stmt(self, stmt: Stmt) -> None:
         if stmt in self.seen:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from tile_core.ir.arith import const, integer_bounds
+from tile_core.ir.contract import ANY_EXTENT
 from tile_core.ir.expr import (
     Binary,
     BinaryOp,
@@ -81,8 +82,12 @@ class Env:
         return replace(self, bounds_of={**self.bounds_of, var: bound})
 
     def with_symbol(self, var: Var, low: int = 0) -> Env:
-        """Learn that `var`, an extent, is at least `low`."""
-        return self.with_bounds(var, Linear.of_number(low), None)
+        """Learn that `var`, an extent, is at least `low`, and what its contract says."""
+        if var in self.bounds_of:  # what was learnt since then may build on it
+            return self
+        contract = var.contract or ANY_EXTENT
+        high = None if contract.largest is None else Linear.of_number(contract.largest)
+        return self.with_bounds(var, Linear.of_number(max(low, contract.smallest)), high)
 
     def with_let(self, var: Var, value: Expr) -> Env:
         """Learn that `var` is another name for `value`."""
@@ -170,7 +175,7 @@ class Env:
         whole, rest = Linear(), Linear.of_number(value.constant)
         for key, factor, atom in value.parts():
             term = Linear(0, {key: factor}, {key: atom})
-            if factor.denominator == 1 and int(factor) * self.multiples.get(key, 1) % n == 0:
+            if factor.denominator == 1 and int(factor) * self.divisor(key, atom) % n == 0:
                 whole = whole + term
             else:
                 rest = rest + term
@@ -183,10 +188,17 @@ class Env:
         """Return the largest number known to divide `expr`; 0 if `expr` is 0."""
         value = self.linear(expr)
         numbers = [value.constant]
-        numbers += [f * self.multiples.get(key, 1) for key, f, _ in value.parts()]
+        numbers += [f * self.divisor(key, atom) for key, f, atom in value.parts()]
         if any(x.denominator != 1 for x in numbers):
             return 1
         return math.gcd(*(int(x) for x in numbers))
+
+    def divisor(self, key: object, atom: Expr) -> int:
+        """Return a number that divides an atom: it was stated, or its contract promises it."""
+        known = self.multiples.get(key, 1)
+        if isinstance(atom, Var) and atom.contract is not None:
+            return math.lcm(known, atom.contract.multiple_of)
+        return known
 
     def bounds(self, expr: Extent) -> Interval:
         """Return numeric bounds of `expr`."""
@@ -286,11 +298,19 @@ class Env:
         inner = [self._order(child) for child in atom.children() if isinstance(child, Expr)]
         return max(inner, default=-1)
 
+    def _bound(self, var: Var) -> Bound | None:
+        """Return what was learnt of a variable, else what its contract promises."""
+        bound = self.bounds_of.get(var)
+        if bound is not None or var.contract is None:
+            return bound
+        low, high = var.contract.smallest, var.contract.largest
+        return Bound(Linear.of_number(low), None if high is None else Linear.of_number(high), -1)
+
     def _lows(self, atom: Expr) -> list[Linear]:
         """Return forms that `atom` is never below."""
         match atom:
             case Var():
-                bound = self.bounds_of.get(atom)
+                bound = self._bound(atom)
                 return [] if bound is None or bound.low is None else [bound.low]
             case Binary(op=BinaryOp.FLOORDIV, a=a, b=Const(value=n)) if n > 0:
                 return [self.linear(a).plus(1 - int(n)).times(Fraction(1, int(n)))]
@@ -314,7 +334,7 @@ class Env:
         """Return forms that `atom` is never above."""
         match atom:
             case Var():
-                bound = self.bounds_of.get(atom)
+                bound = self._bound(atom)
                 return [] if bound is None or bound.high is None else [bound.high]
             case Binary(op=BinaryOp.FLOORDIV, a=a, b=Const(value=n)) if n > 0:
                 return [self.linear(a).times(Fraction(1, int(n)))]

@@ -29,6 +29,15 @@ def limits(dtype: DType) -> Range:
     return integer_bounds(dtype if dtype.is_int else dtype_of("uint64"))
 
 
+def limits_of(var: Var) -> Range:
+    """Return the smallest and largest value of a variable of which nothing else is known."""
+    least, most = limits(var.dtype)
+    if var.contract is None:
+        return least, most
+    largest = var.contract.largest
+    return max(least, var.contract.smallest), most if largest is None else min(most, largest)
+
+
 def fitted(low: int, high: int, dtype: DType) -> Range:
     """Return what is left of bounds of exact arithmetic once the result is of type `dtype`.
 
@@ -79,7 +88,7 @@ class Bounds:
             value = int(expr.value)  # type: ignore[attr-defined]
             return value, value
         if kind is Var:
-            return self.ranges.get(expr) or limits(expr.dtype)  # type: ignore[call-overload]
+            return self.ranges.get(expr) or limits_of(expr)  # type: ignore[call-overload, arg-type]
         rule = _RULES.get(kind)
         return limits(expr.dtype) if rule is None else rule(self, expr)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +28,7 @@ from tile_core.ir.interval import Interval
 from tile_core.ir.intrinsics import effect_of
 from tile_core.ir.node import Node, walk
 from tile_core.passes.ranges import Env
-from tile_core.simt.bounds import Bounds, Range, limits
+from tile_core.simt.bounds import Bounds, Range, limits, limits_of
 from tile_core.simt.index_forms import (
     INT32,
     INT64,
@@ -59,7 +60,7 @@ class Ranges(Bounds):
         return found
 
     def _learnt(self, var: Var) -> Range:
-        least, most = limits(var.dtype)
+        least, most = limits_of(var)
         if isinstance(self.source, Env):
             known = self.source.bounds(var)
         else:
@@ -186,6 +187,8 @@ def _form_of_const(s: Simplifier, expr: Const) -> Form:
 
 def _form_of_var(s: Simplifier, expr: Var) -> Form:
     multiple = s.multiples.get(expr, 1)
+    if expr.contract is not None:
+        multiple = math.lcm(multiple, expr.contract.multiple_of)
     return s.rules.leaf(expr, expr, s.ranges.learn(expr), multiple=multiple)
 
 

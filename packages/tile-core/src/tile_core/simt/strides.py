@@ -50,7 +50,7 @@ def multiple_of(expr: Expr, env: Env) -> int:
     for key, factor, atom in value.parts():
         if factor.denominator != 1:
             return 1
-        inside = env.multiples.get(key, 1)
+        inside = env.divisor(key, atom)
         if isinstance(atom, Binary) and atom.op is BinaryOp.MUL:
             inside = max(inside, multiple_of(atom.a, env) * multiple_of(atom.b, env))
         found = math.gcd(found, int(factor) * inside)

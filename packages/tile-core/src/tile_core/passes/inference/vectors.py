@@ -152,7 +152,7 @@ def _unit_step(env: Env, value: Linear, innermost: Var, width: int) -> int:
     rest = value.replaced(innermost, Linear())
     if _mentions(rest, innermost):
         return 1
-    numbers = [rest.constant, *(f * env.multiples.get(key, 1) for key, f, _ in rest.parts())]
+    numbers = [rest.constant, *(f * env.divisor(key, atom) for key, f, atom in rest.parts())]
     if any(x.denominator != 1 for x in numbers):
         return 1
     return math.gcd(width, *(int(x) for x in numbers))
