@@ -169,8 +169,18 @@ def build(
     TileError
         Whatever is wrong with the kernel, the target or the toolchain.
     """
-    lowered = lower(kernel, spec, host, options)
-    backend, clock = lowered.backend, _Clock(lowered.phases_ms)
+    return complete(lower(kernel, spec, host, options), host)
+
+
+def complete(lowered: Lowered, host: PluginHost) -> Built:
+    """Compile and load what `lower` returned.
+
+    Raises
+    ------
+    TileError
+        Whatever is wrong with the toolchain.
+    """
+    kernel, backend, clock = lowered.kernel, lowered.backend, _Clock(lowered.phases_ms)
     with guarded(kernel, lowered.target, "compile"), clock.phase("compile"):
         artifact = backend.compile(lowered.module, lowered.target, lowered.options)
     with guarded(kernel, lowered.target, "load"), clock.phase("load"):
@@ -262,7 +272,7 @@ def _run_passes(
         host.before_pass(insertion.name, partial(print_kernel, before))
         with clock.phase(insertion.name):
             kernel = insertion.run(before, target)
-            kept(insertion.name, kernel)
+            kept(insertion.name, insertion.run, kernel)
         host.after_pass(
             insertion.name, partial(print_kernel, before), partial(print_kernel, kernel)
         )

@@ -63,12 +63,15 @@ class Snapshot:
         Which launch that is, counted from 1; 0 for the whole kernel.
     milliseconds
         What the pass took.
+    summary
+        What it does, in a sentence: the first of its documentation.
     """
 
     name: str
     program: Kernel | Stmt
     launch: int = 0
     milliseconds: float = 0.0
+    summary: str = ""
 
 
 @dataclass(slots=True)
@@ -144,16 +147,23 @@ def ran(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         recording.events.append(event)
         if recording.keeps_programs:
             program: Any = getattr(result, "kernel", result)
-            taken = Snapshot(name, program, recording.launch, event.milliseconds)
+            summary = summary_of(run)
+            taken = Snapshot(name, program, recording.launch, event.milliseconds, summary)
             recording.snapshots.append(taken)
     return result
 
 
-def kept(name: str, program: Kernel | Stmt) -> None:
+def kept(name: str, run: Callable[..., object], program: Kernel | Stmt) -> None:
     """Tell who records programs what a pass left that was timed otherwise."""
     for recording in _OPEN.get():
         if recording.keeps_programs:
-            recording.snapshots.append(Snapshot(name, program, recording.launch))
+            summary = summary_of(run)
+            recording.snapshots.append(Snapshot(name, program, recording.launch, 0.0, summary))
+
+
+def summary_of(run: Callable[..., object]) -> str:
+    """Return the first sentence of a function's documentation, on one line."""
+    return " ".join((run.__doc__ or "").strip().partition("\n\n")[0].split())
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from tile_core.codegen import function_symbols, print_program
@@ -63,7 +63,11 @@ def _pack_factors(kernel: Kernel, target: Target) -> Kernel:
 
 
 def _on_every_target(run: Callable[[Kernel], Kernel]) -> Callable[[Any, Target], Kernel]:
-    return lambda kernel, target: run(kernel)
+    @wraps(run)
+    def on_target(kernel: Kernel, target: Target) -> Kernel:
+        return run(kernel)
+
+    return on_target
 
 
 def exact(target: Target) -> Target:
