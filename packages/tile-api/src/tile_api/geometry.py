@@ -99,13 +99,17 @@ def check_symbols(kernel: str, values: Mapping[Var, Any]) -> None:
 
 
 def value_of(extent: Extent, values: Mapping[Var, Any]) -> int | None:
-    """Return an extent as a number, or None if a symbol in it is unknown."""
+    """Return an extent as a number, or None if a symbol in it is unknown.
+
+    Values that are symbols of a library that traces give a symbol.
+    """
     if isinstance(extent, int):
         return extent
     if any(v not in values for v in free_variables(extent)):
         return None
     try:
-        return int(evaluate(extent, values))
+        found: int = evaluate(extent, values)
+        return found
     except ArithmeticError:
         return None
 

@@ -16,6 +16,7 @@ from tile_core.errors import FrontendValueError, UnsupportedOnTarget
 from tile_core.ir.node import Node
 
 if TYPE_CHECKING:
+    from tile_api.arguments import Signature
     from tile_api.disk_cache.kept import RevivedBuild
     from tile_api.keys import CompileKey
     from tile_api.profiler import Profiler
@@ -92,6 +93,51 @@ class CompiledKernel:
         """Run `func` (default: this kernel) once on generated inputs."""
         return self.get_profiler().run_once(func)
 
+    def as_torch_op(
+        self,
+        name: str,
+        mutates_args: Sequence[str] | None = None,
+        backward: object = None,
+        setup_context: object = None,
+    ) -> Any:
+        """Return the kernel as an operator of torch, which traces, compiles and exports it.
+
+        Shapes of outputs follow from those of the arguments, symbols included. Called twice for
+        kernels that may stand in for each other, it returns the same operator; called for a
+        kernel with the same parameters on another kind of device, it adds that device.
+
+        Parameters
+        ----------
+        name
+            ``"namespace::operator"``; it is then also ``torch.ops.namespace.operator``.
+        mutates_args
+            Names of the arguments that change. None means those that the kernel may write.
+        backward
+            ``backward(ctx, *gradients)`` as for ``torch.library.register_autograd``, or another
+            kernel: a parameter named after an argument or an output takes that, ``dC`` or
+            ``grad_C`` takes the gradient of output ``C``, and outputs ``dA`` or ``grad_A`` are
+            the gradients of argument ``A``.
+        setup_context
+            ``setup_context(ctx, inputs, output)`` beside a `backward` that is a function.
+
+        Returns
+        -------
+        torch.library.CustomOpDef
+            Call it as the kernel is called.
+
+        Raises
+        ------
+        TorchOpNameError
+            If `name` is malformed or taken.
+        TorchOpSignatureError
+            If a parameter is an address, or `mutates_args` is wrong.
+        TorchOpGradientError
+            If `backward` does not fit.
+        """
+        from tile_api.integrations.torch_ops import kernel_op
+
+        return kernel_op(self._launch, self, name, mutates_args, backward, setup_context)
+
     # Looking inside ------------------------------------------------------------------------
 
     @property
@@ -120,6 +166,11 @@ class CompiledKernel:
     def params(self) -> tuple[Node, ...]:
         """The parameters: `tile_core` buffers and scalar variables, in order."""
         return self._kernel.params
+
+    @property
+    def signature(self) -> Signature:
+        """Which parameters the caller passes, and which of them the kernel may change."""
+        return self._launch.signature
 
     @property
     def out_idx(self) -> list[int]:

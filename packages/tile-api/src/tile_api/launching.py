@@ -60,7 +60,7 @@ class Launcher:
         self.executable = executable
         self.device = device
         self.signature = Signature.of(kernel)
-        self._conditions = tuple(host_conditions(kernel))
+        self.conditions = tuple(host_conditions(kernel))
         self._plans: dict[Hashable, Plan] = {}
         self._keys: dict[type, Callable[[Any], Hashable]] = {}
         inputs = [kernel.params[p] for p in self.signature.inputs]
@@ -106,18 +106,14 @@ class Launcher:
             If an argument does not fit, a grid is empty, or a stated condition is false.
         """
         checked = self.signature.check(args, self.device)
-        for condition in self._conditions:
-            if isinstance(condition, Launch):
-                check_grid(condition, self.kernel.name, checked.values)
-            else:
-                check_condition(condition, checked.values)
+        check_conditions(self.conditions, self.kernel.name, checked.values)
         return checked
 
     # Inside --------------------------------------------------------------------------------
 
     def _variables_of_conditions(self) -> set[Var]:
         found: set[Var] = set()
-        for condition in self._conditions:
+        for condition in self.conditions:
             roots = condition.grid if isinstance(condition, Launch) else (condition.cond,)
             found.update(v for root in roots for v in free_variables(root))
         for param in self.kernel.params:
@@ -174,6 +170,22 @@ class Launcher:
             if position in self.signature.written and is_torch(checked.args[k])
         )
         return Plan(tuple(sorted(makers, key=lambda maker: maker[0])), changed)
+
+
+def check_conditions(
+    conditions: tuple[Check | Launch, ...], name: str, values: Mapping[Var, Any]
+) -> None:
+    """Raise unless every grid has blocks, and what the kernel states of its sizes holds.
+
+    Raises
+    ------
+    LaunchError
+    """
+    for condition in conditions:
+        if isinstance(condition, Launch):
+            check_grid(condition, name, values)
+        else:
+            check_condition(condition, values)
 
 
 def check_grid(launch: Launch, name: str, values: Mapping[Var, Any]) -> None:

@@ -49,13 +49,18 @@ class TensorView:
 
 
 def view_of(value: Any) -> TensorView | None:
-    """Return the metadata of a NumPy array, a torch tensor or a DLPack producer, else None."""
+    """Return the metadata of a NumPy array, a torch tensor or a DLPack producer, else None.
+
+    Metadata stand for themselves: of tensors without memory there is nothing else.
+    """
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray):
         return _numpy_view(value, numpy)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return _torch_view(value, torch)
+    if isinstance(value, TensorView):
+        return value
     is_none = isinstance(value, type) or (numpy is not None and isinstance(value, numpy.generic))
     if not is_none and hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
         return _dlpack_view(value)

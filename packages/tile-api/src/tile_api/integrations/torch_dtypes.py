@@ -33,3 +33,17 @@ def torch_storage(dtype: DType) -> Any:
     name = _STORED_AS.get(dtype.base, dtype.base)
     fallback = torch.int8 if dtype.base == "float4_e2m1fn" else torch.uint8
     return getattr(torch, name, fallback)
+
+
+def tensor_of_array(array: Any) -> Any:
+    """Return a torch tensor on the memory of a contiguous NumPy array.
+
+    Element types that NumPy has from another library travel as bytes.
+    """
+    import torch
+
+    if array.dtype.isbuiltin == 1:
+        return torch.from_numpy(array)
+    stored = getattr(torch, array.dtype.name)
+    shape = array.shape
+    return torch.from_numpy(array.view("uint8")).view(stored).reshape(shape)

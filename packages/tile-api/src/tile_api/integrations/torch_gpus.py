@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from tile_api.integrations.torch_dtypes import torch_storage
+from tile_core.dtypes import DType
+from tile_core.errors import UnsupportedOnTarget
 
 
 def gpu_arrays() -> Callable[[Any], Any] | None:
@@ -18,3 +22,39 @@ def gpu_arrays() -> Callable[[Any], Any] | None:
     if not torch.cuda.is_available():
         return None
     return lambda array: torch.from_numpy(array).to("cuda")
+
+
+def run_on_gpu(
+    executable: Callable[..., None], arguments: Sequence[Any], dtypes: Sequence[DType | None]
+) -> list[Any]:
+    """Run a kernel on copies of NumPy arrays in torch's GPU; return what becomes of them.
+
+    Parameters
+    ----------
+    arguments
+        Arrays, and numbers for scalars.
+    dtypes
+        Element types of the tensors; None for scalars.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If torch has no GPU.
+    """
+    to_gpu = gpu_arrays()
+    if to_gpu is None:
+        raise UnsupportedOnTarget(
+            "there is no GPU that torch sees", hint="run it in the emulator: add @sim to the target"
+        )
+    import torch
+
+    bits = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
+    there = [
+        a if d is None else to_gpu(a.view(bits[a.itemsize])).view(torch_storage(d))
+        for a, d in zip(arguments, dtypes, strict=True)
+    ]
+    executable(*there)
+    return [
+        a if d is None else t.view(getattr(torch, bits[a.itemsize])).cpu().numpy().view(a.dtype)
+        for a, t, d in zip(arguments, there, dtypes, strict=True)
+    ]

@@ -87,7 +87,9 @@ def evaluate(root: Extent, values: Mapping[Variable, Any]) -> Any:
             return evaluate(then if evaluate(cond, values) else otherwise, values)
         case Cast(dtype=dtype, value=value):
             inner = evaluate(value, values)
-            return float(inner) if dtype.is_float else int(inner)
+            if dtype.is_float:
+                return float(inner)
+            return int(inner) if isinstance(inner, float | bool) else inner
         case _:
             raise InternalError(f"{type(root).__name__} cannot be evaluated on the host")
 

@@ -1,0 +1,180 @@
+"""Gradients of torch operators: a Python function, or another kernel, told by its names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tile_api.arguments import Signature
+from tile_api.geometry import declared
+from tile_core.errors import TorchOpGradientError
+
+if TYPE_CHECKING:
+    from tile_api.kernel import CompiledKernel
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """What torch's autograd calls.
+
+    Parameters
+    ----------
+    backward
+        ``backward(ctx, *gradients of outputs)`` returns a gradient for each argument.
+    setup_context
+        ``setup_context(ctx, inputs, output)`` keeps what `backward` needs; None keeps nothing.
+    """
+
+    backward: Callable[..., Any]
+    setup_context: Callable[..., Any] | None
+
+
+def gradient_of(
+    signature: Signature,
+    mutates: Sequence[str],
+    backward: object,
+    setup_context: object,
+    as_op: Callable[[CompiledKernel], Callable[..., Any]],
+) -> Gradient | None:
+    """Return what autograd calls for an operator; None if it has no gradient.
+
+    Parameters
+    ----------
+    backward
+        A function as `Gradient` has it, a kernel whose parameters are named after what they
+        are, or None.
+    as_op
+        Makes an operator of a kernel that gives gradients, so that they can be traced, too.
+
+    Raises
+    ------
+    TorchOpGradientError
+        If `backward` is neither, or cannot be the gradient of this operator.
+    """
+    from tile_api.kernel import CompiledKernel
+
+    name = signature.kernel.name
+    if backward is None:
+        if setup_context is not None:
+            raise TorchOpGradientError(
+                f"{name} was given setup_context and no backward",
+                hint="pass backward=, which uses what setup_context keeps",
+            )
+        return None
+    if mutates:
+        raise TorchOpGradientError(
+            f"{name} changes {', '.join(mutates)}: torch differentiates operators that change "
+            "nothing",
+            hint="return outputs instead: compile it with out_idx",
+        )
+    if not callable(backward) or not (setup_context is None or callable(setup_context)):
+        raise TorchOpGradientError(
+            f"the gradient of {name} is a function or a kernel, got {type(backward).__name__} "
+            f"and setup_context of {type(setup_context).__name__}",
+            hint="write def backward(ctx, grad) and def setup_context(ctx, inputs, output)",
+        )
+    if not isinstance(backward, CompiledKernel):
+        return Gradient(backward, setup_context)
+    if setup_context is not None:
+        raise TorchOpGradientError(
+            f"{name} was given setup_context beside a kernel that gives its gradients",
+            hint="leave out setup_context: what the kernel reads is told by its parameters",
+        )
+    roles = _Roles.of(signature, backward.signature)
+    return _by_kernel(roles, as_op(backward))
+
+
+@dataclass(frozen=True, slots=True)
+class _Roles:
+    """What each parameter of a kernel that gives gradients stands for.
+
+    Parameters
+    ----------
+    takes
+        For each argument: ``("input", k)``, ``("output", k)``, or ``("gradient", k)`` of the
+        output at ``k``.
+    gives
+        For each of its outputs the argument of the operator whose gradient it is.
+    inputs
+        How many arguments the operator has.
+    """
+
+    takes: tuple[tuple[str, int], ...]
+    gives: tuple[int, ...]
+    inputs: int
+
+    @classmethod
+    def of(cls, forward: Signature, backward: Signature) -> _Roles:
+        params = forward.kernel.params
+        inputs = [params[p].name for p in forward.inputs]
+        outputs = [params[p].name for p in forward.kernel.outputs]
+        roles = {name: ("input", k) for k, name in enumerate(inputs)}
+        roles |= {name: ("output", k) for k, name in enumerate(outputs)}
+        of_outputs = {s: ("gradient", k) for k, o in enumerate(outputs) for s in _spellings(o)}
+        of_inputs = {s: k for k, i in enumerate(inputs) for s in _spellings(i)}
+        theirs = backward.kernel.params
+        takes, gives = [], []
+        for position in backward.inputs:
+            param = theirs[position]
+            if position in backward.written:
+                raise TorchOpGradientError(
+                    f"{backward.name(param)} is changed by the kernel; gradients are returned",
+                    notes=declared(param),
+                    hint="compile it with out_idx for the gradients",
+                )
+            role = roles.get(param.name) or of_outputs.get(param.name)
+            if role is None:
+                known = ", ".join([*inputs, *outputs, *(f"d{o}" for o in outputs)])
+                raise TorchOpGradientError(
+                    f"{backward.name(param)} stands for nothing that {forward.kernel.name} has",
+                    notes=declared(param),
+                    hint=f"name it after what it takes: {known}",
+                )
+            takes.append(role)
+        for position in backward.kernel.outputs:
+            param = theirs[position]
+            if param.name not in of_inputs:
+                raise TorchOpGradientError(
+                    f"{backward.name(param)} is no gradient of an argument of "
+                    f"{forward.kernel.name}",
+                    notes=declared(param),
+                    hint=f"name it after what it gives: {', '.join(f'd{i}' for i in inputs)}",
+                )
+            gives.append(of_inputs[param.name])
+        return cls(tuple(takes), tuple(gives), len(inputs))
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """Return how people name the gradient with respect to `name`."""
+    return (f"d{name}", f"d_{name}", f"grad_{name}", f"{name}_grad")
+
+
+def _by_kernel(roles: _Roles, op: Callable[..., Any]) -> Gradient:
+    kept = [role for role in roles.takes if role[0] != "gradient"]
+
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        outputs = output if isinstance(output, tuple) else (output,)
+        values = [(inputs if kind == "input" else outputs)[k] for kind, k in kept]
+        ctx.save_for_backward(*[v for v in values if isinstance(v, torch.Tensor)])
+        ctx.others = [None if isinstance(v, torch.Tensor) else (v,) for v in values]
+
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        tensors, others = iter(ctx.saved_tensors), iter(ctx.others)
+        args = []
+        for kind, k in roles.takes:
+            if kind == "gradient":
+                args.append(gradients[k].contiguous())
+            else:
+                other = next(others)
+                args.append(next(tensors) if other is None else other[0])
+        made = op(*args)
+        found: list[Any] = [None] * roles.inputs
+        parts = made if isinstance(made, tuple) else (made,)
+        for k, gradient in zip(roles.gives, parts, strict=True):
+            found[k] = gradient
+        return found[0] if len(found) == 1 else tuple(found)
+
+    return Gradient(backward, setup_context)
