@@ -85,7 +85,7 @@ def _mentions(extent: Extent, var: Var) -> bool:
 def _way_out(var: Var, value: int) -> str:
     contract = var.contract
     assert contract is not None, "only what promises can break a promise"
-    if value % contract.multiple_of:
-        step = contract.multiple_of
-        return f"pad the dimension to {-(-value // step) * step}, or weaken the contract"
+    padded = -(-value // contract.multiple_of) * contract.multiple_of
+    if padded != value and contract.broken_by(padded) is None:
+        return f"pad the dimension to {padded}, or weaken the contract"
     return "pass an argument of such a size, or weaken the contract"

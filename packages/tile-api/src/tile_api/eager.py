@@ -63,6 +63,8 @@ class EagerFunction:
             If the arguments do not fit the declarations.
         ConstBindingError
             If a constant is not determined.
+        ContractViolation
+            If the contract of a constant excludes its value.
         """
         given = self._arguments(args, kwargs)
         kernel = self._kernel(given, {})
@@ -89,16 +91,20 @@ class EagerFunction:
         given, constants = self._partial(args, kwargs)
         fixed, key = self._split(given)
         signature = self._phase_one(fixed, key)
-        return self._traced(fixed, self._constants(signature, given, constants))
+        found = self._constants(signature, given, constants)
+        signature.require_kept(found, given)
+        return self._traced(fixed, found)
 
     # Inside --------------------------------------------------------------------------------
 
     def _kernel(self, given: Mapping[str, Any], more: Mapping[str, int]) -> CompiledKernel:
         fixed, key = self._split(given)
-        constants = self._constants(self._phase_one(fixed, key), given, more)
+        signature = self._phase_one(fixed, key)
+        constants = self._constants(signature, given, more)
         whole = (key, tuple(constants.items()), environment_of_code())
         kernel = self._kernels.get(whole)
         if kernel is None:
+            signature.require_kept(constants, given)
             kernel = compile(self._traced(fixed, constants), **self._options)
             self._kernels.put(whole, kernel)
         return kernel

@@ -87,12 +87,31 @@ class EagerSignature:
                     hint=f"pass a tensor of {self.tensors[place.tensor].rank} dimensions",
                 )
             values[name] = sizes[place.dim]
-            buffer = self.tensors[place.tensor]
-            symbol = (buffer.strides or () if place.is_stride else buffer.shape)[place.dim]
-            axes = "strides" if place.is_stride else "shape"
-            if isinstance(symbol, Var):
-                require_kept(self.name, symbol, values[name], f"{place.tensor}.{axes}[{place.dim}]")
+        self.require_kept(values, metas)
         return values
+
+    def require_kept(self, values: Mapping[str, int], passed: Mapping[str, Any]) -> None:
+        """Refuse values that the contracts of constants exclude.
+
+        Parameters
+        ----------
+        passed
+            Arguments by name; None for tensors that were left out.
+
+        Raises
+        ------
+        ContractViolation
+        """
+        for name, value in values.items():
+            place = self.constants[name]
+            buffer = self.tensors[place.tensor]
+            sizes: Sequence[Extent] = (buffer.strides or ()) if place.is_stride else buffer.shape
+            axes = "strides" if place.is_stride else "shape"
+            symbol = sizes[place.dim]
+            if isinstance(symbol, Var):
+                origin = f"{place.tensor}.{axes}[{place.dim}]"
+                given = passed.get(place.tensor) is not None
+                require_kept(self.name, symbol, value, origin if given else None)
 
 
 class _PrologueDone(BaseException):
