@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tile_api import language, layout, settings, tools
+    from tile_api.autotuner import AutoTuner, autotune
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
     from tile_api.compiling import compile, compile_key, lower, par_compile
     from tile_api.cost import estimate
@@ -29,6 +30,9 @@ _HOMES = {
     "PassConfigKey": "tile_api.pass_configs:PassConfigKey",
     "Profiler": "tile_api.profiler:Profiler",
     "TensorSupplyType": "tile_api.profiler:TensorSupplyType",
+    "AutoTuner": "tile_api.autotuner:AutoTuner",
+    "autotune": "tile_api.autotuner:autotune",
+    "autotuner": "tile_api.autotuner:",
     "cache": "tile_api.cache:",
     "cdiv": "tile_api.numbers:cdiv",
     "compile": "tile_api.compiling:compile",
@@ -51,6 +55,7 @@ _HOMES = {
 
 __version__ = "0.1.0"
 __all__ = [
+    "AutoTuner",
     "CompiledKernel",
     "Fragment",
     "JITKernel",
@@ -58,13 +63,14 @@ __all__ = [
     "PassConfigKey",
     "Profiler",
     "TensorSupplyType",
+    "autotune",
     "cdiv",
     "compile",
     "compile_key",
     "disable_cache",
     "do_bench",
-    "estimate",
     "enable_cache",
+    "estimate",
     "is_cache_enabled",
     "jit",
     "language",

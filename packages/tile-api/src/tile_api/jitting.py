@@ -12,6 +12,7 @@ from typing_extensions import Never
 
 from tile_api.cache import KernelCache
 from tile_api.compiling import compile, compile_key, par_compile
+from tile_api.frames import concise
 from tile_api.frontend.source import calling_span, placed
 from tile_api.frozen import frozen
 from tile_api.kernel import CompiledKernel
@@ -53,6 +54,17 @@ class JITKernelFactory:
         """``"lazy"``, ``"eager"``, or ``"auto"`` before the first call."""
         return self._mode or "auto"
 
+    @property
+    def is_eager(self) -> bool:
+        """Whether the function is in eager style, decided now if it was not yet."""
+        return self._decide() == "eager"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """A copy of what kernels are compiled with: target, pass_configs, out_idx and so on."""
+        return dict(self._options)
+
+    @concise
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return a compiled kernel (lazy), or run and return the outputs (eager)."""
         if self._decide() == "eager":

@@ -1,0 +1,182 @@
+"""What a worker does with candidates: compile, run and compare, run and look at the clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tile_api.autotuner.job import Job
+from tile_api.autotuner.tensor_files import read_tensors, write_tensors
+
+_MOST_CALLS = 10_000
+
+
+class Bench:
+    """Kernels and inputs that this process holds; each is read once, when it is first needed."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[str, Any] = {}
+        self._runs: dict[tuple[str, str], Callable[[], object]] = {}
+        self._shared: dict[str, list[Any]] = {}
+        self._clock: Callable[[], float] | None = None
+
+    def warm(self, target: str) -> dict[str, Any]:
+        """Load what compiling for a target needs."""
+        from tile_api.cli.probe import add_one
+        from tile_api.compiling import compile
+
+        compile(add_one, target=target)
+        return {}
+
+    def compile(self, job: str) -> dict[str, Any]:
+        """Compile a candidate, so that it lies in the cache."""
+        Job.read(job).compiled()
+        return {}
+
+    def check(
+        self,
+        job: str,
+        inputs: str,
+        expected: str | None = None,
+        outputs: str | None = None,
+        tolerances: tuple[float, float, float] = (1e-2, 1e-2, 0.01),
+    ) -> dict[str, Any]:
+        """Run a candidate once on inputs of its own; compare, or write down, what it gives.
+
+        Parameters
+        ----------
+        expected
+            A file: the inputs as the reference left them, and then what it returned.
+        outputs
+            A file to write the kernel's inputs and outputs into, for a check elsewhere.
+        tolerances
+            Absolute, relative, and the share of elements that may differ.
+        """
+        kernel = self._kernel(job)
+        before = read_tensors(inputs)
+        args = self._placed(kernel, read_tensors(inputs))
+        returned = kernel(*args)
+        got = _listed(returned)
+        if outputs is not None:
+            write_tensors(Path(outputs), [*args, *got])
+        if expected is not None:
+            self._compare(before, args, got, read_tensors(expected), tolerances)
+        return {"outputs": len(got)}
+
+    def time(
+        self,
+        job: str,
+        inputs: str,
+        warmup: float,
+        rep: float,
+        most: float | None = None,
+        fewest: int = 3,
+    ) -> dict[str, Any]:
+        """Return milliseconds of single calls of a candidate.
+
+        Parameters
+        ----------
+        warmup, rep
+            Milliseconds to spend before, and while, calls are timed.
+        most
+            Milliseconds of a call that need no second one: it is far too slow anyway.
+        fewest
+            Else, calls to time at least.
+        """
+        run = self._run(job, inputs)
+        clock = self._clock or _clock(self._kernel(job))
+        self._clock = clock
+        start = clock()
+        run()
+        first = (clock() - start) * 1e3
+        if most is not None and first > 2 * most:
+            start = clock()
+            run()
+            return {"times": [min(first, (clock() - start) * 1e3)]}
+        start = clock()
+        while clock() - start < warmup / 1e3:
+            run()
+        times: list[float] = []
+        start = clock()
+        while len(times) < fewest or (clock() - start < rep / 1e3 and len(times) < _MOST_CALLS):
+            began = clock()
+            run()
+            times.append((clock() - began) * 1e3)
+        return {"times": times}
+
+    # Inside --------------------------------------------------------------------------------
+
+    def _kernel(self, job: str) -> Any:
+        if job not in self._kernels:
+            self._kernels[job] = Job.read(job).compiled()
+        return self._kernels[job]
+
+    def _run(self, job: str, inputs: str) -> Callable[[], object]:
+        """Return what calls a candidate without checks, and waits for its end."""
+        if (job, inputs) not in self._runs:
+            kernel = self._kernel(job)
+            if inputs not in self._shared:
+                self._shared[inputs] = self._placed(kernel, read_tensors(inputs))
+            args = self._shared[inputs]
+            self._runs[job, inputs] = _launching(kernel, args)
+        return self._runs[job, inputs]
+
+    def _placed(self, kernel: Any, args: list[Any]) -> list[Any]:
+        """Return arguments where the kernel runs."""
+        if not _is_on_gpu(kernel):
+            return args
+        from tile_api.autotuner.on_gpu import to_gpu
+
+        return [to_gpu(arg) for arg in args]
+
+    def _compare(
+        self,
+        before: list[Any],
+        args: list[Any],
+        got: list[Any],
+        expected: list[Any],
+        tolerances: tuple[float, float, float],
+    ) -> None:
+        from tile_api.autotuner.comparing import compare_results
+
+        compare_results(before, args, got, expected, tolerances)
+
+
+def _listed(returned: Any) -> list[Any]:
+    if returned is None:
+        return []
+    return list(returned) if isinstance(returned, list | tuple) else [returned]
+
+
+def _is_on_gpu(kernel: Any) -> bool:
+    return not kernel.target.count("@") and kernel.target.partition(":")[0] in ("cuda", "hip")
+
+
+def _launching(kernel: Any, args: list[Any]) -> Callable[[], object]:
+    """Return what launches a kernel without checks, on outputs of its own, and waits."""
+    outputs = iter(_listed(kernel(*args)))
+    inputs = iter(args)
+    places = {*kernel.out_idx}
+    everything = [next(outputs if n in places else inputs) for n in range(len(kernel.params))]
+    run: Callable[[], None] = kernel.raw(*everything)
+    if _is_on_gpu(kernel):
+        from tile_api.autotuner.on_gpu import synchronised
+
+        return synchronised(run)
+    return run
+
+
+def _clock(kernel: Any) -> Callable[[], float]:
+    """Return the clock for a kernel: where it has one thread, that thread's own.
+
+    Other processes do not disturb it.
+    """
+    if _is_on_gpu(kernel):
+        return time.perf_counter
+    from tile_runtime.openmp import find_openmp
+
+    openmp = find_openmp()
+    alone = openmp is not None and int(openmp.omp_get_max_threads()) == 1
+    return time.thread_time if alone else time.perf_counter

@@ -1,0 +1,155 @@
+"""TileLang's class: the same search, put together call by call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from typing_extensions import Self
+
+from tile_api.autotuner.decorator import AutotunedFactory
+from tile_api.autotuner.options import OPTION_NAMES, TuneOptions
+from tile_api.jitting import JITKernelFactory, jit
+from tile_api.kernel import CompiledKernel
+from tile_core.errors import TuningError
+
+_COMPILE = (
+    "out_idx",
+    "target",
+    "target_host",
+    "execution_backend",
+    "verbose",
+    "pass_configs",
+    "compile_flags",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AutotuneResult:
+    """What `AutoTuner.run` found.
+
+    Parameters
+    ----------
+    latency, ref_latency
+        Milliseconds of a call, and of one of the reference if there is one.
+    config
+        The chosen values.
+    libcode
+        The kernel's source.
+    func
+        The traced function.
+    kernel
+        The kernel, compiled.
+    """
+
+    latency: float
+    config: Mapping[str, Any]
+    ref_latency: float | None
+    libcode: str
+    func: Any
+    kernel: CompiledKernel
+
+
+class AutoTuner:
+    """A function that makes kernels, the configurations, and how to compile and measure.
+
+    Parameters
+    ----------
+    fn
+        Returns a ``@T.prim_func`` for values of its parameters; ``@tile.jit`` may be above it.
+    configs
+        As for `tile_api.autotune`.
+    """
+
+    def __init__(self, fn: Callable[..., Any], configs: object) -> None:
+        self.fn, self.configs = fn, configs
+        self._compile: dict[str, Any] = {}
+        self._options = TuneOptions(cache_input_tensors=True)
+        self._arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+
+    @classmethod
+    def from_kernel(cls, kernel: Callable[..., Any], configs: object) -> Self:
+        """Return a tuner for a function that makes kernels."""
+        return cls(kernel, configs)
+
+    def set_compile_args(self, **options: Any) -> Self:
+        """Say how to compile: what `tile_api.compile` takes beside the function.
+
+        Raises
+        ------
+        TuningError
+            If there is no such option.
+        """
+        _require_known(options, _COMPILE, "set_compile_args")
+        self._compile = options
+        return self
+
+    def set_profile_args(self, **options: Any) -> Self:
+        """Say how to measure and check: attributes of `TuneOptions`.
+
+        Raises
+        ------
+        TuningError
+            If there is no such option.
+        """
+        known = {k: v for k, v in options.items() if k != "backend"}  # a clock of TileLang's
+        _require_known(known, OPTION_NAMES, "set_profile_args")
+        self._options = replace(self._options, **known)
+        return self
+
+    def set_kernel_parameters(self, *args: Any, **kwargs: Any) -> Self:
+        """Say which arguments the function gets beside those that are tuned."""
+        self._arguments = (args, kwargs)
+        return self
+
+    def run(
+        self,
+        warmup: float = 25,
+        rep: float = 100,
+        timeout: float = 100,
+        budget: object = None,
+    ) -> AutotuneResult:
+        """Tune, unless a table knows the result.
+
+        Parameters
+        ----------
+        warmup, rep
+            Milliseconds.
+        timeout
+            Seconds for a step of one candidate.
+        budget
+            As for `tile_api.autotune`.
+
+        Raises
+        ------
+        TileError
+            As `tile_api.autotuner.tune.tune`.
+        """
+        chosen = self._options.budget if budget is None else budget
+        options = replace(self._options, warmup=warmup, rep=rep, timeout=timeout, budget=chosen)
+        args, kwargs = self._arguments
+        found = AutotunedFactory(self._factory(), self.configs, options).tune(*args, **kwargs)
+        return AutotuneResult(
+            found.latency,
+            found.config.given,
+            found.ref_latency,
+            found.kernel.get_kernel_source(),
+            found.func,
+            found.kernel,
+        )
+
+    def _factory(self) -> JITKernelFactory:
+        if isinstance(self.fn, JITKernelFactory):
+            return JITKernelFactory(self.fn.func, {**self.fn.options, **self._compile})
+        made = jit(self.fn, **self._compile)
+        assert isinstance(made, JITKernelFactory), "jit decorates functions"
+        return made
+
+
+def _require_known(options: Mapping[str, Any], known: Any, method: str) -> None:
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise TuningError(
+            f"AutoTuner.{method} has no option {unknown[0]!r}", hint=f"it has {', '.join(known)}"
+        )

@@ -1,0 +1,127 @@
+"""Configurations: the lists that users write, in every accepted form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tile_api.autotuner.plain import canonical
+from tile_core.errors import TuningError
+
+PASS_CONFIGS = "pass_configs"
+"""A key of a configuration that is no parameter of the function, but one of compiling."""
+
+_LAUNCH = ("num_warps", "num_stages")
+_HINT = 'write configs=[{"block_M": 64}, {"block_M": 128}], or a function that returns such a list'
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Values for the parameters that are tuned.
+
+    Parameters
+    ----------
+    values
+        By the names of the function's parameters.
+    pass_configs
+        On top of those of the kernel.
+    """
+
+    values: Mapping[str, Any]
+    pass_configs: Mapping[Any, object] = field(default_factory=dict)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The configuration as the user wrote it."""
+        more = {PASS_CONFIGS: dict(self.pass_configs)} if self.pass_configs else {}
+        return {**self.values, **more}
+
+    @property
+    def key(self) -> str:
+        """The configuration as text, the same in every process."""
+        return canonical(self.given)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.given.items()) or "(as it is)"
+
+
+def listed_configs(
+    configs: object, arguments: Mapping[str, Any], parameters: Iterable[str]
+) -> tuple[Config, ...]:
+    """Return the configurations to choose from, in the order given, each once.
+
+    Parameters
+    ----------
+    configs
+        A list of dictionaries (or of objects with ``kwargs``, as Triton has them), or a
+        function that returns one; it is called with those of the call's arguments it takes.
+    arguments
+        Of the call, by name.
+    parameters
+        Of the function that is tuned.
+
+    Raises
+    ------
+    TuningError
+        If there are none, or one names a parameter that does not exist.
+    """
+    known = tuple(parameters)
+    found = _called(configs, arguments) if callable(configs) else configs
+    if isinstance(found, Mapping | str | bytes) or not isinstance(found, Iterable):
+        raise TuningError(
+            f"configs are a list of dictionaries, got {type(found).__name__}", hint=_HINT
+        )
+    unique: dict[str, Config] = {}
+    for item in found:
+        config = _config(item, known)
+        unique.setdefault(config.key, config)
+    if not unique:
+        raise TuningError("there is no configuration to choose from", hint=_HINT)
+    return tuple(unique.values())
+
+
+def _config(item: object, known: tuple[str, ...]) -> Config:
+    values = item if isinstance(item, Mapping) else getattr(item, "kwargs", None)
+    if not isinstance(values, Mapping):
+        raise TuningError(
+            f"a configuration is a dictionary, got {type(item).__name__}: {item!r}", hint=_HINT
+        )
+    chosen = {str(k): v for k, v in values.items() if k != PASS_CONFIGS}
+    if not isinstance(item, Mapping):  # Triton keeps these beside the dictionary
+        chosen |= {n: getattr(item, n) for n in _LAUNCH if n in known and hasattr(item, n)}
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        raise TuningError(
+            f"a configuration sets {unknown[0]!r}, which is no parameter of the function",
+            hint=f"its parameters are {', '.join(known) or 'none'}",
+        )
+    passes = values.get(PASS_CONFIGS) or {}
+    if not isinstance(passes, Mapping):
+        raise TuningError(
+            f"pass_configs of a configuration are a dictionary, got {passes!r}",
+            hint='write {"block_M": 64, "pass_configs": {tile.PassConfigKey...: True}}',
+        )
+    return Config(chosen, dict(passes))
+
+
+def _called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """Call a user's function with those of the call's arguments that it takes."""
+    import inspect
+
+    taken = inspect.signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in taken.values()):
+        return function(**arguments)
+    by_name = {name: arguments[name] for name in taken if name in arguments}
+    missing = [n for n, p in taken.items() if n not in by_name and p.default is p.empty]
+    missing = [n for n in missing if taken[n].kind is not taken[n].VAR_POSITIONAL]
+    if not missing:
+        return function(**by_name)
+    if len(taken) == len(arguments) or len(missing) < len(taken):
+        return function(*list(arguments.values())[: len(taken)])
+    if len(taken) == 1:  # all of them, as TileLang hands them over
+        return function(dict(arguments))
+    raise TuningError(
+        f"the function of configurations wants {missing[0]!r}, which the call does not have",
+        hint=f"the call has {', '.join(arguments) or 'no arguments'}",
+    )

@@ -1,0 +1,295 @@
+"""`tile.autotune`: functions that find their own best configuration at the first call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from typing_extensions import Never
+
+from tile_api.autotuner.arguments import (
+    agreeing,
+    bound_arguments,
+    bucket_of,
+    described,
+    is_complete,
+    missing_argument,
+)
+from tile_api.autotuner.configs import Config, listed_configs
+from tile_api.autotuner.identity import identity_of
+from tile_api.autotuner.options import TuneOptions
+from tile_api.autotuner.plain import canonical
+from tile_api.autotuner.pruning import pruned
+from tile_api.autotuner.supplied import get_autotune_inputs
+from tile_api.autotuner.task import Task
+from tile_api.autotuner.tune import Tuned, tune
+from tile_api.frontend.source import calling_span
+from tile_api.jitting import JITKernelFactory, jit
+from tile_api.options import refuse_unknown
+from tile_api.settings import environment_of_code
+from tile_core.errors import ArgumentCountError, TuningError
+
+
+class AutotunedFactory:
+    """What ``@tile.autotune`` makes of a function decorated with ``@tile.jit``.
+
+    It is called as the function is. Parameters that configurations set may be left out: the first
+    call with arguments of a bucket then tunes, unless a table knows the result.
+
+    Attributes
+    ----------
+    factory
+        What ``@tile.jit`` made; compiles without tuning.
+    configs
+        As they were given.
+    options
+        How candidates are measured and checked.
+    """
+
+    def __init__(
+        self,
+        factory: JITKernelFactory,
+        configs: object,
+        options: TuneOptions,
+        key: object = None,
+        prune: object = None,
+        prune_by: object = None,
+        left_out: Sequence[str] = (),
+    ) -> None:
+        functools.update_wrapper(self, factory.func)
+        self.factory, self.configs, self.options = factory, configs, options
+        self._key, self._prune, self._prune_by = key, prune, prune_by
+        self._left_out = tuple(left_out)
+        self._lock = threading.RLock()
+        self._tuned: dict[Any, Tuned] = {}
+
+    @property
+    def func(self) -> Callable[..., Any]:
+        """The decorated function."""
+        return self.factory.func
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """Its Python signature."""
+        return self.factory.signature
+
+    @property
+    def mode(self) -> str:
+        """``"lazy"``, ``"eager"``, or ``"auto"`` before the first call."""
+        return self.factory.mode
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the best kernel (lazy style), or run it and return the outputs (eager)."""
+        task, given = self._task(args, kwargs)
+        if task is None:
+            return self.factory(*args, **kwargs)
+        tuned = self._of(task, given)
+        if not self._is_eager():
+            return tuned.kernel
+        return tuned.kernel(*self._tensors(given))
+
+    def compile(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the best kernel without running it; tune if that was not done before."""
+        task, given = self._task(args, kwargs)
+        if task is None:
+            return self.factory.compile(*args, **kwargs)
+        return self._of(task, given).kernel
+
+    def tune(self, *args: Any, **kwargs: Any) -> Tuned:
+        """Return the result of tuning for these arguments, with what became of each candidate.
+
+        Raises
+        ------
+        TuningError
+            If the call gives all that is tuned.
+        """
+        task, given = self._task(args, kwargs)
+        if task is None:
+            raise TuningError(
+                f"the call of {self.func.__name__} leaves nothing to tune",
+                span=calling_span(),
+                hint="leave out the parameters that configurations set",
+            )
+        return self._of(task, given)
+
+    def get_tir(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the traced function: the best known, or that of the values given."""
+        task, given = self._task(args, kwargs)
+        return self.factory.get_tir(*args, **kwargs) if task is None else self._of(task, given).func
+
+    def __repr__(self) -> str:
+        return f"<tile.autotune {self.func.__name__}>"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """Bind to an instance, so that methods can be decorated."""
+        return self if instance is None else functools.partial(self, instance)
+
+    # Inside --------------------------------------------------------------------------------
+
+    def _of(self, task: Task, given: Mapping[str, Any]) -> Tuned:
+        """Return the result for a task, tuning at most once per bucket and arguments."""
+        key = (
+            canonical({n: described(v) for n, v in given.items()}),
+            canonical(task.bucket),
+            canonical([c.key for c in task.configs]),
+            environment_of_code(),
+        )
+        with self._lock:
+            if key not in self._tuned:
+                self._tuned[key] = tune(task)
+            return self._tuned[key]
+
+    def _task(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Task | None, dict[str, Any]]:
+        """Return what a call asks to tune, and its arguments; None if there is nothing to tune."""
+        constants = {n: v for n, v in kwargs.items() if n not in self.signature.parameters}
+        named = {n: v for n, v in kwargs.items() if n not in constants}
+        if constants and not self._is_eager():
+            named, constants = dict(kwargs), {}
+        given = {**bound_arguments(self.func, args, named), **constants}
+        defaults = self._defaults()
+        configs = listed_configs(self.configs, {**defaults, **given}, self.signature.parameters)
+        tuned = {name for config in configs for name in config.values}
+        passed = tuned & given.keys()
+        if passed and is_complete(self.func, given):
+            return None, given
+        configs = agreeing(configs, given)
+        fixed = {n: v for n, v in defaults.items() if n not in tuned}
+        left = {n: v for n, v in given.items() if n not in tuned or n in passed}
+        configs = pruned(
+            configs,
+            self._prune,
+            self._prune_by,
+            {**fixed, **left},
+            tuple(self.signature.parameters),
+        )
+        self._require(given, tuned)
+        bucket = bucket_of(left, fixed, self._key, self._left_out)
+        return self._made(configs, given, tuned, bucket), given
+
+    def _made(
+        self,
+        configs: Sequence[Config],
+        given: Mapping[str, Any],
+        tuned: set[str],
+        bucket: Mapping[str, Any],
+    ) -> Task:
+        options = self.factory.options
+        inputs = get_autotune_inputs()
+        if inputs is None and self._is_eager():
+            inputs = tuple(self._tensors(given)) or None
+        return Task(
+            self.func.__name__,
+            identity_of(self.func, options, tuned),
+            bucket,
+            configs,
+            lambda values: self.factory.get_tir(**{**given, **values}),
+            options,
+            replace(self.options, sizes={**self.options.sizes}),
+            inputs,
+        )
+
+    def _require(self, given: Mapping[str, Any], tuned: set[str]) -> None:
+        missing = missing_argument(self.func, given, tuned)
+        if missing is not None and not self._is_eager():
+            raise ArgumentCountError(
+                f"{self.func.__name__}{self.signature}: missing {missing!r}, which no "
+                "configuration sets",
+                span=calling_span(),
+                hint="pass it, or set it in every configuration",
+            )
+
+    def _defaults(self) -> dict[str, Any]:
+        parameters = self.signature.parameters.values()
+        return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+    def _is_eager(self) -> bool:
+        return self.factory.is_eager
+
+    def _tensors(self, given: Mapping[str, Any]) -> list[Any]:
+        """Return the tensors of a call in eager style, in the order of the parameters."""
+        names = [n for n in self.signature.parameters if hasattr(given.get(n), "shape")]
+        return [given[name] for name in names]
+
+
+def autotune(
+    func: Any = None,
+    *,
+    configs: object = None,
+    key: object = None,
+    prune: object = None,
+    prune_configs_by: object = None,
+    do_not_specialize: Sequence[str] | None = None,
+    warmup: float = 25,
+    rep: float = 100,
+    timeout: float = 100,
+    supply_type: Any = None,
+    ref_prog: Callable[..., Any] | None = None,
+    supply_prog: Callable[..., Any] | None = None,
+    rtol: float = 1e-2,
+    atol: float = 1e-2,
+    max_mismatched_ratio: float = 0.01,
+    skip_check: bool = False,
+    manual_check_prog: Callable[..., Any] | None = None,
+    cache_input_tensors: bool = False,
+    early_stop: bool = True,
+    early_stop_factor: float = 5.0,
+    budget: object = None,
+    sizes: Mapping[str, int] | None = None,
+    table: object = None,
+    **unknown: Never,
+) -> Any:
+    """Decorate a function made by ``@tile.jit``: its first call finds the best configuration.
+
+    Parameters
+    ----------
+    configs
+        A list of dictionaries from parameters to values, or a function of the call's arguments
+        that returns one. ``"pass_configs"`` in a dictionary is for the compiler.
+    key
+        Which arguments results depend on: names, or names with functions that round, or a
+        function of all arguments. None means all arguments.
+    prune, prune_configs_by
+        See `tile_api.autotuner.pruning.pruned`.
+    do_not_specialize
+        Arguments that do not matter for `key`.
+    warmup, rep, timeout, supply_type, supply_prog, ref_prog, rtol, atol, budget, sizes, table
+        See `tile_api.autotuner.options.TuneOptions`, as for the rest.
+
+    Raises
+    ------
+    TuningError
+        If what is decorated, or an option, makes no sense.
+    """
+    if unknown:
+        refuse_unknown(autotune, unknown)
+    options = TuneOptions(
+        warmup, rep, timeout, budget, supply_type, supply_prog, ref_prog, rtol, atol,
+        max_mismatched_ratio, skip_check, manual_check_prog, cache_input_tensors, early_stop,
+        early_stop_factor, dict(sizes or {}), table,
+    )  # fmt: skip
+
+    def decorate(factory: Any) -> AutotunedFactory:
+        if configs is None:
+            raise TuningError(
+                "tile.autotune needs configs",
+                span=calling_span(),
+                hint='write @tile.autotune(configs=[{"block_M": 64}, {"block_M": 128}])',
+            )
+        if not isinstance(factory, JITKernelFactory):
+            if not inspect.isfunction(factory):
+                raise TuningError(
+                    f"tile.autotune decorates functions, got {type(factory).__name__}",
+                    span=calling_span(),
+                    hint="write @tile.autotune(configs=...) above @tile.jit",
+                )
+            factory = jit(factory)
+        left_out = tuple(do_not_specialize or ())
+        return AutotunedFactory(factory, configs, options, key, prune, prune_configs_by, left_out)
+
+    return decorate if func is None else decorate(func)

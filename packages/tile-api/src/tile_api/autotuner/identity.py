@@ -1,0 +1,121 @@
+"""Which function it is that was tuned: the same in every process, another one when it changes.
+
+A table outlives versions of the compiler and moves between machines, so a function is known by
+what its author wrote: the program text without comments and layout, and the values and functions
+around it that the text refers to.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from tile_api.autotuner.plain import canonical
+
+_DEPTH = 6
+"""How far functions that call functions are followed."""
+
+_PACKAGES = ("tile_api", "tile_core", "tilelang", "numpy", "torch", "builtins")
+
+
+def identity_of(function: Callable[..., Any], options: Mapping[str, Any], tuned: set[str]) -> str:
+    """Return 16 hexadecimal digits for a function and what it is compiled with.
+
+    Parameters
+    ----------
+    function
+        As the user wrote it.
+    options
+        Of `tile_api.jit`; where it is compiled for is no part of it.
+    tuned
+        Parameters that configurations set: their defaults do not matter.
+    """
+    kept = {k: v for k, v in options.items() if k in ("out_idx", "pass_configs", "compile_flags")}
+    parts = [canonical(kept), *_parts(function, set(), 0)]
+    defaults = {
+        name: p.default
+        for name, p in inspect.signature(function).parameters.items()
+        if p.default is not p.empty and name not in tuned
+    }
+    parts.append(canonical({n: _stable(v) for n, v in defaults.items()}))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _parts(function: Callable[..., Any], seen: set[int], depth: int) -> Iterator[str]:
+    function = inspect.unwrap(function)
+    if id(function) in seen or depth > _DEPTH:
+        return
+    seen.add(id(function))
+    yield _text(function)
+    if not isinstance(function, FunctionType):
+        return
+    for name, value in sorted(_referred(function).items()):
+        inner = _function_in(value)
+        if inner is not None:
+            yield name
+            yield from _parts(inner, seen, depth + 1)
+        elif _is_plain(value):
+            yield f"{name}={canonical(_stable(value))}"
+
+
+def _text(function: Callable[..., Any]) -> str:
+    """Return a function's program text without comments, layout and decorators."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):  # typed in where nobody keeps the text
+        code = getattr(function, "__code__", None)
+        return code.co_code.hex() if isinstance(code, CodeType) else repr(type(function))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = []
+            node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
+    return ast.dump(tree)
+
+
+def _referred(function: FunctionType) -> dict[str, Any]:
+    """Return the values around a function that its text names."""
+    names: set[str] = set()
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        names |= {*code.co_names}
+        codes += [c for c in code.co_consts if isinstance(c, CodeType)]
+    found = {n: function.__globals__[n] for n in names if n in function.__globals__}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        with suppress(ValueError):  # a cell that is not filled yet
+            found[name] = cell.cell_contents
+    return found
+
+
+def _function_in(value: Any) -> Callable[..., Any] | None:
+    """Return the user's function that a value is, or wraps: a macro, a factory."""
+    for candidate in (value, getattr(value, "func", None), getattr(value, "orig_func", None)):
+        if isinstance(candidate, FunctionType):
+            package = str(candidate.__module__).partition(".")[0]
+            return None if package in _PACKAGES else candidate
+    return None
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, ModuleType | type) or callable(value):
+        return False
+    if isinstance(value, list | tuple | set | frozenset):
+        return len(value) < 256 and all(_is_plain(v) for v in value)
+    if isinstance(value, Mapping):
+        return len(value) < 256 and all(_is_plain(v) for v in value.values())
+    return value is None or isinstance(value, bool | int | float | str) or _is_named(value)
+
+
+def _is_named(value: Any) -> bool:
+    """Whether the text of a value tells it apart and has no address in it."""
+    return "dtype" in type(value).__name__.lower()
+
+
+def _stable(value: Any) -> Any:
+    return str(value) if not isinstance(value, bool | int | float | str | None) else value

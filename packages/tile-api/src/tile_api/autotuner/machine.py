@@ -1,0 +1,89 @@
+"""Which machine measures: whether there is one, and what tables call it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from tile_core.errors import MeasuringImpossible, TileError
+from tile_core.target import Target
+
+_GPUS = ("cuda", "hip")
+
+
+def tells_time(target: Target) -> bool:
+    """Whether how long a kernel runs says something of its machine: not in emulators."""
+    return not target.executor and target.kind != "interpret"
+
+
+def require_machine(target: Target) -> None:
+    """Raise if kernels for `target` cannot be measured on this machine.
+
+    Raises
+    ------
+    MeasuringImpossible
+        It says what is missing.
+    """
+    hint = 'let the cost model choose: budget="model", or TILE_TUNE_BUDGET=model'
+    if not tells_time(target):
+        raise MeasuringImpossible(
+            f"times of {target} say nothing about a machine: the code is not run by one", hint=hint
+        )
+    if target.kind not in _GPUS:
+        return
+    reason = _reason_against(target)
+    if reason is not None:
+        raise MeasuringImpossible(f"kernels for {target} cannot be measured: {reason}", hint=hint)
+
+
+def machine_name(target: Target) -> str:
+    """Return what tables call the machine that measures for `target`.
+
+    The processor's model and how many processors the process may use; of a GPU its model.
+    """
+    if target.kind in _GPUS:
+        return _gpu_name() or target.arch
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    asked = os.environ.get("TILE_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS") or ""
+    threads = min(int(asked), count) if asked.isdecimal() and int(asked) else count
+    return f"{_processor()}, {threads} threads"
+
+
+def _processor() -> str:
+    facts = {}
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().partition("\n\n")[0].splitlines():
+            name, _, value = line.partition(":")
+            facts[name.strip()] = value.strip()
+    model = facts.get("model name") or platform.processor() or platform.machine()
+    numbers = [facts[n] for n in ("cpu family", "model") if n in facts]
+    return f"{model} ({'/'.join(numbers)})" if numbers else model
+
+
+def _gpu_name() -> str | None:
+    torch = _torch_with_gpu()
+    return None if torch is None else str(torch.cuda.get_device_name())
+
+
+def _torch_with_gpu() -> Any:
+    from tile_api.tensors import torch_if_installed
+
+    torch = torch_if_installed()
+    return torch if torch is not None and torch.cuda.is_available() else None
+
+
+def _reason_against(target: Target) -> str | None:
+    from tile_api.compiling import default_host
+
+    if _torch_with_gpu() is None:
+        return "there is no GPU that torch sees"
+    try:
+        _, here = default_host().resolve(target.kind)
+    except TileError as error:
+        return error.message
+    if target.arch and here.arch and target.arch != here.arch:
+        return f"the GPU of this machine is {here.arch}"
+    return None

@@ -1,0 +1,91 @@
+"""What became of each candidate."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tile_api.autotuner.configs import Config
+
+OK, WRONG, FAILED, UNTRIED = "ok", "wrong", "failed", "untried"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A configuration and the kernel that it makes.
+
+    Parameters
+    ----------
+    number
+        Its place in the list that was given.
+    config
+        The configuration.
+    func
+        The traced function, or None if tracing failed.
+    estimate
+        Milliseconds that the cost model expects; None if it could not tell.
+    outcome
+        What is known of it so far.
+    """
+
+    number: int
+    config: Config
+    func: Any = field(default=None, repr=False)
+    estimate: float | None = None
+    outcome: Outcome = field(default_factory=lambda: Outcome())
+
+    def with_outcome(self, outcome: Outcome) -> Candidate:
+        """Return the candidate with what is known of it by now."""
+        return replace(self, outcome=outcome)
+
+    @property
+    def score(self) -> float:
+        """Milliseconds; infinite for what cannot be chosen."""
+        found = self.outcome
+        return found.milliseconds if found.status == OK and found.visits else float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is known of a candidate.
+
+    Parameters
+    ----------
+    status
+        ``"ok"``, ``"wrong"`` (its results are), ``"failed"`` or ``"untried"``.
+    code, message
+        Why it failed: a code of an error, ``crashed``, ``hung``, or the name of an exception.
+    visits
+        Milliseconds of a call: the lower quartile of each visit of the clock.
+    is_final
+        Whether it took part in the last rounds.
+    """
+
+    status: str = UNTRIED
+    code: str = ""
+    message: str = ""
+    visits: tuple[float, ...] = ()
+    is_final: bool = False
+
+    @property
+    def milliseconds(self) -> float:
+        """The median of the visits."""
+        return statistics.median(self.visits)
+
+    def visited(self, milliseconds: float, *, final: bool = False) -> Outcome:
+        """Return the outcome with one more visit."""
+        visits = (*self.visits, milliseconds)
+        return replace(self, status=OK, visits=visits, is_final=self.is_final or final)
+
+
+def failed(code: str, message: str) -> Outcome:
+    """Return the outcome of a candidate that does not work."""
+    return Outcome(FAILED, code, message)
+
+
+def failure_of(reply: Mapping[str, Any]) -> Outcome:
+    """Return the outcome that a reply of a worker tells of."""
+    code, message = str(reply.get("code", "")), str(reply.get("message", ""))
+    return Outcome(WRONG if code == "AssertionError" else FAILED, code, message)

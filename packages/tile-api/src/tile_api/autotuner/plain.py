@@ -1,0 +1,43 @@
+"""Values as JSON can hold them: what tables and logs are written with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """Return a stand-in for a compile-time value that JSON can hold.
+
+    Equal values have equal stand-ins in every process. Plain numbers, text, lists and
+    dictionaries stay what they are.
+
+    Examples
+    --------
+    >>> plain({"block": (64, 32), "policy": None})
+    {'block': [64, 32], 'policy': None}
+    """
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {_name(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, set | frozenset):
+        return sorted((plain(v) for v in value), key=canonical)
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value)}"
+    return str(value)
+
+
+def canonical(value: Any) -> str:
+    """Return JSON that is equal exactly for values with equal stand-ins."""
+    return json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
+
+
+def _name(key: Any) -> str:
+    return str(key.value) if isinstance(key, Enum) else str(key)

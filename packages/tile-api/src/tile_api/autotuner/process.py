@@ -1,0 +1,128 @@
+"""A worker, seen from outside: asked, waited for, and killed if it does not answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+_BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.stdin.readline()); "
+    "from tile_api.autotuner.worker import main; main()"
+)
+
+CRASHED, HUNG, CANCELLED = "crashed", "hung", "cancelled"
+"""Codes of replies that the worker itself could not give."""
+
+
+class Worker:
+    """A process of `tile_api.autotuner.worker`, started when it is asked first.
+
+    Parameters
+    ----------
+    environment
+        Of the process.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = dict(environment)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._rest = b""
+
+    def start(self) -> None:
+        """Start the process unless it runs; nothing is waited for."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        self._rest = b""
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _BOOT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=self._environment,
+            start_new_session=True,
+        )
+        path = [entry or os.getcwd() for entry in sys.path]
+        self._send(path)
+
+    def ask(self, do: str, timeout: float, **arguments: Any) -> dict[str, Any]:
+        """Return the reply to a request; ``reply["ok"]`` tells whether it went well.
+
+        Parameters
+        ----------
+        do
+            A method of `tile_api.autotuner.bench.Bench`.
+        timeout
+            Seconds after which the process is killed.
+        """
+        self.start()
+        assert self._process is not None, "it was just started"
+        try:
+            self._send({"do": do, **arguments})
+        except OSError:
+            return self._ended()
+        deadline = time.monotonic() + timeout
+        out = self._process.stdout
+        assert out is not None, "it has a pipe"
+        while b"\n" not in self._rest:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([out], [], [], left)[0]:
+                self.kill()
+                told = f"it did not come to an end within {timeout:g} s"
+                return {"ok": False, "code": HUNG, "message": told}
+            data = os.read(out.fileno(), 1 << 16)
+            if not data:
+                return self._ended()
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        reply: dict[str, Any] = json.loads(line)
+        return reply
+
+    def kill(self) -> None:
+        """End the process at once, whatever it does."""
+        if self._process is None:
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        for stream in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                if stream is not None:
+                    stream.close()
+        self._process.wait()
+        self._process = None
+
+    def _send(self, message: object) -> None:
+        assert self._process is not None, "it was started"
+        assert self._process.stdin is not None, "it has a pipe"
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _ended(self) -> dict[str, Any]:
+        """Return what is known of the end of the process."""
+        assert self._process is not None, "it was started"
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        status = self._process.returncode
+        self.kill()
+        return {"ok": False, "code": CRASHED, "message": f"the process ended with {_name(status)}"}
+
+
+def _name(status: int | None) -> str:
+    """Return what ended a process.
+
+    Examples
+    --------
+    >>> _name(-11), _name(3)
+    ('SIGSEGV', 'status 3')
+    """
+    if status is not None and status < 0:
+        with suppress(ValueError):
+            return signal.Signals(-status).name
+    return f"status {status}"

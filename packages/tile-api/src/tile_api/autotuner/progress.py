@@ -1,0 +1,68 @@
+"""A line on a terminal that tells how far a search has come; elsewhere there is silence."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from typing import IO
+
+_WIDTH = 20
+_PAUSE = 0.1
+
+
+class Progress:
+    """What a search tells while it runs.
+
+    Parameters
+    ----------
+    name
+        Of what is tuned.
+    total
+        Candidates.
+    seconds
+        That the search may take; None if that is not limited.
+    stream
+        Where to write; nothing is written unless it is a terminal.
+    """
+
+    def __init__(
+        self, name: str, total: int, seconds: float | None, stream: IO[str] | None = None
+    ) -> None:
+        self._name, self._total, self._seconds = name, total, seconds
+        self._stream = sys.stderr if stream is None else stream
+        self._is_seen = bool(getattr(self._stream, "isatty", lambda: False)())
+        self._start = time.monotonic()
+        self._last = 0.0
+
+    def tell(self, done: int, what: str, best: str = "") -> None:
+        """Draw the line anew, but not more often than anybody reads.
+
+        Parameters
+        ----------
+        done
+            Candidates of which something is known.
+        what
+            What is being done.
+        best
+            The best so far.
+        """
+        now = time.monotonic()
+        if not self._is_seen or now - self._last < _PAUSE:
+            return
+        self._last = now
+        filled = _WIDTH * done // max(1, self._total)
+        bar = "█" * filled + "·" * (_WIDTH - filled)
+        spent = f"{now - self._start:.0f} s" + (f" of {self._seconds:g} s" if self._seconds else "")
+        text = f"tuning {self._name} {bar} {done}/{self._total} {spent}, {what}"
+        if best:
+            text += f"; best {best}"
+        columns = shutil.get_terminal_size().columns
+        self._stream.write(f"\r\x1b[K{text[: columns - 1]}")
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Remove the line."""
+        if self._is_seen:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()

@@ -1,0 +1,243 @@
+"""The search: compile the promising, measure each a little, and the best few again and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tile_api.autotuner.budget import Budget
+from tile_api.autotuner.log import TuneLog
+from tile_api.autotuner.options import TuneOptions
+from tile_api.autotuner.outcome import (
+    OK,
+    UNTRIED,
+    WRONG,
+    Candidate,
+    Outcome,
+    failed,
+    failure_of,
+)
+from tile_api.autotuner.process import CANCELLED
+from tile_api.autotuner.progress import Progress
+
+FINALISTS = 8
+"""Candidates that are measured in turns, after each was measured by itself."""
+
+ROUNDS = 5
+"""Turns of the first finalists; half of them have as many again, and so on."""
+
+_FINAL_SHARE = 0.3
+_PER_WAVE = 3
+
+
+class Bench(Protocol):
+    """Where candidates are compiled and measured: `tile_api.autotuner.workplace.Workplace`."""
+
+    @property
+    def count(self) -> int:
+        """How many candidates are compiled at once."""
+
+    def compile(self, jobs: Sequence[str], timeout: float, deadline: float | None) -> Any:
+        """Yield a reply for each job."""
+
+    def ask_meter(self, do: str, timeout: float, **arguments: Any) -> dict[str, Any]:
+        """Return the reply of the process that measures."""
+
+
+class Checker(Protocol):
+    """Who knows inputs and right results: `tile_api.autotuner.inputs.Inputs`."""
+
+    def file(self, candidate: Candidate) -> str:
+        """Return the file with a candidate's inputs."""
+
+    def check(self, candidate: Candidate, job: str, bench: Bench) -> Outcome | None:
+        """Run a candidate once; return what is wrong with it, or None."""
+
+
+@dataclass(slots=True)
+class Search:
+    """One search among candidates, the most promising first.
+
+    Parameters
+    ----------
+    candidates
+        In the order in which they are tried.
+    jobs
+        Their files, by the number of the candidate.
+    bench, checker, log, progress
+        Who compiles, who checks, who remembers, and who tells.
+    options, budget
+        As the user says.
+    """
+
+    candidates: list[Candidate]
+    jobs: dict[int, Path]
+    bench: Bench
+    checker: Checker
+    log: TuneLog
+    progress: Progress
+    options: TuneOptions
+    budget: Budget
+    start: float = 0.0
+
+    def run(self) -> list[Candidate]:
+        """Return the candidates with what is known of them, the best first."""
+        self.start = self.start or time.monotonic()
+        self._resume()
+        first = self._deadline(1 - _FINAL_SHARE)
+        while self._untried() and not self._is_over(first):
+            self._wave(first)
+        self._find_one()
+        self._finals()
+        return sorted(self.candidates, key=lambda c: (c.score, c.number))
+
+    @property
+    def best(self) -> Candidate | None:
+        """The fastest so far."""
+        found = min(self.candidates, key=lambda c: c.score, default=None)
+        return found if found is not None and found.score < float("inf") else None
+
+    # First: each by itself -----------------------------------------------------------------
+
+    def _resume(self) -> None:
+        """Take over what an earlier search found before it was ended."""
+        known = self.log.known()
+        for at, candidate in enumerate(self.candidates):
+            outcome = known.get(candidate.config.key)
+            if outcome is not None and candidate.outcome.status == UNTRIED:
+                self.candidates[at] = candidate.with_outcome(outcome)
+
+    def _untried(self) -> list[int]:
+        return [n for n, c in enumerate(self.candidates) if c.outcome.status == UNTRIED]
+
+    def _wave(self, deadline: float | None) -> None:
+        """Compile the next few at once, then measure each."""
+        chosen = self._untried()[: self.bench.count * _PER_WAVE]
+        jobs = [str(self.jobs[self.candidates[n].number]) for n in chosen]
+        cut = None if deadline is None or self.best is None else deadline
+        compiled = []
+        for at, reply in zip(
+            chosen, self.bench.compile(jobs, self.options.timeout, cut), strict=True
+        ):
+            self._tell("compiling")
+            if reply["ok"]:
+                compiled.append(at)
+            elif reply["code"] == CANCELLED:
+                self._settle(at, Outcome(UNTRIED, CANCELLED), note=False)
+            else:
+                self._settle(at, failure_of(reply))
+        for at in compiled:
+            if self._is_over(deadline) and self.best is not None:
+                return
+            self._first_visit(at)
+
+    def _find_one(self) -> None:
+        """See to it that one candidate works, however short the time is."""
+        for at in self._untried():
+            if self.best is not None:
+                return
+            job = str(self.jobs[self.candidates[at].number])
+            reply = next(iter(self.bench.compile([job], self.options.timeout, None)))
+            if reply["ok"]:
+                self._first_visit(at)
+            else:
+                self._settle(at, failure_of(reply))
+
+    def _first_visit(self, at: int) -> None:
+        candidate = self.candidates[at]
+        self._tell("measuring")
+        problem = self.checker.check(candidate, str(self.jobs[candidate.number]), self.bench)
+        if problem is not None:
+            self._settle(at, problem)
+            return
+        self._visit(at, min(self.options.warmup, 5.0), min(self.options.rep, 40.0), final=False)
+
+    # Then: the best in turns ---------------------------------------------------------------
+
+    def _finals(self) -> None:
+        """Measure the best in turns, halving their number, so that all see the same machine."""
+        ranked = sorted(range(len(self.candidates)), key=lambda n: self.candidates[n].score)
+        alive = [n for n in ranked if self.candidates[n].score < float("inf")][:FINALISTS]
+        if self.options.early_stop and alive:
+            most = self.candidates[alive[0]].score * max(1.0, self.options.early_stop_factor)
+            alive = [n for n in alive if self.candidates[n].score <= most]
+        end = self._deadline(1.0)
+        while alive:
+            for turn in range(ROUNDS):
+                if self._is_over(end) and turn:
+                    return
+                for at in alive:
+                    self._tell("comparing the best")
+                    self._visit(at, 2.0, self.options.rep / ROUNDS, final=True)
+            alive = sorted(
+                (n for n in alive if self.candidates[n].score < float("inf")),
+                key=lambda n: self.candidates[n].score,
+            )
+            if len(alive) <= 2 or self._is_over(end):
+                return
+            alive = alive[: max(2, len(alive) // 2)]
+
+    def _visit(self, at: int, warmup: float, rep: float, *, final: bool) -> None:
+        """Look at the clock once more for a candidate."""
+        candidate = self.candidates[at]
+        reply = self.bench.ask_meter(
+            "time",
+            self.options.timeout,
+            job=str(self.jobs[candidate.number]),
+            inputs=self.checker.file(candidate),
+            warmup=warmup,
+            rep=rep,
+            most=self._too_long(),
+        )
+        if not reply["ok"]:
+            self._settle(at, failure_of(reply))
+            return
+        # Whatever else the machine does makes calls longer and none shorter.
+        quarter = sorted(reply["times"])[len(reply["times"]) // 4]
+        self._settle(at, candidate.outcome.visited(quarter, final=final))
+
+    # Inside --------------------------------------------------------------------------------
+
+    def _too_long(self) -> float | None:
+        """Return milliseconds of a call after which one call is enough to know."""
+        best = self.best
+        if best is None or not self.options.early_stop:
+            return None
+        return best.score * max(1.0, self.options.early_stop_factor)
+
+    def _settle(self, at: int, outcome: Outcome, *, note: bool = True) -> None:
+        candidate = self.candidates[at].with_outcome(outcome)
+        self.candidates[at] = candidate
+        if note:
+            self.log.note(candidate.config.key, outcome)
+
+    def _deadline(self, share: float) -> float | None:
+        seconds = self.budget.seconds
+        return None if seconds is None else self.start + seconds * share
+
+    def _is_over(self, deadline: float | None) -> bool:
+        return deadline is not None and time.monotonic() >= deadline
+
+    def _tell(self, what: str) -> None:
+        best = self.best
+        told = f"{best.score:.4g} ms, {best.config}" if best is not None else ""
+        done = sum(c.outcome.status != UNTRIED for c in self.candidates)
+        self.progress.tell(done, what, told)
+
+
+def summary(candidates: Sequence[Candidate]) -> dict[str, int]:
+    """Return how many candidates ended in which way."""
+    counts = dict.fromkeys((OK, WRONG, "failed", UNTRIED), 0)
+    for candidate in candidates:
+        counts[candidate.outcome.status] += 1
+    return counts
+
+
+def untraced(error: Exception) -> Outcome:
+    """Return the outcome of a candidate that could not even be traced or priced."""
+    code = str(getattr(error, "code", type(error).__name__))
+    text = str(getattr(error, "message", "") or error).strip().partition("\n")[0]
+    return failed(code, text or type(error).__name__)

@@ -1,0 +1,200 @@
+"""Tables of results: JSON that can be read, merged and kept beside a program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tile_api.autotuner.outcome import OK
+from tile_api.autotuner.plain import canonical
+from tile_core.errors import InvalidTuningTable
+
+FORM = "tile tuning table 1"
+"""The first line of meaning in a table; raised when its records change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What was tuned: results of one place compare with each other.
+
+    Parameters
+    ----------
+    name
+        Of the function.
+    kernel
+        Digest of what its author wrote: `tile_api.autotuner.identity.identity_of`.
+    target, machine
+        What was compiled for, and what measured.
+    bucket
+        The arguments that are not tuned, as JSON text.
+    """
+
+    name: str
+    kernel: str
+    target: str
+    machine: str
+    bucket: str
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What makes two places one: the name is only for people."""
+        return (self.kernel, self.target, self.machine, self.bucket)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What became of one configuration in one place.
+
+    Parameters
+    ----------
+    place
+        What was tuned.
+    config
+        The configuration as JSON text.
+    status
+        ``"ok"``, ``"wrong"`` or ``"failed"``.
+    milliseconds
+        Of a call; None if it does not work.
+    is_final
+        Whether it took part in the last rounds of a search.
+    reference
+        Milliseconds of the reference program, if it was measured.
+    code
+        Of the error, if it failed.
+    time
+        When: seconds since 1970.
+    """
+
+    place: Place
+    config: str
+    status: str
+    milliseconds: float | None = None
+    is_final: bool = False
+    reference: float | None = None
+    code: str = ""
+    time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Records, at most one for each place and configuration; equal tables have equal text."""
+
+    records: tuple[Record, ...] = ()
+
+    def at(self, place: Place) -> tuple[Record, ...]:
+        """Return the records of a place, the best first."""
+        return tuple(sorted((r for r in self.records if r.place.key == place.key), key=_rank))
+
+    def best(self, place: Place, configs: Iterable[str] | None = None) -> Record | None:
+        """Return the record of the fastest configuration.
+
+        Parameters
+        ----------
+        configs
+            Text of those to choose from; None means all.
+        """
+        allowed = None if configs is None else {*configs}
+        for record in self.at(place):
+            if record.status == OK and (allowed is None or record.config in allowed):
+                return record
+        return None
+
+    def places(self) -> tuple[Place, ...]:
+        """Return what was tuned, in the order of names."""
+        return tuple({r.place.key: r.place for r in self.records}.values())
+
+
+def table_of(records: Iterable[Record]) -> Table:
+    """Return a table; of records of one configuration in one place the latest stays.
+
+    Which one stays does not depend on their order: ties are broken by their text.
+    """
+    kept: dict[tuple[str, ...], Record] = {}
+    for record in records:
+        key = (*record.place.key, record.config)
+        other = kept.get(key)
+        if other is None or _age(other) < _age(record):
+            kept[key] = record
+    order = sorted(kept.values(), key=lambda r: (r.place.name, r.place.key, _rank(r)))
+    return Table(tuple(order))
+
+
+def merged(tables: Iterable[Table]) -> Table:
+    """Return one table of several; it is the same whatever their order, and however often."""
+    return table_of(record for table in tables for record in table.records)
+
+
+def text_of_table(table: Table) -> str:
+    """Return a table as JSON, a line for each record."""
+    lines = [json.dumps(_row(record), sort_keys=True) for record in table.records]
+    body = ",\n".join(lines)
+    return f'{{"form": "{FORM}", "records": [\n{body}\n]}}\n' if lines else _EMPTY
+
+
+def parse_table(text: str, where: str) -> Table:
+    """Return the table of a text.
+
+    Parameters
+    ----------
+    where
+        What messages call it.
+
+    Raises
+    ------
+    InvalidTuningTable
+        If it is none, or of a newer form.
+    """
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InvalidTuningTable(f"{where} is not JSON: {error}", hint=_HINT) from None
+    if not isinstance(found, dict) or found.get("form") != FORM:
+        form = found.get("form") if isinstance(found, dict) else None
+        told = f"its form is {form!r}, not {FORM!r}" if form else "it does not tell its form"
+        raise InvalidTuningTable(f"{where} is no tuning table: {told}", hint=_HINT)
+    try:
+        return table_of(_record(row) for row in found["records"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        told = f"{type(error).__name__}: {error}"
+        raise InvalidTuningTable(f"{where} has a record that is none: {told}", hint=_HINT) from None
+
+
+_EMPTY = f'{{"form": "{FORM}", "records": []}}\n'
+_HINT = "name a file that tile tune wrote"
+
+
+def _row(record: Record) -> dict[str, Any]:
+    row = asdict(record)
+    place = row.pop("place")
+    place["bucket"] = json.loads(place["bucket"])
+    return {**place, **row, "config": json.loads(record.config)}
+
+
+def _record(row: Mapping[str, Any]) -> Record:
+    name, kernel, target, machine = (
+        str(row[part]) for part in ("name", "kernel", "target", "machine")
+    )
+    place = Place(name, kernel, target, machine, canonical(row["bucket"]))
+    milliseconds, reference = row["milliseconds"], row.get("reference")
+    return Record(
+        place,
+        canonical(row["config"]),
+        str(row["status"]),
+        None if milliseconds is None else float(milliseconds),
+        bool(row.get("is_final")),
+        None if reference is None else float(reference),
+        str(row.get("code", "")),
+        float(row.get("time", 0.0)),
+    )
+
+
+def _rank(record: Record) -> tuple[bool, bool, float, str]:
+    """Order records: those that work, of them those of last rounds, of them the fastest."""
+    time = float("inf") if record.milliseconds is None else record.milliseconds
+    return (record.status != OK, not record.is_final, time, record.config)
+
+
+def _age(record: Record) -> tuple[float, str]:
+    return (record.time, canonical(_row(record)))

@@ -1,0 +1,117 @@
+"""Tensors in a file: inputs for workers, and results for who checks them.
+
+A file is a line of JSON that describes all arguments, and then their bytes. Arrays keep their
+strides. Whoever reads gets NumPy arrays on memory of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+_ALIGNMENT = 64
+
+
+def write_tensors(path: Path, values: Sequence[Any]) -> None:
+    """Write arguments: NumPy arrays, torch tensors, plain numbers and None."""
+    head, blobs, at = [], [], 0
+    for value in values:
+        array = as_array(value)
+        if array is None:
+            plain = value.item() if hasattr(value, "item") else value
+            head.append({"value": plain})
+            continue
+        base = _span_of(array)
+        head.append(
+            {
+                "dtype": array.dtype.name,
+                "shape": array.shape,
+                "strides": array.strides,
+                "at": at,
+                "size": len(base),
+            }
+        )
+        blobs.append((at, base))
+        at += -(-len(base) // _ALIGNMENT) * _ALIGNMENT
+    line = json.dumps(head).encode()
+    start = -(-(len(line) + 1) // _ALIGNMENT) * _ALIGNMENT
+    with open(path, "wb") as file:
+        file.write(line.ljust(start - 1) + b"\n")
+        for offset, base in blobs:
+            file.seek(start + offset)
+            file.write(base)
+        file.truncate(max(file.tell(), start + at))
+
+
+def read_tensors(path: Path | str) -> list[Any]:
+    """Return the arguments of a file."""
+    import numpy as np
+
+    with open(path, "rb") as file:
+        head = json.loads(file.readline())
+        start = file.tell()
+        found: list[Any] = []
+        for row in head:
+            if "value" in row:
+                found.append(row["value"])
+                continue
+            file.seek(start + row["at"])
+            memory = bytearray(file.read(row["size"]))
+            dtype = _dtype(row["dtype"])
+            found.append(np.ndarray(row["shape"], dtype, memory, 0, row["strides"]))
+    return found
+
+
+def as_array(value: Any) -> Any:
+    """Return a NumPy array with a tensor's elements and strides; None for what is no tensor."""
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        return np.ascontiguousarray(value) if any(s < 0 for s in value.strides) else value
+    if hasattr(value, "detach"):
+        return _array_of_torch(value)
+    if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
+        return np.from_dlpack(value)
+    return None
+
+
+def _array_of_torch(tensor: Any) -> Any:
+    import numpy as np
+
+    held = tensor.detach().cpu()
+    name = str(held.dtype).removeprefix("torch.")
+    try:
+        return held.numpy()
+    except TypeError:  # a type that NumPy itself does not have
+        import torch
+
+        bits = {1: torch.uint8, 2: torch.int16}[held.element_size()]
+        array = held.view(bits).numpy()
+        return array if name.endswith("_x2") else array.view(np.dtype(_dtype(name)))
+
+
+def _dtype(name: str) -> Any:
+    import numpy as np
+
+    try:
+        return np.dtype(name)
+    except TypeError:
+        from tile_core.dtypes import dtype_of
+
+        return dtype_of(name).numpy()
+
+
+def _span_of(array: Any) -> bytes:
+    """Return the bytes from an array's first element to its last."""
+    import numpy as np
+
+    if array.size == 0:
+        return b""
+    if array.flags.c_contiguous:
+        return bytes(array.tobytes())
+    reach = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
+    count = reach // array.itemsize + 1
+    flat = np.lib.stride_tricks.as_strided(array, (count,), (array.itemsize,))
+    return bytes(flat.tobytes())

@@ -1,0 +1,270 @@
+"""Tuning from end to end: look into tables, else search, remember, and compile the best."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tile_api.autotuner.budget import Budget, parse_budget
+from tile_api.autotuner.configs import Config
+from tile_api.autotuner.environment import TuneSettings
+from tile_api.autotuner.inputs import Inputs
+from tile_api.autotuner.job import Job
+from tile_api.autotuner.machine import machine_name, require_machine, tells_time
+from tile_api.autotuner.outcome import OK, UNTRIED, Candidate
+from tile_api.autotuner.plain import canonical
+from tile_api.autotuner.progress import Progress
+from tile_api.autotuner.ranking import ranked, traced
+from tile_api.autotuner.search import Search, untraced
+from tile_api.autotuner.store import TuneStore
+from tile_api.autotuner.table import Place, Record
+from tile_api.autotuner.task import Task
+from tile_api.autotuner.workplace import workplace
+from tile_api.kernel import CompiledKernel
+from tile_core.errors import NoConfigWorks, Note, TileError
+from tile_core.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """The result of tuning.
+
+    Parameters
+    ----------
+    kernel
+        The best one, compiled; it knows its ``config``, ``latency`` and ``ref_latency``.
+    func
+        The traced function.
+    config
+        The chosen configuration.
+    latency
+        Milliseconds of a call: measured, or what the cost model expects if nothing was run;
+        ``nan`` if nobody knows.
+    ref_latency
+        Milliseconds of the reference, or None.
+    source
+        ``"table"``, ``"model"`` or ``"search"``.
+    candidates
+        What became of each, the best first; empty if the result was known before.
+    """
+
+    kernel: CompiledKernel
+    func: Any
+    config: Config
+    latency: float
+    ref_latency: float | None
+    source: str
+    candidates: tuple[Candidate, ...] = ()
+
+
+def tune(task: Task) -> Tuned:
+    """Return the best kernel of a task.
+
+    Raises
+    ------
+    NoConfigWorks
+        If every configuration failed or gave wrong results.
+    MeasuringImpossible
+        If there is nothing to measure on.
+    TuningError
+        If what was asked makes no sense.
+    TileError
+        Whatever is wrong with the target.
+    """
+    start = time.monotonic()
+    settings = TuneSettings.from_environment()
+    target = _target(task)
+    budget = _budget(task, settings, target)
+    place = place_of(task, target)
+    store = TuneStore(settings, _tables(task))
+    if not settings.again:
+        record = store.read(place).best(place, [c.key for c in task.configs])
+        if record is not None:
+            return _from_table(task, record)
+    if not budget.runs:
+        return _by_model(task, target)
+    require_machine(target)
+    return _searched(task, target, budget, store, place, settings.workers, start)
+
+
+def place_of(task: Task, target: Target) -> Place:
+    """Return what tables call a task on this machine."""
+    bucket = canonical(task.bucket)
+    return Place(task.name, task.identity, str(target), machine_name(target), bucket)
+
+
+def _target(task: Task) -> Target:
+    """Return the exact target, as `tile_api.compile` would resolve it."""
+    from tile_api.compiling import default_host
+    from tile_api.settings import Settings
+
+    settings = Settings.from_environment()
+    asked = task.compile_options.get("target")
+    forced = getattr(settings, "forced_target", "")
+    spec = forced or (settings.target if asked is None else asked)
+    return default_host().resolve("interpret" if settings.interpret else spec)[1]
+
+
+def _budget(task: Task, settings: TuneSettings, target: Target) -> Budget:
+    """Return the kernel's own budget, else the environment's, else everything that tells."""
+    if task.options.budget is not None:
+        return parse_budget(task.options.budget)
+    if settings.budget is not None:
+        return settings.budget
+    return Budget(runs=tells_time(target))
+
+
+def _tables(task: Task) -> list[Path]:
+    table = task.options.table
+    return [] if table is None else [Path(str(table))]
+
+
+def _from_table(task: Task, record: Record) -> Tuned:
+    config = next(c for c in task.configs if c.key == record.config)
+    func = task.trace(config.values)
+    kernel = _compiled(task, func, config)
+    latency = record.milliseconds if record.milliseconds is not None else float("nan")
+    return _noted(Tuned(kernel, func, config, latency, record.reference, "table"))
+
+
+def _by_model(task: Task, target: Target) -> Tuned:
+    """Return the first candidate in the model's order that compiles; nothing is run."""
+    candidates = ranked(traced(task.configs, task.trace), target, task.options.sizes)
+    for at, candidate in enumerate(candidates):
+        if candidate.outcome.status != UNTRIED:
+            continue
+        try:
+            kernel = _compiled(task, candidate.func, candidate.config)
+        except TileError as error:
+            candidates[at] = candidate.with_outcome(untraced(error))
+            continue
+        cost = candidate.estimate
+        latency = float("nan") if cost is None else cost
+        found = Tuned(kernel, candidate.func, candidate.config, latency, None, "model")
+        return _noted(replace(found, candidates=tuple(candidates)))
+    raise _nothing_works(task, candidates)
+
+
+def _searched(
+    task: Task,
+    target: Target,
+    budget: Budget,
+    store: TuneStore,
+    place: Place,
+    workers: int,
+    start: float,
+) -> Tuned:
+    with workplace(min(workers, len(task.configs))) as bench:
+        bench.warm(str(target), task.options.timeout)
+        candidates = ranked(traced(task.configs, task.trace), target, task.options.sizes)
+        jobs, files = _jobs(task, target, candidates, bench.folder)
+        inputs = Inputs(bench.folder, jobs, task.options, task.inputs)
+        progress = Progress(task.name, len(candidates), budget.seconds)
+        log = store.log(place)
+        search = Search(
+            candidates, files, bench, inputs, log, progress, task.options, budget, start
+        )
+        try:
+            found = search.run()
+            best = search.best
+            reference = None if best is None else inputs.measure_reference(best)
+        finally:
+            progress.close()
+    if best is None:
+        raise _nothing_works(task, found)
+    store.add(_records(place, found, reference), place)
+    log.close()
+    kernel = _compiled(task, best.func, best.config)
+    tuned = Tuned(kernel, best.func, best.config, best.score, reference, "search", tuple(found))
+    return _noted(tuned)
+
+
+def _jobs(
+    task: Task, target: Target, candidates: list[Candidate], folder: Path
+) -> tuple[dict[int, Job], dict[int, Path]]:
+    """Write the candidates' kernels into files; those that cannot be written have failed."""
+    from tile_api.compiling import kernel_of, with_outputs
+    from tile_api.pass_configs import normalise_pass_configs
+
+    jobs, files = {}, {}
+    options = task.compile_options
+    flags = options.get("compile_flags") or ()
+    for at, candidate in enumerate(candidates):
+        if candidate.outcome.status != UNTRIED:
+            continue
+        path = folder / f"candidate-{candidate.number}"
+        try:
+            kernel = with_outputs(kernel_of(candidate.func), options.get("out_idx"))
+            passes = normalise_pass_configs(_pass_configs(task, candidate.config))
+            listed = flags.split() if isinstance(flags, str) else list(flags)
+            job = Job(kernel, str(target), passes, listed)
+            job.write(path)
+        except Exception as error:
+            candidates[at] = candidate.with_outcome(untraced(error))
+            continue
+        jobs[candidate.number], files[candidate.number] = job, path
+    return jobs, files
+
+
+def _pass_configs(task: Task, config: Config) -> dict[Any, object]:
+    return {**(task.compile_options.get("pass_configs") or {}), **config.pass_configs}
+
+
+def _compiled(task: Task, func: Any, config: Config) -> CompiledKernel:
+    from tile_api.compiling import compile
+
+    options = {**task.compile_options, "pass_configs": _pass_configs(task, config) or None}
+    return compile(func, **options)
+
+
+def _noted(tuned: Tuned) -> Tuned:
+    tuned.kernel.update_tuner_result(tuned.latency, tuned.config.given, tuned.ref_latency)
+    return tuned
+
+
+def _records(
+    place: Place, candidates: Sequence[Candidate], reference: float | None
+) -> list[Record]:
+    now = round(time.time(), 3)
+    found = []
+    for candidate in candidates:
+        outcome = candidate.outcome
+        if outcome.status == UNTRIED:
+            continue
+        time_of_call = round(outcome.milliseconds, 6) if outcome.status == OK else None
+        found.append(
+            Record(
+                place,
+                candidate.config.key,
+                outcome.status,
+                time_of_call,
+                outcome.is_final,
+                reference if time_of_call is not None else None,
+                outcome.code,
+                now,
+            )
+        )
+    return found
+
+
+def _nothing_works(task: Task, candidates: Sequence[Candidate]) -> NoConfigWorks:
+    told: dict[tuple[str, str], Config] = {}
+    for candidate in sorted(candidates, key=lambda c: c.number):
+        outcome = candidate.outcome
+        if outcome.status != UNTRIED:
+            told.setdefault((outcome.code, outcome.message), candidate.config)
+    notes = [
+        Note(f"{config}: {'wrong results: ' if code == 'AssertionError' else f'[{code}] '}{text}")
+        for (code, text), config in list(told.items())[:5]
+    ]
+    count = len(candidates)
+    which = "the only configuration" if count == 1 else f"none of {count} configurations"
+    verb = "does not work" if count == 1 else "works"
+    return NoConfigWorks(
+        f"{which} of {task.name} {verb}",
+        notes=tuple(notes),
+        hint="call it with one of them to see the whole error: the values are its arguments",
+    )

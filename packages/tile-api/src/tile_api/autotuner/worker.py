@@ -1,0 +1,63 @@
+"""The process that compiles, checks and times candidates; it may be killed at any moment.
+
+It reads requests and writes replies, a line of JSON each. Whatever kernels print goes nowhere,
+and whoever waits for a reply that does not come kills the process and starts another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import IO, Any
+
+from tile_api.autotuner.bench import Bench
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Serve until the other end is closed."""
+    _end_with_parent()
+    replies = os.fdopen(os.dup(1), "w", buffering=1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    warnings.simplefilter("ignore")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started us decides
+    serve(sys.stdin, replies, Bench())
+
+
+def serve(requests: IO[str], replies: IO[str], bench: Bench) -> None:
+    """Answer every request of a stream."""
+    for line in requests:
+        replies.write(json.dumps(answer(bench, json.loads(line))) + "\n")
+        replies.flush()
+
+
+def answer(bench: Bench, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the reply to one request; what goes wrong is part of it."""
+    start = time.perf_counter()
+    arguments = {k: v for k, v in request.items() if k != "do"}
+    try:
+        found = getattr(bench, request["do"])(**arguments)
+    except BaseException as error:
+        found = {"code": getattr(error, "code", type(error).__name__), "message": _told(error)}
+        return {"ok": False, **found}
+    return {"ok": True, "took": time.perf_counter() - start, **found}
+
+
+def _told(error: BaseException) -> str:
+    text = str(getattr(error, "message", "") or error)
+    return text.strip().partition("\n")[0] or type(error).__name__
+
+
+def _end_with_parent() -> None:
+    """Ask the system to end this process with the one that started it, where it can."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

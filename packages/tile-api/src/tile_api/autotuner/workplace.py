@@ -1,0 +1,132 @@
+"""A folder and processes for one search; whatever happens, both are gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from tile_api.autotuner.process import CANCELLED, Worker
+
+_OFF = ("TILE_DISABLE_CACHE", "TILELANG_DISABLE_CACHE", "TILE_CACHE_SIZE", "TILE_VERBOSE")
+
+
+class Workplace:
+    """Several processes that compile at once, and one that measures while they rest.
+
+    Parameters
+    ----------
+    folder
+        For jobs, tensors, and the cache that hands compiled kernels to who measures them.
+    count
+        Processes that compile.
+    """
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.folder = folder
+        environment = worker_environment(os.environ, folder / "cache")
+        self._compilers = [Worker(environment) for _ in range(count)]
+        self._meter = Worker(environment)
+        self._free: SimpleQueue[Worker] = SimpleQueue()
+        for worker in self._compilers:
+            self._free.put(worker)
+        self._pool = ThreadPoolExecutor(count, "tile-tune")
+
+    @property
+    def count(self) -> int:
+        """How many candidates are compiled at once."""
+        return len(self._compilers)
+
+    def warm(self, target: str, timeout: float) -> None:
+        """Let the processes load what they need, while something else is done here."""
+        for worker in (*self._compilers, self._meter):
+            worker.start()
+        for _ in self._compilers:
+            self._pool.submit(self._on_free, "warm", timeout, None, {"target": target})
+
+    def compile(
+        self, jobs: Sequence[str], timeout: float, deadline: float | None
+    ) -> Iterator[dict[str, Any]]:
+        """Compile candidates at once; yield their replies in order.
+
+        Parameters
+        ----------
+        jobs
+            Files.
+        timeout
+            Seconds for each.
+        deadline
+            On the monotonic clock: what is not compiled by then is cancelled.
+        """
+        asked = [
+            self._pool.submit(self._on_free, "compile", timeout, deadline, {"job": job})
+            for job in jobs
+        ]
+        for future in asked:
+            yield future.result()
+
+    def ask_meter(self, do: str, timeout: float, **arguments: Any) -> dict[str, Any]:
+        """Ask the process that measures."""
+        return self._meter.ask(do, timeout, **arguments)
+
+    def close(self) -> None:
+        """End all processes."""
+        for worker in (*self._compilers, self._meter):
+            worker.kill()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _on_free(
+        self, do: str, timeout: float, deadline: float | None, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        import time
+
+        worker = self._free.get()
+        try:
+            left = timeout if deadline is None else min(timeout, deadline - time.monotonic())
+            if left <= 0:
+                return {"ok": False, "code": CANCELLED, "message": "the time was over"}
+            reply = worker.ask(do, left, **arguments)
+            if reply.get("code") == "hung" and left < timeout:
+                return {**reply, "code": CANCELLED}
+            return reply
+        finally:
+            self._free.put(worker)
+
+
+@contextmanager
+def workplace(count: int) -> Iterator[Workplace]:
+    """Provide a workplace, and clear it away."""
+    folder = Path(tempfile.mkdtemp(prefix="tile-tune-"))
+    place = Workplace(folder, count)
+    try:
+        yield place
+    finally:
+        place.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def worker_environment(environment: Mapping[str, str], cache: Path) -> dict[str, str]:
+    """Return the environment of workers: the user's, with a cache of their own.
+
+    They use as many threads as a kernel would use here.
+    """
+    found = {k: v for k, v in environment.items() if k not in _OFF}
+    found["TILE_CACHE_DIR"] = str(cache)
+    threads = _threads()
+    if threads:
+        found["OMP_NUM_THREADS"] = str(threads)
+    return found
+
+
+def _threads() -> int:
+    """Return how many threads OpenMP uses in this process; 0 if it was not told."""
+    import sys
+
+    torch = sys.modules.get("torch")
+    return int(torch.get_num_threads()) if torch is not None else 0
