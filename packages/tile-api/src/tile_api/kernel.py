@@ -298,6 +298,33 @@ class CompiledKernel:
         """Print the generated source: ``"kernel"``, ``"host"`` or ``"both"``.
 
         Raises
+    def report(self, path: str | os.PathLike[str], *, counters: bool = False) -> None:
+        """Write a page on this kernel, for a browser: one file that needs no network.
+
+        It shows the program after each pass with what changed, the layouts and the pipeline
+        drawn, what the kernel needs of the machine, and how long each pass took. The kernel is
+        compiled anew for it.
+
+        Parameters
+        ----------
+        counters
+            Run the kernel once in the emulator, on small integers, and tell what the accesses of
+            each line cost. Symbolic sizes must be told: see `tile_api.report.write_report`.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If counters are asked for and no emulator runs the target.
+        OSError
+            If the file cannot be written.
+        """
+        from tile_api.compiling import default_host
+        from tile_api.report import Wish, write_report
+
+        built = self._built
+        wish = Wish(self._kernel, built.target, built.options, default_host())
+        write_report(wish, path, counters=counters)
+
         ------
         FrontendValueError
             For anything else.

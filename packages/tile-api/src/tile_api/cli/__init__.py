@@ -14,6 +14,8 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "doctor": "tell what is installed, and which targets compile and run here",
         "explain": "tell what an error means, and what to do about it",
         "lower": "print what a kernel of a file becomes",
+        "reduce": "make a failing kernel small, and write what a report of it needs",
+        "report": "write a page that shows how a kernel came about, and what it needs",
         "run": "run a program with its kernels on a chosen target; TileLang programs as they are",
     }
 )

@@ -1,0 +1,50 @@
+"""``tile report``: a page that shows how a kernel of a file came about."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tile_api.cli.kernels import arguments_in, kernel_in, traced
+from tile_core.errors import ToolchainError
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the verb and what can be asked of it."""
+    parser = subparsers.add_parser(
+        "report",
+        help="write a page that shows how a kernel came about, and what it needs",
+        description="Write one HTML file that shows a kernel after each pass, its layouts, its "
+        "pipeline and what it needs of the machine, which need not be here.",
+    )
+    parser.add_argument("place", metavar="FILE[:NAME]", help="a Python file, and which kernel")
+    parser.add_argument("--target", help="as everywhere, such as hip:gfx942 (TILE_TARGET, or auto)")
+    parser.add_argument(
+        "--args", default="{}", metavar="JSON", help='of a @tile.jit function: {"M": 512, "N": 512}'
+    )
+    parser.add_argument(
+        "-o", "--out", type=Path, metavar="FILE", help="the page to write (NAME.html)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the page; return what the process ends with."""
+    from tile_api.compiling import default_host, request
+    from tile_api.report import Wish, write_report
+    from tile_api.settings import Settings
+
+    function = traced(kernel_in(args.place), arguments_in(args.args))
+    settings = Settings.from_environment()
+    kernel, spec, options = request(function, None, None, args.target, None, None, settings)
+    path = args.out or Path(f"{kernel.name}.html")
+    try:
+        write_report(Wish(kernel, spec, options, default_host()), path)
+    except OSError as error:
+        raise ToolchainError(
+            f"the report cannot be written to {path}: {error.strerror or error}",
+            hint="name a file in a folder that exists and that you may write: -o kernel.html",
+        ) from error
+    sys.stdout.write(f"{path}\n")
+    return 0

@@ -1,0 +1,108 @@
+"""Programs that passes left, as lines that know their places, and what each pass changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tile_api.report.differences import compared, whole
+from tile_api.report.model import Line, Step
+from tile_api.report.places import Places
+from tile_core.ir.node import Node, walk
+from tile_core.ir.printer import kernel_lines, stmt_lines
+from tile_core.ir.stmt import Alloc, Kernel, Launch, Stmt
+from tile_core.recording import Snapshot
+
+_REWRITTEN = 0.2
+"""Programs that share less than this part of their lines are not compared."""
+
+INFERENCE = "infer_layouts"
+
+
+def lines_of(
+    program: Kernel | Stmt, places: Places, aside: Callable[[Node], str] | None = None
+) -> list[Line]:
+    """Return the printed program.
+
+    Statements that do not know their place have that of the line above: lowering writes what
+    belongs to one line of the user in one piece.
+
+    Parameters
+    ----------
+    aside
+        Tells what else is known of a statement.
+    """
+    printed = kernel_lines(program) if isinstance(program, Kernel) else stmt_lines(program)
+    lines: list[Line] = []
+    at = None
+    for text, node in printed:
+        at = places.at(node.span) or at
+        told = "" if aside is None or text.lstrip().startswith("view ") else aside(node)
+        lines.append(Line(text, at, told))
+    return lines
+
+
+def steps_of(
+    kernel: Kernel, snapshots: Iterable[Snapshot], layouts: Any, places: Places
+) -> tuple[Step, ...]:
+    """Return the program after each pass, compared with the program before it.
+
+    Parameters
+    ----------
+    kernel
+        As traced.
+    layouts
+        What inference found, or None; it is shown at the tiles and loops of the last program
+        on which it ran.
+    """
+    before = {0: lines_of(kernel, places)}
+    steps = [Step("trace", "The program as Python described it.", 0, "rewritten",
+                  whole(before[0]), 0.0)]  # fmt: skip
+    last = kernel
+    inferred = layouts is None
+    for shot in snapshots:
+        if shot.launch and not inferred:
+            steps.append(_inferred(last, layouts, places))
+            inferred = True
+        if shot.launch not in before:
+            launch = [n for n in walk(last.body) if isinstance(n, Launch)][shot.launch - 1]
+            before[shot.launch] = lines_of(launch, places)
+        lines = lines_of(shot.program, places)
+        steps.append(_step(shot, before[shot.launch], lines))
+        before[shot.launch] = lines
+        last = shot.program if isinstance(shot.program, Kernel) else last
+    if not inferred:
+        steps.append(_inferred(last, layouts, places))
+    return tuple(steps)
+
+
+def _step(shot: Snapshot, before: Sequence[Line], after: Sequence[Line]) -> Step:
+    told = (shot.name, shot.summary, shot.launch)
+    if [x.text for x in before] == [x.text for x in after]:
+        return Step(*told, "same", (), shot.milliseconds)
+    rows = compared(before, after)
+    kept = sum(row.change == "same" for row in rows)
+    if kept < _REWRITTEN * min(len(before), len(after)):
+        return Step(*told, "rewritten", whole(after), shot.milliseconds)
+    return Step(*told, "changed", rows, shot.milliseconds)
+
+
+def _inferred(kernel: Kernel, layouts: Any, places: Places) -> Step:
+    """Return the program with what inference found at each tile and loop."""
+    report = layouts.report()
+    tiles: Mapping[Any, Any] = {tile.buffer: tile for tile in report.tiles}
+
+    def aside(node: Node) -> str:
+        if isinstance(node, Alloc):
+            tile = tiles.get(node.buffer)
+            return "" if tile is None else f"{tile.layout!r}, by {tile.reason.who}"
+        order = getattr(layouts, "loops", {}).get(node)
+        if order is None:
+            return ""
+        return f"{order.rounds} rounds of {order.vector}, {order.fragment!r}"
+
+    rows = whole(lines_of(kernel, places, aside))
+    return Step(INFERENCE, _INFERS, 0, "annotated", rows, 0.0)
+
+
+_INFERS = "Decide how each tile is stored and which thread runs each iteration of parallel loops."

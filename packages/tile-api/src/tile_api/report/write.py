@@ -1,0 +1,27 @@
+"""Write the report of a kernel to a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tile_api.report.collect import Wish, collect
+from tile_api.report.page import page_of
+
+
+def write_report(wish: Wish, path: str | os.PathLike[str], *, counters: bool = False) -> None:
+    """Write a page on one kernel, which needs no other file and no network.
+
+    Parameters
+    ----------
+    counters
+        Run the kernel in the emulator and tell what the accesses of each line cost.
+
+    Raises
+    ------
+    TileError
+        If the kernel cannot be lowered.
+    OSError
+        If the file cannot be written.
+    """
+    Path(path).write_text(page_of(collect(wish)), encoding="utf-8")

@@ -1,0 +1,113 @@
+"""Reports: what they tell of a kernel, and that their pages are sound."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+
+import tile_api.language as T
+from tile_api.compiling import default_host
+from tile_api.report import Wish, collect, page_of
+from tile_core.driver import BuildOptions
+
+VOID = {"br", "col", "hr", "img", "input", "link", "meta"}
+
+
+@T.prim_func
+def gemm(
+    A: T.Tensor((128, 128), "float16"),
+    B: T.Tensor((128, 128), "float16"),
+    C: T.Tensor((128, 128), "float16"),
+):
+    with T.Kernel(2, 2, threads=128) as (bx, by):
+        A_tile = T.alloc_shared((64, 32), "float16")
+        B_tile = T.alloc_shared((32, 64), "float16")
+        sums = T.alloc_fragment((64, 64), "float32")
+        T.clear(sums)
+        for k in T.Pipelined(4, num_stages=3):
+            T.copy(A[by * 64, k * 32], A_tile)
+            T.copy(B[k * 32, bx * 64], B_tile)
+            T.gemm(A_tile, B_tile, sums)
+        T.copy(sums, C[by * 64, bx * 64])
+
+
+class Page(HTMLParser):
+    """Elements of a page, by nesting; it fails where one is not closed in its turn."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.sources: list[str] = []
+        self.headings: list[tuple[str, str]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        assert len(found) == len(attributes), f"an attribute of {tag} stands twice"
+        self.ids += [found["id"]] if "id" in found else []
+        self.links += [found["href"]] if "href" in found else []
+        self.sources += [found["src"]] if "src" in found else []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        pass  # closed by itself
+
+    def handle_endtag(self, tag):
+        assert [tag] == self.open[-1:], f"</{tag}> closes {self.open[-3:]}"
+        self.open.pop()
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("h1", "h2", "h3"):
+            self.headings.append((self.open[-1], data))
+
+
+def report_on(func, target):
+    return collect(Wish(func.kernel, target, BuildOptions(), default_host()))
+
+
+@pytest.fixture(scope="module")
+def ampere():
+    return report_on(gemm, "cuda:sm_80")
+
+
+def test_pages_are_well_formed_and_all_links_lead_somewhere(ampere):
+    page = Page(page_of(ampere))
+    assert len(page.ids) == len(set(page.ids))
+    assert {link for link in page.links if not link.startswith("#")} == set()
+    assert {link[1:] for link in page.links} <= set(page.ids)
+    assert all(source.startswith("data:") for source in page.sources)
+
+
+def test_steps_show_what_each_pass_changed(ampere):
+    steps = {step.name: step for step in ampere.steps}
+    planned = steps["plan_pipelines"]
+    gone = [row.line.text.strip() for row in planned.rows if row.change == "gone"]
+    new = [row.line.text.strip() for row in planned.rows if row.change == "new"]
+    assert "pipelined k: int32 in range(0, 4) stages 3:" in gone
+    assert "@copy_wait(pending=1)" in new
+    assert (planned.added, planned.removed) == (len(new), len(gone))
+    assert (
+        planned.summary
+        == "Return `kernel` with its pipelined loops as explicit software pipelines."
+    )
+    assert steps["drop_empty"].kind == "same"
+    assert steps["drop_empty"].rows == ()
+    asides = [
+        row.line.aside for row in steps["infer_layouts"].rows if "alloc A_tile" in row.line.text
+    ]
+    assert "by gemm" in asides[0]
+
+
+def test_lines_lead_to_those_of_the_user(ampere):
+    [source] = ampere.sources
+    lowered, printed, _ = ampere.texts
+    products = [x for x in (*lowered.lines, *printed.lines) if "mma_m16n8k16" in x.text]
+    assert len(products) == 2
+    for line in products:
+        assert source.lines[line.at.line - source.first].strip() == "T.gemm(A_tile, B_tile, sums)"
