@@ -21,7 +21,11 @@ def record(monkeypatch: pytest.MonkeyPatch) -> list[Lowered]:
     found: list[Lowered] = []
 
     def build(
-        kernel: Kernel, spec: object, host: PluginHost, options: BuildOptions | None = None
+        kernel: Kernel,
+        spec: object,
+        host: PluginHost,
+        options: BuildOptions | None = None,
+        settings: object = None,
     ) -> Built:
         lowered = lower(kernel, spec, host, options)
         found.append(lowered)

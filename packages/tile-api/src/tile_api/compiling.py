@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -15,6 +16,7 @@ from tile_api.cache import default_cache
 from tile_api.disk_cache import disk_cache
 from tile_api.disk_cache.finding import Wanted, keep, revive
 from tile_api.disk_cache.kept import RevivedBuild
+from tile_api.frames import concise
 from tile_api.frontend.source import placed
 from tile_api.kernel import CompiledKernel
 from tile_api.keys import CompileKey, key_of
@@ -22,13 +24,15 @@ from tile_api.lowered import LoweredKernel
 from tile_api.options import refuse_unknown
 from tile_api.pass_configs import normalise_pass_configs
 from tile_api.settings import Settings
+from tile_api.watching import build, watch
 from tile_core import driver
 from tile_core.crash import shallow
-from tile_core.driver import BuildOptions, Built, build
+from tile_core.driver import BuildOptions, Built
 from tile_core.errors import FrontendTypeError, FrontendValueError, OutputError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel
+from tile_core.logs import log
 from tile_core.plugins.host import PluginHost, installed_plugins
 
 BACKENDS = frozenset({"auto", "tvm_ffi", "cython", "nvrtc", "torch", "cutedsl", "ctypes", "dlpack"})
@@ -41,6 +45,7 @@ def default_host() -> PluginHost:
     return installed_plugins()
 
 
+@concise
 def compile(
     func: Any,
     out_idx: int | Sequence[int] | None = None,
@@ -86,15 +91,17 @@ def compile(
             func, out_idx, execution_backend, target, pass_configs, compile_flags, settings
         )
         backend, exact = plugins.resolve(spec)
+        log("target", lambda: f"{kernel.name}: {spec} is {exact}, compiled by {backend.name}")
     with placed(), shallow(kernel):
         if host is not None or not settings.cache:
-            built: Built | RevivedBuild = build(kernel, exact, plugins, options)
+            log("cache", lambda: f"{kernel.name} for {exact}: compiled, as caches are off")
+            built: Built | RevivedBuild = build(kernel, exact, plugins, options, settings)
             told = partial(key_of, kernel, exact, options, plugins)
             is_new = True
         else:
             key = key_of(kernel, exact, options, plugins)
             wanted = Wanted(kernel, exact, backend, options, plugins, key)
-            built, is_new = _found_or_built(wanted)
+            built, is_new = _found_or_built(wanted, settings)
             told = partial(_itself, key)
     if is_new and (verbose or (verbose is None and settings.verbose)):
         times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in built.phases_ms.items())
@@ -107,7 +114,7 @@ def _itself(key: CompileKey) -> CompileKey:
     return key
 
 
-def _found_or_built(wanted: Wanted) -> tuple[Built | RevivedBuild, bool]:
+def _found_or_built(wanted: Wanted, settings: Settings) -> tuple[Built | RevivedBuild, bool]:
     """Return a kernel from memory, from disk, or compiled; and whether it is new to the process.
 
     Errors show places, which keys leave out: a kernel that was moved is another one in memory,
@@ -116,12 +123,22 @@ def _found_or_built(wanted: Wanted) -> tuple[Built | RevivedBuild, bool]:
     memory = default_cache()
     here = (wanted.key, tuple(node.span for node in walk(wanted.kernel)))
     known = memory.get(here)
+    name = f"{wanted.kernel.name} for {wanted.target}"
     if isinstance(known, Built | RevivedBuild):
+        log(
+            "cache",
+            lambda: f"{name}: found in memory",
+            lambda: f"{name}: found in memory\n{wanted.key}",
+        )
         return known, False
     disk = disk_cache() if memory.enabled else None
     built: Built | RevivedBuild | None = None if disk is None else revive(disk, wanted)
+    how = "compiled" if built is None else "found on disk"
+    log("cache", lambda: f"{name}: {how}", lambda: f"{name}: {how}\n{wanted.key}")
+    if isinstance(built, RevivedBuild):
+        watch(built, settings)
     if built is None:
-        built = build(wanted.kernel, wanted.target, wanted.host, wanted.options)
+        built = build(wanted.kernel, wanted.target, wanted.host, wanted.options, settings)
         if disk is not None:
             keep(disk, wanted, built)
     memory.put(here, built)
@@ -157,6 +174,7 @@ def compile_key(
             return key_of(kernel, exact, options, plugins)
 
 
+@concise
 def lower(
     func: Any,
     target: object = None,
@@ -270,9 +288,11 @@ def par_compile(
 
     refuse_unknown(compile, kwargs)
 
+    context = copy_context()  # of settings, which threads do not inherit
+
     def one(func: Any) -> CompiledKernel | None:
         try:
-            return compile(func, *args, **kwargs)
+            return context.copy().run(compile, func, *args, **kwargs)
         except Exception as error:
             if not ignore_error:
                 raise

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tile_api.frames import shortened
 from tile_api.launching import Launcher
 from tile_api.lowered import text_at
-from tile_core.errors import FrontendValueError, UnsupportedOnTarget
+from tile_core.errors import FrontendValueError, TileError, UnsupportedOnTarget
 from tile_core.ir.node import Node
 
 if TYPE_CHECKING:
@@ -77,7 +78,10 @@ class CompiledKernel:
         DeviceAssertError
             If an assertion inside the kernel fails.
         """
-        return self._launch(*args)
+        try:
+            return self._launch(*args)
+        except TileError as error:
+            raise shortened(error)  # noqa: B904  (it is the same error)
 
     def raw(self, *args: Any) -> Callable[[], None]:
         """Return a function of no arguments that launches on `args` without further checks.
@@ -294,10 +298,6 @@ class CompiledKernel:
             )
         return getattr(artifact, name)
 
-    def show_source(self, which: str = "kernel") -> None:
-        """Print the generated source: ``"kernel"``, ``"host"`` or ``"both"``.
-
-        Raises
     def report(self, path: str | os.PathLike[str], *, counters: bool = False) -> None:
         """Write a page on this kernel, for a browser: one file that needs no network.
 
@@ -325,6 +325,10 @@ class CompiledKernel:
         wish = Wish(self._kernel, built.target, built.options, default_host())
         write_report(wish, path, counters=counters)
 
+    def show_source(self, which: str = "kernel") -> None:
+        """Print the generated source: ``"kernel"``, ``"host"`` or ``"both"``.
+
+        Raises
         ------
         FrontendValueError
             For anything else.

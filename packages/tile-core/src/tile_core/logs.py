@@ -18,11 +18,11 @@ CATEGORIES: Mapping[str, str] = MappingProxyType(
         "cache": "which kernels were found, in memory or on disk, and which had to be compiled",
         "codegen": "the source that the target's compiler gets",
         "layout": "how each tile is stored, and who asked for that",
-        "passes": "each pass, its time, and whether it changed the program",
+        "passes": "each pass, its time, and the program if it changed it",
         "phases": "each phase of a compilation, and its time",
         "plugins": "which plugins were found",
         "target": "which machine a target became",
-        "toolchain": "which compiler translated a kernel, and its time",
+        "toolchain": "which compiler translates kernels",
         "tune": "candidates of the tuner, and what became of them",
     }
 )
@@ -69,6 +69,18 @@ def log(
         sys.stderr.write("".join(f"tile.{category}: {line}\n" for line in text.splitlines()))
     if logger.isEnabledFor(at):
         logger.log(at, "%s", text)
+
+
+def wants(category: str) -> bool:
+    """Whether anybody listens to a category.
+
+    Raises
+    ------
+    FrontendValueError
+        If ``TILE_LOGS`` names a category that does not exist.
+    """
+    told = levels(environment().get(VARIABLE, "")).get(category, logging.CRITICAL)
+    return min(told, logging.getLogger(f"tile.{category}").getEffectiveLevel()) <= logging.INFO
 
 
 @lru_cache(maxsize=16)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
+from tile_api.frames import concise
 from tile_api.frontend.builder import Builder, tracing
 from tile_api.frontend.explain import explained
 from tile_api.frontend.rewrite import Rewritten, rewrite_function
@@ -112,6 +113,7 @@ class PrimFunc:
         return f"<PrimFunc {self.name}>"
 
 
+@concise
 def prim_func(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Trace `function` now and return the kernel.
 

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tile_core.environment import environment
 from tile_core.passes.refuse_gpu_only import refuse_gpu_only
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.hookspecs import hookimpl
 from tile_core.target import Target
 
 if TYPE_CHECKING:
+    from tile_core.interp import InterpretOptions
     from tile_core.ir.stmt import Kernel
 
 NAME = "interpret"
@@ -46,7 +48,10 @@ def lower(kernel: Kernel, target: Target, options: Any) -> Program:
 
 
 def load(artifact: Program, kernel: Kernel) -> Callable[..., None]:
-    """Return a function that interprets the kernel on NumPy arrays and torch tensors."""
+    """Return a function that interprets the kernel on NumPy arrays and torch tensors.
+
+    What it looks for is what ``TILE_CHECK`` names when it is called.
+    """
     from tile_core.interp import interpret
     from tile_core.ir.buffer import Buffer
     from tile_core.plugins.arrays import as_array
@@ -58,9 +63,20 @@ def load(artifact: Program, kernel: Kernel) -> Callable[..., None]:
             as_array(param, arg) if isinstance(param, Buffer) else arg
             for param, arg in zip(params, args, strict=True)
         ]
-        interpret(program, arrays)
+        interpret(program, arrays, options=_wanted())
 
     return run
+
+
+def _wanted() -> InterpretOptions:
+    """Return which mistakes to look for; accesses outside of buffers are always found."""
+    from tile_core.interp import InterpretOptions
+
+    names = environment().get("TILE_CHECK", "").replace(",", " ").split() or ["all"]
+    return InterpretOptions(
+        check_races=not {"all", "race"}.isdisjoint(names),
+        check_uninitialised=not {"all", "uninit"}.isdisjoint(names),
+    )
 
 
 @hookimpl

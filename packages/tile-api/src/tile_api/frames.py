@@ -1,0 +1,65 @@
+"""Tracebacks that users read: their own lines, and none of the compiler's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import TracebackType
+from typing import ParamSpec, TypeVar
+
+from tile_api.variables import variables
+from tile_core.environment import environment
+from tile_core.errors import InternalError, TileError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Error = TypeVar("Error", bound=TileError)
+
+_OURS = frozenset(
+    {"tile_api", "tile_core", "tile_cpu", "tile_cuda", "tile_hip", "tile_runtime", "tile_sim"}
+)
+_BETWEEN = frozenset({"contextlib", "functools"})
+"""Modules whose frames stand between ours."""
+
+
+def concise(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate what users call: its errors come with `shortened` tracebacks."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except TileError as error:
+            raise shortened(error)  # noqa: B904  (it is the same error)
+
+    return called
+
+
+def shortened(error: Error) -> Error:
+    """Return the error with only the user's frames in its traceback.
+
+    With ``TILE_FULL_TRACEBACK=1``, and if the compiler itself failed, it stays as it is.
+
+    Raise the result in place of the error, in a function that users call.
+    """
+    if isinstance(error, InternalError) or _all_frames():
+        return error
+    frames: list[TracebackType] = []
+    here = error.__traceback__
+    while here is not None:
+        package = str(here.tb_frame.f_globals.get("__name__")).partition(".")[0]
+        if package not in _OURS and package not in _BETWEEN:
+            frames.append(here)
+        here = here.tb_next
+    chain: TracebackType | None = None
+    for frame in reversed(frames):
+        chain = TracebackType(chain, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return error.with_traceback(chain)
+
+
+def _all_frames() -> bool:
+    row = next(row for row in variables() if row.field == "full_traceback")
+    try:
+        return bool(row.read(environment()))
+    except TileError:  # the error at hand matters more than a wrong setting
+        return True
