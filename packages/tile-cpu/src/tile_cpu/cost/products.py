@@ -1,0 +1,104 @@
+"""Cycles of matrix products: register tiles, panels that are packed, rows that are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_core.dtypes import dtype_of
+from tile_cpu.cost.speeds import CpuSpeeds
+from tile_cpu.gemm.macro import plan_steps
+from tile_cpu.gemm.operands import GemmSpec
+from tile_cpu.gemm.shape import Form, row_segments
+
+LATENCY = 4.0
+"""Cycles until the sum of a multiply-add can be added to: an Intel or AMD core of this decade."""
+
+TILE_CYCLES = 12.0
+"""Around the inner loop of one register tile: addresses, its branch, sums that are waited for."""
+
+PACK_VECTOR_CYCLES = 3.0
+"""To bring one vector of a row of B into a panel, its elements being in the second-level cache."""
+
+TRANSPOSE_VECTOR_CYCLES = 6.0
+"""The same where B is transposed on the way: squares of 16 x 16 take 64 shuffles."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProductCycles:
+    """What one run of a product takes on one core, in cycles.
+
+    Parameters
+    ----------
+    multiply
+        Multiply-adds, or loads of their operands where these are more.
+    edges
+        Sums loaded, stored and waited for around the inner loops.
+    pack
+        Copying factors into the form that is multiplied.
+    """
+
+    multiply: float
+    edges: float
+    pack: float
+
+    @property
+    def total(self) -> float:
+        """All of it: one after the other."""
+        return self.multiply + self.edges + self.pack
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A product of `m` x `k` and `k` x `n` elements, and how its factors arrive.
+
+    Parameters
+    ----------
+    packs_b, transposed_b, copies_a
+        Whether B is brought into panels by the product itself, transposed on the way, and
+        whether A is copied.
+    """
+
+    m: float
+    n: float
+    k: float
+    packs_b: bool
+    transposed_b: bool = False
+    copies_a: bool = False
+
+
+def product_cycles(speeds: CpuSpeeds, spec: GemmSpec, block: Block, steps: float) -> ProductCycles:
+    """Return the cycles of one block whose k is cut into `steps`."""
+    kernel, lanes = spec.kernel, spec.kernel.lanes
+    groups = max(1.0, -(-block.k // kernel.group))
+    vectors = max(1.0, -(-block.n // lanes))
+    nv = spec.tile.nv
+    panels = -(-vectors // nv)
+    multiply = tiles = 0.0
+    for segment in row_segments(max(1, round(block.m)), spec.tile.mr):
+        width = vectors / panels
+        sums = segment.size * width
+        loads = (segment.size / 2 + width) / speeds.loads  # broadcasts are halves of a load
+        once = max(sums / speeds.multiply_adds, loads, LATENCY)
+        multiply += segment.count * panels * groups * once
+        tiles += segment.count * panels
+    sums_moved = block.m * vectors * (1 / speeds.loads + 1 / speeds.stores)
+    edges = steps * (tiles * TILE_CYCLES + sums_moved)
+    pack = 0.0
+    if block.packs_b:
+        each = TRANSPOSE_VECTOR_CYCLES if block.transposed_b else PACK_VECTOR_CYCLES
+        pack += groups * vectors * each * (1 if kernel.group == 1 else 1.5)
+    if block.copies_a:
+        pack += block.m * max(1.0, groups / lanes) * PACK_VECTOR_CYCLES
+    return ProductCycles(multiply, edges, pack)
+
+
+def step_count(spec: GemmSpec, k: float, m: int, n: int) -> float:
+    """Return into how many steps a blocked product cuts `k`."""
+    if spec.form is Form.DOT_ROWS:
+        return 1.0
+    return float(plan_steps(spec, max(1, round(k)), m * n).count)
+
+
+def element_bytes(dtype: str) -> float:
+    """Return the size of an element."""
+    return dtype_of(dtype).bits / 8

@@ -1,0 +1,301 @@
+"""Cycles of the statements of a block on one core, each times how often it runs."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+
+from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of
+from tile_core.cost.bodies import Visitor
+from tile_core.cost.spaces import Space
+from tile_core.cost.work import region_elements
+from tile_core.dtypes import DType
+from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.expr import Call, Expr, Extent, Load, Ramp
+from tile_core.ir.linear import linear_in
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Evaluate, For, Let, Pipelined, Stmt, Store, While
+from tile_core.ops.atomic import AtomicTile
+from tile_core.ops.copy import Copy, Transpose
+from tile_core.ops.fill import Fill
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerUpdate, Scan
+from tile_cpu.cost.functions import FUNCTION_CYCLES, OTHER_FUNCTION, QUOTIENT_CYCLES
+from tile_cpu.cost.memory import Levels
+from tile_cpu.cost.products import Block, product_cycles, step_count
+from tile_cpu.cost.speeds import CpuSpeeds
+from tile_cpu.machine import Machine
+from tile_cpu.ops.blocked_gemm import BlockedGemm
+from tile_cpu.ops.streamed_gemm import StreamedGemm
+
+NEST_CYCLES = 12.0
+"""To enter a nest of loops: bounds, addresses, constants."""
+
+ROW_CYCLES = 4.0
+"""To begin another row of vectors."""
+
+ROUND_CYCLES = 3.0
+"""Of a loop that is not one of vectors."""
+
+ACROSS_CYCLES = 8.0
+"""To add up the lanes of one vector, several rows side by side."""
+
+SCALAR_CYCLES = 1.0
+ATOMIC_CYCLES = 20.0
+SCAN_CYCLES = 4.0
+
+
+class Timing(Visitor):
+    """Adds up cycles by what they are spent on: ``multiply``, ``pack`` and so on."""
+
+    def __init__(self, machine: Machine, speeds: CpuSpeeds, levels: Levels) -> None:
+        self.machine, self.speeds, self.levels = machine, speeds, levels
+        self.cycles: defaultdict[str, float] = defaultdict(float)
+        self.notes: dict[str, None] = {}
+
+    def note(self, text: str) -> None:
+        """Remember what had to be assumed."""
+        self.notes[text] = None
+
+    def loop(self, stmt: For | Pipelined | While, space: Space, inner: Space) -> None:
+        """Count the rounds."""
+        self.cycles["loops"] += ROUND_CYCLES * inner.total()
+
+    def leaf(self, stmt: Stmt, space: Space) -> None:
+        """Count one statement."""
+        match stmt:
+            case Gemm() | StreamedGemm():
+                self._tile_product(stmt, space)
+            case BlockedGemm():
+                self._blocked_product(stmt, space)
+            case TileOperator():
+                self._operator(stmt, space)
+            case ReducerUpdate(value=value):
+                self._elements(value, (), space, more=1.0)
+            case Store(buffer=buffer, indices=indices, value=value):
+                self._elements(value, ((buffer, indices),), space)
+            case Let(value=value) | Evaluate(value=value):
+                self._elements(value, (), space)
+
+    def condition(self, cond: Expr, space: Space) -> None:
+        """Count the test of a condition."""
+        self.cycles["loops"] += SCALAR_CYCLES * space.total() / self._lanes_along(space)
+
+    # Products --------------------------------------------------------------------------------
+
+    def _blocked_product(self, op: BlockedGemm, space: Space) -> None:
+        from tile_cpu.gemm.macro import plan_gemm
+        from tile_cpu.gemm.shape import Form
+
+        times = space.total()
+        if not times:
+            return
+        m, n = op.mn
+        types = (str(op.a.buffer.dtype), str(op.b.buffer.dtype), str(op.accumulator))
+        spec = plan_gemm(self.machine, *types, m, n, transposed_b=op.transpose_b)
+        k = _mean(op.k, space)
+        rows, columns = _valid(op, space, times)
+        steps = step_count(spec, k, m, n)
+        copies = op.transpose_a or types[0] != spec.kernel.a_dtype or spec.tile.mr > 8
+        block = Block(rows, columns, k, spec.form is Form.PANELS, op.transpose_b, copies)
+        once = product_cycles(self.speeds, spec, block, steps)
+        self.cycles["multiply"] += times * once.multiply
+        self.cycles["edges"] += times * (once.edges + NEST_CYCLES)
+        self.cycles["pack"] += times * once.pack
+        arriving = self._arrival((op.work().touched or ((), ()))[0], space)
+        self.cycles["wait"] += max(0.0, arriving - times * once.total)
+
+    def _tile_product(self, op: Gemm | StreamedGemm, space: Space) -> None:
+        from tile_cpu.rules.panels import extents_of, tile_spec
+
+        times = space.total()
+        m, n, k = extents_of(op)
+        spec = tile_spec(op, self.machine)
+        b_global = op.b.buffer.scope.is_global
+        in_place = spec.kernel.group == 1 and not op.transpose_b
+        copies = op.transpose_a or str(op.a.buffer.dtype) != spec.kernel.a_dtype
+        block = Block(m, n, k, not in_place or b_global, op.transpose_b, copies)
+        once = product_cycles(self.speeds, spec, block, 1.0)
+        self.cycles["multiply"] += times * once.multiply
+        self.cycles["edges"] += times * (once.edges + NEST_CYCLES)
+        self.cycles["pack"] += times * once.pack
+        if b_global:
+            arriving = self._arrival((op.b,), space)
+            self.cycles["wait"] += max(0.0, arriving - times * once.pack)
+
+    # Operators -------------------------------------------------------------------------------
+
+    def _operator(self, op: TileOperator, space: Space) -> None:
+        work = op.work()
+        reads, writes = work.touched or (op.reads(), op.writes())
+        times = space.total()
+        vectors = sum(self._vectors(r, space) for r in writes)
+        read = sum(self._vectors(r, space) for r in reads)
+        per_row = NEST_CYCLES * times + ROW_CYCLES * sum(_rows(r) for r in writes) * times
+        cycles = vectors / self.speeds.stores + read / self.speeds.loads
+        kind = "copies"
+        match op:
+            case Fill():
+                cycles = vectors / self.speeds.stores
+            case Copy(src=src, dst=dst):
+                narrow = src.buffer.dtype.bits != dst.buffer.dtype.bits
+                cycles += 2.0 * vectors * narrow
+            case Transpose():
+                cycles += 4.0 * vectors
+            case Reduce():
+                kind, rows = "reductions", _rows_of_reduction(op) * times
+                cycles = read * (1 / self.speeds.loads + 1 / self.speeds.operations)
+                cycles += ACROSS_CYCLES * rows
+            case ReducerFinalize():
+                kind, cycles = "reductions", ACROSS_CYCLES * _elements(op.dst) * times
+            case Scan():
+                kind, cycles = "reductions", SCAN_CYCLES * _elements(op.src) * times
+            case AtomicTile():
+                cycles = ATOMIC_CYCLES * _elements(op.src) * times
+        cycles += per_row
+        moved = self._arrival((*reads, *writes), space)
+        self.cycles[kind] += cycles
+        self.cycles["wait"] += max(0.0, moved - cycles)
+
+    def _vectors(self, region: Region, space: Space) -> float:
+        """Return how many vectors the elements of a region take."""
+        lanes = self._lanes(region.buffer.dtype)
+        last = static_value(region.extents[-1]) if region.extents else 1
+        elements = region_elements(region, space)
+        if not last:
+            return elements / lanes
+        return elements / last * math.ceil(last / lanes)
+
+    def _lanes(self, dtype: DType) -> int:
+        return max(1, self.machine.lanes(max(8, min(64, dtype.bits))))
+
+    # Elements --------------------------------------------------------------------------------
+
+    def _elements(
+        self,
+        value: Expr,
+        stores: tuple[tuple[Buffer, tuple[Expr, ...]], ...],
+        space: Space,
+        more: float = 0.0,
+    ) -> None:
+        times = space.total()
+        if not times:
+            return
+        own = [node for node in walk(value) if isinstance(node, Load)]
+        lanes = self._vector_lanes(value, own, stores, space)
+        row = _row(space)
+        vectors = times / row * math.ceil(row / lanes)
+        found = arithmetic_of(value)
+        cycles = (found.instructions + more) / self.speeds.operations
+        cycles += _functions(value) + found.divisions * QUOTIENT_CYCLES
+        cycles += len(own) / self.speeds.loads + len(stores) / self.speeds.stores
+        if lanes == 1:
+            cycles = SCALAR_CYCLES * (1 + found.instructions + len(own) + len(stores))
+            cycles += _functions(value) / 2 + found.divisions * QUOTIENT_CYCLES
+        total = vectors * max(cycles, 1.0 if space.axes else 0.0)
+        total += times / row * ROW_CYCLES
+        moved = math.fsum(
+            self._element_arrival(b, i, space)
+            for b, i in (*stores, *((n.buffer, n.indices) for n in own))
+        )
+        self.cycles["arithmetic"] += total
+        self.cycles["wait"] += max(0.0, moved - total)
+
+    def _vector_lanes(
+        self,
+        value: Expr,
+        loads: Iterable[Load],
+        stores: Iterable[tuple[Buffer, tuple[Expr, ...]]],
+        space: Space,
+    ) -> int:
+        """Return how many elements are computed at once."""
+        inner = [a for a in space.axes if a.is_element]
+        if not inner:
+            return 1
+        var = inner[-1].var
+        bits = [value.dtype.bits]
+        for buffer, indices in (*((n.buffer, n.indices) for n in loads), *stores):
+            bits.append(buffer.dtype.bits)
+            slopes = [linear_in(i.base if isinstance(i, Ramp) else i, var) for i in indices]
+            if any(s is None or s[0] for s in slopes[:-1]):
+                return 1
+            if slopes and (slopes[-1] is None or slopes[-1][0] not in (0, 1)):
+                return 1
+        return max(1, self.machine.lanes(min(64, max(16, *bits) if len(bits) > 1 else bits[0])))
+
+    def _lanes_along(self, space: Space) -> int:
+        return self.machine.lanes(32) if any(a.is_element for a in space.axes) else 1
+
+    # Arrival ---------------------------------------------------------------------------------
+
+    def _arrival(self, regions: Iterable[Region], space: Space) -> float:
+        """Return the cycles in which the elements of regions reach the first-level cache."""
+        return math.fsum(self._bytes_arrive(r.buffer, region_elements(r, space)) for r in regions)
+
+    def _element_arrival(self, buffer: Buffer, indices: tuple[Expr, ...], space: Space) -> float:
+        inner = {a.var: a for a in space.axes if a.is_element}
+        try:
+            reach = space.reach(*indices)
+        except Exception:
+            return self._bytes_arrive(buffer, space.total())
+        unused = [space.constant(a.count) or 1 for v, a in inner.items() if v not in reach]
+        return self._bytes_arrive(buffer, space.total() / math.prod(unused or [1]))
+
+    def _bytes_arrive(self, buffer: Buffer, elements: float) -> float:
+        level = self.levels.far if buffer.scope.is_global else self.levels.scratch
+        if not buffer.scope.is_global and level.name == "L1":
+            return 0.0
+        return elements * buffer.dtype.bits / 8 / level.bytes_per_cycle
+
+
+def _functions(value: Expr) -> float:
+    """Return the cycles of the functions in an expression, on one vector."""
+    return math.fsum(
+        FUNCTION_CYCLES.get(node.function, OTHER_FUNCTION)
+        for node in walk(value)
+        if isinstance(node, Call) and node.function in FUNCTIONS
+    )
+
+
+def _row(space: Space) -> int:
+    """Return how far the innermost index of elements counts, 1 where there is none."""
+    inner = [a for a in space.axes if a.is_element]
+    return max(1, space.constant(inner[-1].count) or 1) if inner else 1
+
+
+def _mean(extent: Extent, space: Space) -> float:
+    fixed = space.constant(extent)
+    if fixed is not None:
+        return float(fixed)
+    from tile_core.cost.spaces import as_factor
+
+    return space.total(as_factor(extent)) / space.total()
+
+
+def _valid(op: BlockedGemm, space: Space, times: float) -> tuple[float, float]:
+    """Return the rows and columns that a block has inside of the tensors, on average."""
+    from dataclasses import replace
+
+    def mean(region: Region, axis: int) -> float:
+        ones = tuple(e if d == axis else 1 for d, e in enumerate(region.extents))
+        starts = tuple(s if d == axis else 0 for d, s in enumerate(region.starts))
+        return region_elements(replace(region, starts=starts, extents=ones), space) / times
+
+    rows = mean(op.a, op.a.buffer.rank - 1 if op.transpose_a else op.a_rows)
+    return rows, mean(op.b, op.b_rows if op.transpose_b else op.b.buffer.rank - 1)
+
+
+def _rows(region: Region) -> float:
+    return float(math.prod(static_value(e) or 1 for e in region.extents[:-1]))
+
+
+def _elements(region: Region) -> float:
+    return float(math.prod(static_value(e) or 1 for e in region.extents))
+
+
+def _rows_of_reduction(op: Reduce) -> float:
+    """Return how many vectors have to be added up across: none along columns."""
+    along_rows = op.dim == len(op.src.extents) - 1
+    return _elements(op.dst) if along_rows else 0.0
