@@ -10,13 +10,17 @@ from types import MappingProxyType
 
 VERBS: Mapping[str, str] = MappingProxyType(
     {
+        "bundle": "tell what is inside a saved kernel",
         "cache": "look at the compiled kernels on disk, and remove some",
+        "check": "run a program with its kernels under all checks",
         "doctor": "tell what is installed, and which targets compile and run here",
+        "env": "tell all settings: their values, where those come from, and what they mean",
         "explain": "tell what an error means, and what to do about it",
         "lower": "print what a kernel of a file becomes",
         "reduce": "make a failing kernel small, and write what a report of it needs",
         "report": "write a page that shows how a kernel came about, and what it needs",
         "run": "run a program with its kernels on a chosen target; TileLang programs as they are",
+        "tune": "find the best configuration of a kernel of a file, and look at results",
     }
 )
 """Modules of this package with ``add_parser(subparsers)`` and ``run(args) -> int``, and a line."""

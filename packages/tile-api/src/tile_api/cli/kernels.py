@@ -1,0 +1,65 @@
+"""The kernel that a user names on the command line: ``FILE[:NAME]`` and its arguments as JSON."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tile_core.errors import FrontendValueError
+from tile_core.ir.stmt import Kernel
+
+
+def arguments_in(text: str, option: str = "--args") -> dict[str, Any]:
+    """Return the object that an option holds as JSON.
+
+    Raises
+    ------
+    FrontendValueError
+        If it is none.
+    """
+    hint = f"""write {option} '{{"M": 512, "N": 512}}'"""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise FrontendValueError(f"{option} is not JSON: {error}", hint=hint) from None
+    if not isinstance(found, dict):
+        raise FrontendValueError(f"{option} is {text}, no object", hint=hint)
+    return found
+
+
+def kernel_in(place: str) -> Any:
+    """Return the ``@T.prim_func`` or ``@tile.jit`` function that ``FILE[:NAME]`` means.
+
+    The file runs, but not as a script.
+
+    Raises
+    ------
+    FrontendValueError
+        If there is no such file or kernel, or more than one and none is named.
+    """
+    file, _, name = place.partition(":")
+    if not Path(file).is_file():
+        raise FrontendValueError(f"there is no file {file!r}", hint="write FILE.py or FILE.py:NAME")
+    known = {k: v for k, v in runpy.run_path(file, run_name="<tile>").items() if _is_kernel(v)}
+    if not known:
+        raise FrontendValueError(
+            f"{file} has no kernel at its top level",
+            hint="decorate a function with @T.prim_func or @tile.jit",
+        )
+    names = ", ".join(known)
+    if name not in known and (name or len(known) > 1):
+        what = f"no kernel called {name!r}" if name else f"{len(known)} kernels"
+        raise FrontendValueError(f"{file} has {what}", hint=f"name one of {names}: {file}:NAME")
+    return known[name or names]
+
+
+def traced(found: Any, arguments: Mapping[str, Any]) -> Any:
+    """Return the traced function: what a ``@tile.jit`` function makes of `arguments`."""
+    return found.get_tir(**arguments) if hasattr(found, "get_tir") else found
+
+
+def _is_kernel(value: object) -> bool:
+    return isinstance(getattr(value, "kernel", None), Kernel) or hasattr(value, "get_tir")

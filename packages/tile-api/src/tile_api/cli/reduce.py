@@ -1,0 +1,221 @@
+"""``tile reduce``: make a failing kernel small, and write what a report of it needs."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tile_api.reducing.failure import Failure, Outcome
+    from tile_api.reducing.trial import Plan
+    from tile_api.reducing.workers import Trials
+    from tile_core.ir.stmt import Kernel
+
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the verb and what can be asked of it."""
+    parser = subparsers.add_parser(
+        "reduce",
+        help="make a failing kernel small, and write what a report of it needs",
+        description="Take away from a kernel what its failure does not need. What the kernel does "
+        "is found out by a trial: an error, a result other than the reference interpreter's, a "
+        "crash, or no end; options below fix what counts as the same failure.",
+    )
+    parser.add_argument("place", metavar="FILE[:NAME]", help="a Python file, and which kernel")
+    parser.add_argument(
+        "--args", default="{}", metavar="JSON", help='of a @tile.jit function: {"M": 512, "N": 512}'
+    )
+    parser.add_argument("--target", help="as everywhere, such as cuda:sm_80@sim (TILE_TARGET)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("report.zip"),
+        metavar="PLACE",
+        help="a folder, or an archive if it ends in .zip (report.zip)",
+    )
+    same = parser.add_argument_group("what counts as the same failure (what the kernel does)")
+    same.add_argument("--code", metavar="TLnnnn", help="an error of this code, whatever it says")
+    same.add_argument("--message", metavar="TEXT", help="an error that says this")
+    same.add_argument("--crash", action="store_true", help="a crash, or no end within --timeout")
+    same.add_argument(
+        "--wrong-against", choices=("interpreter",), help="a result other than the interpreter's"
+    )
+    _add_trials(parser.add_argument_group("trials"))
+
+
+def _add_trials(group: Any) -> None:
+    add = group.add_argument
+    values = 'of symbolic dimensions and scalars: {"n": 100}; others are 16 and 3'
+    add("--values", default="{}", metavar="JSON", help=values)
+    add("--seed", type=int, default=0, help="of the inputs (0)")
+    share = "how far floats may be apart, in proportion to the largest of their tensor"
+    add("--tolerance", type=float, metavar="SHARE", help=share)
+    late = "for one trial, after which the kernel is killed (20s)"
+    add("--timeout", type=_seconds, default=20.0, metavar="TIME", help=late)
+    budget = "for all of them, as 90s or 10m (60s); the best so far is kept"
+    add("--budget", type=_seconds, default=60.0, metavar="TIME", help=budget)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; 0 if a report was written."""
+    from tile_api.reducing.report import Report, write_report
+    from tile_api.reducing.workers import trials
+
+    kernel, plan = _planned(args)
+    with _interruptible(), trials(plan, args.timeout) as tries:
+        first = tries(kernel)
+        if first.phase == "reference" and first.kind == "error":
+            _tell(f"{first.told()}\nso runs are not compared with it")
+            tries.plan = plan = replace(plan, until="run", checked=False)
+            first = tries(kernel)
+        _tell(f"{kernel.name} for {plan.target}: {first.told()}")
+        failure = _wanted(args, kernel, first, plan)
+        tries.plan = plan = _narrowed(plan, failure, kernel, tries)
+        best, tried = _reduced(kernel, failure, tries, args.budget)
+        outcome = tries(best)
+        if not failure.is_seen_in(outcome):
+            _tell("the smallest kernel does not fail every time; the report says what it did first")
+            outcome = first
+    source = Path(args.place.partition(":")[0])
+    command = ["tile", "reduce", *_typed(args)]
+    report = Report(kernel, best, outcome, plan, command, source, tried)
+    write_report(report, args.out)
+    _tell(f"wrote {args.out}: look at it before you send it; it holds {source.name}")
+    return 0
+
+
+def _planned(args: argparse.Namespace) -> tuple[Kernel, Plan]:
+    """Return the kernel of the file, and how to try it."""
+    from tile_api.cli.kernels import arguments_in, kernel_in, traced
+    from tile_api.compiling import kernel_of, with_outputs
+    from tile_api.pass_configs import normalise_pass_configs
+    from tile_api.reducing.trial import Plan
+    from tile_api.settings import Settings
+
+    found = kernel_in(args.place)
+    wishes: Mapping[str, Any] = found.options if hasattr(found, "get_tir") else {}
+    kernel = kernel_of(traced(found, arguments_in(args.args)))
+    kernel = with_outputs(kernel, wishes.get("out_idx"))
+    flags = wishes.get("compile_flags") or ()
+    target = args.target or wishes.get("target") or Settings.from_environment().target
+    return kernel, Plan(
+        target=str(target),
+        pass_configs=tuple(sorted(normalise_pass_configs(wishes.get("pass_configs")).items())),
+        compile_flags=tuple(flags.split() if isinstance(flags, str) else flags),
+        values=tuple(sorted(arguments_in(args.values, "--values").items())),
+        seed=args.seed,
+        tolerance=args.tolerance,
+    )
+
+
+def _wanted(args: argparse.Namespace, kernel: Kernel, seen: Outcome, plan: Plan) -> Failure:
+    """Return the failure to keep.
+
+    Raises
+    ------
+    NothingToReduce
+        If the kernel does not have it.
+    """
+    from tile_api.reducing.failure import CRASH, ERROR, FINE, HANG, WRONG, Failure, same_as
+    from tile_core.errors import NothingToReduce
+
+    if args.crash:
+        wanted, told = Failure(HANG if seen.kind == HANG else CRASH, seen.phase), "crash or hang"
+    elif args.wrong_against:
+        wanted, told = Failure(WRONG, seen.phase), "compute a wrong result"
+    elif args.code or args.message is not None:
+        wanted = Failure(ERROR, seen.phase, args.code or "", args.message or "")
+        told = f"fail with {args.code or repr(args.message)}"
+    else:
+        wanted, told = same_as(seen), "fail"
+    if seen.kind != FINE and wanted.is_seen_in(seen):
+        return wanted
+    if seen.kind == FINE or told == "fail":
+        hint = "name the target and the sizes that fail: --target, --args, --values"
+        but = f": {seen.told()}"
+    else:
+        hint = "leave --code, --message, --crash and --wrong-against out to reduce what it does"
+        but = f", but with {seen.told()}" if "fail" in told else f": {seen.told()}"
+    raise NothingToReduce(f"{kernel.name} does not {told} for {plan.target}{but}", hint=hint)
+
+
+def _narrowed(plan: Plan, failure: Failure, kernel: Kernel, tries: Trials) -> Plan:
+    """Return a plan that goes no further than where the kernel fails."""
+    from tile_api.reducing.failure import WRONG
+    from tile_api.reducing.trial import COMPILE, RUN
+
+    if failure.phase == "compile":
+        return replace(plan, until=COMPILE)
+    return plan if failure.kind == WRONG else replace(plan, until=RUN)
+
+
+def _reduced(kernel: Kernel, failure: Failure, tries: Trials, budget: float) -> tuple[Kernel, int]:
+    """Return the smallest kernel that was found, and how many were tried."""
+    from tile_api.reducing.edits import statements
+    from tile_api.reducing.search import reductions
+
+    start, best, tried = time.monotonic(), kernel, 0
+    _tell(f"{len(statements(kernel))} statements at first; Ctrl-C keeps the best so far")
+    try:
+        for step in reductions(kernel, lambda k: failure.is_seen_in(tries(k)), budget=budget):
+            best, tried = step.kernel, step.tried
+            spent = time.monotonic() - start
+            _tell(f"{spent:6.1f} s  {len(statements(best)):4} statements  {step.by}")
+    except KeyboardInterrupt:
+        _tell("interrupted")
+    if time.monotonic() - start >= budget:
+        _tell(f"the budget of {budget:g} s is spent; a larger --budget may find a smaller one")
+    return best, tried
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGTERM mean what Ctrl-C means."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not in the main thread: nobody's signals arrive here
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _typed(args: argparse.Namespace) -> list[str]:
+    """Return the arguments again, those that are not as by default."""
+    words = [args.place]
+    defaults = {"args": "{}", "values": "{}", "seed": 0, "timeout": 20.0, "budget": 60.0}
+    for name, value in vars(args).items():
+        if name in ("place", "verb") or value is None or value is False:
+            continue
+        if defaults.get(name) == value:
+            continue
+        words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [f"{value}"])
+    return words
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
+    if found is None or float(found[1]) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 90s, 10m or 1h")
+    return float(found[1]) * _SECONDS[found[2]]

@@ -1,0 +1,7 @@
+"""Making failing kernels small, so that what is left of one shows what is wrong."""
+
+from __future__ import annotations
+
+from tile_api.reducing.search import Step, reduce_kernel, reductions
+
+__all__ = ["Step", "reduce_kernel", "reductions"]

@@ -1,0 +1,154 @@
+"""Trials in a process of their own, which is killed when it takes too long."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from tile_api.reducing.failure import CRASH, HANG, Outcome
+from tile_api.reducing.trial import Plan
+from tile_api.reducing.worker import LENGTH
+from tile_core.ir.stmt import Kernel
+
+_TAIL = 4000
+"""Characters of a crashed process's last words that are kept."""
+
+
+class Trials:
+    """Tries kernels in a second process, and starts another one whenever that was lost.
+
+    Parameters
+    ----------
+    plan
+        How kernels are tried.
+    timeout
+        Seconds that one kernel may take; the first of a process has as many more for imports.
+
+    Notes
+    -----
+    A crash counts if it is the first thing that a process does: whatever an earlier kernel may
+    have done to the memory of a process is not the fault of the next one, so others are tried
+    again in a fresh process.
+    """
+
+    def __init__(self, plan: Plan, timeout: float = 20.0) -> None:
+        self.plan = plan
+        self.timeout = timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder = Path(tempfile.mkdtemp(prefix="tile-reduce-"))
+        self._is_fresh = self._was_fresh = True
+
+    def __call__(self, kernel: Kernel) -> Outcome:
+        """Return what becomes of a kernel."""
+        outcome = self._try(kernel)
+        if outcome.kind == CRASH and not self._was_fresh:
+            outcome = self._try(kernel)
+        return outcome
+
+    def close(self) -> None:
+        """End the process, and remove what it left in its folder."""
+        self._kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _try(self, kernel: Kernel) -> Outcome:
+        process = self._running()
+        self._was_fresh, self._is_fresh = self._is_fresh, False
+        limit = self.timeout * (2 if self._was_fresh else 1)
+        phase = "compile"
+        try:
+            requests = cast(BinaryIO, process.stdin)
+            pickle.dump((kernel, self.plan), requests)
+            requests.flush()
+            for kind, what in self._answers(process, time.monotonic() + limit):
+                if kind == "done":
+                    return cast(Outcome, what)
+                phase = what
+        except (BrokenPipeError, EOFError):
+            return self._lost(process, phase)
+        except BaseException:  # what the process says next is no answer to the next question
+            self._kill()
+            raise
+        self._kill()
+        return Outcome(HANG, phase, message=f"killed after {limit:g} s")
+
+    def _answers(
+        self, process: subprocess.Popen[bytes], deadline: float
+    ) -> Iterator[tuple[str, Any]]:
+        """Yield what the process says, until the deadline."""
+        pipe = cast(BinaryIO, process.stdout).fileno()
+        waiting = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            while selector.select(max(0.0, deadline - time.monotonic())):
+                some = os.read(pipe, 1 << 16)
+                if not some:
+                    raise EOFError
+                waiting += some
+                while (end := _end_of_message(waiting)) is not None:
+                    yield pickle.loads(waiting[LENGTH:end])
+                    waiting = waiting[end:]
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self._kill()
+            with (self._folder / "stderr").open("wb") as log:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "tile_api.reducing.worker"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env=os.environ | {"TMPDIR": str(self._folder)},
+                    start_new_session=True,  # Ctrl-C is for who waits, not for the worker
+                )
+            self._is_fresh = True
+        return self._process
+
+    def _lost(self, process: subprocess.Popen[bytes], phase: str) -> Outcome:
+        try:
+            code = process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            code = 0
+        self._kill()
+        name = signal.Signals(-code).name if code < 0 else f"exit {code}"
+        text = (self._folder / "stderr").read_text(errors="replace")[-_TAIL:]
+        lines = text.strip().splitlines()
+        return Outcome(CRASH, phase, name, lines[-1] if lines else "", text)
+
+    def _kill(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            try:
+                cast(BinaryIO, pipe).close()
+            except BrokenPipeError:  # unsent bytes for a process that is gone
+                continue
+
+
+def _end_of_message(waiting: bytes) -> int | None:
+    """Return where the first message ends, or None if it is not there yet."""
+    end = LENGTH + int.from_bytes(waiting[:LENGTH], "little")
+    return end if len(waiting) >= LENGTH and len(waiting) >= end else None
+
+
+@contextmanager
+def trials(plan: Plan, timeout: float = 20.0) -> Iterator[Trials]:
+    """Provide `Trials`, and end their process afterwards."""
+    made = Trials(plan, timeout)
+    try:
+        yield made
+    finally:
+        made.close()
