@@ -47,6 +47,24 @@ class Settings:
     cache_dir, cache_size
         ``TILE_CACHE_DIR``, ``TILE_CACHE_SIZE``: where compiled kernels are kept (None means the
         user's folder of caches), and how many bytes of them.
+    tune_budget, tune_again, tune_dir, tune_tables
+        ``TILE_TUNE_BUDGET``, ``TILE_TUNE_AGAIN``, ``TILE_TUNE_DIR``, ``TILE_TUNE_TABLES``: how much
+        work tuning may be, whether results are ignored, where they are kept, and where else they
+        are looked for.
+    tune_cache, tune_processes, tune_share, tune_most
+        ``TILELANG_AUTO_TUNING_DISABLE_CACHE`` and so on: whether results are read and kept, and
+        how many processes compile.
+    tune_budget
+        ``TILE_TUNE_BUDGET``: how much tuning may do, as text; empty where nothing is said.
+    tune_dir, tune_tables
+        ``TILE_TUNE_DIR``, ``TILE_TUNE_TABLES``: where results of tuning are kept (None means in
+        the folder of the cache), and where else they are looked for.
+    tune_again, tune_cache
+        ``TILE_TUNE_AGAIN=1``: tune although there is a result. ``TILE_TUNE_DISABLE_CACHE=1``:
+        `tune_cache` is False, results are neither found nor kept.
+    tune_workers, tune_cpu_share, tune_max_workers
+        ``TILE_TUNE_WORKERS``, ``TILE_TUNE_CPU_SHARE``, ``TILE_TUNE_MAX_WORKERS``: how many
+        processes compile candidates.
     logs
         ``TILE_LOGS``: categories of `tile_core.logs.CATEGORIES`, with ``+`` or ``-``.
     keep, keep_dir
@@ -76,6 +94,22 @@ class Settings:
     cache: bool = True
     cache_dir: Path | None = None
     cache_size: int = 4 << 30
+    tune_budget: str = ""
+    tune_again: bool = False
+    tune_dir: Path | None = None
+    tune_tables: tuple[Path, ...] = ()
+    tune_cache: bool = True
+    tune_processes: int = -1
+    tune_share: float = 1.0
+    tune_most: int = -1
+    tune_budget: str = ""
+    tune_dir: Path | None = None
+    tune_tables: tuple[Path, ...] = ()
+    tune_again: bool = False
+    tune_cache: bool = True
+    tune_workers: int = 0
+    tune_cpu_share: float = 1.0
+    tune_max_workers: int = 0
     logs: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     keep_dir: Path | None = None
@@ -182,7 +216,8 @@ def _text(row: Variable, value: object) -> str:
         negative = row.default is True  # such as TILE_DISABLE_CACHE
         return "1" if value is not negative else "0"
     if isinstance(value, (list, tuple, set, frozenset)):
-        return ",".join(map(str, value))
+        between = os.pathsep if row.kind.name == "paths" else ","
+        return between.join(map(str, value))
     return str(value)
 
 

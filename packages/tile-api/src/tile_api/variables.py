@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from tile_api import variable_kinds as kinds
@@ -104,10 +106,35 @@ def _kept(text: str) -> tuple[str, ...]:
     return found
 
 
+def _paths(text: str) -> tuple[Path, ...]:
+    return tuple(Path(part).expanduser() for part in text.split(os.pathsep) if part)
+
+
+def _share(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        raise ValueError from None
+    if not 0 < found <= 1:
+        raise ValueError
+    return found
+
+
+def _count(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError from None
+
+
+_COUNT = Kind("number", "a number of processes; -1 means no wish", _count)
+
+
 @lru_cache(maxsize=1)
 def variables() -> tuple[Variable, ...]:
     """Return the table, one row for each attribute of the settings."""
-    return (*_of_compiling(), *_of_caches(), *_of_looking(), *_of_checking())
+    groups = (_of_compiling(), _of_caches(), _of_tuning(), _of_looking(), _of_checking())
+    return tuple(row for group in groups for row in group)
 
 
 def _of_compiling() -> tuple[Variable, ...]:
@@ -163,6 +190,86 @@ def _of_caches() -> tuple[Variable, ...]:
         Variable(
             "TILE_CACHE_SIZE", "cache_size", kinds.size("0 keeps nothing on disk"), 4 << 30,
             "What compiled kernels may take; the least recently used go first.", unset="4GiB",
+        ),
+    )  # fmt: skip
+
+
+def _of_tuning() -> tuple[Variable, ...]:
+    return (
+        Variable(
+            "TILE_TUNE_BUDGET", "tune_budget", kinds.text("model, a time such as 30s, or full"), "",
+            "How much work tuning may be where a kernel says nothing.", unset="tuning has its own",
+        ),
+        Variable(
+            "TILE_TUNE_AGAIN", "tune_again", kinds.flag(), False, "Tune although there is a result."
+        ),
+        Variable(
+            "TILE_TUNE_DIR", "tune_dir", kinds.folder(), None,
+            "Where tables and logs of tuning are kept.", unset="tune, in the folder of the cache",
+        ),
+        Variable(
+            "TILE_TUNE_TABLES", "tune_tables",
+            Kind("paths", "paths of tables, separated as in PATH", _paths), (),
+            "Further tables of tuning to look into.", unset="none",
+        ),
+        Variable(
+            "TILELANG_AUTO_TUNING_DISABLE_CACHE", "tune_cache", kinds.inverted_flag(), True,
+            "Neither read nor keep results of tuning.", unset="they are read and kept",
+        ),
+        Variable(
+            "TILELANG_AUTO_TUNING_CPU_COUNTS", "tune_processes", _COUNT, -1,
+            "Processes that compile candidates.", unset="a share of the processors",
+        ),
+        Variable(
+            "TILELANG_AUTO_TUNING_CPU_UTILITIES", "tune_share",
+            Kind("number", "a share between 0 and 1", _share), 1.0,
+            "The share of the processors that compile candidates.", unset="all of them",
+        ),
+        Variable(
+            "TILELANG_AUTO_TUNING_MAX_CPU_COUNT", "tune_most", _COUNT, -1,
+            "The most processes that compile candidates.", unset="no limit",
+        ),
+    )  # fmt: skip
+
+
+def _of_tuning() -> tuple[Variable, ...]:
+    return (
+        Variable(
+            "TILE_TUNE_BUDGET", "tune_budget", kinds.budget(), "",
+            "How much tuning may do, where a kernel does not say.",
+            unset="full: every configuration is measured",
+        ),
+        Variable(
+            "TILE_TUNE_DIR", "tune_dir", kinds.folder(), None,
+            "Where results of tuning are kept.", unset="tune, in the folder of the cache",
+        ),
+        Variable(
+            "TILE_TUNE_TABLES", "tune_tables", kinds.paths(), (),
+            "Further tables of results to look into.", unset="none",
+        ),
+        Variable(
+            "TILE_TUNE_AGAIN", "tune_again", kinds.flag(), False,
+            "Tune although there is a result.",
+        ),
+        Variable(
+            "TILE_TUNE_DISABLE_CACHE", "tune_cache", kinds.inverted_flag(), True,
+            "Neither look for results of tuning nor keep them.",
+            aliases=("TILELANG_AUTO_TUNING_DISABLE_CACHE",), unset="results are kept and found",
+        ),
+        Variable(
+            "TILE_TUNE_WORKERS", "tune_workers", kinds.count("processes"), 0,
+            "Processes that compile candidates.", aliases=("TILELANG_AUTO_TUNING_CPU_COUNTS",),
+            unset="a share of the processors",
+        ),
+        Variable(
+            "TILE_TUNE_CPU_SHARE", "tune_cpu_share", kinds.share(), 1.0,
+            "The share of the processors that compile candidates.",
+            aliases=("TILELANG_AUTO_TUNING_CPU_UTILITIES",), unset="1: all of them",
+        ),
+        Variable(
+            "TILE_TUNE_MAX_WORKERS", "tune_max_workers", kinds.count("processes"), 0,
+            "The most processes that compile candidates.",
+            aliases=("TILELANG_AUTO_TUNING_MAX_CPU_COUNT",), unset="as many as there are processors",
         ),
     )  # fmt: skip
 

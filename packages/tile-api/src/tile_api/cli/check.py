@@ -1,0 +1,57 @@
+"""``tile check``: run a program with its kernels under all checks."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from tile_api.variables import CHECKS
+
+INTERPRETER = "interpret"
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the verb and what can be asked of it."""
+    parser = subparsers.add_parser(
+        "check",
+        help="run a program with its kernels under all checks",
+        description="Run a Python program whose kernels are checked: every access, every race, "
+        "every read of what nothing wrote. They run in the interpreter, or in the emulator with "
+        "--target cuda:sm_80@sim, whatever targets the program names. What follows the program "
+        "belongs to it. Ends with 1 if a mistake is found.",
+        usage="tile check [--target TARGET] [--checks NAMES] SCRIPT [ARGUMENT ...]",
+    )
+    parser.add_argument(
+        "--target",
+        default=INTERPRETER,
+        help="where kernels run (interpret), such as hip:gfx942@sim",
+    )
+    parser.add_argument(
+        "--checks", default="all", metavar="NAMES", help=f"some of {', '.join(CHECKS)} (all)"
+    )
+    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.set_defaults(refuse=parser.error)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; return what the program ends with."""
+    import runpy
+
+    from tile_api.settings import override
+    from tile_core.target import parse_target_spec
+
+    if not args.program:
+        args.refuse("name a script")
+    script, *rest = args.program
+    if not Path(script).is_file():
+        args.refuse(f"there is no file {script!r}")
+    parse_target_spec(args.target)
+    sys.argv = [script, *rest]
+    sys.path.insert(0, str(Path(script).resolve().parent))
+    with override(forced_target=args.target, checks=args.checks):
+        runpy.run_path(os.fspath(script), run_name="__main__")
+    sys.stderr.write(f"{script}: no mistake was found on {args.target}\n")
+    return 0
