@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import os
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -18,7 +20,8 @@ from tile_core.target import Target
 
 NAME = "tilelang"
 HERE = "tile_api.tilelang"
-_VARIABLE = "TILE_FORCE_TARGET"
+_TARGET = "TILE_FORCE_TARGET"
+_PATH = "PYTHONPATH"
 
 
 @dataclass(slots=True)
@@ -35,10 +38,9 @@ class Installation:
 
     target: Target
     maps_devices: bool
-    _variable: str | None = None
-    _finder: Any = None
-    _devices: Any = None
-    _undone: bool = field(default=False, repr=False)
+    _before: dict[str, str | None] = field(default_factory=dict, repr=False)
+    _finder: Any = field(default=None, repr=False)
+    _devices: Any = field(default=None, repr=False)
 
     def __enter__(self) -> Installation:
         return self
@@ -108,8 +110,11 @@ def install(target: object = "cpu") -> Installation:
             hint="call tile_api.tilelang.uninstall() first",
         )
     _refuse_the_other()
-    made = Installation(exact, runs_on_host(exact), os.environ.get(_VARIABLE))
-    os.environ[_VARIABLE] = str(exact)
+    made = Installation(
+        exact, runs_on_host(exact), {n: os.environ.get(n) for n in (_TARGET, _PATH)}
+    )
+    os.environ[_TARGET] = str(exact)
+    os.environ[_PATH] = os.pathsep.join(filter(None, (_for_children(), os.environ.get(_PATH))))
     made._finder = _Finder()
     sys.meta_path.insert(0, made._finder)
     sys.modules[NAME] = sys.modules[HERE]
@@ -132,10 +137,23 @@ def uninstall() -> None:
     sys.meta_path.remove(made._finder)
     for name in [n for n in sys.modules if n == NAME or n.startswith(f"{NAME}.")]:
         del sys.modules[name]
-    if made._variable is None:
-        os.environ.pop(_VARIABLE, None)
-    else:
-        os.environ[_VARIABLE] = made._variable
+    for name, value in made._before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def install_inherited() -> None:
+    """Install what the process that started this one had; for ``import tilelang`` in children."""
+    sys.modules.pop(NAME, None)
+    importlib.import_module(HERE)
+    install(os.environ.get(_TARGET) or "auto")
+
+
+def _for_children() -> str:
+    """Return the folder in which other processes find the alias."""
+    return str(Path(__file__).parent / "on_path")
 
 
 def _refuse_the_other() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Mapping, MutableMapping
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from tile_api.frontend.unknown import unknown_name
+from tile_api.tilelang.unsupported import Unsupported
 
 
 class TableModule(ModuleType):
@@ -41,9 +42,15 @@ class TableModule(ModuleType):
             return self._public()
         if name.startswith("__") and name not in self._homes and self._star is None:
             raise AttributeError(name)
+        below = sys.modules.get(f"{self.__name__}.{name}")
+        if below is not None and not self._has(name):
+            return below
         value = member(self._called, self._homes, self._star, name)
         setattr(self, name, value)
         return value
+
+    def _has(self, name: str) -> bool:
+        return name in self._public()
 
     def __dir__(self) -> list[str]:
         return sorted({*self.__dict__, *self._public()})
@@ -62,6 +69,8 @@ def member(called: str, homes: Mapping[str, str], star: str | None, name: str) -
         If the module has no such name.
     """
     home = homes.get(name)
+    if home is not None and home.startswith("-"):
+        return Unsupported(f"{called}.{name}", home[1:])
     if home is not None:
         module, _, attribute = home.partition(":")
         found = importlib.import_module(module)
@@ -70,6 +79,8 @@ def member(called: str, homes: Mapping[str, str], star: str | None, name: str) -
         return getattr(importlib.import_module(star), name)
     if name.startswith("__"):  # somebody looks for one of Python's own protocols
         raise AttributeError(f"module {called!r} has no attribute {name!r}")
+    from tile_api.frontend.unknown import unknown_name
+
     raise unknown_name(f"the module {called}", name, homes)
 
 
@@ -100,7 +111,6 @@ def create(
         made = TableModule(name, f"tilelang.{path}", homes, stars.get(path))
         modules[name] = made
         parent, _, last = name.rpartition(".")
-        above = modules[parent]
-        names = tables[parent[len(root) + 1 :]]
-        if last not in names:  # where both exist, the function is what programs mean
-            setattr(above, last, made)
+        above = parent[len(root) + 1 :]
+        if last not in tables[above] and above not in stars:
+            setattr(modules[parent], last, made)  # else the function is what programs mean

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
+from tile_core.environment import environment
 from tile_core.errors import MissingFeature
 from tile_core.target import Target, parse_target_spec
 
@@ -13,7 +12,7 @@ USUAL = {"cuda": "sm_90a", "hip": "gfx942"}
 
 def forced_target() -> Target | None:
     """Return the target that `install` set for the whole process, or None."""
-    text = os.environ.get("TILE_FORCE_TARGET", "")
+    text = environment().get("TILE_FORCE_TARGET", "")
     return parse_target_spec(text) if text else None
 
 

@@ -1,0 +1,70 @@
+"""`tilelang.tools.Analyzer`: what a kernel will do and how long a model expects it to take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisResult:
+    """What the cost model tells of a kernel.
+
+    Parameters
+    ----------
+    total_flops
+        Operations of all kinds.
+    total_global_bytes
+        Bytes that blocks read from tensors and write to them.
+    estimated_time
+        Seconds.
+    expected_tflops, expected_bandwidth_GBps
+        Both per second of that time.
+    """
+
+    total_flops: float
+    total_global_bytes: float
+    estimated_time: float
+    expected_tflops: float
+    expected_bandwidth_GBps: float
+
+
+class Analyzer:
+    """A kernel and a machine; ``Analyzer.analysis(func, arch)`` does both steps at once.
+
+    Parameters
+    ----------
+    fn
+        A traced function.
+    device
+        Accepted for compatibility: the machine is the one that kernels are compiled for.
+    """
+
+    def __init__(self, fn: Any, device: Any = None) -> None:
+        self.fn = fn
+        self.device = device
+
+    def calculate(self) -> AnalysisResult:
+        """Return the numbers: see `tile_api.cost.estimate`.
+
+        Raises
+        ------
+        TileError
+            If the kernel cannot be lowered, or has sizes that are known only at a call.
+        """
+        from tile_api.cost import estimate
+
+        told = estimate(self.fn)
+        seconds = told.milliseconds / 1e3
+        return AnalysisResult(
+            told.total_flops,
+            told.global_bytes,
+            seconds,
+            told.tflops,
+            told.global_bytes / max(seconds, 1e-15) / 1e9,
+        )
+
+    @classmethod
+    def analysis(cls, fn: Any, device: Any = None) -> AnalysisResult:
+        """Return the numbers of a traced function."""
+        return cls(fn, device).calculate()

@@ -1,0 +1,230 @@
+"""`tilelang.carver.arch`: the machine as programs ask for it when they choose tile sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tile_api.tilelang.devices.facts import DeviceProperties
+from tile_api.tilelang.machines import Machine, machine
+from tile_core.dtypes import dtype_of, normalise_dtype
+from tile_core.target import Target, parse_target_spec
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A machine's sizes.
+
+    Parameters
+    ----------
+    target
+        In TileLang's spelling.
+    platform
+        ``"CUDA"``, ``"CDNA"`` or ``"CPU"``.
+    compute_capability
+        Such as ``"89"``.
+    facts
+        The sizes that programs are told.
+    """
+
+    target: str
+    platform: str
+    compute_capability: str
+    facts: DeviceProperties
+
+    @property
+    def name(self) -> str:
+        """What the device is called."""
+        return self.facts.name
+
+    @property
+    def sm_version(self) -> int:
+        """The compute capability as a number."""
+        return int(self.compute_capability)
+
+    @property
+    def compute_max_core(self) -> int:
+        """Multiprocessors."""
+        return self.facts.multi_processor_count
+
+    @property
+    def warp_size(self) -> int:
+        """Threads that run together."""
+        return self.facts.warp_size
+
+    @property
+    def smem_cap(self) -> int:
+        """Bytes of shared memory that one block may ask for."""
+        return self.facts.shared_memory_per_block_optin
+
+    @property
+    def max_smem_usage(self) -> int:
+        """Bytes of shared memory that one block may ask for."""
+        return self.smem_cap
+
+    @property
+    def reg_cap(self) -> int:
+        """Registers of one multiprocessor."""
+        return self.facts.regs_per_multiprocessor
+
+    @property
+    def sm_partition(self) -> int:
+        """Schedulers of warps of one multiprocessor."""
+        return 4
+
+    @property
+    def transaction_size(self) -> list[int]:
+        """Bytes of one access to shared and to global memory."""
+        return [32, 128]
+
+    @property
+    def l2_cache_size_bytes(self) -> int:
+        """Bytes of the last cache."""
+        return self.facts.L2_cache_size
+
+    def get_avaliable_tensorintrin_shapes(self) -> list[list[int]]:
+        """Return the shapes of matrix instructions."""
+        return [[16, 16]]
+
+
+def _device(platform: str, target: Any) -> Device:
+    here = machine()
+    meant = parse_target_spec(None if target in (None, "auto") else target)
+    if meant.arch:  # a machine by name: its sizes, wherever kernels run
+        here = Machine(Target(meant.kind, meant.arch, "sim"), meant.kind == "cuda", False)
+    major, minor = here.capability
+    return Device(str(target), platform, f"{major}{minor}", here.properties())
+
+
+def CUDA(target: Any = "cuda") -> Device:
+    """Return an NVIDIA GPU: the one at hand, or the one that programs are told of."""
+    return _device("CUDA", target)
+
+
+def CDNA(target: Any = "hip") -> Device:
+    """Return an AMD GPU: the one at hand, or the one that programs are told of."""
+    return _device("CDNA", target)
+
+
+def CPU(target: Any = "llvm") -> Device:
+    """Return this CPU."""
+    return _device("CPU", target)
+
+
+def auto_infer_current_arch() -> Device:
+    """Return the machine that programs are told of."""
+    return CDNA() if machine().is_hip else CUDA()
+
+
+def get_arch(target: Any = "cuda") -> Device:
+    """Return the machine that a target means."""
+    kind = parse_target_spec(target).kind
+    return {"cuda": CUDA, "hip": CDNA}.get(kind, CPU)(target)
+
+
+def is_cuda_arch(arch: Device) -> bool:
+    """Tell whether a machine is an NVIDIA GPU."""
+    return arch.platform == "CUDA"
+
+
+def is_cdna_arch(arch: Device) -> bool:
+    """Tell whether a machine is an AMD GPU for data centres."""
+    return arch.platform == "CDNA"
+
+
+def _is_between(arch: Device, low: int, high: int) -> bool:
+    return is_cuda_arch(arch) and low <= arch.sm_version < high
+
+
+def is_volta_arch(arch: Device) -> bool:
+    """Tell whether a machine is of NVIDIA's generation Volta or a newer one."""
+    return _is_between(arch, 70, 1000)
+
+
+def is_ampere_arch(arch: Device) -> bool:
+    """Tell whether a machine is of NVIDIA's generation Ampere or a newer one."""
+    return _is_between(arch, 80, 1000)
+
+
+def is_ada_arch(arch: Device) -> bool:
+    """Tell whether a machine is of NVIDIA's generation Ada."""
+    return _is_between(arch, 89, 90)
+
+
+def is_hopper_arch(arch: Device) -> bool:
+    """Tell whether a machine is of NVIDIA's generation Hopper."""
+    return _is_between(arch, 90, 100)
+
+
+def is_blackwell_arch(arch: Device) -> bool:
+    """Tell whether a machine is of NVIDIA's generation Blackwell."""
+    return _is_between(arch, 100, 130)
+
+
+def has_mma_support(arch: Device) -> bool:
+    """Tell whether a machine has matrix instructions."""
+    return is_cdna_arch(arch) or _is_between(arch, 70, 1000)
+
+
+def is_tensorcore_supported_precision(
+    in_dtype: str, accum_dtype: str, arch: Device | None = None
+) -> bool:
+    """Tell whether matrix instructions take factors and sums of these types."""
+    narrow = dtype_of(normalise_dtype(in_dtype)).bits <= 16
+    return narrow and str(accum_dtype) in ("float16", "float32", "float", "int32", "int")
+
+
+# driver ------------------------------------------------------------------------------------
+
+
+def get_num_sms(device_id: int = 0) -> int:
+    """Return the number of multiprocessors: on the CPU, of cores that kernels may use."""
+    return machine().properties().multi_processor_count
+
+
+def get_cuda_device_properties(device_id: int = 0) -> DeviceProperties:
+    """Return the sizes of the GPU that programs are told of."""
+    return machine().properties()
+
+
+def get_cuda_device_name(device_id: int = 0) -> str:
+    """Return what the GPU is called."""
+    return machine().properties().name
+
+
+def get_shared_memory_per_block(device_id: int = 0, format: str = "bytes") -> int:
+    """Return the shared memory that a block has without asking, in ``bytes``, ``kb`` or ``mb``."""
+    return machine().properties().shared_memory_per_block // _UNITS[format]
+
+
+def get_max_dynamic_shared_size_bytes(device_id: int = 0, format: str = "bytes") -> int:
+    """Return the shared memory that a block may ask for, in ``bytes``, ``kb`` or ``mb``."""
+    return machine().properties().shared_memory_per_block_optin // _UNITS[format]
+
+
+_UNITS = {"bytes": 1, "kb": 1 << 10, "mb": 1 << 20}
+
+
+def get_persisting_l2_cache_max_size(device_id: int = 0) -> int:
+    """Return the bytes of the last cache that can be set aside."""
+    return machine().properties().L2_cache_size
+
+
+def get_device_attribute(attr: int, device_id: int = 0) -> int:
+    """Return an attribute by its number in CUDA's driver; 0 for those that are not known."""
+    return int(getattr(machine().properties(), _ATTRIBUTES.get(attr, ""), 0))
+
+
+_ATTRIBUTES = {
+    1: "max_threads_per_block",
+    8: "shared_memory_per_block",
+    10: "warp_size",
+    16: "multi_processor_count",
+    38: "L2_cache_size",
+    39: "max_threads_per_multi_processor",
+    75: "major",
+    76: "minor",
+    81: "shared_memory_per_multiprocessor",
+    82: "regs_per_multiprocessor",
+    97: "shared_memory_per_block_optin",
+}

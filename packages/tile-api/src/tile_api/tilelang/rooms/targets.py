@@ -1,0 +1,265 @@
+"""`tilelang.utils.target` and `tilelang.contrib.nvcc`: which machine programs are told of."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from tile_api.tilelang.machines import machine
+from tile_api.tilelang.targets import USUAL
+from tile_core.target import Target, parse_target_spec
+
+AVAILABLE_TARGETS = {
+    "auto": "the GPU at hand, or what stands in for it",
+    "cuda": "NVIDIA GPUs",
+    "hip": "AMD GPUs",
+    "llvm": "this CPU",
+    "c": "this CPU",
+}
+
+IS_MPS = False
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTarget:
+    """A target with the attributes that programs look at.
+
+    Parameters
+    ----------
+    target
+        What it is.
+    """
+
+    target: Target
+
+    @property
+    def kind(self) -> Any:
+        """The kind of machine: ``target.kind.name``."""
+        return SimpleNamespace(name=self.target.kind)
+
+    @property
+    def arch(self) -> str:
+        """The architecture, such as ``sm_90a``."""
+        return self.target.arch
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The attributes beside the kind."""
+        return {"arch": self.target.arch} if self.target.arch else {}
+
+    def __str__(self) -> str:
+        return str(self.target)
+
+
+def determine_target(target: Any = "auto", return_object: bool = False) -> Any:
+    """Return the target that a program means, told as the GPU that it expects.
+
+    Parameters
+    ----------
+    target
+        Any spelling of a target; ``"auto"`` is the GPU at hand or what stands in for it.
+    return_object
+        Return an object with ``kind.name``, ``arch`` and ``attrs`` rather than text.
+    """
+    exact = _meant(target)
+    return NamedTarget(exact) if return_object else (exact.kind if target == "auto" else target)
+
+
+def _meant(target: Any) -> Target:
+    here = machine()
+    told = Target("hip" if here.is_hip else "cuda", here.arch) if _is_gpu(here) else here.target
+    if target is None or target == "auto":
+        return told
+    found = target.target if isinstance(target, NamedTarget) else parse_target_spec(target)
+    if found.kind in USUAL and not found.arch:
+        return told if told.kind == found.kind else Target(found.kind, USUAL[found.kind])
+    return found
+
+
+def _is_gpu(here: Any) -> bool:
+    return bool(here.is_cuda or here.is_hip)
+
+
+def check_cuda_availability() -> bool:
+    """Tell whether programs for NVIDIA GPUs run."""
+    return machine().is_cuda
+
+
+is_cuda_available = check_cuda_availability
+
+
+def check_hip_availability() -> bool:
+    """Tell whether programs for AMD GPUs run."""
+    return machine().is_hip
+
+
+def check_metal_availability() -> bool:
+    """Tell that programs for Apple GPUs do not run."""
+    return False
+
+
+def get_current_device() -> Any:
+    """Return the index of the GPU that tensors are on: the first."""
+    return 0
+
+
+def target_is_cuda(target: Any) -> bool:
+    """Tell whether a target is an NVIDIA GPU."""
+    return _meant(target).kind == "cuda"
+
+
+def target_is_hip(target: Any) -> bool:
+    """Tell whether a target is an AMD GPU."""
+    return _meant(target).kind == "hip"
+
+
+def target_is_cpu(target: Any) -> bool:
+    """Tell whether a target is a CPU."""
+    return _meant(target).kind == "cpu"
+
+
+def _version(target: Any) -> int:
+    """Return the compute capability of an NVIDIA GPU as one number, 0 of others."""
+    meant = _meant(target)
+    digits = re.sub(r"\D", "", meant.arch) if meant.kind == "cuda" else ""
+    return int(digits or 0)
+
+
+def target_is_volta(target: Any) -> bool:
+    """Tell whether a target is of NVIDIA's generation Volta."""
+    return 70 <= _version(target) < 75
+
+
+def target_is_turing(target: Any) -> bool:
+    """Tell whether a target is of NVIDIA's generation Turing."""
+    return 75 <= _version(target) < 80
+
+
+def target_is_ampere(target: Any) -> bool:
+    """Tell whether a target is of NVIDIA's generations Ampere and Ada."""
+    return 80 <= _version(target) < 90
+
+
+def target_is_hopper(target: Any) -> bool:
+    """Tell whether a target is of NVIDIA's generation Hopper."""
+    return 90 <= _version(target) < 100
+
+
+def target_is_sm120(target: Any) -> bool:
+    """Tell whether a target is a consumer GPU of NVIDIA's generation Blackwell."""
+    return 120 <= _version(target) < 130
+
+
+def target_is_cdna(target: Any) -> bool:
+    """Tell whether a target is an AMD GPU for data centres."""
+    meant = _meant(target)
+    return meant.kind == "hip" and meant.arch.startswith("gfx9")
+
+
+def target_is_rdna(target: Any) -> bool:
+    """Tell whether a target is an AMD GPU for graphics."""
+    meant = _meant(target)
+    return meant.kind == "hip" and meant.arch.startswith("gfx1")
+
+
+def target_is_gfx950(target: Any) -> bool:
+    """Tell whether a target is a gfx950."""
+    return _meant(target).arch == "gfx950"
+
+
+def target_get_warp_size(target: Any) -> int:
+    """Return how many threads of a target run together."""
+    return 64 if target_is_cdna(target) else 32
+
+
+def target_has_async_copy(target: Any) -> bool:
+    """Tell whether a target copies to shared memory in the background."""
+    return _version(target) >= 80
+
+
+def target_has_ldmatrix(target: Any) -> bool:
+    """Tell whether a target loads matrices from shared memory."""
+    return _version(target) >= 75
+
+
+def target_has_stmatrix(target: Any) -> bool:
+    """Tell whether a target stores matrices to shared memory."""
+    return _version(target) >= 90
+
+
+def target_has_bulk_copy(target: Any) -> bool:
+    """Tell whether a target has an engine for copies of tiles."""
+    return _version(target) >= 90
+
+
+# contrib.nvcc ------------------------------------------------------------------------------
+
+
+def get_target_compute_version(target: Any = None) -> str:
+    """Return the compute capability as text, such as ``"8.9"``."""
+    version = _version(target)
+    return f"{version // 10}.{version % 10}"
+
+
+def parse_compute_version(compute_version: str) -> tuple[int, int]:
+    """Return a compute capability as two numbers.
+
+    Examples
+    --------
+    >>> parse_compute_version("9.0")
+    (9, 0)
+    """
+    major, _, minor = compute_version.partition(".")
+    return int(major), int(re.sub(r"\D", "", minor) or 0)
+
+
+def get_cuda_version(cuda_path: str | None = None) -> tuple[int, int]:
+    """Return the version of CUDA that programs are told of."""
+    return 12, 8
+
+
+def _at_least(version: Any, least: tuple[int, int]) -> bool:
+    given = version or get_target_compute_version()
+    return parse_compute_version(given) >= least
+
+
+def have_fp16(compute_version: str | None = None) -> bool:
+    """Tell whether there is arithmetic in float16."""
+    return _at_least(compute_version, (5, 3))
+
+
+def have_int8(compute_version: str | None = None) -> bool:
+    """Tell whether there are products of int8."""
+    return _at_least(compute_version, (6, 1))
+
+
+def have_tensorcore(compute_version: str | None = None, target: Any = None) -> bool:
+    """Tell whether there are matrix instructions."""
+    return _at_least(compute_version, (7, 0))
+
+
+def have_bf16(compute_version: str | None = None) -> bool:
+    """Tell whether there is bfloat16."""
+    return _at_least(compute_version, (8, 0))
+
+
+def have_fp8(compute_version: str | None = None) -> bool:
+    """Tell whether there is FP8."""
+    return _at_least(compute_version, (8, 9))
+
+
+def have_fp4(compute_version: str | None = None) -> bool:
+    """Tell whether there is FP4."""
+    return _at_least(compute_version, (10, 0))
+
+
+def have_tma(target: Any = None) -> bool:
+    """Tell whether there is an engine for copies of tiles."""
+    return target_has_bulk_copy(target)
+
+
+def is_hopper(target: Any = None) -> bool:
+    """Tell whether a target is of NVIDIA's generation Hopper."""
+    return target_is_hopper(target)
