@@ -53,6 +53,8 @@ SMALL_BLOCK, SMALL_BLOCK_GROUPS = 128 * 128, 64
 # Where B is read in place a step stays within few pages, fewer when it is read once for
 # every few additions.
 DIRECT_ROWS, VECTOR_ROWS = 32, 8
+# Where B is only waited for, its rows are fetched this many steps ahead.
+STEPS_AHEAD = 2
 CACHE_WAYS, LONG_VECTOR_BYTES = 8, 64
 
 
@@ -309,7 +311,7 @@ class _Block:
     ) -> tuple[OperandB, BeforePanel | None]:
         packed = self.b_copy
         if packed is None:
-            below = self.steps.step if prefetch and self._is_streamed() else 0
+            below = self.steps.step * STEPS_AHEAD if prefetch and self._is_streamed() else 0
             return DirectB(self.b.moved(k0, 0), below), None
         return packed, lambda panel: self._pack(packed, k0, valid, panel)
 
@@ -365,8 +367,11 @@ class _Block:
         """Return the prefetches of A from `k0` on, and of B from there and from `column` on.
 
         With panels of short vectors those of B that are packed next, in the step that is at
-        `now`: a step is long there, and its operands fill the second-level cache.
+        `now`: a step is long there, and its operands fill the second-level cache. Nothing where B
+        is streamed: its own rows are fetched as they are read, and of A a step takes a line.
         """
+        if self._is_streamed():
+            return []
         if self.b_copy is not None and self.spec.machine.vector_bytes < LONG_VECTOR_BYTES:
             window, width = self.b_copy.window, self.spec.panel_width
             return [spread_next_window(self._b_region, now, (k0, column), width, window)]
@@ -378,8 +383,6 @@ class _Block:
         if self.transposed_b:
             return [spread(a, Region(self.b.moved(column, k0), n, k))]
         b = self.b.moved(k0, column)
-        if self._is_streamed():
-            return [spread(a)]
         if self.b_copy is None:
             return [spread(a, Region(b, k, n))]
         window = self.b_copy.window
