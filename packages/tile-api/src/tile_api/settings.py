@@ -54,17 +54,6 @@ class Settings:
     tune_cache, tune_processes, tune_share, tune_most
         ``TILELANG_AUTO_TUNING_DISABLE_CACHE`` and so on: whether results are read and kept, and
         how many processes compile.
-    tune_budget
-        ``TILE_TUNE_BUDGET``: how much tuning may do, as text; empty where nothing is said.
-    tune_dir, tune_tables
-        ``TILE_TUNE_DIR``, ``TILE_TUNE_TABLES``: where results of tuning are kept (None means in
-        the folder of the cache), and where else they are looked for.
-    tune_again, tune_cache
-        ``TILE_TUNE_AGAIN=1``: tune although there is a result. ``TILE_TUNE_DISABLE_CACHE=1``:
-        `tune_cache` is False, results are neither found nor kept.
-    tune_workers, tune_cpu_share, tune_max_workers
-        ``TILE_TUNE_WORKERS``, ``TILE_TUNE_CPU_SHARE``, ``TILE_TUNE_MAX_WORKERS``: how many
-        processes compile candidates.
     logs
         ``TILE_LOGS``: categories of `tile_core.logs.CATEGORIES`, with ``+`` or ``-``.
     keep, keep_dir
@@ -102,14 +91,6 @@ class Settings:
     tune_processes: int = -1
     tune_share: float = 1.0
     tune_most: int = -1
-    tune_budget: str = ""
-    tune_dir: Path | None = None
-    tune_tables: tuple[Path, ...] = ()
-    tune_again: bool = False
-    tune_cache: bool = True
-    tune_workers: int = 0
-    tune_cpu_share: float = 1.0
-    tune_max_workers: int = 0
     logs: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     keep_dir: Path | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,53 +71,6 @@ def seconds(most: float, what: str) -> Kind:
         return found
 
     return Kind("seconds", f"a number of seconds; {what}", read)
-
-
-def count(what: str) -> Kind:
-    """Return the kind of numbers of something, of which 0 and -1 mean that nothing is said."""
-
-    def read(text: str) -> int:
-        return 0 if text.strip() == "-1" else _whole(text)
-
-    return Kind("number", f"a number of {what}; 0 or -1 leave it open", read)
-
-
-def share() -> Kind:
-    """Return the kind of shares, above 0 and at most 1."""
-
-    def read(text: str) -> float:
-        try:
-            found = float(text)
-        except ValueError:
-            raise ValueError from None
-        if not 0 < found <= 1:
-            raise ValueError
-        return found
-
-    return Kind("number", "a number above 0 and at most 1", read)
-
-
-def budget() -> Kind:
-    """Return the kind of time budgets; their text is kept."""
-
-    def read(text: str) -> str:
-        from tile_api.autotuner.budget import parse_budget
-
-        try:
-            return str(parse_budget(text))
-        except ValueError:
-            raise ValueError from None
-
-    return Kind("time", "model, a time such as 10s or 2m, or full", read)
-
-
-def paths() -> Kind:
-    """Return the kind of lists of files, separated as in ``PATH``."""
-
-    def read(text: str) -> tuple[Path, ...]:
-        return tuple(Path(part).expanduser() for part in text.split(os.pathsep) if part)
-
-    return Kind("files", "files, separated as in PATH", read)
 
 
 def size(what: str) -> Kind:

@@ -232,48 +232,6 @@ def _of_tuning() -> tuple[Variable, ...]:
     )  # fmt: skip
 
 
-def _of_tuning() -> tuple[Variable, ...]:
-    return (
-        Variable(
-            "TILE_TUNE_BUDGET", "tune_budget", kinds.budget(), "",
-            "How much tuning may do, where a kernel does not say.",
-            unset="full: every configuration is measured",
-        ),
-        Variable(
-            "TILE_TUNE_DIR", "tune_dir", kinds.folder(), None,
-            "Where results of tuning are kept.", unset="tune, in the folder of the cache",
-        ),
-        Variable(
-            "TILE_TUNE_TABLES", "tune_tables", kinds.paths(), (),
-            "Further tables of results to look into.", unset="none",
-        ),
-        Variable(
-            "TILE_TUNE_AGAIN", "tune_again", kinds.flag(), False,
-            "Tune although there is a result.",
-        ),
-        Variable(
-            "TILE_TUNE_DISABLE_CACHE", "tune_cache", kinds.inverted_flag(), True,
-            "Neither look for results of tuning nor keep them.",
-            aliases=("TILELANG_AUTO_TUNING_DISABLE_CACHE",), unset="results are kept and found",
-        ),
-        Variable(
-            "TILE_TUNE_WORKERS", "tune_workers", kinds.count("processes"), 0,
-            "Processes that compile candidates.", aliases=("TILELANG_AUTO_TUNING_CPU_COUNTS",),
-            unset="a share of the processors",
-        ),
-        Variable(
-            "TILE_TUNE_CPU_SHARE", "tune_cpu_share", kinds.share(), 1.0,
-            "The share of the processors that compile candidates.",
-            aliases=("TILELANG_AUTO_TUNING_CPU_UTILITIES",), unset="1: all of them",
-        ),
-        Variable(
-            "TILE_TUNE_MAX_WORKERS", "tune_max_workers", kinds.count("processes"), 0,
-            "The most processes that compile candidates.",
-            aliases=("TILELANG_AUTO_TUNING_MAX_CPU_COUNT",), unset="as many as there are processors",
-        ),
-    )  # fmt: skip
-
-
 def _of_looking() -> tuple[Variable, ...]:
     return (
         Variable(

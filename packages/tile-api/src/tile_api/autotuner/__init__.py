@@ -1,13 +1,33 @@
-"""Finding the best configuration of a kernel: TileLang's interface, within a stated time."""
+"""Finding the best configuration of a kernel: TileLang's interface, within a stated time.
+
+Names are resolved on first use: workers and the command line load what they need and no more.
+"""
 
 from __future__ import annotations
 
-from tile_api.autotuner.budget import Budget, parse_budget
-from tile_api.autotuner.class_api import AutoTuner, AutotuneResult
-from tile_api.autotuner.configs import Config
-from tile_api.autotuner.decorator import AutotunedFactory, autotune
-from tile_api.autotuner.supplied import get_autotune_inputs, set_autotune_inputs
-from tile_api.autotuner.tune import Tuned
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tile_api.autotuner.budget import Budget, parse_budget
+    from tile_api.autotuner.class_api import AutoTuner, AutotuneResult
+    from tile_api.autotuner.configs import Config
+    from tile_api.autotuner.decorator import AutotunedFactory, autotune
+    from tile_api.autotuner.supplied import get_autotune_inputs, set_autotune_inputs
+    from tile_api.autotuner.tune import Tuned
+
+_HOMES = {
+    "AutoTuner": "class_api",
+    "AutotuneResult": "class_api",
+    "AutotunedFactory": "decorator",
+    "Budget": "budget",
+    "Config": "configs",
+    "Tuned": "tune",
+    "autotune": "decorator",
+    "get_autotune_inputs": "supplied",
+    "parse_budget": "budget",
+    "set_autotune_inputs": "supplied",
+}
 
 __all__ = [
     "AutoTuner",
@@ -21,3 +41,16 @@ __all__ = [
     "parse_budget",
     "set_autotune_inputs",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

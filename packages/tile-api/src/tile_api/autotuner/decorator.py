@@ -26,7 +26,7 @@ from tile_api.autotuner.plain import canonical
 from tile_api.autotuner.pruning import pruned
 from tile_api.autotuner.supplied import get_autotune_inputs
 from tile_api.autotuner.task import Task
-from tile_api.autotuner.tune import Tuned, tune
+from tile_api.autotuner.tune import Tuned, chosen_function, tune
 from tile_api.frontend.source import calling_span
 from tile_api.jitting import JITKernelFactory, jit
 from tile_api.options import refuse_unknown
@@ -117,9 +117,20 @@ class AutotunedFactory:
         return self._of(task, given)
 
     def get_tir(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the traced function: the best known, or that of the values given."""
-        task, given = self._task(args, kwargs)
-        return self.factory.get_tir(*args, **kwargs) if task is None else self._of(task, given).func
+        """Return the traced function of the values given, or of the best configuration.
+
+        That is the best known one, or the one that the cost model expects to be; nothing is run.
+        """
+        task, _ = self._task(args, kwargs)
+        return self.factory.get_tir(*args, **kwargs) if task is None else chosen_function(task)
+
+    def with_configs(self, configs: object) -> AutotunedFactory:
+        """Return the same function with other configurations."""
+        return self._like(configs, self.options)
+
+    def with_options(self, options: TuneOptions) -> AutotunedFactory:
+        """Return the same function, measured in another way."""
+        return self._like(self.configs, options)
 
     def __repr__(self) -> str:
         return f"<tile.autotune {self.func.__name__}>"
@@ -127,6 +138,11 @@ class AutotunedFactory:
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Bind to an instance, so that methods can be decorated."""
         return self if instance is None else functools.partial(self, instance)
+
+    def _like(self, configs: object, options: TuneOptions) -> AutotunedFactory:
+        return AutotunedFactory(
+            self.factory, configs, options, self._key, self._prune, self._prune_by, self._left_out
+        )
 
     # Inside --------------------------------------------------------------------------------
 

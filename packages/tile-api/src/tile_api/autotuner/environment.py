@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tile_api.autotuner.budget import HINT, Budget, parse_budget
+from tile_api.autotuner.budget import Budget, parse_budget
 from tile_api.disk_cache.location import CacheSettings
-from tile_core.errors import TuningError
-
-_TRUE = frozenset({"1", "true", "yes", "on"})
+from tile_api.settings import Settings
+from tile_core.environment import environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class TuneSettings:
         False with ``TILELANG_AUTO_TUNING_DISABLE_CACHE=1``: results are neither read nor kept.
     workers
         Processes that compile: ``TILELANG_AUTO_TUNING_CPU_COUNTS``, else a share
-        ``TILELANG_AUTO_TUNING_CPU_UTILITIES`` of the processors (all of them if it is not set),
+        ``TILELANG_AUTO_TUNING_CPU_UTILITIES`` of the processors (all of them if it is not set);
         at most ``TILELANG_AUTO_TUNING_MAX_CPU_COUNT``.
     """
 
@@ -44,56 +43,30 @@ class TuneSettings:
     workers: int = 1
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> TuneSettings:
+    def from_environment(cls, given: Mapping[str, str] | None = None) -> TuneSettings:
         """Read the settings as they are now.
 
         Raises
         ------
-        TuningError
+        FrontendValueError
             If a variable holds what it cannot mean.
         """
-        env = os.environ if environment is None else environment
-        chosen = env.get("TILE_TUNE_DIR", "")
-        tables = [p for p in env.get("TILE_TUNE_TABLES", "").split(os.pathsep) if p]
+        env = environment() if given is None else given
+        found = Settings.from_environment(env)
         return cls(
-            folder=Path(chosen).expanduser() if chosen else _in_cache(env),
-            tables=tuple(Path(p).expanduser() for p in tables),
-            budget=_budget(env.get("TILE_TUNE_BUDGET", "")),
-            again=env.get("TILE_TUNE_AGAIN", "").lower() in _TRUE,
-            keeps=env.get("TILELANG_AUTO_TUNING_DISABLE_CACHE", "").lower() not in _TRUE,
-            workers=_workers(env),
+            folder=found.tune_dir or CacheSettings.from_environment(env).folder / "tune",
+            tables=found.tune_tables,
+            budget=parse_budget(found.tune_budget) if found.tune_budget else None,
+            again=found.tune_again,
+            keeps=found.tune_cache,
+            workers=_workers(found),
         )
 
 
-def _in_cache(env: Mapping[str, str]) -> Path:
-    return CacheSettings.from_environment(env).folder / "tune"
-
-
-def _budget(text: str) -> Budget | None:
-    if not text:
-        return None
-    try:
-        return parse_budget(text)
-    except TuningError:
-        raise TuningError(
-            f"the environment variable TILE_TUNE_BUDGET is {text!r}", hint=HINT
-        ) from None
-
-
-def _workers(env: Mapping[str, str]) -> int:
+def _workers(settings: Settings) -> int:
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    count = int(_number(env, "TILELANG_AUTO_TUNING_CPU_COUNTS", -1))
+    count = settings.tune_processes
     if count <= 0:
-        count = int(processors * _number(env, "TILELANG_AUTO_TUNING_CPU_UTILITIES", 1.0))
-    most = int(_number(env, "TILELANG_AUTO_TUNING_MAX_CPU_COUNT", -1))
+        count = int(processors * settings.tune_share)
+    most = settings.tune_most
     return max(1, min(count, most) if most > 0 else count)
-
-
-def _number(env: Mapping[str, str], name: str, default: float) -> float:
-    text = env.get(name, "")
-    try:
-        return float(text) if text else default
-    except ValueError:
-        raise TuningError(
-            f"the environment variable {name} is {text!r}", hint="set it to a number"
-        ) from None

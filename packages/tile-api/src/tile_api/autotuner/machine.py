@@ -7,6 +7,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
+from tile_core.environment import environment
 from tile_core.errors import MeasuringImpossible, TileError
 from tile_core.target import Target
 
@@ -45,8 +46,9 @@ def machine_name(target: Target) -> str:
     """
     if target.kind in _GPUS:
         return _gpu_name() or target.arch
+    env = environment()
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    asked = os.environ.get("TILE_NUM_THREADS") or os.environ.get("OMP_NUM_THREADS") or ""
+    asked = env.get("TILE_NUM_THREADS") or env.get("OMP_NUM_THREADS") or ""
     threads = min(int(asked), count) if asked.isdecimal() and int(asked) else count
     return f"{_processor()}, {threads} threads"
 

@@ -29,7 +29,9 @@ FINALISTS = 8
 ROUNDS = 5
 """Turns of the first finalists; half of them have as many again, and so on."""
 
-_FINAL_SHARE = 0.3
+_COMPILED_BY, _MEASURED_BY = 0.7, 0.9
+"""Shares of the time after which nothing more is compiled, and nothing measured at first."""
+
 _PER_WAVE = 3
 
 
@@ -87,7 +89,7 @@ class Search:
         """Return the candidates with what is known of them, the best first."""
         self.start = self.start or time.monotonic()
         self._resume()
-        first = self._deadline(1 - _FINAL_SHARE)
+        first = self._deadline(_COMPILED_BY)
         while self._untried() and not self._is_over(first):
             self._wave(first)
         self._find_one()
@@ -129,8 +131,9 @@ class Search:
                 self._settle(at, Outcome(UNTRIED, CANCELLED), note=False)
             else:
                 self._settle(at, failure_of(reply))
+        end = self._deadline(_MEASURED_BY)
         for at in compiled:
-            if self._is_over(deadline) and self.best is not None:
+            if self._is_over(end) and self.best is not None:
                 return
             self._first_visit(at)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tile_api.autotuner.progress import Progress
 from tile_api.autotuner.ranking import ranked, traced
 from tile_api.autotuner.search import Search, untraced
 from tile_api.autotuner.store import TuneStore
-from tile_api.autotuner.table import Place, Record
+from tile_api.autotuner.table import Place, Record, Table, table_of
 from tile_api.autotuner.task import Task
 from tile_api.autotuner.workplace import workplace
 from tile_api.kernel import CompiledKernel
@@ -49,6 +49,8 @@ class Tuned:
         ``"table"``, ``"model"`` or ``"search"``.
     candidates
         What became of each, the best first; empty if the result was known before.
+    table
+        The records behind it.
     """
 
     kernel: CompiledKernel
@@ -58,6 +60,7 @@ class Tuned:
     ref_latency: float | None
     source: str
     candidates: tuple[Candidate, ...] = ()
+    table: Table = field(default_factory=Table)
 
 
 def tune(task: Task) -> Tuned:
@@ -81,13 +84,37 @@ def tune(task: Task) -> Tuned:
     place = place_of(task, target)
     store = TuneStore(settings, _tables(task))
     if not settings.again:
-        record = store.read(place).best(place, [c.key for c in task.configs])
+        known = store.read(place)
+        record = known.best(place, [c.key for c in task.configs])
         if record is not None:
-            return _from_table(task, record)
+            return _from_table(task, record, table_of(known.at(place)))
     if not budget.runs:
         return _by_model(task, target)
     require_machine(target)
     return _searched(task, target, budget, store, place, settings.workers, start)
+
+
+def chosen_function(task: Task) -> Any:
+    """Return the traced function of the best configuration that is known, or expected.
+
+    Nothing is compiled and nothing runs.
+
+    Raises
+    ------
+    NoConfigWorks
+        If none can be traced.
+    """
+    settings, target = TuneSettings.from_environment(), _target(task)
+    place = place_of(task, target)
+    known = TuneStore(settings, _tables(task)).read(place)
+    record = known.best(place, [c.key for c in task.configs])
+    if record is not None:
+        return task.trace(_config_of(task, record).values)
+    candidates = ranked(traced(task.configs, task.trace), target, task.options.sizes)
+    for candidate in candidates:
+        if candidate.outcome.status == UNTRIED:
+            return candidate.func
+    raise _nothing_works(task, candidates)
 
 
 def place_of(task: Task, target: Target) -> Place:
@@ -122,12 +149,16 @@ def _tables(task: Task) -> list[Path]:
     return [] if table is None else [Path(str(table))]
 
 
-def _from_table(task: Task, record: Record) -> Tuned:
-    config = next(c for c in task.configs if c.key == record.config)
+def _from_table(task: Task, record: Record, table: Table) -> Tuned:
+    config = _config_of(task, record)
     func = task.trace(config.values)
     kernel = _compiled(task, func, config)
     latency = record.milliseconds if record.milliseconds is not None else float("nan")
-    return _noted(Tuned(kernel, func, config, latency, record.reference, "table"))
+    return _noted(Tuned(kernel, func, config, latency, record.reference, "table", table=table))
+
+
+def _config_of(task: Task, record: Record) -> Config:
+    return next(c for c in task.configs if c.key == record.config)
 
 
 def _by_model(task: Task, target: Target) -> Tuned:
@@ -171,15 +202,28 @@ def _searched(
             found = search.run()
             best = search.best
             reference = None if best is None else inputs.measure_reference(best)
+            if best is not None:
+                _adopt(task, best, bench.cache)
         finally:
             progress.close()
+    log.close()  # nothing of it is needed: the rest is in the table, or has failed
     if best is None:
         raise _nothing_works(task, found)
-    store.add(_records(place, found, reference), place)
-    log.close()
+    records = _records(place, found, reference)
+    store.add(records, place)
     kernel = _compiled(task, best.func, best.config)
-    tuned = Tuned(kernel, best.func, best.config, best.score, reference, "search", tuple(found))
-    return _noted(tuned)
+    return _noted(
+        Tuned(
+            kernel,
+            best.func,
+            best.config,
+            best.score,
+            reference,
+            "search",
+            tuple(found),
+            table_of(records),
+        )
+    )
 
 
 def _jobs(
@@ -220,6 +264,24 @@ def _compiled(task: Task, func: Any, config: Config) -> CompiledKernel:
     return compile(func, **options)
 
 
+def _adopt(task: Task, best: Candidate, cache: Path) -> None:
+    """Put the best kernel, which workers compiled, into the user's cache if there is one."""
+    from tile_api.cache import is_cache_enabled
+    from tile_api.compiling import compile_key
+    from tile_api.disk_cache import disk_cache
+    from tile_api.disk_cache.store import DiskCache
+
+    own = disk_cache()
+    if not is_cache_enabled() or not own.limit:
+        return
+    options = {k: task.compile_options.get(k) for k in ("out_idx", "target", "compile_flags")}
+    passes = _pass_configs(task, best.config) or None
+    key = compile_key(best.func, pass_configs=passes, **options)
+    entry = DiskCache(cache, own.limit).find(key.digest, str(key))
+    if entry is not None:
+        own.keep(key.digest, entry)
+
+
 def _noted(tuned: Tuned) -> Tuned:
     tuned.kernel.update_tuner_result(tuned.latency, tuned.config.given, tuned.ref_latency)
     return tuned
@@ -251,20 +313,20 @@ def _records(
 
 
 def _nothing_works(task: Task, candidates: Sequence[Candidate]) -> NoConfigWorks:
-    told: dict[tuple[str, str], Config] = {}
+    told: dict[tuple[str, str], list[Config]] = {}
     for candidate in sorted(candidates, key=lambda c: c.number):
         outcome = candidate.outcome
         if outcome.status != UNTRIED:
-            told.setdefault((outcome.code, outcome.message), candidate.config)
-    notes = [
-        Note(f"{config}: {'wrong results: ' if code == 'AssertionError' else f'[{code}] '}{text}")
-        for (code, text), config in list(told.items())[:5]
-    ]
+            told.setdefault((outcome.code, outcome.message), []).append(candidate.config)
+    notes = []
+    for (code, text), configs in list(told.items())[:5]:
+        why = f"wrong results: {text}" if code == "AssertionError" else f"[{code}] {text}"
+        more = f" and {len(configs) - 1} more" if len(configs) > 1 else ""
+        notes.append(Note(f"{configs[0]}{more}: {why}"))
     count = len(candidates)
     which = "the only configuration" if count == 1 else f"none of {count} configurations"
-    verb = "does not work" if count == 1 else "works"
     return NoConfigWorks(
-        f"{which} of {task.name} {verb}",
+        f"{which} of {task.name} {'does not work' if count == 1 else 'works'}",
         notes=tuple(notes),
         hint="call it with one of them to see the whole error: the values are its arguments",
     )

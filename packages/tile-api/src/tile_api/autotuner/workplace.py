@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,7 +13,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from tile_api.autotuner.process import CANCELLED, Worker
+from tile_api.autotuner.process import CANCELLED, HUNG, Worker
+from tile_core.environment import environment
 
 _OFF = ("TILE_DISABLE_CACHE", "TILELANG_DISABLE_CACHE", "TILE_CACHE_SIZE", "TILE_VERBOSE")
 
@@ -30,9 +32,10 @@ class Workplace:
 
     def __init__(self, folder: Path, count: int) -> None:
         self.folder = folder
-        environment = worker_environment(os.environ, folder / "cache")
-        self._compilers = [Worker(environment) for _ in range(count)]
-        self._meter = Worker(environment)
+        self.cache = folder / "cache"
+        told = worker_environment(environment(), self.cache)
+        self._compilers = [Worker(told) for _ in range(count)]
+        self._meter = Worker(told)
         self._free: SimpleQueue[Worker] = SimpleQueue()
         for worker in self._compilers:
             self._free.put(worker)
@@ -84,15 +87,13 @@ class Workplace:
     def _on_free(
         self, do: str, timeout: float, deadline: float | None, arguments: Mapping[str, Any]
     ) -> dict[str, Any]:
-        import time
-
         worker = self._free.get()
         try:
             left = timeout if deadline is None else min(timeout, deadline - time.monotonic())
             if left <= 0:
                 return {"ok": False, "code": CANCELLED, "message": "the time was over"}
             reply = worker.ask(do, left, **arguments)
-            if reply.get("code") == "hung" and left < timeout:
+            if reply.get("code") == HUNG and left < timeout:
                 return {**reply, "code": CANCELLED}
             return reply
         finally:
@@ -111,12 +112,12 @@ def workplace(count: int) -> Iterator[Workplace]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def worker_environment(environment: Mapping[str, str], cache: Path) -> dict[str, str]:
+def worker_environment(user: Mapping[str, str], cache: Path) -> dict[str, str]:
     """Return the environment of workers: the user's, with a cache of their own.
 
     They use as many threads as a kernel would use here.
     """
-    found = {k: v for k, v in environment.items() if k not in _OFF}
+    found = {k: v for k, v in user.items() if k not in _OFF}
     found["TILE_CACHE_DIR"] = str(cache)
     threads = _threads()
     if threads:
@@ -126,7 +127,5 @@ def worker_environment(environment: Mapping[str, str], cache: Path) -> dict[str,
 
 def _threads() -> int:
     """Return how many threads OpenMP uses in this process; 0 if it was not told."""
-    import sys
-
     torch = sys.modules.get("torch")
     return int(torch.get_num_threads()) if torch is not None else 0
