@@ -52,8 +52,9 @@ class Settings:
         work tuning may be, whether results are ignored, where they are kept, and where else they
         are looked for.
     tune_cache, tune_processes, tune_share, tune_most
-        ``TILELANG_AUTO_TUNING_DISABLE_CACHE`` and so on: whether results are read and kept, and
-        how many processes compile.
+        ``TILE_TUNE_DISABLE_CACHE``, ``TILE_TUNE_WORKERS``, ``TILE_TUNE_CPU_SHARE``,
+        ``TILE_TUNE_MAX_WORKERS``: whether results are read and kept, and how many processes
+        compile.
     logs
         ``TILE_LOGS``: categories of `tile_core.logs.CATEGORIES`, with ``+`` or ``-``.
     keep, keep_dir

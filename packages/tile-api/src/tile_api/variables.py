@@ -120,6 +120,16 @@ def _share(text: str) -> float:
     return found
 
 
+def _budget(text: str) -> str:
+    from tile_api.autotuner.budget import parse_budget
+
+    try:
+        parse_budget(text)
+    except ValueError:
+        raise ValueError from None
+    return text
+
+
 def _count(text: str) -> int:
     try:
         return int(text)
@@ -197,8 +207,10 @@ def _of_caches() -> tuple[Variable, ...]:
 def _of_tuning() -> tuple[Variable, ...]:
     return (
         Variable(
-            "TILE_TUNE_BUDGET", "tune_budget", kinds.text("model, a time such as 30s, or full"), "",
-            "How much work tuning may be where a kernel says nothing.", unset="tuning has its own",
+            "TILE_TUNE_BUDGET", "tune_budget",
+            Kind("time", "model, a time such as 10s or 2m, or full", _budget), "",
+            "How much work tuning may be, where a kernel does not say.",
+            unset="full: every configuration is measured",
         ),
         Variable(
             "TILE_TUNE_AGAIN", "tune_again", kinds.flag(), False, "Tune although there is a result."
@@ -213,21 +225,25 @@ def _of_tuning() -> tuple[Variable, ...]:
             "Further tables of tuning to look into.", unset="none",
         ),
         Variable(
-            "TILELANG_AUTO_TUNING_DISABLE_CACHE", "tune_cache", kinds.inverted_flag(), True,
-            "Neither read nor keep results of tuning.", unset="they are read and kept",
+            "TILE_TUNE_DISABLE_CACHE", "tune_cache", kinds.inverted_flag(), True,
+            "Neither read nor keep results of tuning.",
+            aliases=("TILELANG_AUTO_TUNING_DISABLE_CACHE",), unset="they are read and kept",
         ),
         Variable(
-            "TILELANG_AUTO_TUNING_CPU_COUNTS", "tune_processes", _COUNT, -1,
-            "Processes that compile candidates.", unset="a share of the processors",
+            "TILE_TUNE_WORKERS", "tune_processes", _COUNT, -1,
+            "Processes that compile candidates.",
+            aliases=("TILELANG_AUTO_TUNING_CPU_COUNTS",), unset="a share of the processors",
         ),
         Variable(
-            "TILELANG_AUTO_TUNING_CPU_UTILITIES", "tune_share",
-            Kind("number", "a share between 0 and 1", _share), 1.0,
-            "The share of the processors that compile candidates.", unset="all of them",
+            "TILE_TUNE_CPU_SHARE", "tune_share",
+            Kind("number", "a share above 0, and at most 1", _share), 1.0,
+            "The share of the processors that compile candidates.",
+            aliases=("TILELANG_AUTO_TUNING_CPU_UTILITIES",), unset="1: all of them",
         ),
         Variable(
-            "TILELANG_AUTO_TUNING_MAX_CPU_COUNT", "tune_most", _COUNT, -1,
-            "The most processes that compile candidates.", unset="no limit",
+            "TILE_TUNE_MAX_WORKERS", "tune_most", _COUNT, -1,
+            "The most processes that compile candidates.",
+            aliases=("TILELANG_AUTO_TUNING_MAX_CPU_COUNT",), unset="no limit",
         ),
     )  # fmt: skip
 
