@@ -2,42 +2,87 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError
+
+import numpy as np
 import pytest
 
-from tile_api.cli import doctor, main
+from tile_api.cli import doctor, examining, main
+from tile_core.target import parse_target_spec
+
+EDGES = (17, 30, 52, 76)
 
 
 def rows(text: str) -> dict[str, list[str]]:
-    """Return the words behind each target."""
-    table = text.partition("target ")[2].splitlines()[1:]
-    return {line.split()[0]: line[19:].split(maxsplit=3) for line in table if line.strip()}
+    """Return what the columns say of each target: compiles, with, runs, emulated."""
+    table = text.partition("\ntarget ")[2].partition("\n\n")[0].splitlines()[1:]
+    cuts = [slice(a, b) for a, b in zip(EDGES, (*EDGES[1:], None), strict=True)]
+    return {line.split()[0]: [line[cut].strip() for cut in cuts] for line in table}
 
 
 def test_what_runs_here(capsys):
     assert main(["doctor", "cpu", "interpret", "cuda:sm_80@sim", "hip:gfx942@sim"]) == 0
     out = capsys.readouterr().out
-    assert "tile-core     0.1.0" in out
+    assert "tile-core          0.1.0" in out
     found = rows(out)
     assert set(found) == {"cpu", "interpret", "cuda:sm_80@sim", "hip:gfx942@sim"}
-    assert all(words[0] == "yes," and words[3] == "yes" for words in found.values()), found
+    for compiles, _, runs, emulated in found.values():
+        assert compiles.startswith("yes, ")
+        assert runs == "yes"
+        assert emulated == "-"  # it was not asked for
+    assert found["cpu"][1].startswith("TVM ")
+
+
+def test_who_stands_in_for_a_machine_that_is_not_here():
+    found = examining.examined("hip:gfx942")
+    assert found.emulated == "yes, @isa and @sim"
+    assert found.compiles.startswith("yes")
+    assert found.tool != "-"
 
 
 def test_what_does_not_work_comes_with_the_way_out(capsys):
     assert main(["doctor", "cpu", "cuda:sm_99", "hip:gfx1"]) == 1
     out = capsys.readouterr().out
-    assert rows(out)["cuda:sm_99"] == ["no", "no"]
+    assert rows(out)["cuda:sm_99"] == ["no", "-", "no", "-"]
     assert "\ncuda:sm_99: no NVIDIA architecture is called 'sm_99'\n  did you mean" in out
     assert "\nhip:gfx1: no AMD architecture that is known here is called 'gfx1'\n  use" in out
 
 
-def test_a_wrong_result_is_told(monkeypatch: pytest.MonkeyPatch, capsys):
+def test_packages_that_are_missing_come_with_the_way_to_get_them(monkeypatch):
+    def version(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor, "version", version)
+    assert doctor._package("tile-sim", doctor.PACKAGES["tile-sim"]) == (
+        "tile-sim           -               runs code for GPUs on this CPU: "
+        "pip install 'tile-api[sim]'\n"
+    )
+
+
+def test_settings_that_are_set(monkeypatch):
+    for name, value in (
+        ("TILE_VERIFY", "1"),
+        ("TILE_SIM_ASYNC", "soon"),
+        ("TL_CUTLASS_PATH", "/cutlass"),
+    ):
+        monkeypatch.setenv(name, value)
+    told = [*doctor._settings()]
+    assert "TILE_VERIFY=1\n" in told
+    assert "TILE_SIM_ASYNC=soon  means nothing: set it to late, early or random\n" in told
+    assert "TL_CUTLASS_PATH=/cutlass  changes nothing: nothing of it is used\n" in told
+
+
+def test_a_wrong_result_is_told():
     class Wrong:
-        def __call__(self, a, b):
+        def __call__(self, a: np.ndarray, b: np.ndarray) -> None:
             b[:] = a
 
-    assert doctor._result(Wrong(), doctor.parse_target_spec("cpu")) == "yes, with a wrong result"
+    told = examining._result(Wrong(), parse_target_spec("cpu"))
+    assert told == "yes, with a wrong result"
+    assert not examining.Finding("cpu", "yes, 1.00 s", told).is_well
 
 
-def test_reasons_are_told_once(monkeypatch: pytest.MonkeyPatch, capsys):
-    assert main(["doctor", "tpu", "tpu:1"]) == 1
-    assert capsys.readouterr().out.count("no backend serves target 'tpu") == 2
+@pytest.mark.parametrize("targets", [["tpu", "tpu"]])
+def test_reasons_are_told_once(targets, capsys):
+    assert main(["doctor", *targets]) == 1
+    assert capsys.readouterr().out.count("no backend serves target 'tpu") == 1

@@ -1,51 +1,44 @@
-"""``tile doctor``: what is installed, and which targets compile and run here."""
+"""``tile doctor``: what is installed, and which targets compile, run, and are emulated."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import sys
-import time
-import warnings
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Any
 
-from tile_core.errors import TileError
-from tile_core.target import Target, parse_target_spec
+from tile_api.cli.examining import Finding, examined
+from tile_core.environment import environment
 
 TARGETS = (
-    "cpu", "interpret",
-    "cuda", "cuda:sm_80", "cuda:sm_90a", "cuda:sm_80@sim", "cuda:sm_90a@sim",
-    "hip", "hip:gfx90a", "hip:gfx942", "hip:gfx942@sim", "hip:gfx942@isa",
+    "cpu", "interpret", "cuda", "cuda:sm_80", "cuda:sm_90a", "hip", "hip:gfx90a", "hip:gfx942",
 )  # fmt: skip
 """What is tried unless the user names targets."""
 
-PACKAGES = (
-    "tile-api", "tile-core", "tile-cpu", "tile-cuda", "tile-hip", "tile-sim", "tile-runtime",
-    "apache-tvm", "numpy", "torch", "pluggy",
-)  # fmt: skip
+PACKAGES: Mapping[str, str] = MappingProxyType(
+    {
+        "tile-api": "",
+        "tile-core": "",
+        "tile-runtime": "",
+        "tile-cpu": "compiles for this CPU: pip install tile-cpu",
+        "tile-cuda": "compiles for NVIDIA GPUs: pip install 'tile-api[cuda]'",
+        "tile-hip": "compiles for AMD GPUs: pip install 'tile-api[hip]'",
+        "tile-sim": "runs code for GPUs on this CPU: pip install 'tile-api[sim]'",
+        "apache-tvm": "compiles for this CPU: pip install apache-tvm",
+        "numpy": "",
+        "torch": "has tensors on GPUs: pip install 'tile-api[torch]'",
+        "jax": "calls kernels from JAX: pip install 'tile-api[jax]'",
+        "nvidia-cuda-nvrtc": "compiles for NVIDIA GPUs: pip install 'tile-api[cuda]'",
+        "ziglang": "has a clang for AMD GPUs, and a C++ compiler: pip install ziglang",
+    }
+)
+"""What may be installed, and what it would be good for."""
 
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What became of a small kernel for one target.
-
-    Parameters
-    ----------
-    target
-        As it was asked for.
-    compiles, runs
-        How it went, in a few words; it went well if they begin with ``yes``.
-    error
-        What stood in the way.
-    """
-
-    target: str
-    compiles: str
-    runs: str
-    error: Exception | None = None
+_ROW = "{:<17}{:<13}{:<22}{:<24}{}\n"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -53,7 +46,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "doctor",
         help="tell what is installed, and which targets compile and run here",
-        description="Compile a small kernel for each target and run it where that is possible.",
+        description="Compile a small kernel for each target, run it where that is possible, and "
+        "emulate it where it is not; tell what to install for the rest. Ends with 1 if targets "
+        "are named and one of them does not compile or run.",
     )
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="instead of a choice of all")
 
@@ -61,78 +56,51 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; 1 if targets were named and one of them does not compile or run."""
     sys.stdout.write(f"python {platform.python_version()}, {platform.system()} on ")
-    sys.stdout.write(f"{platform.machine()}\n")
-    sys.stdout.writelines(f"{name:<14}{_installed(name)}\n" for name in PACKAGES)
-    sys.stdout.write("\ntarget             compiles       runs\n")
+    sys.stdout.write(f"{platform.machine()}, {len(os.sched_getaffinity(0))} processors\n")
+    sys.stdout.writelines(_package(name, use) for name, use in PACKAGES.items())
+    sys.stdout.writelines(_settings())
+    sys.stdout.write("\n" + _ROW.format("target", "compiles", "with", "runs", "emulated"))
     findings = []
     for target in args.targets or TARGETS:
-        found = examined(target)
+        found = examined(target, emulate=not args.targets)
         findings.append(found)
-        sys.stdout.write(f"{found.target:<19}{found.compiles:<15}{found.runs}\n")
+        row = _ROW.format(found.target, found.compiles, found.tool, found.runs, found.emulated)
+        sys.stdout.write(row)
         sys.stdout.flush()
     sys.stdout.writelines(_told(findings))
-    failed = any(found.error is not None for found in findings)
-    return 1 if args.targets and failed else 0
+    return 1 if args.targets and not all(found.is_well for found in findings) else 0
 
 
-def examined(target: str) -> Finding:
-    """Return what becomes of a small kernel for `target`, compiled anew."""
-    from tile_api.cli.probe import add_one
-    from tile_api.compiling import default_host
-    from tile_api.kernel import CompiledKernel
-    from tile_core.driver import build
-
+def _package(name: str, use: str) -> str:
     try:
-        exact = default_host().resolve(parse_target_spec(target))[1]
-        start = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            kernel = CompiledKernel(build(add_one.kernel, exact, default_host()))
-        took = time.perf_counter() - start
-    except TileError as error:
-        return Finding(target, "no", "no", error)
-    compiles = f"yes, {took:.2f} s"
-    try:
-        return Finding(target, compiles, _result(kernel, exact))
-    except TileError as error:
-        return Finding(target, compiles, "no", error)
-
-
-def _result(kernel: Any, target: Target) -> str:
-    """Run the kernel on whatever holds tensors for its target, and say how it went."""
-    import numpy as np
-
-    from tile_api.cli.probe import COUNT
-    from tile_api.integrations.torch_gpus import gpu_arrays
-
-    numbers = np.arange(COUNT, dtype=np.float32)
-    if target.executor or target.kind not in ("cuda", "hip"):
-        got = np.zeros_like(numbers)
-        kernel(numbers, got)
-    else:
-        on_gpu = gpu_arrays()
-        if on_gpu is None:
-            return "no GPU that torch sees"
-        there = on_gpu(np.zeros_like(numbers))
-        kernel(on_gpu(numbers), there)
-        got = there.cpu().numpy()
-    return "yes" if np.array_equal(got, numbers + 1) else "yes, with a wrong result"
-
-
-def _installed(package: str) -> str:
-    try:
-        return version(package)
+        return f"{name:<19}{version(name)}\n"
     except PackageNotFoundError:
-        return "-"
+        return f"{name:<19}{'-':<16}{use}".rstrip() + "\n"
+
+
+def _settings() -> Iterator[str]:
+    """Yield the variables that are set, and those that mean nothing."""
+    from tile_api.cli.env import looked_up
+    from tile_api.variables import ACCEPTED, variables
+
+    env = environment()
+    for row in variables():
+        found = looked_up(row, env)
+        if found.source:
+            wrong = "" if found.error is None else f"  means nothing: {found.error.hint}"
+            yield f"{found.source}={found.value}{wrong}\n"
+    for name in (name for name in ACCEPTED if env.get(name)):
+        yield f"{name}={env[name]}  changes nothing: {ACCEPTED[name]}\n"
 
 
 def _told(findings: Iterable[Finding]) -> Iterator[str]:
     """Yield what is in the way of which targets, and the way out: each reason once."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for found in findings:
-        if isinstance(found.error, TileError):
-            reason = (found.error.message, found.error.hint or "")
-            reasons.setdefault(reason, []).append(found.target)
+        for error in found.errors:
+            targets = reasons.setdefault((error.message, error.hint or ""), [])
+            if found.target not in targets:
+                targets.append(found.target)
     for (message, hint), targets in reasons.items():
         yield f"\n{', '.join(targets)}: {message}\n"
         if hint:
