@@ -82,6 +82,13 @@ def toolchain(target: Target, options: Any) -> Mapping[str, str]:
     return toolchain(target, options)
 
 
+def estimate(question: Any) -> Any:
+    """Return the time that a model of the GPU expects of a kernel."""
+    from tile_cuda.stages import estimate
+
+    return estimate(question)
+
+
 @hookimpl
 def tile_backends() -> list[Backend]:
     """Provide the CUDA backend."""
@@ -97,6 +104,7 @@ def tile_backends() -> list[Backend]:
             insertions=insertions,
             export=export,
             toolchain=toolchain,
+            estimate=estimate,
         )
     ]
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from tile_core.codegen import function_symbols, print_program
 from tile_core.codegen.resident import resources_of_launches
+from tile_core.cost.estimate import Estimate
+from tile_core.cost.question import CostQuestion
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.draw_random import draw_random
@@ -98,6 +100,24 @@ def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
         rules,
         choices_of(options.config),
         compile_flags=tuple(options.compile_flags),
+    )
+
+
+def estimate(question: CostQuestion) -> Estimate:
+    """Return the time that a model of the GPU expects of a kernel; it is lowered, not compiled.
+
+    Raises
+    ------
+    TileError
+        If the kernel cannot be lowered, or nothing is known of the speed of the GPU.
+    """
+    from tile_core.cost.gpu import estimate_program
+    from tile_core.cost.gpu_speeds import speeds_of
+    from tile_cuda.speeds import PRODUCTS
+
+    program = lower(question.planned, question.target, question.options)
+    return estimate_program(
+        question, program, speeds_of(PRODUCTS, program.machine.name, question.machine)
     )
 
 

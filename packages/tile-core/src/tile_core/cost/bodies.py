@@ -12,6 +12,7 @@ from tile_core.ir.stmt import (
     If,
     Launch,
     Let,
+    LoopKind,
     OnThreads,
     Parallel,
     Pipelined,
@@ -99,7 +100,8 @@ def _loop(stmt: For | Pipelined, space: Space, visitor: Visitor) -> None:
     step = 1 if isinstance(stmt, Pipelined) else space.constant(stmt.step) or 1
     count = _known(_rounds(stmt.start, stmt.stop, step), space, visitor)
     start: Extent = stmt.start if space.knows(stmt.start) else 0
-    inner = space.along(Axis(stmt.var, start, count, step))
+    unrolled = isinstance(stmt, For) and stmt.kind is LoopKind.UNROLL
+    inner = space.along(Axis(stmt.var, start, count, step, is_unrolled=unrolled))
     visitor.loop(stmt, space, inner)
     _visit(stmt.body, inner, visitor)
 

@@ -67,8 +67,11 @@ _BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
     BinaryOp.GE: np.greater_equal,
 }
 
-_UNIFORM = ("device:uniform", "device:shfl_idx", "shfl_sync")
+UNIFORM = ("device:uniform", "device:shfl_idx", "shfl_sync")
 """Functions whose value is that of their first argument, where a warp agrees on it."""
+
+ELECT = "device:elect"
+"""True in one lane of a warp: what it guards is run by every warp."""
 
 
 def value_of(
@@ -126,8 +129,10 @@ def value_of(
                 return np.where(of(cond), of(then), of(otherwise))
             case Cast(dtype=dtype, value=value):
                 return _converted(of(value), dtype.is_float)
-            case Call(function=function, args=args) if function in _UNIFORM:
+            case Call(function=function, args=args) if function in UNIFORM:
                 return of(args[0])
+            case Call(function=function) if function == ELECT:
+                return 1
             case Load() if loads is not None:
                 return loads
         raise Unknown(type(node).__name__)

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.cost.numbers import Number, Unknown, value_of
-from tile_core.ir.expr import Call, Expr, Extent, Var
+from tile_core.cost.numbers import ELECT, UNIFORM, Number, Unknown, value_of
+from tile_core.ir.expr import Binary, BinaryOp, Call, Expr, Extent, Var
 from tile_core.ir.node import walk
 
 MOST_POINTS = 1 << 16
@@ -36,6 +36,8 @@ class Axis:
         It numbers threads of a block, x last; or blocks of the grid.
     is_element
         It numbers elements that a loop without order touches.
+    is_unrolled
+        Its rounds are written out one after the other.
     """
 
     var: Var
@@ -45,6 +47,7 @@ class Axis:
     is_thread: bool = False
     is_block: bool = False
     is_element: bool = False
+    is_unrolled: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +96,8 @@ class Space:
 
     def given(self, cond: Expr, *, holds: bool = True) -> Space:
         """Return the part of the space where `cond` holds, or does not."""
+        if holds and isinstance(cond, Binary) and cond.op is BinaryOp.AND:
+            return self.given(cond.a).given(cond.b)
         test = Factor((cond,), (lambda v: np.not_equal(v, 0)) if holds else np.logical_not)
         try:
             self._reach(test)
@@ -238,7 +243,7 @@ class Space:
         return frozenset(closed)
 
 
-_KNOWN_CALLS = frozenset({"device:uniform", "device:shfl_idx", "shfl_sync"})
+_KNOWN_CALLS = frozenset((*UNIFORM, ELECT))
 
 
 def _is_opaque(node: Any) -> bool:

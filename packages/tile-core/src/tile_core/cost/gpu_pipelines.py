@@ -1,0 +1,89 @@
+"""How far copies run ahead of the work on them, as lowering laid it out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tile_core.cost.bodies import Visitor, visit
+from tile_core.cost.spaces import Space
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import Var
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import For, Launch, Pipelined, While
+from tile_core.ops.copy import Copy, Im2col
+from tile_core.simt.program import DeviceFunction
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """One loop whose copies may run ahead.
+
+    Parameters
+    ----------
+    rounds
+        Of one block, on average.
+    ahead
+        How many rounds before it is used a tile is asked for; 0 where it is waited for at once.
+    wanted
+        What the kernel asked for, in versions of each tile.
+    """
+
+    rounds: float
+    ahead: int
+    wanted: int
+
+
+def pipelines_of(
+    launch: Launch, space: Space, function: DeviceFunction, blocks: float
+) -> list[Pipeline]:
+    """Return the pipelined loops of `launch` that copy from tensors.
+
+    Parameters
+    ----------
+    launch
+        As tile IR.
+    function
+        What it was lowered to: tiles in it have room for their versions.
+    """
+    return [*_Loops(launch, space, _versions(launch, function)).told(max(1.0, blocks))]
+
+
+def _versions(launch: Launch, function: DeviceFunction) -> Mapping[str, int]:
+    """Return for how many versions of itself each shared tile has room, by its name."""
+    sizes = {
+        n.name: n.static_shape
+        for n in walk(launch.body)
+        if isinstance(n, Buffer) and n.scope is Scope.SHARED
+    }
+    found = {}
+    for flat in function.shared:
+        shape, room = sizes.get(flat.name), flat.static_shape
+        if shape and room:
+            found[flat.name] = max(1, math.prod(room) // max(1, math.prod(shape)))
+    return found
+
+
+class _Loops(Visitor):
+    def __init__(self, launch: Launch, space: Space, versions: Mapping[str, int]) -> None:
+        self.versions = versions
+        self.met: dict[Var, tuple[Pipelined, float]] = {}
+        visit(launch, space, self)
+
+    def loop(self, stmt: For | Pipelined | While, space: Space, inner: Space) -> None:
+        if isinstance(stmt, Pipelined):
+            self.met[stmt.var] = (stmt, inner.total())
+
+    def told(self, blocks: float) -> Iterator[Pipeline]:
+        for stmt, rounds in self.met.values():
+            tiles = [
+                op.dst.buffer if isinstance(op, Copy) else op.columns.buffer
+                for op in walk(stmt.body)
+                if (isinstance(op, Copy) and op.src.buffer.scope.is_global)
+                or isinstance(op, Im2col)
+            ]
+            rooms = [self.versions[t.name] for t in tiles if t.name in self.versions]
+            if tiles:
+                ahead = min(rooms) - 1 if rooms else 0
+                yield Pipeline(rounds / blocks, ahead, max(1, stmt.num_stages))
