@@ -13,6 +13,8 @@ from tile_api.report.needs import needs_of
 from tile_api.report.places import Places
 from tile_api.report.programs import steps_of
 from tile_api.report.texts import texts_of
+from tile_api.report.timeline.model import Timeline
+from tile_api.report.timeline.play import timeline_of
 from tile_core import driver
 from tile_core.crash import guarded
 from tile_core.driver import BuildOptions, Lowered
@@ -74,6 +76,7 @@ def collect(wish: Wish, counts_of: Any = None) -> Report:
     module = lowered.module
     warp = module.machine.warp_size if isinstance(module, DeviceProgram) else 1
     pictures = None if layouts is None else drawn(layouts, places, warp)
+    pipeline = _pipeline(module, warp, places, missing)
     return Report(
         wish.kernel.name,
         str(lowered.target),
@@ -82,7 +85,7 @@ def collect(wish: Wish, counts_of: Any = None) -> Report:
         steps,
         texts,
         pictures,
-        None,
+        pipeline,
         needs,
         counts,
         durations_of(recording.events),
@@ -122,6 +125,18 @@ def _layouts(lowered: Lowered, missing: dict[str, str]) -> LayoutReport | None:
     except TileError as error:
         missing["layouts"] = error.message
         return None
+
+
+def _pipeline(module: Any, warp: int, places: Places, missing: dict[str, str]) -> Timeline | None:
+    if not isinstance(module, DeviceProgram):
+        missing["pipeline"] = (
+            "blocks of this target are single threads, and nothing runs beside them"
+        )
+        return None
+    found = timeline_of(module.kernel, warp, places)
+    if found is None:
+        missing["pipeline"] = "no copy of this kernel runs beside its threads round after round"
+    return found
 
 
 def _facts(kernel: Kernel, lowered: Lowered) -> tuple[Fact, ...]:

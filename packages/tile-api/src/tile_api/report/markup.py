@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import TypeAlias
 
-VOID = frozenset({"br", "col", "hr", "img", "meta", "rect", "line", "path", "circle"})
-"""Elements that have no content; those of SVG are closed all the same."""
-
-_SVG = frozenset({"rect", "line", "path", "circle"})
+VOID = frozenset({"br", "col", "hr", "img", "meta"})
+"""Elements that have no content."""
 
 
 class Html(str):
@@ -38,7 +36,7 @@ def element(name: str, /, *children: Child, **attributes: str | int | float | bo
     """
     shown = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in VOID:
-        return Html(f"<{name}{shown}/>" if name in _SVG else f"<{name}{shown}>")
+        return Html(f"<{name}{shown}>")
     return Html(f"<{name}{shown}>{joined(children)}</{name}>")
 
 

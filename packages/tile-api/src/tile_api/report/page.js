@@ -14,7 +14,7 @@
   };
 
   const mark = (at) => {
-    rule.textContent = at ? `[data-at="${at}"]{background:var(--lit)}` : "";
+    rule.textContent = at ? `[data-at="${at}"]{background:var(--lit);stroke:var(--ink)}` : "";
     bar.hidden = !at;
     if (at) told.textContent = textOf(at);
   };

@@ -11,6 +11,7 @@ from tile_api.report.parts import (
     layouts,
     overview,
     passes,
+    pipeline,
     resources,
     source,
     texts,
@@ -18,7 +19,7 @@ from tile_api.report.parts import (
 )
 from tile_api.report.section import Section
 
-_PARTS = (overview, source, layouts, resources, passes, texts, times)
+_PARTS = (overview, source, pipeline, layouts, resources, passes, texts, times)
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 """Browsers load nothing from elsewhere, whatever the page says."""

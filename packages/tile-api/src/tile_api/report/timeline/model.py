@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from tile_api.report.model import Place
 
-Activity = Literal["issue", "transfer", "product", "work", "wait"]
-"""Beginning a copy, bytes under way, a product, anything else that threads do, and waiting."""
+Activity: TypeAlias = Literal["issue", "transfer", "product", "work", "wait", "use"]
+"""Beginning something, bytes under way, a product, what else threads do, waiting, being read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,11 @@ class Bar:
     start, end
         In units of the picture, which are no measured times.
     number
-        How often the same statement was run before; -1 where that says nothing.
+        The round: how often the same statement was run before.
     text
         The statement.
+    at
+        Where the user wrote it.
     """
 
     lane: int
@@ -37,20 +39,35 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
+class Lane:
+    """A row of the picture.
+
+    Parameters
+    ----------
+    kind
+        ``"threads"`` of one role, a ``"unit"`` that works beside them, or a ``"tile"`` that copies
+        fill and threads read.
+    """
+
+    name: str
+    kind: Literal["threads", "unit", "tile"]
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
     """What the threads of one block do, and what is under way meanwhile.
 
     Parameters
     ----------
-    lanes
-        Roles of threads, and who moves bytes beside them.
-    left_out
-        How many bars were not drawn, as the picture would not end.
     notes
-        What was assumed.
+        What was assumed, and what is not drawn.
     """
 
-    lanes: tuple[str, ...]
+    lanes: tuple[Lane, ...]
     bars: tuple[Bar, ...]
-    left_out: int
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def length(self) -> float:
+        """When the last bar ends."""
+        return max((bar.end for bar in self.bars), default=0.0)

@@ -1,0 +1,116 @@
+"""Pictures of pipelines: what they show is what the program does."""
+
+from __future__ import annotations
+
+import pytest
+
+import tile_api.language as T
+from tile_api.compiling import default_host, request
+from tile_api.report.places import Places
+from tile_api.report.timeline.barriers import Meeting, PhaseBarrier
+from tile_api.report.timeline.play import timeline_of
+from tile_api.settings import Settings
+from tile_core import driver
+
+
+def gemm_of(rounds, stages, symbolic=False):
+    K = T.dynamic("K") if symbolic else rounds * 32
+
+    @T.prim_func
+    def gemm(
+        A: T.Tensor((128, K), "float16"),
+        B: T.Tensor((K, 128), "float16"),
+        C: T.Tensor((128, 128), "float16"),
+    ):
+        with T.Kernel(1, 1, threads=128):
+            A_tile = T.alloc_shared((128, 32), "float16")
+            B_tile = T.alloc_shared((32, 128), "float16")
+            sums = T.alloc_fragment((128, 128), "float32")
+            T.clear(sums)
+            for k in T.Pipelined(T.ceildiv(K, 32), num_stages=stages):
+                T.copy(A[0, k * 32], A_tile)
+                T.copy(B[k * 32, 0], B_tile)
+                T.gemm(A_tile, B_tile, sums)
+            T.copy(sums, C)
+
+    return gemm
+
+
+def picture(func, target):
+    kernel, spec, options = request(func, None, None, target, None, None, Settings())
+    module = driver.lower(kernel, spec, default_host(), options).module
+    return timeline_of(module.kernel, module.machine.warp_size, Places(kernel.span))
+
+
+def rounds_of(found, activity, kind):
+    """Return begin, end and lane of each round."""
+    return {
+        bar.number: (bar.start, bar.end, found.lanes[bar.lane].name)
+        for bar in found.bars
+        if bar.activity == activity and found.lanes[bar.lane].kind == kind
+    }
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
+def test_each_round_is_copied_before_it_is_used_and_its_tile_is_free_by_then(target):
+    found = picture(gemm_of(8, 3), target)
+    copies, uses = rounds_of(found, "transfer", "tile"), rounds_of(found, "use", "tile")
+    assert sorted(copies) == sorted(uses) == list(range(8))
+    for k in range(8):
+        assert copies[k][2] == uses[k][2] == f"A_tile, B_tile [{k % 3}]"
+        assert copies[k][1] <= uses[k][0]
+        if k >= 3:
+            assert uses[k - 3][1] <= copies[k][0]
+    overlapping = [k for k in range(2, 8) if copies[k][0] < uses[k - 1][1]]
+    assert overlapping == list(range(2, 8))
+    assert found.notes == ()
+
+
+def test_producers_have_a_lane_of_their_own():
+    found = picture(gemm_of(6, 2), "cuda:sm_90a")
+    names = [lane.name for lane in found.lanes]
+    assert names[:3] == [
+        "consumer: threads 0 to 127",
+        "their products",
+        "producer: threads 128 to 159",
+    ]
+    begun = [found.lanes[b.lane].name for b in found.bars if "bulk_copy" in b.text and b.lane < 3]
+    assert set(begun[:-1]) == {"producer: threads 128 to 159"}
+    products = rounds_of(found, "product", "unit")
+    assert all(products[k][1] <= products[k + 1][0] for k in range(5))
+
+
+def test_without_asynchronous_copies_loads_into_registers_run_ahead():
+    found = picture(gemm_of(6, 2), "cuda:sm_75")
+    loads, products = rounds_of(found, "transfer", "tile"), rounds_of(found, "product", "threads")
+    assert sorted(products) == list(range(6))
+    assert all(loads[k + 1][0] < products[k][1] for k in range(1, 5))
+
+
+def test_sizes_that_are_not_known_are_told():
+    found = picture(gemm_of(0, 3, symbolic=True), "cuda:sm_80")
+    assert found.notes == ("Sizes that are not known are taken to be K = 512.",)
+    assert sorted(rounds_of(found, "transfer", "tile")) == list(range(16))
+
+
+def test_nothing_is_drawn_where_nothing_runs_ahead():
+    assert picture(gemm_of(1, 0), "cuda:sm_80") is None
+
+
+def test_phases_complete_once_all_arrived_and_all_bytes_landed():
+    barrier = PhaseBarrier(2)
+    assert (barrier.passed(1), barrier.passed(0)) == (0.0, None)  # as if phase 1 was before
+    barrier.arrive(1.0, 1, 64)
+    barrier.arrive(2.0)
+    assert barrier.passed(0) is None
+    barrier.land(5.0, 64)
+    assert (barrier.passed(0), barrier.passed(1)) == (5.0, None)
+
+
+def test_meetings_are_over_once_as_many_threads_came():
+    meeting = Meeting()
+    first = meeting.arrive(1.0, 128, 256)
+    assert meeting.over(first) is None
+    assert meeting.arrive(4.0, 128, 256) == first
+    assert meeting.over(first) == 4.0
+    assert meeting.arrive(5.0, 128, 256) == first + 1
