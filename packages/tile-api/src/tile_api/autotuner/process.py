@@ -21,6 +21,9 @@ _BOOT = (
 CRASHED, HUNG, CANCELLED = "crashed", "hung", "cancelled"
 """Codes of replies that the worker itself could not give."""
 
+START_TIMEOUT = 300.0
+"""Seconds for a process to start, and to load the compiler."""
+
 
 class Worker:
     """A process of `tile_api.autotuner.worker`, started when it is asked first.
@@ -29,18 +32,23 @@ class Worker:
     ----------
     environment
         Of the process.
+    opening
+        A request that it gets whenever it was started, such as ``{"do": "warm", ...}``: the time
+        for it is not counted as that of a candidate.
     """
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], opening: Mapping[str, Any]) -> None:
         self._environment = dict(environment)
+        self._opening = dict(opening)
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_open = False
         self._rest = b""
 
     def start(self) -> None:
         """Start the process unless it runs; nothing is waited for."""
         if self._process is not None and self._process.poll() is None:
             return
-        self._rest = b""
+        self._rest, self._is_open = b"", False
         self._process = subprocess.Popen(
             [sys.executable, "-c", _BOOT],
             stdin=subprocess.PIPE,
@@ -49,8 +57,8 @@ class Worker:
             env=self._environment,
             start_new_session=True,
         )
-        path = [entry or os.getcwd() for entry in sys.path]
-        self._send(path)
+        self._send([entry or os.getcwd() for entry in sys.path])
+        self._send(self._opening)
 
     def ask(self, do: str, timeout: float, **arguments: Any) -> dict[str, Any]:
         """Return the reply to a request; ``reply["ok"]`` tells whether it went well.
@@ -60,17 +68,26 @@ class Worker:
         do
             A method of `tile_api.autotuner.bench.Bench`.
         timeout
-            Seconds after which the process is killed.
+            Seconds after which the process is killed. The time it takes to start is extra.
         """
-        self.start()
-        assert self._process is not None, "it was just started"
         try:
+            self.start()
+            if not self._is_open:
+                opened = self._reply(START_TIMEOUT)
+                if opened.get("code") in (CRASHED, HUNG):
+                    return opened
+                self._is_open = True
             self._send({"do": do, **arguments})
         except OSError:
             return self._ended()
-        deadline = time.monotonic() + timeout
+        return self._reply(timeout)
+
+    def _reply(self, timeout: float) -> dict[str, Any]:
+        """Wait for a line, but not longer than `timeout` seconds."""
+        assert self._process is not None, "it was started"
         out = self._process.stdout
         assert out is not None, "it has a pipe"
+        deadline = time.monotonic() + timeout
         while b"\n" not in self._rest:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([out], [], [], left)[0]:

@@ -22,6 +22,7 @@ from tile_api.autotuner.outcome import (
 )
 from tile_api.autotuner.process import CANCELLED
 from tile_api.autotuner.progress import Progress
+from tile_core.logs import log
 
 FINALISTS = 8
 """Candidates that are measured in turns, after each was measured by itself."""
@@ -214,6 +215,8 @@ class Search:
     def _settle(self, at: int, outcome: Outcome, *, note: bool = True) -> None:
         candidate = self.candidates[at].with_outcome(outcome)
         self.candidates[at] = candidate
+        told = f"{outcome.milliseconds:.4g} ms" if outcome.visits else outcome.message
+        log("tune", lambda: f"{candidate.config}: {outcome.status} {outcome.code} {told}".rstrip())
         if note:
             self.log.note(candidate.config.key, outcome)
 

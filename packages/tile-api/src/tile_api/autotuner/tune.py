@@ -188,8 +188,8 @@ def _searched(
     workers: int,
     start: float,
 ) -> Tuned:
-    with workplace(min(workers, len(task.configs))) as bench:
-        bench.warm(str(target), task.options.timeout)
+    with workplace(min(workers, len(task.configs)), str(target)) as bench:
+        bench.start()
         candidates = ranked(traced(task.configs, task.trace), target, task.options.sizes)
         jobs, files = _jobs(task, target, candidates, bench.folder)
         inputs = Inputs(bench.folder, jobs, task.options, task.inputs)
@@ -206,11 +206,12 @@ def _searched(
                 _adopt(task, best, bench.cache)
         finally:
             progress.close()
-    log.close()  # nothing of it is needed: the rest is in the table, or has failed
     if best is None:
+        log.close()  # the next search tries all of them again
         raise _nothing_works(task, found)
     records = _records(place, found, reference)
     store.add(records, place)
+    log.close()
     kernel = _compiled(task, best.func, best.config)
     return _noted(
         Tuned(

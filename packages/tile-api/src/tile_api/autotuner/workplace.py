@@ -28,14 +28,17 @@ class Workplace:
         For jobs, tensors, and the cache that hands compiled kernels to who measures them.
     count
         Processes that compile.
+    target
+        What they compile for.
     """
 
-    def __init__(self, folder: Path, count: int) -> None:
+    def __init__(self, folder: Path, count: int, target: str) -> None:
         self.folder = folder
         self.cache = folder / "cache"
         told = worker_environment(environment(), self.cache)
-        self._compilers = [Worker(told) for _ in range(count)]
-        self._meter = Worker(told)
+        warm = {"do": "warm", "target": target}
+        self._compilers = [Worker(told, warm) for _ in range(count)]
+        self._meter = Worker(told, {"do": "ready", "target": target})
         self._free: SimpleQueue[Worker] = SimpleQueue()
         for worker in self._compilers:
             self._free.put(worker)
@@ -46,12 +49,10 @@ class Workplace:
         """How many candidates are compiled at once."""
         return len(self._compilers)
 
-    def warm(self, target: str, timeout: float) -> None:
+    def start(self) -> None:
         """Let the processes load what they need, while something else is done here."""
         for worker in (*self._compilers, self._meter):
             worker.start()
-        for _ in self._compilers:
-            self._pool.submit(self._on_free, "warm", timeout, None, {"target": target})
 
     def compile(
         self, jobs: Sequence[str], timeout: float, deadline: float | None
@@ -101,10 +102,10 @@ class Workplace:
 
 
 @contextmanager
-def workplace(count: int) -> Iterator[Workplace]:
+def workplace(count: int, target: str) -> Iterator[Workplace]:
     """Provide a workplace, and clear it away."""
     folder = Path(tempfile.mkdtemp(prefix="tile-tune-"))
-    place = Workplace(folder, count)
+    place = Workplace(folder, count, target)
     try:
         yield place
     finally:
