@@ -7,8 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
-from tile_api.variables import variables
-from tile_core.environment import environment
+from tile_api import settings
 from tile_core.errors import InternalError, TileError
 
 P = ParamSpec("P")
@@ -58,8 +57,7 @@ def shortened(error: Error) -> Error:
 
 
 def _all_frames() -> bool:
-    row = next(row for row in variables() if row.field == "full_traceback")
     try:
-        return bool(row.read(environment()))
+        return bool(settings.full_traceback)
     except TileError:  # the error at hand matters more than a wrong setting
         return True

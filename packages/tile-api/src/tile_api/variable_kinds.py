@@ -39,7 +39,7 @@ def flag() -> Kind:
     >>> flag().read("yes"), flag().read("0")
     (True, False)
     """
-    return Kind("flag", "1, true, yes or on, or to 0, false, no or off", _is_on)
+    return Kind("flag", "1, true, yes or on, or 0, false, no or off", _is_on)
 
 
 def inverted_flag() -> Kind:

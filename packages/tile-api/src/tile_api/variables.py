@@ -143,8 +143,18 @@ _COUNT = Kind("number", "a number of processes; -1 means no wish", _count)
 @lru_cache(maxsize=1)
 def variables() -> tuple[Variable, ...]:
     """Return the table, one row for each attribute of the settings."""
-    groups = (_of_compiling(), _of_caches(), _of_tuning(), _of_looking(), _of_checking())
-    return tuple(row for group in groups for row in group)
+    return tuple(row for rows in grouped().values() for row in rows)
+
+
+def grouped() -> Mapping[str, tuple[Variable, ...]]:
+    """Return the rows of the table by what they are about."""
+    return {
+        "Compiling": _of_compiling(),
+        "Caches": _of_caches(),
+        "Tuning": _of_tuning(),
+        "Looking": _of_looking(),
+        "Checking": _of_checking(),
+    }
 
 
 def _of_compiling() -> tuple[Variable, ...]:
@@ -157,7 +167,7 @@ def _of_compiling() -> tuple[Variable, ...]:
         ),
         Variable(
             "TILE_FORCE_TARGET", "forced_target", kinds.text("a target, as TILE_TARGET"), "",
-            "The target of all kernels, whatever the program names.", of_code=True,
+            "The target of all kernels, whatever target the program names.", of_code=True,
             unset="it is left to the program",
         ),
         Variable(
@@ -166,13 +176,13 @@ def _of_compiling() -> tuple[Variable, ...]:
         ),
         Variable(
             "TILE_CUDA_COMPILER", "cuda_compiler",
-            kinds.text("nvrtc, to nvcc, or to the path of an nvcc"), "",
+            kinds.text("nvrtc, nvcc, or the path of an nvcc"), "",
             "Who translates kernels for NVIDIA GPUs.", of_code=True,
             unset="the first NVRTC that knows the architecture, else the first such nvcc",
         ),
         Variable(
             "TILE_HIP_COMPILER", "hip_compiler",
-            kinds.text("hiprtc, hipcc, clang, zig, or to the path of a clang"), "",
+            kinds.text("hiprtc, hipcc, clang, zig, or the path of a clang"), "",
             "Who translates kernels for AMD GPUs.", of_code=True,
             unset="the first compiler that knows the architecture",
         ),
@@ -324,6 +334,7 @@ OF_THE_SYSTEM: Mapping[str, str] = {
     "CXX": "the C++ compiler of the emulator; without it g++, clang++ or the one in ziglang",
     "HIP_PATH": "where ROCm's libraries are, after `ROCM_PATH`",
     "LD_LIBRARY_PATH": "where else HIPRTC is looked for",
+    "OMP_NUM_THREADS": "threads of CPU kernels, as of torch's, unless `TILE_NUM_THREADS` says more",
     "ROCM_PATH": "where ROCm is: its clang and its libraries",
     "XDG_CACHE_HOME": "the folder of caches, unless `TILE_CACHE_DIR` names one",
 }

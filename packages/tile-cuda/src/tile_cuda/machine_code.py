@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tile_core.cautions import caution
 from tile_core.codegen import PrintedSource
 from tile_core.codegen.complaints import line_of_kernel, with_line_directives
+from tile_core.logs import log
 from tile_core.simt.resources import Resources
 from tile_cuda.compile_errors import NAME, refusal
 from tile_cuda.compile_log import cautions, parse_resources
@@ -71,6 +72,7 @@ def compile_source(
         first refused line was printed for, with the compiler's words.
     """
     chosen = wanted_compiler(arch, compiler)
+    log("toolchain", lambda: f"{chosen.name} translates a kernel for {arch}")
     options = (*shape_flags(source.text), *flags)
     output = chosen.build(with_line_directives(source, NAME), arch, options)
     if not output.is_accepted:

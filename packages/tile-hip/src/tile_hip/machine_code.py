@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tile_core.cautions import caution
 from tile_core.codegen import PrintedSource
 from tile_core.codegen.complaints import line_of_kernel, with_line_directives
+from tile_core.logs import log
 from tile_core.simt.resources import Resources
 from tile_hip.code_object import resources_in
 from tile_hip.compile_errors import refusal
@@ -73,6 +74,7 @@ def compile_source(
         first refused line was printed for, with the compiler's words.
     """
     chosen = wanted_compiler(arch, compiler)
+    log("toolchain", lambda: f"{chosen.name} translates a kernel for {arch}")
     text = _on_gpus(source)
     output = chosen.build(text, arch, flags)
     if not output.is_accepted:

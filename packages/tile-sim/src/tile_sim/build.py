@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from tile_core.codegen.source import INCLUDE_DIRECTORY
+from tile_core.logs import log
 from tile_sim.cache import cached, digest_of
 from tile_sim.toolchain import Compiler, dialect, find_compiler, run_compiler
 
@@ -118,6 +119,7 @@ _UPDATE = "use g++ 9, clang 10 or newer; CXX names the compiler"
 def _make_kernel(
     compiler: Compiler, text: str, name: str, flags: Sequence[str], runtime: Path, target: Path
 ) -> None:
+    log("toolchain", lambda: f"{compiler.name} translates {name} for the emulator")
     with tempfile.TemporaryDirectory() as folder:
         source = f"{name}.cpp"
         Path(folder, source).write_text(text)

@@ -200,7 +200,7 @@ class Search:
             self._settle(at, failure_of(reply))
             return
         # Whatever else the machine does makes calls longer and none shorter.
-        quarter = sorted(reply["times"])[len(reply["times"]) // 4]
+        quarter = sorted(reply["times"])[(len(reply["times"]) - 1) // 4]
         self._settle(at, candidate.outcome.visited(quarter, final=final))
 
     # Inside --------------------------------------------------------------------------------

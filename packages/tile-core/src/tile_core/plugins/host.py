@@ -12,6 +12,7 @@ import pluggy
 
 from tile_core.environment import environment
 from tile_core.errors import BackendNotFound, Note, PluginConflict, PluginError, TileError
+from tile_core.logs import log
 from tile_core.plugins import hookspecs
 from tile_core.plugins.backend import API_VERSION, Backend
 from tile_core.target import AUTO, Target, parse_target_spec
@@ -75,6 +76,10 @@ class PluginHost:
                 self.add(name, entry.load())
             except Exception as error:  # one sick plugin must not take the others down
                 self.broken[name] = error
+        log("plugins", lambda: f"found {', '.join(self.plugins()) or 'none'}")
+        for name, fault in self.broken.items():
+            told = f"{name} is broken: {type(fault).__name__}: {fault}"
+            log("plugins", told.__str__)
         return self
 
     def add(self, name: str, plugin: object) -> None:
