@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tile_api.profiler import Profiler
     from tile_core.driver import Built
     from tile_core.ir.stmt import Kernel
+    from tile_core.passes.guards.report import GuardReport
     from tile_core.passes.layout_report import LayoutReport
 
 
@@ -222,6 +223,19 @@ class CompiledKernel:
             If the target does not infer layouts.
         """
         return self._built.layouts()
+
+    def guards(self) -> GuardReport:
+        """Return the accesses that run under a condition because they may leave their tensor.
+
+        ``print(kernel.guards())`` shows for each the line, the condition, how often it is asked,
+        and the fact that would remove it with the way to promise that. The kernel is lowered
+        again for this, once for each such fact: it was seen to remove the guard.
+        """
+        from tile_api.compiling import default_host
+        from tile_api.guarding import guards_of
+
+        built = self._built
+        return guards_of(built.kernel, built.target, built.options, default_host())
 
     def get_kernel_source(self, kernel_only: bool = True) -> str:
         """Return the generated source: LLVM IR on the CPU, C++ on GPUs."""

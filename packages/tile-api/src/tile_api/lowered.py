@@ -11,6 +11,7 @@ from tile_core.ir.node import Node
 if TYPE_CHECKING:
     from tile_api.disk_cache.kept import RevivedBuild
     from tile_core.driver import Lowered
+    from tile_core.passes.guards.report import GuardReport
     from tile_core.passes.layout_report import LayoutReport
 
 STAGES = ("tile", "planned", "pipelined", "lowered", "source")
@@ -67,6 +68,14 @@ class LoweredKernel:
     def layouts(self) -> LayoutReport:
         """Return how each tile is stored in scratch, and who asked for that."""
         return self.lowered.layouts()
+
+    def guards(self) -> GuardReport:
+        """Return the accesses that run under a condition: see `CompiledKernel.guards`."""
+        from tile_api.compiling import default_host
+        from tile_api.guarding import guards_of
+
+        lowered = self.lowered
+        return guards_of(lowered.kernel, lowered.target, lowered.options, default_host())
 
     @property
     def device_mod(self) -> Any:

@@ -36,6 +36,11 @@ def add_parser(subparsers: Any) -> None:
         "--layouts", action="store_true", help="draw the layouts, as with --stage layouts"
     )
     parser.add_argument(
+        "--guards",
+        action="store_true",
+        help="print which accesses are guarded, and what would make that unnecessary",
+    )
+    parser.add_argument(
         "--args", default="{}", metavar="JSON", help='of a @tile.jit function: {"M": 512, "N": 512}'
     )
 
@@ -45,7 +50,9 @@ def run(args: argparse.Namespace) -> int:
     from tile_api.compiling import compile, lower
 
     function = traced(kernel_in(args.place), arguments_in(args.args))
-    if args.layouts or args.stage == LAYOUTS:
+    if args.guards:
+        text = str(lower(function, target=args.target).guards())
+    elif args.layouts or args.stage == LAYOUTS:
         text = lower(function, target=args.target).layouts().draw()
     elif args.stage in COMPILED:
         text = getattr(compile(function, target=args.target), args.stage)

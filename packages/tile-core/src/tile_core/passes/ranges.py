@@ -113,12 +113,12 @@ class Env:
             op, a, b = _FLIPPED[op], b, a
         difference = self.linear(b) - self.linear(a)
         if op is BinaryOp.LT:
-            return replace(self, facts=(*self.facts, difference.plus(-1)))
+            return self._learning(difference.plus(-1))
         if op is BinaryOp.LE:
-            return replace(self, facts=(*self.facts, difference))
+            return self._learning(difference)
         if op is not BinaryOp.EQ:
             return self
-        known = replace(self, facts=(*self.facts, difference, -difference))
+        known = self._learning(difference)._learning(-difference)
         match a:
             case Binary(op=BinaryOp.FLOORMOD, a=Var() as var, b=Const(value=n)) if (
                 isinstance(b, Const) and b.value == 0 and n > 0
@@ -126,6 +126,26 @@ class Env:
                 before = self.multiples.get(var, 1)
                 return replace(known, multiples={**self.multiples, var: math.lcm(before, int(n))})
         return known
+
+    def _learning(self, fact: Linear) -> Env:
+        """Learn that `fact` is at least 0: a bound, where it is one variable and a number."""
+        env = replace(self, facts=(*self.facts, fact))
+        if len(fact.terms) != 1:
+            return env
+        ((_, factor, atom),) = fact.parts()
+        if not isinstance(atom, Var):
+            return env
+        old = self._bound(atom)
+        low, high = (None, None) if old is None else (old.low, old.high)
+        end = Fraction(-fact.constant) / factor
+        if factor > 0 and (low is None or (low.is_number and low.constant < end)):
+            low = Linear.of_number(math.ceil(end))
+        elif factor < 0 and (high is None or (high.is_number and high.constant > end)):
+            high = Linear.of_number(math.floor(end))
+        else:
+            return env
+        order = len(self.bounds_of) if old is None else old.order
+        return replace(env, bounds_of={**self.bounds_of, atom: Bound(low, high, order)})
 
     def linear(self, expr: Extent) -> Linear:
         """Return `expr` in normal form; what is not linear in it becomes an atom."""

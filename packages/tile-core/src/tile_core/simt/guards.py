@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from tile_core.ir.arith import all_of, as_expr, binary, cast, const
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.expr import BinaryOp, Expr, Extent
+from tile_core.ir.expr import BinaryOp, Expr
+from tile_core.passes.guards.ledger import note_guard
 from tile_core.passes.ranges import Env
 from tile_core.simt.context import SimtContext
 
@@ -23,17 +24,19 @@ def inside(buffer: Buffer, indices: Sequence[Expr], ctx: SimtContext) -> Expr | 
     if not (ctx.guarded and buffer.scope.is_global):
         return None
     conditions: list[Expr] = []
-    for index, extent in zip(indices, buffer.shape, strict=True):
-        conditions += _missing(index, extent, ctx.env)
+    for axis, index in enumerate(indices):
+        conditions += _missing(buffer, axis, index, ctx.env)
     return all_of(conditions)
 
 
-def _missing(index: Expr, extent: Extent, env: Env) -> list[Expr]:
-    at = env.linear(index)
+def _missing(buffer: Buffer, axis: int, index: Expr, env: Env) -> list[Expr]:
+    at, extent = env.linear(index), buffer.shape[axis]
     found: list[Expr] = []
     if not env.is_natural(at):
+        note_guard(buffer, axis, index, env, from_below=True)
         found.append(binary(BinaryOp.GE, index, 0))
     if not env.is_natural(env.linear(extent) - at.plus(1)):
+        note_guard(buffer, axis, index, env)
         found.append(binary(BinaryOp.LT, index, as_expr(extent)))
     return found
 

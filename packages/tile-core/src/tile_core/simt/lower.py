@@ -30,6 +30,7 @@ from tile_core.simt.decide_by_warp import decide_by_warp
 from tile_core.simt.elect_issuer import elect_issuers
 from tile_core.simt.fewer_stages import tell_of_fewer_stages, with_fewer_stages
 from tile_core.simt.join_branches import join_branches
+from tile_core.simt.kept_guards import settled
 from tile_core.simt.limits import check_launch
 from tile_core.simt.loads_beside import loads_beside
 from tile_core.simt.name_waves import name_waves
@@ -169,6 +170,7 @@ class _Maker:
         body = ran(decide_by_warp, body, ctx.thread, ctx.names.fresh("warp"), self.machine)
         body = ran(pin_sums, ran(ask_once, body))
         body = ran(elect_issuers, body, ctx.thread, self.machine)
+        settled(body)
         offsets, total = shared, room
         for workspaces in (ctx.workspaces, *ctx.ranges.values()):
             offsets, total = add_workspaces(workspaces, offsets, total, self.machine, launch.span)

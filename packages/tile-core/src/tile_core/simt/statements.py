@@ -38,6 +38,7 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.reduce import ReducerUpdate
 from tile_core.ops.serial.reduce import expand_reducer_update
+from tile_core.passes.guards.ledger import located, open_ledger
 from tile_core.passes.ranges import Env
 from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
 from tile_core.simt.build import do
@@ -64,6 +65,14 @@ def lower_stmt(stmt: Stmt, ctx: SimtContext) -> Stmt:
     every access becomes flat. In a program that never speaks of threads, an element outside
     of thread-private memory is written by the first thread alone.
     """
+    ledger = open_ledger()
+    if ledger is None:
+        return _lower(stmt, ctx)
+    with located(ledger, stmt):
+        return _lower(stmt, ctx)
+
+
+def _lower(stmt: Stmt, ctx: SimtContext) -> Stmt:
     lowering = _LOWERINGS.get(type(stmt))
     if lowering is not None:
         lowered = lowering(stmt, ctx)

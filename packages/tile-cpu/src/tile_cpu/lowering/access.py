@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tile_core.ir.arith import cast
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.expr import BinaryOp, Cast, Expr, Extent, Load
+from tile_core.ir.expr import BinaryOp, Cast, Expr, Load
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Store
+from tile_core.passes.guards.ledger import note_guard
 from tile_core.passes.ranges import prove_in_range
 from tile_core.tir.nodes import BufferLoad, BufferStore, IfThenElse, PrimExpr, tirx
 from tile_core.tir.nodes import Cast as TirCast
@@ -29,14 +30,15 @@ def guard(
     if not (buffer.scope.is_global and ctx.settings.guarded) or node in ctx.trusted:
         return None
     result: PrimExpr | None = None
-    for at, extent in zip(indices, buffer.shape, strict=True):
-        for condition in outside_checks(ctx, at, extent):
+    for axis, at in enumerate(indices):
+        for condition in outside_checks(ctx, at, buffer, axis):
             result = condition if result is None else tirx.And(result, condition)
     return result
 
 
-def outside_checks(ctx: Context, at: Expr, extent: Extent) -> list[PrimExpr]:
+def outside_checks(ctx: Context, at: Expr, buffer: Buffer, axis: int) -> list[PrimExpr]:
     """Return what must hold for an index to be inside a dimension, less what is proven."""
+    extent = buffer.shape[axis]
     if prove_in_range(at, extent, ctx.env):
         return []
     position = ctx.index(at, "int64" if at.dtype.bits == 64 else "int32")
@@ -44,9 +46,12 @@ def outside_checks(ctx: Context, at: Expr, extent: Extent) -> list[PrimExpr]:
     checks = []
     low = ctx.env.bounds(at).low
     if low is None or low < 0:
+        note_guard(buffer, axis, at, ctx.env, from_below=True)
         checks.append(tirx.GE(position, number(0, kind)))
     fixed = static_value(extent)
     limit = number(fixed, kind) if fixed is not None else ctx.index(extent, kind)
+    if not ctx.env.is_natural(ctx.env.linear(extent) - ctx.env.linear(at).plus(1)):
+        note_guard(buffer, axis, at, ctx.env)
     checks.append(tirx.LT(position, limit))
     return checks
 

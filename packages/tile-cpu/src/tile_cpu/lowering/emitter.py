@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import Stmt
+from tile_core.passes.guards.ledger import located, open_ledger
 from tile_core.tir.nodes import PrimExpr
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering import expressions, statements
@@ -19,4 +20,8 @@ class Emitter(Context):
 
     def stmt(self, stmt: Stmt) -> TirStmt:
         """Return the TIR of `stmt`."""
-        return statements.emit(self, stmt)
+        ledger = open_ledger()
+        if ledger is None:
+            return statements.emit(self, stmt)
+        with located(ledger, stmt):
+            return statements.emit(self, stmt)

@@ -8,6 +8,7 @@ from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr, binary, cast, maximum, minimum
 from tile_core.ir.buffer import Region, static_value
 from tile_core.ir.expr import BinaryOp
+from tile_core.passes.guards.ledger import note_guard
 from tile_core.tir.build import bind
 from tile_core.tir.nodes import PrimExpr
 from tile_cpu.lowering.context import Context
@@ -52,6 +53,7 @@ def valid_extent(ctx: Context, region: Region, dimension: int) -> PrimExpr | Non
     end = binary(BinaryOp.ADD, start, extent)
     if ctx.env.proves(binary(BinaryOp.LE, end, size)):
         return None
+    note_guard(buffer, dimension, binary(BinaryOp.SUB, end, 1), ctx.env)
     room = maximum(minimum(binary(BinaryOp.SUB, size, start), extent), 0)
     value, statement = bind("valid", ctx.index(cast(room, "int32")))
     ctx.run(statement)

@@ -12,6 +12,7 @@ from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr, Load, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Store
+from tile_core.passes.guards.ledger import note_guard
 from tile_core.passes.ranges import prove_in_range
 from tile_core.tir.build import extern, i32, vload, vstore
 from tile_core.tir.nodes import (
@@ -129,14 +130,15 @@ def reach(ctx: Context, node: Load | Store) -> Reach:
     buffer = node.buffer
     if not buffer.scope.is_global or not ctx.settings.guarded or node in ctx.trusted:
         return Reach(None, count)
-    for at, extent in zip(node.indices, buffer.shape, strict=True):
+    for axis, (at, extent) in enumerate(zip(node.indices, buffer.shape, strict=True)):
         if prove_in_range(at, extent, ctx.env):
             continue
         if not varies(ctx, at):
-            for check in access.outside_checks(ctx, at, extent):
+            for check in access.outside_checks(ctx, at, buffer, axis):
                 condition = check if condition is None else tirx.And(condition, check)
             continue
         room = _room(ctx, at, extent, lane)
+        note_guard(buffer, axis, at, ctx.env)
         count = room if count is None else tirx.Min(count, room)
     return Reach(condition, count)
 

@@ -24,6 +24,7 @@ from tile_core.ir.stmt import (
     Store,
 )
 from tile_core.ops.reduce import ReducerUpdate
+from tile_core.passes.guards.ledger import at_the_edge
 from tile_core.tir.build import allocate, i32, scratch, seq
 from tile_core.tir.nodes import For as TirFor
 from tile_core.tir.nodes import ForKind, IfThenElse, IntImm, PrimExpr, tirx
@@ -179,10 +180,11 @@ def _emit(ctx: Context, loop: Parallel, var: Var) -> TirStmt:
         else:
             condition = plan.emit(ctx)
             fast = _nest(ctx, loop, var, plan, guarded=False)
-            try:
-                slow = _nest(ctx, loop, var, plan, guarded=True)
-            except NotVectorisable:
-                slow = _scalar_nest(ctx, loop)
+            with at_the_edge():
+                try:
+                    slow = _nest(ctx, loop, var, plan, guarded=True)
+                except NotVectorisable:
+                    slow = _scalar_nest(ctx, loop)
             body = IfThenElse(condition, fast, slow)
     return sequence(statements, body)
 

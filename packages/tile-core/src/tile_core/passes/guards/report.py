@@ -1,0 +1,208 @@
+"""What is told of guards: the user's line, the condition, how often it runs, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.expr import Expr, Extent, Load
+from tile_core.ir.names import Names
+from tile_core.ir.node import Node, walk
+from tile_core.ir.print_expr import print_expr, print_extent
+from tile_core.ir.printer import symbols_of
+from tile_core.ir.stmt import For, Kernel, Launch, Let, Pipelined, Store
+from tile_core.passes.guards.facts import Fact, open_margin
+from tile_core.passes.guards.ledger import Guard, Often
+from tile_core.passes.linear import Linear
+from tile_core.spans import Span
+
+
+@dataclass(frozen=True, slots=True)
+class KeptGuard:
+    """A condition under which an access runs, because it may leave its tensor.
+
+    Parameters
+    ----------
+    span
+        The user's statement.
+    tensor, axis
+        What may be left, and along which axis.
+    condition
+        What is asked, in the names of the kernel: the last element that a tile touches.
+    often, loops
+        How often it is asked, and the names of the sequential loops around it.
+    extent
+        How far the axis goes, if all that matters is fixed.
+    fact
+        What would make it unnecessary: ``"m % 128 == 0"``; None if no fact about one size does.
+    spelling
+        How to promise that: ``'T.dynamic("m", multiple_of=128)'``.
+    """
+
+    span: Span | None
+    tensor: str
+    axis: int
+    condition: str
+    often: Often
+    loops: tuple[str, ...] = ()
+    extent: int | None = None
+    fact: str | None = None
+    spelling: str | None = None
+
+    @property
+    def in_steady_loop(self) -> bool:
+        """Whether every round of a loop asks, not only the last tiles of a tensor."""
+        return self.often is Often.EACH_ROUND
+
+    @property
+    def how_often(self) -> str:
+        """When it is asked, in words."""
+        match self.often:
+            case Often.EACH_ROUND:
+                return f"in every round of {self.loops[-1]}"
+            case Often.ONCE:
+                return "once for each access"
+        return "only at the edge: the steady loop has none"
+
+    def __str__(self) -> str:
+        place = "" if self.span is None else f"{self.span.file}:{self.span.line}: "
+        way_out = "no fact about one size removes it"
+        if self.extent is not None:
+            way_out = f"{self.extent} is fixed: tiles that divide it need none"
+        if self.fact is not None:
+            way_out = f"{self.fact} removes it: {self.spelling}"
+        told = f"{self.tensor}, axis {self.axis}: {self.condition}"
+        return f"{place}{told}, {self.how_often}; {way_out}"
+
+
+@dataclass(frozen=True, slots=True)
+class GuardReport:
+    """The guards of a kernel; ``str`` gives a line for each."""
+
+    guards: tuple[KeptGuard, ...]
+
+    def __iter__(self) -> Iterator[KeptGuard]:
+        return iter(self.guards)
+
+    def __len__(self) -> int:
+        return len(self.guards)
+
+    def __getitem__(self, position: int) -> KeptGuard:
+        return self.guards[position]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.guards)) or "no guards: every access is proven inside"
+
+
+def told_guard(guard: Guard, kernel: Kernel, sizes: bool, fact: Fact | None) -> KeptGuard:
+    """Return what people are told of a guard.
+
+    Parameters
+    ----------
+    kernel
+        As the user wrote it.
+    sizes
+        Whether sizes matter that are known at launch only.
+    """
+    return KeptGuard(
+        guard.span,
+        guard.tensor.name,
+        guard.axis,
+        condition_text(guard, kernel),
+        guard.often,
+        guard.loops,
+        None if sizes else static_value(guard.extent),
+        None if fact is None else fact.told,
+        None if fact is None else fact.spelling,
+    )
+
+
+def condition_text(guard: Guard, kernel: Kernel) -> str:
+    """Return what `guard` asks, in the words of the kernel where it has one for it.
+
+    Before   bx*128 + r*8 + tid // 16 < m      # T.copy(A[bx*128, k*32], tile)
+    After    bx * 128 + 127 < m
+    """
+    extent = print_extent(guard.extent, Names())
+    written = _as_written(guard, kernel)
+    if len(written) == 1:
+        first, last = written.pop()
+        return f"{first} >= 0" if guard.from_below else f"{last} < {extent}"
+    known = _named(kernel)
+    env = guard.env
+    worst = env.lowest_by(open_margin(guard, env), lambda atom: atom in known)
+    if worst is None or any(f.denominator != 1 for _, f, _ in worst.parts()):
+        index = print_expr(guard.index, Names())
+        return f"{index} >= 0" if guard.from_below else f"{index} < {extent}"
+    if guard.from_below:
+        return f"{_text(worst)} >= 0"
+    whole = env.linear(guard.extent)
+    return f"{_text(whole - worst.plus(1))} < {extent}"
+
+
+def _as_written(guard: Guard, kernel: Kernel) -> set[tuple[str, str]]:
+    """Return the first and the last index of each access on the guard's line that it may be."""
+    found: set[tuple[str, str]] = set()
+    for stmt in walk(kernel.body):
+        if stmt.span is None or stmt.span != guard.span:
+            continue
+        regions = [node for node in walk(stmt) if isinstance(node, Region)]
+        for node in walk(stmt):
+            match node:
+                case Region(buffer=buffer, starts=starts):
+                    if _is_meant(buffer, guard):
+                        first, extent = as_expr(starts[guard.axis]), _extent(node, guard, regions)
+                        found.add((_words(first), _words(first + (extent - 1))))
+                case Load(buffer=buffer, indices=indices) | Store(buffer=buffer, indices=indices):
+                    if _is_meant(buffer, guard):
+                        found.add((_words(indices[guard.axis]),) * 2)
+    return found
+
+
+def _extent(region: Region, guard: Guard, all_regions: list[Region]) -> Extent:
+    """Return how far a region goes; one written as an element goes as far as the other operand."""
+    if not region.is_element:
+        return region.extents[guard.axis]
+    for other in all_regions:
+        axis = guard.axis - region.buffer.rank + other.buffer.rank
+        if other is not region and not other.is_element and axis >= 0:
+            return other.extents[axis]
+    return 1
+
+
+def _is_meant(buffer: Buffer, guard: Guard) -> bool:
+    return buffer.name == guard.tensor.name and buffer.rank == guard.tensor.rank
+
+
+def _words(expr: Expr) -> str:
+    return print_expr(expr, Names())
+
+
+def _named(kernel: Kernel) -> set[Node]:
+    """Return the sizes, blocks and sequential loops that the kernel names."""
+    found: set[Node] = {*symbols_of(kernel), *kernel.params}
+    for node in walk(kernel.body):
+        match node:
+            case Launch(block_vars=block_vars):
+                found |= set(block_vars)
+            case For(var=var) | Pipelined(var=var) | Let(var=var):
+                found.add(var)
+    return found
+
+
+def _text(form: Linear) -> str:
+    """Return a sum as text, its constant last."""
+    parts: list[str] = []
+    for _, factor, atom in form.parts():
+        name = print_expr(atom, Names(), 11)
+        size = abs(int(factor))
+        term = name if size == 1 else f"{name} * {size}"
+        sign = "-" if factor < 0 else "+"
+        parts.append(f" {sign} {term}" if parts else (f"-{term}" if factor < 0 else term))
+    constant = int(form.constant)
+    if constant or not parts:
+        sign = "-" if constant < 0 else "+"
+        parts.append(f" {sign} {abs(constant)}" if parts else str(constant))
+    return "".join(parts)
