@@ -112,9 +112,10 @@ def _called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     taken = inspect.signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in taken.values()):
         return function(**arguments)
+    if any(p.kind is p.VAR_POSITIONAL for p in taken.values()):
+        return function(*arguments.values())
     by_name = {name: arguments[name] for name in taken if name in arguments}
     missing = [n for n, p in taken.items() if n not in by_name and p.default is p.empty]
-    missing = [n for n in missing if taken[n].kind is not taken[n].VAR_POSITIONAL]
     if not missing:
         return function(**by_name)
     if len(taken) == len(arguments) or len(missing) < len(taken):

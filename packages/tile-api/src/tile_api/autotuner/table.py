@@ -177,17 +177,26 @@ def _record(row: Mapping[str, Any]) -> Record:
         str(row[part]) for part in ("name", "kernel", "target", "machine")
     )
     place = Place(name, kernel, target, machine, canonical(row["bucket"]))
-    milliseconds, reference = row["milliseconds"], row.get("reference")
+    milliseconds, reference = _time(row["milliseconds"]), _time(row.get("reference"))
     return Record(
         place,
         canonical(row["config"]),
         str(row["status"]),
-        None if milliseconds is None else float(milliseconds),
+        milliseconds,
         bool(row.get("is_final")),
-        None if reference is None else float(reference),
+        reference,
         str(row.get("code", "")),
         float(row.get("time", 0.0)),
     )
+
+
+def _time(value: Any) -> float | None:
+    if value is None:
+        return None
+    found = float(value)
+    if not 0 <= found < float("inf"):
+        raise ValueError(f"{found} milliseconds")
+    return found
 
 
 def _rank(record: Record) -> tuple[bool, bool, float, str]:
