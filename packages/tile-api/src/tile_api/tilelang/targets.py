@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tile_core.environment import environment
-from tile_core.errors import MissingFeature
 from tile_core.target import Target, parse_target_spec
 
 USUAL = {"cuda": "sm_90a", "hip": "gfx942"}
@@ -46,7 +45,6 @@ def source_target(spec: object) -> object:
         return Target(target.kind, forced.arch)
     from tile_api.compiling import default_host
 
-    try:
-        return default_host().resolve(target)[1]
-    except MissingFeature:
-        return Target(target.kind, USUAL[target.kind])
+    if default_host().default_target().kind == target.kind:
+        return target
+    return Target(target.kind, USUAL[target.kind])

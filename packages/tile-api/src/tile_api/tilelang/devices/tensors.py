@@ -111,12 +111,14 @@ def _is_cuda(tensor: Any) -> bool:
 
 
 def _device_class(real: Any) -> Any:
-    """Return a class that stands for `torch.device`, whose GPUs are the CPU."""
+    """Return a class that stands for `torch.device`; to programs its GPUs are the CPU."""
 
     class Meta(type):
         def __call__(cls, *args: Any, **keywords: Any) -> Any:
             kind = keywords.get("type", keywords.get("device", args[0] if args else None))
-            return real(HOST) if is_gpu(kind) else real(*args, **keywords)
+            if is_gpu(kind) and asked_by_a_program():
+                return real(HOST)
+            return real(*args, **keywords)
 
         def __instancecheck__(cls, instance: object) -> bool:
             return isinstance(instance, real)

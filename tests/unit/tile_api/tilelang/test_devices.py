@@ -1,0 +1,216 @@
+"""Torch's GPU is this machine's memory: what programs ask for, and what they get."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tile_api.tilelang import install
+from tile_core.errors import UnmappedDevice
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture
+def on_cpu():
+    with install("cpu"):
+        yield
+
+
+def test_everything_is_as_it_was_afterwards() -> None:
+    names = ("empty", "device", "Generator", "load", "set_default_device")
+    before = [getattr(torch, n) for n in names], torch.Tensor.to, dict(vars(torch.cuda))
+    methods = set(vars(torch.Tensor))
+    with install("cpu"):
+        assert torch.empty is not before[0][0]
+    after = [getattr(torch, n) for n in names], torch.Tensor.to, dict(vars(torch.cuda))
+    assert after == before
+    assert set(vars(torch.Tensor)) == methods
+
+
+@pytest.mark.usefixtures("on_cpu")
+@pytest.mark.parametrize("device", ["cuda", "cuda:0", 0, "device"])
+def test_tensors_are_made(device: object) -> None:
+    place = torch.device("cuda", 0) if device == "device" else device
+    base = torch.ones(3, device=place)
+    made = [
+        base,
+        torch.empty((2, 3), device=place, dtype=torch.float16),
+        torch.randn(2, 3, device=place),
+        torch.randint(0, 4, (5,), device=place),
+        torch.arange(4, device=place),
+        torch.tensor([1, 2], device=place),
+        torch.zeros_like(base, device=place),
+        base.new_zeros((2,), device=place),
+        torch.eye(3, device=place),
+        torch.full((2,), 1.5, device=place, pin_memory=True),
+    ]
+    assert {str(tensor.device) for tensor in made} == {"cpu"}
+    assert all(tensor.is_cuda for tensor in made)
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_in_other_threads_too() -> None:
+    made: list[object] = []
+    thread = threading.Thread(target=lambda: made.append(torch.ones(2, device="cuda")))
+    thread.start()
+    thread.join()
+    assert made[0].device.type == "cpu"
+
+
+@pytest.mark.usefixtures("on_cpu")
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda x: x.cuda(),
+        lambda x: x.cuda(0, non_blocking=True),
+        lambda x: x.to("cuda"),
+        lambda x: x.to(device="cuda:0"),
+        lambda x: x.to(torch.device("cuda"), torch.float32),
+        lambda x: x.to(0),
+        lambda x: x.cpu(),
+        lambda x: x.to("cpu", non_blocking=True),
+    ],
+)
+def test_moving_copies(move) -> None:
+    source = torch.ones(4)
+    moved = move(source)
+    moved += 1
+    assert source.tolist() == [1.0] * 4
+    assert moved.tolist() == [2.0] * 4
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_moving_to_a_type_or_to_another_tensor_is_torchs() -> None:
+    x = torch.ones(4)
+    assert x.to(torch.float32) is x
+    assert x.to(torch.float16).dtype == torch.float16
+    assert x.to(torch.zeros(1, dtype=torch.int32)).dtype == torch.int32
+    assert x.to("cuda", torch.float16).dtype == torch.float16
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_gradients_arrive_where_the_program_looks() -> None:
+    leaf = torch.ones(3, device="cuda", requires_grad=True)
+    assert leaf.cuda() is leaf
+    assert leaf.to("cuda") is leaf
+    (leaf.cuda() * 2).sum().backward()
+    assert leaf.grad.tolist() == [2.0] * 3
+    inner = leaf * 3
+    inner.cuda().sum().backward()
+    assert leaf.grad.tolist() == [5.0] * 3
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_modules_move() -> None:
+    layer = torch.nn.Linear(4, 2, device="cuda").cuda().to("cuda").half().float()
+    assert layer(torch.ones(1, 4).cuda()).shape == (1, 2)
+    assert layer.weight.is_leaf
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_devices() -> None:
+    x = torch.ones(2, device="cuda")
+    assert torch.device("cuda") == x.device == torch.device("cuda:3")
+    assert isinstance(x.device, torch.device)
+    assert torch.device("meta").type == "meta"
+    with torch.device("cuda"):
+        assert torch.ones(2).device.type == "cpu"
+    torch.set_default_device("cuda")
+    try:
+        assert torch.get_default_device().type == "cpu"
+    finally:
+        torch.set_default_device(None)
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_generators() -> None:
+    generator = torch.Generator(device="cuda")
+    generator.manual_seed(3)
+    one = torch.rand(4, generator=generator, device="cuda")
+    again = torch.Generator("cuda").manual_seed(3)
+    assert torch.equal(one, torch.rand(4, generator=again))
+    assert isinstance(again, torch.Generator)
+    torch.cuda.manual_seed_all(5)
+    one = torch.rand(2)
+    torch.cuda.manual_seed(5)
+    assert torch.equal(one, torch.rand(2))
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_queries() -> None:
+    assert torch.cuda.is_available()
+    assert torch.cuda.device_count() == 1
+    assert torch.cuda.current_device() == 0
+    assert torch.cuda.get_device_capability() == (8, 9)
+    facts = torch.cuda.get_device_properties(0)
+    assert (facts.major, facts.minor, facts.warp_size) == (8, 9, 32)
+    assert facts.multi_processor_count >= 1
+    assert facts.name == torch.cuda.get_device_name()
+    assert torch.version.hip is None
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    with torch.cuda.device(0), torch.cuda.stream(torch.cuda.Stream()):
+        assert torch.cuda.current_stream().cuda_stream == 0
+    free, whole = torch.cuda.mem_get_info()
+    assert 0 < free <= whole
+    assert torch.cuda.is_bf16_supported()
+
+
+@pytest.mark.parametrize(
+    ("target", "capability", "processors", "hip"),
+    [
+        ("cuda:sm_80@sim", (8, 0), 108, False),
+        ("cuda:sm_90a@sim", (9, 0), 132, False),
+        ("hip:gfx942@sim", (9, 4), 304, True),
+    ],
+)
+def test_emulated_gpus(target: str, capability: object, processors: int, hip: bool) -> None:
+    with install(target):
+        facts = torch.cuda.get_device_properties("cuda")
+        assert torch.cuda.get_device_capability() == capability
+        assert facts.multi_processor_count == processors
+        assert facts.warp_size == (64 if hip else 32)
+        assert (torch.version.hip is not None) == hip
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_times() -> None:
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    sum(range(1000))
+    end.record(torch.cuda.current_stream())
+    end.synchronize()
+    assert start.query()
+    assert 0 < start.elapsed_time(end) < 60_000
+    with pytest.raises(RuntimeError, match="both events"):
+        start.elapsed_time(torch.cuda.Event())
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.default_stream())
+    assert start.elapsed_time(stream.record_event()) > 0
+
+
+@pytest.mark.usefixtures("on_cpu")
+@pytest.mark.parametrize("name", ["CUDAGraph", "graph", "cudart", "make_graphed_callables"])
+def test_what_cannot_be_answered_is_refused(name: str) -> None:
+    with pytest.raises(UnmappedDevice, match=rf"torch\.cuda\.{name} needs a GPU"):
+        getattr(torch.cuda, name)()
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_the_rest_of_torch_is_told_the_truth() -> None:
+    x = torch.ones(4, device="cuda")
+    assert str(x) == "tensor([1., 1., 1., 1.])"
+    torch.testing.assert_close(x, torch.ones(4))
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_saved_tensors(tmp_path) -> None:
+    torch.save(torch.ones(2, device="cuda"), tmp_path / "x.pt")
+    assert torch.load(tmp_path / "x.pt", map_location="cuda").tolist() == [1.0, 1.0]
+    assert torch.load(tmp_path / "x.pt").tolist() == [1.0, 1.0]
