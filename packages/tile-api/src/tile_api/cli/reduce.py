@@ -102,6 +102,7 @@ def _planned(args: argparse.Namespace) -> tuple[Kernel, Plan]:
     from tile_api.reducing.trial import Plan
     from tile_api.settings import Settings
 
+    values = arguments_in(args.values, "--values")
     found = kernel_in(args.place)
     wishes: Mapping[str, Any] = found.options if hasattr(found, "get_tir") else {}
     kernel = kernel_of(traced(found, arguments_in(args.args)))
@@ -112,7 +113,7 @@ def _planned(args: argparse.Namespace) -> tuple[Kernel, Plan]:
         target=str(target),
         pass_configs=tuple(sorted(normalise_pass_configs(wishes.get("pass_configs")).items())),
         compile_flags=tuple(flags.split() if isinstance(flags, str) else flags),
-        values=tuple(sorted(arguments_in(args.values, "--values").items())),
+        values=tuple(sorted(values.items())),
         seed=args.seed,
         tolerance=args.tolerance,
     )

@@ -9,28 +9,58 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import sys
 import warnings
-from typing import Any, BinaryIO
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from tile_core.plugins.host import PluginHost
 
 LENGTH = 8
 """Bytes that tell the length of a message, the lowest first."""
 
+LOST = "lost"
+"""What is said, with the name of a signal, of a process that crashed; another one is there."""
+
+READY = "ready"
+"""The phase of a process that has imported what it needs, and waits for kernels."""
+
 
 def main() -> int:
-    """Serve until the input ends; what kernels print goes nowhere."""
-    requests = sys.stdin.buffer
+    """Serve until the input ends; what kernels print goes nowhere.
+
+    Kernels are tried in a fork, so that a fresh one is there at once when one of them crashes.
+    """
     answers = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     warnings.simplefilter("ignore")
     from tile_api.compiling import default_host
+
+    for name in ("tile_api.reducing.trial", "tile_core.testing.oracle"):
+        import_module(name)  # forks have them
+    host = default_host()
+    _send(answers, ("phase", READY))
+    while hasattr(os, "fork"):
+        child = os.fork()
+        if child == 0:
+            break
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if status == 0:
+            return 0
+        name = signal.Signals(-status).name if status < 0 else f"exit {status}"
+        _send(answers, (LOST, name))
+    return _serve(host, answers)
+
+
+def _serve(host: PluginHost, answers: BinaryIO) -> int:
     from tile_api.reducing.trial import try_kernel
 
-    host = default_host()
     while True:
         try:
-            kernel, plan = pickle.load(requests)
+            kernel, plan = pickle.load(sys.stdin.buffer)
         except EOFError:
             return 0
         outcome = try_kernel(kernel, plan, host, lambda name: _send(answers, ("phase", name)))

@@ -12,17 +12,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from tile_api.reducing.failure import CRASH, HANG, Outcome
 from tile_api.reducing.trial import Plan
-from tile_api.reducing.worker import LENGTH
+from tile_api.reducing.worker import LENGTH, LOST, READY
 from tile_core.ir.stmt import Kernel
 
 _TAIL = 4000
 """Characters of a crashed process's last words that are kept."""
+
+_START = 120.0
+"""Seconds that a process may take to import the compiler."""
 
 
 class Trials:
@@ -33,7 +36,8 @@ class Trials:
     plan
         How kernels are tried.
     timeout
-        Seconds that one kernel may take; the first of a process has as many more for imports.
+        Seconds that one kernel may take; the first of a process has as many more for what is
+        imported when a target is used.
 
     Notes
     -----
@@ -62,7 +66,10 @@ class Trials:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _try(self, kernel: Kernel) -> Outcome:
-        process = self._running()
+        try:
+            process = self._running()
+        except EOFError:
+            return self._lost(cast("subprocess.Popen[bytes]", self._process), "compile")
         self._was_fresh, self._is_fresh = self._is_fresh, False
         limit = self.timeout * (2 if self._was_fresh else 1)
         phase = "compile"
@@ -73,6 +80,9 @@ class Trials:
             for kind, what in self._answers(process, time.monotonic() + limit):
                 if kind == "done":
                     return cast(Outcome, what)
+                if kind == LOST:
+                    self._is_fresh = True
+                    return self._crashed(phase, what)
                 phase = what
         except (BrokenPipeError, EOFError):
             return self._lost(process, phase)
@@ -112,6 +122,9 @@ class Trials:
                     start_new_session=True,  # Ctrl-C is for who waits, not for the worker
                 )
             self._is_fresh = True
+            for _, what in self._answers(self._process, time.monotonic() + _START):
+                if what == READY:
+                    break
         return self._process
 
     def _lost(self, process: subprocess.Popen[bytes], phase: str) -> Outcome:
@@ -120,7 +133,9 @@ class Trials:
         except subprocess.TimeoutExpired:
             code = 0
         self._kill()
-        name = signal.Signals(-code).name if code < 0 else f"exit {code}"
+        return self._crashed(phase, signal.Signals(-code).name if code < 0 else f"exit {code}")
+
+    def _crashed(self, phase: str, name: str) -> Outcome:
         text = (self._folder / "stderr").read_text(errors="replace")[-_TAIL:]
         lines = text.strip().splitlines()
         return Outcome(CRASH, phase, name, lines[-1] if lines else "", text)
@@ -129,7 +144,8 @@ class Trials:
         process, self._process = self._process, None
         if process is None:
             return
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # the fork that tries kernels, too
         process.wait()
         for pipe in (process.stdin, process.stdout):
             try:

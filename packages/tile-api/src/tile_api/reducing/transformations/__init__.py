@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from tile_api.reducing.transformations.buffers import drop_buffers
+from tile_api.reducing.transformations.buffers import drop_buffers, share_buffers
 from tile_api.reducing.transformations.dtypes import plain_dtypes
 from tile_api.reducing.transformations.expressions import first_regions, simpler_expressions
 from tile_api.reducing.transformations.loops import fewer_threads, plain_loops, shorten, unwrap
@@ -48,6 +48,7 @@ TRANSFORMATIONS: tuple[tuple[str, Transformation], ...] = (
     ("fewer threads", fewer_threads),
     ("begin regions at 0", first_regions),
     ("plain element types", plain_dtypes),
+    ("share buffers", share_buffers),
     ("simpler expressions", simpler_expressions),
 )
 """Names and functions, in the order in which they are tried: what takes most away comes first."""

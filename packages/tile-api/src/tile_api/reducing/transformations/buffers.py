@@ -8,8 +8,8 @@ from dataclasses import replace
 from tile_api.reducing.edits import edited, number, own_nodes, statements, touched
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Broadcast, Const, Expr, Load
-from tile_core.ir.node import Node
-from tile_core.ir.stmt import Kernel, Stmt
+from tile_core.ir.node import Node, substitute
+from tile_core.ir.stmt import Alloc, Kernel, Stmt
 
 
 def drop_buffers(kernel: Kernel) -> Iterator[Kernel]:
@@ -68,3 +68,42 @@ def without_parameter(kernel: Kernel, gone: Node) -> Kernel:
     at = next(i for i, param in enumerate(kernel.params) if param is gone)
     outputs = tuple(o - (o > at) for o in kernel.outputs if o != at)
     return replace(kernel, params=kernel.params[:at] + kernel.params[at + 1 :], outputs=outputs)
+
+
+def share_buffers(kernel: Kernel) -> Iterator[Kernel]:
+    """Put one tensor or tile in the place of another that is like it.
+
+    Before::
+
+        alloc a: shared float32[16]
+        alloc b: shared float32[16]
+        fill(dst=a, value=0.0)
+        copy(src=a, dst=b)
+
+    After::
+
+        alloc a: shared float32[16]
+        fill(dst=a, value=0.0)
+        copy(src=a, dst=a)
+    """
+    allocs = {s.buffer: s for s in statements(kernel) if isinstance(s, Alloc)}
+    params = [p for p in kernel.params if isinstance(p, Buffer)]
+    known = [*params, *allocs]
+    for at, gone in reversed([*enumerate(known)]):
+        for kept in known[:at]:
+            if _alike(kept, gone):
+                changes: dict[Node, Sequence[Stmt]] = {allocs[gone]: ()} if gone in allocs else {}
+                left = without_parameter(edited(kernel, changes), gone)
+                yield substitute(left, {gone: kept})
+
+
+def _alike(kept: Buffer, gone: Buffer) -> bool:
+    shapes = kept.static_shape, gone.static_shape
+    return (
+        shapes[0] is not None
+        and shapes[0] == shapes[1]
+        and kept.dtype == gone.dtype
+        and kept.scope.is_global >= gone.scope.is_global
+        and kept.strides is None
+        and gone.strides is None
+    )

@@ -1,0 +1,178 @@
+"""``tile reduce`` as a user types it, with a backend that fails in many ways."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from support.faulty_backend import install
+from tile_api.cli import main
+from tile_api.reducing.edits import statements
+from tile_api.reducing.program import read_kernel
+from tile_api.reducing.trial import RUN, Plan
+from tile_api.reducing.workers import trials
+from tile_core.testing import build_ir as ir
+
+KERNEL = """
+import tile_api as tile
+import tile_api.language as T
+
+@tile.jit(out_idx=[2])
+def softmax(rows, columns, block=16):
+    @T.prim_func
+    def main(
+        A: T.Tensor((rows, columns), "float32"),
+        B: T.Tensor((rows,), "float32"),
+        C: T.Tensor((rows, columns), "float32"),
+    ):
+        with T.Kernel(T.ceildiv(rows, block), threads=64) as bx:
+            a = T.alloc_shared((block, columns), "float32")
+            e = T.alloc_fragment((block, columns), "float32")
+            top = T.alloc_fragment((block,), "float32")
+            total = T.alloc_fragment((block,), "float32")
+            bias = T.alloc_fragment((block,), "float32")
+            T.copy(A[bx * block, 0], a)
+            T.copy(B[bx * block], bias)
+            T.copy(a, e)
+            T.reduce_max(e, top, dim=1)
+            for i, j in T.Parallel(block, columns):
+                e[i, j] = T.exp(e[i, j] - top[i]) * 2.0
+            T.reduce_sum(e, total, dim=1)
+            for i, j in T.Parallel(block, columns):
+                if bias[i] > 0:
+                    e[i, j] = e[i, j] / total[i] + bias[i]
+            T.copy(e, C[bx * block, 0])
+    return main
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PYTHONPATH", install(tmp_path / "installed"))
+    path = tmp_path / "softmax.py"
+    path.write_text(KERNEL)
+    return path
+
+
+def command(file: Path, target: str, *more: str) -> list[str]:
+    sizes = ["--args", '{"rows": 40, "columns": 24}', "--budget", "50s"]
+    return ["reduce", f"{file}:softmax", "--target", f"faulty:{target}", *sizes, *more]
+
+
+def reproduced(folder: Path) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, str(folder / "reproduce.py")]
+    return subprocess.run(program, capture_output=True, text=True, check=False, cwd="/")
+
+
+def test_an_error_of_the_compiler_becomes_a_report(file: Path, tmp_path: Path) -> None:
+    place = tmp_path / "report.zip"
+    typed = [sys.executable, "-m", "tile_api.cli", *command(file, "raises", "--out", str(place))]
+    done = subprocess.run(typed, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "statements  drop statements" in done.stderr
+    with zipfile.ZipFile(place) as archive:
+        archive.extractall(tmp_path)
+    folder = tmp_path / "report"
+    assert {path.name for path in folder.iterdir()} == {
+        "README.md", "doctor.txt", "environment.json", "failure.txt", "kernel.tile",
+        "original-softmax.py", "original.tile", "reproduce.py",
+    }  # fmt: skip
+    kernel = read_kernel((folder / "kernel.tile").read_text())
+    assert len(statements(kernel)) <= 4
+    assert not kernel.params
+    assert len(statements(read_kernel((folder / "original.tile").read_text()))) > 15
+    again = reproduced(folder)
+    assert again.returncode == 1
+    assert "[TL9001] the compiler failed to lower the kernel 'main'" in again.stdout
+    assert "no shuffle for" in (folder / "failure.txt").read_text()
+    about = json.loads((folder / "environment.json").read_text())
+    assert about["target"] == "faulty:raises"
+    assert about["packages"]["tile-core"]
+    assert "faulty:raises" in (folder / "doctor.txt").read_text()
+    assert "tile reduce" in (folder / "README.md").read_text()
+
+
+def test_a_wrong_result_stays_wrong(file: Path, tmp_path: Path) -> None:
+    place = tmp_path / "report"
+    asked = ["--wrong-against", "interpreter", "--out", str(place)]
+    assert main(command(file, "wrong", *asked)) == 0
+    kernel = read_kernel((place / "kernel.tile").read_text())
+    assert len(statements(kernel)) <= 4
+    again = reproduced(place)
+    assert again.returncode == 1
+    assert "elements differ" in again.stdout
+
+
+def test_a_crash_takes_no_reduction_down(file: Path, tmp_path: Path) -> None:
+    place = tmp_path / "report"
+    assert main(command(file, "crashes", "--crash", "--out", str(place))) == 0
+    kernel = read_kernel((place / "kernel.tile").read_text())
+    assert len(statements(kernel)) <= 4
+    assert reproduced(place).returncode == -signal.SIGKILL
+    assert "a crash (SIGKILL) while it runs" in (place / "README.md").read_text()
+
+
+@pytest.mark.usefixtures("file")
+def test_what_hangs_is_killed_and_the_next_one_tried() -> None:
+    a = ir.tensor("A", (4,))
+    hangs = ir.kernel([a], 1, lambda bx: ir.when(bx < 1, ir.fill(a, 1)))
+    well = ir.kernel([a], 1, lambda bx: ir.fill(a, 1))
+    with trials(Plan("faulty:hangs", until=RUN), timeout=3) as tries:
+        assert tries(well).kind == "fine"
+        outcome = tries(hangs)
+        assert (outcome.kind, outcome.phase) == ("hang", "run")
+        assert tries(well).kind == "fine"
+
+
+def test_an_interrupted_reduction_writes_what_it_has(file: Path, tmp_path: Path) -> None:
+    place = tmp_path / "report"
+    typed = [sys.executable, "-m", "tile_api.cli", *command(file, "raises", "--out", str(place))]
+    with subprocess.Popen(typed, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        told = []
+        for line in process.stderr:
+            told.append(line)
+            if "drop statements" in line:
+                os.kill(process.pid, signal.SIGINT)
+                break
+        told += process.stderr.readlines()
+    assert process.returncode == 0, "".join(told)
+    kernel = read_kernel((place / "kernel.tile").read_text())
+    assert 4 <= len(statements(kernel)) < 20
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--budget", "soon"], "'soon' is no time: write 90s, 10m or 1h"),
+        (["--timeout", "0s"], "'0s' is no time"),
+        (["--wrong-against", "me"], "invalid choice: 'me'"),
+        (["--seed", "x"], "invalid int value: 'x'"),
+    ],
+)
+def test_arguments_that_make_no_sense(words, told, file, capsys) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["reduce", str(file), *words])
+    assert caught.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nothing.py"], "there is no file 'nothing.py'"),
+        (["{file}", "--values", "[1]"], "--values is [1], no object"),
+        (["{file}", "--args", "{{"], "--args is not JSON"),
+        (["{file}:other"], "has no kernel called 'other'"),
+    ],
+)
+def test_errors_of_users_are_told(words, told, file, capsys) -> None:
+    assert main(["reduce", *(word.format(file=file) for word in words)]) == 1
+    assert told in capsys.readouterr().err
