@@ -30,6 +30,9 @@ QUARTERS = 4
 INTERFERENCE = 0.15
 """Part of the work of other units that delays the busiest one: warps do one thing at a time."""
 
+SHARPNESS = 4
+"""How well things overlap: two of equal length take a fifth longer than one."""
+
 MEMORY_SHARE = 0.92
 """What kernels reach of the stated bandwidth of memory: it refreshes, and turns around."""
 
@@ -73,7 +76,7 @@ class LaunchTime:
     @property
     def milliseconds(self) -> float:
         """All of it."""
-        return max(self.waves_ms, self.memory) + self.launch_ms
+        return overlapped(self.waves_ms, self.memory) + self.launch_ms
 
 
 def estimate_program(question: CostQuestion, program: DeviceProgram, speeds: GpuSpeeds) -> Estimate:
@@ -168,6 +171,17 @@ def unit_cycles(issued: Issued, machine: SimtMachine, speeds: GpuSpeeds) -> dict
     }
 
 
+def overlapped(*times: float) -> float:
+    """Return the time of things that run beside each other: a little more than the longest.
+
+    The nearer the others are to it, the more often they delay it.
+    """
+    longest = max(times, default=0.0)
+    if not longest:
+        return 0.0
+    return float(longest * math.fsum((t / longest) ** SHARPNESS for t in times) ** (1 / SHARPNESS))
+
+
 class _Wave:
     """How long blocks take that are on one multiprocessor together."""
 
@@ -194,10 +208,9 @@ class _Wave:
 
     def cycles(self, blocks: int) -> float:
         """Return the cycles until `blocks` blocks that began together have ended."""
-        together = blocks * self.busy
-        return max(together, self._alone(blocks)) + BLOCK_CYCLES
+        return overlapped(blocks * self.busy, self._alone()) + BLOCK_CYCLES
 
-    def _alone(self, blocks: int) -> float:
+    def _alone(self) -> float:
         """Return the cycles that one of them takes at least: its own chain of waiting."""
         speeds = self.speeds
         busy = self.busy * QUARTERS / min(QUARTERS, self.warps)
@@ -208,9 +221,8 @@ class _Wave:
         total = 0.0
         for p in self.pipelines:
             one = busy / rounds + ROUND_CYCLES
-            hidden = max(one, blocks * self.busy / rounds)
             if p.ahead:
-                total += p.rounds * max(one, hidden, speeds.memory_cycles / p.ahead)
+                total += p.rounds * max(one, speeds.memory_cycles / p.ahead)
             else:
                 total += p.rounds * (one + speeds.memory_cycles)
         return total + waiting
@@ -301,7 +313,7 @@ def _parts(times: Sequence[LaunchTime], speeds: GpuSpeeds) -> list[Part]:
             )
         )
     busiest = max((p.milliseconds for p in parts), default=0.0)
-    slack = math.fsum(max(t.waves_ms, t.memory) for t in times) - busiest
+    slack = math.fsum(overlapped(t.waves_ms, t.memory) for t in times) - busiest
     if slack > 0:
         parts.append(Part("waiting", slack, whys["waiting"]))
     launched = math.fsum(t.launch_ms for t in times)

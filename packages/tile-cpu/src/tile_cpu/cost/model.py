@@ -14,8 +14,9 @@ from tile_core.cost.spaces import Space
 from tile_core.cost.work import count_launch, total_traffic
 from tile_core.ir.stmt import Launch
 from tile_core.passes.infer_layouts import infer_layouts
+from tile_cpu.cost.host import speeds_of
 from tile_cpu.cost.memory import Levels, levels_of
-from tile_cpu.cost.speeds import CpuSpeeds, speeds, with_cores
+from tile_cpu.cost.speeds import CpuSpeeds, with_cores
 from tile_cpu.cost.statements import Timing
 from tile_cpu.lowering.layouts import admits_in
 from tile_cpu.machine import Machine, machine
@@ -28,8 +29,11 @@ CALL_US = 1.0
 WAKE_US = 4.0
 """Until other threads have taken part and are waited for."""
 
-BLOCK_NS = 150.0
-"""Around each block: taking it, its scratch, its first misses."""
+BLOCK_NS = 80.0
+"""Around each block that a thread takes: the counter, scratch, streams that begin anew."""
+
+INLINE_BLOCK_NS = 5.0
+"""The same where one thread runs all blocks because they are short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ def estimate(question: CostQuestion) -> Estimate:
     infer_layouts(planned, target, question.options.rules, admits_in(planned))
     cpu = machine(target.arch)
     threads = question.options.threads or num_threads()
-    row = with_cores(speeds(target.arch, question.machine), threads)
+    row = with_cores(speeds_of(target.arch, question.machine), threads)
     notes: dict[str, None] = {}
     times = []
     for launch, space in launches(planned, question.sizes):
@@ -100,9 +104,9 @@ def _launch_time(
     notes.update(timing.notes)
     blocks = math.prod(max(0, space.constant(n) or 0) for n in launch.grid)
     core = {name: n / row.clock_ghz / 1e6 for name, n in timing.cycles.items()}
-    core["blocks"] = blocks * BLOCK_NS / 1e6
+    is_short = math.fsum(core.values()) * 1e6 < INLINE_BELOW_NS or blocks <= 1
+    core["blocks"] = blocks * (INLINE_BLOCK_NS if is_short else BLOCK_NS) / 1e6
     alone = math.fsum(core.values())
-    is_short = alone * 1e6 < INLINE_BELOW_NS or blocks <= 1
     used = 1 if is_short else threads
     compute = alone * _imbalance(launch, space, int(blocks), used) / used
     missed = _missed_bytes(work.nbytes(is_write=False), work.nbytes(is_write=True), levels)
@@ -187,5 +191,5 @@ _WHY = {
     "reductions": "rows summed up",
     "loops": "rounds and conditions",
     "wait": "data that arrives later than it could be used",
-    "blocks": f"{BLOCK_NS:g} ns each",
+    "blocks": "to take each, and to begin its streams",
 }

@@ -96,7 +96,7 @@ SPEEDS = MappingProxyType(
             _row("sapphirerapids", 2.8, *_INTEL_512, (14.0, 280.0)),
             _row("znver2", 3.3, *_ZEN_256, (20.0, 150.0)),
             _row("znver3", 3.5, *_ZEN_256, (25.0, 160.0)),
-            _row("znver4", 3.7, *_ZEN4, (35.0, 350.0)),
+            _row("znver4", 3.7, *_ZEN4, (45.0, 350.0)),
             _row("znver5", 4.0, *_ZEN5, (40.0, 450.0)),
         )
     }

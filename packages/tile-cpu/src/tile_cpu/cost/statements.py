@@ -190,7 +190,8 @@ class Timing(Visitor):
         found = arithmetic_of(value)
         cycles = (found.instructions + more) / self.speeds.operations
         cycles += _functions(value) + found.divisions * QUOTIENT_CYCLES
-        cycles += len(own) / self.speeds.loads + len(stores) / self.speeds.stores
+        ports = (len(own) / self.speeds.loads, len(stores) / self.speeds.stores)
+        cycles = max(cycles, *ports)  # each has its own
         if lanes == 1:
             cycles = SCALAR_CYCLES * (1 + found.instructions + len(own) + len(stores))
             cycles += _functions(value) / 2 + found.divisions * QUOTIENT_CYCLES
