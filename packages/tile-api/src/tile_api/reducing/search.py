@@ -161,14 +161,12 @@ def reduce_kernel(
     --------
     >>> from tile_core.testing import build_ir as ir
     >>> a, b = ir.tensor("A", (64,)), ir.tensor("B", (64,))
-    >>> big = ir.kernel(
-    ...     [a, b], 4, lambda bx: [ir.fill(b, 1), ir.copy(a, b), ir.fill(a, 2)], threads=128
-    ... )
+    >>> big = ir.kernel([a, b], 4, lambda bx: [ir.fill(b, 1), ir.copy(a, b), ir.fill(a, 2)])
     >>> small = reduce_kernel(big, lambda kernel: "@copy" in print_kernel(kernel))
     >>> print(print_kernel(small).rstrip())
-    kernel main(A: global float32[1], B: global float32[1]):
+    kernel main(A: global float32[1]):
       launch bx: int32 in (1) threads tx: int32, ty: int32, tz: int32 in (1, 1, 1):
-        @copy(src=A[0:1], dst=B[0:1])
+        @copy(src=A[0:1], dst=A[0:1])
     """
     from tile_api.compiling import kernel_of
 
