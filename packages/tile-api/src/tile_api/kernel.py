@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tile_api.disk_cache.kept import RevivedBuild
     from tile_api.keys import CompileKey
     from tile_api.profiler import Profiler
+    from tile_core.cost.estimate import Estimate
     from tile_core.driver import Built
     from tile_core.ir.stmt import Kernel
     from tile_core.passes.guards.report import GuardReport
@@ -410,6 +411,23 @@ class CompiledKernel:
         from tile_api.profiler import Profiler, TensorSupplyType
 
         return Profiler(self, tensor_supply_type or TensorSupplyType.Auto)
+
+    def estimate(self, **sizes: int) -> Estimate:
+        """Return the time that a model of the machine expects, and what it is made of.
+
+        Parameters
+        ----------
+        sizes
+            Values of symbols in the shapes of tensors, by name: ``m=1024``.
+
+        Raises
+        ------
+        FrontendValueError
+            If a size is missing.
+        """
+        from tile_api.cost import estimate
+
+        return estimate(self._kernel, self._built.target, **sizes)
 
     def update_tuner_result(
         self, latency: float, config: Mapping[str, Any] | None, ref_latency: float | None
