@@ -164,16 +164,18 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_sees_how_far_it_is():
+def test_a_terminal_sees_how_far_it_is(monkeypatch):
     stream = Terminal()
     search(Paper([5.0, 3.0, 1.0]), stream=stream).run()
     assert "tuning kernel ····················" in stream.getvalue()
+    monkeypatch.setenv("COLUMNS", "80")
     progress = Progress("kernel", 4, 30.0, Terminal())
     progress.tell(2, "measuring", "1 ms, block=64")
     progress.close()
     line = progress._stream.getvalue()
     assert line == (
-        "\r\x1b[Ktuning kernel ██████████·········· 2/4 0 s of 30 s, measuring; best 1 ms, block\r\x1b[K"
+        "\r\x1b[Ktuning kernel ██████████·········· 2/4 0 s of 30 s, measuring; best 1 ms, block"
+        "\r\x1b[K"
     )
 
 

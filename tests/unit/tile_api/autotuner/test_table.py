@@ -155,7 +155,7 @@ def test_further_tables_are_looked_into_and_must_be_tables(tmp_path):
     assert store.read(PLACE).best(PLACE).config == '{"b":1}'
     assert TuneStore(settings(tmp_path / "own"), [shipped]).read(PLACE).records
     missing = TuneStore(settings(tmp_path, tables=(Path("/nowhere.json"),)))
-    with pytest.raises(InvalidTuningTable, match="/nowhere.json cannot be read"):
+    with pytest.raises(InvalidTuningTable, match=r"/nowhere\.json cannot be read"):
         missing.read(PLACE)
 
 

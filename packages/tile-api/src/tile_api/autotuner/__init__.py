@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tile_api.autotuner.class_api import AutoTuner, AutotuneResult
     from tile_api.autotuner.configs import Config
     from tile_api.autotuner.decorator import AutotunedFactory, autotune
+    from tile_api.autotuner.options import TuneOptions
     from tile_api.autotuner.supplied import get_autotune_inputs, set_autotune_inputs
     from tile_api.autotuner.tune import Tuned
 
@@ -22,6 +23,7 @@ _HOMES = {
     "AutotunedFactory": "decorator",
     "Budget": "budget",
     "Config": "configs",
+    "TuneOptions": "options",
     "Tuned": "tune",
     "autotune": "decorator",
     "get_autotune_inputs": "supplied",
@@ -35,6 +37,7 @@ __all__ = [
     "AutotunedFactory",
     "Budget",
     "Config",
+    "TuneOptions",
     "Tuned",
     "autotune",
     "get_autotune_inputs",

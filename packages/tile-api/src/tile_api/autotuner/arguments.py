@@ -8,7 +8,10 @@ from typing import Any
 
 from tile_api.autotuner.configs import Config
 from tile_api.autotuner.plain import plain
+from tile_api.numbers import next_power_of_2
 from tile_core.errors import ArgumentCountError, TuningError
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Var
 
 _KEY_HINT = 'write key=["M", "N"], or key={"M": tile.next_power_of_2} for wider buckets'
 
@@ -114,6 +117,44 @@ def bucket_of(
         rounded = names[name] if isinstance(names, Mapping) else None
         value = everything[name] if rounded is None else rounded(everything[name])
         found[name] = described(value)
+    return found
+
+
+def sizes_of(params: Sequence[Any], given: Mapping[str, Any]) -> dict[str, int]:
+    """Return the values of symbolic dimensions that tensors of a call have.
+
+    Parameters
+    ----------
+    params
+        Of a kernel.
+    given
+        The tensors by the names of the parameters.
+    """
+    found: dict[str, int] = {}
+    for param in params:
+        shape = getattr(given.get(param.name), "shape", None)
+        if isinstance(param, Buffer) and shape is not None and len(shape) == param.rank:
+            for extent, size in zip(param.shape, shape, strict=True):
+                if isinstance(extent, Var):
+                    found.setdefault(extent.name, int(size))
+    return found
+
+
+def rounded_tensors(params: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return tensors as buckets tell them: symbolic dimensions up to the next power of two.
+
+    One kernel serves all sizes of such a dimension, and one configuration those of a bucket.
+    """
+    found = {}
+    for param in params:
+        value = given.get(param.name)
+        shape = getattr(value, "shape", None)
+        if isinstance(param, Buffer) and shape is not None and len(shape) == param.rank:
+            extents = [
+                int(size) if isinstance(extent, int) else next_power_of_2(int(size))
+                for extent, size in zip(param.shape, shape, strict=True)
+            ]
+            found[param.name] = f"{param.dtype}[{','.join(map(str, extents))}]"
     return found
 
 

@@ -18,16 +18,19 @@ from tile_api.autotuner.arguments import (
     described,
     is_complete,
     missing_argument,
+    rounded_tensors,
+    sizes_of,
 )
 from tile_api.autotuner.configs import Config, listed_configs
 from tile_api.autotuner.identity import identity_of
 from tile_api.autotuner.options import TuneOptions
-from tile_api.autotuner.plain import canonical
 from tile_api.autotuner.pruning import pruned
 from tile_api.autotuner.supplied import get_autotune_inputs
 from tile_api.autotuner.task import Task
 from tile_api.autotuner.tune import Tuned, chosen_function, tune
+from tile_api.cache import KernelCache
 from tile_api.frontend.source import calling_span
+from tile_api.frozen import frozen
 from tile_api.jitting import JITKernelFactory, jit
 from tile_api.options import refuse_unknown
 from tile_api.settings import environment_of_code
@@ -65,7 +68,7 @@ class AutotunedFactory:
         self._key, self._prune, self._prune_by = key, prune, prune_by
         self._left_out = tuple(left_out)
         self._lock = threading.RLock()
-        self._tuned: dict[Any, Tuned] = {}
+        self._results: KernelCache[tuple[Tuned | None]] = KernelCache()
 
     @property
     def func(self) -> Callable[..., Any]:
@@ -84,20 +87,17 @@ class AutotunedFactory:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the best kernel (lazy style), or run it and return the outputs (eager)."""
-        task, given = self._task(args, kwargs)
-        if task is None:
+        tuned = self._result(args, kwargs)
+        if tuned is None:
             return self.factory(*args, **kwargs)
-        tuned = self._of(task, given)
-        if not self._is_eager():
+        if not self.factory.is_eager:
             return tuned.kernel
-        return tuned.kernel(*self._tensors(given))
+        return tuned.kernel(*self._tensors(bound_arguments(self.func, args, kwargs)))
 
     def compile(self, *args: Any, **kwargs: Any) -> Any:
         """Return the best kernel without running it; tune if that was not done before."""
-        task, given = self._task(args, kwargs)
-        if task is None:
-            return self.factory.compile(*args, **kwargs)
-        return self._of(task, given).kernel
+        tuned = self._result(args, kwargs)
+        return self.factory.compile(*args, **kwargs) if tuned is None else tuned.kernel
 
     def tune(self, *args: Any, **kwargs: Any) -> Tuned:
         """Return the result of tuning for these arguments, with what became of each candidate.
@@ -107,21 +107,21 @@ class AutotunedFactory:
         TuningError
             If the call gives all that is tuned.
         """
-        task, given = self._task(args, kwargs)
-        if task is None:
+        tuned = self._result(args, kwargs)
+        if tuned is None:
             raise TuningError(
                 f"the call of {self.func.__name__} leaves nothing to tune",
                 span=calling_span(),
                 hint="leave out the parameters that configurations set",
             )
-        return self._of(task, given)
+        return tuned
 
     def get_tir(self, *args: Any, **kwargs: Any) -> Any:
         """Return the traced function of the values given, or of the best configuration.
 
         That is the best known one, or the one that the cost model expects to be; nothing is run.
         """
-        task, _ = self._task(args, kwargs)
+        task = self._task(args, kwargs)
         return self.factory.get_tir(*args, **kwargs) if task is None else chosen_function(task)
 
     def with_configs(self, configs: object) -> AutotunedFactory:
@@ -146,73 +146,84 @@ class AutotunedFactory:
 
     # Inside --------------------------------------------------------------------------------
 
-    def _of(self, task: Task, given: Mapping[str, Any]) -> Tuned:
-        """Return the result for a task, tuning at most once per bucket and arguments."""
+    def _result(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tuned | None:
+        """Return the result for a call, tuning if it is the first of its kind.
+
+        None means that there is nothing to tune. A call like an earlier one costs a look-up.
+        """
         key = (
-            canonical({n: described(v) for n, v in given.items()}),
-            canonical(task.bucket),
-            canonical([c.key for c in task.configs]),
+            tuple([_frozen(v) for v in args]),
+            tuple([(n, _frozen(v)) for n, v in kwargs.items()]),
             environment_of_code(),
         )
         with self._lock:
-            if key not in self._tuned:
-                self._tuned[key] = tune(task)
-            return self._tuned[key]
+            known = self._results.get(key)
+            if known is None:
+                task = self._task(args, kwargs)
+                known = (None if task is None else tune(task),)
+                self._results.put(key, known)
+            return known[0]
 
-    def _task(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[Task | None, dict[str, Any]]:
-        """Return what a call asks to tune, and its arguments; None if there is nothing to tune."""
-        constants = {n: v for n, v in kwargs.items() if n not in self.signature.parameters}
-        named = {n: v for n, v in kwargs.items() if n not in constants}
-        if constants and not self._is_eager():
-            named, constants = dict(kwargs), {}
+    def _task(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Task | None:
+        """Return what a call asks to tune; None if there is nothing to tune."""
+        names = self.signature.parameters
+        constants = {n: v for n, v in kwargs.items() if n not in names}
+        named = {n: v for n, v in kwargs.items() if n in names}
+        if constants and not self.factory.is_eager:
+            named, constants = dict(kwargs), {}  # binding them says what is wrong
         given = {**bound_arguments(self.func, args, named), **constants}
-        defaults = self._defaults()
-        configs = listed_configs(self.configs, {**defaults, **given}, self.signature.parameters)
+        defaults = {n: p.default for n, p in names.items() if p.default is not p.empty}
+        configs = listed_configs(self.configs, {**defaults, **given}, names)
         tuned = {name for config in configs for name in config.values}
-        passed = tuned & given.keys()
-        if passed and is_complete(self.func, given):
-            return None, given
-        configs = agreeing(configs, given)
+        if tuned & given.keys() and is_complete(self.func, given):
+            return None
+        self._require(given, tuned)
         fixed = {n: v for n, v in defaults.items() if n not in tuned}
-        left = {n: v for n, v in given.items() if n not in tuned or n in passed}
         configs = pruned(
-            configs,
+            agreeing(configs, given),
             self._prune,
             self._prune_by,
-            {**fixed, **left},
-            tuple(self.signature.parameters),
+            {**fixed, **given},
+            tuple(names),
         )
-        self._require(given, tuned)
-        bucket = bucket_of(left, fixed, self._key, self._left_out)
-        return self._made(configs, given, tuned, bucket), given
+        return self._made(configs, given, fixed, tuned)
 
     def _made(
         self,
         configs: Sequence[Config],
         given: Mapping[str, Any],
+        fixed: Mapping[str, Any],
         tuned: set[str],
-        bucket: Mapping[str, Any],
     ) -> Task:
-        options = self.factory.options
-        inputs = get_autotune_inputs()
-        if inputs is None and self._is_eager():
-            inputs = tuple(self._tensors(given)) or None
+        compile_options, options = self.factory.options, self.options
+        inputs, told = get_autotune_inputs(), dict(given)
+        if self.factory.is_eager:
+            params = self._traced({**given, **configs[0].values}).params
+            options = replace(options, sizes={**sizes_of(params, given), **options.sizes})
+            inputs = tuple(self._tensors(given)) or None if inputs is None else inputs
+            told |= rounded_tensors(params, given) if self._key is None else {}
         return Task(
             self.func.__name__,
-            identity_of(self.func, options, tuned),
-            bucket,
+            identity_of(self.func, compile_options, tuned),
+            bucket_of(told, fixed, self._key, self._left_out),
             configs,
-            lambda values: self.factory.get_tir(**{**given, **values}),
+            lambda values: self._traced({**given, **values}),
+            compile_options,
             options,
-            replace(self.options, sizes={**self.options.sizes}),
             inputs,
         )
 
+    def _traced(self, arguments: Mapping[str, Any]) -> Any:
+        """Return the traced function for arguments by name, ``self`` among them."""
+        constants = {n: v for n, v in arguments.items() if n not in self.signature.parameters}
+        named = {n: v for n, v in arguments.items() if n not in constants}
+        bound = self.signature.bind_partial()
+        bound.arguments.update({n: named[n] for n in self.signature.parameters if n in named})
+        return self.factory.get_tir(*bound.args, **bound.kwargs, **constants)
+
     def _require(self, given: Mapping[str, Any], tuned: set[str]) -> None:
         missing = missing_argument(self.func, given, tuned)
-        if missing is not None and not self._is_eager():
+        if missing is not None and not self.factory.is_eager:
             raise ArgumentCountError(
                 f"{self.func.__name__}{self.signature}: missing {missing!r}, which no "
                 "configuration sets",
@@ -220,17 +231,15 @@ class AutotunedFactory:
                 hint="pass it, or set it in every configuration",
             )
 
-    def _defaults(self) -> dict[str, Any]:
-        parameters = self.signature.parameters.values()
-        return {p.name: p.default for p in parameters if p.default is not p.empty}
-
-    def _is_eager(self) -> bool:
-        return self.factory.is_eager
-
     def _tensors(self, given: Mapping[str, Any]) -> list[Any]:
         """Return the tensors of a call in eager style, in the order of the parameters."""
         names = [n for n in self.signature.parameters if hasattr(given.get(n), "shape")]
         return [given[name] for name in names]
+
+
+def _frozen(value: Any) -> Any:
+    """Return a hashable stand-in for an argument; tensors of one shape are alike."""
+    return described(value) if hasattr(value, "shape") else frozen(value)
 
 
 def autotune(

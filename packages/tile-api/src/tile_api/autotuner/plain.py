@@ -31,7 +31,8 @@ def plain(value: Any) -> Any:
         return sorted((plain(v) for v in value), key=canonical)
     if callable(value):
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value)}"
-    return str(value)
+    text = str(value)
+    return type(value).__qualname__ if " at 0x" in text else text  # no place in memory is plain
 
 
 def canonical(value: Any) -> str:
