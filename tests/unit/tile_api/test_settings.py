@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
+import tile_api as tile
 from tile_api.pass_configs import PassConfigKey, normalise_pass_configs
 from tile_api.settings import Settings, environment_of_code
-from tile_core.errors import FrontendValueError
+from tile_core.errors import FrontendTypeError, FrontendValueError
 
 
 def test_defaults():
@@ -58,6 +61,65 @@ def test_the_environment_is_read_anew_every_time(monkeypatch):
     monkeypatch.setenv("TILE_TARGET", "toy")
     monkeypatch.setenv("TILE_VERBOSE", "1")
     assert environment_of_code() == first  # it changes no code
+
+
+def test_other_settings_hold_for_a_block(monkeypatch):
+    monkeypatch.setenv("TILE_TARGET", "toy")
+    monkeypatch.setenv("TILELANG_VERBOSE", "1")
+    with tile.settings.override(
+        target="cpu", cache=False, keep=["ir", "src"], verbose=False
+    ) as now:
+        assert (now.target, now.cache, now.keep, now.verbose) == (
+            "cpu",
+            False,
+            ("ir", "src"),
+            False,
+        )
+        assert now == tile.settings.current()
+        with tile.settings.override(target=None, threads=3, cache=True):
+            assert (tile.settings.target, tile.settings.threads) == ("auto", 3)
+            assert tile.settings.cache is True
+            assert tile.settings.keep == ("ir", "src")
+        assert tile.settings.target == "cpu"
+        monkeypatch.setenv("TILE_NUM_THREADS", "5")  # the rest is live
+        assert tile.settings.threads == 5
+    assert (tile.settings.target, tile.settings.verbose) == ("toy", True)
+
+
+def test_other_settings_hold_for_one_thread(monkeypatch):
+    monkeypatch.delenv("TILE_TARGET", raising=False)
+    seen = []
+    with tile.settings.override(target="cpu"):
+        thread = threading.Thread(target=lambda: seen.append(tile.settings.target))
+        thread.start()
+        thread.join()
+    assert seen == ["auto"]
+
+
+def test_other_settings_make_other_kernels(monkeypatch):
+    outside = environment_of_code()
+    with tile.settings.override(threads=7):
+        assert environment_of_code() != outside
+    assert environment_of_code() == outside
+
+
+def test_a_setting_that_does_not_exist():
+    with pytest.raises(FrontendTypeError) as caught, tile.settings.override(thread=3):
+        pass
+    assert str(caught.value) == (
+        "[TL1003] there is no setting 'thread'\nhint: did you mean threads=...?"
+    )
+    with pytest.raises(AttributeError):
+        _ = tile.settings.thread
+
+
+def test_a_value_that_means_nothing():
+    with pytest.raises(FrontendValueError) as caught, tile.settings.override(logs="layuot"):
+        pass
+    assert str(caught.value).startswith(
+        "[TL1002] the setting logs is 'layuot': there is no 'layuot'\n"
+        "hint: set it to all, or some of "
+    )
 
 
 def test_keys_are_strings():

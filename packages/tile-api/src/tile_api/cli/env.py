@@ -97,7 +97,7 @@ def _told(found: Found) -> str:
     texts = [row.meaning, f"Setting: {row.field}."]
     if row.aliases:
         texts.append(f"Also: {', '.join(row.aliases)}.")
-    lines = textwrap.wrap(" ".join(texts), width=96, break_long_words=False)
+    lines = textwrap.wrap(" ".join(texts), width=84, break_long_words=False)
     return "".join(f"{line}\n" for line in (head, *(f"    {line}" for line in lines)))
 
 

@@ -1,0 +1,126 @@
+"""``tile check`` and ``tile bundle`` as a shell starts them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import tile_api as tile
+from tile_api.cli import main
+from tile_api.cli.probe import add_one
+
+PROGRAM = """
+import sys
+
+import numpy as np
+
+import tile_api as tile
+import tile_api.language as T
+
+N = 32
+
+@T.prim_func
+def shift(A: T.Tensor((N,), "float32")):
+    with T.Kernel(1, threads=N):
+        t = T.get_thread_binding()
+        row = T.alloc_shared((N,), "float32")
+        row[t] = A[t]
+        {between}
+        A[t] = row[N - 1 - t]
+
+kernel = tile.compile(shift, target="cpu")
+kernel(np.ones(N, "float32"))
+print(kernel.target, *sys.argv[1:])
+if __name__ != "__main__":
+    raise SystemExit("it must run as a script")
+"""
+
+
+@pytest.fixture
+def racy(tmp_path):
+    path = tmp_path / "racy.py"
+    path.write_text(PROGRAM.format(between="pass"))
+    return path
+
+
+@pytest.fixture
+def mended(tmp_path):
+    path = tmp_path / "mended.py"
+    path.write_text(PROGRAM.format(between="T.sync_threads()"))
+    return path
+
+
+def tile_(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "tile_api.cli", *map(str, arguments)],
+        capture_output=True, text=True, check=False, env=os.environ | {"TILE_VERIFY": "0"},
+    )  # fmt: skip
+
+
+def test_a_mistake_is_found_whatever_target_the_program_names(racy):
+    done = tile_("check", racy, "one", "--two")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("[TL6503] ")
+    assert f"{racy.name}:16" in done.stderr
+
+
+def test_no_mistake_is_found(mended, racy, capfd):
+    done = tile_("check", mended, "one", "--two")
+    assert (done.returncode, done.stdout) == (0, "interpret one --two\n")
+    assert done.stderr == f"{mended}: no mistake was found on interpret\n"
+
+
+def test_what_is_looked_for_can_be_chosen(racy, monkeypatch, capfd):
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert main(["check", "--checks", "oob,uninit", str(racy)]) == 0
+    assert main(["check", "--target", "cuda:sm_80@sim", str(racy)]) == 1
+    told = capfd.readouterr()
+    assert told.out == "interpret\n"
+    assert "[TL6503] " in told.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        ([], 2, "error: name a script"),
+        (["none.py"], 2, "error: there is no file 'none.py'"),
+        (["--checks", "races", "{racy}"], 1, "[TL1002] the setting checks is 'races'"),
+        (["--target", "tpu@@", "{racy}"], 1, "[TL4003] 'tpu@@' is not a target"),
+    ],
+)
+def test_wrong_use(arguments, status, message, racy, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    written = ["check", *(word.format(racy=racy) for word in arguments)]
+    if status == 2:
+        with pytest.raises(SystemExit) as left:
+            main(written)
+        assert left.value.code == 2
+    else:
+        assert main(written) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_what_is_in_a_bundle(tmp_path, capsys):
+    path = tmp_path / "add.tile"
+    tile.compile(add_one, target="cuda:sm_80").save(path, targets=["cuda:sm_80", "hip:gfx942"])
+    assert main(["bundle", "inspect", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("add_one(A: float32[256], B: float32[256])\n\ncuda:sm_80: ")
+    assert "\nhip:gfx942: " in out
+    assert main(["bundle", "inspect", str(path), str(path)]) == 0
+    assert capsys.readouterr().out == f"{path}\n{out}\n{path}\n{out}"
+
+
+def test_what_is_no_bundle(tmp_path, capsys):
+    path = tmp_path / "broken.tile"
+    path.write_text("no bundle")
+    assert main(["bundle", "inspect", str(path)]) == 1
+    assert capsys.readouterr().err.startswith("[TL8001] ")
+    assert main(["bundle", "inspect", str(tmp_path / "none.tile")]) == 1
+    assert "No such file or directory" in capsys.readouterr().err
