@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile_api.frames import shortened
+from tile_api.kernel_files import KernelFiles
 from tile_api.launching import Launcher
 from tile_api.lowered import text_at
 from tile_core.errors import FrontendValueError, TileError, UnsupportedOnTarget
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tile_core.passes.layout_report import LayoutReport
 
 
-class CompiledKernel:
+class CompiledKernel(KernelFiles):
     """A kernel ready to run.
 
     ``kernel(*args)`` takes the parameters in order, without those that are returned. It

@@ -43,11 +43,11 @@ def save(
     """
     from tile_runtime.bundle import write_bundle
 
-    variants = [_own_variant(built)] if targets is None else []
+    variants = [own_variant(built)] if targets is None else []
     for spec in [] if targets is None else _listed(targets):
         backend, target = host.resolve(spec)
         if backend is built.backend and target == built.target:
-            variants.append(_own_variant(built))
+            variants.append(own_variant(built))
             continue
         lowered = driver.lower(built.kernel, target, host, built.options)
         _require_export(lowered)
@@ -57,7 +57,7 @@ def save(
     write_bundle(path, variants)
 
 
-def _own_variant(built: Built | RevivedBuild) -> Variant:
+def own_variant(built: Built | RevivedBuild) -> Variant:
     """Return a kernel for the machine it was compiled for; out of the cache it is as it was."""
     return built.variant if isinstance(built, RevivedBuild) else variant_of(built, built.artifact)
 

@@ -67,10 +67,10 @@ PASSES = (
     " ProducerConsumerWarpSpecialized"
     " ReuseLocalDescriptorAllocations RewriteWgmmaSync Simplify SplitHostDevice StorageRewrite"
     " ThreadPartialSync ThreadSync UnrollLoop VectorizeLoop VectorizePlanner VerifyParallelLoop"
-    " WarpSpecialized WarpSpecializedPipeline simplify_prim_func apply_simplify get_pass_context"
+    " WarpSpecialized WarpSpecializedPipeline get_pass_context"
 )
 
-SIMPLIFIERS = "Simplify LetInline simplify_prim_func apply_simplify"
+SIMPLIFIERS = "Simplify LetInline"
 
 ANALYSES = "ASTPrinter LayoutVisual NestedLoopChecker FragmentLoopChecker SemanticChecker"
 

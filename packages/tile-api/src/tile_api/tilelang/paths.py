@@ -112,6 +112,7 @@ _TOOLS = _names("tile_api.tools", "plot_layout") | _room("analyzer", "Analyzer A
 _SPARSE = _room("semi_sparse", "randn_semi_sparse randint_semi_sparse arange_semi_sparse") | (
     dict.fromkeys(internals.SPARSE.split(), "-sparse")
 )
+_SIMPLIFY = _room("passes", "simplify_prim_func apply_simplify")
 _TOP = {
     **_JIT,
     **_LOWER,
@@ -149,9 +150,9 @@ _OF_MODULES: dict[str, Mapping[str, str]] = {
     "autotuner.param": _TUNING,
     "autotuner.capture": _TUNING,
     "math": _NUMBERS,
-    "transform": _CONFIGS | dict.fromkeys(internals.PASSES.split(), "-passes"),
+    "transform": {**_CONFIGS, **_SIMPLIFY, **dict.fromkeys(internals.PASSES.split(), "-passes")},
     "transform.pass_config": _CONFIGS,
-    "transform.simplify": dict.fromkeys(internals.SIMPLIFIERS.split(), "-passes"),
+    "transform.simplify": _SIMPLIFY | dict.fromkeys(internals.SIMPLIFIERS.split(), "-passes"),
     "analysis": dict.fromkeys(internals.ANALYSES.split(), "-passes"),
     "engine": {**_LOWER, **_POSTPROC, **_PARAMS, **_ARTIFACT},
     "engine.lower": _LOWER,

@@ -52,6 +52,12 @@ class NamedTarget:
     def __str__(self) -> str:
         return str(self.target)
 
+    def __enter__(self) -> NamedTarget:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
 
 def determine_target(target: Any = "auto", return_object: bool = False) -> Any:
     """Return the target that a program means, told as the GPU that it expects.
