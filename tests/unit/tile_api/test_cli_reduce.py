@@ -88,6 +88,7 @@ def test_an_error_of_the_compiler_becomes_a_report(file: Path, tmp_path: Path) -
     assert len(statements(kernel)) <= 4
     assert not kernel.params
     assert len(statements(read_kernel((folder / "original.tile").read_text()))) > 15
+    assert "@T.prim_func\ndef main(" in (folder / "reproduce.py").read_text()
     again = reproduced(folder)
     assert again.returncode == 1
     assert "[TL9001] the compiler failed to lower the kernel 'main'" in again.stdout

@@ -12,10 +12,12 @@ from support.example_files import load
 from tile_api.reducing import reduce_kernel, reductions
 from tile_api.reducing.edits import statements
 from tile_api.reducing.failure import Failure, Outcome, gist_of, same_as
+from tile_api.reducing.language_text import language_of, traced_again
 from tile_api.reducing.program import read_kernel, reads_back
 from tile_api.reducing.transformations import TRANSFORMATIONS
 from tile_api.reducing.trial import COMPILE, Plan, try_kernel
 from tile_api.reducing.weight import weight
+from tile_core.ir import arith
 from tile_core.ir.equal import structurally_equal
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
@@ -135,14 +137,39 @@ def test_ill_formed_kernels_can_be_reduced_too() -> None:
     assert len(statements(small)) == 2
 
 
-@pytest.mark.parametrize("example", ["gemm/split_k", "attention/backward", "norms/rms_norm"])
-def test_texts_in_reports_read_back(example: str) -> None:
-    module = load(example)
-    made = [f for f in vars(module).values() if hasattr(f, "get_tir")]
-    assert made
-    kernel = attention()
+EXAMPLES = [
+    ("attention/flash_forward", "flash_attention", (1, 64, 2, 32, True)),
+    ("attention/backward", "backward", (2, 100, 32, True, "float16")),
+    ("attention/paged_decode", "paged_decode", (3, 8, 64, 32, 4)),
+]
+
+
+@pytest.mark.parametrize(("file", "name", "sizes"), EXAMPLES)
+def test_texts_in_reports_read_back(file: str, name: str, sizes: tuple[object, ...]) -> None:
+    kernel = getattr(load(file), name).get_tir(*sizes).kernel
     assert reads_back(kernel)
     assert structurally_equal(read_kernel(print_kernel(kernel)), kernel)
+
+
+@pytest.mark.parametrize(("file", "name", "sizes"), EXAMPLES)
+def test_programs_in_the_language_trace_to_the_same_kernel(
+    file: str, name: str, sizes: tuple[object, ...]
+) -> None:
+    kernel = getattr(load(file), name).get_tir(*sizes).kernel
+    text = language_of(kernel)
+    assert text is not None
+    again = traced_again(text, kernel)
+    assert again is not None
+    assert print_kernel(again) == print_kernel(kernel)
+
+
+def test_what_the_language_cannot_say_has_no_program() -> None:
+    kernel = ir.kernel([ir.tensor("A", (8,))], 1, lambda bx: [], name="lambda")
+    assert language_of(kernel) is None
+    ramp = arith.ramp(0, 1, 4)
+    a = ir.tensor("A", (8,))
+    kernel = ir.kernel([a], 1, lambda bx: ir.store(a, ramp, ir.load(a, ramp)))
+    assert language_of(kernel) is None
 
 
 def test_outcomes_of_trials(host: PluginHost) -> None:

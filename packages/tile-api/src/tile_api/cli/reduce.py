@@ -86,9 +86,10 @@ def run(args: argparse.Namespace) -> int:
         if not failure.is_seen_in(outcome):
             _tell("the smallest kernel does not fail every time; the report says what it did first")
             outcome = first
+        language = _in_the_language(best, failure, tries)
     source = Path(args.place.partition(":")[0])
     command = ["tile", "reduce", *_typed(args)]
-    report = Report(kernel, best, outcome, plan, command, source, tried)
+    report = Report(kernel, best, outcome, plan, command, source, tried, language)
     write_report(report, args.out)
     _tell(f"wrote {args.out}: look at it before you send it; it holds {source.name}")
     return 0
@@ -177,6 +178,20 @@ def _reduced(kernel: Kernel, failure: Failure, tries: Trials, budget: float) -> 
     if time.monotonic() - start >= budget:
         _tell(f"the budget of {budget:g} s is spent; a larger --budget may find a smaller one")
     return best, tried
+
+
+def _in_the_language(kernel: Kernel, failure: Failure, tries: Trials) -> str | None:
+    """Return a program in the language whose kernel is `kernel`, or fails as it does."""
+    from tile_api.reducing.language_text import language_of, traced_again
+    from tile_core.ir.equal import structurally_equal
+
+    text = language_of(kernel)
+    again = None if text is None else traced_again(text, kernel)
+    if again is None:
+        return None
+    if structurally_equal(again, kernel) or failure.is_seen_in(tries(again)):
+        return text
+    return None
 
 
 @contextmanager

@@ -20,12 +20,6 @@ _PROGRAM = '''\
 It ends with 1 as long as the kernel fails, and with 0 when it does not any more.
 """
 
-from __future__ import annotations
-
-{imports}
-from tile_api.compiling import default_host
-from tile_api.reducing.trial import Plan, try_kernel
-
 {kernel}
 
 PLAN = Plan(
@@ -38,7 +32,20 @@ if __name__ == "__main__":
     raise SystemExit(outcome.kind != "fine")
 '''
 
+_LANGUAGE = """\
+from dataclasses import replace
+
+from tile_api.compiling import default_host
+from tile_api.reducing.trial import Plan, try_kernel
+{text}
+
+kernel = replace({name}.kernel, outputs={outputs})"""
+
 _TEXT = '''\
+from tile_api.compiling import default_host
+from tile_api.reducing.program import read_kernel
+from tile_api.reducing.trial import Plan, try_kernel
+
 KERNEL = r"""
 {text}
 """
@@ -46,32 +53,39 @@ KERNEL = r"""
 kernel = read_kernel(KERNEL)'''
 
 _PICKLE = """\
+import pickle
+from pathlib import Path
+
+from tile_api.compiling import default_host
+from tile_api.reducing.trial import Plan, try_kernel
+
 # its layouts have no text that could be read back; kernel.tile shows them
 kernel = pickle.loads(Path(__file__).with_name("kernel.pickle").read_bytes())"""
 
+_FIELDS = (
+    "target", "pass_configs", "compile_flags", "until", "checked", "values", "seed", "tolerance"
+)  # fmt: skip
 
-def program_of(kernel: Kernel, plan: Plan, outcome: Outcome) -> str:
+
+def program_of(kernel: Kernel, plan: Plan, outcome: Outcome, language: str | None = None) -> str:
     """Return a program that tries `kernel` once, and tells what becomes of it.
 
-    It stands alone if `reads_back`; else it needs ``kernel.pickle`` beside it.
+    Parameters
+    ----------
+    language
+        The kernel in the language (`tile_api.reducing.language_text`); else the program holds
+        its tile IR if that `reads_back`, and loads ``kernel.pickle`` beside it if not.
     """
-    alone = reads_back(kernel)
-    imports = "from tile_api.reducing.program import read_kernel"
-    text = print_kernel(kernel).rstrip()
-    fields = ("target", "pass_configs", "compile_flags", "until", "checked", "values", "seed")
-    return (
-        _PROGRAM.format(
-            title=_title(kernel, plan, outcome),
-            imports="import pickle\nfrom pathlib import Path\n" if not alone else "",
-            kernel=_TEXT.format(text=text) if alone else _PICKLE,
-            plan="\n".join(f"    {name}={getattr(plan, name)!r}," for name in fields),
-        )
-        .replace(
-            "from tile_api.reducing.trial",
-            f"{imports}\nfrom tile_api.reducing.trial" if alone else "from tile_api.reducing.trial",
-            1,
-        )
-        .replace("annotations\n\n\nfrom", "annotations\n\nfrom")
+    if language is not None:
+        text = _LANGUAGE.format(text=language, name=kernel.name, outputs=kernel.outputs)
+    elif reads_back(kernel):
+        text = _TEXT.format(text=print_kernel(kernel).rstrip())
+    else:
+        text = _PICKLE
+    return _PROGRAM.format(
+        title=_title(kernel, plan, outcome),
+        kernel=text,
+        plan="\n".join(f"    {name}={getattr(plan, name)!r}," for name in _FIELDS),
     )
 
 

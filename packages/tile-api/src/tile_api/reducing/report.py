@@ -48,6 +48,8 @@ class Report:
         The user's file, or None.
     tried
         Kernels tried on the way.
+    language
+        The reduced kernel as a program in the language, if it has that form.
     """
 
     original: Kernel
@@ -57,15 +59,15 @@ class Report:
     command: Sequence[str]
     source: Path | None = None
     tried: int = 0
+    language: str | None = None
 
 
 def write_report(report: Report, place: Path) -> list[str]:
     """Write a folder, or an archive if `place` ends in ``.zip``; return the names of its files.
 
     ``README.md``, ``kernel.tile`` and ``original.tile`` (tile IR as text; ``kernel.pickle`` too
-    where text does not hold all, as with layouts), ``reproduce.py``, ``language.py`` (the kernel
-    in the language, where that can be said), ``failure.txt``, ``environment.json``,
-    ``doctor.txt`` and the user's file.
+    where text does not hold all, as with layouts), ``reproduce.py``, ``failure.txt``,
+    ``environment.json``, ``doctor.txt`` and the user's file.
     """
     files = _files(report)
     if place.suffix == ".zip":
@@ -81,11 +83,12 @@ def write_report(report: Report, place: Path) -> list[str]:
 
 
 def _files(report: Report) -> dict[str, bytes]:
+    kernel = report.reduced, report.plan, report.outcome
     texts = {
         "README.md": _readme(report),
         "kernel.tile": print_kernel(report.reduced),
         "original.tile": print_kernel(report.original),
-        "reproduce.py": program_of(report.reduced, report.plan, report.outcome),
+        "reproduce.py": program_of(*kernel, report.language),
         "failure.txt": f"{report.outcome.told()}\n\n{report.outcome.text}\n",
         "environment.json": json.dumps(environment(report.plan), indent=1) + "\n",
         "doctor.txt": doctor(report.plan.target),
