@@ -47,7 +47,7 @@ def product_of(call: Call) -> Product | None:
         return Product(2.0 * m * n * k, dtype)
     if match := _MFMA.match(name):
         m, n, k = map(int, match.groups())
-        return Product(2.0 * m * n * k * _constant(call.args[0]), _buffer_dtype(call.args[5]))
+        return Product(2.0 * m * n * k * _constant(call.args[0]), _buffer_dtype(call.args[-2]))
     if name.startswith("wgmma_ss") or name.startswith("wgmma_rs"):
         return _wgmma(call, from_shared=name.startswith("wgmma_ss"))
     return None
