@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from typing import Any
 from tile_api.autotuner.process import CANCELLED, HUNG, Worker
 from tile_core.environment import environment
 
+_PREFIX = "tile-tune-"
 _OFF = ("TILE_DISABLE_CACHE", "TILELANG_DISABLE_CACHE", "TILE_CACHE_SIZE", "TILE_VERBOSE")
 
 
@@ -104,13 +106,33 @@ class Workplace:
 @contextmanager
 def workplace(count: int, target: str) -> Iterator[Workplace]:
     """Provide a workplace, and clear it away."""
-    folder = Path(tempfile.mkdtemp(prefix="tile-tune-"))
+    _clear_after_the_dead()
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
     place = Workplace(folder, count, target)
     try:
         yield place
     finally:
         place.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _clear_after_the_dead() -> None:
+    """Remove the folders of searches that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        number = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if number.isdecimal() and not is_alive(int(number)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process of this machine still runs."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's
+        return True
+    return True
 
 
 def worker_environment(user: Mapping[str, str], cache: Path) -> dict[str, str]:
