@@ -76,7 +76,7 @@ def _hopper(name: str, arch: str, gbps: float) -> GpuSpeeds:
         double_lanes=64,
         integer_lanes=64,
         function_lanes=16,
-        cache_bytes=36.0,
+        cache_bytes=40.0,
         cache_size=50 * _MIB,
         memory_gbps=gbps,
         warp_share=0.62,

@@ -18,8 +18,9 @@ from tile_core.cost.roofline import merged_flops, merged_notes
 from tile_core.cost.spaces import Space
 from tile_core.cost.work import tensor_bytes, total_traffic
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import Call
 from tile_core.ir.node import walk
-from tile_core.ir.stmt import Alloc, Launch, Stmt
+from tile_core.ir.stmt import Alloc, Launch
 from tile_core.machine import SimtMachine
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_core.simt.resources import Occupancy, Resources, occupancy
@@ -29,6 +30,9 @@ QUARTERS = 4
 
 INTERFERENCE = 0.15
 """Part of the work of other units that delays the busiest one: warps do one thing at a time."""
+
+JOINT_INTERFERENCE = 0.05
+"""The same where products run beside the warps that asked for them."""
 
 SHARPNESS = 4
 """How well things overlap: two of equal length take a fifth longer than one."""
@@ -70,6 +74,7 @@ class LaunchTime:
     resident: Occupancy
     pipelines: Sequence[Pipeline]
     registers: int
+    spilled: int
     shared_bytes: int
     launch_ms: float
 
@@ -113,7 +118,7 @@ def _launch_time(
     visit(function.launch, space, counting, with_threads=True)
     issued = counting.found
     blocks = float(math.prod(max(0, space.constant(n) or 0) for n in function.launch.grid))
-    registers = _registers(function.launch.body, machine)
+    registers = _registers(function, machine)
     resident = occupancy(
         Resources(name=function.name, registers=registers),
         machine,
@@ -122,8 +127,12 @@ def _launch_time(
     )
     at_once = max(1, resident.blocks)
     units = unit_cycles(issued, machine, speeds)
-    each = {name: n / max(1.0, blocks) for name, n in units.items()}
     pipelines = pipelines_of(tiles, space, function, blocks)
+    spilled = 0 if _moves_registers(function) else registers_wanted(function) - registers
+    rounds = max(1.0, math.fsum(p.rounds for p in pipelines))
+    spills = 2 * 4 * max(0, spilled) * function.threads * blocks * rounds
+    units["cache"] += spills / speeds.cache_bytes
+    each = {name: n / max(1.0, blocks) for name, n in units.items()}
     wave = _Wave(each, issued, pipelines, function.threads, blocks, machine, speeds)
     waves = blocks / (speeds.multiprocessors * at_once)
     whole = math.floor(waves)
@@ -146,6 +155,7 @@ def _launch_time(
         resident=resident,
         pipelines=pipelines,
         registers=registers,
+        spilled=spilled,
         shared_bytes=function.shared_bytes,
         launch_ms=speeds.launch_us / 1e3,
     )
@@ -196,7 +206,9 @@ class _Wave:
         speeds: GpuSpeeds,
     ) -> None:
         busiest = max(each.values(), default=0.0)
-        self.busy = busiest + INTERFERENCE * (math.fsum(each.values()) - busiest)
+        joint = any(is_joint for _, is_joint in issued.flops)
+        share = JOINT_INTERFERENCE if joint else INTERFERENCE
+        self.busy = busiest + share * (math.fsum(each.values()) - busiest)
         self.warps = -(-threads // machine.warp_size)
         self.pipelines, self.speeds = pipelines, speeds
         self.barriers = issued.barriers / max(1.0, blocks)
@@ -207,35 +219,56 @@ class _Wave:
         self.stops = max(stops, default=0.0)
 
     def cycles(self, blocks: int) -> float:
-        """Return the cycles until `blocks` blocks that began together have ended."""
-        return overlapped(blocks * self.busy, self._alone()) + BLOCK_CYCLES
+        """Return the cycles until `blocks` blocks that began together have ended.
 
-    def _alone(self) -> float:
-        """Return the cycles that one of them takes at least: its own chain of waiting."""
+        While one waits the others work; what they have no work for is waited for in vain.
+        """
+        own = self.busy * QUARTERS / min(QUARTERS, self.warps)
+        others = max(0.0, blocks * self.busy - own)
+        return own + overlapped(others, self._waiting(own)) + BLOCK_CYCLES
+
+    def _waiting(self, own: float) -> float:
+        """Return the cycles for which a block that is alone, and works for `own`, waits."""
         speeds = self.speeds
-        busy = self.busy * QUARTERS / min(QUARTERS, self.warps)
         waiting = self.first + self.barriers * speeds.barrier_cycles
         rounds = math.fsum(p.rounds for p in self.pipelines)
         if not rounds:
-            return busy + waiting + max(0.0, self.stops - 1) * speeds.memory_cycles
-        total = 0.0
+            return waiting + max(0.0, self.stops - 1) * speeds.memory_cycles
+        each = own / rounds
         for p in self.pipelines:
-            one = busy / rounds + ROUND_CYCLES
-            if p.ahead:
-                total += p.rounds * max(one, speeds.memory_cycles / p.ahead)
-            else:
-                total += p.rounds * (one + speeds.memory_cycles)
-        return total + waiting
+            late = speeds.memory_cycles / p.ahead - each if p.ahead else speeds.memory_cycles
+            waiting += p.rounds * max(ROUND_CYCLES, late)
+        return waiting
 
 
-def _registers(body: Stmt, machine: SimtMachine) -> int:
+def registers_wanted(function: DeviceFunction) -> int:
     """Return about how many registers a thread needs for its tiles and beside them."""
     bits = sum(
         (n.buffer.nbytes or 0) * 8
-        for n in walk(body)
+        for n in walk(function.launch.body)
         if isinstance(n, Alloc) and n.buffer.scope in (Scope.LOCAL, Scope.FRAGMENT)
     )
-    return min(machine.registers, REGISTERS_BESIDE + math.ceil(bits / 32))
+    return REGISTERS_BESIDE + math.ceil(bits / 32)
+
+
+def _registers(function: DeviceFunction, machine: SimtMachine) -> int:
+    """Return about how many registers the compiler gives to a thread: one block always fits."""
+    limits = machine.multiprocessor
+    most = machine.registers
+    if limits is not None:
+        warps = -(-function.threads // machine.warp_size)
+        warps = -(-warps // QUARTERS) * QUARTERS
+        unit = limits.register_unit // machine.warp_size
+        most = min(most, limits.registers // (warps * machine.warp_size) // unit * unit)
+    return min(most, registers_wanted(function))
+
+
+def _moves_registers(function: DeviceFunction) -> bool:
+    """Whether warps that copy give registers to those that multiply."""
+    return any(
+        isinstance(n, Call) and n.function == "device:registers_increase"
+        for n in walk(function.launch.body)
+    )
 
 
 def _sizes(function: DeviceFunction, space: Space) -> dict[Buffer, float]:
@@ -371,6 +404,8 @@ def _occupancy_why(t: LaunchTime) -> str:
 
 def _warnings(t: LaunchTime) -> list[str]:
     found = []
+    if t.spilled > 0:
+        found.append(f"about {t.spilled} values of each thread do not find a register")
     for p in t.pipelines:
         if p.wanted > 1 and p.ahead + 1 < p.wanted:
             found.append(f"{p.wanted} stages were asked for, tiles have {p.ahead + 1}")
