@@ -6,9 +6,15 @@ from html.parser import HTMLParser
 
 import pytest
 
+import tile_api as tile
 import tile_api.language as T
+from tile_api.cli import main
 from tile_api.compiling import default_host
 from tile_api.report import Wish, collect, page_of
+from tile_api.report.code import difference
+from tile_api.report.differences import compared, whole
+from tile_api.report.markup import element
+from tile_api.report.model import Line, Place, Row
 from tile_core.driver import BuildOptions
 
 VOID = {"br", "col", "hr", "img", "input", "link", "meta"}
@@ -111,3 +117,80 @@ def test_lines_lead_to_those_of_the_user(ampere):
     assert len(products) == 2
     for line in products:
         assert source.lines[line.at.line - source.first].strip() == "T.gemm(A_tile, B_tile, sums)"
+
+
+def test_what_cannot_be_told_is_told_why():
+    report = report_on(gemm, "cpu")
+    assert report.counts is None
+    assert report.missing["counters"] == "no emulator runs kernels for this target"
+    assert "nothing runs beside them" in report.missing["pipeline"]
+    page = Page(page_of(report))
+    assert ("h2", "Counters") in page.headings
+    assert all("&" not in text for _, text in page.headings)
+
+
+def test_counters_are_those_of_the_emulator():
+    kernel = tile.compile(gemm, target="cuda:sm_80@sim")
+    built = kernel._built
+    report = collect(Wish(gemm.kernel, built.target, BuildOptions(), default_host(), counters=True))
+    loads = [c for c in report.counts if (c.memory, c.is_write) == ("global", False)]
+    [source] = report.sources
+    texts = [source.lines[c.at.line - source.first].strip() for c in loads]
+    assert texts == ["T.copy(A[by * 64, k * 32], A_tile)", "T.copy(B[k * 32, bx * 64], B_tile)"]
+    assert [c.bytes for c in loads] == [2 * 2 * 64 * 128 * 2] * 2
+    assert [c.ratio for c in loads] == [1.0, 1.0]
+    assert "no compiler tells" in report.missing["resources"]
+
+
+def test_everything_is_escaped():
+    assert element("p", "<b>&", title='"<') == '<p title="&quot;&lt;">&lt;b&gt;&amp;</p>'
+    line = Line("<script>alert(1)</script>", Place(0, 1), "<i>")
+    shown = "".join(difference([Row("new", line, 0, 1, ((1, 7),))]))
+    assert "<script>" not in shown
+    assert "&lt;<ins>script</ins>&gt;" in shown
+    assert "&lt;i&gt;" in shown
+
+
+def test_differences_pair_lines_that_are_similar():
+    old = [Line("a = 1"), Line("copy A[k], s"), Line("z")]
+    new = [Line("a = 1"), Line("copy A[k + 2], s"), Line("z")]
+    rows = compared(old, new)
+    assert [(r.change, r.old, r.new) for r in rows] == [
+        ("same", 1, 1),
+        ("gone", 2, 0),
+        ("new", 0, 2),
+        ("same", 3, 3),
+    ]
+    [begin, end] = rows[2].marks[0]
+    assert new[1].text[begin:end] == " + 2"
+    assert [r.change for r in whole(old)] == ["same"] * 3
+
+
+def test_kernels_found_in_a_cache_are_reported_on(tmp_path):
+    first = tile.compile(gemm, target="cuda:sm_80")
+    first.report(tmp_path / "a.html")
+    again = tile.compile(gemm, target="cuda:sm_80")
+    again.report(tmp_path / "b.html")
+    steps = [Page((tmp_path / name).read_text()).ids for name in ("a.html", "b.html")]
+    assert steps[0] == steps[1]
+
+
+def test_the_command_writes_a_page(tmp_path, capsys):
+    file = tmp_path / "double.py"
+    file.write_text(
+        "import tile_api.language as T\n\n@T.prim_func\n"
+        "def double(A: T.Tensor((64,), 'float32'), B: T.Tensor((64,), 'float32')):\n"
+        "    with T.Kernel(1, threads=64):\n"
+        "        for i in T.Parallel(64):\n            B[i] = A[i] * 2\n"
+    )
+    path = tmp_path / "page.html"
+    command = ["report", f"{file}:double", "--target", "hip:gfx942", "-o", str(path)]
+    assert main(command) == 0
+    assert capsys.readouterr().out == f"{path}\n"
+    assert "B[i] = A[i] * 2" in path.read_text()
+    assert main([*command[:-1], str(tmp_path / "none" / "page.html")]) == 1
+    told = capsys.readouterr().err
+    assert "cannot be written" in told
+    assert "hint: name a file in a folder that exists" in told
+    assert main(["report", str(file), "--target", "cpu", "--counters"]) == 1
+    assert "no emulator runs its kernels" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_api.frames import shortened
 from tile_api.kernel_files import KernelFiles
+from tile_api.kernel_records import KernelRecords
 from tile_api.launching import Launcher
 from tile_api.lowered import text_at
 from tile_core.errors import FrontendValueError, TileError, UnsupportedOnTarget
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from tile_core.passes.layout_report import LayoutReport
 
 
-class CompiledKernel(KernelFiles):
+class CompiledKernel(KernelFiles, KernelRecords):
     """A kernel ready to run.
 
     ``kernel(*args)`` takes the parameters in order, without those that are returned. It
@@ -313,33 +314,6 @@ class CompiledKernel(KernelFiles):
                 hint="compile for an NVIDIA GPU, which need not be here: target='cuda:sm_80'",
             )
         return getattr(artifact, name)
-
-    def report(self, path: str | os.PathLike[str], *, counters: bool = False) -> None:
-        """Write a page on this kernel, for a browser: one file that needs no network.
-
-        It shows the program after each pass with what changed, the layouts and the pipeline
-        drawn, what the kernel needs of the machine, and how long each pass took. The kernel is
-        compiled anew for it.
-
-        Parameters
-        ----------
-        counters
-            Run the kernel once in the emulator, on small integers, and tell what the accesses of
-            each line cost. Symbolic sizes must be told: see `tile_api.report.write_report`.
-
-        Raises
-        ------
-        UnsupportedOnTarget
-            If counters are asked for and no emulator runs the target.
-        OSError
-            If the file cannot be written.
-        """
-        from tile_api.compiling import default_host
-        from tile_api.report import Wish, write_report
-
-        built = self._built
-        wish = Wish(self._kernel, built.target, built.options, default_host())
-        write_report(wish, path, counters=counters)
 
     def show_source(self, which: str = "kernel") -> None:
         """Print the generated source: ``"kernel"``, ``"host"`` or ``"both"``.

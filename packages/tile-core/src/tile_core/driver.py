@@ -17,7 +17,7 @@ from tile_core.ir.verify import verify
 from tile_core.ops.rule import Rule
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.host import PluginHost
-from tile_core.recording import kept, timed
+from tile_core.recording import Category, kept, timed
 from tile_core.target import Target
 
 if TYPE_CHECKING:
@@ -152,9 +152,9 @@ class _Clock:
         self.phases = dict(phases or {})
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
+    def phase(self, name: str, category: Category = "phase") -> Iterator[None]:
         start = time.perf_counter()
-        with timed(name, "phase"):
+        with timed(name, category):
             yield
         self.phases[name] = self.phases.get(name, 0.0) + (time.perf_counter() - start) * 1e3
 
@@ -270,9 +270,9 @@ def _run_passes(
             continue
         before = kernel
         host.before_pass(insertion.name, partial(print_kernel, before))
-        with clock.phase(insertion.name):
+        with clock.phase(insertion.name, "pass"):
             kernel = insertion.run(before, target)
-            kept(insertion.name, insertion.run, kernel)
+        kept(insertion.name, insertion.run, kernel)
         host.after_pass(
             insertion.name, partial(print_kernel, before), partial(print_kernel, kernel)
         )

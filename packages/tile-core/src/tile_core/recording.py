@@ -154,11 +154,12 @@ def ran(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 
 
 def kept(name: str, run: Callable[..., object], program: Kernel | Stmt) -> None:
-    """Tell who records programs what a pass left that was timed otherwise."""
+    """Tell who records programs what a pass left that `timed` was around."""
     for recording in _OPEN.get():
         if recording.keeps_programs:
-            summary = summary_of(run)
-            recording.snapshots.append(Snapshot(name, program, recording.launch, 0.0, summary))
+            took = next((e.milliseconds for e in recording.events[-1:] if e.name == name), 0.0)
+            taken = Snapshot(name, program, recording.launch, took, summary_of(run))
+            recording.snapshots.append(taken)
 
 
 def summary_of(run: Callable[..., object]) -> str:

@@ -25,6 +25,14 @@ def add_parser(subparsers: Any) -> None:
         "--args", default="{}", metavar="JSON", help='of a @tile.jit function: {"M": 512, "N": 512}'
     )
     parser.add_argument(
+        "--counters",
+        action="store_true",
+        help="run the kernel in the emulator, and tell what the accesses of each line cost",
+    )
+    parser.add_argument(
+        "--sizes", default="{}", metavar="JSON", help='of symbolic dimensions there: {"m": 512}'
+    )
+    parser.add_argument(
         "-o", "--out", type=Path, metavar="FILE", help="the page to write (NAME.html)"
     )
 
@@ -38,9 +46,11 @@ def run(args: argparse.Namespace) -> int:
     function = traced(kernel_in(args.place), arguments_in(args.args))
     settings = Settings.from_environment()
     kernel, spec, options = request(function, None, None, args.target, None, None, settings)
+    sizes = arguments_in(args.sizes, "--sizes")
+    wish = Wish(kernel, spec, options, default_host(), args.counters, sizes)
     path = args.out or Path(f"{kernel.name}.html")
     try:
-        write_report(Wish(kernel, spec, options, default_host()), path)
+        write_report(wish, path)
     except OSError as error:
         raise ToolchainError(
             f"the report cannot be written to {path}: {error.strerror or error}",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tile_api.report.counting import EMULATED, counts_of, rows_of
 from tile_api.report.drawings import drawn
 from tile_api.report.durations import durations_of
-from tile_api.report.model import Count, Fact, Report
+from tile_api.report.model import Count, Fact, Layouts, Report, Step, Text
 from tile_api.report.needs import needs_of
 from tile_api.report.places import Places
 from tile_api.report.programs import steps_of
@@ -19,12 +20,11 @@ from tile_core import driver
 from tile_core.crash import guarded
 from tile_core.driver import BuildOptions, Lowered
 from tile_core.errors import TileError
-from tile_core.ir.buffer import Buffer
-from tile_core.ir.printer import kernel_lines
-from tile_core.ir.stmt import Kernel
-from tile_core.passes.layout_report import LayoutReport
+from tile_core.ir.node import walk
+from tile_core.ir.printer import kernel_lines, print_expr_text
+from tile_core.ir.stmt import Kernel, Launch
 from tile_core.plugins.host import PluginHost
-from tile_core.recording import recorded, timed
+from tile_core.recording import Recording, recorded, timed
 from tile_core.simt.program import DeviceProgram
 
 
@@ -36,61 +36,86 @@ class Wish:
     ----------
     target
         In any spelling.
+    counters
+        Whether to run the kernel in the emulator and tell what the accesses of each line cost.
+    sizes
+        Values of symbolic dimensions and scalar parameters for that, by name.
     """
 
     kernel: Kernel
     target: object
     options: BuildOptions
     host: PluginHost
+    counters: bool = False
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
-def collect(wish: Wish, counts_of: Any = None) -> Report:
+def collect(wish: Wish) -> Report:
     """Return everything that is known of a kernel.
 
     It is lowered and compiled anew, so that every pass can be looked at. What needs a compiler
     or a machine that is not here is left out, and the report says why.
 
-    Parameters
-    ----------
-    counts_of
-        Called with `Places` for what accesses cost; None where nobody asked.
-
     Raises
     ------
     TileError
-        If the kernel cannot be lowered.
+        If the kernel cannot be lowered, or counters are asked for and it cannot be emulated.
     """
     missing: dict[str, str] = {}
     with recorded(keeps_programs=True) as recording:
         lowered = driver.lower(wish.kernel, wish.target, wish.host, wish.options)
         artifact = _compiled(lowered, missing)
     places = Places(wish.kernel.span)
-    layouts = _layouts(lowered, missing)
-    found = getattr(lowered.module, "layouts", None) if layouts is not None else None
-    steps = steps_of(wish.kernel, recording.snapshots, found, places)
-    texts = texts_of(lowered, _assembly(artifact, lowered, missing), places)
-    needs = needs_of(lowered.module, _resources(artifact, lowered, missing))
-    counts: tuple[Count, ...] | None = None
-    if counts_of is not None:
-        counts = counts_of(places)
-    module = lowered.module
-    warp = module.machine.warp_size if isinstance(module, DeviceProgram) else 1
-    pictures = None if layouts is None else drawn(layouts, places, warp)
-    pipeline = _pipeline(module, warp, places, missing)
-    return Report(
+    report = Report(
         wish.kernel.name,
         str(lowered.target),
-        _facts(wish.kernel, lowered),
-        places.sources(),  # after everything that refers to lines
-        steps,
-        texts,
-        pictures,
-        pipeline,
-        needs,
-        counts,
+        _facts(wish.kernel, lowered, artifact),
+        (),
+        *_looks(lowered, recording, places, missing),
+        _pipeline(lowered.module, places, missing),
+        needs_of(lowered.module, _resources(artifact, lowered, missing)),
+        _counts(wish, lowered, places, missing),
+        _texts(lowered, artifact, places, missing),
         durations_of(recording.events),
         missing,
     )
+    return replace(report, sources=places.sources())  # all that refers to lines has done so
+
+
+def _looks(
+    lowered: Lowered, recording: Recording, places: Places, missing: dict[str, str]
+) -> tuple[tuple[Step, ...], Layouts | None]:
+    """Return the program after each pass, and the layouts, drawn."""
+    found = getattr(lowered.module, "layouts", None)
+    try:
+        report = lowered.layouts()
+    except TileError as error:
+        missing["layouts"] = error.message
+        found = report = None
+    steps = steps_of(lowered.kernel, recording.snapshots, found, places)
+    return steps, None if report is None else drawn(report, places, _warp(lowered.module))
+
+
+def _warp(module: Any) -> int:
+    return module.machine.warp_size if isinstance(module, DeviceProgram) else 1
+
+
+def _counts(
+    wish: Wish, lowered: Lowered, places: Places, missing: dict[str, str]
+) -> tuple[Count, ...] | None:
+    if not wish.counters:
+        told = "nobody asked for them; say counters=True, or --counters"
+        is_emulated = lowered.target.kind in EMULATED
+        missing["counters"] = told if is_emulated else "no emulator runs kernels for this target"
+        return None
+    rows = rows_of(wish.kernel, lowered.target, wish.options, wish.host, wish.sizes)
+    return counts_of(rows, places)
+
+
+def _texts(
+    lowered: Lowered, artifact: Any, places: Places, missing: dict[str, str]
+) -> tuple[Text, ...]:
+    return texts_of(lowered, _assembly(artifact, lowered, missing), places)
 
 
 def _compiled(lowered: Lowered, missing: dict[str, str]) -> Any:
@@ -119,35 +144,30 @@ def _resources(artifact: Any, lowered: Lowered, missing: dict[str, str]) -> dict
     return dict(found)
 
 
-def _layouts(lowered: Lowered, missing: dict[str, str]) -> LayoutReport | None:
-    try:
-        return lowered.layouts()
-    except TileError as error:
-        missing["layouts"] = error.message
-        return None
-
-
-def _pipeline(module: Any, warp: int, places: Places, missing: dict[str, str]) -> Timeline | None:
+def _pipeline(module: Any, places: Places, missing: dict[str, str]) -> Timeline | None:
     if not isinstance(module, DeviceProgram):
         missing["pipeline"] = (
             "blocks of this target are single threads, and nothing runs beside them"
         )
         return None
-    found = timeline_of(module.kernel, warp, places)
+    found = timeline_of(module.kernel, _warp(module), places)
     if found is None:
         missing["pipeline"] = "no copy of this kernel runs beside its threads round after round"
     return found
 
 
-def _facts(kernel: Kernel, lowered: Lowered) -> tuple[Fact, ...]:
-    head = kernel_lines(kernel)[0][0]
-    params = ", ".join(p.name for p in kernel.params)
-    tensors = sum(isinstance(p, Buffer) for p in kernel.params)
-    configs = ", ".join(f"{key} = {value!r}" for key, value in lowered.options.pass_configs)
-    return (
-        Fact("Target", str(lowered.target)),
-        Fact("Parameters", params, f"{tensors} tensors"),
-        Fact("Signature", head.removesuffix(":")),
-        Fact("Pass configurations", configs or "none"),
-        Fact("Compiler flags", " ".join(lowered.options.compile_flags) or "none"),
-    )
+def _facts(kernel: Kernel, lowered: Lowered, artifact: Any) -> tuple[Fact, ...]:
+    head = kernel_lines(kernel)[0][0].removeprefix("kernel ").removesuffix(":")
+    facts = [Fact("Signature", head), Fact("Target", str(lowered.target))]
+    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
+        grid = " x ".join(print_expr_text(e) for e in launch.grid)
+        threads = " x ".join(str(t) for t in launch.threads if t > 1) or "1"
+        facts.append(Fact("Launch", f"{grid} blocks of {threads} threads"))
+    compiler = getattr(getattr(artifact, "compiled", None), "compiler", "")
+    if compiler:
+        facts.append(Fact("Compiler", compiler))
+    for key, value in lowered.options.pass_configs:
+        facts.append(Fact("Pass configuration", f"{key} = {value!r}"))
+    if lowered.options.compile_flags:
+        facts.append(Fact("Compiler flags", " ".join(lowered.options.compile_flags)))
+    return tuple(facts)

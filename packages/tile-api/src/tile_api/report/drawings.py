@@ -31,7 +31,7 @@ _IN_LOOPS = f"T3:r1 is iteration 1 of thread 3. {_OF_WARPS}"
 
 
 def drawn(report: LayoutReport, places: Places, warp: int) -> Layouts:
-    """Return pictures of all tiles and loops.
+    """Return pictures of all tiles and loops; copies of one loop are shown once.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def drawn(report: LayoutReport, places: Places, warp: int) -> Layouts:
     """
     return Layouts(
         tuple(_tile(tile, places, warp) for tile in report.tiles),
-        tuple(_loop(loop, places, warp) for loop in report.loops),
+        tuple(dict.fromkeys(_loop(loop, places, warp) for loop in report.loops)),
         tuple(Remark(note.text, places.at(note.span)) for note in report.notes),
     )
 

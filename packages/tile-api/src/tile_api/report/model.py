@@ -298,16 +298,16 @@ class Report:
         What the user wrote, the kernel's own file first.
     steps
         Passes, in order.
-    texts
-        What became of the program in the end.
     layouts
         None where the target has none.
     pipeline
-        None where nothing is drawn; `pipeline_note` says why.
+        None where nothing is drawn.
     needs
         Of each launch; empty where no compiler tells.
     counts
         None where the kernel was not run in the emulator.
+    texts
+        What became of the program in the end.
     missing
         What could not be told, by part, and why.
     """
@@ -317,10 +317,10 @@ class Report:
     facts: tuple[Fact, ...]
     sources: tuple[Source, ...]
     steps: tuple[Step, ...]
-    texts: tuple[Text, ...]
     layouts: Layouts | None
     pipeline: Timeline | None
     needs: tuple[FunctionNeeds, ...]
     counts: tuple[Count, ...] | None
+    texts: tuple[Text, ...]
     durations: tuple[Duration, ...]
     missing: Mapping[str, str]

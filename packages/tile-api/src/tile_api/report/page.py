@@ -8,6 +8,7 @@ from importlib.resources import files
 from tile_api.report.markup import Html, element, joined
 from tile_api.report.model import Report
 from tile_api.report.parts import (
+    counters,
     layouts,
     overview,
     passes,
@@ -19,7 +20,7 @@ from tile_api.report.parts import (
 )
 from tile_api.report.section import Section
 
-_PARTS = (overview, source, pipeline, layouts, resources, passes, texts, times)
+_PARTS = (overview, source, pipeline, layouts, resources, counters, passes, texts, times)
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 """Browsers load nothing from elsewhere, whatever the page says."""

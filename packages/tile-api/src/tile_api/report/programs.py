@@ -62,7 +62,7 @@ def steps_of(
     inferred = layouts is None
     for shot in snapshots:
         if shot.launch and not inferred:
-            steps.append(_inferred(last, layouts, places))
+            steps += _inferred(last, layouts, places)
             inferred = True
         if shot.launch not in before:
             launch = [n for n in walk(last.body) if isinstance(n, Launch)][shot.launch - 1]
@@ -72,7 +72,7 @@ def steps_of(
         before[shot.launch] = lines
         last = shot.program if isinstance(shot.program, Kernel) else last
     if not inferred:
-        steps.append(_inferred(last, layouts, places))
+        steps += _inferred(last, layouts, places)
     return tuple(steps)
 
 
@@ -87,8 +87,8 @@ def _step(shot: Snapshot, before: Sequence[Line], after: Sequence[Line]) -> Step
     return Step(*told, "changed", rows, shot.milliseconds)
 
 
-def _inferred(kernel: Kernel, layouts: Any, places: Places) -> Step:
-    """Return the program with what inference found at each tile and loop."""
+def _inferred(kernel: Kernel, layouts: Any, places: Places) -> list[Step]:
+    """Return the program with what inference found at each tile and loop, if anything."""
     report = layouts.report()
     tiles: Mapping[Any, Any] = {tile.buffer: tile for tile in report.tiles}
 
@@ -101,8 +101,10 @@ def _inferred(kernel: Kernel, layouts: Any, places: Places) -> Step:
             return ""
         return f"{order.rounds} rounds of {order.vector}, {order.fragment!r}"
 
-    rows = whole(lines_of(kernel, places, aside))
-    return Step(INFERENCE, _INFERS, 0, "annotated", rows, 0.0)
+    lines = lines_of(kernel, places, aside)
+    if not any(line.aside for line in lines):
+        return []
+    return [Step(INFERENCE, _INFERS, 0, "annotated", whole(lines), 0.0)]
 
 
 _INFERS = "Decide how each tile is stored and which thread runs each iteration of parallel loops."

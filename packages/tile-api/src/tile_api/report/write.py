@@ -9,18 +9,13 @@ from tile_api.report.collect import Wish, collect
 from tile_api.report.page import page_of
 
 
-def write_report(wish: Wish, path: str | os.PathLike[str], *, counters: bool = False) -> None:
+def write_report(wish: Wish, path: str | os.PathLike[str]) -> None:
     """Write a page on one kernel, which needs no other file and no network.
-
-    Parameters
-    ----------
-    counters
-        Run the kernel in the emulator and tell what the accesses of each line cost.
 
     Raises
     ------
     TileError
-        If the kernel cannot be lowered.
+        If the kernel cannot be lowered, or counters are asked for and it cannot be emulated.
     OSError
         If the file cannot be written.
     """

@@ -39,11 +39,12 @@ def section(report: Report) -> Section:
 
 
 def _notes(notes: Sequence[tuple[str, Place | None]], report: Report) -> Html:
-    items = [element("li", text, " ", _place(at, report)) for text, at in notes]
+    items = [element("li", text, " ", place_of(at, report)) for text, at in notes]
     return joined([element("h3", "Notes"), element("ul", *items, class_="notes")])
 
 
-def _place(at: Place | None, report: Report) -> Html | None:
+def place_of(at: Place | None, report: Report) -> Html | None:
+    """Return a link to a line of the user."""
     if at is None:
         return None
     where = f"{report.sources[at.file].name}:{at.line}"
@@ -56,10 +57,13 @@ def _drawn(drawn: Drawn, anchor: str, report: Report, is_open: bool) -> Html:
         "summary",
         element("span", drawn.name, class_="pass"),
         element("span", drawn.what, class_="badge"),
+        None if is_open else place_of(drawn.at, report),
     )
     who = None
     if drawn.who or drawn.at is not None:
-        who = element("span", "by " if drawn.who else "", drawn.who, " ", _place(drawn.at, report))
+        who = element(
+            "span", "by " if drawn.who else "", drawn.who, " ", place_of(drawn.at, report)
+        )
     told = element("p", element("code", drawn.function), " ", who, class_="summary")
     remark = element("p", drawn.remark, class_="summary") if drawn.remark else None
     picture = _picture(drawn.picture, drawn.name) if drawn.picture is not None else None

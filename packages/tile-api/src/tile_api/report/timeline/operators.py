@@ -21,7 +21,7 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 
-ISSUE, TRANSFER, PRODUCT, WORK = 0.2, 1.5, 1.0, 0.5
+ISSUE, TRANSFER, PRODUCT, WORK = 0.2, 1.5, 1.0, 0.25
 """Units of time: beginning a copy, the copy, a product, and anything else."""
 
 Condition: TypeAlias = "Callable[[], float | None]"
@@ -51,7 +51,7 @@ def act(stmt: Stmt, actor: Actor, stage: Stage) -> Waits:
         case BulkWait(pending=pending):
             yield from _until(actor.stores, pending, stmt, actor, stage)
         case WaitProducts(pending=pending):
-            _join_products(actor, pending)
+            yield from _until(actor.products, pending, stmt, actor, stage)
         case Copy() if stmt.is_async and stmt.dst.buffer.scope is Scope.SHARED:
             _begin_copy(stmt, stmt.dst, actor, stage)
         case BulkCopy():
@@ -200,13 +200,6 @@ def _multiply(op: Gemm, actor: Actor, stage: Stage) -> None:
         actor.time, actor.products = end, []
     stage.draw(actor.unit if stays else actor.lane, "product", (start, end), number, op, text)
     _use(op, (start, end), number, actor, stage)
-
-
-def _join_products(actor: Actor, pending: int) -> None:
-    """Wait for products: their own bars show what goes on."""
-    over = actor.products[: len(actor.products) - pending]
-    actor.time = max(actor.time, *over, 0.0)
-    del actor.products[: len(over)]
 
 
 def _work(op: Stmt, actor: Actor, stage: Stage) -> None:

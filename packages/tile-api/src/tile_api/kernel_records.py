@@ -1,0 +1,57 @@
+"""What is told of how a kernel came about: its report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tile_api.disk_cache.kept import RevivedBuild
+    from tile_core.driver import Built
+    from tile_core.ir.stmt import Kernel
+
+
+class KernelRecords:
+    """How compiled kernels tell of their making; see `tile_api.kernel.CompiledKernel`."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _built: Built | RevivedBuild
+        _kernel: Kernel
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        counters: bool = False,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
+        """Write a page on this kernel, for a browser: one file that needs no network.
+
+        It shows the program after each pass with what changed, the layouts and the pipeline
+        drawn, what the kernel needs of the machine, and how long each pass took. The kernel is
+        compiled anew for it.
+
+        Parameters
+        ----------
+        counters
+            Run the kernel once in the emulator, on small integers, and tell what the accesses of
+            each line cost.
+        sizes
+            Values of symbolic dimensions and scalar parameters for that, by name.
+
+        Raises
+        ------
+        TileError
+            If counters are asked for and the kernel cannot be emulated.
+        OSError
+            If the file cannot be written.
+        """
+        from tile_api.compiling import default_host
+        from tile_api.report import Wish, write_report
+
+        built, host = self._built, default_host()
+        wish = Wish(self._kernel, built.target, built.options, host, counters, sizes or {})
+        write_report(wish, path)
