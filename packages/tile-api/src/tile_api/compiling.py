@@ -104,10 +104,14 @@ def compile(
             built, is_new = _found_or_built(wanted, settings)
             told = partial(_itself, key)
     if is_new and (verbose or (verbose is None and settings.verbose)):
-        times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in built.phases_ms.items())
-        how = "compiled" if isinstance(built, Built) else "loaded"
-        os.write(2, f"{how} {kernel.name} for {exact}: {times}\n".encode())
+        _tell_times(built)
     return CompiledKernel(built, func, told)
+
+
+def _tell_times(built: Built | RevivedBuild) -> None:
+    times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in built.phases_ms.items())
+    how = "compiled" if isinstance(built, Built) else "loaded"
+    os.write(2, f"{how} {built.kernel.name} for {built.target}: {times}\n".encode())
 
 
 def _itself(key: CompileKey) -> CompileKey:
