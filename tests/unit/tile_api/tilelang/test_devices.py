@@ -214,3 +214,19 @@ def test_saved_tensors(tmp_path) -> None:
     torch.save(torch.ones(2, device="cuda"), tmp_path / "x.pt")
     assert torch.load(tmp_path / "x.pt", map_location="cuda").tolist() == [1.0, 1.0]
     assert torch.load(tmp_path / "x.pt").tolist() == [1.0, 1.0]
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_types_of_a_gpu_by_name() -> None:
+    assert torch.ones(2).type("torch.cuda.HalfTensor").dtype == torch.float16
+    assert torch.ones(2).type() == "torch.FloatTensor"
+    assert torch.cuda.FloatTensor is torch.FloatTensor
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_compiled_functions_of_torch() -> None:
+    @torch.compile(fullgraph=True, backend="eager")
+    def reference(x):
+        return (x.cuda() + torch.ones(3, device="cuda")).to("cuda").cpu()
+
+    assert reference(torch.zeros(3)).tolist() == [1.0] * 3

@@ -40,9 +40,10 @@ def double(A: T.Tensor((16,), "float32"), B: T.Tensor((16,), "float32")):
 
 def test_one_module_under_two_names() -> None:
     install()
-    import tilelang
     import tilelang.layout
     from tilelang.utils import tensor
+
+    import tilelang
 
     assert tilelang is importlib.import_module("tile_api.tilelang")
     assert tilelang.layout is importlib.import_module("tile_api.tilelang.layout")

@@ -37,10 +37,13 @@ def tensor_patches(torch: Any, patches: Patches) -> None:
         patches.wrap(torch.Tensor, name, _without_gpu)
     for name in ("fftfreq", "rfftfreq"):
         patches.wrap(torch.fft, name, _without_gpu)
-    patches.wrap(torch.Tensor, "to", _moving)
-    patches.set(torch.Tensor, "cuda", _cuda)
-    patches.set(torch.Tensor, "cpu", _cpu)
+    patches.wrap(torch.Tensor, "to", functools.partial(_moving, torch))
+    for name in ("cuda", "cpu"):
+        patches.wrap(torch.Tensor, name, functools.partial(_moving_at_once, torch))
     patches.set(torch.Tensor, "pin_memory", lambda tensor, device=None: tensor)
+    patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
+    patches.wrap(torch.Tensor, "type", _typed)
+    patches.wrap(torch, "set_default_tensor_type", _typing)
     patches.set(torch.Tensor, "is_cuda", property(_is_cuda))
     patches.set(torch.nn.Module, "cuda", lambda module, device=None: module)
     patches.set(torch, "device", _device_class(torch.device))
@@ -74,7 +77,7 @@ def _first_on_host(function: Callable[..., Any]) -> Callable[..., Any]:
     return mapped
 
 
-def _moving(to: Callable[..., Any]) -> Callable[..., Any]:
+def _moving(torch: Any, to: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``Tensor.to`` between two memories that are one: see the package's docstring."""
 
     @functools.wraps(to)
@@ -86,24 +89,51 @@ def _moving(to: Callable[..., Any]) -> Callable[..., Any]:
             keywords["device"] = HOST
         else:
             args = (HOST, *args[1:])
-        if not _stays(tensor) and len(args) < 4:
+        if not _stays(torch, tensor) and len(args) < 4:
             keywords["copy"] = True
         return to(tensor, *args, **keywords)
 
     return mapped
 
 
-def _stays(tensor: Any) -> bool:
-    """Tell whether moving a tensor returns itself: torch's own code, and leaves with gradients."""
-    return bool(tensor.requires_grad and tensor.is_leaf) or not asked_by_a_program(3)
+def _moving_at_once(torch: Any, move: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``Tensor.cuda`` or ``Tensor.cpu`` between two memories that are one."""
+
+    @functools.wraps(move)
+    def mapped(tensor: Any, *args: Any, **keywords: Any) -> Any:
+        return tensor if _stays(torch, tensor) else tensor.clone()
+
+    return mapped
 
 
-def _cuda(tensor: Any, device: Any = None, non_blocking: bool = False, **rest: Any) -> Any:
-    return tensor if _stays(tensor) else tensor.clone()
+def _stays(torch: Any, tensor: Any) -> bool:
+    """Tell whether moving a tensor returns itself.
+
+    Leaves with gradients stay, and so does what torch's own code moves. Where torch compiles, it
+    decides itself what to copy, and could not follow the question who asks.
+    """
+    if torch.compiler.is_compiling() or (tensor.requires_grad and tensor.is_leaf):
+        return True
+    return not asked_by_a_program(3)
 
 
-def _cpu(tensor: Any, **rest: Any) -> Any:
-    return tensor if _stays(tensor) else tensor.clone()
+def _typed(to_type: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``Tensor.type``, which takes types of a GPU by name for those of the CPU."""
+
+    @functools.wraps(to_type)
+    def mapped(tensor: Any, dtype: Any = None, *args: Any, **keywords: Any) -> Any:
+        return to_type(tensor, _host_type(dtype), *args, **keywords)
+
+    return mapped
+
+
+def _typing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of one type of tensors that takes those of a GPU for the CPU's."""
+    return functools.wraps(function)(lambda kind: function(_host_type(kind)))
+
+
+def _host_type(kind: Any) -> Any:
+    return kind.replace("torch.cuda.", "torch.") if isinstance(kind, str) else kind
 
 
 def _is_cuda(tensor: Any) -> bool:
