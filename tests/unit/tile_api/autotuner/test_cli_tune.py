@@ -43,12 +43,20 @@ def file(tmp_path):
     return path
 
 
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """Keep kernels on disk, so that the process that asks need not compile the best again."""
+    monkeypatch.setenv("TILE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TILE_CACHE_SIZE", "1GiB")
+    return tmp_path / "cache"
+
+
 def tile_tune(*arguments, **options):
     command = [sys.executable, "-m", "tile_api.cli", "tune", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
-def test_a_kernel_is_tuned_in_a_process_of_its_own(file, tmp_path, tuning):
+def test_a_kernel_is_tuned_in_a_process_of_its_own(file, tmp_path, tuning, cache):
     out = tmp_path / "tuned.json"
     done = tile_tune(f"{file}:scale", "--args", '{"n": 64}', "--budget", "1s", "-o", out)
     assert (done.returncode, done.stderr) == (0, "")
@@ -60,9 +68,10 @@ def test_a_kernel_is_tuned_in_a_process_of_its_own(file, tmp_path, tuning):
     table = json.loads(out.read_text())
     assert {row["status"] for row in table["records"]} == {"ok"}
     assert [*tuning.glob("tables/scale-*.json")]
+    assert len([*cache.glob("kernels/*.kernel")]) == 1  # the best one, as a worker compiled it
 
 
-def test_a_search_that_was_killed_goes_on(file, tuning):
+def test_a_search_that_was_killed_goes_on(file, tuning, cache):
     """The next search takes its log over, and clears away what it left."""
     configs = json.dumps({"block": [1, 2, 4, 8, 16, 32, 64]})
     arguments = [f"{file}:plain", "--args", '{"n": 64}', "--configs", configs]

@@ -32,35 +32,51 @@ def traced(configs: Sequence[Config], trace: Trace) -> list[Candidate]:
     return found
 
 
-def ranked(
-    candidates: Sequence[Candidate], target: object, sizes: Mapping[str, int]
-) -> list[Candidate]:
+def ranked(candidates: Sequence[Candidate], prices: Mapping[int, float]) -> list[Candidate]:
     """Return candidates, the cheapest by the cost model first.
 
-    Those that it has no opinion of come after those that it has, in the order given. It counts
-    what every kernel does; one that cannot be lowered at all is left to the compiler, which says
-    why.
+    Those that it has no opinion of come after those that it has, in the order given: it may be
+    that they cannot be lowered at all, and the compiler says why.
+
+    Parameters
+    ----------
+    prices
+        Milliseconds by the numbers of candidates.
     """
-    priced = [_priced(candidate, target, sizes) for candidate in candidates]
+    priced = [replace(c, estimate=prices.get(c.number, c.estimate)) for c in candidates]
     return sorted(priced, key=_order)
+
+
+def prices_of(
+    candidates: Sequence[Candidate], target: object, sizes: Mapping[str, int]
+) -> dict[int, float]:
+    """Return what the cost model expects of the candidates that it has an opinion of."""
+    found = {}
+    for candidate in candidates:
+        if candidate.outcome.status == UNTRIED:
+            price = price_of(candidate.func, target, candidate.config.pass_configs, sizes)
+            if price is not None:
+                found[candidate.number] = price
+    return found
+
+
+def price_of(
+    func: object,
+    target: object,
+    pass_configs: Mapping[Any, object],
+    sizes: Mapping[str, int],
+) -> float | None:
+    """Return the milliseconds that the cost model expects, or None if it cannot tell."""
+    from tile_api.cost import estimate
+
+    numbers: dict[str, Any] = {name: int(size) for name, size in sizes.items()}
+    try:
+        found = estimate(func, target, pass_configs=dict(pass_configs) or None, **numbers)
+    except (TileError, ArithmeticError, LookupError, TypeError, ValueError):
+        return None
+    return float(found.milliseconds)
 
 
 def _order(candidate: Candidate) -> tuple[bool, float, int]:
     cost = candidate.estimate
     return (cost is None, 0.0 if cost is None else cost, candidate.number)
-
-
-def _priced(candidate: Candidate, target: object, sizes: Mapping[str, int]) -> Candidate:
-    if candidate.outcome.status != UNTRIED:
-        return candidate
-    from tile_api import cost
-
-    try:
-        found = cost.estimate(candidate.func, target, **_numbers(sizes))
-    except (TileError, ArithmeticError, LookupError, TypeError, ValueError):
-        return candidate
-    return replace(candidate, estimate=float(found.milliseconds))
-
-
-def _numbers(sizes: Mapping[str, int]) -> dict[str, Any]:
-    return {name: int(size) for name, size in sizes.items()}

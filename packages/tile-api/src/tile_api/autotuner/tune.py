@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,18 @@ from tile_api.autotuner.machine import machine_name, require_machine, tells_time
 from tile_api.autotuner.outcome import OK, UNTRIED, Candidate
 from tile_api.autotuner.plain import canonical
 from tile_api.autotuner.progress import Progress
-from tile_api.autotuner.ranking import ranked, traced
+from tile_api.autotuner.ranking import prices_of, ranked, traced
 from tile_api.autotuner.search import Search, untraced
 from tile_api.autotuner.store import TuneStore
 from tile_api.autotuner.table import Place, Record, Table, table_of
 from tile_api.autotuner.task import Task
-from tile_api.autotuner.workplace import workplace
+from tile_api.autotuner.workplace import Workplace, workplace
 from tile_api.kernel import CompiledKernel
 from tile_core.errors import NoConfigWorks, Note, TileError
 from tile_core.target import Target
+
+_RANKED_BY = 0.4
+"""The share of the time after which candidates are tried in the order known by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ def chosen_function(task: Task) -> Any:
     record = known.best(place, [c.key for c in task.configs])
     if record is not None:
         return task.trace(_config_of(task, record).values)
-    candidates = ranked(traced(task.configs, task.trace), target, task.options.sizes)
+    candidates = _modelled(task, target)
     for candidate in candidates:
         if candidate.outcome.status == UNTRIED:
             return candidate.func
@@ -163,7 +166,7 @@ def _config_of(task: Task, record: Record) -> Config:
 
 def _by_model(task: Task, target: Target) -> Tuned:
     """Return the first candidate in the model's order that compiles; nothing is run."""
-    candidates = ranked(traced(task.configs, task.trace), target, task.options.sizes)
+    candidates = _modelled(task, target)
     for at, candidate in enumerate(candidates):
         if candidate.outcome.status != UNTRIED:
             continue
@@ -179,6 +182,29 @@ def _by_model(task: Task, target: Target) -> Tuned:
     raise _nothing_works(task, candidates)
 
 
+def _modelled(task: Task, target: Target) -> list[Candidate]:
+    """Return candidates in the order of the cost model, which runs here."""
+    candidates = traced(task.configs, task.trace)
+    return ranked(candidates, prices_of(candidates, target, task.options.sizes))
+
+
+def _prices(
+    task: Task, budget: Budget, files: Mapping[int, Path], bench: Workplace, start: float
+) -> dict[int, float]:
+    """Return what the cost model expects; it is asked for a part of the time, in other processes.
+
+    There the compiler is loaded already.
+    """
+    deadline = None if budget.seconds is None else start + budget.seconds * _RANKED_BY
+    paths = [str(path) for path in files.values()]
+    replies = bench.estimate(paths, task.options.sizes, task.options.timeout, deadline)
+    return {
+        number: float(reply["milliseconds"])
+        for number, reply in zip(files, replies, strict=True)
+        if reply["ok"] and reply["milliseconds"] is not None
+    }
+
+
 def _searched(
     task: Task,
     target: Target,
@@ -190,8 +216,9 @@ def _searched(
 ) -> Tuned:
     with workplace(min(workers, len(task.configs)), str(target)) as bench:
         bench.start()
-        candidates = ranked(traced(task.configs, task.trace), target, task.options.sizes)
+        candidates = traced(task.configs, task.trace)
         jobs, files = _jobs(task, target, candidates, bench.folder)
+        candidates = ranked(candidates, _prices(task, budget, files, bench, start))
         inputs = Inputs(bench.folder, jobs, task.options, task.inputs)
         progress = Progress(task.name, len(candidates), budget.seconds)
         log = store.log(place)

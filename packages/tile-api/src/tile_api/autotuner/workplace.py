@@ -70,12 +70,22 @@ class Workplace:
         deadline
             On the monotonic clock: what is not compiled by then is cancelled.
         """
-        asked = [
-            self._pool.submit(self._on_free, "compile", timeout, deadline, {"job": job})
-            for job in jobs
-        ]
-        for future in asked:
-            yield future.result()
+        yield from self._all("compile", [{"job": job} for job in jobs], timeout, deadline)
+
+    def estimate(
+        self, jobs: Sequence[str], sizes: Mapping[str, int], timeout: float, deadline: float | None
+    ) -> Iterator[dict[str, Any]]:
+        """Ask the cost model what it expects of candidates; yield the replies in order.
+
+        Parameters
+        ----------
+        jobs, timeout, deadline
+            As for `compile`.
+        sizes
+            Values of symbolic dimensions.
+        """
+        asked = [{"job": job, "sizes": dict(sizes)} for job in jobs]
+        yield from self._all("estimate", asked, timeout, deadline)
 
     def ask_meter(self, do: str, timeout: float, **arguments: Any) -> dict[str, Any]:
         """Ask the process that measures."""
@@ -86,6 +96,17 @@ class Workplace:
         for worker in (*self._compilers, self._meter):
             worker.kill()
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _all(
+        self,
+        do: str,
+        requests: Sequence[Mapping[str, Any]],
+        timeout: float,
+        deadline: float | None,
+    ) -> Iterator[dict[str, Any]]:
+        asked = [self._pool.submit(self._on_free, do, timeout, deadline, r) for r in requests]
+        for future in asked:
+            yield future.result()
 
     def _on_free(
         self, do: str, timeout: float, deadline: float | None, arguments: Mapping[str, Any]
