@@ -83,7 +83,8 @@ class CompiledKernel(KernelFiles, KernelRecords):
             If an assertion inside the kernel fails.
         """
         try:
-            return self._launch(*args)
+            found = self._launch.quick(*args)
+            return self._launch(*args) if found is NotImplemented else found
         except TileError as error:
             raise shortened(error)  # noqa: B904  (it is the same error)
 
@@ -169,6 +170,16 @@ class CompiledKernel(KernelFiles, KernelRecords):
                 hint="compile it: tile.compile(func, target=...)",
             )
         return self._key()
+
+    @property
+    def device(self) -> str:
+        """Where its tensors are: ``"cpu"``, ``"cuda"`` or ``"hip"``."""
+        return self._device
+
+    @property
+    def tile_ir(self) -> Kernel:
+        """The kernel as traced, with its outputs."""
+        return self._kernel
 
     @property
     def params(self) -> tuple[Node, ...]:

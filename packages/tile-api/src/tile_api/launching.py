@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile_api.arguments import Checked, Signature
 from tile_api.tensors import announce_write, is_torch, key_function, output_maker
@@ -18,8 +18,14 @@ from tile_core.ir.node import Node
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch
 
+if TYPE_CHECKING:
+    from tile_runtime.native.caller import Caller
+
 REMEMBERED = 256
 """Kinds of arguments whose checks are remembered, per kernel."""
+
+MOST_ATTEMPTS = 64
+"""How often in a row arguments are handed over to C in vain before that is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +74,16 @@ class Launcher:
         relevant = self._variables_of_conditions()
         self._relevant = tuple(k for k in self._scalars if inputs[k] in relevant)
         self._tensors = tuple(k for k, p in enumerate(inputs) if isinstance(p, Buffer))
+        self.quick: Callable[..., Any] = _in_python
+        self._caller: Caller | None = None
+        self._attempts = 0
 
     def __call__(self, *args: Any) -> Any:
-        """Check, allocate, run, and return None, the output, or the list of outputs."""
+        """Check, allocate, run, and return None, the output, or the list of outputs.
+
+        Whoever calls often asks `quick` before: it makes calls of kinds that it knows in C, and
+        returns NotImplemented, having done nothing, for all others.
+        """
         try:
             if self._scalars:
                 args = self._with_scalars(args)
@@ -81,8 +94,10 @@ class Launcher:
             plan = self._plans.get(key)
         except (KeyError, RuntimeError, TypeError, IndexError, AttributeError):
             plan = None
+        given = args
         if plan is None:  # not in the handler: what is wrong is the argument, not a key
             plan, args = self._prepare(args)
+        everything: Any = args
         if not plan.makers:
             self.executable(*args)
             result = None
@@ -95,6 +110,8 @@ class Launcher:
             result = outputs[0] if len(outputs) == 1 else outputs
         for position in plan.changed:
             announce_write(args[position])
+        if self._attempts < MOST_ATTEMPTS:
+            self._hand_over(given, everything, plan)
         return result
 
     def check(self, args: tuple[Any, ...]) -> Checked:
@@ -110,6 +127,37 @@ class Launcher:
         return checked
 
     # Inside --------------------------------------------------------------------------------
+
+    def _hand_over(self, given: tuple[Any, ...], everything: Sequence[Any], plan: Plan) -> None:
+        """Let calls with arguments like these be made in C from now on, if that is possible.
+
+        Parameters
+        ----------
+        given, everything
+            The arguments as they were passed, and as the code ran on them, with outputs.
+        """
+        self._attempts += 1
+        starter = getattr(self.executable, "starter", None)
+        if starter is None:
+            self._attempts = MOST_ATTEMPTS
+            return
+        from tile_api import native_calls
+        from tile_runtime.native.caller import Outcome
+
+        library = native_calls.native_library()
+        if library is None or not native_calls.is_callable(self.signature):
+            self._attempts = MOST_ATTEMPTS
+            return
+        start = starter.start(everything)
+        if start is None:
+            return
+        if self._caller is None:
+            keyed = {self.signature.inputs[k] for k in self._relevant}
+            self._caller = native_calls.caller_of(library, self.signature, starter, keyed)
+        outcome = Outcome(plan.makers, self.kernel.outputs, plan.changed)
+        if self._caller.remember(given, start, outcome):
+            self._attempts = 0
+            self.quick = self._caller.call
 
     def _variables_of_conditions(self) -> set[Var]:
         found: set[Var] = set()
@@ -143,6 +191,8 @@ class Launcher:
         if key is not None:
             if len(self._plans) >= REMEMBERED:
                 self._plans.clear()
+                if self._caller is not None:
+                    self._caller.forget()
             self._plans[key] = plan
         return plan, checked.args
 
@@ -170,6 +220,11 @@ class Launcher:
             if position in self.signature.written and is_torch(checked.args[k])
         )
         return Plan(tuple(sorted(makers, key=lambda maker: maker[0])), changed)
+
+
+def _in_python(*args: Any) -> Any:
+    """Know no kind of arguments."""
+    return NotImplemented
 
 
 def check_conditions(

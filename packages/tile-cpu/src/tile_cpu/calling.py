@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tile_core.dtypes import Kind
 from tile_core.errors import DeviceAssertError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.names import Names
@@ -17,6 +18,10 @@ from tile_cpu.lowering.externs import require_symbols
 from tile_cpu.lowering.launch import MAIN, Lowered
 from tile_cpu.machine import missing_features, require_runnable
 from tile_cpu.stages import Artifact
+from tile_cpu.threads import packed_call, raise_packed_error
+from tile_runtime.native.caller import Slot, Start
+from tile_runtime.native.layouts import Interface, Source, Width
+from tile_runtime.native.starting import Starter
 from tile_runtime.tensors import address_of, strides_of
 
 
@@ -53,7 +58,37 @@ def callable_of(artifact: Artifact) -> Callable[..., None]:
     }
     exec(compile(text, f"<launcher of {lowered.kernel.name}>", "exec"), names)
     run: Callable[..., None] = names["run"]
+    run.starter = _starter(lowered, entry)  # type: ignore[attr-defined]
     return run
+
+
+def _starter(lowered: Lowered, entry: Any) -> Starter:
+    """Return how C calls the kernel, by the interface of TVM's functions."""
+    params, symbols = lowered.kernel.params, lowered.symbols
+    function, handle = packed_call(), entry.__chandle__()
+    widths = {Kind.FLOAT: Width.DOUBLE, Kind.BOOL: Width.BOOL}
+
+    def start(args: Sequence[Any]) -> Start | None:
+        if lowered.prints:
+            return None
+        slots = [
+            Slot(Source.ADDRESS, k, Width.POINTER)
+            if isinstance(p, Buffer)
+            else Slot(Source.SCALAR, k, widths.get(p.dtype.kind, Width.INT))
+            for k, p in enumerate(params)
+        ]
+        values = solutions(params, symbols, args)
+        slots += [Slot(Source.CONSTANT, value=int(value)) for value in values]
+        if lowered.checks:
+            slots.append(Slot(Source.STATUS, width=Width.POINTER))
+        return Start(Interface.PACKED, function, handle, tuple(slots), failed, keep=(entry,))
+
+    def failed(kind: int, number: int) -> None:
+        if kind:
+            _fail(lowered, number)
+        raise_packed_error()
+
+    return Starter(start, frozenset(), (1,) * len(params))
 
 
 def launcher_source(lowered: Lowered) -> str:

@@ -166,6 +166,28 @@ def _ffi() -> ctypes.CDLL:
     return ctypes.CDLL(find_libtvm_ffi())
 
 
+def packed_call() -> int:
+    """Return the address of ``TVMFFIFunctionCall``, which calls a function that TVM made."""
+    return _address(_ffi().TVMFFIFunctionCall)
+
+
+def raise_packed_error() -> None:
+    """Raise the error that such a call left behind.
+
+    Raises
+    ------
+    LaunchError
+    """
+    ffi, error = _ffi(), ctypes.c_void_p()
+    ffi.TVMFFIErrorMoveFromRaised(ctypes.byref(error))
+    told = "the kernel failed"
+    if error.value:
+        size, text = (ctypes.c_uint64.from_address(error.value + at).value for at in (48, 40))
+        told = ctypes.string_at(text, size).decode(errors="replace")
+        ffi.TVMFFIObjectDecRef(error)
+    raise LaunchError(told, hint="report it: a kernel that was checked should not fail")
+
+
 def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 

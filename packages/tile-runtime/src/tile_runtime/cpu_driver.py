@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from tile_runtime.driver import LaunchMemory, Pointer, quick_functions
 from tile_runtime.errors import DeviceAssertError, InvalidBundle, LaunchError, MissingFeature
 from tile_runtime.manifest import Launch, Manifest, Status
+from tile_runtime.native.layouts import Interface
 from tile_runtime.openmp import find_openmp
 
 _THREADS = "tile_threads"
@@ -127,6 +128,14 @@ class CpuDriver:
     def allocate(self, size: int, stream: int) -> Any:
         """Return `size` bytes."""
         return ctypes.create_string_buffer(max(1, size))
+
+    def start(
+        self, launch: Launch, loaded: tuple[int, tuple[Pointer, ...]], memory: LaunchMemory
+    ) -> dict[str, Any] | None:
+        """Return how C calls the entry; None if what it prints has to be written out after it."""
+        if self.manifest.prints:
+            return None
+        return {"interface": Interface.ROW, "function": loaded[1][0].value or 0, "handle": 0}
 
     def call_lines(self, launch: Launch, number: int, grid: Sequence[str]) -> list[str]:
         """Return Python text that calls, and looks whether an assertion failed."""

@@ -11,9 +11,16 @@ from functools import cache
 from math import prod
 from typing import Any
 
-from tile_runtime.driver import DeviceMemory, LaunchMemory, Pointer, quick_functions
+from tile_runtime.driver import (
+    DeviceMemory,
+    LaunchMemory,
+    Pointer,
+    address_of_function,
+    quick_functions,
+)
 from tile_runtime.errors import LaunchError, MissingFeature
 from tile_runtime.manifest import Launch
+from tile_runtime.native.layouts import Interface
 
 LIBRARY = "libcuda.so.1"
 STATIC_SHARED_LIMIT = 48 * 1024
@@ -226,6 +233,21 @@ class CudaDriver:
         code = self.library.cuMemAllocAsync(ctypes.byref(address), size, joined)
         self.check(code, f"{size} bytes for a workspace")
         return DeviceMemory(address, joined, self.library.cuMemFreeAsync)
+
+    def start(
+        self, launch: Launch, loaded: tuple[int, tuple[Pointer, ...]], memory: LaunchMemory
+    ) -> dict[str, Any]:
+        """Return how C starts `launch`."""
+        assert isinstance(memory, CudaLaunch), "the memory of this driver's launches"
+        return {
+            "interface": Interface.CUDA,
+            "function": address_of_function(self.library.cuLaunchKernelEx),
+            "handle": loaded[1][0].value or 0,
+            "context": loaded[0],
+            "read_context": address_of_function(self.library.cuCtxGetCurrent),
+            "attributes": memory.config.attributes or 0,
+            "attribute_count": memory.config.attribute_count,
+        }
 
     def call_lines(self, launch: Launch, number: int, grid: Sequence[str]) -> list[str]:
         """Return Python text that writes the extents that vary, and launches."""

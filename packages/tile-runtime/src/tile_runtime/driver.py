@@ -81,6 +81,24 @@ class Driver(Protocol):
             number) and ``launch``.
         """
 
+    def start(
+        self, launch: Launch, loaded: tuple[int, tuple[Pointer, ...]], memory: LaunchMemory
+    ) -> dict[str, Any] | None:
+        """Return how C starts `launch`: fields of `tile_runtime.native.caller.Start`.
+
+        Parameters
+        ----------
+        loaded
+            The context of a device, and the functions of the machine code in it.
+        memory
+            Of the launch; what the fields point at lives as long.
+        """
+
+
+def address_of_function(function: Any) -> int:
+    """Return the address of a function of a library."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
 
 def quick_functions(library: Any, kind: type[ctypes.CDLL] = ctypes.CDLL) -> Any:
     """Return the functions of `library` as ctypes calls them most quickly.

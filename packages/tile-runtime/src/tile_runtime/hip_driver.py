@@ -10,10 +10,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tile_runtime.driver import DeviceMemory, LaunchMemory, Pointer, quick_functions
+from tile_runtime.driver import (
+    DeviceMemory,
+    LaunchMemory,
+    Pointer,
+    address_of_function,
+    quick_functions,
+)
 from tile_runtime.errors import LaunchError, MissingFeature
 from tile_runtime.libraries import open_library
 from tile_runtime.manifest import Argument, Launch
+from tile_runtime.native.layouts import Interface
 
 LIBRARY = "libamdhip64"
 STATIC_SHARED_LIMIT = 64 * 1024
@@ -182,6 +189,18 @@ class HipDriver:
         code = self.library.hipMallocAsync(ctypes.byref(address), size, joined)
         self.check(code, f"{size} bytes for a workspace (hipMallocAsync)")
         return DeviceMemory(address, joined, self.library.hipFreeAsync)
+
+    def start(
+        self, launch: Launch, loaded: tuple[int, tuple[Pointer, ...]], memory: LaunchMemory
+    ) -> dict[str, Any]:
+        """Return how C starts `launch`."""
+        return {
+            "interface": Interface.HIP,
+            "function": address_of_function(self.library.hipModuleLaunchKernel),
+            "handle": loaded[1][0].value or 0,
+            "context": loaded[0],
+            "read_context": address_of_function(self.library.hipGetDevice),
+        }
 
     def call_lines(self, launch: Launch, number: int, grid: Sequence[str]) -> list[str]:
         """Return Python text that launches; the extents are arguments of the call."""

@@ -18,7 +18,9 @@ from tile_runtime.errors import (
 )
 from tile_runtime.expressions import FUNCTIONS
 from tile_runtime.launch_text import aligned_parameters, key_of_maps, launcher_source, symbols_of
-from tile_runtime.manifest import Launch, Manifest, TensorMap
+from tile_runtime.manifest import Launch, Manifest, Tensor, TensorMap
+from tile_runtime.native.caller import Start
+from tile_runtime.native.starting import Starter, alignments, keyed_scalars, planned
 from tile_runtime.solving import solutions
 from tile_runtime.tensor_maps import Key, encode_map, map_values
 from tile_runtime.tensors import address_of, strides_of
@@ -81,7 +83,52 @@ def callable_of(
     }
     exec(compile(text, f"<launcher of {manifest.kernel}>", "exec"), names)
     run: Callable[..., None] = names["run"]
+    in_c = _InC(manifest, driver, names)
+    run.starter = Starter(in_c.start, keyed_scalars(manifest), alignments(manifest))  # type: ignore[attr-defined]
     return run
+
+
+class _InC:
+    """Launches from C: what Python did for one call, for all that are like it."""
+
+    def __init__(self, manifest: Manifest, driver: Driver, names: dict[str, Any]) -> None:
+        self._manifest, self._driver, self._names = manifest, driver, names
+        self._symbols = symbols_of(manifest)
+
+    def start(self, args: Sequence[Any]) -> Start | None:
+        """Return how the launch is started for arguments like `args`; None if Python has to."""
+        manifest, driver = self._manifest, self._driver
+        found = planned(manifest, self._symbols, args)
+        if found is None:
+            return None
+        (launch,) = manifest.launches
+        pairs = zip(manifest.parameters, args, strict=True)
+        device = self._names["device_of"](*(a for p, a in pairs if isinstance(p, Tensor)))
+        loaded = self._names["loaded"].get(device) or self._names["handles"](device)
+        memory = driver.launch_memory(launch)
+        fields = driver.start(launch, loaded, memory)
+        if fields is None:
+            return None
+        return Start(
+            slots=found.slots,
+            failed=partial(self._failed, found.grid),
+            grid=found.grid,
+            block=launch.block,
+            shared_bytes=launch.shared_bytes,
+            stream_of=None if manifest.machine.family == "cpu" else self._names["stream_of"],
+            device=device,
+            keep=(memory, loaded, driver),
+            **fields,
+        )
+
+    def _failed(self, grid: tuple[int, int, int], kind: int, number: int) -> None:
+        """Raise what the Python launcher would."""
+        try:
+            if kind:  # of drivers with assertions: the processor's
+                self._driver.failed(number)  # type: ignore[attr-defined]
+            _refused(self._driver, number, self._manifest, 0, grid)
+        except TileRuntimeError as fault:
+            raise self._names["told"](fault) from None
 
 
 def _helpers(manifest: Manifest, driver: Driver) -> dict[str, Any]:

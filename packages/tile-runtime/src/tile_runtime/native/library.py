@@ -1,0 +1,97 @@
+"""The library made of ``caller.c``: compiled once for a machine, and checked before it is used."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import secrets
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).parent / "caller.c"
+FLAGS = ("-O2", "-shared", "-fPIC")
+
+
+def is_supported() -> bool:
+    """Whether the C text fits this interpreter: CPython of 64 bits with its lock, on Linux."""
+    return (
+        sys.implementation.name == "cpython"
+        and sys.platform == "linux"
+        and ctypes.sizeof(ctypes.c_void_p) == 8
+        and not sysconfig.get_config_var("Py_GIL_DISABLED")
+        and not sysconfig.get_config_var("Py_TRACE_REFS")
+    )
+
+
+@cache
+def file_name() -> str:
+    """Return what the library is called: its text and the machine decide."""
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
+    return f"caller-{digest}-{platform.machine()}.so"
+
+
+def build_library(folder: Path, compiler: Sequence[str]) -> Path | None:
+    """Return the path of the library in `folder`, compiled if it is not there; None if it cannot.
+
+    Several processes may do so at once: it gets its name when it is complete.
+    """
+    target = folder / file_name()
+    if target.exists():
+        return target
+    aside = folder / f"{secrets.token_hex(8)}.aside"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [*compiler, *FLAGS, "-o", os.fspath(aside), os.fspath(SOURCE)]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        aside.replace(target)
+    except (OSError, subprocess.SubprocessError):
+        with suppress(OSError):
+            aside.unlink()
+        return None
+    return target
+
+
+def open_library(path: Path) -> Any:
+    """Return the library, or None if it cannot be used with this Python and NumPy.
+
+    Its view of objects and arrays is compared with Python's.
+    """
+    try:
+        library = ctypes.PyDLL(os.fspath(path))
+    except OSError:
+        return None
+    address, place = ctypes.c_void_p, ctypes.py_object
+    library.tile_type_of.argtypes, library.tile_type_of.restype = (place,), address
+    library.tile_fields_of.argtypes, library.tile_fields_of.restype = (place, address), None
+    library.tile_caller.argtypes = (address, ctypes.c_int32, address)
+    library.tile_caller.restype = place
+    library.tile_remember.argtypes = (place, address, address, ctypes.c_int32, address)
+    library.tile_remember.restype = ctypes.c_int32
+    library.tile_forget.argtypes, library.tile_forget.restype = (place,), None
+    return library if _sees_objects(library) and _sees_arrays(library) else None
+
+
+def _sees_objects(library: Any) -> bool:
+    samples: tuple[object, ...] = (1, 1.5, None, object())
+    return all(library.tile_type_of(sample) == id(type(sample)) for sample in samples)
+
+
+def _sees_arrays(library: Any) -> bool:
+    import numpy as np
+
+    for array in (np.zeros((3, 2), np.float32)[:, ::2], np.arange(4)[1:]):
+        found = (ctypes.c_int64 * 6)()
+        library.tile_fields_of(array, found)
+        address = array.__array_interface__["data"][0]
+        facts = [address, array.ndim, array.shape[0], array.strides[0], id(array.dtype)]
+        if [*found] != [*facts, array.flags.num]:
+            return False
+    return True
