@@ -118,6 +118,63 @@ def test_agreement_and_disagreement(shift):
     assert torch.equal(seen[0][0], seen[0][1] + 2)
 
 
+def test_what_returns_nothing_has_no_outputs(shift):
+    profiler = shift.get_profiler()
+    with pytest.raises(AssertionError, match="the kernel returns 1 outputs, the reference 0"):
+        profiler.assert_allclose(lambda a: None)
+
+    @T.prim_func
+    def fill(A: T.Tensor((8,), "float32")):
+        with T.Kernel(1):
+            T.fill(A, 3)
+
+    profiler = tile.compile(fill, target="interpret").get_profiler()
+    profiler.assert_allclose(lambda a: None)
+    with pytest.raises(AssertionError, match="the kernel returns 0 outputs, the reference 1"):
+        profiler.assert_allclose(lambda a: a)
+
+
+def test_one_of_a_hundred_elements_may_differ():
+    @T.prim_func
+    def same(A: T.Tensor((200,), "float32"), B: T.Tensor((200,), "float32")):
+        with T.Kernel(1):
+            T.copy(A, B)
+
+    profiler = tile.compile(same, out_idx=[1], target="interpret").get_profiler()
+
+    def wrong(count):
+        def reference(a):
+            b = a.clone()
+            b[:count] += 1.0
+            return b
+
+        return reference
+
+    profiler.assert_allclose(wrong(2))
+    with pytest.raises(AssertionError, match="output 0: 3 of 200 elements differ"):
+        profiler.assert_allclose(wrong(3))
+    profiler.assert_allclose(wrong(3), max_mismatched_ratio=0.02)
+    profiler.assert_allclose(lambda a: a + 0.0099)
+    with pytest.raises(AssertionError, match="differ"):
+        profiler.assert_allclose(lambda a: a + 0.0099, atol=1e-3, rtol=1e-3)
+
+
+def test_narrow_floats_are_compared_as_wide_ones():
+    @T.prim_func
+    def narrow(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float8_e4m3fn")):
+        with T.Kernel(1):
+            for i in T.Parallel(64):
+                B[i] = A[i]
+
+    profiler = tile.compile(narrow, out_idx=[1], target="interpret").get_profiler(
+        TensorSupplyType.Integer
+    )
+    profiler.assert_allclose(lambda a: a)
+    profiler.assert_allclose(lambda a: a.to(torch.float8_e4m3fn))
+    with pytest.raises(AssertionError, match="64 of 64 elements differ"):
+        profiler.assert_allclose(lambda a: (a + 0.5).to(torch.float8_e4m3fn))
+
+
 def test_given_inputs_are_used(shift):
     a = torch.full((8,), 5.0, dtype=torch.float16)
     profiler = shift.get_profiler()
@@ -160,7 +217,7 @@ def test_timing_counts_calls():
     calls = []
     times = do_bench(lambda: calls.append(1), _n_warmup=3, _n_repeat=5, return_mode="all")
     assert len(times) == 5
-    assert len(calls) == 2 + 3 + 5
+    assert len(calls) == 1 + 3 + 5  # the first compiles
     low, high = do_bench(lambda: None, _n_warmup=1, _n_repeat=9, quantiles=[0.0, 1.0])
     assert 0 <= low <= high
     assert do_bench(lambda: None, _n_warmup=1, _n_repeat=3, quantiles=[0.5]) >= 0
@@ -175,5 +232,6 @@ def test_unknown_ways_of_summing_up_are_refused_before_anything_runs():
     with pytest.raises(FrontendValueError) as caught:
         do_bench(fail, return_mode="mode")
     assert str(caught.value) == (
-        "[TL1002] return_mode 'mode' is not known\nhint: use one of mean, median, min, max, all"
+        "[TL1002] return_mode 'mode' is not known\n"
+        "hint: use one of mean, median, min, max, all, timing"
     )

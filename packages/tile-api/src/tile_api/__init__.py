@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tile_api import language, layout, settings, tools
+    from tile_api import language, layout, settings, tools, tracing
     from tile_api.autotuner import AutoTuner, autotune
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
     from tile_api.compiling import compile, compile_key, lower, par_compile
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tile_api.layout import Fragment, Layout
     from tile_api.numbers import cdiv, next_power_of_2
     from tile_api.pass_configs import PassConfigKey
-    from tile_api.profiler import Profiler, TensorSupplyType, do_bench
+    from tile_api.profiler import Profiler, TensorSupplyType, do_bench, do_bench_cudagraph
 
 _HOMES = {
     "CompiledKernel": "tile_api.kernel:CompiledKernel",
@@ -39,6 +39,7 @@ _HOMES = {
     "compile_key": "tile_api.compiling:compile_key",
     "disable_cache": "tile_api.cache:disable_cache",
     "do_bench": "tile_api.profiler:do_bench",
+    "do_bench_cudagraph": "tile_api.profiler:do_bench_cudagraph",
     "estimate": "tile_api.cost:estimate",
     "enable_cache": "tile_api.cache:enable_cache",
     "is_cache_enabled": "tile_api.cache:is_cache_enabled",
@@ -51,6 +52,7 @@ _HOMES = {
     "profiler": "tile_api.profiler:",
     "settings": "tile_api.settings:",
     "tools": "tile_api.tools:",
+    "tracing": "tile_api.tracing:",
 }
 
 __version__ = "0.1.0"
@@ -69,6 +71,7 @@ __all__ = [
     "compile_key",
     "disable_cache",
     "do_bench",
+    "do_bench_cudagraph",
     "enable_cache",
     "estimate",
     "is_cache_enabled",
@@ -80,6 +83,7 @@ __all__ = [
     "par_compile",
     "settings",
     "tools",
+    "tracing",
 ]
 
 

@@ -9,7 +9,10 @@ from typing import Any
 def assert_outputs_close(
     got: Any, expected: Any, atol: float, rtol: float, max_mismatched_ratio: float
 ) -> None:
-    """Raise `AssertionError` unless outputs agree pairwise; pairs with a None are skipped."""
+    """Raise `AssertionError` unless outputs agree pairwise; pairs with a None are skipped.
+
+    What returns None has no outputs: their number must agree.
+    """
     ours, theirs = _listed(got), _listed(expected)
     if len(ours) != len(theirs):
         raise AssertionError(f"the kernel returns {len(ours)} outputs, the reference {len(theirs)}")
@@ -19,6 +22,8 @@ def assert_outputs_close(
 
 
 def _listed(outputs: Any) -> Sequence[Any]:
+    if outputs is None:
+        return ()
     return outputs if isinstance(outputs, (list, tuple)) else [outputs]
 
 

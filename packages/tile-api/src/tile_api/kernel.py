@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tile_core.ir.stmt import Kernel
     from tile_core.passes.guards.report import GuardReport
     from tile_core.passes.layout_report import LayoutReport
+    from tile_core.recording import Event
 
 
 class CompiledKernel(KernelFiles, KernelRecords):
@@ -44,6 +45,8 @@ class CompiledKernel(KernelFiles, KernelRecords):
         The traced function, for ``.prim_func``.
     key
         Tells the compile key.
+    events
+        What happened while it was made.
     config, latency
         Filled in by tuning.
     """
@@ -53,8 +56,10 @@ class CompiledKernel(KernelFiles, KernelRecords):
         built: Built | RevivedBuild,
         source_function: object = None,
         key: Callable[[], CompileKey] | None = None,
+        events: tuple[Event, ...] = (),
     ) -> None:
         self._built = built
+        self._events = events
         self._key = key
         self._kernel: Kernel = built.kernel
         self._device = built.target.kind

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from tile_api.supply import make_tensor
-from tile_core.errors import FrontendValueError, LaunchError
+from tile_api.tensors import torch_device
+from tile_api.timing.bench import do_bench, do_bench_cudagraph
+from tile_api.timing.record import Timing, gbps, tflops
+from tile_core.errors import LaunchError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.evaluate import evaluate, free_variables
 from tile_core.ir.expr import Var
 
 if TYPE_CHECKING:
     from tile_api.kernel import CompiledKernel
+    from tile_api.timing.roofline import Roofline
+    from tile_core.cost.roofline import Peaks
+
+__all__ = [
+    "Profiler",
+    "TensorSupplyType",
+    "Timing",
+    "do_bench",
+    "do_bench_cudagraph",
+    "gbps",
+    "tflops",
+]
 
 
 class TensorSupplyType(Enum):
@@ -28,75 +41,6 @@ class TensorSupplyType(Enum):
     Zero = 5
     One = 6
     Auto = 7
-
-
-_RETURN_MODES: dict[str, Callable[[Sequence[float]], float]] = {
-    "mean": statistics.fmean,
-    "median": statistics.median,
-    "min": min,
-    "max": max,
-}
-
-
-def do_bench(
-    fn: Callable[[], Any],
-    warmup: float = 25,
-    rep: float = 100,
-    _n_warmup: int = 0,
-    _n_repeat: int = 0,
-    quantiles: Sequence[float] | None = None,
-    fast_flush: bool = True,
-    backend: str = "event",
-    return_mode: str = "mean",
-    device: object = None,
-    grad_to_none: object = None,
-) -> float | list[float]:
-    """Return how long one call of `fn` takes, in milliseconds of wall-clock time.
-
-    Parameters
-    ----------
-    warmup, rep
-        Milliseconds to spend before and during measurement; `_n_warmup` and `_n_repeat`
-        fix the number of calls instead.
-    quantiles
-        Return these quantiles (0..1) instead of one number.
-    return_mode
-        ``"mean"``, ``"median"``, ``"min"``, ``"max"`` or ``"all"``.
-    fast_flush, backend, device, grad_to_none
-        Accepted for compatibility; on the CPU calls are timed with the system's clock.
-
-    Raises
-    ------
-    FrontendValueError
-        If `return_mode` is not known.
-    """
-    if return_mode not in (*_RETURN_MODES, "all"):
-        raise FrontendValueError(
-            f"return_mode {return_mode!r} is not known",
-            hint=f"use one of {', '.join((*_RETURN_MODES, 'all'))}",
-        )
-    fn()  # compiles, loads, and fills caches
-    start = time.perf_counter()
-    fn()
-    estimate = max(1e-7, time.perf_counter() - start)
-    for _ in range(_n_warmup or max(1, min(10_000, int(warmup / 1e3 / estimate)))):
-        fn()
-    times: list[float] = []
-    for _ in range(_n_repeat or max(3, min(100_000, int(rep / 1e3 / estimate)))):
-        start = time.perf_counter()
-        fn()
-        times.append((time.perf_counter() - start) * 1e3)
-    if quantiles is not None:
-        found = [_quantile(sorted(times), q) for q in quantiles]
-        return found[0] if len(found) == 1 else found
-    return times if return_mode == "all" else _RETURN_MODES[return_mode](times)
-
-
-def _quantile(ordered: Sequence[float], q: float) -> float:
-    at = q * (len(ordered) - 1)
-    low = int(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
 class Profiler:
@@ -136,8 +80,14 @@ class Profiler:
                 continue
             assert isinstance(param, Buffer), "a parameter is a tensor or a scalar"
             shape = tuple(self._extent(e, given, values) for e in param.shape)
-            made.append(make_tensor(shape, param.dtype, self.supply.name, seed=position))
+            tensor = make_tensor(shape, param.dtype, self.supply.name, seed=position)
+            made.append(self._moved(tensor))
         return made
+
+    def _moved(self, tensor: Any) -> Any:
+        """Return a tensor where the kernel runs."""
+        device = self.kernel.device
+        return tensor if device == "cpu" else tensor.to(torch_device(device))
 
     def _scalar(self, param: Var, given: dict[str, int]) -> Any:
         if param.name not in given:
@@ -171,8 +121,23 @@ class Profiler:
         dynamic_symbolic_constraints: dict[str, int] | None = None,
         device: object = None,
         early_stop_baseline: float | None = None,
-    ) -> float | list[float]:
-        """Return milliseconds per call of `func` (default: the kernel) on generated inputs."""
+        flush: bool | None = None,
+    ) -> Any:
+        """Return milliseconds per call of `func` (default: the kernel) on generated inputs.
+
+        Parameters
+        ----------
+        warmup, rep, backend, quantiles, return_mode, flush, early_stop_baseline
+            As for `do_bench`.
+        n_warmup, n_repeat
+            Numbers of calls, in place of times.
+        input_tensors
+            In place of generated ones.
+        dynamic_symbolic_constraints
+            Values for symbolic dimensions by name, for generated inputs.
+        device
+            Whose clock is used; None: that of the machine the kernel runs on.
+        """
         args = input_tensors
         if args is None:
             args = self.inputs(dynamic_symbolic_constraints)
@@ -184,7 +149,74 @@ class Profiler:
             n_warmup,
             n_repeat,
             quantiles=quantiles,
+            backend=backend,
             return_mode=return_mode,
+            device=torch_device(self.kernel.device) if device is None else device,
+            flush=flush,
+            early_stop_baseline=early_stop_baseline,
+        )
+
+    def roofline(
+        self,
+        dynamic_symbolic_constraints: dict[str, int] | None = None,
+        *,
+        flops: float | None = None,
+        nbytes: float | None = None,
+        peaks: Peaks | None = None,
+        machine: str = "",
+        timing: Timing | None = None,
+        **bench: Any,
+    ) -> Roofline:
+        """Return what the kernel reaches of what its machine can do; `print` shows a table.
+
+        Parameters
+        ----------
+        dynamic_symbolic_constraints
+            Values for symbolic dimensions by name.
+        flops, nbytes
+            What a call computes and moves; None: what is counted in the kernel, and each tensor
+            once.
+        peaks
+            What the machine does at most; None: measured on this CPU with as many threads as
+            kernels use, and out of a table for GPUs.
+        machine
+            Which row of the table, such as ``"h200"``.
+        timing
+            What was measured already; else the kernel is, with `bench` as for `do_bench`.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If nobody knows the peaks of the machine.
+        """
+        from tile_api.compiling import default_host
+        from tile_api.timing.roofline import Roofline, peaks_for, tensor_traffic
+        from tile_core.target import parse_target_spec
+
+        sizes = dynamic_symbolic_constraints or {}
+        counted = None
+        if flops is None:
+            symbols = {v.name for p in self.kernel.params for v in _symbols(p)}
+            counted = self.kernel.estimate(**{k: v for k, v in sizes.items() if k in symbols})
+            flops = counted.total_flops
+        if nbytes is None:
+            nbytes = tensor_traffic(self.kernel.tile_ir, sizes)
+        if peaks is None:
+            peaks = peaks_for(parse_target_spec(self.kernel.target), default_host(), machine)
+        if timing is None:
+            timing = self.do_bench(
+                dynamic_symbolic_constraints=sizes, return_mode="timing", **bench
+            )
+        products = counted.flops if counted is not None else {}
+        named = {k.removesuffix(" products"): n for k, n in products.items() if "products" in k}
+        return Roofline(
+            kernel=self.kernel.tile_ir.name,
+            target=self.kernel.target,
+            timing=timing,
+            flops=flops,
+            nbytes=nbytes,
+            peaks=peaks,
+            dtype=max(named, key=lambda k: named[k], default=""),
         )
 
     def run_once(self, func: Callable[..., Any] | None = None) -> Any:
@@ -234,3 +266,9 @@ class Profiler:
             self.assert_allclose(reference, args)
             return
         manual_check_prog(self.kernel(*args), reference(*args))
+
+
+def _symbols(param: object) -> list[Var]:
+    """Return the variables in the shape of a tensor parameter."""
+    extents = param.shape if isinstance(param, Buffer) else ()
+    return [v for extent in extents for v in free_variables(extent)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from types import MappingProxyType
 from typing import Any
 
+from tile_core.cost.roofline import Peaks
 from tile_core.tir.build import (
     allocate,
     f32,
@@ -19,6 +21,7 @@ from tile_core.tir.build import (
 )
 from tile_core.tir.nodes import PrimFunc
 from tile_cpu.machine import Machine, host_machine
+from tile_cpu.machine import machine as known_machine
 from tile_cpu.toolchain import compile_module
 
 ROUNDS = 200_000
@@ -81,15 +84,63 @@ def _chain(lanes: int) -> Any:
     return PrimFunc([values, sums], body).with_attr("global_symbol", "main")
 
 
-def measure_copy_gbps(nbytes: int = 1 << 26, seconds: float = 0.3) -> float:
-    """Return the GB/s one thread moves when it copies `nbytes` (read plus written)."""
+def measure_copy_gbps(nbytes: int = 1 << 26, seconds: float = 0.3, threads: int = 1) -> float:
+    """Return the GB/s that threads move when they copy `nbytes` (read plus written)."""
+    from concurrent.futures import ThreadPoolExecutor
+
     import numpy as np
 
     source = np.ones(nbytes // 4, "float32")
     target = np.ones_like(source)
+    parts = [*zip(np.array_split(target, threads), np.array_split(source, threads), strict=True)]
     best, deadline = float("inf"), time.perf_counter() + seconds
-    while time.perf_counter() < deadline:
-        start = time.perf_counter()
-        np.copyto(target, source)
-        best = min(best, time.perf_counter() - start)
+    with ThreadPoolExecutor(threads) as pool:
+        while time.perf_counter() < deadline or best == float("inf"):
+            start = time.perf_counter()
+            if threads == 1:
+                np.copyto(target, source)
+            else:
+                list(pool.map(lambda part: np.copyto(*part), parts))
+            best = min(best, time.perf_counter() - start)
     return 2 * nbytes / best / 1e9
+
+
+def peaks_of(arch: str, name: str = "", seconds: float = 0.2) -> Peaks:
+    """Return what a processor does at most with as many threads as loops run on.
+
+    Parameters
+    ----------
+    arch
+        What stands behind ``cpu:``; nothing, ``native`` and ``host`` are the one at hand,
+        which is measured.
+    name
+        A row of the table of speeds, taken as it is.
+    seconds
+        How long each measurement takes.
+
+    Raises
+    ------
+    TargetError
+        If there is no such row.
+    """
+    from tile_cpu.threads import num_threads
+
+    threads = num_threads()
+    if name or arch not in ("", "native", "host"):
+        from tile_cpu.cost.speeds import speeds
+
+        row, cpu = speeds(arch, name), known_machine(arch) if arch else host_machine()
+        gflops = 2 * cpu.lanes(32) * row.multiply_adds * row.clock_ghz
+        told, gbps = row.name, min(row.memory_gbps * threads, row.socket_gbps)
+    else:
+        gflops = measure_fma_gflops(None, seconds)
+        told = f"{host_machine().name}, measured"
+        gbps = measure_copy_gbps(1 << 28, seconds, threads)
+    tflops = gflops * threads / 1e3
+    return Peaks(
+        name=f"{told}, {threads} thread{'s' * (threads != 1)}",
+        products=MappingProxyType({"float32": tflops, "float64": tflops / 2}),
+        tflops=tflops,
+        memory_gbps=gbps,
+        launch_us=1.0,
+    )

@@ -89,6 +89,13 @@ def estimate(question: Any) -> Any:
     return estimate(question)
 
 
+def peaks(target: Target, machine: str) -> Any:
+    """Return what the processor at hand does at most, measured; of others, what a table says."""
+    from tile_cpu.peak import peaks_of
+
+    return peaks_of(target.arch, machine)
+
+
 @hookimpl
 def tile_backends() -> list[Backend]:
     """Provide the CPU backend."""
@@ -105,6 +112,7 @@ def tile_backends() -> list[Backend]:
             export=export,
             toolchain=toolchain,
             estimate=estimate,
+            peaks=peaks,
         )
     ]
 

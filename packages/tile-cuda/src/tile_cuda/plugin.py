@@ -89,6 +89,15 @@ def estimate(question: Any) -> Any:
     return estimate(question)
 
 
+def peaks(target: Target, machine: str) -> Any:
+    """Return what the maker of the GPU states that it does at most."""
+    from tile_core.cost.gpu_peaks import peaks_of
+    from tile_core.cost.gpu_speeds import speeds_of
+    from tile_cuda.speeds import PRODUCTS
+
+    return peaks_of(speeds_of(PRODUCTS, target.arch, machine))
+
+
 @hookimpl
 def tile_backends() -> list[Backend]:
     """Provide the CUDA backend."""
@@ -105,6 +114,7 @@ def tile_backends() -> list[Backend]:
             export=export,
             toolchain=toolchain,
             estimate=estimate,
+            peaks=peaks,
         )
     ]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tile_core.cost.estimate import Estimate
     from tile_core.cost.question import CostQuestion
+    from tile_core.cost.roofline import Peaks
     from tile_core.ops.rule import Rule
     from tile_core.passes.insertion import Insertion
     from tile_core.target import Target
@@ -80,6 +81,10 @@ class Backend:
         with its parts, before anything was compiled: see `tile_core.cost`. Kernels that cannot
         be lowered are refused as `lower` refuses them. None: the backend has no model, and a
         cautious one is used that says so.
+    peaks
+        ``peaks(target, machine)`` returns what a machine does at most: measured, where it is the
+        one at hand, else out of a table, in which `machine` names a row. It may take a second.
+        None: nobody knows.
     api_version
         The `API_VERSION` the backend was written against. The host refuses others.
     """
@@ -96,3 +101,4 @@ class Backend:
     export: Callable[..., tuple[dict[str, Any], bytes]] | None = None
     toolchain: Callable[[Target, Any], Mapping[str, str]] = no_toolchain
     estimate: Callable[[CostQuestion], Estimate] | None = None
+    peaks: Callable[[Target, str], Peaks] | None = None
