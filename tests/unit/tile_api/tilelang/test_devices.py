@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -230,3 +232,21 @@ def test_compiled_functions_of_torch() -> None:
         return (x.cuda() + torch.ones(3, device="cuda")).to("cuda").cpu()
 
     assert reference(torch.zeros(3)).tolist() == [1.0] * 3
+
+
+CODE = """
+import importlib.util, sys
+from tile_api.tilelang import install, uninstall
+install("interpret")
+assert "torch" not in sys.modules
+assert importlib.util.find_spec("torch") is not None
+import torch
+assert torch.ones(2, device="cuda").is_cuda
+uninstall()
+assert not torch.ones(2).is_cuda
+assert type(torch.__spec__.loader).__name__ == "SourceFileLoader"
+"""
+
+
+def test_torch_may_come_later() -> None:
+    subprocess.run([sys.executable, "-c", CODE], check=True)

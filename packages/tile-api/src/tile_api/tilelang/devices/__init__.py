@@ -18,7 +18,6 @@ one thread and cost time in every call.
 from __future__ import annotations
 
 import importlib.abc
-import importlib.util
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
@@ -63,10 +62,14 @@ class MappedDevices:
         tensor_patches(torch, self.patches)
         cuda_patches(torch, self.target, self.patches)
 
-    def undo(self) -> None:
-        """Put back what was there."""
+    def forget_import(self) -> None:
+        """Stop waiting for torch."""
         if self.finder in sys.meta_path:
             sys.meta_path.remove(self.finder)
+
+    def undo(self) -> None:
+        """Put back what was there."""
+        self.forget_import()
         self.patches.undo()
 
 
@@ -81,11 +84,12 @@ class _AfterImport(importlib.abc.MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname != TORCH:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(TORCH)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Patching(spec.loader, self.mapped)
-        return spec
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(fullname, path, target)
+            if spec is not None and spec.loader is not None:
+                spec.loader = _Patching(spec.loader, self.mapped)
+                return spec
+        return None
 
 
 class _Patching(importlib.abc.Loader):
@@ -105,4 +109,5 @@ class _Patching(importlib.abc.Loader):
         if spec is not None:
             spec.loader = self.loader
         self.loader.exec_module(module)
+        self.mapped.forget_import()
         self.mapped.patch(module)
