@@ -34,6 +34,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel
 from tile_core.logs import log
 from tile_core.plugins.host import PluginHost, installed_plugins
+from tile_core.recording import recorded, timed
 
 BACKENDS = frozenset({"auto", "tvm_ffi", "cython", "nvrtc", "torch", "cutedsl", "ctypes", "dlpack"})
 """Execution backends of TileLang; here all mean the one runtime there is."""
@@ -86,26 +87,29 @@ def compile(
         refuse_unknown(compile, unknown)
     settings = Settings.from_environment()
     plugins = host or default_host()
-    with placed():
-        kernel, spec, options = request(
-            func, out_idx, execution_backend, target, pass_configs, compile_flags, settings
-        )
-        backend, exact = plugins.resolve(spec)
+    with recorded() as recording, timed("tile.compile", "call") as about:
+        with placed():
+            kernel, spec, options = request(
+                func, out_idx, execution_backend, target, pass_configs, compile_flags, settings
+            )
+            backend, exact = plugins.resolve(spec)
+        about |= {"kernel": kernel.name, "target": str(exact)}
         log("target", lambda: f"{kernel.name}: {spec} is {exact}, compiled by {backend.name}")
-    with placed(), shallow(kernel):
-        if host is not None or not settings.cache:
-            log("cache", lambda: f"{kernel.name} for {exact}: compiled, as caches are off")
-            built: Built | RevivedBuild = build(kernel, exact, plugins, options, settings)
-            told = partial(key_of, kernel, exact, options, plugins)
-            is_new = True
-        else:
-            key = key_of(kernel, exact, options, plugins)
-            wanted = Wanted(kernel, exact, backend, options, plugins, key)
-            built, is_new = _found_or_built(wanted, settings)
-            told = partial(_itself, key)
+        with placed(), shallow(kernel):
+            if host is not None or not settings.cache:
+                log("cache", lambda: f"{kernel.name} for {exact}: compiled, as caches are off")
+                built: Built | RevivedBuild = build(kernel, exact, plugins, options, settings)
+                told = partial(key_of, kernel, exact, options, plugins)
+                is_new = True
+            else:
+                with timed("compile key", "cache"):
+                    key = key_of(kernel, exact, options, plugins)
+                wanted = Wanted(kernel, exact, backend, options, plugins, key)
+                built, is_new = _found_or_built(wanted, settings)
+                told = partial(_itself, key)
     if is_new and (verbose or (verbose is None and settings.verbose)):
         _tell_times(built)
-    return CompiledKernel(built, func, told)
+    return CompiledKernel(built, func, told, tuple(recording.events))
 
 
 def _tell_times(built: Built | RevivedBuild) -> None:
@@ -125,8 +129,10 @@ def _found_or_built(wanted: Wanted, settings: Settings) -> tuple[Built | Revived
     and on disk it is the same.
     """
     memory = default_cache()
-    here = (wanted.key, tuple(node.span for node in walk(wanted.kernel)))
-    known = memory.get(here)
+    with timed("look in memory", "cache") as about:
+        here = (wanted.key, tuple(node.span for node in walk(wanted.kernel)))
+        known = memory.get(here)
+        about["found"] = "no" if known is None else "yes"
     name = f"{wanted.kernel.name} for {wanted.target}"
     if isinstance(known, Built | RevivedBuild):
         log(
@@ -136,7 +142,9 @@ def _found_or_built(wanted: Wanted, settings: Settings) -> tuple[Built | Revived
         )
         return known, False
     disk = disk_cache() if memory.enabled else None
-    built: Built | RevivedBuild | None = None if disk is None else revive(disk, wanted)
+    with timed("look on disk", "cache") as about:
+        built: Built | RevivedBuild | None = None if disk is None else revive(disk, wanted)
+        about["found"] = "no" if built is None else "yes"
     how = "compiled" if built is None else "found on disk"
     log("cache", lambda: f"{name}: {how}", lambda: f"{name}: {how}\n{wanted.key}")
     if isinstance(built, RevivedBuild):
@@ -144,7 +152,8 @@ def _found_or_built(wanted: Wanted, settings: Settings) -> tuple[Built | Revived
     if built is None:
         built = build(wanted.kernel, wanted.target, wanted.host, wanted.options, settings)
         if disk is not None:
-            keep(disk, wanted, built)
+            with timed("keep on disk", "cache"):
+                keep(disk, wanted, built)
     memory.put(here, built)
     return built, True
 

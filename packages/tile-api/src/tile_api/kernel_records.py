@@ -1,4 +1,4 @@
-"""What is told of how a kernel came about: its report."""
+"""What is told of how a kernel came about: its report, its times, and a trace."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tile_api.disk_cache.kept import RevivedBuild
+    from tile_api.timings import Timings
     from tile_core.driver import Built
     from tile_core.ir.stmt import Kernel
+    from tile_core.recording import Event
 
 
 class KernelRecords:
@@ -20,6 +22,32 @@ class KernelRecords:
     if TYPE_CHECKING:
         _built: Built | RevivedBuild
         _kernel: Kernel
+        _events: tuple[Event, ...]
+
+    @property
+    def phases(self) -> Timings:
+        """What making this kernel took, phase by phase and pass by pass; print it.
+
+        A kernel that was found in a cache tells how it was found. See `phases_ms` for how long
+        its compilation took.
+        """
+        from tile_api.timings import timings_of
+
+        return timings_of(self._events)
+
+    def trace(self, path: str | os.PathLike[str]) -> None:
+        """Write `phases` as a trace that Chrome, Perfetto and Speedscope show.
+
+        `tile_api.tracing.to_file` does so for all that happens in a block.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        from tile_api.tracing import write_trace
+
+        write_trace(self._events, path)
 
     def report(
         self,

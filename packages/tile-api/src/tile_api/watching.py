@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +11,7 @@ from pathlib import Path
 
 from tile_api.disk_cache.kept import RevivedBuild
 from tile_api.settings import Settings
+from tile_api.tracing import text_of_trace
 from tile_core import driver
 from tile_core.driver import BuildOptions, Built, Lowered
 from tile_core.errors import ToolchainError, UnsupportedOnTarget
@@ -87,25 +86,7 @@ def _recorded(kernel: Kernel, target: Target, settings: Settings) -> Iterator[No
             _tell_passes(kernel, recording)
             if "trace" in settings.keep:
                 path = folder_of(kernel, target, settings) / "trace.json"
-                _write(path, lambda: trace_of(recording))
-
-
-def trace_of(recording: Recording) -> str:
-    """Return what was recorded as a trace that Chrome, Perfetto and Speedscope show."""
-    events = [
-        {
-            "name": event.name,
-            "cat": event.category,
-            "ph": "X",  # complete: with its duration
-            "ts": event.start * 1e6,
-            "dur": (event.end - event.start) * 1e6,
-            "pid": os.getpid(),
-            "tid": event.thread,
-            "args": dict(event.details),
-        }
-        for event in recording.events
-    ]
-    return json.dumps({"traceEvents": events}, indent=1) + "\n"
+                _write(path, lambda: text_of_trace(recording.events))
 
 
 def _text(snapshot: Snapshot) -> str:
@@ -173,4 +154,4 @@ def _write(path: Path, text: Callable[[], str]) -> None:
         raise ToolchainError(
             f"texts of kernels cannot be kept in {path.parent}: {error.strerror or error}",
             hint="point TILE_KEEP_DIR at a folder that you may write",
-        ) from error
+        ) from None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tile_core.errors import ToolchainError
+from tile_core.recording import timed
 
 _COMPILERS = ("cc", "gcc", "clang")
 _DIALECT = ("-D__device__=", "-D__host__=", "-D__forceinline__=inline", "-D__restrict__=restrict")
@@ -95,9 +96,10 @@ def compile_c(
         source, target = Path(folder, "extern.c"), Path(folder, "extern.so")
         source.write_text(text)
         command = [compiler, "-shared", "-fPIC", "-O3", "-march=native", *_DIALECT, *flags]
-        done = subprocess.run(
-            [*command, "-o", str(target), str(source), "-lm"], capture_output=True, text=True
-        )
+        with timed(Path(compiler).name, "tool"):
+            done = subprocess.run(
+                [*command, "-o", str(target), str(source), "-lm"], capture_output=True, text=True
+            )
         if done.returncode:
             raise ToolchainError(
                 f"{Path(compiler).name} does not accept the kernel's C code:\n"

@@ -12,6 +12,7 @@ from typing import Any
 from tvm_ffi import structural_walk
 
 from tile_core.errors import ToolchainError
+from tile_core.recording import timed
 from tile_core.tir.build import i32
 from tile_core.tir.nodes import AttrStmt, PrimFunc, StringImm, tirx, tvm
 from tile_cpu.irtext import definitions
@@ -108,11 +109,13 @@ def compile_module(
         target = _tvm_target(machine, reassociate)
         names, has_fp8 = _scan(functions)
         _link_helpers(functions, definitions(names, machine))
-        module = tirx.transform.BindTarget(target.with_host(target))(tvm.IRModule(functions))
-        for step in _passes(has_fp8):
-            module = step(module)
+        with timed("TVM's passes", "tool"):
+            module = tirx.transform.BindTarget(target.with_host(target))(tvm.IRModule(functions))
+            for step in _passes(has_fp8):
+                module = step(module)
         middle = time.perf_counter()
-        library = tvm.get_global_func("target.build.llvm")(module, target)
+        with timed("LLVM", "tool", machine=machine.name):
+            library = tvm.get_global_func("target.build.llvm")(module, target)
     except (RuntimeError, ValueError, TypeError) as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise ToolchainError(

@@ -9,6 +9,7 @@ from tile_core.cautions import caution
 from tile_core.codegen import PrintedSource
 from tile_core.codegen.complaints import line_of_kernel, with_line_directives
 from tile_core.logs import log
+from tile_core.recording import timed
 from tile_core.simt.resources import Resources
 from tile_cuda.compile_errors import NAME, refusal
 from tile_cuda.compile_log import cautions, parse_resources
@@ -74,7 +75,8 @@ def compile_source(
     chosen = wanted_compiler(arch, compiler)
     log("toolchain", lambda: f"{chosen.name} translates a kernel for {arch}")
     options = (*shape_flags(source.text), *flags)
-    output = chosen.build(with_line_directives(source, NAME), arch, options)
+    with timed(chosen.name, "tool", arch=arch):
+        output = chosen.build(with_line_directives(source, NAME), arch, options)
     if not output.is_accepted:
         raise refusal(source, output.log, chosen.name, arch)
     resources = parse_resources(output.log)

@@ -9,6 +9,7 @@ from tile_core.cautions import caution
 from tile_core.codegen import PrintedSource
 from tile_core.codegen.complaints import line_of_kernel, with_line_directives
 from tile_core.logs import log
+from tile_core.recording import timed
 from tile_core.simt.resources import Resources
 from tile_hip.code_object import resources_in
 from tile_hip.compile_errors import refusal
@@ -76,11 +77,13 @@ def compile_source(
     chosen = wanted_compiler(arch, compiler)
     log("toolchain", lambda: f"{chosen.name} translates a kernel for {arch}")
     text = _on_gpus(source)
-    output = chosen.build(text, arch, flags)
+    with timed(chosen.name, "tool", arch=arch):
+        output = chosen.build(text, arch, flags)
     if not output.is_accepted:
         raise refusal(source, output.log, chosen.name, arch)
     if needs_wider(output.assembly):
-        output = chosen.build(text, arch, (*flags, WIDER))
+        with timed(chosen.name, "tool", arch=arch):
+            output = chosen.build(text, arch, (*flags, WIDER))
     resources = resources_in(output.code)
     if warn:
         _warn(source, resources)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tile_core.errors import ToolchainError
+from tile_core.recording import timed
 
 _NAMES = ("g++", "clang++")
 _X86_64_V3 = frozenset({"avx2", "bmi2", "f16c", "fma", "movbe"})
@@ -118,7 +119,10 @@ def run_compiler(
     """
     command = [*compiler.command, *dialect(), *arguments]
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace")
+        with timed(compiler.name, "tool", what=what):
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, errors="replace"
+            )
     except OSError as error:
         raise ToolchainError(
             f"{compiler.name} cannot be started: {error.strerror}",

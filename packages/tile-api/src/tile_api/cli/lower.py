@@ -41,6 +41,11 @@ def add_parser(subparsers: Any) -> None:
         help="print which accesses are guarded, and what would make that unnecessary",
     )
     parser.add_argument(
+        "--timings",
+        action="store_true",
+        help="print how long each phase and pass took, not the stage",
+    )
+    parser.add_argument(
         "--args", default="{}", metavar="JSON", help='of a @tile.jit function: {"M": 512, "N": 512}'
     )
 
@@ -50,7 +55,9 @@ def run(args: argparse.Namespace) -> int:
     from tile_api.compiling import compile, lower
 
     function = traced(kernel_in(args.place), arguments_in(args.args))
-    if args.guards:
+    if args.timings:
+        text = _timings(args.stage, function, args.target)
+    elif args.guards:
         text = str(lower(function, target=args.target).guards())
     elif args.layouts or args.stage == LAYOUTS:
         text = lower(function, target=args.target).layouts().draw()
@@ -60,3 +67,17 @@ def run(args: argparse.Namespace) -> int:
         text = lower(function, target=args.target).ir(args.stage)
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     return 0
+
+
+def _timings(stage: str, function: Any, target: str | None) -> str:
+    """Return what it takes to come to a stage, with no cache on the way."""
+    from tile_api.compiling import compile, default_host, lower
+    from tile_api.timings import timings_of
+    from tile_core.recording import recorded
+
+    with recorded() as recording:
+        if stage in COMPILED:
+            compile(function, target=target, host=default_host())  # given a host, nothing is kept
+        else:
+            lower(function, target=target)
+    return str(timings_of(recording.events))

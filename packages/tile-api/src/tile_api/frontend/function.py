@@ -37,6 +37,7 @@ from tile_core.ir.printer import print_kernel, symbols_of
 from tile_core.ir.stmt import For, Kernel, KernelOptions, Launch, Let, Parallel, Pipelined
 from tile_core.ir.verify_parallel import verify_parallel
 from tile_core.ops.verify_reducers import verify_reducers
+from tile_core.recording import timed
 
 
 class PrimFunc:
@@ -150,6 +151,7 @@ def prim_func(function: Callable[..., Any] | None = None, **options: Any) -> Any
     return PrimFunc(kernel, source.function, builder.attrs)
 
 
+@timed("trace", "frontend")
 def run_traced(
     builder: Builder, source: FunctionSource, rewritten: Rewritten, values: Mapping[str, Any]
 ) -> None:

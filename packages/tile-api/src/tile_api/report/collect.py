@@ -8,7 +8,6 @@ from typing import Any
 
 from tile_api.report.counting import EMULATED, counts_of, rows_of
 from tile_api.report.drawings import drawn
-from tile_api.report.durations import durations_of
 from tile_api.report.model import Count, Fact, Layouts, Report, Step, Text
 from tile_api.report.needs import needs_of
 from tile_api.report.places import Places
@@ -16,6 +15,7 @@ from tile_api.report.programs import steps_of
 from tile_api.report.texts import texts_of
 from tile_api.report.timeline.model import Timeline
 from tile_api.report.timeline.play import timeline_of
+from tile_api.timings import timings_of
 from tile_core import driver
 from tile_core.crash import guarded
 from tile_core.driver import BuildOptions, Lowered
@@ -76,7 +76,7 @@ def collect(wish: Wish) -> Report:
         needs_of(lowered.module, _resources(artifact, lowered, missing)),
         _counts(wish, lowered, places, missing),
         _texts(lowered, artifact, places, missing),
-        durations_of(recording.events),
+        timings_of(recording.events),
         missing,
     )
     return replace(report, sources=places.sources())  # all that refers to lines has done so

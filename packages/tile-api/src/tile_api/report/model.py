@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from tile_api.report.timeline.model import Timeline
+    from tile_api.timings import Timings
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -270,23 +271,6 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Duration:
-    """How long a phase or a pass took, and in which phase it was.
-
-    Parameters
-    ----------
-    depth
-        How many others it is part of.
-    """
-
-    name: str
-    category: str
-    start_ms: float
-    milliseconds: float
-    depth: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """Everything that is known of one compiled kernel.
 
@@ -322,5 +306,5 @@ class Report:
     needs: tuple[FunctionNeeds, ...]
     counts: tuple[Count, ...] | None
     texts: tuple[Text, ...]
-    durations: tuple[Duration, ...]
+    timings: Timings
     missing: Mapping[str, str]

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from tile_api.report.markup import Html, element
-from tile_api.report.model import Duration, Report
+from tile_api.report.model import Report
 from tile_api.report.section import Section
+from tile_api.timings import Duration
 
 
 def section(report: Report) -> Section:
     """Return phases, and below each the passes in it, with bars on one scale of time."""
-    end = max((d.start_ms + d.milliseconds for d in report.durations), default=0.0) or 1.0
+    end = report.timings.milliseconds or 1.0
     head = element(
         "tr",
         element("th", "Phase or pass", scope="col"),
         element("th", "ms", scope="col", class_="number"),
         element("th", "When", scope="col", class_="when"),
     )
-    rows = [_row(duration, end) for duration in report.durations]
+    rows = [_row(duration, end) for duration in report.timings]
     table = element("table", element("thead", head), element("tbody", *rows), class_="times")
     return Section(
         "times",
