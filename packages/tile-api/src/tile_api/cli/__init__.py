@@ -39,10 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = [*(sys.argv[1:] if arguments is None else arguments)]
     args = _parser(next((word for word in asked if word in VERBS), "")).parse_args(asked)
     from tile_core.errors import TileError
+    from tile_runtime.errors import TileRuntimeError
 
     try:
         return int(importlib.import_module(f"{__name__}.{args.verb}").run(args))
-    except TileError as error:
+    except (TileError, TileRuntimeError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     except KeyboardInterrupt:
