@@ -37,6 +37,7 @@ GUIDES = {
     "env": "watch-the-compiler.md",
     "explain": "look-from-the-command-line.md",
     "lower": "look-from-the-command-line.md",
+    "run": "run-tilelang-programs.md",
 }
 """Pages that show how a verb is used."""
 
