@@ -125,7 +125,8 @@ class Signature:
         device
             Where tensors must be: ``"cpu"``, or a kind such as ``"cuda"`` or ``"hip"``.
         scalar
-            ``scalar(name, parameter, argument)`` returns a scalar as a number.
+            ``scalar(name, parameter, argument)`` returns a scalar as a number, or None if its
+            value is not known yet.
         """
         if len(args) != len(self.inputs):
             raise self._wrong_count(len(args))
@@ -146,7 +147,7 @@ class Signature:
                 tensors.append((param, view))
                 written.append(position in self.written)
                 passed.append(arg if view.array is None else view.array)
-        values = dict(scalars)
+        values = {var: value for var, value in scalars.items() if value is not None}
         for param, view in tensors:
             check_rank(self.name(param), param, view)
         bind_symbols(tensors, values)

@@ -20,6 +20,7 @@ from tile_core.ir.node import Node
 
 if TYPE_CHECKING:
     from tile_api.arguments import Signature
+    from tile_api.integrations.jax_calls import JaxFunction
     from tile_api.disk_cache.kept import RevivedBuild
     from tile_api.keys import CompileKey
     from tile_api.profiler import Profiler
@@ -151,6 +152,27 @@ class CompiledKernel(KernelFiles, KernelRecords):
         from tile_api.integrations.torch_ops import kernel_op
 
         return kernel_op(self._launch, self, name, mutates_args, backward, setup_context)
+
+    def as_jax(self, backward: object = None) -> JaxFunction:
+        """Return the kernel as a function of JAX's arrays, which ``jax.jit`` and others trace.
+
+        Outputs are returned, then the updated value of each argument that the kernel may change:
+        JAX's arrays do not change. In a traced program the kernel is a callback on the host.
+
+        Parameters
+        ----------
+        backward
+            ``backward(arguments, results, gradients)`` returns a gradient for each argument, or
+            None; or a kernel whose parameters are named as for `as_torch_op`.
+
+        Raises
+        ------
+        JaxCallError
+            If JAX cannot call the kernel, or `backward` does not fit.
+        """
+        from tile_api.integrations.jax_calls import JaxFunction
+
+        return JaxFunction(self._launch, backward)
 
     # Looking inside ------------------------------------------------------------------------
 

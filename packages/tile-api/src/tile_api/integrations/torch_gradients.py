@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tile_api.arguments import Signature
-from tile_api.geometry import declared
+from tile_api.integrations.gradient_roles import Roles
 from tile_core.errors import TorchOpGradientError
 
 if TYPE_CHECKING:
@@ -83,76 +83,11 @@ def gradient_of(
             f"{name} was given setup_context beside a kernel that gives its gradients",
             hint="leave out setup_context: what the kernel reads is told by its parameters",
         )
-    roles = _Roles.of(signature, backward.signature)
+    roles = Roles.of(signature, backward.signature, TorchOpGradientError)
     return _by_kernel(roles, as_op(backward))
 
 
-@dataclass(frozen=True, slots=True)
-class _Roles:
-    """What each parameter of a kernel that gives gradients stands for.
-
-    Parameters
-    ----------
-    takes
-        For each argument: ``("input", k)``, ``("output", k)``, or ``("gradient", k)`` of the
-        output at ``k``.
-    gives
-        For each of its outputs the argument of the operator whose gradient it is.
-    inputs
-        How many arguments the operator has.
-    """
-
-    takes: tuple[tuple[str, int], ...]
-    gives: tuple[int, ...]
-    inputs: int
-
-    @classmethod
-    def of(cls, forward: Signature, backward: Signature) -> _Roles:
-        params = forward.kernel.params
-        inputs = [params[p].name for p in forward.inputs]
-        outputs = [params[p].name for p in forward.kernel.outputs]
-        roles = {name: ("input", k) for k, name in enumerate(inputs)}
-        roles |= {name: ("output", k) for k, name in enumerate(outputs)}
-        of_outputs = {s: ("gradient", k) for k, o in enumerate(outputs) for s in _spellings(o)}
-        of_inputs = {s: k for k, i in enumerate(inputs) for s in _spellings(i)}
-        theirs = backward.kernel.params
-        takes, gives = [], []
-        for position in backward.inputs:
-            param = theirs[position]
-            if position in backward.written:
-                raise TorchOpGradientError(
-                    f"{backward.name(param)} is changed by the kernel; gradients are returned",
-                    notes=declared(param),
-                    hint="compile it with out_idx for the gradients",
-                )
-            role = roles.get(param.name) or of_outputs.get(param.name)
-            if role is None:
-                known = ", ".join([*inputs, *outputs, *(f"d{o}" for o in outputs)])
-                raise TorchOpGradientError(
-                    f"{backward.name(param)} stands for nothing that {forward.kernel.name} has",
-                    notes=declared(param),
-                    hint=f"name it after what it takes: {known}",
-                )
-            takes.append(role)
-        for position in backward.kernel.outputs:
-            param = theirs[position]
-            if param.name not in of_inputs:
-                raise TorchOpGradientError(
-                    f"{backward.name(param)} is no gradient of an argument of "
-                    f"{forward.kernel.name}",
-                    notes=declared(param),
-                    hint=f"name it after what it gives: {', '.join(f'd{i}' for i in inputs)}",
-                )
-            gives.append(of_inputs[param.name])
-        return cls(tuple(takes), tuple(gives), len(inputs))
-
-
-def _spellings(name: str) -> tuple[str, ...]:
-    """Return how people name the gradient with respect to `name`."""
-    return (f"d{name}", f"d_{name}", f"grad_{name}", f"{name}_grad")
-
-
-def _by_kernel(roles: _Roles, op: Callable[..., Any]) -> Gradient:
+def _by_kernel(roles: Roles, op: Callable[..., Any]) -> Gradient:
     kept = [role for role in roles.takes if role[0] != "gradient"]
 
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
