@@ -189,35 +189,15 @@ class Profiler:
         UnsupportedOnTarget
             If nobody knows the peaks of the machine.
         """
-        from tile_api.compiling import default_host
-        from tile_api.timing.roofline import Roofline, peaks_for, tensor_traffic
-        from tile_core.target import parse_target_spec
+        from tile_api.timing.roofline import Work, roofline_of
 
         sizes = dynamic_symbolic_constraints or {}
-        counted = None
-        if flops is None:
-            symbols = {v.name for p in self.kernel.params for v in _symbols(p)}
-            counted = self.kernel.estimate(**{k: v for k, v in sizes.items() if k in symbols})
-            flops = counted.total_flops
-        if nbytes is None:
-            nbytes = tensor_traffic(self.kernel.tile_ir, sizes)
-        if peaks is None:
-            peaks = peaks_for(parse_target_spec(self.kernel.target), default_host(), machine)
+        work = Work.of(self.kernel, sizes, flops, nbytes)
         if timing is None:
             timing = self.do_bench(
                 dynamic_symbolic_constraints=sizes, return_mode="timing", **bench
             )
-        products = counted.flops if counted is not None else {}
-        named = {k.removesuffix(" products"): n for k, n in products.items() if "products" in k}
-        return Roofline(
-            kernel=self.kernel.tile_ir.name,
-            target=self.kernel.target,
-            timing=timing,
-            flops=flops,
-            nbytes=nbytes,
-            peaks=peaks,
-            dtype=max(named, key=lambda k: named[k], default=""),
-        )
+        return roofline_of(self.kernel, work, timing, peaks, machine)
 
     def run_once(self, func: Callable[..., Any] | None = None) -> Any:
         """Run `func` (default: the kernel) once on generated inputs."""
@@ -266,9 +246,3 @@ class Profiler:
             self.assert_allclose(reference, args)
             return
         manual_check_prog(self.kernel(*args), reference(*args))
-
-
-def _symbols(param: object) -> list[Var]:
-    """Return the variables in the shape of a tensor parameter."""
-    extents = param.shape if isinstance(param, Buffer) else ()
-    return [v for extent in extents for v in free_variables(extent)]

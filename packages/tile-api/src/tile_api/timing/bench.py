@@ -37,8 +37,7 @@ def do_bench(
     Parameters
     ----------
     warmup, rep
-        Milliseconds to spend before and during measurement; `_n_warmup` and `_n_repeat`
-        fix the number of calls instead.
+        Milliseconds before and during measurement; `_n_warmup`, `_n_repeat`: calls instead.
     quantiles
         Return these quantiles (0..1) instead of one number.
     fast_flush
@@ -70,19 +69,10 @@ def do_bench(
         grad_to_none, quantiles, return_mode = _n_warmup, _n_repeat or None, quantiles or "mean"
         _n_warmup = _n_repeat = 0
     timing = measure(
-        fn,
-        warmup,
-        rep,
-        n_warmup=_n_warmup,
-        n_repeat=_n_repeat,
-        backend=backend,
-        return_mode=return_mode,
-        clock=clock_of(device),
-        flush=flush,
-        fast_flush=fast_flush,
-        grad_to_none=grad_to_none,
-        early_stop_baseline=early_stop_baseline,
-    )
+        fn, warmup, rep, clock=clock_of(device), n_warmup=_n_warmup, n_repeat=_n_repeat,
+        backend=backend, return_mode=return_mode, flush=flush, fast_flush=fast_flush,
+        grad_to_none=grad_to_none, early_stop_baseline=early_stop_baseline,
+    )  # fmt: skip
     return timing.told(return_mode, quantiles)
 
 

@@ -14,6 +14,7 @@ from tile_core.ir.evaluate import evaluate, free_variables
 from tile_core.ir.stmt import Kernel
 
 if TYPE_CHECKING:
+    from tile_api.kernel import CompiledKernel
     from tile_core.cost.roofline import Peaks
     from tile_core.plugins.host import PluginHost
     from tile_core.target import Target
@@ -103,6 +104,81 @@ class Roofline:
             )
         at = f"{self.intensity:.3g} operations per byte"
         return "\n".join([*lines, f"  {self.fraction:.1%} of the roofline, at {at}"])
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one call of a kernel has to do.
+
+    Parameters
+    ----------
+    flops, nbytes
+        Operations, and bytes of tensors.
+    dtype
+        Of the factors of most products; empty if there are none.
+    """
+
+    flops: float
+    nbytes: float
+    dtype: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        kernel: CompiledKernel,
+        sizes: Mapping[str, int],
+        flops: float | None = None,
+        nbytes: float | None = None,
+    ) -> Work:
+        """Return what is counted in a kernel, where it is not given.
+
+        Parameters
+        ----------
+        sizes
+            Values of symbols and scalars by name.
+        """
+        dtype = ""
+        if flops is None:
+            extents = [e for p in kernel.params if isinstance(p, Buffer) for e in p.shape]
+            symbols = {v.name for extent in extents for v in free_variables(extent)}
+            counted = kernel.estimate(**{k: v for k, v in sizes.items() if k in symbols})
+            flops = counted.total_flops
+            kinds = {k: n for k, n in counted.flops.items() if k.endswith(" products")}
+            dtype = max(kinds, key=lambda k: kinds[k], default="").removesuffix(" products")
+        return cls(
+            flops, tensor_traffic(kernel.tile_ir, sizes) if nbytes is None else nbytes, dtype
+        )
+
+
+def roofline_of(
+    kernel: CompiledKernel, work: Work, timing: Timing, peaks: Peaks | None, machine: str = ""
+) -> Roofline:
+    """Return a measured kernel beside the peaks of its machine.
+
+    Parameters
+    ----------
+    peaks
+        None: those of the machine that it was compiled for, of which `machine` names a row.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If nobody knows these.
+    """
+    from tile_api.compiling import default_host
+    from tile_core.target import parse_target_spec
+
+    if peaks is None:
+        peaks = peaks_for(parse_target_spec(kernel.target), default_host(), machine)
+    return Roofline(
+        kernel=kernel.tile_ir.name,
+        target=kernel.target,
+        timing=timing,
+        flops=work.flops,
+        nbytes=work.nbytes,
+        peaks=peaks,
+        dtype=work.dtype,
+    )
 
 
 def tensor_traffic(kernel: Kernel, sizes: Mapping[str, int]) -> float:

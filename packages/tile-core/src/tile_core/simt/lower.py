@@ -83,8 +83,7 @@ def lower_kernel(
 
     def lowered(kernel: Kernel, choices: Choices, *more: Note) -> DeviceProgram:
         ready = prepare(kernel, target, machine, rules, choices)
-        with timed("infer_layouts", "pass"):
-            layouts = infer_layouts(ready.kernel, target, rules, simt=machine)
+        layouts = _layouts(ready.kernel, target, machine, rules)
         layouts.notes = (*ready.notes, *more)
         maker = _Maker(ready.kernel, target, machine, layouts, choices.guards)
         steps = tuple(maker.steps(ready.kernel.body))
@@ -114,6 +113,13 @@ def lower_kernel(
         tell_of_fewer_stages(kernel, stages, machine)
         return program
     raise refusal
+
+
+def _layouts(
+    kernel: Kernel, target: Target, machine: SimtMachine, rules: Sequence[Rule[Any]]
+) -> Layouts:
+    with timed("infer_layouts", "pass"):
+        return infer_layouts(kernel, target, rules, simt=machine)
 
 
 class _Maker:
