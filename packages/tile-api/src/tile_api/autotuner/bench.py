@@ -58,6 +58,11 @@ class Bench:
         Job.read(job).compiled()
         return {}
 
+    def load(self, job: str) -> dict[str, Any]:
+        """Make a candidate ready to run."""
+        self._kernel(job)
+        return {}
+
     def check(
         self,
         job: str,
@@ -150,9 +155,11 @@ class Bench:
         """Return arguments where the kernel runs."""
         if not _is_on_gpu(kernel):
             return args
-        from tile_api.autotuner.on_gpu import to_gpu
+        import numpy as np
 
-        return [to_gpu(arg) for arg in args]
+        from tile_api.integrations.torch_arrays import tensor_of
+
+        return [tensor_of(a, "cuda") if isinstance(a, np.ndarray) else a for a in args]
 
     def _compare(
         self,
@@ -185,7 +192,7 @@ def _launching(kernel: Any, args: list[Any]) -> Callable[[], object]:
     everything = [next(outputs if n in places else inputs) for n in range(len(kernel.params))]
     run: Callable[[], None] = kernel.raw(*everything)
     if _is_on_gpu(kernel):
-        from tile_api.autotuner.on_gpu import synchronised
+        from tile_api.integrations.torch_arrays import synchronised
 
         return synchronised(run)
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import threading
@@ -9,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from typing_extensions import Never
+from typing_extensions import Unpack
 
 from tile_api.autotuner.arguments import (
     agreeing,
@@ -23,7 +24,7 @@ from tile_api.autotuner.arguments import (
 )
 from tile_api.autotuner.configs import Config, listed_configs
 from tile_api.autotuner.identity import identity_of
-from tile_api.autotuner.options import TuneOptions
+from tile_api.autotuner.options import OPTION_NAMES, TuneKeywords, TuneOptions
 from tile_api.autotuner.pruning import pruned
 from tile_api.autotuner.supplied import get_autotune_inputs
 from tile_api.autotuner.task import Task
@@ -32,7 +33,6 @@ from tile_api.cache import KernelCache
 from tile_api.frontend.source import calling_span
 from tile_api.frozen import frozen
 from tile_api.jitting import JITKernelFactory, jit
-from tile_api.options import refuse_unknown
 from tile_api.settings import environment_of_code
 from tile_core.errors import ArgumentCountError, TuningError
 
@@ -250,24 +250,7 @@ def autotune(
     prune: object = None,
     prune_configs_by: object = None,
     do_not_specialize: Sequence[str] | None = None,
-    warmup: float = 25,
-    rep: float = 100,
-    timeout: float = 100,
-    supply_type: Any = None,
-    ref_prog: Callable[..., Any] | None = None,
-    supply_prog: Callable[..., Any] | None = None,
-    rtol: float = 1e-2,
-    atol: float = 1e-2,
-    max_mismatched_ratio: float = 0.01,
-    skip_check: bool = False,
-    manual_check_prog: Callable[..., Any] | None = None,
-    cache_input_tensors: bool = False,
-    early_stop: bool = True,
-    early_stop_factor: float = 5.0,
-    budget: object = None,
-    sizes: Mapping[str, int] | None = None,
-    table: object = None,
-    **unknown: Never,
+    **options: Unpack[TuneKeywords],
 ) -> Any:
     """Decorate a function made by ``@tile.jit``: its first call finds the best configuration.
 
@@ -283,21 +266,17 @@ def autotune(
         See `tile_api.autotuner.pruning.pruned`.
     do_not_specialize
         Arguments that do not matter for `key`.
-    warmup, rep, timeout, supply_type, supply_prog, ref_prog, rtol, atol, budget, sizes, table
-        See `tile_api.autotuner.options.TuneOptions`, as for the rest.
+    options
+        How candidates are measured and checked, and for how long:
+        `tile_api.autotuner.options.TuneOptions`.
 
     Raises
     ------
     TuningError
         If what is decorated, or an option, makes no sense.
     """
-    if unknown:
-        refuse_unknown(autotune, unknown)
-    options = TuneOptions(
-        warmup, rep, timeout, budget, supply_type, supply_prog, ref_prog, rtol, atol,
-        max_mismatched_ratio, skip_check, manual_check_prog, cache_input_tensors, early_stop,
-        early_stop_factor, dict(sizes or {}), table,
-    )  # fmt: skip
+    _refuse_unknown(options)
+    measured = TuneOptions(**options)
 
     def decorate(factory: Any) -> AutotunedFactory:
         if configs is None:
@@ -315,6 +294,20 @@ def autotune(
                 )
             factory = jit(factory)
         left_out = tuple(do_not_specialize or ())
-        return AutotunedFactory(factory, configs, options, key, prune, prune_configs_by, left_out)
+        return AutotunedFactory(factory, configs, measured, key, prune, prune_configs_by, left_out)
 
     return decorate if func is None else decorate(func)
+
+
+def _refuse_unknown(options: Mapping[str, Any]) -> None:
+    unknown = next((name for name in options if name not in OPTION_NAMES), None)
+    if unknown is None:
+        return
+    own = [n for n, p in inspect.signature(autotune).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    known = [*own, *OPTION_NAMES]
+    near = difflib.get_close_matches(unknown, known, 1, 0.6)
+    raise TuningError(
+        f"tile.autotune has no option {unknown!r}",
+        span=calling_span(),
+        hint=f"did you mean {near[0]}=...?" if near else f"it has {', '.join(known)}",
+    )

@@ -233,12 +233,11 @@ def _for_user(value: Any) -> Any:
 
     from tile_api.tensors import torch_if_installed
 
-    torch = torch_if_installed() if isinstance(value, np.ndarray) else None
-    if torch is None:
+    if not isinstance(value, np.ndarray) or torch_if_installed() is None:
         return value
-    bits = value.view({1: np.uint8, 2: np.int16, 4: np.int32, 8: np.int64}[value.itemsize])
-    own = getattr(torch, value.dtype.name, None)
-    return torch.from_numpy(bits).view(own) if own is not None else torch.from_numpy(bits)
+    from tile_api.integrations.torch_arrays import tensor_of
+
+    return tensor_of(value)
 
 
 def _listed(returned: Any) -> list[Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
-from typing import Any
 
+from tile_api.integrations.torch_arrays import gpu_name
 from tile_core.environment import environment
 from tile_core.errors import MeasuringImpossible, TileError
 from tile_core.target import Target
@@ -45,7 +45,7 @@ def machine_name(target: Target) -> str:
     The processor's model and how many processors the process may use; of a GPU its model.
     """
     if target.kind in _GPUS:
-        return _gpu_name() or target.arch
+        return gpu_name() or target.arch
     env = environment()
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     asked = env.get("TILE_NUM_THREADS") or env.get("OMP_NUM_THREADS") or ""
@@ -65,22 +65,10 @@ def _processor() -> str:
     return f"{model} ({'/'.join(numbers)})" if numbers else model
 
 
-def _gpu_name() -> str | None:
-    torch = _torch_with_gpu()
-    return None if torch is None else str(torch.cuda.get_device_name())
-
-
-def _torch_with_gpu() -> Any:
-    from tile_api.tensors import torch_if_installed
-
-    torch = torch_if_installed()
-    return torch if torch is not None and torch.cuda.is_available() else None
-
-
 def _reason_against(target: Target) -> str | None:
     from tile_api.compiling import default_host
 
-    if _torch_with_gpu() is None:
+    if gpu_name() is None:
         return "there is no GPU that torch sees"
     try:
         _, here = default_host().resolve(target.kind)

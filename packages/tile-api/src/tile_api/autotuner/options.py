@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from tile_core.errors import TuningError
 
 
@@ -82,6 +84,28 @@ class TuneOptions:
     def checks(self) -> bool:
         """Whether results are compared with those of a reference."""
         return self.ref_prog is not None and not self.skip_check
+
+
+class TuneKeywords(TypedDict, total=False):
+    """The attributes of `TuneOptions` as keywords of `tile_api.autotune`."""
+
+    warmup: float
+    rep: float
+    timeout: float
+    budget: object
+    supply_type: Any
+    supply_prog: Callable[..., Any] | None
+    ref_prog: Callable[..., Any] | None
+    rtol: float
+    atol: float
+    max_mismatched_ratio: float
+    skip_check: bool
+    manual_check_prog: Callable[..., Any] | None
+    cache_input_tensors: bool
+    early_stop: bool
+    early_stop_factor: float
+    sizes: Mapping[str, int]
+    table: object
 
 
 _DEFAULTS: Mapping[str, float] = {"warmup": 25, "rep": 100, "timeout": 100, "early_stop_factor": 5}

@@ -71,25 +71,12 @@ def as_array(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return np.ascontiguousarray(value) if any(s < 0 for s in value.strides) else value
     if hasattr(value, "detach"):
-        return _array_of_torch(value)
+        from tile_api.integrations.torch_arrays import array_of
+
+        return array_of(value)
     if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
         return np.from_dlpack(value)
     return None
-
-
-def _array_of_torch(tensor: Any) -> Any:
-    import numpy as np
-
-    held = tensor.detach().cpu()
-    name = str(held.dtype).removeprefix("torch.")
-    try:
-        return held.numpy()
-    except TypeError:  # a type that NumPy itself does not have
-        import torch
-
-        bits = {1: torch.uint8, 2: torch.int16}[held.element_size()]
-        array = held.view(bits).numpy()
-        return array if name.endswith("_x2") else array.view(np.dtype(_dtype(name)))
 
 
 def _dtype(name: str) -> Any:

@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from tile_api.autotuner.process import CANCELLED, HUNG, Worker
+from tile_api.autotuner.process import CANCELLED, HUNG, START_TIMEOUT, Worker
 from tile_core.environment import environment
 
 _PREFIX = "tile-tune-"
@@ -88,8 +88,13 @@ class Workplace:
         yield from self._all("estimate", asked, timeout, deadline)
 
     def ask_meter(self, do: str, timeout: float, **arguments: Any) -> dict[str, Any]:
-        """Ask the process that measures."""
-        return self._meter.ask(do, timeout, **arguments)
+        """Ask the process that measures, which has to load the candidate first.
+
+        That takes no time, unless the candidate is one of those that no cache keeps: it is
+        compiled again then, and that is no part of what it does.
+        """
+        loaded = self._meter.ask("load", START_TIMEOUT, job=arguments["job"])
+        return self._meter.ask(do, timeout, **arguments) if loaded["ok"] else loaded
 
     def close(self) -> None:
         """End all processes."""
