@@ -24,14 +24,16 @@ def test_passes_of_the_cpu() -> None:
 
 
 def test_passes_before_threads() -> None:
-    """As `prepare` calls them: arguments are evaluated before the call they are for."""
+    """As `prepare` runs them: arguments are evaluated before the call they are for."""
     names: list[str] = []
 
     class Calls(ast.NodeVisitor):
         def visit_Call(self, node: ast.Call) -> None:
             self.generic_visit(node)
-            if isinstance(node.func, ast.Name):
-                names.append(node.func.id)
+            if isinstance(node.func, ast.Name) and node.func.id == "ran":
+                called = node.args[0]
+                assert isinstance(called, ast.Name)
+                names.append(called.id)
 
     Calls().visit(ast.parse(inspect.getsource(prepare.prepare)))
     passes = [

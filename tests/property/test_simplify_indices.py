@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from support.index_strategies import (
     COMPARISONS,
+    T,
+    U,
+    V,
     divisors,
     expressions,
     in_range,
@@ -47,6 +50,8 @@ def test_decided_comparisons_are_decided_right(a, b, op, known):
             assert evaluate(value, where) == evaluate(condition, where)
 
 
+# 4u + 12 holds one 32 more than it seems to.
+@example(V * 32 + U * 4, 32, 2, 12, {T: Interval(0, 0), U: Interval(5, 6), V: Interval(0, 1)})
 @given(sums, divisors, divisors, st.integers(0, 40), ranges)
 def test_mixed_radices_fold_back_to_the_number(number, inner, outer, offset, known):
     """Splitting a natural number into digits and putting it together needs no division."""

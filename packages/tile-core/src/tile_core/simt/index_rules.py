@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 from tile_core.dtypes import DType
@@ -87,11 +87,9 @@ class IndexRules:
         low, high = rest.bounds
         if low // c == high // c:
             return whole.plus(Form((), low // c))
-        for unit in _units(rest, c):
-            big, small = rest.split(unit)
-            if small.bounds[0] >= 0 and small.bounds[1] < unit:
-                # by the equation (unit*big + small) // (unit*k) == big // k
-                return self.joined(whole.plus(self.quotient(big, c // unit, dtype)), dtype)
+        for unit, big, _ in _digits(rest, c):
+            # by the equation (unit*big + small) // (unit*k) == big // k
+            return self.joined(whole.plus(self.quotient(big, c // unit, dtype)), dtype)
         return self.joined(whole.plus(self._quotient_of_rest(rest, c, dtype)), dtype)
 
     def _aligned(self, whole: Form, rest: Form, c: int, dtype: DType) -> tuple[Form, Form]:
@@ -135,12 +133,10 @@ class IndexRules:
                     open_ = Form(others.terms, rest.const).plus(x.times(factor))
                     if fits(open_, dtype):  # else the sum might not fit
                         return self.remainder(open_, c, dtype)
-        for unit in _units(rest, c):
-            big, small = rest.split(unit)
-            if small.bounds[0] >= 0 and small.bounds[1] < unit:
-                # by the equation (unit*big + small) % (unit*k) == unit*(big % k) + small
-                inner = self.remainder(big, c // unit, dtype).times(unit)
-                return self.joined(inner.plus(small), dtype)
+        for unit, big, small in _digits(rest, c):
+            # by the equation (unit*big + small) % (unit*k) == unit*(big % k) + small
+            inner = self.remainder(big, c // unit, dtype).times(unit)
+            return self.joined(inner.plus(small), dtype)
         operands = rest.single.operands if rest.single is not None else None
         match operands:
             case (BinaryOp.BITXOR, Form() as x, Form() as y) if c & (c - 1) == 0:
@@ -248,9 +244,18 @@ class IndexRules:
         return self.combined(dtype, op, a, b, bounds)
 
 
-def _units(value: Form, c: int) -> list[int]:
-    """Return common factors of `c` and a factor in the sum, largest first, without 1."""
-    return sorted({math.gcd(k, c) for _, k in value.terms} - {1}, reverse=True)
+def _digits(value: Form, c: int) -> Iterator[tuple[int, Form, Form]]:
+    """Yield ``(unit, big, small)`` with ``value == unit*big + small`` and `small` below `unit`.
+
+    Units are common factors of `c` and a factor in the sum, largest first, without 1. A multiple
+    of the unit that `small` is known to hold goes to `big`.
+    """
+    for unit in sorted({math.gcd(k, c) for _, k in value.terms} - {1}, reverse=True):
+        big, small = value.split(unit)
+        low, high = small.bounds
+        held = low // unit
+        if high // unit == held:
+            yield unit, big.plus(Form((), held)), small.plus(Form((), -held * unit))
 
 
 def _power_of_two_in(value: Form) -> int:
