@@ -21,6 +21,8 @@ from tile_core.ir.expr import Binary, BinaryOp, Call, Expr, Extent, Var
 from tile_core.ir.node import walk
 
 MOST_POINTS = 1 << 16
+FEWEST_POINTS = 16
+"""Points of an axis that is sampled, at least."""
 
 ASSUMED_TRIPS = 16
 """Rounds of a loop whose length only the data tells."""
@@ -144,7 +146,7 @@ class Space:
         """
         if not factors and warp in self.cache:
             return float(self.cache[warp])
-        found = self._sum(factors, warp) * self.share
+        found = _whole(self._sum(factors, warp)) * self.share
         if not factors:
             self.cache[warp] = found
         return found
@@ -160,7 +162,7 @@ class Space:
         return self._closed(self._reach(Factor(exprs, _itself)))
 
     def most(self, expr: Extent) -> Number:
-        """Return the largest value of `expr` in the space.
+        """Return the largest value of `expr` in the space, 0 in an empty one.
 
         Raises
         ------
@@ -171,7 +173,8 @@ class Space:
         reach = self._reach(factor)
         axes = [a for a in self.axes if a.var in self._closed(reach)]
         grid = _Grid(self, axes, 0)
-        return np.max(grid.value(factor))  # type: ignore[no-any-return]
+        values = np.asarray(grid.value(factor))
+        return values.max() if values.size else 0
 
     # Sums ------------------------------------------------------------------------------------
 
@@ -282,6 +285,12 @@ def _apart(
     yield from groups
 
 
+def _whole(number: float) -> float:
+    """Return the integer that a sum of weighted integers means."""
+    nearest = float(round(number))
+    return nearest if abs(number - nearest) <= 1e-9 * max(1.0, abs(number)) else number
+
+
 class _Grid:
     """The points of a few axes, one dimension of arrays for each, or a sample of them."""
 
@@ -290,15 +299,18 @@ class _Grid:
         self.threads = sum(a.is_thread for a in axes)
         axes = [a for a in axes if not a.is_thread] + [a for a in axes if a.is_thread]
         self.values: dict[Var, Any] = dict(space.sizes)
-        self.weight, rank = 1.0, len(axes)
+        rank = len(axes)
         longest = [self._longest(axis) for axis in axes]
-        counts = _sampled(longest, [a.is_thread and warp > 0 for a in axes])
+        counts = _kept(axes, longest)
         self.shape = tuple(counts)
+        self.weights: list[Any] = []
         for at, (axis, n, kept) in enumerate(zip(axes, longest, counts, strict=True)):
-            t = np.arange(kept) if kept == n else ((np.arange(kept) + 0.5) * n / kept).astype(int)
-            self.weight *= n / max(1, kept)
-            t = t.reshape((1,) * at + (-1,) + (1,) * (rank - at - 1))
-            self.values[axis.var] = value_of(axis.start, self.values, space.names) + t * axis.step
+            t, weights = _sample(n, kept)
+            shape = (1,) * at + (-1,) + (1,) * (rank - at - 1)
+            start = value_of(axis.start, self.values, space.names)
+            self.values[axis.var] = start + t.reshape(shape) * axis.step
+            if kept < n:
+                self.weights.append(weights.reshape(shape))
 
     def _longest(self, axis: Axis) -> int:
         constant = self.space.constant(axis.count)
@@ -315,11 +327,11 @@ class _Grid:
         """Return the sum of the product of `factors`."""
         if not self.shape:
             return float(math.prod(np.float64(self.value(f)) for f in factors))
-        product = reduce(lambda a, b: a * b, (np.asarray(self.value(f), float) for f in factors))
-        full = np.broadcast_to(product, self.shape)
+        parts = [*(np.asarray(self.value(f), float) for f in factors), *self.weights]
+        full = np.broadcast_to(reduce(lambda a, b: a * b, parts), self.shape)
         if self.warp and self.threads:
             full = self._of_warps(full)
-        return float(full.sum()) * self.weight
+        return float(full.sum())
 
     def _of_warps(self, full: Any) -> Any:
         """Return the largest value of each group of threads."""
@@ -330,13 +342,35 @@ class _Grid:
         return flat.reshape(*flat.shape[:-1], -1, self.warp).max(axis=-1)
 
 
-def _sampled(counts: Sequence[int], whole: Sequence[bool]) -> list[int]:
-    """Return how many points of each axis are looked at: all, if there are not too many."""
-    kept = list(counts)
-    order = sorted(range(len(kept)), key=lambda k: (not whole[k], kept[k]))
-    room, left = MOST_POINTS, len(kept)
-    for k in order:
-        share = max(2, int(room ** (1 / left)))
-        kept[k] = kept[k] if whole[k] else min(kept[k], share)
-        room, left = max(1, room // max(1, kept[k])), left - 1
+def _sample(count: int, kept: int) -> tuple[Any, Any]:
+    """Return `kept` of the numbers below `count`, and how many each of them stands for.
+
+    The first and the last stand for themselves: the last is where tensors end.
+    """
+    if kept >= count:
+        return np.arange(count), np.ones(count)
+    inner, each = kept - 2, (count - 2) / max(1, kept - 2)
+    middle = 1 + ((np.arange(inner) + 0.5) * each).astype(np.int64)
+    points = np.concatenate([[0], middle, [count - 1]])
+    return points, np.concatenate([[1.0], np.full(inner, each), [1.0]])
+
+
+def _kept(axes: Sequence[Axis], counts: Sequence[int]) -> list[int]:
+    """Return how many points of each axis are looked at: all, if there are not too many.
+
+    Threads and elements of a tile go first, which differ from each other; blocks last, most of
+    which are alike.
+    """
+
+    def rank(k: int) -> tuple[int, int]:
+        axis = axes[k]
+        return (0 if axis.is_thread else 1 if axis.is_element else 3 if axis.is_block else 2,
+                counts[k])  # fmt: skip
+
+    kept, room = [*counts], MOST_POINTS
+    order = sorted(range(len(kept)), key=rank)
+    for left, k in zip(range(len(order) - 1, -1, -1), order, strict=True):
+        share = max(FEWEST_POINTS, room // FEWEST_POINTS**left)
+        kept[k] = kept[k] if axes[k].is_thread else min(kept[k], share)
+        room = max(1, room // max(1, kept[k]))
     return kept

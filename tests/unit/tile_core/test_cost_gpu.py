@@ -1,0 +1,186 @@
+"""The model of GPUs counts what lowering made: instructions, banks, sectors, waves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tile_api as tile
+import tile_api.language as T
+from support.gpu_kernels import gemm
+from tile_core.cost.bodies import visit
+from tile_core.cost.gpu import overlapped, registers_wanted
+from tile_core.cost.gpu_issue import Issue, Issued
+from tile_core.cost.gpu_memory import bytes_from_memory
+from tile_core.cost.gpu_speeds import speeds_of
+from tile_core.cost.spaces import Space
+from tile_core.cost.warp_access import sectors, shared_cycles
+from tile_core.errors import TargetError
+from tile_core.simt.program import DeviceFunction
+from tile_core.simt.resources import Resources
+from tile_cuda.machine import machine
+from tile_cuda.speeds import PRODUCTS
+from tile_hip.speeds import PRODUCTS as AMD
+
+LANES = np.arange(32)
+
+
+def lowered(func, target: str) -> DeviceFunction:
+    (function,) = tile.lower(func, target).device_mod.functions
+    return function
+
+
+def issued(func, target: str) -> Issued:
+    program = tile.lower(func, target).device_mod
+    (function,) = program.functions
+    counting = Issue(function, program.machine)
+    visit(function.launch, Space({}), counting, with_threads=True)
+    return counting.found
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_70", "cuda:sm_75", "cuda:sm_80", "cuda:sm_90a",
+                                    "hip:gfx90a", "hip:gfx942", "hip:gfx950"])  # fmt: skip
+def test_matrix_instructions_multiply_what_the_kernel_asks_for(target: str) -> None:
+    found = issued(gemm(256, 384, 128), target)
+    ((dtype, joint),) = found.flops
+    assert dtype == "float16"
+    assert joint is (target == "cuda:sm_90a")
+    assert found.flops[dtype, joint] == 2 * 256 * 384 * 128
+
+
+def test_every_way_of_copying_reads_the_factors_once_per_block() -> None:
+    reads = 256 * 128 * 2 * 3 + 128 * 384 * 2 * 2
+    for target in ("cuda:sm_70", "cuda:sm_80", "cuda:sm_90a", "hip:gfx942"):
+        found = issued(gemm(256, 384, 128), target)
+        asked = sum(a.nbytes for a in found.accesses if not a.is_write)
+        assert asked == reads, target
+        assert sum(a.nbytes for a in found.accesses if a.is_write) == 256 * 384 * 2, target
+
+
+def test_swizzled_tiles_have_no_conflicts_and_row_major_ones_do() -> None:
+    swizzled = issued(gemm(128, 128, 64), "cuda:sm_80")
+    assert swizzled.shared_cycles == swizzled.shared_ideal
+    from tile_core.layout import row_major
+
+    def rows(a, b):
+        return {a: row_major((128, 32)), b: row_major((32, 128))}
+
+    plain = issued(gemm(128, 128, 64, layouts=rows), "cuda:sm_80")
+    assert plain.shared_cycles > 2 * plain.shared_ideal
+
+
+def strided(step: int):
+    @T.prim_func
+    def main(A: T.Tensor((1 << 16,), "float32"), C: T.Tensor((1 << 16,), "float32")):
+        with T.Kernel(8, threads=128) as bx:
+            for i in T.Parallel(128):
+                C[bx * 128 + i] = A[(bx * 128 + i) * step]
+
+    return main
+
+
+def test_strided_reads_fetch_whole_sectors() -> None:
+    for step, share in ((1, 1), (2, 2), (8, 8), (32, 8)):
+        found = issued(strided(step), "cuda:sm_80")
+        (read,) = (a for a in found.accesses if not a.is_write)
+        assert read.fetched == share * read.nbytes == share * 8 * 128 * 4
+
+
+@pytest.mark.parametrize(
+    ("step", "nbytes", "cycles"),
+    [(4, 4, 1), (8, 4, 2), (128, 4, 32), (132, 4, 1), (0, 4, 1), (8, 8, 2), (16, 16, 4),
+     (32, 16, 8), (144, 16, 4), (2, 2, 1)],
+)  # fmt: skip
+def test_banks(step: int, nbytes: int, cycles: int) -> None:
+    assert shared_cycles(LANES * step, nbytes) == cycles
+
+
+def test_sectors() -> None:
+    assert sectors(LANES * 16, 16) == 16
+    assert sectors(LANES * 0, 4) == 1
+    assert sectors(LANES * 4 + 16, 4) == 5
+
+
+@pytest.mark.parametrize(
+    ("registers", "threads", "shared", "arch", "blocks"),
+    [
+        # CUDA Occupancy Calculator.
+        (32, 256, 0, "sm_80", 8),
+        (64, 256, 0, "sm_80", 4),
+        (128, 128, 48 * 1024, "sm_80", 3),
+        (255, 256, 0, "sm_90a", 1),
+        (32, 1024, 0, "sm_75", 1),
+    ],
+)
+def test_occupancy(registers: int, threads: int, shared: int, arch: str, blocks: int) -> None:
+    needs = Resources(name="k", registers=registers)
+    assert needs.occupancy(machine(arch), threads, shared).blocks == blocks
+
+
+def test_the_estimate_tells_the_occupancy_of_its_launch() -> None:
+    found = tile.estimate(gemm(4096, 4096, 4096), "cuda:sm_80")
+    assert found.occupancy == 8 / 64
+    assert found.occupancy_why.startswith("2 blocks of 49152 bytes of shared memory and about 20")
+
+
+def test_registers_follow_from_the_tiles_in_them() -> None:
+    wanted = registers_wanted(lowered(gemm(128, 128, 64), "cuda:sm_80"))
+    assert 128 + 32 <= wanted <= 255  # the sums, the fragments of factors, and what else
+
+
+def test_blocks_that_run_together_share_what_they_read() -> None:
+    found = issued(gemm(4096, 4096, 256), "cuda:sm_80")
+    tensors = {a.tensor for a in found.accesses}
+    sizes = dict.fromkeys(tensors, float(4096 * 256 * 2))
+    touched = sum(a.fetched for a in found.accesses)
+    once = bytes_from_memory(found.accesses, sizes, 1 << 30, 216)
+    alone = bytes_from_memory(found.accesses, sizes, 0, 1)
+    together = bytes_from_memory(found.accesses, sizes, 0, 216)
+    assert once < together < alone / 3
+    assert alone == touched
+
+
+def test_more_work_in_fewer_waves_is_told_apart() -> None:
+    # 108 multiprocessors hold two blocks each: one more block begins another wave.
+    full = tile.estimate(gemm(128 * 216, 128, 4096), "cuda:sm_80").milliseconds
+    more = tile.estimate(gemm(128 * 217, 128, 4096), "cuda:sm_80").milliseconds
+    assert more > 1.2 * full
+
+
+def test_products_of_an_architecture_are_chosen_by_name() -> None:
+    assert speeds_of(PRODUCTS, "sm_90a").name == "h100"
+    assert speeds_of(PRODUCTS, "sm_90a", "H200").memory_gbps == 4800
+    assert speeds_of(AMD, "gfx942", "MI-300X").multiprocessors == 304
+    with pytest.raises(TargetError, match="no machine of architecture sm_80 is called 'h200'"):
+        speeds_of(PRODUCTS, "sm_80", "h200")
+
+
+def test_every_architecture_has_speeds() -> None:
+    from tile_cuda.machine import ARCHITECTURES
+    from tile_hip.machine import ARCHITECTURES as AMDS
+
+    assert {p.arch for p in PRODUCTS} == set(ARCHITECTURES)
+    assert {p.arch for p in AMD} == set(AMDS)
+
+
+STATED = {  # TFLOP/s of float16 products, float32 arithmetic: data sheets of the makers
+    "v100": (125, 15.7), "t4": (65, 8.1), "a100": (312, 19.5), "rtx3090": (71, 35.6),
+    "rtx4090": (165, 82.6), "l40s": (362, 91.6), "h100": (989, 67), "h200": (989, 67),
+    "mi210": (181, 22.6), "mi250": (181, 22.6), "mi300x": (1307, 81.7), "mi355x": (2516, 78.6),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", [r for r in (*PRODUCTS, *AMD) if r.name in STATED],
+                         ids=lambda r: f"{r.name}-{r.arch}")  # fmt: skip
+def test_tables_give_the_stated_peaks(row) -> None:
+    clocks = row.multiprocessors * row.clock_ghz / 1e3
+    products, arithmetic = STATED[row.name]
+    assert row.product_rate("float16") * clocks == pytest.approx(products, rel=0.06)
+    assert 2 * row.lanes * clocks == pytest.approx(arithmetic, rel=0.1)
+
+
+def test_what_runs_side_by_side_takes_a_little_longer_than_the_longest() -> None:
+    assert overlapped(2.0, 0.0) == 2.0
+    assert 2.0 < overlapped(2.0, 1.0) < 2.1
+    assert overlapped(2.0, 2.0) == pytest.approx(2.0 * 2**0.25)
+    assert overlapped() == 0.0

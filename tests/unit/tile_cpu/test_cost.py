@@ -1,0 +1,115 @@
+"""The model of x86 processors: what it counts, where it looks, and that it ranks."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+import tile_api as tile
+import tile_api.language as T
+from tile_core.errors import TargetError
+from tile_cpu.cost import host
+from tile_cpu.cost.products import Block, product_cycles
+from tile_cpu.cost.speeds import SPEEDS, speeds
+from tile_cpu.gemm.macro import plan_gemm
+from tile_cpu.machine import MACHINES, host_machine, machine
+
+
+def matmul(block_m, block_n, block_k=32):
+    m, n, k = T.dynamic("m"), T.dynamic("n"), T.dynamic("k")
+
+    @T.prim_func
+    def gemm(
+        A: T.Tensor((m, k), "float32"),
+        B: T.Tensor((k, n), "float32"),
+        C: T.Tensor((m, n), "float32"),
+    ):
+        with T.Kernel(T.ceildiv(n, block_n), T.ceildiv(m, block_m), threads=128) as (bx, by):
+            a = T.alloc_shared((block_m, block_k), "float32")
+            b = T.alloc_shared((block_k, block_n), "float32")
+            c = T.alloc_fragment((block_m, block_n), "float32")
+            T.clear(c)
+            for ko in T.Pipelined(T.ceildiv(k, block_k), num_stages=2):
+                T.copy(A[by * block_m, ko * block_k], a)
+                T.copy(B[ko * block_k, bx * block_n], b)
+                T.gemm(a, b, c)
+            T.copy(c, C[by * block_m, bx * block_n])
+
+    return gemm
+
+
+def gemm_ms(block_m: int, block_n: int, target: str = "cpu:znver4", size: int = 1024) -> float:
+    found = tile.estimate(matmul(block_m, block_n), target, m=size, n=size, k=size)
+    return found.milliseconds
+
+
+def test_every_machine_has_speeds() -> None:
+    assert set(SPEEDS) == set(MACHINES)
+    with pytest.raises(TargetError, match="no speeds are known of a processor called 'pdp11'"):
+        speeds("", "pdp11")
+
+
+@pytest.mark.parametrize("name", ["haswell", "skylake-avx512", "znver4"])
+def test_no_product_is_faster_than_the_multiply_adds_allow(name: str) -> None:
+    row, cpu = SPEEDS[name], machine(name)
+    spec = plan_gemm(cpu, "float32", "float32", "float32", 128, 128)
+    cycles = product_cycles(row, spec, Block(128, 128, 512, packs_b=True), 4)
+    least = 128 * 128 * 512 / cpu.lanes(32) / row.multiply_adds
+    assert least <= cycles.multiply < 1.2 * least
+    assert least < cycles.total < 1.6 * least
+
+
+def test_small_blocks_pack_more_and_take_longer() -> None:
+    assert gemm_ms(256, 256) < gemm_ms(64, 64) < gemm_ms(16, 32)
+
+
+def test_configurations_are_ranked_as_they_were_measured() -> None:
+    # Zen 4 at 3.7 GHz, one thread, 512 x 512 x 512: milliseconds by block size.
+    measured = json.loads((Path(__file__).parent / "gemm_times.json").read_text())
+    told = {key: gemm_ms(*map(int, key.split("x")), size=512) for key in measured}
+    order = sorted(measured, key=measured.__getitem__)
+    pick = min(told, key=told.__getitem__)
+    assert measured[order[0]] / measured[pick] >= 0.85
+    pairs = [(a, b) for a, b in product(order, order) if measured[a] < 0.95 * measured[b]]
+    right = sum(told[a] <= told[b] for a, b in pairs)
+    assert right / len(pairs) > 0.85
+
+
+def test_short_launches_stay_on_one_thread() -> None:
+    found = tile.estimate(matmul(64, 64), "cpu:znver4", m=16, n=16, k=16)
+    assert found.occupancy_why == "1 blocks on 1 threads"
+
+
+def test_tensors_that_fit_into_a_cache_do_not_come_from_memory() -> None:
+    def memory(size: int) -> float:
+        found = tile.estimate(matmul(128, 128), "cpu:znver4", m=size, n=size, k=size)
+        return found.nbytes["memory"]
+
+    assert memory(1024) == 0
+    assert memory(4096) == 3 * 4096**2 * 4
+
+
+def test_the_clock_is_measured_once_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(host, "_measured_ghz", lambda cpu, row: 3.25)
+    host.host_speeds.cache_clear()
+    try:
+        assert host.speeds_of("").clock_ghz == 3.25
+        (file,) = tmp_path.iterdir()
+        assert json.loads(file.read_text()) == {"clock_ghz": 3.25}
+        monkeypatch.setattr(host, "_measured_ghz", lambda cpu, row: 1 / 0)
+        host.host_speeds.cache_clear()
+        assert host.speeds_of("native").name == f"{host_machine().name} at 3.25 GHz"
+        file.write_text("{")
+        monkeypatch.setattr(host, "_measured_ghz", lambda cpu, row: 2.0)
+        host.host_speeds.cache_clear()
+        assert host.speeds_of("").clock_ghz == 2.0
+    finally:
+        host.host_speeds.cache_clear()
+    assert host.speeds_of("haswell") == SPEEDS["haswell"]
+    assert host.speeds_of("", "znver2") == SPEEDS["znver2"]
