@@ -83,6 +83,15 @@ def test_compiling_without_tensors(add):
     ]
 
 
+def test_what_was_compiled_at_once_is_found_by_calls(add):
+    first, second = add.par_compile([{"M": 6, "N": 5}, {"M": 3, "N": 7}])
+    assert add.compile(M=6, N=5) is first
+    a = np.ones((3, 7), np.int32)
+    assert add(a, a).tolist() == [[2] * 7] * 3
+    assert add.compile(a, a) is second
+    assert {first.compile_key(), second.compile_key()} <= set(add.compile_keys())
+
+
 def test_what_does_not_determine_the_constants(add):
     with pytest.raises(ConstBindingError) as caught:
         add.compile(M=6)

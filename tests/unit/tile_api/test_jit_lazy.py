@@ -125,6 +125,22 @@ def test_many_at_once():
     assert [k().tolist() for k in kernels] == [[7, 7], [8, 8, 8]]
 
 
+def test_what_was_compiled_at_once_is_found_by_calls():
+    @tile.jit(target="interpret")
+    def filled(n):
+        @T.prim_func
+        def fill(A: T.Tensor((n,), "float32")):
+            with T.Kernel(1):
+                T.fill(A, n)
+
+        return fill
+
+    three, four = filled.par_compile([(3,), {"n": 4}])
+    assert filled(3) is three
+    assert filled(n=4) is four
+    assert filled.compile_keys() == [three.compile_key(), four.compile_key()]
+
+
 def test_arguments_must_fit_the_signature():
     fill, _ = filling()
     with pytest.raises(ArgumentCountError) as caught:

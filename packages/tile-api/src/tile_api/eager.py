@@ -82,6 +82,15 @@ class EagerFunction:
         given, constants = self._partial(args, kwargs)
         return self._kernel(given, constants)
 
+    def keep(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], kernel: CompiledKernel
+    ) -> None:
+        """Remember a kernel that was compiled elsewhere for these arguments; see `compile`."""
+        given, constants = self._partial(args, kwargs)
+        fixed, key = self._split(given)
+        found = self._constants(self._phase_one(fixed, key), given, constants)
+        self._kernels.put((key, tuple(found.items()), environment_of_code()), kernel)
+
     def kernels(self) -> list[CompiledKernel]:
         """Return the kernels compiled so far."""
         return self._kernels.values()
@@ -94,6 +103,16 @@ class EagerFunction:
         found = self._constants(signature, given, constants)
         signature.require_kept(found, given)
         return self._traced(fixed, found)
+
+    @property
+    def tensor_names(self) -> tuple[str, ...]:
+        """The tensor parameters, in the order of the signature."""
+        return self._tensor_names
+
+    def constants(self, kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the names given by `T.const`, for compile-time arguments by name."""
+        given, _ = self._partial((), kwargs)
+        return tuple(self._phase_one(*self._split(given)).constants)
 
     # Inside --------------------------------------------------------------------------------
 

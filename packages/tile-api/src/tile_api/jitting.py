@@ -99,13 +99,22 @@ class JITKernelFactory:
         num_workers: int | None = None,
         ignore_error: bool = False,
     ) -> list[CompiledKernel | None]:
-        """Compile for many argument sets (tuples, or dicts of keywords) on several threads."""
-        traced = [
-            self.get_tir(**c) if isinstance(c, Mapping) else self.get_tir(*c) for c in configs
+        """Compile for many argument sets (tuples, or dicts of keywords) on several threads.
+
+        Later calls with one of them find the kernel. With `ignore_error` a set that cannot be
+        compiled gives None and a warning.
+        """
+        sets: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+            ((), dict(c)) if isinstance(c, Mapping) else (tuple(c), {}) for c in configs
         ]
-        return par_compile(
+        traced = [self.get_tir(*args, **kwargs) for args, kwargs in sets]
+        kernels = par_compile(
             traced, num_workers=num_workers, ignore_error=ignore_error, **self._options
         )
+        for (args, kwargs), kernel in zip(sets, kernels, strict=True):
+            if kernel is not None:
+                self._keep(args, kwargs, kernel)
+        return kernels
 
     def compile_key(self, *args: Any, **kwargs: Any) -> CompileKey:
         """Return the compile key for these arguments; nothing is compiled.
@@ -115,6 +124,57 @@ class JITKernelFactory:
         """
         wishes = {n: self._options[n] for n in ("target", "pass_configs", "compile_flags")}
         return compile_key(self.get_tir(*args, **kwargs), self._options["out_idx"], **wishes)
+
+    def as_torch_op(
+        self,
+        name: str,
+        *,
+        sizes: Callable[..., Any] | None = None,
+        like: object = None,
+        mutates_args: Sequence[str] | None = None,
+        backward: object = None,
+        setup_context: object = None,
+        **fixed: Any,
+    ) -> Any:
+        """Return an operator of torch that compiles a kernel for each set of sizes, at the call.
+
+        Parameters
+        ----------
+        name, mutates_args, backward, setup_context
+            As for `tile_api.kernel.CompiledKernel.as_torch_op`.
+        sizes
+            In lazy style: ``sizes(*args)`` returns the function's arguments (a tuple, a dict by
+            name, or one value) for the operator's.
+        like
+            An example of what `sizes` returns, or of the sizes named by `T.const`: the
+            operator's parameters are read off the kernel for it. In eager style all are 128
+            unless it is given.
+        fixed
+            Further arguments of the function, by name.
+
+        Raises
+        ------
+        TorchOpNameError, TorchOpSignatureError, TorchOpGradientError
+            As for kernels, and if it cannot be told where arguments come from.
+        """
+        from tile_api.integrations.torch_factories import factory_op
+
+        gradient = (backward, setup_context)
+        return factory_op(self, self._options, name, sizes, like, fixed, mutates_args, *gradient)
+
+    def style(self) -> str:
+        """Return ``"lazy"`` or ``"eager"``, deciding now which it is."""
+        return self._decide()
+
+    def tensor_names(self) -> tuple[str, ...]:
+        """Return the names of the tensor parameters of a function in eager style."""
+        names: tuple[str, ...] = self._eager_function().tensor_names
+        return names
+
+    def constants(self, **fixed: Any) -> tuple[str, ...]:
+        """Return the sizes named by `T.const` of a function in eager style."""
+        names: tuple[str, ...] = self._eager_function().constants(fixed)
+        return names
 
     def compile_keys(self) -> list[CompileKey]:
         """Return the keys of the kernels compiled so far, the most recently used last."""
@@ -137,6 +197,12 @@ class JITKernelFactory:
                     )
                 self._mode = mode
         return self._mode
+
+    def _keep(self, args: tuple[Any, ...], kwargs: dict[str, Any], kernel: CompiledKernel) -> None:
+        if self._decide() == "eager":
+            self._eager_function().keep(args, kwargs, kernel)
+        else:
+            self._kernels.put(self._key(args, kwargs), kernel)
 
     def _lazy(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CompiledKernel:
         key = self._key(args, kwargs)
