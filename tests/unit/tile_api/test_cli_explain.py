@@ -62,6 +62,12 @@ def test_there_is_no_such_error(asked, hint, capsys):
     assert capsys.readouterr().err == f"[TL1002] there is no error {asked!r}\nhint: {hint}\n"
 
 
+def test_who_reads_an_error_on_a_terminal_is_told_of_its_page(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert main(["explain", "banana"]) == 1
+    assert capsys.readouterr().err.endswith("\n`tile explain TL1002` tells more\n")
+
+
 def test_the_pages_are_in_the_wheel(tmp_path):
     """What users install has them, too: built from a checkout, and from a source distribution."""
     pytest.importorskip("hatchling")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tile_api import settings
 from tile_core.errors import FrontendValueError
 from tile_sim.settings import (
     CHECKS,
@@ -43,6 +44,7 @@ def test_the_environment():
         ("none", set()),
         ("all,counters", set(CHECKS)),
         ("bounds, race", {"bounds", "race"}),
+        ("race,oob,uninit", {"bounds", "race", "uninit"}),
         (["wait", "barrier"], {"wait", "barrier"}),
     ],
 )
@@ -112,3 +114,12 @@ def test_checking_refuses_what_means_nothing():
     with pytest.raises(FrontendValueError, match=r"^\[TL1002\] schedule is 'backwards'"):
         with checking(schedule="backwards"):
             pass
+
+
+def test_settings_of_the_language_reach_the_emulator(monkeypatch):
+    monkeypatch.setenv("TILE_SIM_THREADS", "1")
+    with settings.override(checks="oob", sim_schedule="random:3", sim_time_limit=2.0):
+        assert current_settings() == SimSettings(
+            frozenset({"bounds"}), "random", 3, threads=1, time_limit=2.0
+        )
+    assert current_settings().checks == set(CORRECTNESS)

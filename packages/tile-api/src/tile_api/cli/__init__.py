@@ -45,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(importlib.import_module(f"{__name__}.{args.verb}").run(args))
     except (TileError, TileRuntimeError) as error:
         sys.stderr.write(f"{error}\n")
+        if sys.stderr.isatty():  # programs that read it know where to look
+            sys.stderr.write(f"`tile explain {error.code}` tells more\n")
         return 1
     except KeyboardInterrupt:
         return 130  # as shells have it: 128 and the number of the signal
