@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from typing_extensions import Never
 
@@ -35,6 +35,7 @@ from tile_core.ir.stmt import Kernel
 from tile_core.logs import log
 from tile_core.plugins.host import PluginHost, installed_plugins
 from tile_core.recording import recorded, timed
+from tile_core.target import Target
 
 BACKENDS = frozenset({"auto", "tvm_ffi", "cython", "nvrtc", "torch", "cutedsl", "ctypes", "dlpack"})
 """Execution backends of TileLang; here all mean the one runtime there is."""
@@ -83,8 +84,7 @@ def compile(
     TileError
         Whatever is wrong with the function, the options, the target or the toolchain.
     """
-    if unknown:
-        refuse_unknown(compile, unknown)
+    refuse_unknown(compile, unknown)
     settings = Settings.from_environment()
     plugins = host or default_host()
     with recorded() as recording, timed("tile.compile", "call") as about:
@@ -96,18 +96,15 @@ def compile(
         about |= {"kernel": kernel.name, "target": str(exact)}
         log("target", lambda: f"{kernel.name}: {spec} is {exact}, compiled by {backend.name}")
         with placed(), shallow(kernel):
-            if host is not None or not settings.cache:
-                log("cache", lambda: f"{kernel.name} for {exact}: compiled, as caches are off")
-                built: Built | RevivedBuild = build(kernel, exact, plugins, options, settings)
-                told = partial(key_of, kernel, exact, options, plugins)
-                is_new = True
-            else:
+            if host is None and settings.cache:
                 with timed("compile key", "cache"):
                     key = key_of(kernel, exact, options, plugins)
                 wanted = Wanted(kernel, exact, backend, options, plugins, key)
-                built, is_new = _found_or_built(wanted, settings)
-                told = partial(_itself, key)
-    if is_new and (verbose or (verbose is None and settings.verbose)):
+                made = _found_or_built(wanted, settings)
+            else:
+                made = _built_anew(kernel, exact, options, plugins, settings)
+    built, is_new, told = made
+    if is_new and (settings.verbose if verbose is None else verbose):
         _tell_times(built)
     return CompiledKernel(built, func, told, tuple(recording.events))
 
@@ -118,12 +115,24 @@ def _tell_times(built: Built | RevivedBuild) -> None:
     os.write(2, f"{how} {built.kernel.name} for {built.target}: {times}\n".encode())
 
 
+_Made: TypeAlias = "tuple[Built | RevivedBuild, bool, Callable[[], CompileKey]]"
+"""A kernel, whether it is new to the process, and who tells its key."""
+
+
+def _built_anew(
+    kernel: Kernel, exact: Target, options: BuildOptions, plugins: PluginHost, settings: Settings
+) -> _Made:
+    log("cache", lambda: f"{kernel.name} for {exact}: compiled, as caches are off")
+    built = build(kernel, exact, plugins, options, settings)
+    return built, True, partial(key_of, kernel, exact, options, plugins)
+
+
 def _itself(key: CompileKey) -> CompileKey:
     return key
 
 
-def _found_or_built(wanted: Wanted, settings: Settings) -> tuple[Built | RevivedBuild, bool]:
-    """Return a kernel from memory, from disk, or compiled; and whether it is new to the process.
+def _found_or_built(wanted: Wanted, settings: Settings) -> _Made:
+    """Return a kernel from memory, from disk, or compiled.
 
     Errors show places, which keys leave out: a kernel that was moved is another one in memory,
     and on disk it is the same.
@@ -140,7 +149,7 @@ def _found_or_built(wanted: Wanted, settings: Settings) -> tuple[Built | Revived
             lambda: f"{name}: found in memory",
             lambda: f"{name}: found in memory\n{wanted.key}",
         )
-        return known, False
+        return known, False, partial(_itself, wanted.key)
     disk = disk_cache() if memory.enabled else None
     with timed("look on disk", "cache") as about:
         built: Built | RevivedBuild | None = None if disk is None else revive(disk, wanted)
@@ -155,7 +164,7 @@ def _found_or_built(wanted: Wanted, settings: Settings) -> tuple[Built | Revived
             with timed("keep on disk", "cache"):
                 keep(disk, wanted, built)
     memory.put(here, built)
-    return built, True
+    return built, True, partial(_itself, wanted.key)
 
 
 def compile_key(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tile_core.errors import Span
+from tile_core.plugins.executor import AccessCost
 from tile_sim.abi import Space
 from tile_sim.outcome import Count
 from tile_sim.scene import Scene
@@ -64,6 +65,19 @@ class Row:
     def ratio(self) -> float:
         """How many times dearer the line is than it has to be; 1.0 is perfect."""
         return self.cost / self.ideal if self.ideal else 1.0
+
+    def told(self) -> AccessCost:
+        """Return the row as `tile_core.plugins.executor.Executor.counted` tells it."""
+        return AccessCost(
+            span=self.span,
+            memory=self.space.name.lower(),
+            is_write=self.is_write,
+            requests=self.requests,
+            bytes=self.bytes,
+            cost=self.cost,
+            least=self.ideal,
+            unit="turns" if self.has_turns else "sectors",
+        )
 
     @property
     def place(self) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tile_core.plugins.executor import Executor
+from tile_core.plugins.executor import AccessCost, Executor
 from tile_core.plugins.hookspecs import hookimpl
 
 if TYPE_CHECKING:
@@ -36,6 +36,17 @@ def toolchain(target: Target, options: Any) -> Mapping[str, str]:
     return toolchain()
 
 
+def counted(run: Callable[[], object], seconds: float) -> Sequence[AccessCost]:
+    """Emulate with counters on, and return what the accesses of each line cost."""
+    from tile_sim.report import last_report
+    from tile_sim.settings import COUNTERS, checking
+
+    with checking((COUNTERS,), time_limit=seconds):
+        run()
+    report = last_report()
+    return () if report is None else tuple(row.told() for row in report.rows)
+
+
 def interpret(artifact: Any, kernel: Kernel) -> Callable[..., None]:
     """Return a function that interprets the machine code of a kernel on host tensors."""
     from tile_sim.gfx9.executor import load
@@ -53,6 +64,7 @@ def tile_executors() -> list[Executor]:
             load=load,
             toolchain=toolchain,
             kinds=frozenset({"cuda", "hip"}),
+            counted=counted,
         ),
         Executor(name="isa", compile=None, load=interpret, kinds=frozenset({"hip"})),
     ]

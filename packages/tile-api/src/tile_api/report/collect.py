@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tile_api.report.counting import EMULATED, counts_of, rows_of
+from tile_api.report.counting import costs_of, counter_for, counts_of
 from tile_api.report.drawings import drawn
 from tile_api.report.model import Count, Fact, Layouts, Report, Step, Text
 from tile_api.report.needs import needs_of
@@ -105,11 +105,11 @@ def _counts(
 ) -> tuple[Count, ...] | None:
     if not wish.counters:
         told = "nobody asked for them; say counters=True, or --counters"
-        is_emulated = lowered.target.kind in EMULATED
-        missing["counters"] = told if is_emulated else "no emulator runs kernels for this target"
+        is_counted = counter_for(lowered.target, wish.host) is not None
+        missing["counters"] = told if is_counted else "no emulator runs kernels for this target"
         return None
-    rows = rows_of(wish.kernel, lowered.target, wish.options, wish.host, wish.sizes)
-    return counts_of(rows, places)
+    costs = costs_of(wish.kernel, lowered.target, wish.options, wish.host, wish.sizes)
+    return counts_of(costs, places)
 
 
 def _texts(

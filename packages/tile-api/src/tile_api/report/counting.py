@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tile_api.report.model import Count
 from tile_api.report.places import Places
@@ -12,27 +12,29 @@ from tile_core import driver
 from tile_core.driver import BuildOptions
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.stmt import Kernel
+from tile_core.plugins.executor import AccessCost, Executor
 from tile_core.plugins.host import PluginHost
 from tile_core.target import Target
-
-if TYPE_CHECKING:
-    from tile_sim.counters import Row
-
-EMULATED = ("cuda", "hip")
-"""Kinds of target whose kernels the emulator runs."""
 
 LONGEST = 120.0
 """Seconds after which a launch is given up."""
 
 
-def rows_of(
+def counter_for(target: Target, host: PluginHost) -> Executor | None:
+    """Return an installed executor that counts what kernels for `target` do."""
+    known = host.executors().values()
+    able = (e for e in known if e.counted is not None and target.kind in e.kinds)
+    return next(able, None)
+
+
+def costs_of(
     kernel: Kernel,
     target: Target,
     options: BuildOptions,
     host: PluginHost,
     sizes: Mapping[str, int],
-) -> tuple[Row, ...]:
-    """Run the kernel once in the emulator, on small integers, and return its counters.
+) -> Sequence[AccessCost]:
+    """Run the kernel once in the emulator, on small integers, and return what accesses cost.
 
     Parameters
     ----------
@@ -42,43 +44,42 @@ def rows_of(
     Raises
     ------
     UnsupportedOnTarget
-        If no emulator runs kernels for the target.
+        If no emulator that is installed counts for the target.
     TileError
-        If the emulator or its compiler is not installed, a size is missing, or the kernel does
-        what it must not.
+        If the emulator's compiler is not installed, a size is missing, or the kernel does what it
+        must not.
     """
-    if target.kind not in EMULATED:
-        raise UnsupportedOnTarget(
-            f"there are no counters for {target}: no emulator runs its kernels",
-            hint="ask for them where the target is a GPU, such as cuda:sm_80",
-        )
-    built = driver.build(kernel, replace(target, executor="sim"), host, options)
     from tile_api.kernel import CompiledKernel
     from tile_api.profiler import Profiler, TensorSupplyType
-    from tile_sim.report import last_report
-    from tile_sim.settings import COUNTERS, checking
 
-    emulated = CompiledKernel(built)
-    inputs = Profiler(emulated, TensorSupplyType.Integer).inputs(dict(sizes))
-    with checking((COUNTERS,), time_limit=LONGEST):
-        emulated(*inputs)
-    report = last_report()
-    return () if report is None else report.rows
+    counter = counter_for(target, host)
+    if counter is None or counter.counted is None:
+        emulated = target.kind in ("cuda", "hip")
+        raise UnsupportedOnTarget(
+            f"there are no counters for {target}: no emulator that is installed runs its kernels",
+            hint="pip install 'tile-api[sim]'"
+            if emulated
+            else "ask for them where the target is a GPU, such as cuda:sm_80",
+        )
+    built = driver.build(kernel, replace(target, executor=counter.name), host, options)
+    emulated_kernel = CompiledKernel(built)
+    inputs = Profiler(emulated_kernel, TensorSupplyType.Integer).inputs(dict(sizes))
+    return counter.counted(lambda: emulated_kernel(*inputs), LONGEST)
 
 
-def counts_of(rows: Iterable[Row], places: Places) -> tuple[Count, ...]:
-    """Return counters with the lines of the user that they belong to."""
+def counts_of(costs: Iterable[AccessCost], places: Places) -> tuple[Count, ...]:
+    """Return what accesses cost with the lines of the user that they belong to."""
     return tuple(
         Count(
-            places.at(row.span),
-            row.place,
-            row.space.name.lower(),
-            row.is_write,
-            row.requests,
-            row.bytes,
-            row.cost,
-            row.ideal,
-            "turns" if row.has_turns else "sectors",
+            places.at(cost.span),
+            "-" if cost.span is None else f"{Path(cost.span.file).name}:{cost.span.line}",
+            cost.memory,
+            cost.is_write,
+            cost.requests,
+            cost.bytes,
+            cost.cost,
+            cost.least,
+            cost.unit,
         )
-        for row in rows
+        for cost in costs
     )

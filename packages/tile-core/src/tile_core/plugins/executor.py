@@ -2,11 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tile_core.errors import Span
 from tile_core.plugins.backend import Backend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessCost:
+    """What the accesses of one line of the user to one memory cost, over all blocks.
+
+    Parameters
+    ----------
+    span
+        The line, or None if the accesses come from nowhere in particular.
+    memory
+        Such as ``"shared"`` or ``"global"``.
+    requests
+        Operations of whole warps, or of engines.
+    bytes
+        That were asked for.
+    cost, least
+        In `unit`, and the least that so many bytes can cost.
+    unit
+        Such as ``"turns"`` of shared memory, or ``"sectors"`` of global memory.
+    """
+
+    span: Span | None
+    memory: str
+    is_write: bool
+    requests: int
+    bytes: int
+    cost: int
+    least: int
+    unit: str
+
+    @property
+    def ratio(self) -> float:
+        """How many times dearer than it has to be; 1.0 is perfect."""
+        return self.cost / self.least if self.least else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +63,9 @@ class Executor:
         The kinds of target it can run.
     toolchain
         ``toolchain(target, options)``: as `Backend.toolchain`. None stands for the backend's own.
+    counted
+        ``counted(run, seconds)`` calls `run`, which launches kernels that `load` returned, counts
+        what their accesses cost, and gives up launches that take longer. None if it cannot count.
     """
 
     name: str
@@ -34,6 +73,7 @@ class Executor:
     load: Callable[..., Callable[..., None]]
     kinds: frozenset[str]
     toolchain: Callable[[Any, Any], Mapping[str, str]] | None = None
+    counted: Callable[[Callable[[], object], float], Sequence[AccessCost]] | None = None
 
     def serving(self, backend: Backend) -> Backend:
         """Return `backend` with its code run by this executor."""
