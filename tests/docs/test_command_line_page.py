@@ -37,6 +37,9 @@ GUIDES = {
     "env": "watch-the-compiler.md",
     "explain": "look-from-the-command-line.md",
     "lower": "look-from-the-command-line.md",
+    "reduce": "report-a-bug.md",
+    "run": "run-tilelang-programs.md",
+    "tune": "tune-a-kernel.md",
     "run": "run-tilelang-programs.md",
 }
 """Pages that show how a verb is used."""
