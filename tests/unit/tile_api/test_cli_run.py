@@ -50,6 +50,39 @@ print(kernel.target.partition("(")[0], torch.cuda.get_device_capability())
 """
 
 
+SPAWNS = """
+import multiprocessing
+
+import tilelang
+import tilelang.language as T
+
+
+@T.prim_func
+def ones(A: T.Tensor((32,), "float32")):
+    with T.Kernel(1, threads=32):
+        for i in T.Parallel(32):
+            A[i] = 1.0
+
+
+def work(queue):
+    import numpy as np
+
+    A = np.zeros(32, "float32")
+    kernel = tilelang.compile(ones, target="cuda")
+    kernel(A)
+    queue.put((kernel.target, float(A.sum())))
+
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=work, args=(queue,))
+    process.start()
+    process.join()
+    print(*queue.get())
+"""
+
+
 def tile(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tile_api.cli", *words], capture_output=True, text=True, cwd=folder
@@ -86,6 +119,12 @@ def test_a_program_for_a_gpu_runs_unedited(target: str, tmp_path: Path) -> None:
     assert done.returncode == 0
     capability = (8, 9) if target == "cpu" else (8, 0)
     assert done.stdout == f"{target} {capability}\n"
+
+
+def test_processes_that_a_program_starts(tmp_path: Path) -> None:
+    (tmp_path / "spawns.py").write_text(SPAWNS)
+    done = tile("run", "--as-tilelang", "--target=interpret", "spawns.py", folder=tmp_path)
+    assert (done.stdout, done.stderr) == ("interpret 32.0\n", "")
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,7 @@ def install(target: object = "cpu") -> Installation:
     )
     os.environ[_TARGET] = str(exact)
     os.environ[_PATH] = os.pathsep.join(filter(None, (_for_children(), os.environ.get(_PATH))))
+    sys.path.append(_for_children())  # multiprocessing hands on this one
     made._finder = _Finder()
     sys.meta_path.insert(0, made._finder)
     sys.modules[NAME] = sys.modules[HERE]
@@ -135,6 +136,8 @@ def uninstall() -> None:
     if made._devices is not None:
         made._devices.undo()
     sys.meta_path.remove(made._finder)
+    if _for_children() in sys.path:
+        sys.path.remove(_for_children())
     for name in [n for n in sys.modules if n == NAME or n.startswith(f"{NAME}.")]:
         del sys.modules[name]
     for name, value in made._before.items():
