@@ -38,9 +38,9 @@ GUIDES = {
     "explain": "look-from-the-command-line.md",
     "lower": "look-from-the-command-line.md",
     "reduce": "report-a-bug.md",
+    "report": "read-a-report.md",
     "run": "run-tilelang-programs.md",
     "tune": "tune-a-kernel.md",
-    "run": "run-tilelang-programs.md",
 }
 """Pages that show how a verb is used."""
 
