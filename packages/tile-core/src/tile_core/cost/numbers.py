@@ -97,47 +97,61 @@ def value_of(
     Unknown
         If it depends on more than these.
     """
-    known: dict[Expr, Number] = {}
+    return _Evaluation(values, names, loads).of(root)
 
-    def of(node: Extent) -> Number:
+
+class _Evaluation:
+    """One expression at many points; what occurs in it twice is computed once."""
+
+    def __init__(
+        self, values: Mapping[Var, Number], names: Mapping[Var, Expr], loads: int | None
+    ) -> None:
+        self.values, self.names, self.loads = values, names, loads
+        self.known: dict[Expr, Number] = {}
+
+    def of(self, node: Extent) -> Number:
         if isinstance(node, int):
             return node
-        if node not in known:
-            known[node] = compute(node)
-        return known[node]
+        if node not in self.known:
+            self.known[node] = self._compute(node)
+        return self.known[node]
 
-    def compute(node: Expr) -> Number:
+    def _compute(self, node: Expr) -> Number:
         match node:
             case Const(value=value):
                 return value
             case Var():
-                if node in values:
-                    return values[node]
-                if node in names:
-                    return of(names[node])
-                raise Unknown(node.name)
+                return self._variable(node)
             case Binary(op=op, a=a, b=b):
-                found: Number = _BINARY[op](of(a), of(b))
+                found: Number = _BINARY[op](self.of(a), self.of(b))
                 return found
             case Unary(op=unary, a=a):
-                inner: Any = of(a)
-                if unary is UnaryOp.NEG:
-                    return -inner  # type: ignore[no-any-return]
-                flip = np.logical_not if unary is UnaryOp.NOT else np.invert
-                return flip(inner)  # type: ignore[no-any-return]
+                return _unary(unary, self.of(a))
             case Select(cond=cond, then=then, otherwise=otherwise):
-                return np.where(of(cond), of(then), of(otherwise))
+                return np.where(self.of(cond), self.of(then), self.of(otherwise))
             case Cast(dtype=dtype, value=value):
-                return _converted(of(value), dtype.is_float)
+                return _converted(self.of(value), dtype.is_float)
             case Call(function=function, args=args) if function in UNIFORM:
-                return of(args[0])
+                return self.of(args[0])
             case Call(function=function) if function == ELECT:
                 return 1
-            case Load() if loads is not None:
-                return loads
+            case Load() if self.loads is not None:
+                return self.loads
         raise Unknown(type(node).__name__)
 
-    return of(root)
+    def _variable(self, node: Var) -> Number:
+        if node in self.values:
+            return self.values[node]
+        if node in self.names:
+            return self.of(self.names[node])
+        raise Unknown(node.name)
+
+
+def _unary(op: UnaryOp, value: Any) -> Number:
+    if op is UnaryOp.NEG:
+        return -value  # type: ignore[no-any-return]
+    flip = np.logical_not if op is UnaryOp.NOT else np.invert
+    return flip(value)  # type: ignore[no-any-return]
 
 
 def _converted(value: Number, to_float: bool) -> Number:
