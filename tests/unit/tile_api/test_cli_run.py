@@ -12,6 +12,7 @@ TELLS = """
 import sys
 from tile_api.settings import Settings
 print(__name__, sys.argv[1:], Settings.from_environment().target, "tilelang" in sys.modules)
+assert __file__.startswith("/")
 """
 
 GEMM = """
@@ -79,6 +80,7 @@ if __name__ == "__main__":
     process = context.Process(target=work, args=(queue,))
     process.start()
     process.join()
+    assert process.exitcode == 0
     print(*queue.get())
 """
 

@@ -67,7 +67,7 @@ def _run(name: str, rest: list[str], *, is_module: bool) -> int:
             runpy.run_module(name, run_name="__main__", alter_sys=True)
         else:
             sys.path.insert(0, str(Path(name).resolve().parent))
-            runpy.run_path(name, run_name="__main__")
+            runpy.run_path(os.path.abspath(name), run_name="__main__")
     except Exception as error:
         traceback.print_exception(type(error), error, _of_program(error.__traceback__))
         return 1

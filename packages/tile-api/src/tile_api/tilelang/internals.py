@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-DIALECTS = "cuda rocm cpu metal webgpu"
+DIALECTS = "cuda rocm cpu metal webgpu ascend"
 """Packages with a ``language`` of their own."""
 
 LANGUAGE = (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from tile_core.environment import environment
 from tile_core.target import Target, parse_target_spec
 
-USUAL = {"cuda": "sm_90a", "hip": "gfx942"}
+USUAL: Mapping[str, str] = MappingProxyType({"cuda": "sm_90a", "hip": "gfx942"})
 """The GPU of each kind that programs mean who name none."""
 
 

@@ -2,51 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from typing_extensions import Never
 
 from tile_core.errors import UnsupportedName
 
-REASONS: dict[str, tuple[str, str]] = {
-    "passes": (
-        "is a pass of another compiler, whose programs are not the ones of this one",
-        "look at a kernel between the passes of this one: tile.lower(func, target).ir('planned')",
-    ),
-    "phases": (
-        "is a part of another compiler",
-        "compile with tilelang.compile, or write source with tilelang.lower",
-    ),
-    "emitters": (
-        "writes the matrix instructions of one GPU by hand",
-        "use T.gemm, which chooses the instructions",
-    ),
-    "sources": (
-        "returns functions in CUDA, which only one compiler can read",
-        "convert with T.reinterpret, T.cast and shifts, as examples/quantised does",
-    ),
-    "sparse": (
-        "makes the metadata of sparse matrix instructions, which no backend uses yet",
-        "multiply the dense matrices with T.gemm",
-    ),
-    "adapters": (
-        "is one of several runtimes of another project",
-        "leave execution_backend out: there is one runtime",
-    ),
-    "cute": (
-        "belongs to an algebra of layouts under other names",
-        "use tilelang.layout.Layout and Fragment, or tile_core.layout",
-    ),
-    "roller": (
-        "is a part of another search for schedules",
-        "use tilelang.carver.template, or let tile_api.autotuner search",
-    ),
-    "tracing": (
-        "shows another compiler at work",
-        "write a report of the kernel: tile report FILE.py, or set TILE_KEEP=ir,src,asm",
-    ),
-}
+REASONS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "passes": (
+            "is a pass of another compiler, whose programs are not the ones of this one",
+            "look at a kernel between the passes of this one: "
+            "tile.lower(func, target).ir('planned')",
+        ),
+        "phases": (
+            "is a part of another compiler",
+            "compile with tilelang.compile, or write source with tilelang.lower",
+        ),
+        "emitters": (
+            "writes the matrix instructions of one GPU by hand",
+            "use T.gemm, which chooses the instructions",
+        ),
+        "sources": (
+            "returns functions in CUDA, which only one compiler can read",
+            "convert with T.reinterpret, T.cast and shifts, as examples/quantised does",
+        ),
+        "sparse": (
+            "makes the metadata of sparse matrix instructions, which no backend uses yet",
+            "multiply the dense matrices with T.gemm",
+        ),
+        "adapters": (
+            "is one of several runtimes of another project",
+            "leave execution_backend out: there is one runtime",
+        ),
+        "cute": (
+            "belongs to an algebra of layouts under other names",
+            "use tilelang.layout.Layout and Fragment, or tile_core.layout",
+        ),
+        "roller": (
+            "is a part of another search for schedules",
+            "use tilelang.carver.template, or let tile_api.autotuner search",
+        ),
+        "tracing": (
+            "shows another compiler at work",
+            "write a report of the kernel: tile report FILE.py, or set TILE_KEEP=ir,src,asm",
+        ),
+    }
+)
 """Why a name has no counterpart, continuing "NAME ...", and what to write instead."""
 
 
