@@ -154,7 +154,7 @@ def test_texts_are_kept(tmp_path, capsys):
     assert "TILE_KERNEL" in (folder / "source.cu").read_text()
     events = json.loads((folder / "trace.json").read_text())["traceEvents"]
     assert {"verify", "lower", "compile", "load"} <= {event["name"] for event in events}
-    assert all(event["ph"] == "X" and event["dur"] >= 0 for event in events)
+    assert all(event["dur"] >= 0 for event in events if event["ph"] == "X")
 
 
 def test_assembly_is_kept_where_there_is_some(tmp_path, capsys):
