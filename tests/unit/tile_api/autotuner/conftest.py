@@ -38,8 +38,8 @@ class InProcess:
     def compile(self, jobs, timeout, deadline):
         return [self.ask_meter("compile", timeout, job=job) for job in jobs]
 
-    def estimate(self, jobs, sizes, timeout, deadline):
-        return [self.ask_meter("estimate", timeout, job=job, sizes=dict(sizes)) for job in jobs]
+    def expect(self, jobs, sizes, timeout, deadline):
+        return [self.ask_meter("expect", timeout, job=job, sizes=dict(sizes)) for job in jobs]
 
     def ask_meter(self, do, timeout, **arguments):
         self.asked.append((do, arguments))

@@ -53,6 +53,24 @@ def test_the_result_is_the_best_kernel(in_process):
     assert (scale.__name__, scale.mode) == ("scale", "lazy")
 
 
+def test_configurations_that_become_one_program_are_tried_once(in_process):
+    @tile.autotune(configs=[{"threads": t} for t in (16, 32, 64)], **QUICK)
+    @tile.jit(out_idx=[-1], target="cpu")
+    def double(n, threads=16):
+        @T.prim_func
+        def main(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
+            with T.Kernel(T.ceildiv(n, 16), threads=threads) as bx:
+                for i in T.Parallel(16):
+                    B[bx * 16 + i] = A[bx * 16 + i] * 2
+
+        return main
+
+    tuned = double.tune(64)
+    assert [what for what, _ in in_process[0].asked].count("compile") == 1
+    assert [c.score for c in tuned.candidates] == [tuned.latency] * 3
+    assert len(tuned.table.records) == 3
+
+
 def test_each_bucket_is_tuned_once(in_process):
     scale = make_scale(key={"n": tile.next_power_of_2})
     assert len({id(scale(n)) for n in (64, 64, 48)}) == 2

@@ -46,12 +46,15 @@ class Bench:
         compile(add_one, target=target)
         return {}
 
-    def estimate(self, job: str, sizes: dict[str, int]) -> dict[str, Any]:
-        """Return the milliseconds that the cost model expects of a candidate, or None."""
-        from tile_api.autotuner.ranking import price_of
+    def expect(self, job: str, sizes: dict[str, int]) -> dict[str, Any]:
+        """Return the milliseconds that the cost model expects of a candidate, and its program."""
+        from tile_api.autotuner.ranking import price_of, program_of
 
         found = Job.read(job)
-        return {"milliseconds": price_of(found.kernel, found.target, found.pass_configs, sizes)}
+        return {
+            "milliseconds": price_of(found.kernel, found.target, found.pass_configs, sizes),
+            "program": program_of(found.kernel, found.target, found.pass_configs),
+        }
 
     def compile(self, job: str) -> dict[str, Any]:
         """Compile a candidate, so that it lies in the cache."""

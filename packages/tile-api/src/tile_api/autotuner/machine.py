@@ -11,7 +11,8 @@ from tile_core.environment import environment
 from tile_core.errors import MeasuringImpossible, TileError
 from tile_core.target import Target
 
-_GPUS = ("cuda", "hip")
+GPUS = ("cuda", "hip")
+"""Kinds of targets whose kernels run on a GPU."""
 
 
 def tells_time(target: Target) -> bool:
@@ -32,7 +33,7 @@ def require_machine(target: Target) -> None:
         raise MeasuringImpossible(
             f"times of {target} say nothing about a machine: the code is not run by one", hint=hint
         )
-    if target.kind not in _GPUS:
+    if target.kind not in GPUS:
         return
     reason = _reason_against(target)
     if reason is not None:
@@ -44,7 +45,7 @@ def machine_name(target: Target) -> str:
 
     The processor's model and how many processors the process may use; of a GPU its model.
     """
-    if target.kind in _GPUS:
+    if target.kind in GPUS:
         return gpu_name() or target.arch
     env = environment()
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1

@@ -26,6 +26,9 @@ class Candidate:
         The traced function, or None if tracing failed.
     estimate
         Milliseconds that the cost model expects; None if it could not tell.
+    program
+        Names the program that the kernel becomes; empty if nobody knows. Candidates with one
+        program are the same machine code, and one of them is tried.
     outcome
         What is known of it so far.
     """
@@ -34,6 +37,7 @@ class Candidate:
     config: Config
     func: Any = field(default=None, repr=False)
     estimate: float | None = None
+    program: str = ""
     outcome: Outcome = field(default_factory=lambda: Outcome())
 
     def with_outcome(self, outcome: Outcome) -> Candidate:

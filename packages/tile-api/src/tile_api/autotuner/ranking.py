@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tile_api.autotuner.configs import Config
+from tile_api.autotuner.machine import GPUS
 from tile_api.autotuner.outcome import UNTRIED, Candidate
 from tile_api.autotuner.search import untraced
 from tile_core.errors import TileError
@@ -32,7 +34,23 @@ def traced(configs: Sequence[Config], trace: Trace) -> list[Candidate]:
     return found
 
 
-def ranked(candidates: Sequence[Candidate], prices: Mapping[int, float]) -> list[Candidate]:
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What is expected of a candidate before anything is compiled.
+
+    Parameters
+    ----------
+    milliseconds
+        By the cost model; None if it cannot tell.
+    program
+        See `tile_api.autotuner.outcome.Candidate`.
+    """
+
+    milliseconds: float | None
+    program: str = ""
+
+
+def ranked(candidates: Sequence[Candidate], expected: Mapping[int, Expected]) -> list[Candidate]:
     """Return candidates, the cheapest by the cost model first.
 
     Those that it has no opinion of come after those that it has, in the order given: it may be
@@ -40,24 +58,49 @@ def ranked(candidates: Sequence[Candidate], prices: Mapping[int, float]) -> list
 
     Parameters
     ----------
-    prices
-        Milliseconds by the numbers of candidates.
+    expected
+        By the numbers of candidates.
     """
-    priced = [replace(c, estimate=prices.get(c.number, c.estimate)) for c in candidates]
-    return sorted(priced, key=_order)
+    unknown = Expected(None)
+    told = [(c, expected.get(c.number, unknown)) for c in candidates]
+    return sorted(
+        (replace(c, estimate=e.milliseconds, program=e.program) for c, e in told), key=_order
+    )
 
 
-def prices_of(
-    candidates: Sequence[Candidate], target: object, sizes: Mapping[str, int]
-) -> dict[int, float]:
-    """Return what the cost model expects of the candidates that it has an opinion of."""
-    found = {}
+def distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates without those that become the same program as one before them."""
+    seen: set[str] = set()
+    found = []
     for candidate in candidates:
-        if candidate.outcome.status == UNTRIED:
-            price = price_of(candidate.func, target, candidate.config.pass_configs, sizes)
-            if price is not None:
-                found[candidate.number] = price
+        if not candidate.program or candidate.program not in seen:
+            found.append(candidate)
+            seen.add(candidate.program)
     return found
+
+
+def with_twins(tried: Sequence[Candidate], everything: Sequence[Candidate]) -> list[Candidate]:
+    """Return all candidates, with what is known of the same program; the best first."""
+    by_number = {c.number: c for c in tried}
+    by_program = {c.program: c for c in tried if c.program}
+    found = []
+    for candidate in everything:
+        twin = by_number.get(candidate.number) or by_program.get(candidate.program)
+        found.append(candidate if twin is None else candidate.with_outcome(twin.outcome))
+    chosen = {c.number: place for place, c in enumerate(tried)}
+    last = len(chosen)
+    return sorted(found, key=lambda c: (c.score, chosen.get(c.number, last), c.number))
+
+
+def expected_of(
+    candidates: Sequence[Candidate], target: object, sizes: Mapping[str, int]
+) -> dict[int, Expected]:
+    """Return what the cost model expects of the candidates that could be traced."""
+    return {
+        c.number: Expected(price_of(c.func, target, c.config.pass_configs, sizes))
+        for c in candidates
+        if c.outcome.status == UNTRIED
+    }
 
 
 def price_of(
@@ -75,6 +118,29 @@ def price_of(
     except (TileError, ArithmeticError, LookupError, TypeError, ValueError):
         return None
     return float(found.milliseconds)
+
+
+def program_of(func: object, target: object, pass_configs: Mapping[Any, object]) -> str:
+    """Return what names the program that a kernel becomes; empty if it becomes none.
+
+    On a processor many block shapes become one program. On GPUs the plan counts, too: it has the
+    shape of launches.
+    """
+    from tile_api.compiling import default_host, request
+    from tile_api.settings import Settings
+    from tile_core import driver
+
+    try:
+        kernel, spec, options = request(
+            func, None, None, target, pass_configs, None, Settings.from_environment()
+        )
+        lowered = driver.lower(kernel, spec, default_host(), options)
+        texts = [str(options.pass_configs), lowered.text("lowered")]
+        if lowered.target.kind in GPUS:
+            texts.append(lowered.text("planned"))
+    except TileError:
+        return ""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
 def _order(candidate: Candidate) -> tuple[bool, float, int]:

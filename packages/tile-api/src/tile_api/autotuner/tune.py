@@ -17,7 +17,14 @@ from tile_api.autotuner.machine import machine_name, require_machine, tells_time
 from tile_api.autotuner.outcome import OK, UNTRIED, Candidate
 from tile_api.autotuner.plain import canonical
 from tile_api.autotuner.progress import Progress
-from tile_api.autotuner.ranking import prices_of, ranked, traced
+from tile_api.autotuner.ranking import (
+    Expected,
+    distinct,
+    expected_of,
+    ranked,
+    traced,
+    with_twins,
+)
 from tile_api.autotuner.search import Search, untraced
 from tile_api.autotuner.store import TuneStore
 from tile_api.autotuner.table import Place, Record, Table, table_of
@@ -185,23 +192,23 @@ def _by_model(task: Task, target: Target) -> Tuned:
 def _modelled(task: Task, target: Target) -> list[Candidate]:
     """Return candidates in the order of the cost model, which runs here."""
     candidates = traced(task.configs, task.trace)
-    return ranked(candidates, prices_of(candidates, target, task.options.sizes))
+    return ranked(candidates, expected_of(candidates, target, task.options.sizes))
 
 
-def _prices(
+def _expected(
     task: Task, budget: Budget, files: Mapping[int, Path], bench: Workplace, start: float
-) -> dict[int, float]:
+) -> dict[int, Expected]:
     """Return what the cost model expects; it is asked for a part of the time, in other processes.
 
     There the compiler is loaded already.
     """
     deadline = None if budget.seconds is None else start + budget.seconds * _RANKED_BY
     paths = [str(path) for path in files.values()]
-    replies = bench.estimate(paths, task.options.sizes, task.options.timeout, deadline)
+    replies = bench.expect(paths, task.options.sizes, task.options.timeout, deadline)
     return {
-        number: float(reply["milliseconds"])
+        number: Expected(reply["milliseconds"], reply["program"])
         for number, reply in zip(files, replies, strict=True)
-        if reply["ok"] and reply["milliseconds"] is not None
+        if reply["ok"]
     }
 
 
@@ -218,15 +225,14 @@ def _searched(
         bench.start()
         candidates = traced(task.configs, task.trace)
         jobs, files = _jobs(task, target, candidates, bench.folder)
-        candidates = ranked(candidates, _prices(task, budget, files, bench, start))
+        candidates = ranked(candidates, _expected(task, budget, files, bench, start))
         inputs = Inputs(bench.folder, jobs, task.options, task.inputs)
-        progress = Progress(task.name, len(candidates), budget.seconds)
+        tried = distinct(candidates)
+        progress = Progress(task.name, len(tried), budget.seconds)
         log = store.log(place)
-        search = Search(
-            candidates, files, bench, inputs, log, progress, task.options, budget, start
-        )
+        search = Search(tried, files, bench, inputs, log, progress, task.options, budget, start)
         try:
-            found = search.run()
+            found = with_twins(search.run(), candidates)
             best = search.best
             reference = None if best is None else inputs.measure_reference(best)
             if best is not None:

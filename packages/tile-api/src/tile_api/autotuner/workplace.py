@@ -72,7 +72,7 @@ class Workplace:
         """
         yield from self._all("compile", [{"job": job} for job in jobs], timeout, deadline)
 
-    def estimate(
+    def expect(
         self, jobs: Sequence[str], sizes: Mapping[str, int], timeout: float, deadline: float | None
     ) -> Iterator[dict[str, Any]]:
         """Ask the cost model what it expects of candidates; yield the replies in order.
@@ -85,7 +85,7 @@ class Workplace:
             Values of symbolic dimensions.
         """
         asked = [{"job": job, "sizes": dict(sizes)} for job in jobs]
-        yield from self._all("estimate", asked, timeout, deadline)
+        yield from self._all("expect", asked, timeout, deadline)
 
     def ask_meter(self, do: str, timeout: float, **arguments: Any) -> dict[str, Any]:
         """Ask the process that measures, which has to load the candidate first.
