@@ -1,9 +1,9 @@
 """What the autotuner finds of the best GEMM of this CPU: in 30 seconds, and by its model alone.
 
-Every configuration is compiled and measured in turns first: the exhaustive search; those that become
-the same program count once. Then the tuner gets its time, and the model gets none. At last the three
-choices are measured in turns, and the ratio is the time of the exhaustive search's choice over that
-of the other.
+Every configuration is compiled and measured in turns first: the exhaustive search; those that
+become the same program count once. Then the tuner gets its time, and the model gets none. At last
+the three choices are measured in turns, and the ratio is the time of the exhaustive search's choice
+over that of the other.
 
     python benchmarks/tuning.py                        one thread, 30 s
     python benchmarks/tuning.py --threads 2 --budget 60s
@@ -50,8 +50,9 @@ class Case:
 
 def cases() -> list[Case]:
     """Return products of fixed sizes, of all sizes at once, and with more behind them."""
-    from kernels import matmul
     from ranking import dynamic_matmul, matmul_bias_gelu
+
+    from kernels import matmul
 
     def fixed(*blocks: int) -> Any:
         return matmul.get_tir(512, 512, 512, *blocks, "float32", "float32", "float32")
