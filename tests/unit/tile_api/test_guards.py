@@ -73,6 +73,17 @@ def first_rows(m: Any = M) -> Any:
     return main
 
 
+def in_turns(m: Any = M) -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((m, 64), "float32"), B: T.Tensor((m, 64), "float32")):
+        with T.Kernel(8, threads=64) as bx:
+            for turn in T.serial(T.ceildiv(T.ceildiv(m, 32), 8)):
+                for i, j in T.Parallel(32, 64):
+                    B[(turn * 8 + bx) * 32 + i, j] = -A[(turn * 8 + bx) * 32 + i, j]
+
+    return main
+
+
 def filled(n: Any = N) -> Any:
     @T.prim_func
     def main(A: T.Tensor((1024,), "float32"), B: T.Tensor((n,), "float32")):
@@ -92,7 +103,7 @@ def uneven(**_: Any) -> Any:
 
 
 KERNELS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (gemm, scaled, row_sums, first_rows, filled)
+    f.__name__: f for f in (gemm, scaled, row_sums, first_rows, in_turns, filled)
 }
 
 

@@ -148,3 +148,67 @@ def test_interpreter_checks():
         interpret(kernel, [np.zeros((100, 8, 1), np.float32), 7])
     with pytest.raises(ContractViolation, match="s is 8, which is more than 7"):
         interpret(kernel, [np.zeros((128, 8, 1), np.float32), 8])
+
+
+def test_tiles_of_tiles():
+    t, bx, i = (Var(name, I32) for name in ("t", "bx", "i"))
+    m = Var("m", I32, Contract(multiple_of=512))
+    env = Env().with_symbol(m).with_grid([bx], [16])
+    env = env.with_loop(t, 0, ceildiv(ceildiv(m, 32), 16)).with_loop(i, 0, 32)
+    assert prove_in_range((t * 16 + bx) * 32 + i, m, env)
+
+
+def test_grids_are_not_empty():
+    m, bx, i = Var("m", I32, Contract(multiple_of=64)), Var("bx", I32), Var("i", I32)
+    env = Env().with_symbol(m).with_loop(i, 0, 64)
+    assert not prove_in_range(i, m, env)
+    assert prove_in_range(i, m, env.with_grid([bx], [ceildiv(m, 64)]))
+    assert env.with_grid([bx], [ceildiv(m, 64)]).bounds(m) == Interval(64, None)
+    assert not prove_in_range(i, m, env.with_grid([bx], [ceildiv(m, 64) + 1]))
+
+
+def test_stated_bounds_are_bounds():
+    n, bx, i = Var("n", I32), Var("bx", I32), Var("i", I32)
+    stated = Env().with_symbol(n).assuming(n <= 1024).assuming(n % 128 == 0)
+    env = stated.with_grid([bx], [ceildiv(n, 128)]).with_loop(i, 0, 128)
+    assert prove_in_range(bx * 128 + i, 1024, env)
+    assert not prove_in_range(bx * 128 + i, 1023, env)
+    assert env.bounds(n) == Interval(128, 1024)
+    assert stated.assuming(n < 5, holds=False).bounds(n) == Interval(5, 1024)
+
+
+@given(
+    st.integers(0, 30),
+    st.none() | st.integers(0, 60),
+    st.sampled_from([1, 2, 3, 4, 6, 8, 12]),
+    st.sampled_from([2, 3, 4, 8]),
+    st.sampled_from([2, 3, 4, 8]),
+    st.integers(-3, 3),
+    st.integers(-2, 6),
+)
+def test_what_is_proven_holds(low, high, multiple_of, step, width, shift, more):
+    m, bx, i = Var("m", I32, Contract(low, high, multiple_of)), Var("bx", I32), Var("i", I32)
+    blocks = (m + more) // step
+    env = Env().with_symbol(m).with_grid([bx], [blocks]).with_loop(i, 0, width)
+    if not prove_in_range(bx * step + i + shift, m, env):
+        return
+    for size in (x for x in range(80) if m.contract.broken_by(x) is None):
+        for block in range((size + more) // step):
+            assert 0 <= block * step + shift
+            assert block * step + width - 1 + shift < size
+
+
+@given(
+    st.sampled_from([2, 4, 8]),
+    st.sampled_from([2, 4, 8]),
+    st.sampled_from([1, 2, 4, 8, 16, 64]),
+    st.integers(1, 70),
+)
+def test_what_is_proven_of_tiles_of_tiles_holds(inner, outer, multiple_of, size):
+    m = Var("m", I32, Contract(multiple_of=multiple_of))
+    t, bx, i = (Var(name, I32) for name in ("t", "bx", "i"))
+    env = Env().with_symbol(m).with_grid([bx], [outer])
+    env = env.with_loop(t, 0, ceildiv(ceildiv(m, inner), outer)).with_loop(i, 0, inner)
+    proven = prove_in_range((t * outer + bx) * inner + i, m, env)
+    assert proven == (multiple_of % (inner * outer) == 0)
+    assert not proven or size * multiple_of % (inner * outer) == 0

@@ -11,9 +11,12 @@ from tile_core.ir.expr import Var
 from tile_core.ir.node import Node, substitute
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Kernel, Seq
-from tile_core.passes.guards.facts import Fact, assumption, missing_fact, sizes_of
+from tile_core.passes.guards.facts import Fact, assumption, joined, missing_fact, sizes_of
 from tile_core.passes.guards.ledger import Guard, ledger_of_guards
 from tile_core.passes.guards.report import GuardReport, told_guard
+
+ATTEMPTS = 3
+"""So many facts are joined, at most, for the accesses of one line."""
 
 if TYPE_CHECKING:
     from tile_core.driver import BuildOptions
@@ -42,17 +45,41 @@ def guards_of(
         return ledger.kept
 
     found = kept(kernel)
-    scalars = [p for p in kernel.params if isinstance(p, Var) and p.dtype.is_int]
-    known = dict.fromkeys(scalars, False) | dict.fromkeys(symbols_of(kernel), True)
-    facts = {key: missing_fact(guard, known) for key, guard in found.items()}
-    left = {fact: kept(promising(kernel, fact)) for fact in dict.fromkeys(facts.values()) if fact}
+    known = _variables(kernel)
+    left: dict[Fact, dict[tuple[object, ...], Guard]] = {}
     told = []
     for key, guard in found.items():
-        fact = facts[key]
-        removes = fact is not None and key not in left[fact]
-        sizes = bool(sizes_of(guard, known))
-        told.append(told_guard(guard, kernel, sizes, fact if removes else None))
+        fact = missing_fact(guard, known)
+        for _ in range(ATTEMPTS):
+            if fact is None:
+                break
+            if fact not in left:
+                left[fact] = kept(promising(kernel, fact))
+            if key not in left[fact]:
+                break
+            fact = _with_more(fact, left[fact][key], promising(kernel, fact))
+        else:
+            fact = None
+        told.append(told_guard(guard, kernel, bool(sizes_of(guard, known)), fact))
     return GuardReport(tuple(sorted(told, key=lambda g: g.span.line if g.span else 0)))
+
+
+def _variables(kernel: Kernel) -> dict[Var, bool]:
+    """Return the variables of which something may be promised, and which of them are symbols."""
+    scalars = [p for p in kernel.params if isinstance(p, Var) and p.dtype.is_int]
+    return dict.fromkeys(scalars, False) | dict.fromkeys(symbols_of(kernel), True)
+
+
+def _with_more(fact: Fact, guard: Guard, promised: Kernel) -> Fact | None:
+    """Return `fact` with what another access on the line needs of the same symbol.
+
+    A line may access a tensor several times, as the first rounds of a pipeline do beside those
+    in its loop; one fact has to suffice for all.
+    """
+    more = missing_fact(guard, _variables(promised))
+    if more is None or not fact.is_symbol or more.var.name != fact.var.name:
+        return None
+    return replace(fact, contract=more.contract, news=joined(fact.news, more.news))
 
 
 def promising(kernel: Kernel, fact: Fact) -> Kernel:

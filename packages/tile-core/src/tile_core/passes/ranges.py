@@ -7,7 +7,7 @@ searches: each question costs about one step per term, times the facts that ment
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -75,6 +75,15 @@ class Env:
     def with_loop(self, var: Var, start: Extent, stop: Extent) -> Env:
         """Learn ``start <= var < stop``."""
         return self.with_bounds(var, self.linear(start), self.linear(stop).plus(-1))
+
+    def with_grid(self, block_vars: Iterable[Var], grid: Iterable[Extent]) -> Env:
+        """Learn that blocks lie in a grid: then it is not empty, which hosts make sure of."""
+        env = self
+        for var, extent in zip(block_vars, grid, strict=True):
+            blocks = env.linear(extent)
+            env = env.with_loop(var, 0, extent)
+            env = env if blocks.is_number else env._learning(blocks.plus(-1))
+        return env
 
     def with_bounds(self, var: Var, low: Linear | None, high: Linear | None) -> Env:
         """Learn ``low <= var <= high``."""
@@ -195,7 +204,8 @@ class Env:
         whole, rest = Linear(), Linear.of_number(value.constant)
         for key, factor, atom in value.parts():
             term = Linear(0, {key: factor}, {key: atom})
-            if factor.denominator == 1 and int(factor) * self.divisor(key, atom) % n == 0:
+            certain = factor * self.divisor(key, atom)
+            if certain.denominator == 1 and int(certain) % n == 0:
                 whole = whole + term
             else:
                 rest = rest + term

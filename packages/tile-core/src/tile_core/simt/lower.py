@@ -209,9 +209,7 @@ class _Maker:
             if is_line
             else Var(names.fresh("tid"), launch.thread_vars[0].dtype)
         )
-        env = self.env
-        for block, extent in zip(launch.block_vars, launch.grid, strict=True):
-            env = env.with_loop(block, 0, extent)
+        env = self.env.with_grid(launch.block_vars, launch.grid)
         for index, count in zip(launch.thread_vars, launch.threads, strict=True):
             env = env.with_loop(index, 0, count)
         env = env if is_line else env.with_loop(thread, 0, threads)

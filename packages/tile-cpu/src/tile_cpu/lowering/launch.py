@@ -215,9 +215,7 @@ def _block(ctx: Context, launch: Launch, grid: list[PrimExpr], block: PrimExpr) 
     """Return the body of one block: its indices, its scratch, its statements."""
     outer_entry, outer_jump = ctx.block_entry, ctx.jump
     ctx.block_entry = []
-    env = ctx.env
-    for var, extent in zip(launch.block_vars, launch.grid, strict=True):
-        env = env.with_loop(var, 0, extent)
+    env = ctx.env.with_grid(launch.block_vars, launch.grid)
     with ctx.scope(env), ctx.statement() as statements:
         rest = block
         for axis, (var, extent) in enumerate(zip(launch.block_vars, grid, strict=True)):

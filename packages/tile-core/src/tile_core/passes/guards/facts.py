@@ -121,6 +121,16 @@ def _fact(var: Var, contract: Contract, known: Mapping[Var, bool]) -> Fact:
     return Fact(var, contract, news, known[var])
 
 
+def joined(one: Contract, other: Contract) -> Contract:
+    """Return what both promise."""
+    highs = [c.high for c in (one, other) if c.high is not None]
+    return Contract(
+        max(one.low, other.low),
+        min(highs, default=None),
+        math.lcm(one.multiple_of, other.multiple_of),
+    )
+
+
 def _dividing(var: Var, step: int) -> Contract | None:
     """Return the contract of `var` with `step` as one more divisor, if that is news."""
     before = var.contract or ANY_EXTENT

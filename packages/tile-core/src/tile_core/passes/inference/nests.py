@@ -169,8 +169,7 @@ class _Surveyor:
                 for item in body:
                     inner = self.visit(item, inner, threads)
             case Launch():
-                for var, extent in zip(stmt.block_vars, stmt.grid, strict=True):
-                    env = env.with_loop(var, 0, extent)
+                env = env.with_grid(stmt.block_vars, stmt.grid)
                 for var, count in zip(stmt.thread_vars, stmt.threads, strict=True):
                     env = env.with_loop(var, 0, count)
                 uniform = Uniformity(stmt) if is_thread_program(stmt) else None

@@ -144,8 +144,7 @@ def facts_of(kernel: Kernel, launch: Launch) -> Env:
             env = env.with_let(stmt.var, stmt.value)
         elif isinstance(stmt, Check):
             env = env.assuming(stmt.cond)
-    for var, extent in zip(launch.block_vars, launch.grid, strict=True):
-        env = env.with_loop(var, 0, extent)
+    env = env.with_grid(launch.block_vars, launch.grid)
     for node in walk(launch.body):
         if isinstance(node, Let) and is_plain(node.value):
             env = env.with_let(node.var, node.value)
