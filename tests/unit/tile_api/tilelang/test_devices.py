@@ -134,6 +134,7 @@ def test_generators() -> None:
     again = torch.Generator("cuda").manual_seed(3)
     assert torch.equal(one, torch.rand(4, generator=again))
     assert isinstance(again, torch.Generator)
+    torch.rand(2, generator=torch.cuda.default_generators[0], device="cuda")
     torch.cuda.manual_seed_all(5)
     one = torch.rand(2)
     torch.cuda.manual_seed(5)

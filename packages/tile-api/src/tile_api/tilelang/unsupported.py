@@ -46,6 +46,10 @@ REASONS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "is a part of another search for schedules",
             "use tilelang.carver.template, or let tile_api.autotuner search",
         ),
+        "reducing": (
+            "makes failing programs small by another command",
+            "write tile reduce FILE.py:NAME --message TEXT",
+        ),
         "tracing": (
             "shows another compiler at work",
             "write a report of the kernel: tile report FILE.py, or set TILE_KEEP=ir,src,asm",

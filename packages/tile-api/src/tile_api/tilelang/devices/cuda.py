@@ -82,6 +82,7 @@ def _answers(torch: Any, facts: DeviceProperties) -> dict[str, Any]:
         "set_rng_state": lambda state, device=None: _quiet(
             torch.default_generator.set_state(state)
         ),
+        "default_generators": (torch.default_generator,),
         "Event": Event,
         "Stream": Stream,
         "device": DeviceContext,
