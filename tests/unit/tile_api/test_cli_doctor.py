@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError
 
 import numpy as np
-import pytest
 
 from tile_api.cli import doctor, examining, main
+from tile_core.plugins.host import installed_plugins
 from tile_core.target import parse_target_spec
 
 EDGES = (17, 30, 52, 76)
@@ -82,7 +82,19 @@ def test_a_wrong_result_is_told():
     assert not examining.Finding("cpu", "yes, 1.00 s", told).is_well
 
 
-@pytest.mark.parametrize("targets", [["tpu", "tpu"]])
-def test_reasons_are_told_once(targets, capsys):
-    assert main(["doctor", *targets]) == 1
-    assert capsys.readouterr().out.count("no backend serves target 'tpu") == 1
+def test_reasons_are_told_once(capsys):
+    assert main(["doctor", "tpu", "tpu:1"]) == 1
+    out = capsys.readouterr().out
+    assert out.count("no backend serves target 'tpu") == 1
+    assert "\ntpu, tpu:1: no backend serves target 'tpu'" in out
+
+
+def test_who_is_missing_is_named_where_nothing_emulates(monkeypatch):
+    host = installed_plugins()
+    monkeypatch.setattr(type(host), "executors", lambda self: {})
+    monkeypatch.setattr("tile_api.compiling.default_host", lambda: host)
+    found = examining.examined("hip:gfx942")
+    assert found.compiles.startswith("yes")
+    assert found.emulated == "no"
+    assert "@sim" in found.errors[0].message
+    assert found.errors[0].hint

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -13,6 +14,7 @@ from typing import Any
 
 from tile_api.cli.examining import Finding, examined
 from tile_core.environment import environment
+from tile_core.errors import TileError
 
 TARGETS = (
     "cpu", "interpret", "cuda", "cuda:sm_80", "cuda:sm_90a", "hip", "hip:gfx90a", "hip:gfx942",
@@ -37,6 +39,9 @@ PACKAGES: Mapping[str, str] = MappingProxyType(
     }
 )
 """What may be installed, and what it would be good for."""
+
+_ARCHITECTURE = re.compile(r"(target '\w+):[\w.+-]+")
+"""What differs between messages that say the same of several machines of a kind."""
 
 _ROW = "{:<17}{:<13}{:<22}{:<24}{}\n"
 
@@ -95,13 +100,14 @@ def _settings() -> Iterator[str]:
 
 def _told(findings: Iterable[Finding]) -> Iterator[str]:
     """Yield what is in the way of which targets, and the way out: each reason once."""
-    reasons: dict[tuple[str, str], list[str]] = {}
+    reasons: dict[tuple[str, str | None], tuple[TileError, list[str]]] = {}
     for found in findings:
         for error in found.errors:
-            targets = reasons.setdefault((error.message, error.hint or ""), [])
+            reason = _ARCHITECTURE.sub(r"\1", error.message), error.hint
+            targets = reasons.setdefault(reason, (error, []))[1]
             if found.target not in targets:
                 targets.append(found.target)
-    for (message, hint), targets in reasons.items():
-        yield f"\n{', '.join(targets)}: {message}\n"
-        if hint:
-            yield f"  {hint}\n"
+    for error, targets in reasons.values():
+        yield f"\n{', '.join(targets)}: {error.message}\n"
+        if error.hint:
+            yield f"  {error.hint}\n"

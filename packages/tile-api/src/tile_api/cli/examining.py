@@ -10,6 +10,12 @@ from typing import Any
 from tile_core.errors import TileError
 from tile_core.target import Target, parse_target_spec
 
+GPUS = ("cuda", "hip")
+"""Kinds of machines that may not be here, and can be emulated."""
+
+EMULATOR = "sim"
+"""The executor that is missed where there is none."""
+
 NO = "no"
 NOT_HERE = "no GPU that torch sees"
 WRONG = "yes, with a wrong result"
@@ -82,7 +88,9 @@ def _emulated(machine: Target) -> tuple[str, tuple[TileError, ...]]:
     names: list[str] = []
     errors: list[TileError] = []
     known = default_host().executors().items()
-    for name in [name for name, executor in known if machine.kind in executor.kinds]:
+    installed = [name for name, executor in known if machine.kind in executor.kinds]
+    missing = [EMULATOR] if machine.kind in GPUS else []  # whose error tells how to get it
+    for name in installed or missing:
         target = Target(machine.kind, machine.arch, name)
         try:
             exact = default_host().resolve(target)[1]
@@ -114,7 +122,7 @@ def _result(kernel: Any, target: Target) -> str:
     from tile_api.integrations.torch_gpus import gpu_arrays
 
     numbers = np.arange(COUNT, dtype=np.float32)
-    if target.executor or target.kind not in ("cuda", "hip"):
+    if target.executor or target.kind not in GPUS:
         got = np.zeros_like(numbers)
         kernel(numbers, got)
     else:
