@@ -152,6 +152,20 @@ def test_a_target_that_does_not_exist(tells: Path) -> None:
     assert done.stderr.startswith("[TL4003]")
 
 
+def test_a_gpu_that_is_not_there(tells: Path) -> None:
+    from tile_api.compiling import default_host
+
+    if default_host().default_target().kind == "hip":
+        pytest.skip("there is such a GPU")
+    done = tile("run", "--as-tilelang", "--target", "hip", "tells.py", folder=tells)
+    assert (done.stdout, done.returncode) == ("", 1)
+    assert done.stderr == (
+        "[TL4004] this machine has no GPU for hip\n"
+        "hint: run the program on this CPU, or in the emulator: "
+        "--target cpu, --target hip:gfx942@sim\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("end", "status", "message"),
     [("import sys; sys.exit(7)", 7, ""), ("1 / 0", 1, "ZeroDivisionError: division by zero")],
