@@ -55,7 +55,7 @@ def view_of(value: Any) -> TensorView | None:
     """
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray):
-        return _numpy_view(value, numpy)
+        return _numpy_view(value)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return _torch_view(value, torch)
@@ -67,10 +67,11 @@ def view_of(value: Any) -> TensorView | None:
     return None
 
 
-def _numpy_view(value: Any, numpy: Any) -> TensorView:
+def _numpy_view(value: Any) -> TensorView:
     size = value.itemsize or 1
     problem = None
-    if isinstance(value, numpy.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # which NumPy loads when somebody asks for it
+    if masked is not None and isinstance(value, masked.MaskedArray):
         problem = "its mask would be ignored; pass x.filled(0)"
     elif any(s % size for s in value.strides):
         problem = f"its strides {value.strides} are no multiples of the {size} bytes of an element"

@@ -61,12 +61,17 @@ def _facts(place: Path) -> Iterator[tuple[str, int, int]]:
         facts = place.stat()
         yield place.name, facts.st_size, facts.st_mtime_ns
         return
-    for folder, folders, files in os.walk(place):
-        folders[:] = [name for name in folders if name != "__pycache__"]
-        for name in files:
-            path = os.path.join(folder, name)
-            facts = os.stat(path)
-            yield os.path.relpath(path, place), facts.st_size, facts.st_mtime_ns
+    yield from _facts_inside(os.fspath(place), "")
+
+
+def _facts_inside(folder: str, before: str) -> Iterator[tuple[str, int, int]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                facts = entry.stat()
+                yield before + entry.name, facts.st_size, facts.st_mtime_ns
+            elif entry.name != "__pycache__":
+                yield from _facts_inside(entry.path, f"{before}{entry.name}/")
 
 
 def _short(text: str) -> str:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 from tile_core.errors import MissingFeature
 from tile_core.plugins.faults import as_tile_error
-from tile_cuda.machine import ARCHITECTURES
 from tile_runtime import cuda_driver
 from tile_runtime.cuda_driver import CudaDriver, runs_on
 from tile_runtime.errors import TileRuntimeError
@@ -71,6 +70,8 @@ def arch_of(major: int, minor: int) -> str:
     >>> arch_of(8, 6), arch_of(9, 0)
     ('sm_86', 'sm_90a')
     """
+    from tile_cuda.machine import ARCHITECTURES  # most machines have no GPU, and need no table
+
     fitting = [name for name in ARCHITECTURES if runs_on(name, 10 * major + minor)]
     if not fitting:
         raise MissingFeature(

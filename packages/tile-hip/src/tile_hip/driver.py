@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 from tile_core.errors import MissingFeature
 from tile_core.plugins.faults import as_tile_error
-from tile_hip.machine import ARCHITECTURES
 from tile_runtime import hip_driver
 from tile_runtime.errors import TileRuntimeError
 from tile_runtime.hip_driver import HipDriver
@@ -56,6 +55,8 @@ def device_arch(device: int = 0) -> str:
         If there is no GPU, or none of an architecture that we compile for.
     """
     driver = installed_driver()
+    from tile_hip.machine import ARCHITECTURES  # most machines have no GPU, and need no table
+
     with _told():
         found = driver.architecture(device)
     if found not in ARCHITECTURES:

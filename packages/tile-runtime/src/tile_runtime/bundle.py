@@ -15,12 +15,10 @@ import hashlib
 import io
 import json
 import os
-import secrets
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile_runtime.errors import InvalidBundle, TileRuntimeError
 from tile_runtime.manifest import SCHEMA, Manifest
@@ -31,6 +29,9 @@ from tile_runtime.manifest_json import (
     parse_manifest,
     text_of_manifest,
 )
+
+if TYPE_CHECKING:
+    import zipfile
 
 INDEX = "bundle.json"
 _TIME = (1980, 1, 1, 0, 0, 0)  # the first that archives can say: no bundle tells when it was made
@@ -90,7 +91,7 @@ def write_bundle(path: str | os.PathLike[str], variants: Sequence[Variant]) -> N
     if len({*targets}) < len(targets):
         raise InvalidBundle(f"two variants of a bundle are for one machine: {', '.join(targets)}")
     place = Path(path)
-    aside = place.with_name(f".{place.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    aside = place.with_name(f".{place.name}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
         with open(aside, "xb") as file:
             file.write(_archive(variants))
@@ -103,6 +104,8 @@ def write_bundle(path: str | os.PathLike[str], variants: Sequence[Variant]) -> N
 
 
 def _archive(variants: Sequence[Variant]) -> bytes:
+    import zipfile  # takes a while, and kernels out of a cache need none
+
     memory = io.BytesIO()
     rows = []
     with zipfile.ZipFile(memory, "w") as archive:
@@ -118,6 +121,8 @@ def _archive(variants: Sequence[Variant]) -> bytes:
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    import zipfile
+
     entry = zipfile.ZipInfo(name, _TIME)
     entry.compress_type = zipfile.ZIP_DEFLATED
     archive.writestr(entry, data)
@@ -139,6 +144,8 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     OSError
         If the file cannot be read.
     """
+    import zipfile
+
     data = Path(path).read_bytes()
     where = f"{os.fspath(path)}"
     try:

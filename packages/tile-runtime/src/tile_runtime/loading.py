@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tile_runtime import cpu_driver, cuda_driver, hip_driver
+from tile_runtime import cpu_driver
 from tile_runtime.bundle import Bundle, Variant, read_bundle
 from tile_runtime.driver import Driver
 from tile_runtime.errors import NoVariant, TileRuntimeError
-from tile_runtime.kernel import LoadedKernel
 from tile_runtime.launcher import as_it_is, callable_of
 from tile_runtime.streams import allocator, device_of, stream_reader
 
-_GPUS: dict[str, Callable[[], Driver]] = {
-    "cuda": cuda_driver.installed_driver,
-    "hip": hip_driver.installed_driver,
-}
+if TYPE_CHECKING:
+    from tile_runtime.kernel import LoadedKernel
+
+
+def _cuda() -> Driver:
+    from tile_runtime import cuda_driver
+
+    return cuda_driver.installed_driver()
+
+
+def _hip() -> Driver:
+    from tile_runtime import hip_driver
+
+    return hip_driver.installed_driver()
+
+
+_GPUS: dict[str, Callable[[], Driver]] = {"cuda": _cuda, "hip": _hip}
 
 
 def load(path: str | os.PathLike[str], target: str | None = None) -> LoadedKernel:
@@ -41,6 +53,8 @@ def load(path: str | os.PathLike[str], target: str | None = None) -> LoadedKerne
         If the driver that the variant needs cannot be used.
     """
     variant = choose(read_bundle(path), target, os.fspath(path))
+    from tile_runtime.kernel import LoadedKernel
+
     return LoadedKernel(variant.manifest, runner_of(variant))
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile_core import errors
 from tile_core.errors import InternalError, Note, TileError
 from tile_core.ir.buffer import Buffer
-from tile_core.simt.manifest import host_steps
-from tile_core.simt.program import DeviceFunction, DeviceProgram
+
+if TYPE_CHECKING:
+    from tile_core.simt.program import DeviceProgram
 
 
 @cache
@@ -42,6 +43,9 @@ def teller(program: DeviceProgram) -> Callable[[Any], TileError]:
         error = as_tile_error(fault)
         match fault.subject:
             case ("step", int() as number):
+                from tile_core.simt.manifest import host_steps
+                from tile_core.simt.program import DeviceFunction
+
                 step = host_steps(program)[number]
                 error.span = step.launch.span if isinstance(step, DeviceFunction) else step.span
             case ("parameter", str() as name):

@@ -5,11 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import platform
-import secrets
-import subprocess
 import sys
-import sysconfig
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -26,8 +22,8 @@ def is_supported() -> bool:
         sys.implementation.name == "cpython"
         and sys.platform == "linux"
         and ctypes.sizeof(ctypes.c_void_p) == 8
-        and not sysconfig.get_config_var("Py_GIL_DISABLED")
-        and not sysconfig.get_config_var("Py_TRACE_REFS")
+        and "t" not in sys.abiflags  # threads without a lock
+        and not hasattr(sys, "getobjects")  # objects begin with lists of all objects
     )
 
 
@@ -35,7 +31,7 @@ def is_supported() -> bool:
 def file_name() -> str:
     """Return what the library is called: its text and the machine decide."""
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
-    return f"caller-{digest}-{platform.machine()}.so"
+    return f"caller-{digest}-{os.uname().machine}.so"
 
 
 def build_library(folder: Path, compiler: Sequence[str]) -> Path | None:
@@ -46,7 +42,9 @@ def build_library(folder: Path, compiler: Sequence[str]) -> Path | None:
     target = folder / file_name()
     if target.exists():
         return target
-    aside = folder / f"{secrets.token_hex(8)}.aside"
+    import subprocess  # takes a while, and is needed once on a machine
+
+    aside = folder / f"{os.urandom(8).hex()}.aside"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         command = [*compiler, *FLAGS, "-o", os.fspath(aside), os.fspath(SOURCE)]
