@@ -72,6 +72,27 @@ def test_gpus_drop_guards_and_move_16_bytes(target):
     assert re.search(wide, promised)
 
 
+def test_rows_that_are_multiples_of_16_bytes_apart_are_copied_so_although_guarded():
+    def copying(**contract: int):
+        m, n = T.dynamic("m, n", **contract)
+
+        @T.prim_func
+        def copy(A: T.Tensor((m, n), "float16"), B: T.Tensor((m, n), "float16")):
+            with T.Kernel(T.ceildiv(n, 64), T.ceildiv(m, 32), threads=128) as (bx, by):
+                tile = T.alloc_shared((32, 64), "float16")
+                T.copy(A[by * 32, bx * 64], tile)
+                T.copy(tile, B[by * 32, bx * 64])
+
+        return copy
+
+    for multiple_of, width in ((1, None), (2, 4), (4, 8), (8, 16)):
+        text = source(copying(multiple_of=multiple_of), "cuda:sm_80")
+        found = {int(w) for w in re.findall(r"cp_async<(\d+)>", text)}
+        found |= {2 * int(w) for w in re.findall(r"load<(\d+)>\([^,]*, A ", text)}
+        assert found == ({width} if width else set())
+        assert re.search(r"< [mn]\b", text)
+
+
 def test_processors_drop_the_code_of_edges():
     plain, promised = source(scaling(), "cpu"), source(scaling(multiple_of=64), "cpu")
     assert promised.count("\n") < plain.count("\n")
