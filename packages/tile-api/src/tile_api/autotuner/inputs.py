@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +64,8 @@ class Inputs:
         Say who supplies inputs, and what they are compared with.
     given
         Tensors of the call or of `set_autotune_inputs`, or None.
+    device
+        Where the reference gets its tensors: ``"cuda"``, or None for the host.
     """
 
     def __init__(
@@ -73,10 +74,11 @@ class Inputs:
         jobs: dict[int, Job],
         options: TuneOptions,
         given: Sequence[Any] | None,
+        device: str | None = None,
     ) -> None:
         self._folder, self._jobs, self._options, self._given = folder, jobs, options, given
+        self._device = device
         self._files: dict[str, Path] = {}
-        self.reference_ms: float | None = None
 
     def file(self, candidate: Candidate) -> str:
         """Return the file with the inputs of a candidate.
@@ -144,7 +146,7 @@ class Inputs:
         path = Path(f"{inputs}-expected")
         if not path.exists():
             assert self._options.ref_prog is not None, "there is something to compare with"
-            args = [_for_user(value) for value in read_tensors(inputs)]
+            args = [_for_user(value, self._device) for value in read_tensors(inputs)]
             returned = self._options.ref_prog(*args)
             write_tensors(path, [*args, *_listed(returned)])
         return path
@@ -153,20 +155,19 @@ class Inputs:
         """Return milliseconds of a call of the reference: the median of a few."""
         if self._options.ref_prog is None:
             return None
-        args = [_for_user(value) for value in read_tensors(self.file(candidate))]
-        times: list[float] = []
-        start = time.perf_counter()
-        while len(times) < 3 or time.perf_counter() - start < self._options.rep / 1e3:
-            began = time.perf_counter()
-            self._options.ref_prog(*args)
-            times.append((time.perf_counter() - began) * 1e3)
-        return sorted(times)[len(times) // 2]
+        from tile_api.timing.bench import do_bench
+
+        args = [_for_user(value, self._device) for value in read_tensors(self.file(candidate))]
+        reference, rep = self._options.ref_prog, self._options.rep
+        where = self._device or "cpu"
+        found = do_bench(lambda: reference(*args), 0, rep, return_mode="median", device=where)
+        return float(found)
 
     def _checked_by_user(self, inputs: str, outputs: Path, expected: Path) -> Outcome | None:
         count = len(read_tensors(inputs))
         ours, theirs = read_tensors(outputs), read_tensors(expected)
-        got = [_for_user(v) for v in (ours[count:] or ours)]
-        right = [_for_user(v) for v in (theirs[count:] or theirs)]
+        got = [_for_user(v, self._device) for v in (ours[count:] or ours)]
+        right = [_for_user(v, self._device) for v in (theirs[count:] or theirs)]
         assert self._options.manual_check_prog is not None, "the user checks"
         try:
             self._options.manual_check_prog(
@@ -227,7 +228,7 @@ def _made(param: KernelParam, number: int, kind: str, options: TuneOptions) -> A
     return make_array(param.shape, dtype, kind, seed=number)
 
 
-def _for_user(value: Any) -> Any:
+def _for_user(value: Any, device: str | None) -> Any:
     """Return an argument as the user's functions get it: torch's tensor if torch is there."""
     import numpy as np
 
@@ -237,7 +238,7 @@ def _for_user(value: Any) -> Any:
         return value
     from tile_api.integrations.torch_arrays import tensor_of
 
-    return tensor_of(value)
+    return tensor_of(value, device)
 
 
 def _listed(returned: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from tile_api.autotuner.configs import Config
 from tile_api.autotuner.environment import TuneSettings
 from tile_api.autotuner.inputs import Inputs
 from tile_api.autotuner.job import Job
-from tile_api.autotuner.machine import machine_name, require_machine, tells_time
+from tile_api.autotuner.machine import GPUS, machine_name, require_machine, tells_time
 from tile_api.autotuner.outcome import OK, UNTRIED, Candidate
 from tile_api.autotuner.plain import canonical
 from tile_api.autotuner.progress import Progress
@@ -226,7 +226,8 @@ def _searched(
         candidates = traced(task.configs, task.trace)
         jobs, files = _jobs(task, target, candidates, bench.folder)
         candidates = ranked(candidates, _expected(task, budget, files, bench, start))
-        inputs = Inputs(bench.folder, jobs, task.options, task.inputs)
+        device = "cuda" if target.kind in GPUS else None
+        inputs = Inputs(bench.folder, jobs, task.options, task.inputs, device)
         tried = distinct(candidates)
         progress = Progress(task.name, len(tried), budget.seconds)
         log = store.log(place)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 _BITS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
@@ -40,17 +39,6 @@ def array_of(tensor: Any) -> Any:
         name = str(held.dtype).removeprefix("torch.")
         array = held.view(getattr(torch, _BITS[held.element_size()])).numpy()
         return array if name.endswith("_x2") else array.view(dtype_of(name).numpy())
-
-
-def synchronised(launch: Callable[[], object]) -> Callable[[], object]:
-    """Return what launches on a GPU and waits for the end."""
-    import torch
-
-    def run() -> None:
-        launch()
-        torch.cuda.synchronize()
-
-    return run
 
 
 def gpu_name() -> str | None:
