@@ -114,3 +114,20 @@ def test_meetings_are_over_once_as_many_threads_came():
     assert meeting.arrive(4.0, 128, 256) == first
     assert meeting.over(first) == 4.0
     assert meeting.arrive(5.0, 128, 256) == first + 1
+
+
+def test_the_block_with_more_to_do_is_drawn():
+    @T.prim_func
+    def triangular(A: T.Tensor((512, 512), "float16"), C: T.Tensor((512, 64), "float16")):
+        with T.Kernel(8, threads=128) as by:
+            tile = T.alloc_shared((64, 64), "float16")
+            sums = T.alloc_fragment((64, 64), "float32")
+            T.clear(sums)
+            for k in T.Pipelined(by + 1, num_stages=2):
+                T.copy(A[by * 64, k * 64], tile)
+                T.gemm(tile, tile, sums)
+            T.copy(sums, C[by * 64, 0])
+
+    found = picture(triangular, "cuda:sm_80")
+    assert found.notes == ("Block (7) is drawn; the first one has less to do.",)
+    assert sorted(rounds_of(found, "product", "threads")) == list(range(8))

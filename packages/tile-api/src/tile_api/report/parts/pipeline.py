@@ -18,7 +18,7 @@ _BEGIN, _END = 24.0, 12.0
 _WORDS = {"issue": "begins", "transfer": "copy", "product": "product", "work": "work",
           "wait": "waits", "use": "read"}  # fmt: skip
 _LABELS = {"transfer": "copy {}", "product": "gemm {}", "use": "use {}"}
-_CHARACTER = 6.2
+_CHARACTER = 7.0
 _COLOURS = 6
 
 

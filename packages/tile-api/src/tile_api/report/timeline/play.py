@@ -36,7 +36,7 @@ _MOST_ROUNDS = 10_000
 
 
 def timeline_of(kernel: Kernel, warp_size: int, places: Places) -> Timeline | None:
-    """Return when copies and products of the first block run; None if none runs beside others.
+    """Return when copies and products of one block run; None if none runs beside others.
 
     The program is acted out with one length for all copies and one for all products, so that the
     picture tells what may overlap and what waits for what, not how long it takes.
@@ -49,20 +49,37 @@ def timeline_of(kernel: Kernel, warp_size: int, places: Places) -> Timeline | No
     launches = [n for n in walk(kernel.body) if isinstance(n, Launch)]
     sizes = {var: usual_size(var) for var in symbols_of(kernel)}
     sizes |= {p: usual_size(p) for p in kernel.params if isinstance(p, Var) and p.dtype.is_int}
-    found = [_played(launch, sizes, warp_size, places) for launch in launches]
+    found = [
+        _played(launch, block, sizes, warp_size, places)
+        for launch in launches
+        for block in _blocks(launch, sizes)
+    ]
     drawn = [t for t in found if any(b.activity == "transfer" and b.number for b in t.bars)]
     return max(drawn, key=lambda t: len(t.bars), default=None)
 
 
-def _played(launch: Launch, sizes: dict[Var, int], warp_size: int, places: Places) -> Timeline:
+def _blocks(launch: Launch, sizes: dict[Var, int]) -> tuple[tuple[int, ...], ...]:
+    """Return the first block and the last: under a causal mask they have not the same to do."""
+    values = Values(sizes)
+    last = tuple(max((values.number(extent) or 1) - 1, 0) for extent in launch.grid)
+    return tuple(dict.fromkeys(((0,) * len(last), last)))
+
+
+def _played(
+    launch: Launch, block: tuple[int, ...], sizes: dict[Var, int], warp_size: int, places: Places
+) -> Timeline:
     play = _Play(Stage(warp_size), launch)
     values = Values(dict(sizes))
-    values.of |= dict.fromkeys((*launch.block_vars, *launch.thread_vars), 0)
+    values.of |= dict.fromkeys(launch.thread_vars, 0)
+    values.of |= dict(zip(launch.block_vars, block, strict=True))
     actor = actor_of(0, math.prod(launch.threads), values)
     try:
         play.all_roles(actor)
     except EnoughError:
         play.stage.notes["The program is longer than what is drawn."] = None
+    if any(block):
+        told = ", ".join(map(str, block))
+        play.stage.notes[f"Block ({told}) is drawn; the first one has less to do."] = None
     if sizes:
         told = ", ".join(f"{var.name} = {size}" for var, size in sizes.items())
         play.stage.notes[f"Sizes that are not known are taken to be {told}."] = None
