@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.ir.stmt import Kernel
+from tile_core.logs import log
 from tile_core.passes.infer_layouts import infer_layouts
 from tile_core.target import Target
 from tile_cpu.csource import SharedLibrary, compile_c
@@ -67,4 +68,6 @@ def compile_kernel(lowered: Lowered, options: Any) -> Artifact:
     if lowered.kernel.sources:
         flags = tuple(options.compile_flags)
         library = compile_c(lowered.kernel.sources, lowered.extern_names, flags)
+    name, arch = lowered.kernel.name, lowered.machine.name
+    log("toolchain", lambda: f"LLVM in TVM translates {name} for {arch}")
     return Artifact(lowered, compile_module(lowered.function, lowered.machine), library)
