@@ -190,6 +190,15 @@ def test_spaces_multiply_what_is_independent_and_join_what_is_not() -> None:
     assert space.most(i.var * 2) == 1998
 
 
+def test_loops_may_begin_at_the_number_of_a_thread() -> None:
+    thread = axis("t", 64, is_thread=True)
+    loop = axis("k", 128 - thread.var, start=thread.var)
+    space = Space({}, (thread, loop))
+    assert space.total() == sum(128 - t for t in range(64))
+    assert space.given(loop.var < 64).total() == sum(64 - t for t in range(64))
+    assert space.total(warp=32) == 128 + 96
+
+
 def test_triangles_are_exact_and_large_ones_nearly() -> None:
     for n, close in ((200, 0), (3000, 1e-4)):
         i = axis("i", n)

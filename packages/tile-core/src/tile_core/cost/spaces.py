@@ -297,20 +297,23 @@ class _Grid:
     def __init__(self, space: Space, axes: Sequence[Axis], warp: int) -> None:
         self.space, self.warp = space, warp
         self.threads = sum(a.is_thread for a in axes)
-        axes = [a for a in axes if not a.is_thread] + [a for a in axes if a.is_thread]
+        last = [a for a in axes if not a.is_thread] + [a for a in axes if a.is_thread]
+        dimensions = {axis.var: at for at, axis in enumerate(last)}
         self.values: dict[Var, Any] = dict(space.sizes)
-        rank = len(axes)
         longest = [self._longest(axis) for axis in axes]
         counts = _kept(axes, longest)
-        self.shape = tuple(counts)
         self.weights: list[Any] = []
-        for at, (axis, n, kept) in enumerate(zip(axes, longest, counts, strict=True)):
+        shape = [1] * len(axes)
+        for axis, n, kept in zip(axes, longest, counts, strict=True):  # outer ones first
+            at = dimensions[axis.var]
+            shape[at] = kept
+            along = (1,) * at + (-1,) + (1,) * (len(axes) - at - 1)
             t, weights = _sample(n, kept)
-            shape = (1,) * at + (-1,) + (1,) * (rank - at - 1)
             start = value_of(axis.start, self.values, space.names)
-            self.values[axis.var] = start + t.reshape(shape) * axis.step
+            self.values[axis.var] = start + t.reshape(along) * axis.step
             if kept < n:
-                self.weights.append(weights.reshape(shape))
+                self.weights.append(weights.reshape(along))
+        self.shape = tuple(shape)
 
     def _longest(self, axis: Axis) -> int:
         constant = self.space.constant(axis.count)
