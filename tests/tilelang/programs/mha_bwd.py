@@ -106,7 +106,7 @@ def flash_bwd(heads, seq_len, dim):
         dK: T.Tensor(shape, "float16"),
         dV: T.Tensor(shape, "float16"),
     ):
-        with T.Kernel(T.ceildiv(seq_len, BLOCK), heads, threads=128) as (bx, by):
+        with T.Kernel(T.ceildiv(seq_len, BLOCK), heads, threads=64) as (bx, by):
             k = T.alloc_shared((BLOCK, dim), "float16")
             v = T.alloc_shared((BLOCK, dim), "float16")
             q = T.alloc_shared((BLOCK, dim), "float16")
@@ -131,7 +131,7 @@ def flash_bwd(heads, seq_len, dim):
                 T.copy(lse[by, m * BLOCK : (m + 1) * BLOCK], row)
                 T.copy(Delta[by, m * BLOCK : (m + 1) * BLOCK], delta)
                 T.clear(pT)
-                T.gemm(k, q, pT, transpose_B=True)
+                T.gemm(k, q, pT, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
                 for i, j in T.Parallel(BLOCK, BLOCK):
                     pT[i, j] = T.if_then_else(
                         bx * BLOCK + i <= m * BLOCK + j,
@@ -139,12 +139,12 @@ def flash_bwd(heads, seq_len, dim):
                         0,
                     )
                 T.clear(dsT)
-                T.gemm(v, do, dsT, transpose_B=True)
+                T.gemm(v, do, dsT, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
                 T.copy(pT, pT_cast)
-                T.gemm(pT_cast, do, dv)
+                T.gemm(pT_cast, do, dv, policy=T.GemmWarpPolicy.FullRow)
                 for i, j in T.Parallel(BLOCK, BLOCK):
                     dsT_cast[i, j] = pT[i, j] * (dsT[i, j] - delta[j]) * sm_scale
-                T.gemm(dsT_cast, q, dk)
+                T.gemm(dsT_cast, q, dk, policy=T.GemmWarpPolicy.FullRow)
                 T.copy(dsT_cast, dsT_shared)
                 T.clear(dq)
                 T.gemm(dsT_shared, k, dq, transpose_A=True)
