@@ -164,6 +164,17 @@ def test_tiles_are_told_by_their_last_element():
     assert found["C", 1].condition == "bx * 64 + 63 < n"
 
 
+def test_what_to_write_for_all_of_them():
+    found = report(gemm(), "cuda:sm_80")
+    assert found.together == (
+        'T.dynamic("m", multiple_of=64)',
+        'T.dynamic("k", multiple_of=32)',
+        'T.dynamic("n", multiple_of=64)',
+    )
+    assert str(found).endswith("\ntogether: " + ", ".join(found.together))
+    assert report(in_turns(), "cuda:sm_80").together == ()
+
+
 def test_how_often():
     found = {(g.tensor, g.axis): g for g in report(gemm(), "hip:gfx942")}
     assert found["B", 1].how_often == "in every round of ko"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from tile_core import driver
@@ -47,7 +49,7 @@ def guards_of(
     found = kept(kernel)
     known = _variables(kernel)
     left: dict[Fact, dict[tuple[object, ...], Guard]] = {}
-    told = []
+    told, removing = [], {}
     for key, guard in found.items():
         fact = missing_fact(guard, known)
         for _ in range(ATTEMPTS):
@@ -61,7 +63,24 @@ def guards_of(
         else:
             fact = None
         told.append(told_guard(guard, kernel, bool(sizes_of(guard, known)), fact))
-    return GuardReport(tuple(sorted(told, key=lambda g: g.span.line if g.span else 0)))
+        if fact is not None:
+            removing[key] = fact
+    together = _together(removing.values())
+    if together and removing.keys() & kept(reduce(promising, together, kernel)).keys():
+        together = ()
+    lines = sorted(told, key=lambda g: g.span.line if g.span else 0)
+    return GuardReport(tuple(lines), tuple(fact.spelling for fact in together))
+
+
+def _together(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return facts joined, one for each variable; none if one fact is all there is."""
+    distinct = [*dict.fromkeys(facts)]
+    found: dict[Var, Fact] = {}
+    for fact in distinct:
+        other = found.get(fact.var, fact)
+        contract, news = joined(fact.contract, other.contract), joined(fact.news, other.news)
+        found[fact.var] = replace(fact, contract=contract, news=news)
+    return tuple(found.values()) if len(distinct) > 1 else ()
 
 
 def _variables(kernel: Kernel) -> dict[Var, bool]:

@@ -79,9 +79,17 @@ class KeptGuard:
 
 @dataclass(frozen=True, slots=True)
 class GuardReport:
-    """The guards of a kernel; ``str`` gives a line for each."""
+    """The guards of a kernel; ``str`` gives a line for each.
+
+    Parameters
+    ----------
+    together
+        What to write instead of each size, if it takes several facts to remove all guards that
+        facts can remove.
+    """
 
     guards: tuple[KeptGuard, ...]
+    together: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[KeptGuard]:
         return iter(self.guards)
@@ -93,7 +101,10 @@ class GuardReport:
         return self.guards[position]
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.guards)) or "no guards: every access is proven inside"
+        lines = [*map(str, self.guards)]
+        if self.together:
+            lines.append(f"together: {', '.join(self.together)}")
+        return "\n".join(lines) or "no guards: every access is proven inside"
 
 
 def told_guard(guard: Guard, kernel: Kernel, sizes: bool, fact: Fact | None) -> KeptGuard:
