@@ -69,7 +69,8 @@ def test_functions_without_arguments():
         ([64], "a configuration is a dictionary, got int: 64"),
         ([{"block_Q": 1}], "a configuration sets 'block_Q', which is no parameter"),
         ([{"pass_configs": 3}], "pass_configs of a configuration are a dictionary"),
-        (lambda a, b, c: [], "the function of configurations wants 'a'"),
+        (lambda a, b: [], "the function of configurations wants 'a'"),
+        (lambda M, b: [], "the function of configurations wants 'b'"),
     ],
 )
 def test_what_is_none(configs, message):

@@ -48,13 +48,10 @@ class Bench:
 
     def expect(self, job: str, sizes: dict[str, int]) -> dict[str, Any]:
         """Return the milliseconds that the cost model expects of a candidate, and its program."""
-        from tile_api.autotuner.ranking import price_of, program_of
+        from tile_api.autotuner.ranking import expected_of_job
 
-        found = Job.read(job)
-        return {
-            "milliseconds": price_of(found.kernel, found.target, found.pass_configs, sizes),
-            "program": program_of(found.kernel, found.target, found.pass_configs),
-        }
+        found = expected_of_job(Job.read(job), sizes)
+        return {"milliseconds": found.milliseconds, "program": found.program}
 
     def compile(self, job: str) -> dict[str, Any]:
         """Compile a candidate, so that it lies in the cache."""

@@ -57,7 +57,7 @@ def listed_configs(
         A list of dictionaries (or of objects with ``kwargs``, as Triton has them), or a
         function that returns one; it is called with those of the call's arguments it takes.
     arguments
-        Of the call, by name.
+        By name: those of the call, and then the defaults of parameters that it does not give.
     parameters
         Of the function that is tuned.
 
@@ -118,10 +118,10 @@ def _called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     missing = [n for n, p in taken.items() if n not in by_name and p.default is p.empty]
     if not missing:
         return function(**by_name)
-    if len(taken) == len(arguments) or len(missing) < len(taken):
-        return function(*list(arguments.values())[: len(taken)])
-    if len(taken) == 1:  # all of them, as TileLang hands them over
+    if len(taken) == 1 and len(arguments) > 1:
         return function(dict(arguments))
+    if not by_name and len(taken) <= len(arguments):  # TileLang passes them in their order
+        return function(*list(arguments.values())[: len(taken)])
     raise TuningError(
         f"the function of configurations wants {missing[0]!r}, which the call does not have",
         hint=f"the call has {', '.join(arguments) or 'no arguments'}",

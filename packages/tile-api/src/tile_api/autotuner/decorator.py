@@ -173,7 +173,7 @@ class AutotunedFactory:
             named, constants = dict(kwargs), {}  # binding them says what is wrong
         given = {**bound_arguments(self.func, args, named), **constants}
         defaults = {n: p.default for n, p in names.items() if p.default is not p.empty}
-        configs = listed_configs(self.configs, {**defaults, **given}, names)
+        configs = listed_configs(self.configs, {**given, **defaults, **given}, names)
         tuned = {name for config in configs for name in config.values}
         if tuned & given.keys() and is_complete(self.func, given):
             return None

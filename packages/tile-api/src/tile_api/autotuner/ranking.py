@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tile_api.autotuner.configs import Config
+from tile_api.autotuner.job import Job
 from tile_api.autotuner.machine import GPUS
 from tile_api.autotuner.outcome import UNTRIED, Candidate
 from tile_api.autotuner.search import untraced
@@ -101,6 +103,34 @@ def expected_of(
         for c in candidates
         if c.outcome.status == UNTRIED
     }
+
+
+def expected_here(
+    jobs: Mapping[int, Job], sizes: Mapping[str, int], deadline: float | None
+) -> dict[int, Expected]:
+    """Return what is expected of kernels, of as many as there is time for.
+
+    Parameters
+    ----------
+    jobs
+        By the numbers of candidates.
+    deadline
+        On the monotonic clock.
+    """
+    found = {}
+    for number, job in jobs.items():
+        if deadline is not None and time.monotonic() > deadline:
+            break
+        found[number] = expected_of_job(job, sizes)
+    return found
+
+
+def expected_of_job(job: Job, sizes: Mapping[str, int]) -> Expected:
+    """Return what is expected of a kernel."""
+    return Expected(
+        price_of(job.kernel, job.target, job.pass_configs, sizes),
+        program_of(job.kernel, job.target, job.pass_configs),
+    )
 
 
 def price_of(

@@ -12,9 +12,7 @@ from tile_api.autotuner.budget import Budget
 from tile_api.autotuner.log import TuneLog
 from tile_api.autotuner.options import TuneOptions
 from tile_api.autotuner.outcome import (
-    OK,
     UNTRIED,
-    WRONG,
     Candidate,
     Outcome,
     failed,
@@ -232,14 +230,6 @@ class Search:
         told = f"{best.score:.4g} ms, {best.config}" if best is not None else ""
         done = sum(c.outcome.status != UNTRIED for c in self.candidates)
         self.progress.tell(done, what, told)
-
-
-def summary(candidates: Sequence[Candidate]) -> dict[str, int]:
-    """Return how many candidates ended in which way."""
-    counts = dict.fromkeys((OK, WRONG, "failed", UNTRIED), 0)
-    for candidate in candidates:
-        counts[candidate.outcome.status] += 1
-    return counts
 
 
 def untraced(error: Exception) -> Outcome:

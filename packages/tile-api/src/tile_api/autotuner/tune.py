@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from tile_api.autotuner.progress import Progress
 from tile_api.autotuner.ranking import (
     Expected,
     distinct,
+    expected_here,
     expected_of,
     ranked,
     traced,
@@ -34,8 +36,11 @@ from tile_api.kernel import CompiledKernel
 from tile_core.errors import NoConfigWorks, Note, TileError
 from tile_core.target import Target
 
-_RANKED_BY = 0.4
+_RANKED_IN = 0.6
 """The share of the time after which candidates are tried in the order known by then."""
+
+_COMPILER = "tile_core.tir"
+"""Is imported where something was lowered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +201,18 @@ def _modelled(task: Task, target: Target) -> list[Candidate]:
 
 
 def _expected(
-    task: Task, budget: Budget, files: Mapping[int, Path], bench: Workplace, start: float
+    task: Task, budget: Budget, jobs: Mapping[int, Job], files: Mapping[int, Path], bench: Workplace
 ) -> dict[int, Expected]:
-    """Return what the cost model expects; it is asked for a part of the time, in other processes.
+    """Return what is expected of candidates; for that there is a part of the time.
 
-    There the compiler is loaded already.
+    It is asked here if the compiler is loaded here, while the other processes load it; else they
+    are asked.
     """
-    deadline = None if budget.seconds is None else start + budget.seconds * _RANKED_BY
+    deadline = None
+    if budget.seconds is not None:
+        deadline = time.monotonic() + budget.seconds * _RANKED_IN
+    if _COMPILER in sys.modules:
+        return expected_here(jobs, task.options.sizes, deadline)
     paths = [str(path) for path in files.values()]
     replies = bench.expect(paths, task.options.sizes, task.options.timeout, deadline)
     return {
@@ -225,7 +235,7 @@ def _searched(
         bench.start()
         candidates = traced(task.configs, task.trace)
         jobs, files = _jobs(task, target, candidates, bench.folder)
-        candidates = ranked(candidates, _expected(task, budget, files, bench, start))
+        candidates = ranked(candidates, _expected(task, budget, jobs, files, bench))
         device = "cuda" if target.kind in GPUS else None
         inputs = Inputs(bench.folder, jobs, task.options, task.inputs, device)
         tried = distinct(candidates)

@@ -15,10 +15,20 @@ from queue import SimpleQueue
 from typing import Any
 
 from tile_api.autotuner.process import CANCELLED, HUNG, START_TIMEOUT, Worker
+from tile_api.autotuner.turns import turn
 from tile_core.environment import environment
 
 _PREFIX = "tile-tune-"
-_OFF = ("TILE_DISABLE_CACHE", "TILELANG_DISABLE_CACHE", "TILE_CACHE_SIZE", "TILE_VERBOSE")
+_OFF = (
+    "TILE_DISABLE_CACHE",
+    "TILELANG_DISABLE_CACHE",
+    "TILE_CACHE_SIZE",
+    "TILE_VERBOSE",
+    "TILELANG_VERBOSE",
+    "TILE_LOGS",
+    "TILE_KEEP",
+    "TL_LOWER_TRACE",
+)
 
 
 class Workplace:
@@ -94,7 +104,10 @@ class Workplace:
         compiled again then, and that is no part of what it does.
         """
         loaded = self._meter.ask("load", START_TIMEOUT, job=arguments["job"])
-        return self._meter.ask(do, timeout, **arguments) if loaded["ok"] else loaded
+        if not loaded["ok"]:
+            return loaded
+        with turn():
+            return self._meter.ask(do, timeout, **arguments)
 
     def close(self) -> None:
         """End all processes."""

@@ -1,0 +1,153 @@
+"""What surrounds workers: turns, environments, tensors in files, and results that agree."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tile_api.autotuner.comparing import compare_results
+from tile_api.autotuner.process import HUNG, Worker
+from tile_api.autotuner.tensor_files import read_tensors, write_tensors
+from tile_api.autotuner.turns import turn
+from tile_api.autotuner.workplace import is_alive, worker_environment
+
+HOLD = """
+import sys
+from tile_api.autotuner.turns import turn
+with turn():
+    print("mine", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_searches_take_turns(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    other = subprocess.Popen([sys.executable, "-c", HOLD], **pipes)
+    assert other.stdout.readline() == "mine\n"
+    (lock,) = tmp_path.glob("tile-measuring-*.lock")
+    third = subprocess.Popen([sys.executable, "-c", HOLD], **pipes)
+    other.kill()  # whoever dies leaves no lock behind
+    other.communicate()
+    assert third.stdout.readline() == "mine\n"
+    third.communicate("\n")
+    with turn(), open(lock):
+        pass
+
+
+def test_nobody_waits_where_no_lock_can_be(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with turn():
+        pass
+
+
+def test_the_environment_of_workers(tmp_path):
+    user = {
+        "TILE_TARGET": "cpu",
+        "TILE_DISABLE_CACHE": "1",
+        "TILE_CACHE_SIZE": "0",
+        "TILE_CACHE_DIR": "/users/own",
+        "TILE_KEEP": "ir",
+    }
+    found = worker_environment(user, tmp_path)
+    assert found.pop("OMP_NUM_THREADS", "1").isdecimal()  # torch's, where it is loaded
+    assert found == {"TILE_TARGET": "cpu", "TILE_CACHE_DIR": str(tmp_path)}
+
+
+def test_processes_that_are_alive():
+    assert is_alive(os.getpid())
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert not is_alive(ended.pid)
+
+
+def test_a_worker_that_is_ended_is_started_again():
+    worker = Worker(os.environ, {"do": "ready", "target": "cpu"})
+    try:
+        assert worker.ask("nothing", 10)["code"] == "AttributeError"
+        first = worker._process.pid
+        assert worker.ask("ready", 0.0, target="cpu")["code"] == HUNG
+        assert not is_alive(first)
+        assert worker.ask("ready", 60, target="cpu")["ok"]
+    finally:
+        worker.kill()
+        worker.kill()
+
+
+def bits(array):
+    return array.dtype, array.shape, array.tobytes()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6, dtype=np.float32).reshape(2, 3),
+        np.arange(6, dtype=np.int8),
+        np.array([True, False]),
+        np.zeros((0, 4), np.float16),
+        np.array(3.5),
+        np.arange(8).astype(ml_dtypes.bfloat16),
+        np.arange(8).astype(ml_dtypes.float8_e4m3fn),
+        np.arange(12, dtype=np.int32)[::-1],
+    ],
+    ids=lambda a: f"{a.dtype}{list(a.shape)}",
+)
+def test_arrays_come_back(array, tmp_path):
+    write_tensors(tmp_path / "tensors", [array, 3, None, array])
+    first, number, nothing, second = read_tensors(tmp_path / "tensors")
+    assert bits(first) == bits(second) == bits(np.ascontiguousarray(array).reshape(array.shape))
+    assert (number, nothing) == (3, None)
+    first[...] = 0  # memory of its own
+
+
+def test_strides_come_back(tmp_path):
+    wide = np.arange(24, dtype=np.float32).reshape(4, 6)
+    for array in (wide[:, ::2], wide.T, wide[1:3, 1:4], np.broadcast_to(wide[0], (3, 6))):
+        write_tensors(tmp_path / "tensors", [array])
+        (found,) = read_tensors(tmp_path / "tensors")
+        np.testing.assert_array_equal(found, array)
+        assert found.strides == array.strides
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e4m3fn", "int64", "bool"])
+def test_tensors_of_torch_come_back(dtype, tmp_path):
+    torch = pytest.importorskip("torch")
+    from tile_api.integrations.torch_arrays import array_of, tensor_of
+
+    tensor = (torch.arange(12).reshape(3, 4) % 2).to(getattr(torch, dtype)).T
+    write_tensors(tmp_path / "tensors", [tensor])
+    (found,) = read_tensors(tmp_path / "tensors")
+    assert found.dtype.name == dtype
+    assert found.shape == (4, 3)
+    again = tensor_of(np.ascontiguousarray(found))
+    assert again.dtype == tensor.dtype
+    assert torch.equal(again.float(), tensor.float())
+    np.testing.assert_array_equal(array_of(again), found)
+
+
+ONES, TWOS = np.ones(4, np.float32), np.full(4, 2, np.float32)
+EXACT = (0.0, 0.0, 0.0)
+
+
+def test_results_that_agree():
+    compare_results([ONES], [ONES], [TWOS], [ONES, TWOS], EXACT)  # both return them
+    compare_results([ONES], [TWOS], [], [TWOS], EXACT)  # both write them into arguments
+    compare_results([ONES, ONES], [ONES, TWOS], [], [ONES, ONES, TWOS], EXACT)  # one of each
+    compare_results([ONES], [ONES], [TWOS], [ONES, TWOS + 1], (1.0, 0.0, 0.0))
+
+
+def test_results_that_differ():
+    for case in (
+        ([ONES], [ONES], [TWOS], [ONES, TWOS + 1]),
+        ([ONES], [ONES], [], [TWOS]),
+        ([ONES], [TWOS], [], [ONES, TWOS + 1]),
+        ([ONES], [ONES], [TWOS], [ONES, TWOS, TWOS]),
+    ):
+        with pytest.raises(AssertionError):
+            compare_results(*case, EXACT)
