@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -87,6 +88,62 @@ def test_caches_of_gpus_may_stay_or_be_cleared_slowly():
     assert "clear" not in gpu.log
     do_bench(lambda: gpu.work(2.0), device=gpu, _n_warmup=1, _n_repeat=1, fast_flush=False)
     assert "clear bytes" in gpu.log
+
+
+class StubTorch:
+    """As much of torch as timing uses, on a GPU that it does not have."""
+
+    def __init__(self) -> None:
+        self.log: list[Any] = []
+        self.now = 0.0
+        self.int32, self.int8 = "int32", "int8"
+        stream = SimpleNamespace(wait_stream=lambda other: self.log.append("joined"))
+        self.cuda = SimpleNamespace(
+            is_available=lambda: True,
+            synchronize=lambda device: self.log.append(("wait", device)),
+            current_stream=lambda device=None: stream if device is None else f"stream of {device}",
+            Event=self._event,
+            Stream=lambda device: "side stream",
+            stream=lambda stream: nullcontext(),
+            CUDAGraph=lambda: SimpleNamespace(replay=lambda: self.log.append("replay")),
+            graph=lambda graph: nullcontext(),
+        )
+
+    def device(self, name: str) -> str:
+        return name
+
+    def empty(self, size: int, dtype: str, device: str) -> Any:
+        self.log.append((size, dtype, device))
+        return SimpleNamespace(zero_=lambda: self.log.append("zeros"))
+
+    def _event(self, enable_timing: bool) -> Any:
+        assert enable_timing
+        made = SimpleNamespace(at=0.0)
+
+        def record(stream: str) -> None:
+            assert stream == "stream of cuda:1"
+            made.at = self.now
+
+        made.record, made.elapsed_time = record, lambda end: end.at - made.at
+        return made
+
+
+def test_what_torch_is_asked_for(monkeypatch):
+    fake = StubTorch()
+    monkeypatch.setattr("tile_api.tensors.torch_if_installed", lambda: fake)
+
+    def work() -> None:
+        fake.log.append("call")
+        fake.now += 3.0
+
+    assert do_bench(work, device="cuda:1", _n_warmup=1, _n_repeat=2) == 3.0
+    assert fake.log[0] == (GPU_FLUSH // 4, "int32", "cuda:1")
+    assert fake.log.count("zeros") == 3
+    assert fake.log[-1] == ("wait", "cuda:1")
+    fake.log.clear()
+    do_bench(work, device="cuda:1", _n_warmup=1, _n_repeat=2, backend="cudagraph")
+    assert fake.log.count("replay") == REPLAYS
+    assert "joined" in fake.log
 
 
 def test_graphs_hold_many_calls():

@@ -157,7 +157,7 @@ class TorchGpu:
 
     def event(self) -> Any:
         """Return an event that can tell times: ``record()``, ``elapsed_time(later)``."""
-        return self.torch.cuda.Event(enable_timing=True)
+        return _TorchEvent(self.torch, self.device)
 
     def synchronize(self) -> None:
         """Wait until all that was asked for is done."""
@@ -199,8 +199,30 @@ class TorchGpu:
                 before()
                 run()
             self.synchronize()
-        total = sum(e.self_device_time_total for e in found.key_averages())
+        total = sum(_device_microseconds(event) for event in found.key_averages())
         return float(total) / 1e3 / count
+
+
+def _device_microseconds(event: Any) -> float:
+    """Return what kernels of one name took, by torch's older name for it or by its newer one."""
+    newer = getattr(event, "self_device_time_total", None)
+    return float(event.self_cuda_time_total if newer is None else newer)
+
+
+class _TorchEvent:
+    """An event in the stream that kernels on a device are launched on, whichever is current."""
+
+    def __init__(self, torch: Any, device: Any) -> None:
+        self._cuda, self._device = torch.cuda, device
+        self.event = torch.cuda.Event(enable_timing=True)
+
+    def record(self) -> None:
+        """Put the event behind all that was launched so far."""
+        self.event.record(self._cuda.current_stream(self._device))
+
+    def elapsed_time(self, end: _TorchEvent) -> float:
+        """Return the milliseconds until `end`; both have happened."""
+        return float(self.event.elapsed_time(end.event))
 
 
 def _nothing() -> None:
