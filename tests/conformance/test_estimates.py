@@ -21,7 +21,7 @@ from tile_core.testing.conformance.catalogue import all_cases
 
 GPUS = ("cuda:sm_70", "cuda:sm_75", "cuda:sm_80", "cuda:sm_89", "cuda:sm_90a",
         "hip:gfx90a", "hip:gfx942", "hip:gfx950")  # fmt: skip
-STRIDE = 3
+STRIDE = 5
 """Every how many kernels one goes to a GPU: neighbours differ in an element type."""
 
 

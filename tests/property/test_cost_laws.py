@@ -30,7 +30,7 @@ sizes = st.sampled_from([128, 384, 640, 1024, 1920, 3072])
 targets = st.sampled_from(["cuda:sm_80", "cuda:sm_90a", "cpu:znver4"])
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(m=sizes, n=sizes, k=sizes, target=targets, factor=st.integers(2, 3))
 def test_more_work_never_takes_less_time(m: int, n: int, k: int, target: str, factor: int) -> None:
     before = told(m, n, k, 3, target).milliseconds
@@ -38,7 +38,7 @@ def test_more_work_never_takes_less_time(m: int, n: int, k: int, target: str, fa
         assert told(*bigger, 3, target).milliseconds >= before / SLACK
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(m=sizes, n=sizes, k=sizes, stages=st.integers(1, 3), target=targets)
 def test_more_stages_are_never_slower_while_as_many_blocks_fit(
     m: int, n: int, k: int, stages: int, target: str
