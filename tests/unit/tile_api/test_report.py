@@ -11,11 +11,14 @@ import tile_api.language as T
 from tile_api.cli import main
 from tile_api.compiling import default_host
 from tile_api.report import Wish, collect, page_of
+from tile_api.report.assembly import lines_of_assembly
 from tile_api.report.code import difference
 from tile_api.report.differences import compared, whole
 from tile_api.report.markup import element
 from tile_api.report.model import Line, Place, Row
+from tile_api.report.places import Places
 from tile_core.driver import BuildOptions
+from tile_core.errors import Span
 
 VOID = {"br", "col", "hr", "img", "input", "link", "meta"}
 
@@ -193,4 +196,33 @@ def test_the_command_writes_a_page(tmp_path, capsys):
     assert "cannot be written" in told
     assert "hint: name a file in a folder that exists" in told
     assert main(["report", str(file), "--target", "cpu", "--counters"]) == 1
-    assert "no emulator runs its kernels" in capsys.readouterr().err
+    assert "no emulator that is installed runs its kernels" in capsys.readouterr().err
+
+
+def test_assembly_leads_to_the_line_that_called(tmp_path):
+    file = tmp_path / "user.py"
+    file.write_text("a\nb\nc\n")
+    places = Places(Span(str(file), 1, 0, 1))
+    text = f"""\t.loc 1 2 0
+\tadd;
+\t.loc 3 14 3, function_name $L0, inlined_at 1 3 5
+\t.loc 4 29 3, function_name $L1, inlined_at 3 14 3
+\tmul;
+}}
+\t.loc 5 1 1
+\tret;
+.file 1 "{file}"
+.file 3 "tile.h"
+.file 4 "half.h"
+.file 5 "other.h"
+"""
+    lines = lines_of_assembly(text, places)
+    found = {line.text.strip(): line.at for line in lines if line.text.endswith(";")}
+    assert found == {"add;": Place(0, 2), "mul;": Place(0, 3), "ret;": None}
+
+
+def test_assembly_of_kernels_leads_to_their_lines(ampere):
+    [source] = ampere.sources
+    products = {line.at for line in ampere.texts[2].lines if "mma.sync" in line.text}
+    texts = {source.lines[at.line - source.first].strip() for at in products}
+    assert texts == {"T.gemm(A_tile, B_tile, sums)"}

@@ -51,7 +51,7 @@
   };
 
   const go = (step) => {
-    const rows = [...document.querySelectorAll(`[data-at="${pinned}"]`)];
+    const rows = [...document.querySelectorAll(`[data-at="${pinned}"]:not(rect)`)];
     const middle = innerHeight / 2;
     const places = rows.filter((row) => row.getClientRects().length)
       .map((row) => [row, row.getBoundingClientRect().top]);

@@ -40,6 +40,14 @@ class Places:
         self._used[span.file].add(span.line)
         return Place(self._numbers[span.file], span.line)
 
+    def known(self, file: str, line: int) -> Place | None:
+        """Return how to refer to a line, if its file came up before."""
+        number = self._numbers.get(file)
+        if number is None or line < 1:
+            return None
+        self._used[file].add(line)
+        return Place(number, line)
+
     def sources(self) -> tuple[Source, ...]:
         """Return, of each file, the functions around all lines that were referred to."""
         return tuple(_source(file, lines) for file, lines in self._used.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tile_api.report.assembly import lines_of_assembly
 from tile_api.report.model import Line, Text
 from tile_api.report.places import Places
 from tile_api.report.programs import lines_of
@@ -43,7 +44,9 @@ def texts_of(lowered: Lowered, assembly: str, places: Places) -> tuple[Text, ...
     else:
         threads, source = _plain(lowered.text("lowered")), _plain(lowered.text("source"))
     found = [_cut(_LOWERED, threads), _cut(_SOURCE, source)]
-    return (*found, _cut(_ASSEMBLY, _plain(assembly))) if assembly else tuple(found)
+    if assembly:
+        found.append(_cut(_ASSEMBLY, lines_of_assembly(assembly, places, source)))
+    return tuple(found)
 
 
 def _plain(text: str) -> list[Line]:
