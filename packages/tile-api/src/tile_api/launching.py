@@ -84,6 +84,9 @@ class Launcher:
         Whoever calls often asks `quick` before: it makes calls of kinds that it knows in C, and
         returns NotImplemented, having done nothing, for all others.
         """
+        found = self.quick(*args)
+        if found is not NotImplemented:
+            return found
         try:
             if self._scalars:
                 args = self._with_scalars(args)

@@ -85,7 +85,7 @@ class JaxFunction:
 
     def _call(self, args: list[Any]) -> tuple[Any, ...]:
         """Return outputs and updated arguments, as a tuple."""
-        shapes = self._results(args)
+        _check_widths(self._signature)
         places = [k for k, a in enumerate(args) if isinstance(a, jax.Array)]
         arrays = [args[k] for k in places]
 
@@ -94,6 +94,7 @@ class JaxFunction:
 
         if not any(isinstance(a, jax.core.Tracer) for a in arrays):
             return tuple(jnp.asarray(made) for made in on_host(*arrays))
+        shapes = self._results(args)
         found = jax.pure_callback(on_host, shapes, *arrays, vmap_method="sequential")
         return tuple(found)
 
@@ -125,22 +126,30 @@ class JaxFunction:
             if dtype.packing > 1 and shape:
                 shape = (*shape[:-1], -(-shape[-1] // dtype.packing))
                 dtype = packed_type(dtype)
-            results.append(_struct(signature, position, shape, dtype.numpy()))
+            results.append(jax.ShapeDtypeStruct(shape, dtype.numpy()))
         for k in self._written:
             results.append(jax.ShapeDtypeStruct(args[k].shape, args[k].dtype))
         return tuple(results)
 
 
-def _struct(signature: Signature, position: int, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return what JAX is told of an output."""
-    if np.dtype(dtype).itemsize == 8 and not jax.config.jax_enable_x64:
+def _check_widths(signature: Signature) -> None:
+    """Raise if JAX, as it is set, cannot hold an output.
+
+    Raises
+    ------
+    JaxCallError
+    """
+    if jax.config.jax_enable_x64:
+        return
+    for position in signature.kernel.outputs:
         param = signature.kernel.params[position]
-        raise JaxCallError(
-            f"{signature.name(param)}: JAX is set to have no elements of 64 bits, such as {dtype}",
-            notes=declared(param),
-            hint='allow them before the first array: jax.config.update("jax_enable_x64", True)',
-        )
-    return jax.ShapeDtypeStruct(shape, dtype)
+        if param.dtype.bits == 64:
+            raise JaxCallError(
+                f"{signature.name(param)}: JAX is set to have no elements of 64 bits, such as "
+                f"{param.dtype}",
+                notes=declared(param),
+                hint='allow them before the first array: jax.config.update("jax_enable_x64", True)',
+            )
 
 
 def _view(array: Any) -> Any:
