@@ -15,7 +15,15 @@ import torch
 import tile_api as tile
 import tile_api.language as T
 from tile_api.profiler import do_bench, do_bench_cudagraph, gbps, tflops
-from tile_api.timing.devices import GPU_FLUSH, REPLAYS, HostClock, clock_of, last_level_cache
+from tile_api.timing.devices import (
+    GPU_FLUSH,
+    REPLAYS,
+    GpuClock,
+    HostClock,
+    TorchGpu,
+    clock_of,
+    last_level_cache,
+)
 from tile_api.timing.record import Timing
 from tile_api.timing.roofline import Roofline, tensor_traffic
 from tile_core.cost.roofline import Peaks
@@ -109,6 +117,19 @@ class StubTorch:
             graph=lambda graph: nullcontext(),
         )
 
+        self.profiler = SimpleNamespace(
+            profile=lambda activities: nullcontext(SimpleNamespace(key_averages=self._kernels)),
+            ProfilerActivity=SimpleNamespace(CUDA="cuda"),
+        )
+
+    def _kernels(self) -> list[Any]:
+        calls, clears = self.log.count("call"), self.log.count("zeros")
+        self.log.clear()
+        return [
+            SimpleNamespace(self_device_time_total=250.0 * calls),
+            SimpleNamespace(self_device_time_total=None, self_cuda_time_total=80.0 * clears),
+        ]
+
     def device(self, name: str) -> str:
         return name
 
@@ -144,6 +165,16 @@ def test_what_torch_is_asked_for(monkeypatch):
     do_bench(work, device="cuda:1", _n_warmup=1, _n_repeat=2, backend="cudagraph")
     assert fake.log.count("replay") == REPLAYS
     assert "joined" in fake.log
+
+
+def test_kernels_are_told_apart_from_what_clears_caches(monkeypatch):
+    fake = StubTorch()
+    monkeypatch.setattr("tile_api.tensors.torch_if_installed", lambda: fake)
+    clock = GpuClock(TorchGpu("cuda"))
+    clear = clock.flusher(fast=True)
+    fake.log.clear()
+    times = clock.times(lambda: fake.log.append("call"), clear, 10, "cupti")
+    assert times == pytest.approx([0.25])
 
 
 def test_graphs_hold_many_calls():

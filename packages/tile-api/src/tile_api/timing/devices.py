@@ -192,9 +192,8 @@ class TorchGpu:
         return [self._kernels(run, before, count) - self._kernels(_nothing, before, count)]
 
     def _kernels(self, run: Run, before: Run, count: int) -> float:
-        from torch.profiler import ProfilerActivity, profile
-
-        with profile(activities=[ProfilerActivity.CUDA]) as found:
+        profiler = self.torch.profiler
+        with profiler.profile(activities=[profiler.ProfilerActivity.CUDA]) as found:
             for _ in range(count):
                 before()
                 run()
