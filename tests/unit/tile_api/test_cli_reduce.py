@@ -88,7 +88,7 @@ def test_an_error_of_the_compiler_becomes_a_report(file: Path, tmp_path: Path) -
     assert len(statements(kernel)) <= 4
     assert not kernel.params
     assert len(statements(read_kernel((folder / "original.tile").read_text()))) > 15
-    assert "@T.prim_func\ndef main(" in (folder / "reproduce.py").read_text()
+    assert "@T.prim_func\ndef main():" in (folder / "reproduce.py").read_text()
     again = reproduced(folder)
     assert again.returncode == 1
     assert "[TL9001] the compiler failed to lower the kernel 'main'" in again.stdout
@@ -98,6 +98,19 @@ def test_an_error_of_the_compiler_becomes_a_report(file: Path, tmp_path: Path) -
     assert about["packages"]["tile-core"]
     assert "faulty:raises" in (folder / "doctor.txt").read_text()
     assert "tile reduce" in (folder / "README.md").read_text()
+
+
+def test_tilelang_programs_are_reduced_unedited(file: Path, tmp_path: Path) -> None:
+    file.write_text(KERNEL.replace("tile_api.language", "tilelang.language").replace(
+        "import tile_api as tile", "import tilelang as tile"))  # fmt: skip
+    asked = ["--as-tilelang", "--code", "TL9001", "--out", str(tmp_path / "report")]
+    typed = [sys.executable, "-m", "tile_api.cli", *command(file, "raises", *asked)]
+    done = subprocess.run(typed, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    kernel = read_kernel((tmp_path / "report" / "kernel.tile").read_text())
+    assert len(statements(kernel)) <= 4
+    assert "until='lower'" in (tmp_path / "report" / "reproduce.py").read_text()
+    assert "--as-tilelang" in (tmp_path / "report" / "README.md").read_text()
 
 
 def test_a_wrong_result_stays_wrong(file: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tile_api.reducing.failure import Failure, Outcome, gist_of, same_as
 from tile_api.reducing.language_text import language_of, traced_again
 from tile_api.reducing.program import read_kernel, reads_back
 from tile_api.reducing.transformations import TRANSFORMATIONS
-from tile_api.reducing.trial import COMPILE, Plan, try_kernel
+from tile_api.reducing.trial import COMPILE, LOWER, Plan, try_kernel
 from tile_api.reducing.weight import weight
 from tile_core.ir import arith
 from tile_core.ir.equal import structurally_equal
@@ -181,6 +181,8 @@ def test_outcomes_of_trials(host: PluginHost) -> None:
     outcome = try_kernel(ill, Plan("toy"), host)
     assert (outcome.kind, outcome.phase, outcome.code) == ("error", "reference", "TL6502")
     assert try_kernel(ill, Plan("toy", until=COMPILE), host).kind == "fine"
+    assert try_kernel(ill, Plan("toy", until=LOWER), host).kind == "fine"
+    assert try_kernel(well, Plan("nowhere", until=LOWER), host).code == "TL7001"
     outcome = try_kernel(well, Plan("nowhere"), host)
     assert (outcome.phase, outcome.code) == ("compile", "TL7001")
 

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,9 @@ def add_parser(subparsers: Any) -> None:
         default=Path("report.zip"),
         metavar="PLACE",
         help="a folder, or an archive if it ends in .zip (report.zip)",
+    )
+    parser.add_argument(
+        "--as-tilelang", action="store_true", help="let 'import tilelang' find this project"
     )
     same = parser.add_argument_group("what counts as the same failure (what the kernel does)")
     same.add_argument("--code", metavar="TLnnnn", help="an error of this code, whatever it says")
@@ -104,9 +107,10 @@ def _planned(args: argparse.Namespace) -> tuple[Kernel, Plan]:
     from tile_api.settings import Settings
 
     values = arguments_in(args.values, "--values")
-    found = kernel_in(args.place)
-    wishes: Mapping[str, Any] = found.options if hasattr(found, "get_tir") else {}
-    kernel = kernel_of(traced(found, arguments_in(args.args)))
+    with _alias(args):
+        found = kernel_in(args.place)
+        wishes: Mapping[str, Any] = found.options if hasattr(found, "get_tir") else {}
+        kernel = kernel_of(traced(found, arguments_in(args.args)))
     kernel = with_outputs(kernel, wishes.get("out_idx"))
     flags = wishes.get("compile_flags") or ()
     target = args.target or wishes.get("target") or Settings.from_environment().target
@@ -118,6 +122,15 @@ def _planned(args: argparse.Namespace) -> tuple[Kernel, Plan]:
         seed=args.seed,
         tolerance=args.tolerance,
     )
+
+
+def _alias(args: argparse.Namespace) -> AbstractContextManager[object]:
+    """Return what lets TileLang programs find this project while they are traced, if asked for."""
+    if not args.as_tilelang:
+        return nullcontext()
+    from tile_api.tilelang import install
+
+    return install(args.target or "auto")
 
 
 def _wanted(args: argparse.Namespace, kernel: Kernel, seen: Outcome, plan: Plan) -> Failure:
@@ -154,10 +167,12 @@ def _wanted(args: argparse.Namespace, kernel: Kernel, seen: Outcome, plan: Plan)
 def _narrowed(plan: Plan, failure: Failure, kernel: Kernel, tries: Trials) -> Plan:
     """Return a plan that goes no further than where the kernel fails."""
     from tile_api.reducing.failure import WRONG
-    from tile_api.reducing.trial import COMPILE, RUN
+    from tile_api.reducing.trial import COMPILE, LOWER, RUN
 
     if failure.phase == "compile":
-        return replace(plan, until=COMPILE)
+        tries.plan = replace(plan, until=LOWER)
+        fails = failure.is_seen_in(tries(kernel))
+        return tries.plan if fails else replace(plan, until=COMPILE)
     return plan if failure.kind == WRONG else replace(plan, until=RUN)
 
 

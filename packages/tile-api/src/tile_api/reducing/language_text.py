@@ -59,9 +59,12 @@ def _program(kernel: s.Kernel) -> Iterator[str]:
             params.append(f"{names.of(param)}: {_tensor(param, names)}")
     yield ""
     yield "@T.prim_func"
-    yield f"def {kernel.name}("
-    yield from (f"    {param}," for param in params)
-    yield "):"
+    if params:
+        yield f"def {kernel.name}("
+        yield from (f"    {param}," for param in params)
+        yield "):"
+    else:
+        yield f"def {kernel.name}():"
     yield from _block(kernel.body, 1, names)
     used = [names.of(node) for node in [*kernel.params, *symbols_of(kernel)]]
     if any(keyword.iskeyword(name) or name in TAKEN for name in [kernel.name, *used]):

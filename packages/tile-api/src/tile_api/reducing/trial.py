@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile_api.reducing.failure import ERROR, FINE, WRONG, Outcome
-from tile_core.driver import BuildOptions, build
+from tile_core.driver import BuildOptions, build, lower
 from tile_core.errors import TileError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.evaluate import evaluate
@@ -21,8 +21,8 @@ from tile_core.plugins.host import PluginHost
 if TYPE_CHECKING:
     from tile_core.driver import Built
 
-COMPILE, RUN, COMPARE = "compile", "run", "compare"
-"""How far a trial goes."""
+LOWER, COMPILE, RUN, COMPARE = "lower", "compile", "run", "compare"
+"""How far a trial goes; lowering needs no toolchain."""
 
 SIZE, NUMBER = 16, 3
 """Values of symbolic dimensions and scalars that nothing else is said about."""
@@ -39,7 +39,7 @@ class Plan:
     pass_configs, compile_flags
         As in `BuildOptions`; what a kernel itself asks for is added.
     until
-        ``compile``, ``run`` or ``compare`` (with the reference interpreter).
+        ``lower``, ``compile``, ``run`` or ``compare`` (with the reference interpreter).
     checked
         Whether kernels that run must pass the interpreter's checks before: whoever looks for a
         crash wants none that the kernel is to blame for.
@@ -96,6 +96,9 @@ def _tried(kernel: Kernel, plan: Plan, host: PluginHost, begin: Callable[[str], 
         tuple(sorted({**dict(own.pass_configs), **dict(plan.pass_configs)}.items())),
         (*own.compile_flags, *plan.compile_flags),
     )
+    if plan.until == LOWER:
+        lower(kernel, plan.target, host, options)
+        return Outcome(FINE)
     built = build(kernel, plan.target, host, options)
     if plan.until == COMPILE:
         return Outcome(FINE)
