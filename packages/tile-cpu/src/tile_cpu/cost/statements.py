@@ -42,6 +42,9 @@ ROUND_CYCLES = 3.0
 ACROSS_CYCLES = 8.0
 """To add up the lanes of one vector, several rows side by side."""
 
+PAGE_BYTES, PAGE_CYCLES = 4096, 30.0
+"""A page of memory, and to find one that the address cache has forgotten."""
+
 SCALAR_CYCLES = 1.0
 ATOMIC_CYCLES = 20.0
 SCAN_CYCLES = 4.0
@@ -104,7 +107,10 @@ class Timing(Visitor):
         self.cycles["multiply"] += times * once.multiply
         self.cycles["edges"] += times * (once.edges + NEST_CYCLES)
         self.cycles["pack"] += times * once.pack
-        arriving = self._arrival((op.work().touched or ((), ()))[0], space)
+        factors, _ = op.work().touched or ((), ())
+        rows_of_b = n if op.transpose_b else k
+        self.cycles["wait"] += self._second_factor(op.b, factors[1], rows_of_b, space)
+        arriving = self._arrival(factors[:1], space)
         self.cycles["wait"] += max(0.0, arriving - times * once.total)
 
     def _tile_product(self, op: Gemm | StreamedGemm, space: Space) -> None:
@@ -124,6 +130,18 @@ class Timing(Visitor):
         if b_global:
             arriving = self._arrival((op.b,), space)
             self.cycles["wait"] += max(0.0, arriving - times * once.pack)
+
+    def _second_factor(self, b: Region, all_of_it: Region, rows: float, space: Space) -> float:
+        """Return the cycles in which B comes near: it is packed before it is multiplied.
+
+        Each row lies in a page of its own if rows are long: a window of columns looks up as many
+        pages as there are rows.
+        """
+        arriving = self._arrival((all_of_it,), space)
+        length = space.constant(b.buffer.shape[-1]) or 0
+        if length * b.buffer.dtype.bits / 8 >= PAGE_BYTES:
+            arriving += PAGE_CYCLES * rows * space.total()
+        return arriving
 
     # Operators -------------------------------------------------------------------------------
 
