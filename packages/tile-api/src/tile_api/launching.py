@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tile_api.arguments import Checked, Signature
 from tile_api.tensors import announce_write, is_torch, key_function, output_maker
+from tile_core.dtypes import Kind
 from tile_core.errors import AssumptionError, EmptyGridError, LaunchError, Note
+from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.evaluate import evaluate, free_variables, is_host_evaluable
 from tile_core.ir.expr import Expr, Var
@@ -74,6 +76,7 @@ class Launcher:
         relevant = self._variables_of_conditions()
         self._relevant = tuple(k for k in self._scalars if inputs[k] in relevant)
         self._tensors = tuple(k for k, p in enumerate(inputs) if isinstance(p, Buffer))
+        self._plain_scalars = tuple((k, _plain(inputs[k])) for k in self._scalars)
         self.quick: Callable[..., Any] = _in_python
         self._caller: Caller | None = None
         self._attempts = 0
@@ -175,10 +178,15 @@ class Launcher:
 
     def _with_scalars(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return `args` with the scalars converted; they are checked in every call."""
-        converted = list(args)
-        for k in self._scalars:
-            converted[k] = self.signature.scalar(self.signature.inputs[k], args[k])
-        return tuple(converted)
+        converted: list[Any] | None = None
+        for k, (kind, low, high) in self._plain_scalars:
+            arg = args[k]
+            if arg.__class__ is kind and (kind is not int or low <= args[k] <= high):
+                continue
+            if converted is None:
+                converted = list(args)
+            converted[k] = self.signature.scalar(self.signature.inputs[k], arg)
+        return args if converted is None else tuple(converted)
 
     def _key_beside_scalars(self, args: tuple[Any, ...]) -> Hashable:
         if len(args) != len(self.signature.inputs):
@@ -223,6 +231,15 @@ class Launcher:
             if position in self.signature.written and is_torch(checked.args[k])
         )
         return Plan(tuple(sorted(makers, key=lambda maker: maker[0])), changed)
+
+
+def _plain(param: Node) -> tuple[type | None, int, int]:
+    """Return the type of arguments that need no conversion, and between what integers lie."""
+    assert isinstance(param, Var), "a scalar parameter"
+    kind = param.dtype.kind
+    if kind in (Kind.INT, Kind.UINT):
+        return int, *integer_bounds(param.dtype)
+    return {Kind.FLOAT: float, Kind.BOOL: bool}.get(kind), 0, 0
 
 
 def _in_python(*args: Any) -> Any:
