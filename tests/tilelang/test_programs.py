@@ -29,7 +29,8 @@ THREADS = ("gemv_simt", "tensorcore_by_hand", "warp_reduce")
 """Those that are written thread by thread, or with instructions of GPUs."""
 EMULATED = [
     *(("cuda:sm_80@sim", name) for name in THREADS),
-    *(("cuda:sm_80@sim", name) for name in ("gemm_splitk", "histogram", "retention", "rope")),
+    *(("cuda:sm_80@sim", name) for name in ("gemm_splitk", "histogram", "mha_bwd", "retention")),
+    *(("hip:gfx942@sim", name) for name in ("gemm_int8", "histogram", "rope")),
     *(("cuda:sm_90a@sim", name) for name in (*HOPPER, "hopper_pipelined_attention")),
     ("cuda:sm_90a@sim", "mla_decode"),
 ]
