@@ -25,10 +25,13 @@ from tile_core.logs import log
 FINALISTS = 8
 """Candidates that are measured in turns, after each was measured by itself."""
 
-ROUNDS = 5
-"""Turns of the first finalists; half of them have as many again, and so on."""
+ROUNDS = 7
+"""Turns of the first finalists; half of them have as many again, and so on to two."""
 
-_COMPILED_BY, _MEASURED_BY = 0.7, 0.9
+_VISITS = 5
+"""Into so many visits the time is cut that a candidate is measured for in each stage."""
+
+_COMPILED_BY, _MEASURED_BY = 0.7, 0.8
 """Shares of the time after which nothing more is compiled, and nothing measured at first."""
 
 _PER_WAVE = 3
@@ -173,7 +176,7 @@ class Search:
                     return
                 for at in alive:
                     self._tell("comparing the best")
-                    self._visit(at, 2.0, self.options.rep / ROUNDS, final=True)
+                    self._visit(at, 2.0, self.options.rep / _VISITS, final=True)
             alive = sorted(
                 (n for n in alive if self.candidates[n].score < float("inf")),
                 key=lambda n: self.candidates[n].score,
