@@ -124,7 +124,7 @@ def gemm_cases() -> Iterator[Case]:
             return matmul.get_tir(*size, *tiles, "float32", "float32", "float32")
 
         yield Case(f"gemm fixed {m}x{n}x{k}", GEMM_TILES, make, args, {})
-    for m, n, k in (*fixed, (2048, 256, 512)):
+    for m, n, k in (*fixed, (2048, 256, 512), (200, 3000, 600), (768, 768, 1536)):
         args = (_numbers(m, k), _numbers(k, n), torch.empty(m, n))
         sizes = {"m": m, "n": n, "k": k}
         yield Case(f"gemm dynamic {m}x{n}x{k}", GEMM_TILES, dynamic_matmul, args, sizes)
