@@ -226,3 +226,15 @@ def test_assembly_of_kernels_leads_to_their_lines(ampere):
     products = {line.at for line in ampere.texts[2].lines if "mma.sync" in line.text}
     texts = {source.lines[at.line - source.first].strip() for at in products}
     assert texts == {"T.gemm(A_tile, B_tile, sums)"}
+
+
+def test_programs_with_what_lowering_adds_to_calls_are_shown():
+    @T.prim_func
+    def totals(A: T.Tensor((64,), "float32"), B: T.Tensor((2,), "float32")):
+        with T.Kernel(1, threads=64):
+            i = T.get_thread_binding()
+            B[i // 32] = T.warp_reduce_sum(A[i])
+
+    lowered = report_on(totals, "hip:gfx942").texts[0]
+    [line] = [line.text for line in lowered.lines if "warp_reduce_sum" in line.text]
+    assert line.endswith("warp_reduce_sum[float32](A[tx], 32)")

@@ -111,8 +111,10 @@ def _print_call(call: Call, names: Names) -> str:
     name, _, symbol = call.function.partition(":")
     if name in ("extern", "device"):
         return f"{name}[{call.dtype}] {symbol}({args})"
-    _, derived = INTRINSICS[name].resolve(name, call.args)
-    typed = "" if derived == call.dtype else f"[{call.dtype}]"
+    known = INTRINSICS[name]
+    fits = known.arity in (None, len(call.args))  # lowering adds some, such as a warp's width
+    is_derived = fits and known.resolve(name, call.args)[1] == call.dtype
+    typed = "" if is_derived else f"[{call.dtype}]"
     return f"{name}{typed}({args})"
 
 
