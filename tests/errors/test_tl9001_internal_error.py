@@ -30,7 +30,7 @@ EXPECTED = """\
 2 | def kernel(A: T.Tensor((16,), "float32")):
   | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 note: the kernel and the traceback are in FOLDER
-hint: please report it with that folder; until it is mended another tile shape may do"""
+hint: report it, made small by `tile reduce FILE:NAME`; meanwhile another tile shape may do"""
 
 
 class Plugin:

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tile_api import language, layout, settings, tools, tracing
+    from tile_api import language, layout, reducing, settings, tools, tracing
     from tile_api.autotuner import AutoTuner, autotune
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
     from tile_api.compiling import compile, compile_key, lower, par_compile
@@ -50,6 +50,7 @@ _HOMES = {
     "next_power_of_2": "tile_api.numbers:next_power_of_2",
     "par_compile": "tile_api.compiling:par_compile",
     "profiler": "tile_api.profiler:",
+    "reducing": "tile_api.reducing:",
     "settings": "tile_api.settings:",
     "tools": "tile_api.tools:",
     "tracing": "tile_api.tracing:",
@@ -81,6 +82,7 @@ __all__ = [
     "lower",
     "next_power_of_2",
     "par_compile",
+    "reducing",
     "settings",
     "tools",
     "tracing",

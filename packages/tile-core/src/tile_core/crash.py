@@ -66,7 +66,7 @@ def shallow(kernel: Kernel) -> Iterator[None]:
         ) from None
 
 
-_REPORT = "please report it with that folder; until it is mended another tile shape may do"
+_REPORT = "report it, made small by `tile reduce FILE:NAME`; meanwhile another tile shape may do"
 
 
 def _dumped(kernel: Kernel, target: Target, phase: str, error: Exception) -> Note:
