@@ -40,8 +40,8 @@ SHARPNESS = 4
 MEMORY_SHARE = 0.92
 """What kernels reach of the stated bandwidth of memory: it refreshes, and turns around."""
 
-ROUND_CYCLES = 60.0
-"""Of one round of a loop of products, where nothing else runs: from shared memory to sums."""
+PRODUCT_CYCLES = 30.0
+"""From the factors of the last product of a round to its sums: other products hide the rest."""
 
 BLOCK_CYCLES = 400.0
 """To begin a block and to end it."""
@@ -237,7 +237,7 @@ class _Wave:
         each = own / rounds
         for p in self.pipelines:
             late = speeds.memory_cycles / p.ahead - each if p.ahead else speeds.memory_cycles
-            waiting += p.rounds * max(ROUND_CYCLES, late)
+            waiting += p.rounds * max(speeds.shared_cycles + PRODUCT_CYCLES, late)
         return waiting
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,7 +104,6 @@ class Issue(Visitor):
             for param, argument in zip(function.params, function.arguments, strict=True)
             if isinstance(argument, TensorMap)
         }
-        self._lanes: dict[Var, Any] | None = None
         self._first = _first_warp(function, self.warp)
 
     def note(self, text: str) -> None:
@@ -382,8 +380,3 @@ def _first_warp(function: DeviceFunction, warp: int) -> dict[Var, Any]:
     number = np.arange(min(warp, x * y * z))
     vx, vy, vz = function.launch.thread_vars
     return {vx: number % x, vy: number // x % y, vz: number // (x * y)}
-
-
-def waited(accesses: Iterable[GlobalAccess]) -> Iterator[GlobalAccess]:
-    """Yield the accesses whose values somebody waits for."""
-    return (a for a in accesses if a.is_waited_for)

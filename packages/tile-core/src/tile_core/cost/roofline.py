@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tile_core.cost.estimate import Estimate, Part, amount
 from tile_core.cost.question import CostQuestion
-from tile_core.cost.work import Work, tensor_bytes, total_traffic
+from tile_core.cost.work import Work, total_traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +112,3 @@ def merged_flops(works: Iterable[Work]) -> dict[str, float]:
 def merged_notes(works: Iterable[Work]) -> tuple[str, ...]:
     """Return what had to be assumed for any of several launches, once each."""
     return tuple(dict.fromkeys(note for work in works for note in work.notes))
-
-
-def footprint(works: Iterable[Work]) -> float:
-    """Return the bytes of all tensors that launches touch, each tensor once."""
-    seen = {}
-    for work in works:
-        for access in work.accesses:
-            seen[access.tensor] = tensor_bytes(access.tensor, access.space)
-    return math.fsum(seen.values())

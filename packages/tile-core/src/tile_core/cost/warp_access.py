@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.cost.numbers import Unknown, value_of
+from tile_core.cost.numbers import value_of
 from tile_core.ir.expr import Expr, Extent, Var
 
 SECTOR = 32
@@ -77,6 +77,3 @@ def sectors(offsets: np.ndarray[Any, Any], nbytes: int) -> int:
     """
     first, last = offsets // SECTOR, (offsets + max(1, nbytes) - 1) // SECTOR
     return int(np.unique(np.concatenate([first, last])).size)
-
-
-__all__ = ["BANK", "SECTOR", "Unknown", "lane_offsets", "sectors", "shared_cycles"]

@@ -32,17 +32,14 @@ class Levels:
 
     Parameters
     ----------
-    near
-        Where the tensors of the launch are found when a block reads what others read before.
     far
-        Where they are found the first time.
+        Where the tensors of the launch are found.
     scratch
         Where the tiles of a block are.
     footprint
         Bytes of all tensors.
     """
 
-    near: Level
     far: Level
     scratch: Level
     footprint: float
@@ -60,8 +57,7 @@ def levels_of(
     footprint = math.fsum(tensors.values())
     caches = _caches(machine, speeds)
     far = _that_holds(footprint, caches)
-    near = _that_holds(min(footprint, machine.l3_bytes * FULL / 2), caches)
-    return Levels(near, far, _that_holds(scratch_bytes(launch), caches), footprint)
+    return Levels(far, _that_holds(scratch_bytes(launch), caches), footprint)
 
 
 def scratch_bytes(launch: Launch) -> float:

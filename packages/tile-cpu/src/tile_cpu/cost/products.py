@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_core.dtypes import dtype_of
 from tile_cpu.cost.speeds import CpuSpeeds
 from tile_cpu.gemm.macro import plan_steps
 from tile_cpu.gemm.operands import GemmSpec
@@ -97,8 +96,3 @@ def step_count(spec: GemmSpec, k: float, m: int, n: int) -> float:
     if spec.form is Form.DOT_ROWS:
         return 1.0
     return float(plan_steps(spec, max(1, round(k)), m * n).count)
-
-
-def element_bytes(dtype: str) -> float:
-    """Return the size of an element."""
-    return dtype_of(dtype).bits / 8
