@@ -118,8 +118,12 @@ class Search:
         return [n for n, c in enumerate(self.candidates) if c.outcome.status == UNTRIED]
 
     def _wave(self, deadline: float | None) -> None:
-        """Compile the next few at once, then measure each."""
-        chosen = self._untried()[: self.bench.count * _PER_WAVE]
+        """Compile the next few at once, then measure each.
+
+        The first are as few as can be: until one works the time is not kept to.
+        """
+        few = 1 if self.best is None and self.budget.seconds is not None else _PER_WAVE
+        chosen = self._untried()[: self.bench.count * few]
         jobs = [str(self.jobs[self.candidates[n].number]) for n in chosen]
         cut = None if deadline is None or self.best is None else deadline
         compiled = []
