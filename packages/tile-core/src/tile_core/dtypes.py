@@ -189,8 +189,12 @@ class DType(str):
 
 @cache
 def _numpy_dtype(storage: str) -> np.dtype[Any]:
-    import ml_dtypes
     import numpy as np
+
+    known = getattr(np, storage, None)
+    if isinstance(known, type) and issubclass(known, np.generic):
+        return np.dtype(known)
+    import ml_dtypes  # takes a while, and few kernels need it
 
     return np.dtype(getattr(ml_dtypes, storage, None) or storage)
 
