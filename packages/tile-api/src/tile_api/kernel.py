@@ -20,8 +20,8 @@ from tile_core.ir.node import Node
 
 if TYPE_CHECKING:
     from tile_api.arguments import Signature
-    from tile_api.integrations.jax_calls import JaxFunction
     from tile_api.disk_cache.kept import RevivedBuild
+    from tile_api.integrations.jax_calls import JaxFunction
     from tile_api.keys import CompileKey
     from tile_api.profiler import Profiler
     from tile_core.cost.estimate import Estimate
@@ -425,7 +425,7 @@ class CompiledKernel(KernelFiles, KernelRecords):
 
         return Profiler(self, tensor_supply_type or TensorSupplyType.Auto)
 
-    def estimate(self, **sizes: int) -> Estimate:
+    def estimate(self, **sizes: Any) -> Estimate:
         """Return the time that a model of the machine expects, and what it is made of.
 
         Parameters
