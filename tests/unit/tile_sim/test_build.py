@@ -46,6 +46,19 @@ def test_everything_that_matters_gives_another_file(monkeypatch):
     assert build.kernel_library(READER, "twins") != reader
 
 
+def test_machines_share_what_is_the_same_for_them(monkeypatch):
+    monkeypatch.setattr(build, "cached", lambda name, make: name)
+    volta, ampere = (
+        READER.replace("TILE_KERNEL", f"// twins for {arch}\nTILE_KERNEL", 1)
+        for arch in ("sm_70", "sm_80")
+    )
+    assert volta != ampere
+    assert build.kernel_library(volta, "twins") == build.kernel_library(ampere, "twins")
+    wide = build.kernel_library(ampere, "twins", warp_size=64)
+    assert wide != build.kernel_library(ampere, "twins")
+    assert build.kernel_library(READER, "twins") != build.kernel_library(ampere, "twins")
+
+
 def test_the_headers_that_kernels_and_runtime_share():
     compiler = toolchain.find_compiler()
     sources = map(str, build.RUNTIME.glob("*.cpp"))

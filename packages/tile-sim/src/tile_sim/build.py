@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,10 @@ _KERNEL_FLAGS = (
     "-DTILE_SIM", "-D__device__=", "-D__host__=", "-D__forceinline__=inline",
     "-O1", "-g1", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden",
 )  # fmt: skip
+
+
+_TITLE = re.compile(r"^// \w+ for \w+$", re.MULTILINE)
+"""The comment that names the machine: machines that get the same kernel share a library."""
 
 
 def header_folders() -> tuple[Path, ...]:
@@ -83,7 +88,7 @@ def kernel_library(text: str, name: str, flags: Sequence[str] = (), *, warp_size
     compiler, runtime = find_compiler(), runtime_library()
     everything = (*_KERNEL_FLAGS, f"-DTILE_WARP_SIZE={warp_size}", *flags)
     digest = digest_of(
-        [compiler.identity, *dialect(), *everything, str(runtime), text,
+        [compiler.identity, *dialect(), *everything, str(runtime), _TITLE.sub("//", text),
          *_texts(header_folders())]
     )  # fmt: skip
     make = partial(_make_kernel, compiler, text, name, everything, runtime)
