@@ -20,13 +20,14 @@ def to_file(path: str | os.PathLike[str]) -> Iterator[Recording]:
 
     Examples
     --------
-    >>> import json, os, tempfile
+    >>> import json, tempfile
+    >>> from pathlib import Path
     >>> from tile_api import tracing
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "trace.json")
+    ...     path = Path(folder, "trace.json")
     ...     with tracing.to_file(path):
     ...         pass  # kernels are made here
-    ...     sorted(json.load(open(path)))
+    ...     sorted(json.loads(path.read_text()))
     ['displayTimeUnit', 'traceEvents']
 
     Raises
