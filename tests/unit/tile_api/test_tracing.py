@@ -11,7 +11,7 @@ import tile_api.language as T
 from tile_api import tracing
 from tile_api.cli import main
 from tile_api.compiling import default_host
-from tile_api.timings import timings_of
+from tile_api.phases import timings_of
 from tile_core.errors import TileError
 from tile_core.recording import Event, attempted, kept, ran, recorded, timed
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tile_api.disk_cache.kept import RevivedBuild
-    from tile_api.timings import Timings
+    from tile_api.phases import Timings
     from tile_core.driver import Built
     from tile_core.ir.stmt import Kernel
     from tile_core.recording import Event
@@ -31,7 +31,7 @@ class KernelRecords:
         A kernel that was found in a cache tells how it was found. See `phases_ms` for how long
         its compilation took.
         """
-        from tile_api.timings import timings_of
+        from tile_api.phases import timings_of
 
         return timings_of(self._events)
 

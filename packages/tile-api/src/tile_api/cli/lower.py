@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 def _timings(stage: str, function: Any, target: str | None) -> str:
     """Return what it takes to come to a stage, with no cache on the way."""
     from tile_api.compiling import compile, default_host, lower
-    from tile_api.timings import timings_of
+    from tile_api.phases import timings_of
     from tile_core.recording import recorded
 
     with recorded() as recording:

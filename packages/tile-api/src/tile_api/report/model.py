@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from tile_api.phases import Timings
     from tile_api.report.timeline.model import Timeline
-    from tile_api.timings import Timings
 
 
 @dataclass(frozen=True, slots=True, order=True)

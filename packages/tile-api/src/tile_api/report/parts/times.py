@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from tile_api.phases import Duration
 from tile_api.report.markup import Html, element
 from tile_api.report.model import Report
 from tile_api.report.section import Section
-from tile_api.timings import Duration
 
 
 def section(report: Report) -> Section:
