@@ -4,34 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar
 
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import AddressOf, Const, Expr, Load, Var
 from tile_core.ir.node import Node, substitute
 from tile_core.ir.stmt import (
-    Alloc,
-    AnnotateLayout,
-    AnnotateSafeValue,
-    Break,
-    Check,
-    Continue,
-    Evaluate,
     For,
-    Hint,
     If,
     Kernel,
     Launch,
-    Leaf,
     Let,
-    OnThreads,
     Parallel,
     Pipelined,
     Seq,
     Stmt,
-    Store,
-    While,
     flattened,
+    is_statement,
 )
 
 Changes: TypeAlias = "Mapping[Node, Sequence[Stmt]]"
@@ -42,20 +31,10 @@ Parts: TypeAlias = "Mapping[Node, dict[Node, Node]]"
 
 N = TypeVar("N", bound=Node)
 
-_STATEMENTS = (
-    Seq, Let, Alloc, Store, Evaluate, For, Parallel, Pipelined, While, If, OnThreads, Break,
-    Continue, Check, Launch, AnnotateLayout, AnnotateSafeValue, Hint, Leaf,
-)  # fmt: skip
-
-
-def is_statement(node: object) -> bool:
-    """Tell whether a node is a statement."""
-    return isinstance(node, _STATEMENTS)
-
 
 def bodies(root: Node) -> Iterator[list[Stmt]]:
     """Yield each list of statements that follow each other, outer ones first."""
-    inner = [cast(Stmt, child) for child in root.children() if is_statement(child)]
+    inner = [child for child in root.children() if is_statement(child)]
     for body in inner:
         listed = flattened(body)
         yield listed
@@ -99,7 +78,7 @@ def _flat(stmt: Stmt, changes: Changes, parts: Parts) -> Iterator[Stmt]:
 
 def _inside(stmt: Stmt, changes: Changes, parts: Parts) -> Stmt:
     def of(child: Node) -> Node:
-        return _one([*_flat(cast(Stmt, child), changes, parts)]) if is_statement(child) else child
+        return _one([*_flat(child, changes, parts)]) if is_statement(child) else child
 
     new = stmt.map_children(of)
     if stmt in parts:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import keyword
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import cast
 
-from tile_api.reducing.edits import is_statement, used_variables
+from tile_api.reducing.edits import used_variables
 from tile_api.reducing.spelling import NoSpelling, region, spelt
 from tile_core.ir import stmt as s
 from tile_core.ir.buffer import Buffer, Scope
@@ -107,8 +106,8 @@ def _lines(stmt: s.Stmt, depth: int, names: Names) -> Iterator[str]:
             if var in used:
                 yield f"{pad}    {names.of(var)} = T.get_thread_binding({axis})"
     for body in stmt.children():
-        if is_statement(body):
-            yield from _block(cast(s.Stmt, body), depth + 1, names)
+        if s.is_statement(body):
+            yield from _block(body, depth + 1, names)
 
 
 def _head(stmt: s.Stmt, names: Names) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeGuard
 
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Expr, Var
@@ -287,3 +287,14 @@ def flattened(stmt: Stmt) -> list[Stmt]:
     if not isinstance(stmt, Seq):
         return [stmt]
     return [inner for item in stmt.body for inner in flattened(item)]
+
+
+_STATEMENTS = (
+    Seq, Let, Alloc, Store, Evaluate, For, Parallel, Pipelined, While, If, OnThreads, Break,
+    Continue, Check, Launch, AnnotateLayout, AnnotateSafeValue, Hint, Leaf,
+)  # fmt: skip
+
+
+def is_statement(node: object) -> TypeGuard[Stmt]:
+    """Tell whether a node is a statement: one of those that `Stmt` names."""
+    return isinstance(node, _STATEMENTS)

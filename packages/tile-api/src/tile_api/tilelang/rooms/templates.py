@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,7 +70,7 @@ class Hint:
 
 
 @dataclass(slots=True)
-class BaseTemplate:
+class BaseTemplate(ABC):
     """An operator whose tile sizes are wanted; `with_arch` says for which machine."""
 
     _arch: Device | None = field(default=None, init=False)
@@ -94,8 +95,9 @@ class BaseTemplate:
         """Return a name for the operator: there is no other form of it, and using it raises."""
         return Unsupported(f"{type(self).__name__}.equivalent_function()", "roller")
 
+    @abstractmethod
     def _candidates(self) -> Iterator[Hint]:
-        raise NotImplementedError
+        """Yield sizes that fit the machine, with what each is expected to cost."""
 
     def _products(self, m: int, n: int, k: int, bits: int) -> Iterator[Hint]:
         """Yield tiles of a matrix product of factors of `bits` bits."""
