@@ -8,6 +8,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
+from support.tiled_gemms import tiled_gemm
 from tile_api.cli import main
 from tile_api.compiling import default_host
 from tile_api.report import Wish, collect, page_of
@@ -20,25 +21,8 @@ from tile_api.report.places import Places
 from tile_core.driver import BuildOptions
 from tile_core.errors import Span
 
+gemm = tiled_gemm(128, 128, 128, stages=3)
 VOID = {"br", "col", "hr", "img", "input", "link", "meta"}
-
-
-@T.prim_func
-def gemm(
-    A: T.Tensor((128, 128), "float16"),
-    B: T.Tensor((128, 128), "float16"),
-    C: T.Tensor((128, 128), "float16"),
-):
-    with T.Kernel(2, 2, threads=128) as (bx, by):
-        A_tile = T.alloc_shared((64, 32), "float16")
-        B_tile = T.alloc_shared((32, 64), "float16")
-        sums = T.alloc_fragment((64, 64), "float32")
-        T.clear(sums)
-        for k in T.Pipelined(4, num_stages=3):
-            T.copy(A[by * 64, k * 32], A_tile)
-            T.copy(B[k * 32, bx * 64], B_tile)
-            T.gemm(A_tile, B_tile, sums)
-        T.copy(sums, C[by * 64, bx * 64])
 
 
 class Page(HTMLParser):
@@ -98,7 +82,7 @@ def test_steps_show_what_each_pass_changed(ampere):
     planned = steps["plan_pipelines"]
     gone = [row.line.text.strip() for row in planned.rows if row.change == "gone"]
     new = [row.line.text.strip() for row in planned.rows if row.change == "new"]
-    assert "pipelined k: int32 in range(0, 4) stages 3:" in gone
+    assert "pipelined step: int32 in range(0, 4) stages 3:" in gone
     assert "@copy_wait(pending=1)" in new
     assert (planned.added, planned.removed) == (len(new), len(gone))
     assert (
@@ -139,7 +123,10 @@ def test_counters_are_those_of_the_emulator():
     loads = [c for c in report.counts if (c.memory, c.is_write) == ("global", False)]
     [source] = report.sources
     texts = [source.lines[c.at.line - source.first].strip() for c in loads]
-    assert texts == ["T.copy(A[by * 64, k * 32], A_tile)", "T.copy(B[k * 32, bx * 64], B_tile)"]
+    assert texts == [
+        "T.copy(A[by * rows, step * depth], A_tile)",
+        "T.copy(B[step * depth, bx * columns], B_tile)",
+    ]
     assert [c.bytes for c in loads] == [2 * 2 * 64 * 128 * 2] * 2
     assert [c.ratio for c in loads] == [1.0, 1.0]
     assert "no compiler tells" in report.missing["resources"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-import tile_api.language as T
 from support.browser import find_browser, tab_of
+from support.tiled_gemms import tiled_gemm
 from tile_api.compiling import default_host
 from tile_api.report import Wish, write_report
 from tile_core.driver import BuildOptions
@@ -13,26 +13,9 @@ from tile_core.driver import BuildOptions
 BROWSER = find_browser()
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 
+gemm = tiled_gemm(128, 128, 256, stages=3)
 PARTS = ["overview", "source", "pipeline", "layouts", "resources", "counters", "passes", "code",
          "times"]  # fmt: skip
-
-
-@T.prim_func
-def gemm(
-    A: T.Tensor((128, 256), "float16"),
-    B: T.Tensor((256, 128), "float16"),
-    C: T.Tensor((128, 128), "float16"),
-):
-    with T.Kernel(2, 2, threads=128) as (bx, by):
-        A_tile = T.alloc_shared((64, 32), "float16")
-        B_tile = T.alloc_shared((32, 64), "float16")
-        sums = T.alloc_fragment((64, 64), "float32")
-        T.clear(sums)
-        for k in T.Pipelined(8, num_stages=3):
-            T.copy(A[by * 64, k * 32], A_tile)
-            T.copy(B[k * 32, bx * 64], B_tile)
-            T.gemm(A_tile, B_tile, sums)
-        T.copy(sums, C[by * 64, bx * 64])
 
 
 @pytest.fixture(scope="module")

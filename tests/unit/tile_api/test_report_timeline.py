@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tile_api.language as T
+from support.tiled_gemms import tiled_gemm
 from tile_api.compiling import default_host, request
 from tile_api.report.places import Places
 from tile_api.report.timeline.barriers import Meeting, PhaseBarrier
@@ -15,25 +16,7 @@ from tile_core import driver
 
 def gemm_of(rounds, stages, symbolic=False):
     K = T.dynamic("K") if symbolic else rounds * 32
-
-    @T.prim_func
-    def gemm(
-        A: T.Tensor((128, K), "float16"),
-        B: T.Tensor((K, 128), "float16"),
-        C: T.Tensor((128, 128), "float16"),
-    ):
-        with T.Kernel(1, 1, threads=128):
-            A_tile = T.alloc_shared((128, 32), "float16")
-            B_tile = T.alloc_shared((32, 128), "float16")
-            sums = T.alloc_fragment((128, 128), "float32")
-            T.clear(sums)
-            for k in T.Pipelined(T.ceildiv(K, 32), num_stages=stages):
-                T.copy(A[0, k * 32], A_tile)
-                T.copy(B[k * 32, 0], B_tile)
-                T.gemm(A_tile, B_tile, sums)
-            T.copy(sums, C)
-
-    return gemm
+    return tiled_gemm(128, 128, K, block=(128, 128, 32), stages=stages)
 
 
 def picture(func, target):

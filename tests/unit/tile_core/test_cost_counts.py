@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tile_api.language as T
+from support.tiled_gemms import tiled_gemm
 from tile_core.cost.arithmetic import arithmetic_of
 from tile_core.cost.question import bind_sizes, launches
 from tile_core.cost.spaces import ASSUMED_TRIPS, Axis, Space, as_factor
@@ -29,25 +30,8 @@ def traffic(work: Work) -> dict[tuple[str, bool], float]:
     return found
 
 
-def gemm(m, n, k, block_m=64, block_n=32, block_k=16):
-    @T.prim_func
-    def main(
-        A: T.Tensor((m, k), "float16"),
-        B: T.Tensor((k, n), "float16"),
-        C: T.Tensor((m, n), "float32"),
-    ):
-        with T.Kernel(T.ceildiv(n, block_n), T.ceildiv(m, block_m), threads=128) as (bx, by):
-            a = T.alloc_shared((block_m, block_k), "float16")
-            b = T.alloc_shared((block_k, block_n), "float16")
-            c = T.alloc_fragment((block_m, block_n), "float32")
-            T.clear(c)
-            for ko in T.Pipelined(T.ceildiv(k, block_k), num_stages=2):
-                T.copy(A[by * block_m, ko * block_k], a)
-                T.copy(B[ko * block_k, bx * block_n], b)
-                T.gemm(a, b, c)
-            T.copy(c, C[by * block_m, bx * block_n])
-
-    return main
+def gemm(m, n, k):
+    return tiled_gemm(m, n, k, block=(64, 32, 16), result="float32")
 
 
 def up(n: int, unit: int) -> int:

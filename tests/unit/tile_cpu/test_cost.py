@@ -10,6 +10,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
+from support.tiled_gemms import tiled_gemm
 from tile_core.errors import TargetError
 from tile_cpu.cost import host
 from tile_cpu.cost.products import Block, product_cycles
@@ -18,27 +19,9 @@ from tile_cpu.gemm.macro import plan_gemm
 from tile_cpu.machine import MACHINES, host_machine, machine
 
 
-def matmul(block_m, block_n, block_k=32):
-    m, n, k = T.dynamic("m"), T.dynamic("n"), T.dynamic("k")
-
-    @T.prim_func
-    def gemm(
-        A: T.Tensor((m, k), "float32"),
-        B: T.Tensor((k, n), "float32"),
-        C: T.Tensor((m, n), "float32"),
-    ):
-        with T.Kernel(T.ceildiv(n, block_n), T.ceildiv(m, block_m), threads=128) as (bx, by):
-            a = T.alloc_shared((block_m, block_k), "float32")
-            b = T.alloc_shared((block_k, block_n), "float32")
-            c = T.alloc_fragment((block_m, block_n), "float32")
-            T.clear(c)
-            for ko in T.Pipelined(T.ceildiv(k, block_k), num_stages=2):
-                T.copy(A[by * block_m, ko * block_k], a)
-                T.copy(B[ko * block_k, bx * block_n], b)
-                T.gemm(a, b, c)
-            T.copy(c, C[by * block_m, bx * block_n])
-
-    return gemm
+def matmul(block_m, block_n):
+    sizes = T.dynamic("m, n, k")
+    return tiled_gemm(*sizes, block=(block_m, block_n, 32), factor="float32", result="float32")
 
 
 def gemm_ms(block_m: int, block_n: int, target: str = "cpu:znver4", size: int = 1024) -> float:
