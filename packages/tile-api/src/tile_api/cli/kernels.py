@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import runpy
 from collections.abc import Mapping
@@ -10,6 +11,21 @@ from typing import Any
 
 from tile_core.errors import FrontendValueError
 from tile_core.ir.stmt import Kernel
+
+
+def add_kernel(parser: argparse.ArgumentParser, *, such_as: str = "hip:gfx942") -> None:
+    """Let a verb be told which kernel, with which arguments, for which target.
+
+    Parameters
+    ----------
+    such_as
+        The target that its help gives as an example.
+    """
+    parser.add_argument("place", metavar="FILE[:NAME]", help="a Python file, and which kernel")
+    parser.add_argument(
+        "--args", default="{}", metavar="JSON", help='of a @tile.jit function: {"M": 512, "N": 512}'
+    )
+    parser.add_argument("--target", help=f"as everywhere, such as {such_as} (TILE_TARGET, or auto)")
 
 
 def arguments_in(text: str, option: str = "--args") -> dict[str, Any]:

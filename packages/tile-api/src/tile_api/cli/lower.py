@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from tile_api.cli.kernels import arguments_in, kernel_in, traced
+from tile_api.cli.kernels import add_kernel, arguments_in, kernel_in, traced
 from tile_api.lowered import STAGES
 
 COMPILED = ("asm", "ptx", "sass")
@@ -24,8 +24,7 @@ def add_parser(subparsers: Any) -> None:
         description="Print a @T.prim_func, or what a @tile.jit function makes, for a target that "
         "need not be here.",
     )
-    parser.add_argument("place", metavar="FILE[:NAME]", help="a Python file, and which kernel")
-    parser.add_argument("--target", help="as everywhere, such as hip:gfx942 (TILE_TARGET, or auto)")
+    add_kernel(parser)
     parser.add_argument(
         "--stage",
         default="source",
@@ -44,9 +43,6 @@ def add_parser(subparsers: Any) -> None:
         "--timings",
         action="store_true",
         help="print how long each phase and pass took, not the stage",
-    )
-    parser.add_argument(
-        "--args", default="{}", metavar="JSON", help='of a @tile.jit function: {"M": 512, "N": 512}'
     )
 
 

@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tile_api.cli.kernels import add_kernel
+
 if TYPE_CHECKING:
     from tile_api.reducing.failure import Failure, Outcome
     from tile_api.reducing.trial import Plan
@@ -31,11 +33,7 @@ def add_parser(subparsers: Any) -> None:
         "is found out by a trial: an error, a result other than the reference interpreter's, a "
         "crash, or no end; options below fix what counts as the same failure.",
     )
-    parser.add_argument("place", metavar="FILE[:NAME]", help="a Python file, and which kernel")
-    parser.add_argument(
-        "--args", default="{}", metavar="JSON", help='of a @tile.jit function: {"M": 512, "N": 512}'
-    )
-    parser.add_argument("--target", help="as everywhere, such as cuda:sm_80@sim (TILE_TARGET)")
+    add_kernel(parser, such_as="cuda:sm_80@sim")
     parser.add_argument(
         "--out",
         type=Path,

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tile_api.cli.kernels import arguments_in, kernel_in, traced
+from tile_api.cli.kernels import add_kernel, arguments_in, kernel_in, traced
 from tile_core.errors import ToolchainError
 
 
@@ -19,11 +19,7 @@ def add_parser(subparsers: Any) -> None:
         description="Write one HTML file that shows a kernel after each pass, its layouts, its "
         "pipeline and what it needs of the machine, which need not be here.",
     )
-    parser.add_argument("place", metavar="FILE[:NAME]", help="a Python file, and which kernel")
-    parser.add_argument("--target", help="as everywhere, such as hip:gfx942 (TILE_TARGET, or auto)")
-    parser.add_argument(
-        "--args", default="{}", metavar="JSON", help='of a @tile.jit function: {"M": 512, "N": 512}'
-    )
+    add_kernel(parser)
     parser.add_argument(
         "--counters",
         action="store_true",
