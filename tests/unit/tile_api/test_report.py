@@ -120,15 +120,15 @@ def test_counters_are_those_of_the_emulator():
     kernel = tile.compile(gemm, target="cuda:sm_80@sim")
     built = kernel._built
     report = collect(Wish(gemm.kernel, built.target, BuildOptions(), default_host(), counters=True))
-    loads = [c for c in report.counts if (c.memory, c.is_write) == ("global", False)]
+    loads = [c for c in report.counts if (c.cost.memory, c.cost.is_write) == ("global", False)]
     [source] = report.sources
     texts = [source.lines[c.at.line - source.first].strip() for c in loads]
     assert texts == [
         "T.copy(A[by * rows, step * depth], A_tile)",
         "T.copy(B[step * depth, bx * columns], B_tile)",
     ]
-    assert [c.bytes for c in loads] == [2 * 2 * 64 * 128 * 2] * 2
-    assert [c.ratio for c in loads] == [1.0, 1.0]
+    assert [c.cost.bytes for c in loads] == [2 * 2 * 64 * 128 * 2] * 2
+    assert [c.cost.ratio for c in loads] == [1.0, 1.0]
     assert "no compiler tells" in report.missing["resources"]
 
 

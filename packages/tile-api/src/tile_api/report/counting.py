@@ -73,13 +73,7 @@ def counts_of(costs: Iterable[AccessCost], places: Places) -> tuple[Count, ...]:
         Count(
             places.at(cost.span),
             "-" if cost.span is None else f"{Path(cost.span.file).name}:{cost.span.line}",
-            cost.memory,
-            cost.is_write,
-            cost.requests,
-            cost.bytes,
-            cost.cost,
-            cost.least,
-            cost.unit,
+            cost,
         )
         for cost in costs
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from tile_api.phases import Timings
     from tile_api.report.timeline.model import Timeline
+    from tile_core.plugins.executor import AccessCost
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -246,28 +247,11 @@ class Count:
     ----------
     where
         File and line, as text.
-    memory
-        ``"shared"``, ``"global"``, ….
-    unit
-        Of `cost`: ``"turns"`` or ``"sectors"``.
-    least
-        The least cost of as many bytes.
     """
 
     at: Place | None
     where: str
-    memory: str
-    is_write: bool
-    requests: int
-    bytes: int
-    cost: int
-    least: int
-    unit: str
-
-    @property
-    def ratio(self) -> float:
-        """How many times dearer than it has to be; 1.0 is perfect."""
-        return self.cost / self.least if self.least else 1.0
+    cost: AccessCost
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,18 +40,19 @@ def section(report: Report) -> Section:
 
 
 def _row(count: Count, report: Report) -> Html:
-    is_dear = count.ratio > _DEAR
+    cost = count.cost
+    is_dear = cost.ratio > _DEAR
     at = None if count.at is None else f"{count.at.file}:{count.at.line}"
-    ratio = element("td", f"{count.ratio:.2f}", class_="number dear" if is_dear else "number")
+    ratio = element("td", f"{cost.ratio:.2f}", class_="number dear" if is_dear else "number")
     return element(
         "tr",
         element("th", place_of(count.at, report) or count.where, scope="row"),
-        element("td", count.memory),
-        element("td", "write" if count.is_write else "read"),
-        element("td", f"{count.requests:,}", class_="number"),
-        element("td", f"{count.bytes:,}", class_="number"),
-        element("td", f"{count.cost:,} {count.unit}", class_="number"),
-        element("td", f"{count.least:,}", class_="number"),
+        element("td", cost.memory),
+        element("td", "write" if cost.is_write else "read"),
+        element("td", f"{cost.requests:,}", class_="number"),
+        element("td", f"{cost.bytes:,}", class_="number"),
+        element("td", f"{cost.cost:,} {cost.unit}", class_="number"),
+        element("td", f"{cost.least:,}", class_="number"),
         ratio,
         data_at=at,
     )
