@@ -111,6 +111,7 @@ def test_what_cannot_be_told_is_told_why():
     assert report.counts is None
     assert report.missing["counters"] == "no emulator runs kernels for this target"
     assert "nothing runs beside them" in report.missing["pipeline"]
+    assert [step.name for step in report.steps if not step.summary] == []
     page = Page(page_of(report))
     assert ("h2", "Counters") in page.headings
     assert all("&" not in text for _, text in page.headings)

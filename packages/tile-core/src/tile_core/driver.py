@@ -15,6 +15,7 @@ from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
 from tile_core.ir.verify import verify
 from tile_core.ops.rule import Rule
+from tile_core.passes.insertion import TILE_PASSES
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.host import PluginHost
 from tile_core.recording import Category, kept, timed
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 STAGES = ("tile", "planned", "pipelined", "lowered", "source")
 """The program as traced, after passes on tile IR, with copies in flight, in threads, as text."""
-
-TILE_PASSES = "tile-ir"
-"""The named point at which insertions see whole tile IR, before rules are selected."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 from tile_core.codegen import function_symbols, print_program
@@ -15,7 +15,7 @@ from tile_core.ir.stmt import Kernel
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.draw_random import draw_random
 from tile_core.passes.hoist_clears import hoist_clears
-from tile_core.passes.insertion import Insertion
+from tile_core.passes.insertion import Insertion, in_order, on_every_target
 from tile_core.passes.split_grid_barriers import split_grid_barriers
 from tile_core.passes.split_vectors import split_vectors
 from tile_core.plugins.first_call import made_at_first_call
@@ -40,21 +40,18 @@ COMPILER = "cuda.compiler"
 DISABLE_WGMMA = "tl.disable_wgmma"
 """The pass configuration under which warps multiply also where warpgroups could."""
 
-POINT = "tile-ir"
-
 
 def cuda_passes() -> tuple[Insertion, ...]:
     """Return the passes on tile IR that NVIDIA GPUs need, in their order."""
-    passes: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
-        ("split_grid_barriers", _on_every_target(split_grid_barriers)),
-        ("split_vectors", _on_every_target(split_vectors)),
-        ("draw_random", _on_every_target(draw_random)),
-        ("pack_factors", _pack_factors),
-        ("hoist_clears", _on_every_target(hoist_clears)),
-    )
-    return tuple(
-        Insertion(name=f"cuda.{number:02}.{name}", point=POINT, run=run)
-        for number, (name, run) in enumerate(passes, 1)
+    return in_order(
+        "cuda",
+        (
+            ("split_grid_barriers", on_every_target(split_grid_barriers)),
+            ("split_vectors", on_every_target(split_vectors)),
+            ("draw_random", on_every_target(draw_random)),
+            ("pack_factors", _pack_factors),
+            ("hoist_clears", on_every_target(hoist_clears)),
+        ),
     )
 
 
@@ -62,14 +59,6 @@ def _pack_factors(kernel: Kernel, target: Target) -> Kernel:
     from tile_cuda.pack_factors import pack_factors
 
     return pack_factors(kernel, machine(exact(target).arch))
-
-
-def _on_every_target(run: Callable[[Kernel], Kernel]) -> Callable[[Any, Target], Kernel]:
-    @wraps(run)
-    def on_target(kernel: Kernel, target: Target) -> Kernel:
-        return run(kernel)
-
-    return on_target
 
 
 def exact(target: Target) -> Target:
@@ -111,14 +100,10 @@ def estimate(question: CostQuestion) -> Estimate:
     TileError
         If the kernel cannot be lowered, or nothing is known of the speed of the GPU.
     """
-    from tile_core.cost.gpu import estimate_program
-    from tile_core.cost.gpu_speeds import speeds_of
+    from tile_core.cost.gpu import estimate_lowered
     from tile_cuda.speeds import PRODUCTS
 
-    program = lower(question.planned, question.target, question.options)
-    return estimate_program(
-        question, program, speeds_of(PRODUCTS, program.machine.name, question.machine)
-    )
+    return estimate_lowered(question, lower, PRODUCTS)
 
 
 @dataclass(frozen=True, slots=True)

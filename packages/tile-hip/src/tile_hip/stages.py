@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 from tile_core.codegen import function_symbols, print_program
@@ -14,7 +14,7 @@ from tile_core.cost.question import CostQuestion
 from tile_core.ir.stmt import Kernel
 from tile_core.passes.draw_random import draw_random
 from tile_core.passes.hoist_clears import hoist_clears
-from tile_core.passes.insertion import Insertion
+from tile_core.passes.insertion import Insertion, in_order, on_every_target
 from tile_core.passes.pipelines.counted import COUNTED, WIDE
 from tile_core.passes.split_grid_barriers import split_grid_barriers
 from tile_core.passes.split_vectors import split_vectors
@@ -44,29 +44,18 @@ wave copies 4 for each lane, a quarter of the instructions, and store them a rou
 ALLOW_TF32 = "tl.allow_tf32"
 """The pass configuration under which factors of float32 may be rounded, here as xf32 is."""
 
-POINT = "tile-ir"
-
 
 def hip_passes() -> tuple[Insertion, ...]:
     """Return the passes on tile IR that AMD GPUs need, in their order."""
-    passes: tuple[tuple[str, Callable[[Kernel], Kernel]], ...] = (
-        ("split_grid_barriers", split_grid_barriers),
-        ("split_vectors", split_vectors),
-        ("draw_random", draw_random),
-        ("hoist_clears", hoist_clears),
+    return in_order(
+        "hip",
+        (
+            ("split_grid_barriers", on_every_target(split_grid_barriers)),
+            ("split_vectors", on_every_target(split_vectors)),
+            ("draw_random", on_every_target(draw_random)),
+            ("hoist_clears", on_every_target(hoist_clears)),
+        ),
     )
-    return tuple(
-        Insertion(name=f"hip.{number:02}.{name}", point=POINT, run=_on_every_target(run))
-        for number, (name, run) in enumerate(passes, 1)
-    )
-
-
-def _on_every_target(run: Callable[[Kernel], Kernel]) -> Callable[[Any, Target], Kernel]:
-    @wraps(run)
-    def on_target(kernel: Kernel, target: Target) -> Kernel:
-        return run(kernel)
-
-    return on_target
 
 
 def exact(target: Target) -> Target:
@@ -107,14 +96,10 @@ def estimate(question: CostQuestion) -> Estimate:
     TileError
         If the kernel cannot be lowered, or nothing is known of the speed of the GPU.
     """
-    from tile_core.cost.gpu import estimate_program
-    from tile_core.cost.gpu_speeds import speeds_of
+    from tile_core.cost.gpu import estimate_lowered
     from tile_hip.speeds import PRODUCTS
 
-    program = lower(question.planned, question.target, question.options)
-    return estimate_program(
-        question, program, speeds_of(PRODUCTS, program.machine.name, question.machine)
-    )
+    return estimate_lowered(question, lower, PRODUCTS)
 
 
 @dataclass(frozen=True, slots=True)

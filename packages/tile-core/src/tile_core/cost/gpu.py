@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from tile_core.cost.bodies import visit
 from tile_core.cost.estimate import Estimate, Part, amount
 from tile_core.cost.gpu_issue import Issue, Issued
 from tile_core.cost.gpu_memory import bytes_from_memory
 from tile_core.cost.gpu_pipelines import Pipeline, pipelines_of
-from tile_core.cost.gpu_speeds import GpuSpeeds
+from tile_core.cost.gpu_speeds import GpuSpeeds, speeds_of
 from tile_core.cost.question import CostQuestion, launches
 from tile_core.cost.roofline import merged_flops, merged_notes
 from tile_core.cost.spaces import Space
@@ -20,10 +21,11 @@ from tile_core.cost.work import tensor_bytes, total_traffic
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Call
 from tile_core.ir.node import walk
-from tile_core.ir.stmt import Alloc, Launch
+from tile_core.ir.stmt import Alloc, Kernel, Launch
 from tile_core.machine import SimtMachine
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_core.simt.resources import Occupancy, Resources, occupancy
+from tile_core.target import Target
 
 QUARTERS = 4
 """A multiprocessor is four that share a memory: one warp uses a quarter of its units at most."""
@@ -82,6 +84,30 @@ class LaunchTime:
     def milliseconds(self) -> float:
         """All of it."""
         return overlapped(self.waves_ms, self.memory) + self.launch_ms
+
+
+def estimate_lowered(
+    question: CostQuestion,
+    lower: Callable[[Kernel, Target, Any], DeviceProgram],
+    products: Iterable[GpuSpeeds],
+) -> Estimate:
+    """Return the time that the model expects of a kernel; it is lowered, not compiled.
+
+    Parameters
+    ----------
+    lower
+        The backend's.
+    products
+        What is known of the machines that it makes programs for.
+
+    Raises
+    ------
+    TileError
+        If the kernel cannot be lowered, or nothing is known of the speed of the GPU.
+    """
+    program = lower(question.planned, question.target, question.options)
+    speeds = speeds_of(products, program.machine.name, question.machine)
+    return estimate_program(question, program, speeds)
 
 
 def estimate_program(question: CostQuestion, program: DeviceProgram, speeds: GpuSpeeds) -> Estimate:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 from tile_core.target import Target
+
+if TYPE_CHECKING:
+    from tile_core.ir.stmt import Kernel
+
+TILE_PASSES = "tile-ir"
+"""The named point at which insertions see whole tile IR, before rules are selected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,3 +35,36 @@ class Insertion:
     name: str
     point: str
     run: Callable[[Any, Target], Any]
+
+
+def in_order(
+    owner: str, passes: Iterable[tuple[str, Callable[[Kernel, Target], Kernel]]]
+) -> tuple[Insertion, ...]:
+    """Return insertions on tile IR that run in the order in which they are given.
+
+    Parameters
+    ----------
+    owner
+        Who adds them.
+    passes
+        With their names, which get the owner's name and a number in front.
+
+    Examples
+    --------
+    >>> [i.name for i in in_order("toy", [("unroll", lambda kernel, target: kernel)])]
+    ['toy.01.unroll']
+    """
+    return tuple(
+        Insertion(name=f"{owner}.{number:02}.{name}", point=TILE_PASSES, run=run)
+        for number, (name, run) in enumerate(passes, 1)
+    )
+
+
+def on_every_target(run: Callable[[Kernel], Kernel]) -> Callable[[Kernel, Target], Kernel]:
+    """Return `run` as a pass that does the same whatever the target."""
+
+    @wraps(run)
+    def on_target(kernel: Kernel, target: Target) -> Kernel:
+        return run(kernel)
+
+    return on_target

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tile_core.ir.stmt import Kernel
 from tile_core.passes.draw_random import draw_random
-from tile_core.passes.insertion import Insertion
+from tile_core.passes.insertion import Insertion, in_order, on_every_target
 from tile_core.passes.refuse_gpu_only import refuse_gpu_only
 from tile_core.passes.serialise_threads import serialise_threads
 from tile_core.passes.split_grid_barriers import split_grid_barriers
@@ -21,31 +21,12 @@ from tile_cpu.passes.merge_gemm_blocks import merge_gemm_blocks
 from tile_cpu.passes.stream_gemm_operands import stream_gemm_operands
 from tile_cpu.passes.widen_gemm_factors import widen_gemm_factors
 
-POINT = "tile-ir"
-
-
-def _split(kernel: Kernel, target: Target) -> Kernel:
-    return split_vectors(kernel)
-
-
-def _launch_apart(kernel: Kernel, target: Target) -> Kernel:
-    return split_grid_barriers(kernel)
-
-
-def _draw(kernel: Kernel, target: Target) -> Kernel:
-    return draw_random(kernel)
-
-
-def _serialise(kernel: Kernel, target: Target) -> Kernel:
-    return serialise_threads(kernel)
-
-
 _IN_ORDER: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
     ("refuse_gpu_only", refuse_gpu_only),
-    ("split_grid_barriers", _launch_apart),
-    ("split_vectors", _split),
-    ("draw_random", _draw),
-    ("serialise_threads", _serialise),
+    ("split_grid_barriers", on_every_target(split_grid_barriers)),
+    ("split_vectors", on_every_target(split_vectors)),
+    ("draw_random", on_every_target(draw_random)),
+    ("serialise_threads", on_every_target(serialise_threads)),
     ("widen_gemm_factors", widen_gemm_factors),
     ("fuse_gemm_loops", fuse_gemm_loops),
     ("stream_gemm_operands", stream_gemm_operands),
@@ -59,7 +40,4 @@ _IN_ORDER: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
 
 def cpu_passes() -> tuple[Insertion, ...]:
     """Return the passes in their order; passes at one point run in the order of their names."""
-    return tuple(
-        Insertion(name=f"cpu.{number:02}.{name}", point=POINT, run=run)
-        for number, (name, run) in enumerate(_IN_ORDER, 1)
-    )
+    return in_order("cpu", _IN_ORDER)
