@@ -17,6 +17,8 @@ from tile_api.reducing.program import read_kernel, reads_back
 from tile_api.reducing.transformations import TRANSFORMATIONS
 from tile_api.reducing.trial import COMPILE, LOWER, Plan, try_kernel
 from tile_api.reducing.weight import weight
+from tile_api.reducing.workers import trials
+from tile_api.settings import override
 from tile_core.ir import arith
 from tile_core.ir.equal import structurally_equal
 from tile_core.ir.node import walk
@@ -185,6 +187,16 @@ def test_outcomes_of_trials(host: PluginHost) -> None:
     assert try_kernel(well, Plan("nowhere", until=LOWER), host).code == "TL7001"
     outcome = try_kernel(well, Plan("nowhere"), host)
     assert (outcome.phase, outcome.code) == ("compile", "TL7001")
+
+
+def test_settings_of_the_code_around_hold_for_trials() -> None:
+    a = ir.tensor("A", (16,))
+    kernel = ir.kernel([a], 1, lambda bx: [ir.fill(a, 0)])
+    plan = Plan("toy", until=LOWER)
+    with override(disabled_plugins=("toy",)), trials(plan) as tries:
+        assert tries(kernel).code == "TL7001"
+    with trials(plan) as tries:
+        assert tries(kernel).kind == "fine"
 
 
 def test_which_outcomes_are_the_same() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import platform
 import shlex
@@ -19,6 +18,7 @@ from typing import Any
 from tile_api.reducing.failure import Outcome
 from tile_api.reducing.program import program_of, reads_back
 from tile_api.reducing.trial import Plan
+from tile_core.environment import environment
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
 
@@ -90,7 +90,7 @@ def _files(report: Report) -> dict[str, bytes]:
         "original.tile": print_kernel(report.original),
         "reproduce.py": program_of(*kernel, report.language),
         "failure.txt": f"{report.outcome.told()}\n\n{report.outcome.text}\n",
-        "environment.json": json.dumps(environment(report.plan), indent=1) + "\n",
+        "environment.json": json.dumps(surroundings(report.plan), indent=1) + "\n",
         "doctor.txt": doctor(report.plan.target),
     }
     files = {name: text.encode() for name, text in texts.items()}
@@ -135,14 +135,14 @@ def _readme(report: Report) -> str:
     )
 
 
-def environment(plan: Plan) -> Mapping[str, Any]:
+def surroundings(plan: Plan) -> Mapping[str, Any]:
     """Return versions, the machine, how kernels were tried, and variables that may matter.
 
     Variables whose names speak of secrets are left out.
     """
     variables = {
         name: value
-        for name, value in sorted(os.environ.items())
+        for name, value in sorted(environment().items())
         if name.startswith(_VARIABLES) and not any(word in name for word in _SECRET)
     }
     return {
@@ -170,7 +170,9 @@ def doctor(target: str, timeout: float = 120.0) -> str:
     """Return what ``tile doctor`` says of a target; in a process of its own, as it may crash."""
     command = [sys.executable, "-m", "tile_api.cli", "doctor", target]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout, env=environment()
+        )
     except subprocess.TimeoutExpired:
         return f"tile doctor {target} did not end within {timeout:g} s\n"
     return f"{done.stdout}{done.stderr}"

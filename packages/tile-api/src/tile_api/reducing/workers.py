@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, cast
 from tile_api.reducing.failure import CRASH, HANG, Outcome
 from tile_api.reducing.trial import Plan
 from tile_api.reducing.worker import LENGTH, LOST, READY
+from tile_core.environment import environment
 from tile_core.ir.stmt import Kernel
 
 _TAIL = 4000
@@ -118,7 +119,7 @@ class Trials:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
-                    env=os.environ | {"TMPDIR": str(self._folder)},
+                    env={**environment(), "TMPDIR": str(self._folder)},
                     start_new_session=True,  # Ctrl-C is for who waits, not for the worker
                 )
             self._is_fresh = True
