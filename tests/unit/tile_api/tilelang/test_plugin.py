@@ -78,3 +78,28 @@ def test_a_test_file(words: tuple[str, ...], status: int, summary: str, tmp_path
     assert "[TL8403] tilelang.transform.LayoutInference is a pass" in done.stdout
     if words[0] == "pytest":
         assert "tile: TileLang programs run on interpret" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        (
+            "hip",
+            "ERROR: [TL4004] this machine has no GPU for hip\n"
+            "hint: run the program on this CPU, or in the emulator: "
+            "--tile-target cpu, --tile-target hip:gfx942@sim\n\n",
+        ),
+        ("cpu:nothing", "ERROR: [TL4003] no x86 machine is called 'nothing'\nhint: use one of "),
+    ],
+)
+def test_a_target_that_cannot_be_is_told_before_any_test(
+    target: str, told: str, tmp_path: Path
+) -> None:
+    from tile_api.compiling import default_host
+
+    if default_host().default_target().kind == target:
+        pytest.skip("there is such a GPU")
+    done = run(tmp_path, *PLUGIN[:-2], f"--tile-target={target}", "test_it.py")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert done.stdout == ""
+    assert done.stderr.startswith(told)

@@ -12,9 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tile_api.tilelang.installing import Installation, install
-from tile_api.tilelang.targets import USUAL
-from tile_core.errors import MissingFeature
+from tile_api.tilelang.installing import install, require_machine
 
 
 def add_parser(subparsers: Any) -> None:
@@ -51,22 +49,10 @@ def run(args: argparse.Namespace) -> int:
         args.refuse(f"there is no file {name!r}")
     target = args.target or os.environ.get("TILE_TARGET")
     if args.as_tilelang:
-        _require_gpu(install(target or "auto"))
+        require_machine(install(target or "auto"), "--target")
     elif target:
         os.environ["TILE_TARGET"] = target
     return _run(name, rest, is_module=args.is_module)
-
-
-def _require_gpu(made: Installation) -> None:
-    """Raise before torch does if a program is to run on a GPU, and there is none."""
-    from tile_api.compiling import default_host
-
-    if not made.maps_devices and default_host().default_target().kind != made.target.kind:
-        raise MissingFeature(
-            f"this machine has no GPU for {made.target}",
-            hint=f"run the program on this CPU, or in the emulator: --target cpu, "
-            f"--target {made.target.kind}:{made.target.arch or USUAL[made.target.kind]}@sim",
-        )
 
 
 def _run(name: str, rest: list[str], *, is_module: bool) -> int:

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from tile_api.tilelang.targets import runs_on_host
-from tile_core.errors import AliasConflict
+from tile_api.tilelang.targets import USUAL, runs_on_host
+from tile_core.errors import AliasConflict, MissingFeature
 from tile_core.target import Target
 
 NAME = "tilelang"
@@ -145,6 +145,29 @@ def uninstall() -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+def require_machine(made: Installation, option: str) -> None:
+    """Raise before torch does if programs are to run on a GPU, and there is none.
+
+    Parameters
+    ----------
+    option
+        With which the user says where to run.
+
+    Raises
+    ------
+    MissingFeature
+    """
+    from tile_api.compiling import default_host
+
+    if not made.maps_devices and default_host().default_target().kind != made.target.kind:
+        emulated = f"{made.target.kind}:{made.target.arch or USUAL[made.target.kind]}@sim"
+        raise MissingFeature(
+            f"this machine has no GPU for {made.target}",
+            hint="run the program on this CPU, or in the emulator: "
+            f"{option} cpu, {option} {emulated}",
+        )
 
 
 def install_inherited() -> None:

@@ -12,8 +12,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tile_api.tilelang.installing import install, installed, uninstall
-from tile_core.errors import MissingFeature, UnmappedDevice, UnsupportedName, UnsupportedOnTarget
+from tile_api.tilelang.installing import install, installed, require_machine, uninstall
+from tile_core.errors import (
+    MissingFeature,
+    TileError,
+    UnmappedDevice,
+    UnsupportedName,
+    UnsupportedOnTarget,
+)
 
 _CANNOT = (MissingFeature, UnmappedDevice, UnsupportedName, UnsupportedOnTarget)
 _UNSUPPORTED = ("fail", "skip")
@@ -48,8 +54,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _install(config: pytest.Config) -> None:
-    if installed() is None:
-        install(config.known_args_namespace.tile_target)
+    if installed() is not None:
+        return
+    try:
+        require_machine(install(config.known_args_namespace.tile_target), "--tile-target")
+    except TileError as error:
+        uninstall()
+        raise pytest.UsageError(str(error)) from None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
