@@ -197,6 +197,19 @@ def layer_norm(rows, columns, block_M=None, eps=1e-5):
 
 
 @tile.jit
+def copy(n, block=8192):
+    """C = A, into a given tensor."""
+
+    @T.prim_func
+    def main(A: T.Tensor((n,), "float32"), C: T.Tensor((n,), "float32")):
+        with T.Kernel(T.ceildiv(n, block), threads=256) as bx:
+            for i in T.Parallel(block):
+                C[bx * block + i] = A[bx * block + i]
+
+    return main
+
+
+@tile.jit
 def add(n, block=8192):
     """C = A + B, elementwise, into a given tensor."""
 
