@@ -1,13 +1,20 @@
-"""Where tables and logs lie: a file for each thing that was tuned."""
+"""Where tables and logs lie: a file for each thing that was tuned.
+
+Nobody waits for anybody and there are no locks. A file of results never changes: its name tells
+its contents. Who has further results writes them as one more file, together with what others
+hold, and then removes those others. Where two processes do that at once two files stay, which
+hold everything between them, since merging tables loses nothing whatever the order; the next one
+takes both in. Whoever dies on the way leaves a file that says what another one says, too, or one
+that nobody looks for.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import warnings
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tile_api.autotuner.environment import TuneSettings
@@ -21,6 +28,7 @@ from tile_api.autotuner.table import (
     table_of,
     text_of_table,
 )
+from tile_api.disk_cache.aside import remove_abandoned, write_whole
 from tile_core.errors import InvalidTuningTable, TileWarning
 
 SUFFIX = ".json"
@@ -52,21 +60,18 @@ class TuneStore:
         """
         if not self._keeps:
             return Table()
-        tables = [read_table(path) for path in self._others]
-        with suppress(OSError, InvalidTuningTable):
-            tables.append(read_table(self._path(place), missing=None))
-        return merged(tables)
+        return merged([*(read_table(path) for path in self._others), self._own(place)[0]])
 
     def add(self, records: Iterable[Record], place: Place) -> None:
         """Keep further records of a place."""
         if not self._keeps:
             return
-        path = self._path(place)
-        tables = [table_of(records)]
-        with suppress(OSError, InvalidTuningTable):
-            tables.append(read_table(path, missing=None))
+        known, files = self._own(place)
+        text = text_of_table(merged([table_of(records), known]))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        path = self._folder / f"{_name(place)}.{digest}{SUFFIX}"
         try:
-            write_table(path, merged(tables))
+            write_whole(path, text.encode(), must_last=True)
         except OSError as error:
             warnings.warn(
                 f"results of tuning cannot be kept in {self.folder}: {error.strerror or error} "
@@ -74,6 +79,12 @@ class TuneStore:
                 TileWarning,
                 stacklevel=2,
             )
+            return
+        for other in files:
+            if other != path:
+                with suppress(OSError):
+                    other.unlink()
+        remove_abandoned(self._folder)
 
     def log(self, place: Place) -> TuneLog:
         """Return the log of the search at a place."""
@@ -85,13 +96,33 @@ class TuneStore:
         """Return every table that is kept here and can be read, by name."""
         found = []
         with suppress(OSError):
-            for path in sorted((self.folder / "tables").glob(f"*{SUFFIX}")):
-                with suppress(InvalidTuningTable):
-                    found.append((path, read_table(path)))
+            for path in sorted(self._folder.glob(f"*{SUFFIX}")):
+                with suppress(OSError, InvalidTuningTable):
+                    found.append((path, read_table(path, missing=None)))
         return found
 
-    def _path(self, place: Place) -> Path:
-        return self.folder / "tables" / f"{_name(place)}{SUFFIX}"
+    @property
+    def _folder(self) -> Path:
+        return self.folder / "tables"
+
+    def _own(self, place: Place) -> tuple[Table, list[Path]]:
+        """Return what is kept of a place, and the files that hold it.
+
+        A file that is gone was taken in by another one, so its folder is looked at again: until
+        all that stood there could be read, and still stands there. What is damaged counts as
+        nothing, and stays.
+        """
+        while True:
+            tables: dict[Path, Table] = {}
+            before = self._files(place)
+            for path in before:
+                with suppress(OSError, InvalidTuningTable):
+                    tables[path] = read_table(path, missing=None)
+            if self._files(place) == before:
+                return merged(tables.values()), [*tables]
+
+    def _files(self, place: Place) -> list[Path]:
+        return sorted(self._folder.glob(f"{_name(place)}.*{SUFFIX}"))
 
 
 def read_table(path: Path, missing: str | None = "name a file that tile tune wrote") -> Table:
@@ -121,15 +152,40 @@ def read_table(path: Path, missing: str | None = "name a file that tile tune wro
 
 def write_table(path: Path, table: Table) -> None:
     """Write a table; whoever reads meanwhile finds the old file or the new one."""
+    write_whole(path, text_of_table(table).encode(), must_last=True)
+
+
+def add_to_table(path: Path, table: Table) -> None:
+    """Add records to those of a file, which need not exist.
+
+    Raises
+    ------
+    InvalidTuningTable
+        If the file is no table.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    with _held(path.parent):
+        known = [read_table(path)] if path.exists() else []
+        write_table(path, merged([*known, table]))
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Hold a folder: others that want to hold it wait. The system lets go of it for the dead.
+
+    Where folders cannot be held, nobody waits.
+    """
+    handle = None
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_EX)
     try:
-        aside.write_text(text_of_table(table))
-        os.replace(aside, path)
-    except BaseException:
-        with suppress(OSError):
-            aside.unlink()
-        raise
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def _name(place: Place) -> str:

@@ -7,7 +7,8 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,20 +67,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tune(args: argparse.Namespace) -> int:
-    from tile_api.autotuner.store import read_table
-    from tile_api.autotuner.table import merged
+    from tile_api.autotuner.store import add_to_table, read_table
     from tile_api.cli.kernels import arguments_in, kernel_in
     from tile_api.settings import override
 
     arguments = arguments_in(args.args)
+    if args.out is not None and args.out.exists():
+        read_table(args.out)  # one that is none is told before the search
     factory = _factory(kernel_in(args.what), args)
     with override(**_overrides(args)):
         start = time.perf_counter()
         tuned = factory.tune(**arguments)
         took = time.perf_counter() - start
     if args.out is not None:
-        known = [read_table(args.out)] if args.out.exists() else []
-        _write(args.out, merged([*known, tuned.table]))
+        with _writing(args.out):
+            add_to_table(args.out, tuned.table)
     sys.stdout.write(_json_of(tuned) if args.json else _told(factory.__name__, tuned, took))
     return 0
 
@@ -242,22 +244,23 @@ def _show(name: str, table: Table, *, as_json: bool) -> int:
 
 
 def _merge(args: argparse.Namespace) -> int:
-    from tile_api.autotuner.store import read_table
+    from tile_api.autotuner.store import read_table, write_table
     from tile_api.autotuner.table import merged
 
     if args.out is None or not args.rest:
         args.refuse("write: tile tune merge A.json B.json -o C.json")
     table = merged(read_table(Path(path)) for path in args.rest)
-    _write(args.out, table)
+    with _writing(args.out):
+        write_table(args.out, table)
     sys.stdout.write(f"{args.out}: {len(table.records)} records of {len(table.places())} results\n")
     return 0
 
 
-def _write(path: Path, table: Table) -> None:
-    from tile_api.autotuner.store import write_table
-
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Tell of a file that cannot be written."""
     try:
-        write_table(path, table)
+        yield
     except OSError as error:
         raise TuningError(
             f"{path} cannot be written: {error.strerror or error}",
