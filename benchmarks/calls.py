@@ -70,10 +70,30 @@ def on_processor() -> Iterator[tuple[str, float, float | None]]:
         floor = microseconds(lambda a=a, b=b, c=c: nothing(a, b, c))
         yield f"3 {name}", microseconds(lambda a=a, b=b, c=c: kernel(a, b, c)), floor
         yield f"2 {name}, returning one", microseconds(lambda a=a, b=b: returning(a, b)), None
+    yield from _in_bundles(kernel, arrays, tensors)
     a, b, c = tensors
     yield "torch.add(a, b, out=c)", microseconds(lambda: torch.add(a, b, out=c)), None
     yield "as_torch_op, 2 tensors", microseconds(lambda: op(a, b)), None
     yield from _in_jax(returning)
+
+
+def _in_bundles(kernel: Any, *kinds: list[Any]) -> Iterator[tuple[str, float, None]]:
+    import tile_runtime
+    from tile_runtime import kernel as kernels
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "add.tile")
+        kernel.save(path)
+        in_c = tile_runtime.load(path)
+        found = kernels.installed_library
+        kernels.installed_library = lambda: None
+        by_python = tile_runtime.load(path)
+        kernels.installed_library = found
+    for name, given in zip(("NumPy arrays", "torch tensors"), kinds, strict=True):
+        a, b, c = given
+        yield f"bundle, 3 {name}", microseconds(lambda a=a, b=b, c=c: in_c(a, b, c)), None
+        told = f"bundle, 3 {name}, no C"
+        yield told, microseconds(lambda a=a, b=b, c=c: by_python(a, b, c)), None
 
 
 def _in_jax(kernel: Any) -> Iterator[tuple[str, float, None]]:
@@ -154,7 +174,7 @@ def on_stub(folder: Path) -> Iterator[tuple[str, float, float | None]]:
             None,
         )
         launch.quick = _not_in_c
-        launch._attempts = 1 << 30
+        launch._is_learning = False
         by_python = microseconds(lambda run=launch, args=args: _call(run, args))
         yield f"{len(args)} arguments, without C", by_python, None
 
@@ -179,12 +199,12 @@ def print_calls() -> None:
     """Print the table of calls."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(TILE_CACHE_DIR=folder)
-        print("microseconds per call             ours   tvm-ffi's floor   more than it")
+        print("microseconds per call                 ours   tvm-ffi's floor   more than it")
         for title, rows in (("CPU", on_processor()), ("stub of CUDA", on_stub(Path(folder)))):
             print(f"-- {title}")
             for name, ours, floor in rows:
                 beside = "" if floor is None else f"{floor:16.2f} {ours - floor:+14.2f}"
-                print(f"{name:28} {ours:9.2f} {beside}")
+                print(f"{name:32} {ours:9.2f} {beside}")
 
 
 # The start of a program --------------------------------------------------------------------

@@ -31,7 +31,8 @@ from tile_core.errors import (
 )
 from tile_cuda.driver import open_driver
 from tile_cuda.launcher import callable_of
-from tile_runtime.native.library import build_library, is_supported, open_library
+from tile_runtime.native.exchange import EXCHANGE, describing
+from tile_runtime.native.library import build_library, c_compiler, is_supported, open_library
 from tile_runtime.streams import allocator
 
 m = T.dynamic("m")
@@ -61,9 +62,9 @@ def parts(
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    if not is_supported() or shutil.which(native_calls.c_compiler()[0]) is None:
+    if not is_supported() or shutil.which(c_compiler()[0]) is None:
         pytest.skip("needs CPython and a C compiler")
-    path = build_library(tmp_path_factory.mktemp("native"), native_calls.c_compiler())
+    path = build_library(tmp_path_factory.mktemp("native"), c_compiler())
     assert path is not None
     found = open_library(path)
     assert found is not None
@@ -407,10 +408,8 @@ def test_what_is_no_library_is_not_used(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:ComplexHalf:UserWarning")
 def test_element_types_of_torch_are_told_apart(library: Any) -> None:
     """DLPack has a number of its own for each of torch's element types of more than a byte."""
-    from tile_runtime.native.caller import _EXCHANGE, _describing
-
     describe = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(
-        _describing(getattr(torch.Tensor, _EXCHANGE))
+        describing(getattr(torch.Tensor, EXCHANGE))
     )
     found: dict[bytes, torch.dtype] = {}
     dtypes = {v for v in vars(torch).values() if isinstance(v, torch.dtype)}

@@ -21,13 +21,10 @@ from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch
 
 if TYPE_CHECKING:
-    from tile_runtime.native.caller import Caller
+    from tile_runtime.native.learning import Learner
 
 REMEMBERED = 256
 """Kinds of arguments whose checks are remembered, per kernel."""
-
-MOST_ATTEMPTS = 64
-"""How often in a row arguments are handed over to C in vain before that is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +75,8 @@ class Launcher:
         self._tensors = tuple(k for k, p in enumerate(inputs) if isinstance(p, Buffer))
         self._plain_scalars = tuple((k, _plain(inputs[k])) for k in self._scalars)
         self.quick: Callable[..., Any] = _in_python
-        self._caller: Caller | None = None
-        self._attempts = 0
+        self._learner: Learner | None = None
+        self._is_learning = True
 
     def __call__(self, *args: Any) -> Any:
         """Check, allocate, run, and return None, the output, or the list of outputs.
@@ -116,7 +113,7 @@ class Launcher:
             result = outputs[0] if len(outputs) == 1 else outputs
         for position in plan.changed:
             announce_write(args[position])
-        if self._attempts < MOST_ATTEMPTS:
+        if self._is_learning:
             self._hand_over(given, everything, plan)
         return result
 
@@ -142,28 +139,16 @@ class Launcher:
         given, everything
             The arguments as they were passed, and as the code ran on them, with outputs.
         """
-        self._attempts += 1
-        starter = getattr(self.executable, "starter", None)
-        if starter is None:
-            self._attempts = MOST_ATTEMPTS
-            return
-        from tile_api import native_calls
-        from tile_runtime.native.caller import Outcome
+        if self._learner is None:
+            from tile_api.native_calls import learner_of
 
-        library = native_calls.native_library()
-        if library is None or not native_calls.is_callable(self.signature):
-            self._attempts = MOST_ATTEMPTS
-            return
-        start = starter.start(everything)
-        if start is None:
-            return
-        if self._caller is None:
-            keyed = {self.signature.inputs[k] for k in self._relevant}
-            self._caller = native_calls.caller_of(library, self.signature, starter, keyed)
-        outcome = Outcome(plan.makers, self.kernel.outputs, plan.changed)
-        if self._caller.remember(given, start, outcome):
-            self._attempts = 0
-            self.quick = self._caller.call
+            keyed = frozenset(self.signature.inputs[k] for k in self._relevant)
+            self._learner = learner_of(self.executable, self.signature, keyed)
+        outputs = self.kernel.outputs
+        self._is_learning = self._learner.learn(
+            given, everything, plan.makers, outputs, plan.changed
+        )
+        self.quick = self._learner.call
 
     def _variables_of_conditions(self) -> set[Var]:
         found: set[Var] = set()
@@ -202,8 +187,8 @@ class Launcher:
         if key is not None:
             if len(self._plans) >= REMEMBERED:
                 self._plans.clear()
-                if self._caller is not None:
-                    self._caller.forget()
+                if self._learner is not None:
+                    self._learner.forget()
             self._plans[key] = plan
         return plan, checked.args
 

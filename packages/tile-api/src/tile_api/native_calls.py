@@ -1,12 +1,9 @@
-"""Calls in C for the kernels of this process: the library they share, and one caller for each."""
+"""Calls in C for the kernels of this process: the library they share, and what C must know."""
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
-import sys
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 from tile_api.arguments import Signature
@@ -15,12 +12,12 @@ from tile_api.settings import Settings
 from tile_core.dtypes import DType, Kind
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import Buffer
-from tile_runtime.native.caller import Caller, Parameter
+from tile_runtime.native.caller import Parameter
 from tile_runtime.native.layouts import Kind as Passed
-from tile_runtime.native.library import build_library, is_supported, open_library
+from tile_runtime.native.learning import Learner
+from tile_runtime.native.library import c_compiler, ready_library
 from tile_runtime.native.starting import Starter
 
-_COMPILERS = ("cc", "gcc", "clang")
 _SCALARS = {Kind.BOOL: Passed.BOOL, Kind.INT: Passed.INT, Kind.UINT: Passed.INT}
 _SCALARS[Kind.FLOAT] = Passed.FLOAT
 
@@ -33,53 +30,42 @@ def native_library() -> Any:
     disk, Python makes the calls.
     """
     settings = CacheSettings.from_environment()
-    if not settings.limit or not Settings.from_environment().cache or not is_supported():
+    if not settings.limit or not Settings.from_environment().cache:
         return None
-    path = build_library(settings.folder / "native", c_compiler())
-    return None if path is None else open_library(path)
+    return ready_library(settings.folder / "native", c_compiler())
 
 
-def c_compiler() -> list[str]:
-    """Return the command of a C compiler, ``$CC`` first; one that does not exist if none does."""
-    for name in (os.environ.get("CC", ""), *_COMPILERS):
-        found = shutil.which(name) if name else None
-        if found:
-            return [found]
-    if importlib.util.find_spec("ziglang") is not None:
-        return [sys.executable, "-m", "ziglang", "cc"]
-    return ["cc"]
-
-
-def caller_of(library: Any, signature: Signature, starter: Starter, keyed: set[int]) -> Caller:
-    """Return the caller of a kernel.
+def learner_of(
+    executable: Callable[..., None], signature: Signature, keyed: frozenset[int]
+) -> Learner:
+    """Return what learns to make the calls of a kernel in C.
 
     Parameters
     ----------
-    library
-        As `native_library` returns it.
-    starter
-        What the executable tells of itself.
     keyed
-        Positions of scalars that checks depend on, beside those of `starter`.
+        Positions of scalars that checks depend on.
     """
-    parameters = []
+    return Learner(executable, partial(_parameters, signature, keyed), native_library)
+
+
+def _parameters(
+    signature: Signature, keyed: frozenset[int], starter: Starter
+) -> list[Parameter] | None:
+    """Return what C must know of the parameters; None if it cannot read one of them."""
+    found = []
     for position, param in enumerate(signature.kernel.params):
-        if position in signature.kernel.outputs:
-            parameters.append(Parameter(Passed.OUTPUT))
-        elif isinstance(param, Buffer):
-            parameters.append(Parameter(Passed.TENSOR, alignment=starter.alignments[position]))
-        else:
+        if isinstance(param, Buffer):
+            if param.dtype.packing > 1:
+                return None
+            is_output = position in signature.kernel.outputs
+            kind = Passed.OUTPUT if is_output else Passed.TENSOR
+            found.append(Parameter(kind, alignment=starter.alignments[position]))
+        elif param.dtype.kind in _SCALARS:
             is_keyed = position in keyed or position in starter.keyed
-            parameters.append(_scalar(param.dtype, is_keyed=is_keyed))
-    return Caller(library, parameters)
-
-
-def is_callable(signature: Signature) -> bool:
-    """Whether C knows all kinds of parameters of a kernel."""
-    return all(
-        param.dtype.packing == 1 if isinstance(param, Buffer) else param.dtype.kind in _SCALARS
-        for param in signature.kernel.params
-    )
+            found.append(_scalar(param.dtype, is_keyed=is_keyed))
+        else:
+            return None
+    return found
 
 
 def _scalar(dtype: DType, *, is_keyed: bool) -> Parameter:

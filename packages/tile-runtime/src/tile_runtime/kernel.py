@@ -5,11 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tile_runtime.arguments import Checked, check_arguments, output_shape
+from tile_runtime.dtypes import packing_of
+from tile_runtime.loaded import loaded_torch
 from tile_runtime.manifest import Manifest, Scalar, Tensor
+from tile_runtime.native.caller import Parameter
+from tile_runtime.native.installed import installed_library
+from tile_runtime.native.layouts import Kind
+from tile_runtime.native.learning import Learner
+from tile_runtime.native.starting import Starter, keyed_scalars
 from tile_runtime.outputs import output_maker
+from tile_runtime.scalars import integer_bounds, scalar_value
 from tile_runtime.views import key_function
 
 REMEMBERED = 256
@@ -28,7 +37,8 @@ class LoadedKernel:
     """A kernel ready to run: ``kernel(*args)`` takes and returns what the saved one does.
 
     Two calls whose tensors agree in shape, strides, element type, device and alignment, and
-    whose scalars agree, pass or fail the same checks: only the first of them is checked.
+    whose scalars agree where sizes depend on them, pass or fail the same checks: only the first
+    of them is checked. Others like it are made in C, where that could be compiled.
 
     Parameters
     ----------
@@ -48,9 +58,15 @@ class LoadedKernel:
         self._tensors = tuple(
             k for k, p in enumerate(self._inputs) if isinstance(manifest.parameters[p], Tensor)
         )
+        inputs = [manifest.parameters[p] for p in self._inputs]
         self._scalars = tuple(
-            k for k, p in enumerate(self._inputs) if isinstance(manifest.parameters[p], Scalar)
+            (k, p, _plain(p)) for k, p in enumerate(inputs) if isinstance(p, Scalar)
         )
+        keyed = keyed_scalars(manifest)
+        self._keyed = tuple(k for k, p in enumerate(self._inputs) if p in keyed)
+        self._learner = Learner(executable, partial(_parameters, manifest), installed_library)
+        self._quick = self._learner.call
+        self._is_learning = True
 
     @property
     def name(self) -> str:
@@ -73,10 +89,15 @@ class LoadedKernel:
         DeviceAssertError
             If an assertion inside the kernel fails.
         """
+        found = self._quick(*args)
+        if found is not NotImplemented:
+            return found
         try:
+            args = self._with_scalars(args)
             plan = self._plans.get(self._key(args))
         except (KeyError, RuntimeError, TypeError, IndexError, AttributeError):
             plan = None
+        given = args
         if plan is None:  # not in the handler: what is wrong is the argument, not a key
             plan, args = self._prepare(args)
         outputs = self.manifest.outputs
@@ -86,6 +107,11 @@ class LoadedKernel:
         self.run_unchecked(*everything)
         for position in plan.changed:
             _announce_write(args[position])
+        if self._is_learning:
+            self._is_learning = self._learner.learn(
+                given, everything, plan.makers, outputs, plan.changed
+            )
+            self._quick = self._learner.call
         if not outputs:
             return None
         made = [everything[position] for position in outputs]
@@ -102,11 +128,23 @@ class LoadedKernel:
         positions = tuple(range(len(self.manifest.parameters)))
         self.run_unchecked(*check_arguments(self.manifest, args, positions).passed)
 
+    def _with_scalars(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return `args` with the scalars converted; they are checked in every call."""
+        converted: list[Any] | None = None
+        for k, param, (kind, low, high) in self._scalars:
+            if args[k].__class__ is kind and (kind is not int or low <= args[k] <= high):
+                continue
+            if converted is None:
+                converted = list(args)
+            converted[k] = scalar_value(f"{self.name}.{param.name}", param.dtype, args[k])
+        return args if converted is None else tuple(converted)
+
     def _key(self, args: tuple[Any, ...]) -> Hashable:
+        if len(args) != len(self._inputs):
+            raise IndexError
         keys = self._keys
-        tensors = tuple([keys[args[k].__class__](args[k]) for k in self._tensors])
-        scalars = tuple([(args[k].__class__, args[k]) for k in self._scalars])
-        return (len(args), tensors, scalars)
+        tensors = [keys[args[k].__class__](args[k]) for k in self._tensors]
+        return (*tensors, *[args[k] for k in self._keyed])
 
     def _prepare(self, args: tuple[Any, ...]) -> tuple[_Plan, tuple[Any, ...]]:
         checked = check_arguments(self.manifest, args, self._inputs)
@@ -117,14 +155,16 @@ class LoadedKernel:
             if function is None:  # of other libraries: checked at each call
                 return plan, checked.passed
             self._keys[kind] = function
-        if all(isinstance(args[k], bool | int | float) for k in self._scalars):
-            if len(self._plans) >= REMEMBERED:
-                self._plans.clear()
-            self._plans[self._key(args)] = plan
+        if len(self._plans) >= REMEMBERED:
+            self._plans.clear()
+            self._learner.forget()
+        tensors = [self._keys[type(args[k])](args[k]) for k in self._tensors]
+        key: Hashable = (*tensors, *[checked.passed[k] for k in self._keyed])
+        self._plans[key] = plan
         return plan, checked.passed
 
     def _plan(self, checked: Checked) -> _Plan:
-        manifest, torch = self.manifest, sys.modules.get("torch")
+        manifest, torch = self.manifest, loaded_torch()
         passed = [checked.passed[k] for k in self._tensors if checked.passed[k] is not None]
         like = passed[0] if passed else None
         makers = []
@@ -151,3 +191,29 @@ def _announce_write(tensor: Any) -> None:
     """Tell autograd that a torch tensor was changed behind its back."""
     if not tensor.is_inference():
         sys.modules["torch"].autograd.graph.increment_version(tensor)
+
+
+def _plain(param: Scalar) -> tuple[type | None, int, int]:
+    """Return the type of arguments that need no conversion, and between what integers lie."""
+    bounds = integer_bounds(param.dtype)
+    if bounds is not None:
+        return int, *bounds
+    return {"bool": bool, "handle": None}.get(param.dtype, float), 0, 0
+
+
+def _parameters(manifest: Manifest, starter: Starter) -> list[Parameter] | None:
+    """Return what C must know of the parameters; None if it cannot read one of them."""
+    found = []
+    for position, param in enumerate(manifest.parameters):
+        if isinstance(param, Tensor):
+            if packing_of(param.dtype) > 1:
+                return None
+            kind = Kind.OUTPUT if position in manifest.outputs else Kind.TENSOR
+            found.append(Parameter(kind, alignment=starter.alignments[position]))
+        else:
+            plain, low, high = _plain(param)
+            if plain is None:
+                return None
+            kind = {int: Kind.INT, bool: Kind.BOOL}.get(plain, Kind.FLOAT)
+            found.append(Parameter(kind, position in starter.keyed, low, high))
+    return found

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from tile_runtime.dtypes import bits_of, packing_of
 from tile_runtime.errors import LaunchError
+from tile_runtime.loaded import loaded_torch
 from tile_runtime.manifest import Tensor
 
 _PLAIN = frozenset(
@@ -56,7 +56,7 @@ def output_maker(
     """
     if packing_of(param.dtype) > 1 and shape:
         shape = (*shape[:-1], -(-shape[-1] // packing_of(param.dtype)))
-    torch = sys.modules.get("torch")
+    torch = loaded_torch()
     if torch is not None and isinstance(like, torch.Tensor):
         return partial(torch.empty, shape, dtype=_of_torch(param.dtype, torch), device=like.device)
     if device != "cpu":

@@ -6,12 +6,12 @@ Torch for AMD's GPUs speaks of them as torch for NVIDIA's does, so that one modu
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from tile_runtime.dtypes import bits_of
 from tile_runtime.errors import LaunchError
+from tile_runtime.loaded import loaded_torch
 
 DEFAULT_STREAM = 0
 """The legacy default stream, which waits for all others."""
@@ -19,7 +19,7 @@ DEFAULT_STREAM = 0
 
 def _torch_on_gpus() -> Any:
     """Return torch if it works with GPUs already; asking must not start them."""
-    torch = sys.modules.get("torch")
+    torch = loaded_torch()
     return torch if torch is not None and torch.cuda.is_initialized() else None
 
 
@@ -44,7 +44,7 @@ def stream_reader(family: str) -> Callable[[int], int]:
         nonlocal raw
         if raw is not None:
             return raw(device)
-        torch = sys.modules.get("torch")
+        torch = loaded_torch()
         if torch is None or not torch.cuda.is_initialized():  # asking must not start GPUs
             return DEFAULT_STREAM
         if family != ("hip" if torch.version.hip else "cuda"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_runtime.dlpack import export
+from tile_runtime.loaded import loaded_torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class View:
 
 def view_of(value: Any) -> View | None:
     """Return what a NumPy array, a torch tensor or a DLPack producer is; None for others."""
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    numpy, torch = sys.modules.get("numpy"), loaded_torch()
     if numpy is not None and isinstance(value, numpy.ndarray):
         return _of_numpy(value)
     if torch is not None and isinstance(value, torch.Tensor):
@@ -56,7 +57,10 @@ def view_of(value: Any) -> View | None:
 def _of_numpy(value: Any) -> View:
     size = value.itemsize or 1
     problem = ""
-    if any(step % size for step in value.strides):
+    masked = sys.modules.get("numpy.ma")  # which NumPy loads when somebody asks for it
+    if masked is not None and isinstance(value, masked.MaskedArray):
+        problem = "its mask would be ignored; pass x.filled(0)"
+    elif any(step % size for step in value.strides):
         problem = f"its strides {value.strides} are no multiples of the {size} bytes of an element"
     name = value.dtype.name if value.dtype.isnative else f"byte-swapped {value.dtype.name}"
     strides = tuple(step // size for step in value.strides)
@@ -66,15 +70,24 @@ def _of_numpy(value: Any) -> View:
 
 def _of_torch(value: Any, torch: Any) -> View:
     dtype, device = str(value.dtype).removeprefix("torch."), str(value.device)
-    problem = ""
-    if value.is_nested or value.layout is not torch.strided:
-        problem = "it is nested" if value.is_nested else f"it is stored as {value.layout}"
-    elif value.is_conj() or value.is_neg():
-        problem = "its conjugation or negation is pending; pass x.clone()"
-    if problem:
-        return View((), (), dtype, device, 0, True, value, problem)
-    shape, strides = tuple(value.shape), tuple(value.stride())
-    return View(shape, strides, dtype, device, value.data_ptr(), True, value)
+    try:
+        problem = _problem_of_torch(value, torch)
+        if not problem:
+            shape, strides = tuple(value.shape), tuple(value.stride())
+            return View(shape, strides, dtype, device, value.data_ptr(), True, value)
+    except RuntimeError as error:  # nested tensors, and those of a transformation
+        problem = str(error).partition("\n")[0]
+    return View((), (), dtype, device, 0, True, value, problem)
+
+
+def _problem_of_torch(value: Any, torch: Any) -> str:
+    if value.is_nested:
+        return "it is nested"
+    if value.layout is not torch.strided:
+        return f"it is stored as {value.layout}"
+    if value.is_conj() or value.is_neg():
+        return "its conjugation or negation is pending; pass x.clone()"
+    return ""
 
 
 def _of_producer(value: Any) -> View:
@@ -95,11 +108,15 @@ def key_function(kind: type) -> Callable[[Any], Hashable] | None:
     Two tensors with one key differ at most in their address, and in that by whole elements.
     None: there is no such function.
     """
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    numpy, torch = sys.modules.get("numpy"), loaded_torch()
     if numpy is not None and kind is numpy.ndarray:
         return _numpy_key
     if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
         return _torch_key
+    return _none_key if kind is type(None) else None
+
+
+def _none_key(nothing: None) -> Hashable:
     return None
 
 

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-import struct
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tile_runtime.native.exchange import libraries
 from tile_runtime.native.layouts import (
     Interface,
     Kind,
-    LibrariesData,
     ParameterData,
     PlanData,
     SlotData,
     Source,
     Width,
 )
-
-_EXCHANGE = "__dlpack_c_exchange_api__"
-_DESCRIBE = 40  # bytes before the function that fills a DLTensor, in DLPack's table of functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +32,8 @@ class Parameter:
     low, high
         Of integers.
     alignment
-        Bytes; addresses that lie differently against it are of different kinds.
+        Bytes; addresses that lie differently against it are of different kinds, and outputs
+        that are no multiple of it are Python's matter.
     """
 
     kind: Kind
@@ -150,7 +146,7 @@ class Caller:
             record.kind, record.keyed = told.kind, told.is_keyed
             record.low, record.high = max(told.low, -(1 << 63)), min(told.high, (1 << 63) - 1)
             record.mask, record.array_mask = max(16, told.alignment) - 1, told.alignment - 1
-        known, self._held = _libraries()
+        known, self._held = libraries()
         made = library.tile_caller(data, len(parameters), ctypes.byref(known))
         self.call: Callable[..., Any] = made if made is not None else _never
         self._is_able = made is not None
@@ -161,11 +157,12 @@ class Caller:
         Returns
         -------
         bool
-            False if such arguments are not for C.
+            False if such arguments are not for C, or C knows their kind already and left the call
+            to Python for another reason.
         """
         if not self._is_able:
             return False
-        known, self._held = _libraries()
+        known, self._held = libraries()
         objects = (ctypes.py_object * max(1, len(args)))(*args)
         plan, keep = _plan(start, outcome, args)
         plan.keep = id(keep)
@@ -227,28 +224,3 @@ def _plan(start: Start, outcome: Outcome, args: tuple[Any, ...]) -> tuple[PlanDa
         changed=ctypes.addressof(changed),
     )
     return plan, keep
-
-
-def _libraries() -> tuple[LibrariesData, tuple[object, ...]]:
-    """Return what C must know of NumPy and torch, as far as they are loaded."""
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    found, held = LibrariesData(), []
-    if numpy is not None:
-        found.array = id(numpy.ndarray)
-    table = getattr(getattr(torch, "Tensor", None), _EXCHANGE, None)
-    if torch is not None and table is not None:
-        tensor = torch.Tensor
-        functions = (tensor.is_neg, tensor.is_inference, torch._C._increment_version)
-        found.tensor, found.parameter = id(tensor), id(torch.nn.Parameter)
-        found.describe = _describing(table)
-        found.is_negated, found.is_inference, found.bump = map(id, functions)
-        held = [table, *functions]
-    return found, tuple(held)
-
-
-def _describing(table: object) -> int:
-    """Return the address of the function that fills a DLTensor for a tensor."""
-    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", ctypes.pythonapi)
-    )(table, b"dlpack_exchange_api")
-    return int(struct.unpack("Q", ctypes.string_at(pointer + _DESCRIBE, 8))[0])

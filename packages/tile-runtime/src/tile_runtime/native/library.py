@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import importlib.util
 import os
+import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
 SOURCE = Path(__file__).parent / "caller.c"
 FLAGS = ("-O2", "-shared", "-fPIC")
+_COMPILERS = ("cc", "gcc", "clang")
 
 
 def is_supported() -> bool:
@@ -21,17 +26,52 @@ def is_supported() -> bool:
     return (
         sys.implementation.name == "cpython"
         and sys.platform == "linux"
+        and sys.byteorder == "little"  # narrow numbers are passed as the first bytes of wide ones
         and ctypes.sizeof(ctypes.c_void_p) == 8
         and "t" not in sys.abiflags  # threads without a lock
         and not hasattr(sys, "getobjects")  # objects begin with lists of all objects
     )
 
 
+def c_compiler() -> list[str]:
+    """Return the command of a C compiler, ``$CC`` first; one that does not exist if none does."""
+    with suppress(ValueError):  # quotes that do not end
+        chosen = shlex.split(os.environ.get("CC", ""))
+        if chosen and shutil.which(chosen[0]):
+            return chosen
+    for name in _COMPILERS:
+        found = shutil.which(name)
+        if found:
+            return [found]
+    if importlib.util.find_spec("ziglang") is not None:
+        return [sys.executable, "-m", "ziglang", "cc"]
+    return ["cc"]
+
+
 @cache
 def file_name() -> str:
-    """Return what the library is called: its text and the machine decide."""
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
-    return f"caller-{digest}-{os.uname().machine}.so"
+    """Return what the library is called: its text, and what CPython calls its own libraries.
+
+    Those names tell the version of Python, the processor and the library of C.
+    """
+    texts = (path.read_bytes() for path in sorted(SOURCE.parent.glob("*.[ch]")))
+    digest = hashlib.sha256(b"\0".join((*map(str.encode, FLAGS), *texts))).hexdigest()[:16]
+    return f"caller-{digest}{EXTENSION_SUFFIXES[0]}"
+
+
+def ready_library(folder: Path, compiler: Sequence[str]) -> Any:
+    """Return the library, kept in `folder` from its first use on; None if it cannot be made.
+
+    A file that is no library, as machines leave behind that stop while they write, is made anew.
+    """
+    if not is_supported():
+        return None
+    path = build_library(folder, compiler)
+    if path is not None and _loaded(path) is None:
+        with suppress(OSError):
+            path.unlink()
+        path = build_library(folder, compiler)
+    return None if path is None else open_library(path)
 
 
 def build_library(folder: Path, compiler: Sequence[str]) -> Path | None:
@@ -39,13 +79,13 @@ def build_library(folder: Path, compiler: Sequence[str]) -> Path | None:
 
     Several processes may do so at once: it gets its name when it is complete.
     """
-    target = folder / file_name()
-    if target.exists():
-        return target
-    import subprocess  # takes a while, and is needed once on a machine
-
     aside = folder / f"{os.urandom(8).hex()}.aside"
     try:
+        target = folder / file_name()
+        if target.exists():
+            return target
+        import subprocess  # takes a while, and is needed once on a machine
+
         folder.mkdir(parents=True, exist_ok=True)
         command = [*compiler, *FLAGS, "-o", os.fspath(aside), os.fspath(SOURCE)]
         subprocess.run(command, check=True, capture_output=True, timeout=60)
@@ -62,10 +102,23 @@ def open_library(path: Path) -> Any:
 
     Its view of objects and arrays is compared with Python's.
     """
+    library = _loaded(path)
+    if library is None or not _sees_objects(library) or not _sees_arrays(library):
+        return None
+    return library
+
+
+def _loaded(path: Path) -> Any:
+    """Return what is in a file, or None if that is not our library."""
     try:
         library = ctypes.PyDLL(os.fspath(path))
-    except OSError:
+        _declare(library)
+    except (OSError, AttributeError):
         return None
+    return library
+
+
+def _declare(library: Any) -> None:
     address, place = ctypes.c_void_p, ctypes.py_object
     library.tile_type_of.argtypes, library.tile_type_of.restype = (place,), address
     library.tile_fields_of.argtypes, library.tile_fields_of.restype = (place, address), None
@@ -74,7 +127,6 @@ def open_library(path: Path) -> Any:
     library.tile_remember.argtypes = (place, address, address, ctypes.c_int32, address)
     library.tile_remember.restype = ctypes.c_int32
     library.tile_forget.argtypes, library.tile_forget.restype = (place,), None
-    return library if _sees_objects(library) and _sees_arrays(library) else None
 
 
 def _sees_objects(library: Any) -> bool:

@@ -37,6 +37,8 @@ class Starter:
 def keyed_scalars(manifest: Manifest) -> frozenset[int]:
     """Return the positions of scalars that grids, conditions and named numbers depend on."""
     named: dict[str, None] = {}
+    for condition in manifest.conditions:
+        named |= variables_of(condition.value)
     for step in manifest.steps:
         expressions: Sequence[Expression]
         if isinstance(step, Launch):
