@@ -7,7 +7,6 @@ what the kernel was not compiled for, naming argument, expectation and what came
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tile_api.contracts import check_contracts
@@ -38,6 +37,7 @@ from tile_core.ir.effects import storages_read, storages_written
 from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Kernel
+from tile_core.records import dataclass
 
 # Element types whose bits mean the same to the runtime; a kernel takes either.
 _FAMILIES = (

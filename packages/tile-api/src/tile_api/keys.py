@@ -12,7 +12,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from tile_api.versions import version_of
 from tile_core.driver import BuildOptions
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
+from tile_core.records import dataclass
 from tile_core.target import Target
 
 if TYPE_CHECKING:

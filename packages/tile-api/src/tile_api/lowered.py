@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile_core.errors import FrontendValueError
 from tile_core.ir.node import Node
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_api.disk_cache.kept import RevivedBuild

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 from tile_api.variables import Variable, variables
 from tile_core.environment import environment, laid_over
 from tile_core.errors import FrontendTypeError
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from tile_api.integrations.torch_dtypes import torch_storage
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import LaunchError
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

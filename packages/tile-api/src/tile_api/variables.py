@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from tile_api import variable_kinds as kinds
 from tile_api.variable_kinds import Kind
 from tile_core.errors import FrontendValueError
 from tile_core.logs import ALL, CATEGORIES, SIGNS
+from tile_core.records import dataclass
 
 KEPT = ("ir", "src", "asm", "trace")
 """What ``TILE_KEEP`` may name."""

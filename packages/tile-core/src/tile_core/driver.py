@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from tile_core.passes.insertion import TILE_PASSES
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.host import PluginHost
 from tile_core.recording import Category, kept, timed
+from tile_core.records import dataclass
 from tile_core.target import Target
 
 if TYPE_CHECKING:

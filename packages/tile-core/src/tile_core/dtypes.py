@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tile_core.errors import FrontendTypeError
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 from tile_core.ir.stmt import Kernel, Stmt
+from tile_core.records import dataclass
 
 P = ParamSpec("P")
 R = TypeVar("R")

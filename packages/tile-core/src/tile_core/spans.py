@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import linecache
-from dataclasses import dataclass
+
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.errors import TargetError
+from tile_core.records import dataclass
 
 AUTO = "auto"
 KINDS_OF_OTHERS = {"llvm": "cpu", "c": "cpu", "rocm": "hip"}

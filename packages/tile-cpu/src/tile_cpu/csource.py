@@ -8,11 +8,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tile_core.errors import ToolchainError
 from tile_core.recording import timed
+from tile_core.records import dataclass
 
 _COMPILERS = ("cc", "gcc", "clang")
 _DIALECT = ("-D__device__=", "-D__host__=", "-D__forceinline__=inline", "-D__restrict__=restrict")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.ir.stmt import Kernel
 from tile_core.logs import log
 from tile_core.passes.infer_layouts import infer_layouts
+from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.csource import SharedLibrary, compile_c
 from tile_cpu.lowering.launch import Lowered, lower_kernel

@@ -11,11 +11,11 @@ import ctypes
 import os
 import tempfile
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tile_core.errors import LaunchError
+from tile_core.records import dataclass
 from tile_cpu.irtext import THREADS_SYMBOL, WORK_HINT_SYMBOL
 from tile_cpu.launcher import ENTRY, THREADS_ENTRY, Addresses, launcher_text
 from tile_runtime.openmp import find_openmp
@@ -144,6 +144,8 @@ def _make() -> Runtime:
         parallel=_address(openmp.GOMP_parallel),
         max_threads=_address(openmp.omp_get_max_threads),
         in_parallel=_address(openmp.omp_in_parallel),
+        team_size=_address(openmp.omp_get_num_threads),
+        give_way=_address(ctypes.CDLL(None).sched_yield),
         take_error=_address(ffi.TVMFFIErrorMoveFromRaised),
         set_error=_address(ffi.TVMFFIErrorSetRaised),
         describe_error=_address(ffi.TVMFFIErrorSetRaisedFromCStr),

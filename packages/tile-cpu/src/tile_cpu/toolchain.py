@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from tvm_ffi import structural_walk
 
 from tile_core.errors import ToolchainError
 from tile_core.recording import timed
+from tile_core.records import dataclass
 from tile_core.tir.build import i32
 from tile_core.tir.nodes import AttrStmt, PrimFunc, StringImm, tirx, tvm
 from tile_cpu.irtext import definitions

@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tile_core.environment import environment as current_environment
 from tile_core.errors import FrontendValueError
+from tile_core.records import dataclass
 
 CORRECTNESS = ("bounds", "uninit", "race", "wait", "barrier")
 """Checks that find mistakes; all of them are on unless a setting says otherwise."""

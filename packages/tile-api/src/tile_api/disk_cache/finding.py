@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from tile_api.disk_cache.kept import RevivedBuild, can_be_kept, entry_of, executable_of
 from tile_api.disk_cache.store import DiskCache
@@ -12,6 +11,7 @@ from tile_core.driver import BuildOptions, Built
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.host import PluginHost
+from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_runtime.errors import TileRuntimeError
 

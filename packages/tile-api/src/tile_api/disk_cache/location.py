@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from tile_core.environment import environment as current_environment
 from tile_core.errors import FrontendValueError
+from tile_core.records import dataclass
 
 DEFAULT_SIZE = "4GiB"
 """What kernels may take unless ``TILE_CACHE_SIZE`` says otherwise."""

@@ -16,7 +16,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from tile_api.disk_cache.entry import Entry, decode, encode
 from tile_api.disk_cache.journal import Journal
 from tile_api.disk_cache.location import CacheSettings
 from tile_core.errors import TileWarning
+from tile_core.records import dataclass
 
 SUFFIX = ".kernel"
 ASIDE = ".aside"

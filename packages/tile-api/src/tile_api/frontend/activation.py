@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from typing_extensions import Never
@@ -11,6 +11,7 @@ from tile_api.frontend.builder import Builder, active
 from tile_api.frontend.source import SpanTable
 from tile_api.frontend.values import BufferValue
 from tile_core.errors import Note, ScopeError, Span
+from tile_core.records import dataclass
 
 
 class Unbound:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tile_api.frontend.activation import ActivationBase, Gone, Unbound
@@ -14,6 +14,7 @@ from tile_core.errors import FrontendTypeError, MutationError
 from tile_core.ir.buffer import Region, Scope
 from tile_core.ir.expr import Call, Const, Expr, Extent, Load, StringConst, Var
 from tile_core.ir.node import walk
+from tile_core.records import dataclass
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,

@@ -11,7 +11,7 @@ import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tile_api.contracts import require_kept
@@ -26,6 +26,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.contract import Contract
 from tile_core.ir.expr import Extent, Var
 from tile_core.ir.stmt import Kernel
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tile_api.frontend.builder import active, current, here
@@ -11,6 +10,7 @@ from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import Const, Expr, Extent, Ramp
 from tile_core.ir.interval import interval, subtract
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

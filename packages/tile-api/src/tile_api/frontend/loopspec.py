@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from tile_api.frontend.builder import BlockKind, Builder, current
@@ -15,6 +14,7 @@ from tile_core.ir import arith
 from tile_core.ir.expr import Const, Expr, Var
 from tile_core.ir.interval import Interval, interval
 from tile_core.ir.stmt import For, LoopKind
+from tile_core.records import dataclass
 
 
 class LoopSpec(ABC):

@@ -22,7 +22,6 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tile_api.frontend.names import assigned_names
@@ -30,6 +29,7 @@ from tile_api.frontend.rewrite_expr import STATE, ExpressionRewriter, load_name
 from tile_api.frontend.rewrite_stmt import StatementRewriter
 from tile_api.frontend.source import FunctionSource, SpanTable
 from tile_core.errors import FrontendError, Note
+from tile_core.records import dataclass
 
 ENTER = "__tile_enter__"
 _INNER = "__tile_function__"

@@ -9,10 +9,11 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tile_core.errors import FrontendError, Span, TileError
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

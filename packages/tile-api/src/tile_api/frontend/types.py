@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tile_api.frontend.builder import here
@@ -12,6 +11,7 @@ from tile_core.errors import FrontendTypeError, FrontendValueError, ShapeMismatc
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Expr, Extent
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

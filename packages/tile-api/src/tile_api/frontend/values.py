@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tile_api.frontend.builder import current, here
@@ -22,6 +21,7 @@ from tile_core.ir.buffer import Buffer, Region, whole
 from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Extent, Load, UnaryOp
 from tile_core.ir.stmt import Store
 from tile_core.ops.fill import Fill
+from tile_core.records import dataclass
 
 
 class BufferValue:

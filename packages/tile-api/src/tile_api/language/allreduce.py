@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tile_api.frontend.builder import current
@@ -17,6 +16,7 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Load, Var
 from tile_core.ir.stmt import Alloc, For, If, Seq, Store
 from tile_core.ops.control import Barrier
+from tile_core.records import dataclass
 
 __all__ = ["CommReducer", "comm_reducer", "tvm_thread_allreduce"]
 

@@ -6,7 +6,6 @@ Nothing here is a function of its own: the tables of `tile_core.ir.gpu_intrinsic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -21,6 +20,7 @@ from tile_core.ir.expr import AddressOf, Call, Expr, Load, StringConst
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
 from tile_core.ir.stmt import Evaluate
 from tile_core.ops.gpu_only import GPU_OPERATORS, GpuOperator
+from tile_core.records import dataclass
 
 
 def gpu_call(name: str, *args: Expr, dtype: DType | None = None) -> Call:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tile_api.frontend.builder import BlockKind, Builder, current, here
@@ -19,6 +18,7 @@ from tile_core.ir.interval import Interval, interval
 from tile_core.ir.stmt import LoopKind
 from tile_core.ir.stmt import Parallel as ParallelStmt
 from tile_core.ir.stmt import Pipelined as PipelinedStmt
+from tile_core.records import dataclass
 
 _MOST_ROUNDS = 4096
 

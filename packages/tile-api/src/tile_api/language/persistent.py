@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tile_api.frontend.builder import BlockKind, Builder, current, here
@@ -17,6 +16,7 @@ from tile_core.ir import arith
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.interval import Interval
 from tile_core.ir.stmt import If
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from typing_extensions import Never
 
 from tile_api.language.operands import here
 from tile_core.errors import UnsupportedOnTarget
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

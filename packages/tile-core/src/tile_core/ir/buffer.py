@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
 from tile_core.dtypes import DType
 from tile_core.ir.expr import Const, Expr, Extent
 from tile_core.ir.node import Node
+from tile_core.records import dataclass
 
 
 class Scope(Enum):

@@ -6,7 +6,6 @@ Synchronisation, pipelining and the checks ask here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 from tile_core.ir.buffer import Buffer, Region
@@ -14,6 +13,7 @@ from tile_core.ir.expr import AddressOf, Call, Load
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Leaf, Stmt, Store
+from tile_core.records import dataclass
 
 
 class Mode(Enum):

@@ -6,7 +6,6 @@ element types and fold constants. The constructors here do neither.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,6 +15,7 @@ from tile_core.dtypes import DType
 from tile_core.errors import ControlFlowError
 from tile_core.ir.contract import Contract
 from tile_core.ir.node import Node
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_core.ir.buffer import Buffer

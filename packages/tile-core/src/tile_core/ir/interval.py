@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tile_core.ir import arith
 from tile_core.ir.expr import (
@@ -19,6 +18,7 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

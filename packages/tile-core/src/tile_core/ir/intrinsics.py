@@ -7,13 +7,13 @@ table cannot be called.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tile_core.dtypes import DType, dtype_of, promote
 from tile_core.errors import DtypeMismatch, FrontendTypeError
 from tile_core.ir.effect import Effect as Effect
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_core.ir.expr import Expr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar, cast
@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from typing_extensions import Self
 
 from tile_core.errors import Span
+from tile_core.records import dataclass
 
 N = TypeVar("N", bound="Node")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, TypeAlias, TypeGuard
 
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import Node
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile_core.layout.index import AnyIndex, Binary, Const, IndexExpr, IndexOp, Input, as_index
+from tile_core.records import dataclass
 
 _NOWHERE: frozenset[int] = frozenset()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tile_core.errors import LayoutError
@@ -22,6 +22,7 @@ from tile_core.layout.index import (
     same_expr,
 )
 from tile_core.layout.simplifier import Linear, linear_form, simplify
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -35,6 +34,7 @@ from tile_core.layout.known_names import FragmentNames
 from tile_core.layout.replicas import condensed, derived_index
 from tile_core.layout.simplifier import simplify
 from tile_core.layout.table import Table, distinct, has_duplicates, tabulate
+from tile_core.records import dataclass
 
 _REMEMBERED = 64
 """Fragments whose tables are kept: one kernel asks for them many times."""

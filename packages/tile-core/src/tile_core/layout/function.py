@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -32,6 +31,7 @@ from tile_core.layout.table import (
     tabulate,
 )
 from tile_core.layout.views import reshaped
+from tile_core.records import dataclass
 
 _REMEMBERED = 256
 """Layouts whose address formula and table are kept: one kernel asks for them many times."""

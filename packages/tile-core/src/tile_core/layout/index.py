@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, TypeAlias, TypeVar
 
@@ -12,6 +12,7 @@ import numpy as np
 from typing_extensions import Never
 
 from tile_core.errors import LayoutError
+from tile_core.records import dataclass
 
 R = TypeVar("R")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.layout.digits import flatten_row_major, unflatten_row_major
 from tile_core.layout.fragment import Fragment
 from tile_core.layout.index import AnyIndex, Const, Input, evaluate, inputs
 from tile_core.layout.simplifier import simplify
+from tile_core.records import dataclass
 
 THREAD, ROUND, LANE = inputs(3)
 

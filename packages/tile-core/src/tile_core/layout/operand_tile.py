@@ -9,7 +9,6 @@ PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout" and "Matrix 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +19,7 @@ from tile_core.layout.box import extents_of
 from tile_core.layout.constructors import packed_panels
 from tile_core.layout.function import Layout
 from tile_core.layout.swizzle import CHUNK_BITS, PERIOD, Swizzle, swizzled, widest_swizzle
+from tile_core.records import dataclass
 
 UNIT = 16
 """Bytes that a descriptor counts in."""

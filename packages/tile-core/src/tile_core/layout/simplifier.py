@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tile_core.layout.bounds import Reaches
 from tile_core.layout.index import (
@@ -19,6 +18,7 @@ from tile_core.layout.index import (
     same_expr,
     to_text,
 )
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from tile_core.errors import LayoutError
 from tile_core.layout.table import Table, check_size
+from tile_core.records import dataclass
 
 Nested: TypeAlias = "int | Sequence[Any]"
 

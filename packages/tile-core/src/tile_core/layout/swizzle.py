@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -22,6 +21,7 @@ from tile_core.layout.constructors import padded, row_major
 from tile_core.layout.function import Layout
 from tile_core.layout.index import inputs
 from tile_core.layout.table import Table
+from tile_core.records import dataclass
 
 PERIOD = 8
 """Rows after which a swizzle repeats."""

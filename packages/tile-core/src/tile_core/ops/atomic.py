@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
@@ -11,6 +10,7 @@ from tile_core.ir.buffer import Region
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.pairing import boxes, pair
 from tile_core.ops.work import OperatorWork
+from tile_core.records import dataclass
 
 ATOMIC_DTYPES = frozenset(
     {"float32", "float64", "float16", "bfloat16", "int32", "uint32", "int64", "uint64"}

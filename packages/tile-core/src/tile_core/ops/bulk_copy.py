@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tile_core.errors import DtypeMismatch, FrontendValueError, ScopeMismatch
@@ -10,6 +9,7 @@ from tile_core.ir.buffer import Region, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.pairing import pair
+from tile_core.records import dataclass
 
 REDUCTIONS = ("add", "min", "max")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tile_core.ir.buffer import Region
 from tile_core.ops.operator import TileOperator
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tile_core.errors import DtypeMismatch, FrontendValueError, ScopeMismatch, ShapeMismatch
@@ -11,6 +10,7 @@ from tile_core.ir.expr import Expr
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.pairing import boxes, describe, pair
 from tile_core.ops.work import OperatorWork
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
 
@@ -20,6 +19,7 @@ from tile_core.ir.overlap import surely_overlap
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.pairing import describe
 from tile_core.ops.work import OperatorWork
+from tile_core.records import dataclass
 
 
 class GemmWarpPolicy(IntEnum):

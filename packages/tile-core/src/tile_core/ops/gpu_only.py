@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tile_core.errors import VerifyError
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Expr
 from tile_core.ops.operator import TileOperator
+from tile_core.records import dataclass
 
 GPU_OPERATORS = frozenset(
     [

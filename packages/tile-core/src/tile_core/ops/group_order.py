@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Expr
 from tile_core.ops.operator import TileOperator
+from tile_core.records import dataclass
 
 GROUP = 128
 """Threads of a group."""

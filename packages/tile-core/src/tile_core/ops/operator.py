@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -12,6 +11,7 @@ from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Leaf, Stmt
 from tile_core.ops.work import NO_WORK, OperatorWork
+from tile_core.records import dataclass
 from tile_core.target import Target
 
 if TYPE_CHECKING:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile_core.errors import IndexMismatch, Note, ShapeMismatch, Span
 from tile_core.ir.buffer import Region, Scope, static_value
 from tile_core.ir.expr import Extent
+from tile_core.records import dataclass
 
 _DEPTH = {Scope.GLOBAL: 0, Scope.SHARED: 1}
 

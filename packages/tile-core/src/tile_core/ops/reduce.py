@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
@@ -16,6 +15,7 @@ from tile_core.ir.stmt import Leaf
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.pairing import describe
 from tile_core.ops.work import OperatorWork
+from tile_core.records import dataclass
 
 
 class ReduceKind(Enum):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tile_core.errors import AmbiguousRule, Note, UnsupportedOnTarget
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap, TileOperator
+from tile_core.records import dataclass
 from tile_core.target import Target
 
 Op = TypeVar("Op", bound=TileOperator)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile_core.errors import Note, ReducerMisuse, Span
 from tile_core.ir.buffer import Buffer, Scope
@@ -11,6 +11,7 @@ from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Kernel, Seq
 from tile_core.ops.reduce import ReducerFinalize, ReducerInit, ReducerUpdate
+from tile_core.records import dataclass
 
 
 def verify_reducers(kernel: Kernel) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Extent
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+from tile_core.records import dataclass
 from tile_core.target import Target
 
 if TYPE_CHECKING:

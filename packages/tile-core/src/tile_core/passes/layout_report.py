@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tile_core.errors import FrontendValueError, Note, Span
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment, Layout, draw, svg
 from tile_core.layout.loop import LoopLayout
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import TypeAlias
 
 from tile_core.ir.expr import Expr
+from tile_core.records import dataclass
 
 Number: TypeAlias = "int | Fraction"
 """An exact rational; whole ones are ints, which are much faster."""

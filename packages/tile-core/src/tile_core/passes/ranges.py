@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from tile_core.ir.arith import const, integer_bounds
@@ -27,6 +27,7 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.interval import Interval, structure
 from tile_core.passes.linear import Linear, Number
+from tile_core.records import dataclass
 
 _DEPTH = 24
 _FLIPPED = {BinaryOp.GT: BinaryOp.LT, BinaryOp.GE: BinaryOp.LE}

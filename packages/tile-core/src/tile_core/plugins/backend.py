@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_core.cost.estimate import Estimate

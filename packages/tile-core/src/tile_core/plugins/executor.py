@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tile_core.errors import Span
 from tile_core.plugins.backend import Backend
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,13 @@ Its target is spelt ``interpret``; ``TILE_INTERPRET=1`` means the same for every
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile_core.environment import environment
 from tile_core.passes.refuse_gpu_only import refuse_gpu_only
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.hookspecs import hookimpl
+from tile_core.records import dataclass
 from tile_core.target import Target
 
 if TYPE_CHECKING:

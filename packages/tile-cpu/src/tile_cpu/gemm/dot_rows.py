@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.dtypes import dtype_of
+from tile_core.records import dataclass
 from tile_core.tir.build import (
     Temporaries,
     allocate,

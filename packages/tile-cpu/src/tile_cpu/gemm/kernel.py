@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from tile_core.dtypes import dtype_of
+from tile_core.records import dataclass
 from tile_core.tir.build import extern, llvm_pure
 from tile_core.tir.nodes import IntImm, PrimExpr
 from tile_cpu.machine import Machine

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.dtypes import dtype_of
+from tile_core.records import dataclass
 from tile_core.tir.build import (
     Temporaries,
     allocate,

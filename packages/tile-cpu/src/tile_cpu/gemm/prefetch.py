@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tile_core.dtypes import dtype_of
+from tile_core.records import dataclass
 from tile_core.tir.build import i32, llvm_effect, seq
 from tile_core.tir.nodes import IfThenElse, Select, Stmt
 from tile_cpu.vectors import Matrix, as_expr, floor_div, floor_mod

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from tile_core.dtypes import dtype_of
+from tile_core.records import dataclass
 from tile_cpu.gemm.kernel import MicroKernel
 from tile_cpu.machine import Machine
 

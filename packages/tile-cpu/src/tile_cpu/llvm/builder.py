@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tile_core.errors import InternalError
+from tile_core.records import dataclass
 from tile_cpu.machine import Machine
 
 FLOAT_BITS = {"half": 16, "float": 32, "double": 64}

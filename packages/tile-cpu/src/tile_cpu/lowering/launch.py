@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.errors import UnsupportedOnTarget
@@ -15,6 +14,7 @@ from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Check, Kernel, Launch
 from tile_core.passes.guards.ledger import open_ledger
 from tile_core.passes.infer_layouts import Layouts
+from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_core.tir.build import i32, seq
 from tile_core.tir.nodes import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tile_core.dtypes import DType
@@ -12,6 +12,7 @@ from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Extent
 from tile_core.layout import Const, IndexOp, Input, Layout, fold
 from tile_core.layout.index import apply_op
+from tile_core.records import dataclass
 from tile_core.tir.nodes import PrimExpr, TirBuffer, tirx
 from tile_cpu.lowering.types import number
 from tile_cpu.vectors import floor_div, floor_mod

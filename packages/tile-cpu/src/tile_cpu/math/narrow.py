@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from tile_core.records import dataclass
 from tile_cpu.llvm.builder import Function, Value
 
 _FLOAT_BIAS, _FLOAT_MANTISSA = 127, 23

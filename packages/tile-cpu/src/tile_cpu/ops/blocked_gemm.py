@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tile_core.dtypes import DType
@@ -11,6 +11,7 @@ from tile_core.ir.buffer import Buffer, Region, static_value, whole
 from tile_core.ir.expr import Expr
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.work import OperatorWork
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tile_core.ir.arith import binary, cast, const, maximum, minimum
 from tile_core.ir.buffer import Buffer, Region, static_value, whole
@@ -17,6 +17,7 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.pairing import pair
+from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.ops.blocked_gemm import BlockedGemm
 from tile_cpu.passes.matrices import axis_of, has_contiguous_rows, is_plain_source

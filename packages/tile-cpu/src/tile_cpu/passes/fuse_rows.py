@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tile_core.dtypes import dtype_of
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Kernel, Seq, Stmt
+from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.passes.row_dependence import is_row_by_row
 from tile_cpu.passes.row_fusion import drop_dead_stores, join_passes, read_sources_in_place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Region, static_value
@@ -13,6 +13,7 @@ from tile_core.ir.linear import linear_in
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Hint, Kernel, Launch, Seq
 from tile_core.ops.operator import TileOperator
+from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.ops.blocked_gemm import BlockedGemm
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tile_core.ir.arith import call, cast, const
@@ -17,6 +16,7 @@ from tile_core.ops.fill import Fill
 from tile_core.ops.reduce import Reduce, ReduceKind
 from tile_core.ops.serial import expand
 from tile_core.ops.serial.loops import accumulator, element, load
+from tile_core.records import dataclass
 from tile_cpu.rules.elementwise import as_parallel
 
 Indices: TypeAlias = "tuple[Expr, ...]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -20,6 +20,7 @@ from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over, loop_through
 from tile_core.layout.simplifier import linear_form
 from tile_core.layout.table import Table, box_coords
+from tile_core.records import dataclass
 
 Value = TypeVar("Value")
 

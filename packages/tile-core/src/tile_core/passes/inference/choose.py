@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment
@@ -12,6 +11,7 @@ from tile_core.layout.index import Input, inputs_of
 from tile_core.layout.loop import planned
 from tile_core.passes.inference.algebra import Algebra, Misfit
 from tile_core.passes.inference.nests import Nest, Touch
+from tile_core.records import dataclass
 
 HeldAs = Callable[[Buffer], "Fragment | None"]
 

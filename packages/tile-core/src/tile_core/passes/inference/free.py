@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from tile_core.passes.inference.loops import chooser_of
 from tile_core.passes.inference.state import NOBODY, Layouts
 from tile_core.passes.inference.views import Place
 from tile_core.passes.layout_report import Reason
+from tile_core.records import dataclass
 
 MOST_ROOTS = 8
 """Members of a group that are tried as the one that others follow."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile_core.errors import LayoutError
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Extent, Var
@@ -11,6 +11,7 @@ from tile_core.ir.node import Node, substitute
 from tile_core.layout.index import AnyIndex, IndexOp, Input, build
 from tile_core.layout.index import Const as IndexConst
 from tile_core.passes.ranges import Env
+from tile_core.records import dataclass
 
 MOST_VALUES = 4096
 """A variable from outside of the loop with more values than that is not followed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tile_core.errors import LayoutUnknown, Note, Span, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Scope, static_value
@@ -33,6 +33,7 @@ from tile_core.ops.reduce import ReducerUpdate
 from tile_core.passes.inference.indices import IndexReader
 from tile_core.passes.ranges import Env
 from tile_core.passes.uniformity import Uniformity, is_thread_program
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.errors import LayoutError, Note, Span
@@ -20,6 +20,7 @@ from tile_core.passes.inference.merging import merged_swizzle
 from tile_core.passes.inference.nests import Found
 from tile_core.passes.inference.views import Place, seen_as
 from tile_core.passes.layout_report import LayoutReport, LoopOrder, Reason, StoredTile
+from tile_core.records import dataclass
 from tile_core.target import Target
 
 if TYPE_CHECKING:
