@@ -183,26 +183,26 @@ def test_the_text_of_a_product() -> None:
         *("fence_proxy_async", "fence_proxy_async"),  # behind what fills each factor
         "wgmma_pin<128>",
         "wgmma_fence",
-        "wgmma_ss<128, 0, 1>",
-        "wgmma_operand<128, 16, 1024>",
-        "wgmma_operand<128, 8192, 1024>",
+        "wgmma_ss<128, 0, 1, 4>",
+        "wgmma_operand<128, 16, 1024, 2>",
+        "wgmma_operand<128, 8192, 1024, 128>",
         "wgmma_commit",
         "wgmma_wait<0>",
         "wgmma_pin<128>",
     ]
-    assert "tile::wgmma_operand<128, 16, 1024>(A_shared, i * 512 + kk * 2)" in text
-    assert "tile::wgmma_operand<128, 8192, 1024>(B_shared, kk * 128)" in text
+    assert "tile::wgmma_operand<128, 16, 1024, 2>(A_shared, i * 512)" in text
+    assert "tile::wgmma_operand<128, 8192, 1024, 128>(B_shared, 0)" in text
 
 
 def test_sums_that_are_dropped_are_set_by_the_first_step() -> None:
-    text = replace(HALF, clear=True, m=64).printed().text
-    assert calls(text)[2:6] == [
-        "wgmma_fence",
-        "wgmma_ss_set<128, 0, 1>",
-        "wgmma_operand<128, 16, 1024>",
-        "wgmma_operand<128, 8192, 1024>",
+    text = replace(HALF, clear=True, m=64, k=384).printed().text
+    moves = ("128, 16, 1024, 2, 4, 512", "128, 49152, 1024, 128")
+    operands = [f"wgmma_operand<{move}>" for move in moves]
+    assert calls(text)[2:9] == [
+        *("wgmma_fence", "wgmma_ss_set<128, 0, 1, 8>", *operands),
+        *("wgmma_ss<128, 0, 1, 8>", *operands),
     ]
-    assert "for (int kk = 1; kk < 4; ++kk)" in text
+    assert "for (int kk = 1; kk < 3; ++kk)" in text
     assert "C_local[" not in text.partition("wgmma_fence")[0]  # no zeros before
 
 
@@ -213,9 +213,9 @@ def test_a_factor_in_registers_is_pinned_and_passed_as_it_is() -> None:
         "wgmma_pin<64>",
         "wgmma_pin<32>",
         "wgmma_fence",
-        "wgmma_rs<128, 1>",
+        "wgmma_rs<128, 1, 4>",
     ]
-    assert "A_local + (kk * 8)" in text
+    assert "wgmma_rs<128, 1, 4>(C_local, A_local, " in text
 
 
 def test_several_warpgroups_know_their_rows() -> None:
@@ -354,7 +354,7 @@ def test_three_groups_multiply_wide_tiles_beside_producers() -> None:
     kernel = tile.compile(in_rounds(threads=384, stages=2), target="cuda:sm_90a@sim")
     text = kernel.get_kernel_source()
     assert "TILE_KERNEL(512" in text
-    assert "tile::wgmma_ss<128, 0, 1>" in text
+    assert "tile::wgmma_ss<128, 0, 1, 4>" in text
     assert "tile::registers_increase<160>" in text
     rng = np.random.default_rng(0)
     a = rng.integers(-2, 3, (384, 512)).astype(np.float16)

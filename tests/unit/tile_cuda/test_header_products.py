@@ -114,6 +114,72 @@ def test_old_compilers_get_the_same_machine_code(nvrtc):
     assert sum(n for o, n in literal.counts.items() if "GMMA" in o) == len(FORMS)
 
 
+def several(form: str, steps: int, a: str = "half_t") -> str:
+    """Statements that multiply over several steps: four side by side, the next ones far away."""
+    chosen = f"16, 0, {steps}" if form.startswith("rs") else f"16, 0, 0, {steps}"
+    left, right = (
+        f"tile::wgmma_operand<128, 16, 1024, 2, 4, 512>(tile::smem<{a}>({at}, 16384), n)"
+        for at in (0, 16384)
+    )
+    count = steps * DEPTH.get(a, 32) // 2
+    return (
+        f"tile::frag<{a}, {count}> r; tile::frag<float, 8> d;\n"
+        f"TILE_UNROLL for (int i = 0; i < {count // 8}; ++i)"
+        f" tile::load<8>(r + i * 8, tile::smem<{a}>(0, 16384) + (tid * {count} + i * 8));\n"
+        "TILE_UNROLL for (int i = 0; i < 8; ++i) d[i] = F[i];\ntile::wgmma_pin<8>(d);\n"
+        f"tile::wgmma_{form}<{chosen}>(d, {'r' if form.startswith('rs') else left}, {right});\n"
+        "tile::wgmma_pin<8>(d); tile::store<2>(F, d + 2);"
+    )
+
+
+def told(text: str) -> list[tuple[str, str, str]]:
+    """Return what each instruction is told: whether there are sums before, its A and its B.
+
+    Of operands in shared memory the units of 16 bytes behind the tile, of others the registers.
+    """
+    added = {m[1]: int(m[2]) for m in re.finditer(r"add\.s32 \t(%r\d+), %r\d+, (\d+);", text)}
+    wide = {m[1]: added[m[2]] for m in re.finditer(r"cvt\.u64\.u32 \t(%rd\d+), (%r\d+);", text)}
+    units = {
+        m[1]: str(wide[m[2]] - (1 << 16))
+        for m in re.finditer(r"or\.b64  \t(%rd\d+), (%rd\d+), \d+;", text)
+    }
+    found, truth = [], ""
+    for line in re.finditer(r"setp\.ne\.b32 p, (\d), 0;|wgmma\.mma_async[^;]*;", text):
+        if line[1]:
+            truth = line[1]
+            continue
+        a, b = re.search(r"\}, (\{.*\}|%rd\d+), (%rd\d+), p", line[0]).groups()
+        found.append((truth, units.get(a, a), units[b]))
+    return found
+
+
+@pytest.mark.parametrize("flags", [(), (LITERALS,)], ids=["usual", "literal"])
+@pytest.mark.parametrize("steps", [2, 3, 4, 8])
+@pytest.mark.parametrize("form", FORMS)
+def test_steps_follow_each_other(form, steps, flags):
+    body = several(form, steps)
+    text = ptx(body, "sm_90a", *shape_flags(body), *flags)
+    assert text.count("// begin inline asm\n\t{") == (3 if steps == 3 else 1)
+    found = told(text)
+    places = ["0", "2", "4", "6", "512", "514", "516", "518"][:steps]
+    assert [truth for truth, _, _ in found] == ["0" if "set" in form else "1"] + ["1"] * (steps - 1)
+    assert [b for _, _, b in found] == places
+    if form.startswith("ss"):
+        assert [a for _, a, _ in found] == places
+        return
+    loaded = ", ".join(re.findall(r"ld\.shared\.v4\.\w+ \t\{(.*)\}", text)).split(", ")
+    assert [r for _, a, _ in found for r in a.strip("{}").split(", ")] == loaded
+    assert len(set(loaded)) == 4 * steps
+
+
+@pytest.mark.parametrize("a", ["float", "tile::e4m3"])
+def test_steps_of_other_types_take_as_many_registers(a):
+    body = several("rs", 4, a)
+    text = ptx(body, "sm_90a", *shape_flags(body))
+    assert [b for _, _, b in told(text)] == ["0", "2", "4", "6"]
+    assert len({r for _, a, _ in told(text) for r in a.strip("{}").split(", ")}) == 16
+
+
 @pytest.mark.parametrize("sums", ["float", "half_t"])
 @pytest.mark.parametrize("columns", [COLUMNS[:20], COLUMNS[20:]], ids=["narrow", "wide"])
 def test_every_number_of_columns_is_assembled(columns, sums):
@@ -169,10 +235,13 @@ def test_products_that_do_not_exist_are_refused_in_words(call, words, flags):
 
 def test_only_what_a_kernel_calls_is_compiled():
     assert shape_flags("C[i] = 0.0f;") == ("-DTILE_WGMMA_SHAPES=",)
-    (flag,) = shape_flags("tile::wgmma_rs_set<24, 0>(…); tile::wgmma_ss<256, 0, 1>(…)")
-    floats, words = (re.findall(rf"{name}\((\d+)\)", flag) for name in ("FLOATS", "WORDS"))
-    assert floats == ["12", "128"]
-    assert words == ["128", "64", "12", "6"]
+    (flag,) = shape_flags("tile::wgmma_rs_set<24, 0, 4>(…); tile::wgmma_ss<256, 0, 1>(…)")
+    floats, words = (re.findall(rf"{name}\((.*?)\)", flag) for name in ("FLOATS", "WORDS"))
+    assert floats == ["rs_set,4,12", "ss,1,128"]
+    assert words == ["rs_set,4,12", "rs_set,4,6", "ss,1,128", "ss,1,64"]
+    (flag,) = shape_flags("tile::wgmma_ss_set<64, 0, 0, 3>(…)")  # no statement has three steps
+    assert re.findall(r"FLOATS\((.*?)\)", flag) == ["ss_set,1,32", "ss,1,32"]
+    assert shape_flags("template <int S> void f() { tile::wgmma_rs<64, 0, S>(…); }") == ()
     assert shape_flags("template <int N> void f() { tile::wgmma_ss<N, 0, 0>(…); }") == ()
 
 

@@ -84,7 +84,7 @@ def test_two_loops_with_rings_of_their_own(schedule: str, rounds: tuple[int, int
 def test_two_versions_take_turns() -> None:
     """Each product goes on until the next one has begun."""
     found = text(dequantised(8))
-    assert found.count("wgmma_rs<64, 0>(sums, W_f + ") == 1
-    assert found.count("wgmma_rs<64, 0>(sums, W_f_2 + ") == 1
+    assert found.count("wgmma_rs<64, 0, 4>(sums, W_f, ") == 1
+    assert found.count("wgmma_rs<64, 0, 4>(sums, W_f_2, ") == 1
     assert found.count("wgmma_wait<1>") == 2
     assert found.count("wgmma_wait<0>") == 1

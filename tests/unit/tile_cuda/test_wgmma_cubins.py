@@ -117,7 +117,7 @@ def weights(n: int = 128, m: int = 64, k: int = 128) -> Kernel:
 def test_weights_are_multiplied_from_the_registers_they_are_unpacked_to() -> None:
     source = print_program(lowered(weights(), "sm_90a"))
     assert "W_half[" in source.text
-    assert "wgmma_rs<64, 0>(C_local + (i_1 * 32), W_half + " in source.text
+    assert "wgmma_rs_set<64, 0, 8>(C_local + (i_1 * 32), W_half + " in source.text
     assert source.text.count("tile::smem<") == 2  # they are in no tile of their own
     made = compiled(source)
     check(made)

@@ -223,3 +223,39 @@ def test_sums_are_stored_as_matrices(arch: str, m: int, n: int, total: str) -> N
     z = poison((m, n), "float16")
     runner(f"cuda:{arch}@sim", installed_plugins())(kernel, [x, y, z])
     np.testing.assert_array_equal(z, (x.astype(np.float32) @ y.astype(np.float32)).astype(z.dtype))
+
+
+@pytest.mark.parametrize(
+    ("first", "k"), [(16, 64), (48, 32), (64, 128), (16, 176), (112, 16), (32, 128)]
+)
+@pytest.mark.parametrize("along_k", [True, False])
+def test_parts_of_tiles_that_begin_inside_of_a_box(first: int, k: int, along_k: bool) -> None:
+    """64 columns are a box: steps of a part lie in several of them."""
+    size, n = 192, 64
+    shape = (n, size) if along_k else (size, n)
+    a, b, c = (
+        ir.tensor("A", (64, size), "float16"),
+        ir.tensor("B", shape, "float16"),
+        ir.tensor("C", (64, n)),
+    )
+    a_tile, b_tile = ir.shared("A_s", (64, size), "float16"), ir.shared("B_s", shape, "float16")
+    sums = ir.fragment("sums", (64, n))
+    starts = (0, first) if along_k else (first, 0)
+    factors = (
+        ir.region(a_tile, (0, first), (64, k)),
+        ir.region(b_tile, starts, (n, k) if along_k else (k, n)),
+    )
+    body = [
+        *(ir.alloc(a_tile, b_tile, sums), ir.copy(a, a_tile), ir.copy(b, b_tile)),
+        ir.gemm(*factors, sums, transpose_b=along_k, clear=True),
+        ir.copy(sums, c),
+    ]
+    kernel = ir.kernel([a, b, c], 1, lambda bx: body, threads=128)
+    assert "wgmma_ss" in print_program(lowered(kernel, "sm_90a")).text
+    rng = np.random.default_rng(first + k)
+    left, right = (rng.integers(-3, 4, s).astype(np.float16) for s in ((64, size), shape))
+    got = np.full((64, n), np.nan, np.float32)
+    runner("cuda:sm_90a@sim", installed_plugins())(kernel, [left, right, got])
+    part = right[:, first : first + k].T if along_k else right[first : first + k]
+    expected = left[:, first : first + k].astype(np.float32) @ part.astype(np.float32)
+    np.testing.assert_array_equal(got, expected)

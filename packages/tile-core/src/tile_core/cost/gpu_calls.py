@@ -10,7 +10,7 @@ from tile_core.ir.expr import AddressOf, Call, Const, Expr
 
 _MMA = re.compile(r"mma_m(\d+)n(\d+)k(\d+)")
 _MFMA = re.compile(r"mfma_(\d+)x(\d+)x(\d+)")
-WGMMA_ROWS, WGMMA_K_BITS = 64, 256
+WGMMA_ROWS, WGMMA_K_BITS, WGMMA_OPERANDS = 64, 256, 3
 WARPS_TOGETHER = 4
 
 
@@ -54,14 +54,16 @@ def product_of(call: Call) -> Product | None:
 
 
 def _wgmma(call: Call, *, from_shared: bool) -> Product:
-    n = _constant(call.args[0])
+    n, *others = map(_constant, call.args[:-WGMMA_OPERANDS])
+    turned = 2 if from_shared else 1  # along which dimension each factor in memory lies
+    steps = others[turned] if len(others) > turned else 1
     operands = call.args[-2:]
     dtype = _buffer_dtype(operands[1])
     bits = 16 if not dtype else _bits(dtype)
     k = WGMMA_K_BITS // bits
     rows = WGMMA_ROWS if from_shared else 0
-    nbytes = (rows + n) * k * bits / 8
-    flops = 2.0 * WGMMA_ROWS * n * k
+    nbytes = steps * (rows + n) * k * bits / 8
+    flops = steps * 2.0 * WGMMA_ROWS * n * k
     return Product(flops / WARPS_TOGETHER, dtype, nbytes / WARPS_TOGETHER, True)
 
 

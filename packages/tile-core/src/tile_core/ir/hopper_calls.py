@@ -54,10 +54,16 @@ _PRODUCTS = (
     *_calls(_WARPS, 0, "wgmma_fence wgmma_commit"),  # ()
     *_calls(_WARPS, 1, "wgmma_wait"),  # <PENDING>()
     *_calls(_WARPS, 1, "wgmma_pin"),  # <REGISTERS>(sums)
-    *_calls(_WARPS, 3, "wgmma_ss wgmma_ss_set"),  # <N, TA, TB>(sums, operand, operand)
-    *_calls(_WARPS, 2, "wgmma_rs wgmma_rs_set"),  # <N, TB>(sums, registers, operand)
-    # <SWIZZLE, LEADING, STRIDE>(shared, units): bytes, and a start moved by units of 16 bytes.
-    DeviceCall("wgmma_operand", 3, result="handle", effect=Effect.NONE),
+    # <N, TA, TB, STEPS>(sums, operand, operand), <N, TB, STEPS>(sums, registers, operand): one
+    # step of K if the last number is left out.
+    *(
+        DeviceCall(name, effect=_WARPS, operands=3)
+        for name in ("wgmma_ss", "wgmma_ss_set", "wgmma_rs", "wgmma_rs_set")
+    ),
+    # <SWIZZLE, LEADING, STRIDE, NEXT, PART, FAR>(shared, units): bytes, and a start moved by units
+    # of 16 bytes. Of several steps, those after NEXT units each; PART of them are side by side,
+    # FAR units in front of others. The last numbers may be left out.
+    DeviceCall("wgmma_operand", result="handle", effect=Effect.NONE, operands=2),
     # (row address, registers): the way back of ldmatrix.
     *(
         DeviceCall(f"stmatrix_x{count}{suffix}", effect=_MEMORY | Effect.WARP)

@@ -15,6 +15,7 @@ from tile_core.simt.context import SimtContext
 from tile_core.simt.products.instructions import sums_offset, zero
 from tile_cuda.atoms_wgmma import ROWS, THREADS
 from tile_cuda.rules.wgmma_plan import SharedFactor, WarpgroupPlan
+from tile_cuda.rules.wgmma_steps import moves_between, steps_at_once
 from tile_cuda.rules.wgmma_waits import waited
 
 
@@ -23,8 +24,10 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
 
     Before   gemm A_shared, B_shared, C_local
     After    wgmma_pin(C_local);  wgmma_fence
-             for kk: wgmma_ss<256>(C_local, operand(A_shared, kk), operand(B_shared, kk))
+             wgmma_ss<256, …, 4>(C_local, operand(A_shared), operand(B_shared))
              wgmma_commit;  wgmma_wait<0>;  wgmma_pin(C_local)
+
+    A statement takes up to eight steps of K: compilers take time for each, and all sums.
 
     Registers must not be touched while instructions that use them are under way. The compiler
     does not know: sums and factors are pinned in front of the fence, so that all that was
@@ -40,7 +43,6 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
     first = sums_offset(op.c, count)
     parts = _Parts(op, plan, ctx, total, first)
     is_set = isinstance(op.clear, Const) and bool(op.clear.value)
-    steps = plan.tiling.steps
     body: list[Stmt | None] = [*parts.setup, _cleared(op, total, first, count, ctx)]
     body += [] if is_set else [_pinned(total, first, count)]
     if plan.a is None:
@@ -49,7 +51,8 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
     if is_set:
         body.append(parts.step(as_expr(0), "_set"))
     start = 1 if is_set else 0
-    body.append(unrolled(ctx, "kk", steps, lambda kk: parts.step(kk, ""), start=start))
+    rounds = plan.tiling.steps // parts.at_once
+    body.append(unrolled(ctx, "kk", rounds, lambda kk: parts.step(kk, ""), start=start))
     body.append(do("wgmma_commit"))
     if op.wg_wait >= 0:
         body.append(waited(origin, op.wg_wait, ctx))
@@ -82,6 +85,8 @@ class _Parts:
     ) -> None:
         self.op, self.plan, self.ctx, self.total, self.first = op, plan, ctx, total, first
         self.tiling = plan.tiling
+        factors = [plan.b] if plan.a is None else [plan.a, plan.b]
+        self.at_once = steps_at_once(self.tiling.steps, self.tiling.atom.k, factors)
         self.setup: list[Stmt] = []
         row, column = self._place_in_grid()
         self.b_start = self._start(plan.b, column, self.tiling.columns * self.tiling.atom.n)
@@ -113,9 +118,9 @@ class _Parts:
     def _start(self, factor: SharedFactor, group: Expr, x_step: int) -> Expr:
         """Return the element of the flat buffer where the part of this warpgroup begins."""
         region, layout = factor.region, self.ctx.layout_of(factor.region.buffer)
-        x, k = factor.origin
+        x, _ = factor.origin
         per_unit = 128 // factor.tile.bits
-        inside = factor.tile.units(x, k, is_k_last=factor.is_k_last) * per_unit
+        inside = factor.tile.units(x, 0, is_k_last=factor.is_k_last) * per_unit
         step = factor.tile.units(x_step, 0, is_k_last=factor.is_k_last) * per_unit
         lead = tuple(as_expr(s) for s in region.starts[:-2])
         version = as_expr(layout.address(*lead, as_expr(0), as_expr(0)))
@@ -127,13 +132,17 @@ class _Parts:
         return name
 
     def _operand(self, factor: SharedFactor, start: Expr, x: Expr, k: Expr) -> Expr:
+        """Return the operand whose first step begins at `x` and `k` of the region."""
         walk = factor.tile.walk(is_k_last=factor.is_k_last)
         address = at(self.ctx.places.flat(factor.region.buffer), start, "r")
-        units = factor.tile.units(x, k, is_k_last=factor.is_k_last)
-        return device("wgmma_operand", walk.swizzle, walk.leading, walk.stride, address, units)
+        first = factor.origin[1]  # whether a step begins in a box follows from where it is in all
+        units = factor.tile.units(x, k + first, is_k_last=factor.is_k_last)
+        moves = moves_between(factor, self.tiling.atom.k, self.at_once)
+        chosen = (walk.swizzle, walk.leading, walk.stride, *moves)
+        return device("wgmma_operand", *chosen, address, units)
 
     def step(self, kk: Expr, form: str) -> Stmt:
-        """Return the instructions of one step along K."""
+        """Return the instructions of the `kk`th steps along K that are taken at once."""
         tiling = self.tiling
         return unrolled(
             self.ctx, "i", tiling.rows,
@@ -141,18 +150,20 @@ class _Parts:
         )  # fmt: skip
 
     def one(self, i: Expr, j: Expr, kk: Expr, form: str) -> Stmt:
-        """Return one instruction: rows `i`, columns `j`, step `kk`."""
-        plan, atom = self.plan, self.tiling.atom
+        """Return one statement: rows `i`, columns `j`, steps from ``kk * at_once`` on."""
+        plan, atom, count = self.plan, self.tiling.atom, self.at_once
         sums = self.first + (i * self.tiling.columns + j) * atom.c.slots
-        k = kk * atom.k
+        k = kk * (count * atom.k)
         b = self._operand(plan.b, self.b_start, j * atom.n, k)
         turned_b = int(not plan.b.is_k_last)
+        steps = (count,) if count > 1 else ()
         if plan.a is None:
-            held = at(self.ctx.places.flat(self.op.a.buffer), self._held(i, kk), "r")
-            return do(f"wgmma_rs{form}", atom.n, turned_b, at(self.total, sums), held, b)
+            held = at(self.ctx.places.flat(self.op.a.buffer), self._held(i, kk * count), "r")
+            chosen = (atom.n, turned_b, *steps)
+            return do(f"wgmma_rs{form}", *chosen, at(self.total, sums), held, b)
         a = self._operand(plan.a, self.a_start, i * ROWS, k)
-        turned_a = int(not plan.a.is_k_last)
-        return do(f"wgmma_ss{form}", atom.n, turned_a, turned_b, at(self.total, sums), a, b)
+        chosen = (atom.n, int(not plan.a.is_k_last), turned_b, *steps)
+        return do(f"wgmma_ss{form}", *chosen, at(self.total, sums), a, b)
 
     def _held(self, i: Expr, kk: Expr) -> Expr:
         """Return the first register of the factor's part in rows `i`, step `kk`."""

@@ -13,10 +13,16 @@
 
 namespace tile {
 
-// An operand in shared memory: where it begins, and how far its parts are from each other.
-template <class T>
+// An operand in shared memory: where it begins, and how far its parts are from each other. Step k
+// of a product of several is k % PART * NEXT + k / PART * FAR units of 16 bytes on.
+template <class T, int NEXT, int PART, int FAR>
 struct wgmma_matrix {
-  u64 descriptor;
+  using element = T;
+  u32 low, high;
+  TILE_DEVICE u64 at(int k) const {
+    // Sums of 32 bits without a carry: what does not vary is added outside of loops.
+    return static_cast<u64>(high) << 32 | (low + (k % PART * NEXT + k / PART * FAR));
+  }
 };
 
 // Chunks of 16 bytes change places in rows of SWIZZLE bytes (0, 32, 64, 128). Rows of the
@@ -26,17 +32,15 @@ struct wgmma_matrix {
 // next 16 bytes and STRIDE to the next group, and the other way round along M or N. The operand
 // begins 16 * `units` bytes behind `shared`.
 // Source: PTX ISA, "Matrix descriptor format" and "Strides" of wgmma.
-template <int SWIZZLE, int LEADING, int STRIDE, class T>
-TILE_DEVICE wgmma_matrix<T> wgmma_operand(const T* shared, int units) {
+template <int SWIZZLE, int LEADING, int STRIDE, int NEXT = 0, int PART = 1 << 16, int FAR = 0,
+          class T>
+TILE_DEVICE wgmma_matrix<T, NEXT, PART, FAR> wgmma_operand(const T* shared, int units) {
   static_assert(SWIZZLE == 0 || SWIZZLE == 32 || SWIZZLE == 64 || SWIZZLE == 128,
                 "tile::wgmma_operand: rows that are swizzled have 0, 32, 64 or 128 bytes");
   static_assert(LEADING % 16 == 0 && STRIDE % 16 == 0 && LEADING < 262144 && STRIDE < 262144,
                 "tile::wgmma_operand: offsets are multiples of 16 bytes below 262144");
   constexpr u32 mode = SWIZZLE == 128 ? 1 : SWIZZLE == 64 ? 2 : SWIZZLE == 32 ? 3 : 0;
-  constexpr u64 high = static_cast<u64>(mode << 30 | STRIDE / 16) << 32;
-  // Sums of 32 bits without a carry: what does not vary is added outside of loops.
-  const u32 low = shared_address(shared) / 16 + (LEADING / 16 << 16) + units;
-  return {high | low};
+  return {shared_address(shared) / 16 + (LEADING / 16 << 16) + units, mode << 30 | STRIDE / 16};
 }
 
 // Registers and shared memory that were written may be read by the products that follow.
@@ -78,20 +82,26 @@ TILE_DEVICE void wgmma_pin(T* d) {  // N elements of any type, in whole register
 #endif
 TILE_WGMMA_SHAPES
 
-// d += a @ b, or d = a @ b; an operand of 16 bits lies along M or N if its T is 1, else along K.
+// d += a @ b, or d = a @ b, over STEPS steps of K; an operand of 16 bits lies along M or N if its T
+// is 1, else along K.
 #define TILE_WGMMA(NAME)                                                                       \
-  template <int N, int TA, int TB, class D, class A, class B>                                  \
-  TILE_DEVICE void wgmma_s##NAME(D* d, wgmma_matrix<A> a, wgmma_matrix<B> b) {                 \
-    using P = wgmma_product<N, TA, TB, D, A, B>;                                               \
-    using W = typename P::word;                                                                \
-    wgmma_call<P::registers, W>::template s##NAME<P>(reinterpret_cast<W*>(d), a.descriptor,    \
-                                                     b.descriptor);                            \
+  template <int N, int TA, int TB, int STEPS = 1, class D, class A, class B>                   \
+  TILE_DEVICE void wgmma_s##NAME(D* d, A a, B b) {                                             \
+    using P = wgmma_product<N, TA, TB, D, typename A::element, typename B::element>;           \
+    u64 as[STEPS], bs[STEPS];                                                                  \
+    TILE_UNROLL                                                                                \
+    for (int k = 0; k < STEPS; ++k) as[k] = a.at(k), bs[k] = b.at(k);                          \
+    wgmma_form_s##NAME<P::registers, STEPS, wgmma_key<P>>::template of<P>(                     \
+        reinterpret_cast<typename P::word*>(d), as, bs);                                       \
   }                                                                                            \
-  template <int N, int TB, class D, class A, class B>                                          \
-  TILE_DEVICE void wgmma_r##NAME(D* d, const A* a, wgmma_matrix<B> b) {                        \
-    using P = wgmma_product<N, -1, TB, D, A, B>;                                               \
-    using W = typename P::word;                                                                \
-    wgmma_call<P::registers, W>::template r##NAME<P>(reinterpret_cast<W*>(d), a, b.descriptor);\
+  template <int N, int TB, int STEPS = 1, class D, class A, class B>                           \
+  TILE_DEVICE void wgmma_r##NAME(D* d, const A* a, B b) {                                      \
+    using P = wgmma_product<N, -1, TB, D, A, typename B::element>;                             \
+    u64 bs[STEPS];                                                                             \
+    TILE_UNROLL                                                                                \
+    for (int k = 0; k < STEPS; ++k) bs[k] = b.at(k);                                           \
+    wgmma_form_r##NAME<P::registers, STEPS, wgmma_key<P>>::template of<P>(                     \
+        reinterpret_cast<typename P::word*>(d), a, bs);                                        \
   }
 TILE_WGMMA(s)
 TILE_WGMMA(s_set)

@@ -1,42 +1,31 @@
-// Instructions of warpgroups whose text says by itself what is multiplied: one for each number of
+// Products of warpgroups whose text says by itself what is multiplied: one for each number of
 // registers, whatever the types. Compilers from CUDA 12.6 on paste constants into assembly (the
 // constraint "C").
 #pragma once
-#include "tile_cuda/wgmma_types.h"
+#include "tile_cuda/wgmma_steps.h"
 
 namespace tile {
 
-#define TILE_WGMMA_ASM(TRUTH, R, A, B, COLUMNS, TYPES, END, LIST, ...)                        \
-  asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " TRUTH ", 0;\n\t"                       \
-               "wgmma.mma_async.sync.aligned.m64n%" #COLUMNS "%" #TYPES                       \
-               " {" TILE_REGISTERS_##R "}, " A ", %" #B ", p%" #END ";\n\t}"                  \
-               : LIST                                                                         \
-               : __VA_ARGS__, "l"(b), "C"(P::columns::text), "C"(P::types::text),             \
-                 "C"(P::end::text))
-#define TILE_WGMMA_BOTH(R, W, ADD, SET, I0, I1, I2, I3, I4, I5, I6, I7)                       \
-  template <>                                                                                 \
-  struct wgmma_call<R, W> {                                                                   \
-    template <class P>                                                                        \
-    TILE_DEVICE static void ss(W* d, u64 a, u64 b) {                                          \
-      TILE_WGMMA_ASM("1", R, "%" #I0, I1, I2, I3, I4, TILE_LIST##R(ADD), "l"(a));             \
-    }                                                                                         \
-    template <class P>                                                                        \
-    TILE_DEVICE static void ss_set(W* d, u64 a, u64 b) {                                      \
-      TILE_WGMMA_ASM("0", R, "%" #I0, I1, I2, I3, I4, TILE_LIST##R(SET), "l"(a));             \
-    }                                                                                         \
-    template <class P, class A>                                                               \
-    TILE_DEVICE static void rs(W* d, const A* a, u64 b) {                                     \
-      TILE_WGMMA_ASM("1", R, "{%" #I0 ", %" #I1 ", %" #I2 ", %" #I3 "}", I4, I5, I6, I7,      \
-                     TILE_LIST##R(ADD), TILE_WGMMA_A);                                        \
-    }                                                                                         \
-    template <class P, class A>                                                               \
-    TILE_DEVICE static void rs_set(W* d, const A* a, u64 b) {                                 \
-      TILE_WGMMA_ASM("0", R, "{%" #I0 ", %" #I1 ", %" #I2 ", %" #I3 "}", I4, I5, I6, I7,      \
-                     TILE_LIST##R(SET), TILE_WGMMA_A);                                        \
-    }                                                                                         \
+template <class P>
+using wgmma_key = typename P::word;
+
+#define TILE_WGMMA_CALL(FORM, FACTORS, TRUTH, SUMS, STEPS, R, W, LETTER, I0, I1, I2, ...)         \
+  template <>                                                                                     \
+  struct wgmma_form_##FORM<R, STEPS, W> {                                                         \
+    template <class P, class A>                                                                   \
+    TILE_DEVICE static void of(W* d, const A* a, const u64* b) {                                  \
+      asm volatile(                                                                               \
+          TILE_WGMMA_TEXT(TRUTH, TILE_##FACTORS##STEPS(                                           \
+                                     R, "wgmma.mma_async.sync.aligned.m64n%" #I0 "%" #I1,         \
+                                     "%" #I2, __VA_ARGS__))                                       \
+          : TILE_LIST##R(TILE_##SUMS##_##LETTER)                                                  \
+          : "C"(P::columns::text), "C"(P::types::text), "C"(P::end::text),                        \
+            TILE_##FACTORS##_OPERANDS##STEPS(0));                                                 \
+    }                                                                                             \
   };
-#define TILE_WGMMA_ROW(...) TILE_WGMMA_BOTH(__VA_ARGS__)
-#define TILE_WGMMA_FLOATS(R) TILE_WGMMA_ROW(R, float, TILE_ADD_F, TILE_SET_F, TILE_NEXT##R)
-#define TILE_WGMMA_WORDS(R) TILE_WGMMA_ROW(R, u32, TILE_ADD_R, TILE_SET_R, TILE_NEXT##R)
+#define TILE_WGMMA_FLOATS(FORM, STEPS, COUNT) \
+  TILE_FORM_##FORM(TILE_WGMMA_CALL, STEPS, COUNT, float, F, TILE_NEXT##COUNT)
+#define TILE_WGMMA_WORDS(FORM, STEPS, COUNT) \
+  TILE_FORM_##FORM(TILE_WGMMA_CALL, STEPS, COUNT, u32, R, TILE_NEXT##COUNT)
 
 }  // namespace tile

@@ -85,14 +85,4 @@ struct wgmma_product {
   using word = typename when_else<same<D, float>, float, u32>::type;
 };
 
-// The instructions with R accumulator registers of type W. A set of sums is undefined before.
-template <int R, class W>
-struct wgmma_call;
-
-#define TILE_ADD_F(x) "+f"(x)
-#define TILE_SET_F(x) "=f"(x)
-#define TILE_ADD_R(x) "+r"(x)
-#define TILE_SET_R(x) "=r"(x)
-#define TILE_WGMMA_A "r"(word(a, 0)), "r"(word(a, 1)), "r"(word(a, 2)), "r"(word(a, 3))
-
 }  // namespace tile
