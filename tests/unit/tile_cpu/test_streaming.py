@@ -1,6 +1,8 @@
 """Results too large for the caches: which are stored past them, and that they arrive."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,3 +67,48 @@ def test_streamed_results_arrive_at_any_alignment(offset: int) -> None:
     kernel(a, c)
     np.testing.assert_array_equal(c, a * 2 + 1)
     assert (memory[offset + rows * columns :] == -1).all()
+
+
+def stream(columns: int, block: int, function: Callable[[Any], Any]) -> Any:
+    """Return the AVX2 kernel ``C = function(A)`` of 72 rows, `block` elements a program."""
+
+    @T.prim_func
+    def main(A: T.Tensor((72, columns), "float32"), C: T.Tensor((72, columns), "float32")):
+        with T.Kernel(columns // block, 72) as (bx, by):
+            for i in T.Parallel(block):
+                C[by, bx * block + i] = function(A[by, bx * block + i])
+
+    return tile.compile(main, target="cpu:x86-64-v3")
+
+
+@pytest.mark.parametrize("offset", [0, 1, 8])
+def test_what_is_read_and_translated_ahead_arrives_at_any_alignment(offset: int) -> None:
+    columns = 2**16  # with the result, more than 32 MiB
+    kernel = stream(columns, 2**12, T.floor)
+    assert "tile_enter_i32x8" in kernel.ir("lowered")
+    assert kernel.asm.count("prefetcht0") >= 2  # further along A, and the pages of C
+    a = (np.arange(72 * columns, dtype="float32") / 2).reshape(72, columns)
+    memory = np.full(72 * columns + 64, -1, "float32")
+    c = memory[offset : offset + 72 * columns].reshape(72, columns)
+    kernel(a, c)
+    np.testing.assert_array_equal(c, np.floor(a))
+    assert (memory[offset + 72 * columns :] == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("columns", "block", "function"),
+    [
+        (2**16, 2**12, lambda x: x + x),  # moves: many reads are under way by themselves
+        (2**12, 2**12, T.floor),  # fits the caches
+    ],
+)
+def test_what_is_not_read_ahead(columns: int, block: int, function: Callable[[Any], Any]) -> None:
+    kernel = stream(columns, block, function)
+    assert "tile_enter" not in kernel.ir("lowered")
+    assert "prefetch" not in kernel.asm
+
+
+def test_short_stretches_are_not_read_beyond_their_ends() -> None:
+    kernel = stream(2**16, 2**10, T.floor)
+    assert "tile_enter_i32x8" in kernel.ir("lowered")
+    assert "llvm.prefetch" not in kernel.ir("lowered")

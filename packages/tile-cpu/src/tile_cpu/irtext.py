@@ -9,6 +9,7 @@ name                      meaning
 ``tile_mload_i32x16``     ``(ptr, i32 n)``: load lanes below n, others are zero
 ``tile_mstore_i32x16``    ``(ptr, i32 n, vector)``: store lanes below n
 ``tile_stream_i32x16``    ``(ptr, vector)``: store past the caches where aligned
+``tile_enter_i32x16``     ``(ptr, vector)``: the same, translating addresses ahead of time
 ``tile_dot_bf16_x16``     ``(f32 acc, i32 a, i32 b)``: acc + sum of two bf16 products
 ``tile_narrow_bf16_x16``  ``(f32)``: round to nearest even bf16, as i16
 ``tile_work_hint``        ``(i64 ns)``: tell the thread pool how long a loop will take
@@ -25,6 +26,14 @@ from tile_cpu.llvm.text import function_text
 from tile_cpu.machine import Machine
 
 PREFIX = "tile_"
+ENTER_AHEAD = 8192
+"""Bytes before a streamed store enters a page that its translation is asked for: two pages.
+
+A store past the caches waits for the translation of its address, and a loop that computes
+something has few stores under way to hide that behind. A prefetch of one line per page has
+it ready, for 1.6 % more traffic.
+"""
+_PAGE = 4096
 WORK_HINT_SYMBOL = "__tile_work_hint"
 THREADS_SYMBOL = "__tile_threads"
 
@@ -71,11 +80,12 @@ define i32 @{match[0]}(ptr %p, i32 %count, {vec} %v) #0 {{
 
 def _stream(match: re.Match[str], machine: Machine) -> str:
     del machine
-    bits, lanes = int(match[1]), int(match[2])
+    bits, lanes = int(match[2]), int(match[3])
     vec, size = f"<{lanes} x i{bits}>", lanes * bits // 8
     return f"""\
 define i32 @{match[0]}(ptr %p, {vec} %v) #0 {{
   %a = ptrtoint ptr %p to i64
+{_translation_ahead(size) if match[1] == "enter" else ""}\
   %low = and i64 %a, {size - 1}
   %aligned = icmp eq i64 %low, 0
   br i1 %aligned, label %past, label %through
@@ -86,6 +96,19 @@ through:
   store {vec} %v, ptr %p, align {bits // 8}
   ret i32 0
 }}
+"""
+
+
+def _translation_ahead(size: int) -> str:
+    return f"""\
+  %inside = and i64 %a, {_PAGE - 1}
+  %enters = icmp ult i64 %inside, {size}
+  br i1 %enters, label %ask, label %go
+ask:
+  %ahead = getelementptr i8, ptr %p, i64 {ENTER_AHEAD}
+  call void @llvm.prefetch.p0(ptr %ahead, i32 0, i32 3, i32 1)
+  br label %go
+go:
 """
 
 
@@ -179,7 +202,7 @@ unknown:
 _WRITERS: tuple[tuple[str, Callable[[re.Match[str], Machine], str]], ...] = (
     (r"tile_mload_i(8|16|32|64)x(\d+)", _masked_load),
     (r"tile_mstore_i(8|16|32|64)x(\d+)", _masked_store),
-    (r"tile_stream_i(8|16|32|64)x(\d+)", _stream),
+    (r"tile_(stream|enter)_i(8|16|32|64)x(\d+)", _stream),
     (r"tile_dot_bf16_x(\d+)", _dot_bf16),
     (r"tile_narrow_bf16_x(\d+)", _narrow_bf16),
     (r"tile_work_hint", _work_hint),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tile_core.errors import InternalError
@@ -17,6 +17,7 @@ from tile_core.layout import Layout
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import Rule
 from tile_core.passes.ranges import Env
+from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_core.tir.build import allocate, dtype_of_expr, i32, scratch, seq
 from tile_core.tir.nodes import Bind, BufferLoad, BufferStore, IntImm, PrimExpr, TirBuffer
@@ -120,6 +121,7 @@ class Context(ABC):
         self.sums: Mapping[Any, TirBuffer] = {}  # of each combination along the lanes
         self.ahead: tuple[Var, int] | None = None  # fetch for its next round, into which cache
         self.round: Var | None = None  # the index of the sequential loop around
+        self.stretch = 0  # elements of the vector loop at hand, if it is read ahead
         self.trusted: frozenset[Node] = frozenset()  # accesses proven by a test up front
         self.speculative: tuple[Env, ...] = ()  # what is known without the current condition
         self.block_entry: list[TirStmt] = []

@@ -42,10 +42,13 @@ def streamed_buffers(kernel: Kernel, machine: Machine) -> frozenset[Buffer]:
     return frozenset(
         p
         for p in params
-        if modes.get(p) == {Mode.WRITE}
-        and p not in repeated
-        and (sizes[p] or 0) * SMALLEST_PART >= machine.l3_bytes
+        if modes.get(p) == {Mode.WRITE} and p not in repeated and is_large(sizes[p] or 0, machine)
     )
+
+
+def is_large(nbytes: int, machine: Machine) -> bool:
+    """Whether a tensor of `nbytes` is more than a small part of the last-level cache."""
+    return nbytes * SMALLEST_PART >= machine.l3_bytes
 
 
 def _written_again(stmt: Node, loops: tuple[Var | None, ...]) -> Iterator[Buffer]:
@@ -78,14 +81,22 @@ def _names_all(indices: tuple[Expr, ...], loops: tuple[Var | None, ...]) -> bool
     return all(var in named for var in loops)
 
 
-def streamed(place: Place, offset: PrimExpr, stored: PrimExpr) -> TirStmt:
-    """Return the store of a vector past the caches, as far as its address is aligned."""
+def streamed(place: Place, offset: PrimExpr, stored: PrimExpr, *, ahead: bool) -> TirStmt:
+    """Return the store of a vector past the caches, as far as its address is aligned.
+
+    Parameters
+    ----------
+    ahead
+        Whether to have addresses translated ahead of time.
+    """
     lanes = lanes_of(stored)
     bits = int("".join(c for c in scalar_name(stored) if c.isdigit()))
     kind = with_lanes(f"int{bits}", lanes)
     raw = stored if str(stored.ty.dtype) == kind else tirx.reinterpret(kind, stored)
     at = tirx.address_of(BufferLoad(place.flat, [offset]))
-    return Evaluate(extern("int32", f"tile_stream_i{bits}x{lanes}", at, raw))
+    return Evaluate(
+        extern("int32", f"tile_{'enter' if ahead else 'stream'}_i{bits}x{lanes}", at, raw)
+    )
 
 
 def fence() -> TirStmt:

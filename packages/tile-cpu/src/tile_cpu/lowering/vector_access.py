@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.ir.arith import cast as tile_cast
@@ -14,6 +13,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Store
 from tile_core.passes.guards.ledger import note_guard
 from tile_core.passes.ranges import prove_in_range
+from tile_core.records import dataclass
 from tile_core.tir.build import extern, i32, vload, vstore
 from tile_core.tir.nodes import (
     BufferLoad,
@@ -29,7 +29,7 @@ from tile_core.tir.nodes import Cast as TirCast
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.context import Context, Frame, Lane
-from tile_cpu.lowering.fetching import fetch_next_round
+from tile_cpu.lowering.fetching import fetch_next_round, read_ahead
 from tile_cpu.lowering.places import Place, row_major
 from tile_cpu.lowering.streaming import streamed
 from tile_cpu.lowering.types import (
@@ -215,6 +215,7 @@ def _contiguous(ctx: Context, expr: Load, place: Place, lane: Lane) -> PrimExpr:
     with first_lane(ctx):
         offset = access.position(ctx, place, expr.indices)
         fetch_next_round(ctx, expr, place)
+        read_ahead(ctx, expr, place, offset)
     memory = memory_type(expr.buffer.dtype)
     if valid.condition is None and valid.count is None:
         return ctx.keep(vload(place.flat, [offset], lane.lanes))
@@ -306,7 +307,7 @@ def vector_store(ctx: Context, stmt: Store) -> TirStmt:
     if valid.count is None:
         if _is_streamed(ctx, stmt, stored):
             ctx.streams = True
-            write = streamed(place, offset, stored)
+            write = streamed(place, offset, stored, ahead=ctx.stretch > 0)
         else:
             write = vstore(place.flat, [offset], stored, lane.lanes)
         return write if valid.condition is None else IfThenElse(valid.condition, write, None)

@@ -207,9 +207,17 @@ def _nest(ctx: Context, loop: Parallel, var: Var, plan: Whole, *, guarded: bool)
         pairs = list(zip(loop.vars, loop.extents, strict=True))
         outer = [(v, e) for v, e in pairs if v is not var]
         extent = next(e for v, e in pairs if v is var)
+        if _computes_a_stream(ctx, loop.body):
+            ctx.stretch = static_value(extent) or 0
         return _outer(ctx, loop, outer, var, extent, guarded)
     finally:
-        ctx.trusted, ctx.ahead = trusted, ahead
+        ctx.trusted, ctx.ahead, ctx.stretch = trusted, ahead, 0
+
+
+def _computes_a_stream(ctx: Context, body: Stmt) -> bool:
+    """Whether functions are called for what is stored past the caches."""
+    streams = any(isinstance(n, Store) and n.buffer in ctx.streamed for n in walk(body))
+    return streams and any(isinstance(n, Call) for n in walk(body))
 
 
 def _is_fetching(node: Node) -> bool:
