@@ -32,7 +32,7 @@ def _run(body: str, blocks: int = 1, **options: int) -> np.ndarray:
     ("body", "message"),
     [
         ("  tile::raw(O)[1ll << 40] = 1;", "where there is no memory"),
-        ("  O[tid] = 5 / (tid - 7);", "division by zero"),
+        ("  O[tid] = 5 / (tid - 7);", r"TL6505\] an integer is divided by zero"),
         ("  tile::at<int>(tile::u64(64))[tid] = 1;", "where there is no memory"),
     ],
 )

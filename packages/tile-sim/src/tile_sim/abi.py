@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tile_sim.settings import COUNTERS
 
-ABI_VERSION = 5
+ABI_VERSION = 6
 CHECK_BITS = {"bounds": 1, "uninit": 2, "race": 4, "wait": 8, "barrier": 16, COUNTERS: 32 | 64}
 
 _U32, _U64, _TEXT, _POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_void_p
@@ -31,6 +31,7 @@ class ReportKind(IntEnum):
     TIME_LIMIT = 12
     PROTOCOL = 13
     MISSING_FENCE = 14
+    UNDEFINED = 15
 
 
 class Actor(IntEnum):

@@ -18,6 +18,7 @@ from tile_core.errors import (
     OutOfBounds,
     Span,
     TileError,
+    UndefinedOperation,
     UninitialisedRead,
 )
 from tile_sim.abi import Actor, ReportKind, Space
@@ -39,6 +40,7 @@ _CLASSES: dict[ReportKind, type[TileError]] = {
     ReportKind.TIME_LIMIT: Deadlock,
     ReportKind.PROTOCOL: BarrierMisuse,
     ReportKind.MISSING_FENCE: MissingFence,
+    ReportKind.UNDEFINED: UndefinedOperation,
 }
 
 _HINTS: dict[ReportKind, str] = {
@@ -54,6 +56,7 @@ _HINTS: dict[ReportKind, str] = {
     ReportKind.TIME_LIMIT: "end the loop, or give more time: TILE_SIM_TIME_LIMIT",
     ReportKind.PROTOCOL: "count what arrives in each phase: threads, and bytes of copies",
     ReportKind.MISSING_FENCE: "put a fence between what threads and engines do with it",
+    ReportKind.UNDEFINED: "guard it: T.if_then_else(d != 0, n // d, 0) evaluates one side only",
 }
 
 _OTHERS: dict[ReportKind, str] = {

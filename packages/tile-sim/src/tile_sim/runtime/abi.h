@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define TSIM_ABI_VERSION 5
+#define TSIM_ABI_VERSION 6
 
 // ---------------------------------------------------------------------------------------------
 // Kernels. `TILE_EXPORT(gemm)` of an emitted source defines the symbol `tsim_kernel_gemm`, an
@@ -139,6 +139,7 @@ enum tsim_report_kind {
   TSIM_TIME_LIMIT = 12,
   TSIM_PROTOCOL = 13,         // an mbarrier, a cluster or an engine used against its rules
   TSIM_MISSING_FENCE = 14,    // between threads and engines that share memory or registers
+  TSIM_UNDEFINED = 15,        // an operation without a result
 };
 
 // What of a thread did something: itself, or an engine that it started.

@@ -43,7 +43,8 @@ void handle(int signal, siginfo_t* info, void* context) {
   finding.kind = TSIM_FAULT;
   finding.line = current_thread->line;   // where it last told the runtime what it does
   if (signal == SIGFPE) {
-    report(finding, "an integer division by zero");
+    finding.kind = TSIM_UNDEFINED;
+    report(finding, "an integer is divided by zero, or the lowest one by -1");
   } else if (block->cluster->stacks->is_guard(info->si_addr)) {
     report(finding, format("a thread's stack of %u bytes is full", block->config->stack_bytes));
   } else {

@@ -56,7 +56,13 @@ TILE_HOST T abs(T x) {
   else return static_cast<T>(is_signed<T> && x < T(0) ? -x : x);
 }
 
-// Quotient rounded down, and the remainder that goes with it.
+// Quotient rounded down, and the remainder that goes with it. The lowest number over -1 is itself
+// again, without a remainder, as on GPUs; this machine would trap.
+template <class T>
+TILE_HOST bool overflows(T a, T b) {
+  constexpr T lowest = is_signed<T> ? static_cast<T>(u64(1) << (8 * sizeof(T) - 1)) : T(0);
+  return is_signed<T> && b == static_cast<T>(-1) && a == lowest;
+}
 template <class T>
 TILE_HOST T floordiv(T a, T b) {
   if constexpr (same<T, double>) {
@@ -64,6 +70,7 @@ TILE_HOST T floordiv(T a, T b) {
   } else if constexpr (is_float<T>) {
     return cast<T>(__builtin_floorf(to_float(a) / to_float(b)));
   } else {
+    if (overflows(a, b)) return a;
     const T quotient = static_cast<T>(a / b);
     const bool is_rounded_up = is_signed<T> && quotient * b != a && (a < T(0)) != (b < T(0));
     return static_cast<T>(quotient - is_rounded_up);
@@ -77,6 +84,7 @@ TILE_HOST T floormod(T a, T b) {
     const float x = to_float(a), y = to_float(b);
     return cast<T>(x - __builtin_floorf(x / y) * y);
   } else {
+    if (overflows(a, b)) return T(0);
     const T rest = static_cast<T>(a % b);
     const bool is_of_other_sign = is_signed<T> && rest != T(0) && (rest < T(0)) != (b < T(0));
     return is_of_other_sign ? static_cast<T>(rest + b) : rest;
@@ -88,13 +96,13 @@ template <class T>
 TILE_HOST T truncdiv(T a, T b) {
   if constexpr (same<T, double>) return __builtin_trunc(a / b);
   else if constexpr (is_float<T>) return cast<T>(__builtin_truncf(to_float(a) / to_float(b)));
-  else return static_cast<T>(a / b);
+  else return overflows(a, b) ? a : static_cast<T>(a / b);
 }
 template <class T>
 TILE_HOST T truncmod(T a, T b) {
   if constexpr (same<T, double>) return __builtin_fmod(a, b);
   else if constexpr (is_float<T>) return cast<T>(__builtin_fmodf(to_float(a), to_float(b)));
-  else return static_cast<T>(a % b);
+  else return overflows(a, b) ? T(0) : static_cast<T>(a % b);
 }
 
 // The bits of an integer, within the width of its type.
