@@ -3,11 +3,6 @@
 TVM turns a PARALLEL loop into a call of ``__TVMBackendParallelLaunch(body, data, tasks)``. Ours
 opens an OpenMP parallel region whose threads take chunks of the loop from a shared counter,
 so uneven blocks balance themselves.
-
-Threads that find nothing left wait for the others here, and not where the region ends: OpenMP
-spins there for milliseconds. Should the system have put a thread that was asleep where another one
-spins, it would get no time before the next tick of the clock, and all would wait for it; one that
-yields lets it run at once.
 """
 
 from __future__ import annotations
@@ -17,8 +12,6 @@ from tile_core.records import dataclass
 # Chunks per thread: enough to balance, few enough that taking one costs nothing.
 CHUNKS_PER_THREAD = 32
 ENTRY, THREADS_ENTRY = "address", "threads_address"
-# How often a thread looks for the others before it yields: 30 to 100 microseconds.
-PATIENCE = 2000
 _LAYOUT = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 
 
@@ -28,10 +21,8 @@ class Addresses:
 
     Parameters
     ----------
-    parallel, max_threads, in_parallel, team_size
-        ``GOMP_parallel``, ``omp_get_max_threads``, ``omp_in_parallel``, ``omp_get_num_threads``.
-    give_way
-        ``sched_yield``.
+    parallel, max_threads, in_parallel
+        ``GOMP_parallel``, ``omp_get_max_threads``, ``omp_in_parallel``.
     take_error, set_error, describe_error, release
         ``TVMFFIErrorMoveFromRaised``, ``TVMFFIErrorSetRaised``,
         ``TVMFFIErrorSetRaisedFromCStr``, ``TVMFFIObjectDecRef``: an error belongs to the
@@ -45,8 +36,6 @@ class Addresses:
     parallel: int
     max_threads: int
     in_parallel: int
-    team_size: int
-    give_way: int
     take_error: int
     set_error: int
     describe_error: int
@@ -66,8 +55,6 @@ def launcher_text(at: Addresses, inline_below_ns: int) -> str:
         "PARALLEL": at.parallel,
         "MAX_THREADS": at.max_threads,
         "IN_PARALLEL": at.in_parallel,
-        "TEAM_SIZE": at.team_size,
-        "GIVE_WAY": at.give_way,
         "TAKE_ERROR": at.take_error,
         "SET_ERROR": at.set_error,
         "DESCRIBE_ERROR": at.describe_error,
@@ -80,7 +67,6 @@ def launcher_text(at: Addresses, inline_below_ns: int) -> str:
         text = text.replace(f"@{name}@", f"inttoptr (i64 {address} to ptr)")
     return (
         text.replace("@CHUNKS@", str(CHUNKS_PER_THREAD))
-        .replace("@PATIENCE@", str(PATIENCE))
         .replace("@SMALL@", str(inline_below_ns))
         .replace("@ENTRY@", ENTRY)
         .replace("@THREADS_ENTRY@", THREADS_ENTRY)
@@ -95,8 +81,8 @@ target triple = "x86_64-conda-linux-gnu"
 
 ; body(i32 task, ptr env, ptr data) runs one task; env says into how many the loop is cut
 %env = type { ptr, i32 }
-; body, data, next task, number of tasks, first error, whether a task failed, finished threads
-%job = type { ptr, ptr, i32, i32, ptr, i32, i32 }
+; body, data, next task, number of tasks, first error, whether a task failed
+%job = type { ptr, ptr, i32, i32, ptr, i32 }
 
 @openmp_failed_kind = internal constant [13 x i8] c"RuntimeError\\00"
 @openmp_failed_text = internal constant [33 x i8] c"a task of a parallel loop failed\\00"
@@ -141,30 +127,8 @@ drop:
   %ignored = call i32 @RELEASE@(ptr %raised)
   br label %take
 done:
-  %p.finished = getelementptr %job, ptr %job, i32 0, i32 6
-  %before = atomicrmw add ptr %p.finished, i32 1 release
-  %team = call i32 @TEAM_SIZE@()
-  br label %wait
-wait:
-  %looks = phi i32 [ 0, %done ], [ %looked, %pause ], [ @PATIENCE@, %yield ]
-  %finished = load atomic i32, ptr %p.finished acquire, align 4
-  %all = icmp sge i32 %finished, %team
-  br i1 %all, label %home, label %again
-again:
-  %patient = icmp slt i32 %looks, @PATIENCE@
-  br i1 %patient, label %pause, label %yield
-pause:
-  %looked = add i32 %looks, 1
-  call void @llvm.x86.sse2.pause()
-  br label %wait
-yield:
-  %gave = call i32 @GIVE_WAY@()
-  br label %wait
-home:
   ret void
 }
-
-declare void @llvm.x86.sse2.pause()
 
 ; how many threads a loop would run on: one if this thread already runs a share of another
 define i32 @openmp_threads() nounwind {
@@ -229,8 +193,6 @@ team:
   store ptr null, ptr %p.error, align 8
   %p.failed = getelementptr %job, ptr %job, i32 0, i32 5
   store i32 0, ptr %p.failed, align 8
-  %p.finished = getelementptr %job, ptr %job, i32 0, i32 6
-  store i32 0, ptr %p.finished, align 4
   call void @PARALLEL@(ptr @openmp_worker, ptr %job, i32 %n, i32 0)
   %failed = load i32, ptr %p.failed, align 8
   %clean = icmp eq i32 %failed, 0

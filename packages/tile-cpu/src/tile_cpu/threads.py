@@ -144,8 +144,6 @@ def _make() -> Runtime:
         parallel=_address(openmp.GOMP_parallel),
         max_threads=_address(openmp.omp_get_max_threads),
         in_parallel=_address(openmp.omp_in_parallel),
-        team_size=_address(openmp.omp_get_num_threads),
-        give_way=_address(ctypes.CDLL(None).sched_yield),
         take_error=_address(ffi.TVMFFIErrorMoveFromRaised),
         set_error=_address(ffi.TVMFFIErrorSetRaised),
         describe_error=_address(ffi.TVMFFIErrorSetRaisedFromCStr),
