@@ -119,11 +119,16 @@ def median_seconds(*runs: Callable[[], object], rounds: int = 7) -> list[float]:
 
     Before each of them the others' threads get the time to fall asleep: after its last product a
     library's workers go on asking for more for a tenth of a second, on cores that are not theirs.
+    Its own threads sleep then, too; until the system has spread them over the cores again, which
+    takes some milliseconds, calls do not count.
     """
     times: list[list[float]] = [[] for _ in runs]
     for _ in range(rounds):
         for run, found in zip(runs, times, strict=True):
             time.sleep(0.15)
+            begin = time.perf_counter()
+            while time.perf_counter() - begin < 0.03:
+                run()
             start = time.perf_counter()
             run()
             found.append(time.perf_counter() - start)
