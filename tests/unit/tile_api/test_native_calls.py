@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import sys
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +13,9 @@ import torch
 
 import tile_api as tile
 import tile_api.language as T
-from support.stubs import compiled_stub
+from support.native_calls import library_in
 from tile_api import native_calls
-from tile_api.launching import REMEMBERED, Launcher
+from tile_api.launching import REMEMBERED
 from tile_core.errors import (
     ArgumentCountError,
     ArgumentDtypeError,
@@ -29,11 +26,7 @@ from tile_core.errors import (
     DeviceAssertError,
     EmptyGridError,
 )
-from tile_cuda.driver import open_driver
-from tile_cuda.launcher import callable_of
 from tile_runtime.native.exchange import EXCHANGE, describing
-from tile_runtime.native.library import build_library, c_compiler, is_supported, open_library
-from tile_runtime.streams import allocator
 
 m = T.dynamic("m")
 
@@ -62,13 +55,7 @@ def parts(
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    if not is_supported() or shutil.which(c_compiler()[0]) is None:
-        pytest.skip("needs CPython and a C compiler")
-    path = build_library(tmp_path_factory.mktemp("native"), c_compiler())
-    assert path is not None
-    found = open_library(path)
-    assert found is not None
-    return found
+    return library_in(tmp_path_factory.mktemp("native"))
 
 
 @pytest.fixture(autouse=True)
@@ -311,98 +298,7 @@ def test_nothing_is_held_but_what_is_remembered(parted: Any) -> None:
     assert (sys.getrefcount(numbers), sys.getrefcount(numbers.dtype)) == before
 
 
-# On GPUs -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    path = compiled_stub("tile_cuda", tmp_path_factory.mktemp("driver"))
-    library = ctypes.CDLL(str(path))
-    library.stub_set(2, 0)
-    library.cuCtxSetCurrent(None)
-    opened = open_driver(str(path))
-    for name in ("stub_launches", "stub_value", "stub_context"):
-        getattr(opened.library, name).restype = ctypes.c_uint64
-    yield opened
-    library.cuCtxSetCurrent(None)
-
-
-@T.prim_func
-def shifted(A: T.Tensor((m, 4), "float32"), x: T.float32, n: T.int32):
-    with T.Kernel(T.ceildiv(m, 4), n, threads=64) as (bx, by):
-        for i, j in T.Parallel(4, 4):
-            A[bx * 4 + i, j] = A[bx * 4 + i, j] * x + n
-
-
-def on_stub(driver: Any, streams: list[int]) -> tuple[Launcher, list[Any]]:
-    lowered = tile.lower(shifted, target="cuda:sm_80")
-    arguments = [a for a in _manifest(lowered).launches[0].arguments]
-    widths = [8 if not hasattr(a, "dtype") else 4 for a in arguments]
-    driver.library.stub_widths((ctypes.c_int * len(widths))(*widths), len(widths))
-    run = callable_of(
-        lowered.device_mod,
-        b"",
-        driver,
-        lambda device: streams[-1],
-        lambda *tensors: 0,
-        allocator(driver.allocate),
-    )
-    return Launcher(lowered.lowered.kernel, run, "cpu"), arguments
-
-
-def _manifest(lowered: Any) -> Any:
-    from tile_cuda.launcher import launch_manifest
-
-    return launch_manifest(lowered.device_mod)
-
-
-def test_launches_on_gpus(driver: Any) -> None:
-    streams = [0x500]
-    launch, arguments = on_stub(driver, streams)
-    tensor = torch.zeros(10, 4)
-    driver.library.cuCtxSetCurrent(ctypes.c_void_p(driver.context(0)))
-    launch(tensor, 0.5, 3)
-    for stream, x, n in ((0x510, 1.0, 3), (0x520, 0.5, 3)):
-        streams.append(stream)
-        before = driver.library.stub_launches()
-        assert launch.quick(tensor, x, n) is None
-        assert driver.library.stub_launches() == before + 1
-        found = (ctypes.c_uint64 * 10)()
-        driver.library.stub_last(found)
-        assert [*found][1:7] == [3, 3, 1, 64, 1, 1]
-        assert found[8] == stream
-        values = [driver.library.stub_value(k) for k in range(len(arguments))]
-        assert tensor.data_ptr() in values
-        assert int(np.float32(x).view(np.uint32)) in values
-    assert launch.quick(tensor, 1.0, 4) is NotImplemented
-    assert launch.quick(torch.zeros(9, 4), 1.0, 3) is NotImplemented
-
-
-def test_another_context_is_python_s_matter(driver: Any) -> None:
-    launch, _ = on_stub(driver, [0])
-    tensor = torch.zeros(10, 4)
-    driver.library.cuCtxSetCurrent(ctypes.c_void_p(driver.context(0)))
-    launch(tensor, 0.5, 3)
-    assert launch.quick(tensor, 0.5, 3) is None
-    driver.library.cuCtxSetCurrent(ctypes.c_void_p(driver.context(1)))
-    assert launch.quick(tensor, 0.5, 3) is NotImplemented
-    before = driver.library.stub_launches()
-    launch(tensor, 0.5, 3)
-    assert driver.library.stub_launches() == before + 1
-
-
 # The library -------------------------------------------------------------------------------
-
-
-def test_without_a_compiler_python_calls(tmp_path: Path) -> None:
-    assert build_library(tmp_path, ["no-such-compiler"]) is None
-    assert build_library(tmp_path / "a", ["false"]) is None
-    assert not list(tmp_path.rglob("*.*"))
-
-
-def test_what_is_no_library_is_not_used(tmp_path: Path) -> None:
-    (tmp_path / "x.so").write_bytes(b"no library")
-    assert open_library(tmp_path / "x.so") is None
 
 
 @pytest.mark.filterwarnings("ignore:ComplexHalf:UserWarning")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile_api.arguments import Checked, Signature
@@ -19,6 +18,7 @@ from tile_core.ir.names import Names
 from tile_core.ir.node import Node
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_runtime.native.learning import Learner
