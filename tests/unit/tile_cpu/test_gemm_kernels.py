@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -147,6 +149,25 @@ def test_short_vectors_fetch_the_panels_that_are_packed_next(trans_b: bool) -> N
     if not missing_features(machine):
         check(case, machine)
         check(Case(33, 77, 600, (32, 64), trans_b=trans_b), machine)
+
+
+@pytest.mark.parametrize("dtypes", [F32, F64, F16, ("int32",) * 3], ids="-".join)
+def test_panels_packed_by_the_product_of_their_first_rows(dtypes: tuple[str, str, str]) -> None:
+    machine = replace(host_machine(), packs_in_kernel=True)
+    k = small(300, dtypes)
+    check(Case(64, 128, k, (32, 64), dtypes), machine)
+    check(Case(66, 120, k, (33, 40), dtypes), machine)  # narrow panels, short register tiles
+    check(Case(40, 64, k, (20, 64), dtypes, trans_a=True, accumulate=True), machine)
+    check(Case(31, 67, k, (32, 64), dtypes), machine)  # what sticks out is packed before
+
+
+def test_who_packs_depends_on_the_machine() -> None:
+    case, packing_loop = Case(64, 128, 300), "for q, c in"
+    texts = {name: program(case, MACHINES[name]).script() for name in ("znver4", "znver5")}
+    assert {name: packing_loop in text for name, text in texts.items()} == {
+        "znver4": True,
+        "znver5": False,
+    }
 
 
 def test_row_segments_cover_all_rows_once() -> None:

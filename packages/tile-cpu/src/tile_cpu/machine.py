@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from tile_core.errors import MissingFeature, TargetError
+from tile_core.records import dataclass
 
 _V2 = frozenset({"sse4_2", "popcnt"})
 _V3 = _V2 | {"avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "movbe"}
@@ -67,6 +68,10 @@ class Machine:
         Features of `cpu` this machine lacks after all: virtual machines mask some.
     l3_bytes
         Last-level cache that one core reaches.
+    packs_in_kernel
+        Whether panels of second factors are best written by the kernel that multiplies them
+        with its first rows, whose multiplications then hide loads and stores; measured, machine
+        by machine. Elsewhere a pass of its own writes them before.
     """
 
     name: str
@@ -76,6 +81,7 @@ class Machine:
     l2_bytes: int
     disabled: tuple[str, ...] = ()
     l3_bytes: int = 32 << 20
+    packs_in_kernel: bool = False
 
     @property
     def vector_bytes(self) -> int:
@@ -105,8 +111,11 @@ class Machine:
         return spec
 
 
-def _row(name: str, features: frozenset[str], l1_kib: int, l2_kib: int, cpu: str = "") -> Machine:
-    return Machine(name, cpu or name, features, l1_kib * 1024, l2_kib * 1024)
+def _row(
+    name: str, features: frozenset[str], l1_kib: int, l2_kib: int, *, packs_in_kernel: bool = False
+) -> Machine:
+    l1, l2 = l1_kib * 1024, l2_kib * 1024
+    return Machine(name, name, features, l1, l2, packs_in_kernel=packs_in_kernel)
 
 
 MACHINES: dict[str, Machine] = {
@@ -127,7 +136,7 @@ MACHINES: dict[str, Machine] = {
         _row("znver2", _V3, 32, 512),
         _row("znver3", _V3, 32, 512),
         _row("znver4", _ZNVER4, 32, 1024),
-        _row("znver5", _ZNVER4 | {"avxvnni"}, 48, 1024),
+        _row("znver5", _ZNVER4 | {"avxvnni"}, 48, 1024, packs_in_kernel=True),
     )
 }
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from tile_core.records import dataclass
 from tile_core.tir.build import allocate, i32, loop, scratch, seq
 from tile_core.tir.nodes import IfThenElse, Select, Stmt, TirBuffer, tirx
 from tile_cpu.gemm.dot_rows import emit_dot_rows
@@ -18,6 +19,7 @@ from tile_cpu.gemm.operands import (
     OperandA,
     OperandB,
     PackedB,
+    PackingB,
     Start,
     StoreTo,
     copied_a,
@@ -234,9 +236,9 @@ class _Block:
             )
             statements += room
         if self.spec.form is not Form.DIRECT:
-            self.b_copy, room = packed_b(
-                self.spec, self.steps.capacity, self.extent.n, windowed=True
-            )
+            spec = self.spec
+            window = spec.panel_width if self._packs_in_kernel() else window_columns(spec)
+            self.b_copy, room = packed_b(spec, self.steps.capacity, self.extent.n, window=window)
             statements += room
         if self.spec.kernel.flip_b:
             self.sums, room = row_sums(self.spec, self.extent.m)
@@ -248,7 +250,7 @@ class _Block:
         k0, bind_k0 = opaque("k0", ko * self.steps.step)
         valid, bind_valid = self._valid(k0)
         a, ready_a = self._operand_a(k0, valid)
-        b, pack = self._operand_b(k0, valid, prefetch)
+        b, pack, packing = self._operand_b(k0, valid, prefetch)
         ahead, bind_ahead = self._ahead(ko, k0, finish) if prefetch else (None, [])
         extent = replace(self.extent, k=self.steps.capacity, k_valid=valid)
         product = emit_tile_gemm(
@@ -260,12 +262,20 @@ class _Block:
             finish=finish,
             prefetch=ahead,
             before_panel=pack,
+            packing=packing,
         )
         return seq(bind_k0, bind_valid, bind_ahead, ready_a, product)
 
     def _is_streamed(self) -> bool:
         """Whether B, read in place, takes longer to arrive than to multiply."""
         return self.b_copy is None and self.spec.tile.mr <= MAX_VECTOR_ROWS
+
+    def _packs_in_kernel(self) -> bool:
+        """Whether B is packed by what multiplies its first rows, not by a pass before."""
+        spec, extent = self.spec, self.extent
+        whole = extent.m_valid is None and extent.n_valid is None
+        in_place = spec.form is Form.PANELS and not self.transposed_b and spec.kernel.group == 1
+        return spec.machine.packs_in_kernel and whole and in_place
 
     def _valid(self, k0: Any) -> tuple[Any, list[Stmt]]:
         extent, step = self.k_extent, self.steps.step
@@ -308,12 +318,15 @@ class _Block:
 
     def _operand_b(
         self, k0: Any, valid: Any, prefetch: bool
-    ) -> tuple[OperandB, BeforePanel | None]:
+    ) -> tuple[OperandB, BeforePanel | None, PackingB | None]:
+        """Return what is read, what makes a panel of it ready, and what is read while packing."""
         packed = self.b_copy
         if packed is None:
             below = self.steps.step * STEPS_AHEAD if prefetch and self._is_streamed() else 0
-            return DirectB(self.b.moved(k0, 0), below), None
-        return packed, lambda panel: self._pack(packed, k0, valid, panel)
+            return DirectB(self.b.moved(k0, 0), below), None, None
+        if self._packs_in_kernel():
+            return packed, None, PackingB(DirectB(self.b.moved(k0, 0)), packed)
+        return packed, lambda panel: self._pack(packed, k0, valid, panel), None
 
     def _pack(self, packed: PackedB, k0: Any, valid: Any, panel: Any) -> Stmt:
         """Pack the window of panels that begins with `panel`, if one does.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from tile_core.records import dataclass
 from tile_core.tir.build import allocate, i32, loop, scratch, seq, splat, vload, vstore
 from tile_core.tir.nodes import Bind, BufferLoad, IfThenElse, PrimExpr, Stmt, Var
 from tile_cpu.gemm.kernel import MicroKernel
-from tile_cpu.gemm.operands import Choice, DirectB, Finish, OperandA, OperandB, Start
+from tile_cpu.gemm.operands import Choice, DirectB, Finish, OperandA, OperandB, PackingB, Start
 from tile_cpu.gemm.prefetch import fetch
 from tile_cpu.vectors import as_expr, ceil_div, minimum, opaque, zero
 
@@ -60,6 +60,8 @@ class Product:
                 name, bound = _name("b", self.b.load(kernel, q, vector + v, count))
                 names.append(name)
                 binds.append(bound)
+                if isinstance(self.b, PackingB):
+                    binds.append(self.b.keep(kernel, q, vector + v, name))
             fetches = _fetch_below(kernel, self.b, q, vector, len(counts))
             return [*fetches, *binds, *_products(kernel, acc, self.a, q, rows, names)]
 

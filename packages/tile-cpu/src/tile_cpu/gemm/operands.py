@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from tile_core.dtypes import dtype_of
+from tile_core.records import dataclass
 from tile_core.tir.build import allocate, i32, scratch, splat, vload, vstore
 from tile_core.tir.nodes import BufferLoad, PrimExpr, Stmt, TirBuffer
 from tile_cpu.gemm.kernel import MicroKernel
@@ -159,7 +159,31 @@ class DirectB:
         return self.matrix.load_as(kernel.b_dtype, q, vector * lanes, lanes, count)
 
 
-OperandB: TypeAlias = "PackedB | TilePanels | DirectB"
+@dataclass(frozen=True, slots=True)
+class PackingB:
+    """B where it lies, which is put into a panel as it is read.
+
+    Parameters
+    ----------
+    source
+        What is read.
+    packed
+        The panels; they hold B for everybody who multiplies later.
+    """
+
+    source: DirectB
+    packed: PackedB
+
+    def load(self, kernel: MicroKernel, q: Any, vector: Any, count: Any = None) -> PrimExpr:
+        """Return row `q` of the `vector`-th vector of columns, zero from lane `count` on."""
+        return self.source.load(kernel, q, vector, count)
+
+    def keep(self, kernel: MicroKernel, q: Any, vector: Any, value: PrimExpr) -> Stmt:
+        """Put what was loaded from the same place into its panel."""
+        return self.packed.store(kernel, q, vector, value)
+
+
+OperandB: TypeAlias = "PackedB | TilePanels | DirectB | PackingB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,21 +275,20 @@ def round_up(value: int, unit: int) -> int:
 
 
 def packed_b(
-    spec: GemmSpec, k: int, n: int, name: str = "b_panels", *, windowed: bool = False
+    spec: GemmSpec, k: int, n: int, name: str = "b_panels", *, window: int = 0
 ) -> tuple[PackedB, list[Stmt]]:
     """Return room for `k` x `n` elements of B in panels, and its allocation.
 
     k is rounded up so that a transposing pack can write whole squares, and n so that an
-    interleaving pack can write whole vectors. If `windowed` there is room only for as many
-    panels as are packed together, `window_columns`.
+    interleaving pack can write whole vectors. With a `window` there is room only for so many
+    columns, those that are packed together: whole panels.
     """
     kernel = spec.kernel
     groups = round_up(-(-k // kernel.group), kernel.lanes)
-    unit = window_columns(spec)
-    columns = unit if windowed else round_up(max(n, 1), unit)
+    columns = window or round_up(max(n, 1), window_columns(spec))
     panels = columns // spec.panel_width
     buffer = scratch([panels, groups, spec.panel_width], kernel.group_dtype, name)
-    return PackedB(buffer, spec.tile.nv, panels if windowed else 0), [allocate(buffer)]
+    return PackedB(buffer, spec.tile.nv, panels if window else 0), [allocate(buffer)]
 
 
 def window_columns(spec: GemmSpec) -> int:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tile_core.tir.build import i32, loop, seq
 from tile_core.tir.nodes import Select, Stmt
 from tile_cpu.gemm.microkernel import Product, emit_edge_tile, emit_tile, group_count
-from tile_cpu.gemm.operands import Extent, Finish, GemmSpec, OperandA, OperandB, Start
+from tile_cpu.gemm.operands import (
+    Extent,
+    Finish,
+    GemmSpec,
+    OperandA,
+    OperandB,
+    PackingB,
+    Start,
+)
 from tile_cpu.gemm.prefetch import Prefetch
 from tile_cpu.gemm.shape import Segment, row_segments
 from tile_cpu.vectors import as_expr, ceil_div, floor_div, minimum, opaque
@@ -26,6 +35,7 @@ def emit_tile_gemm(
     finish: Finish,
     prefetch: Prefetch | None = None,
     before_panel: BeforePanel | None = None,
+    packing: PackingB | None = None,
 ) -> Stmt:
     """Return ``finish(start + A B)`` for one block whose operands are ready.
 
@@ -45,6 +55,9 @@ def emit_tile_gemm(
         What to fetch meanwhile: `spread` over the whole register tiles.
     before_panel
         Called with the index of a panel of B; returns what makes it ready.
+    packing
+        What the first register tile of each panel reads instead of `b`, and makes ready by
+        that for the others; only for blocks that exist entirely.
 
     Notes
     -----
@@ -56,25 +69,35 @@ def emit_tile_gemm(
     product = Product(spec.kernel, a, b, groups, start, finish)
     ready = before_panel or (lambda panel: seq())
     ahead = prefetch or (lambda panel, tile, per_panel, panels: [])
-    whole = extent.m_valid is None and extent.n_valid is None
-    return (_whole if whole else _ragged)(spec, product, extent, ahead, ready)
+    if extent.m_valid is None and extent.n_valid is None:
+        first = product if packing is None else replace(product, b=packing)
+        return _whole(spec, (first, product), extent, ahead, ready)
+    return _ragged(spec, product, extent, ahead, ready)
 
 
 def _whole(
-    spec: GemmSpec, product: Product, extent: Extent, ahead: Prefetch, ready: BeforePanel
+    spec: GemmSpec,
+    products: tuple[Product, Product],
+    extent: Extent,
+    ahead: Prefetch,
+    ready: BeforePanel,
 ) -> Stmt:
-    kernel, nv = spec.kernel, spec.tile.nv
+    """Return the loops over whole tiles: `products` are of each panel's first one and others."""
+    kernel, nv, (first, others) = spec.kernel, spec.tile.nv, products
     segments = row_segments(extent.m, spec.tile.mr)
     per_panel = sum(segment.count for segment in segments)
     panels, rest = divmod(extent.n, spec.panel_width)
 
     def some(segment: Segment, before: int, vectors: tuple[Any, int], tail: int | None) -> Stmt:
-        def one(ip: Any) -> Stmt:
+        def one(ip: Any, product: Product = others) -> Stmt:
             rows = (ip * segment.size + segment.start, segment.size)
             fetch = ahead(floor_div(vectors[0], nv), before + ip, per_panel, max(1, panels))
             return seq(fetch, emit_tile(product, rows=rows, vectors=vectors, tail=tail))
 
-        return loop(segment.count, one, name="ip")
+        if before or first is others:
+            return loop(segment.count, one, name="ip")
+        rest = loop(segment.count - 1, lambda ip: one(ip + 1), name="ip")
+        return seq(one(i32(0), first), rest if segment.count > 1 else None)
 
     def panel(jp: Any, width: int, tail: int | None) -> Stmt:
         done, statements = 0, [ready(jp)]
