@@ -8,8 +8,9 @@ import json
 import os
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+
+from tile_core.installed import Distribution, distribution
 
 
 @lru_cache(maxsize=64)
@@ -25,10 +26,7 @@ def version_of(package: str) -> str:
     >>> version_of("no_such_package")
     'unknown'
     """
-    try:
-        found = distribution(package.replace("_", "-"))
-    except PackageNotFoundError:
-        found = None
+    found = distribution(package)
     version = "" if found is None else found.version
     if found is not None and not _is_editable(found):
         record = found.read_text("RECORD")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tile_core.errors import ToolchainError
+from tile_core.installed import distribution
 from tile_core.target import Target
 from tile_cpu.csource import find_compiler
 from tile_cpu.machine import machine
@@ -35,10 +35,8 @@ def _processors() -> int:
 
 
 def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
+    found = distribution(package)
+    return "unknown" if found is None else found.version
 
 
 def _c_compiler() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib.metadata
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -12,6 +11,7 @@ import pluggy
 
 from tile_core.environment import environment
 from tile_core.errors import BackendNotFound, Note, PluginConflict, PluginError, TileError
+from tile_core.installed import entry_points
 from tile_core.logs import log
 from tile_core.plugins import hookspecs
 from tile_core.plugins.backend import API_VERSION, Backend
@@ -62,7 +62,7 @@ class PluginHost:
     def discover(self) -> PluginHost:
         """Register every installed plugin; remember, rather than raise, what is wrong with one."""
         seen: dict[str, str] = {}
-        for entry in importlib.metadata.entry_points(group=hookspecs.NAME):
+        for entry in entry_points(hookspecs.NAME):
             name = entry.name
             if name in self.disabled or seen.get(name) == entry.value:
                 continue
