@@ -62,8 +62,8 @@ def test_torch_s_own(compiled: Any) -> None:
 def test_of_another_kernel(compiled: Any) -> None:
     compiled("double").as_torch_op("tl8201::taken")
     assert message(compiled("triple"), "tl8201::taken") == (
-        "[TL8201] the torch operator 'tl8201::taken' was made of another kernel, with the schema "
-        "(Tensor A) -> Tensor\n"
+        "[TL8201] the torch operator 'tl8201::taken' was made of another kernel: it runs "
+        "another one on cpu already\n"
         "hint: give each kernel a name of its own, and call as_torch_op once"
     )
 

@@ -64,9 +64,9 @@ def factory_op(
         _fake(maker, device),
         torch_device(device),
         factory,
-        gradient,
+        gradient=gradient,
     )
-    return register(name, source, (backward, setup_context))
+    return register(name, source)
 
 
 class _Lazy:

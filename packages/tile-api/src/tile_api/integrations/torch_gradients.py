@@ -26,10 +26,14 @@ class Gradient:
         ``backward(ctx, *gradients of outputs)`` returns a gradient for each argument.
     setup_context
         ``setup_context(ctx, inputs, output)`` keeps what `backward` needs; None keeps nothing.
+    origin
+        What it is made of: equal for gradients that are the same. A kernel's is its operator,
+        which may have kernels for several kinds of devices.
     """
 
     backward: Callable[..., Any]
     setup_context: Callable[..., Any] | None
+    origin: object
 
 
 def gradient_of(
@@ -77,7 +81,7 @@ def gradient_of(
             hint="write def backward(ctx, grad) and def setup_context(ctx, inputs, output)",
         )
     if not isinstance(backward, CompiledKernel):
-        return Gradient(backward, setup_context)
+        return Gradient(backward, setup_context, (backward, setup_context))
     if setup_context is not None:
         raise TorchOpGradientError(
             f"{name} was given setup_context beside a kernel that gives its gradients",
@@ -112,4 +116,4 @@ def _by_kernel(roles: Roles, op: Callable[..., Any]) -> Gradient:
             found[k] = gradient
         return found[0] if len(found) == 1 else tuple(found)
 
-    return Gradient(backward, setup_context)
+    return Gradient(backward, setup_context, op)

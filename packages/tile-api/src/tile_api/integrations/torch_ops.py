@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +13,12 @@ import torch
 from tile_api.integrations.torch_batches import batched
 from tile_api.integrations.torch_fakes import fake_of
 from tile_api.integrations.torch_gradients import Gradient, gradient_of
-from tile_api.integrations.torch_schema import check_mutates, check_op_name, schema_of
+from tile_api.integrations.torch_schema import (
+    check_mutates,
+    check_op_name,
+    schema_of,
+    tensors_of,
+)
 from tile_api.launching import Launcher
 from tile_api.tensors import torch_device
 from tile_core.errors import TileError, TorchOpNameError
@@ -30,18 +35,15 @@ class Registered:
     ----------
     op
         What torch made: a ``torch.library.CustomOpDef``.
-    schema
-        As `tile_api.integrations.torch_schema` wrote it.
+    first
+        What it was made of first.
     sources
         What runs it, by torch's name of a kind of device.
-    gradient
-        What the caller asked for: ``(backward, setup_context)``.
     """
 
     op: Any
-    schema: str
-    sources: dict[str, object]
-    gradient: tuple[object, object]
+    first: Source
+    sources: dict[str, Source]
 
 
 @dataclass(slots=True)
@@ -72,6 +74,8 @@ class Source:
         Torch's name of the kind of device it runs on.
     origin
         The kernel or function that the user has, which tells whether two are the same.
+    tensors
+        Shapes and element types of tensors in words; None where each call has its own.
     gradient
         None without one.
     """
@@ -82,6 +86,7 @@ class Source:
     fake: Callable[..., Any]
     device: str
     origin: object
+    tensors: tuple[str, ...] | None = None
     gradient: Gradient | None = None
 
 
@@ -116,9 +121,10 @@ def kernel_op(
         fake_of(launcher),
         torch_device(launcher.device),
         kernel,
+        tensors_of(signature),
         gradient,
     )
-    return register(name, source, (backward, setup_context))
+    return register(name, source)
 
 
 def returned(launcher: Callable[..., Any]) -> Callable[..., Any]:
@@ -142,11 +148,12 @@ def _tensor(made: Any) -> Any:
     return tensor_of_array(made)
 
 
-def register(name: str, source: Source, gradient: tuple[object, object]) -> Any:
+def register(name: str, source: Source) -> Any:
     """Return the operator called `name`, made of `source`.
 
     Made of the same before, it is that operator. Made for another kind of device before, with
-    the same schema, that operator learns to run on this one, too.
+    the same parameters and the same gradient, that operator learns to run on this one, too: calls
+    and traces go to the kernel of the device that the first tensor is on.
 
     Raises
     ------
@@ -157,25 +164,38 @@ def register(name: str, source: Source, gradient: tuple[object, object]) -> Any:
     with known.lock:
         before = known.ops.get(name)
         if before is None:
-            known.ops[name] = made = Registered(
-                _new(name, source), source.schema, {source.device: source.origin}, gradient
-            )
+            known.ops[name] = made = _new(name, source)
             return made.op
-        there = before.sources.get(source.device)
-        agrees = before.schema == source.schema and before.gradient == gradient
-        if agrees and there is not None and _is_same(there, source.origin):
-            return before.op
-        if agrees and there is None:
-            before.op.register_kernel(source.device)(source.run)
-            before.sources[source.device] = source.origin
+        difference = _difference(before, source)
+        if difference is None:
+            if source.device not in before.sources:
+                before.op.register_kernel(source.device)(source.run)
+                before.sources[source.device] = source
             return before.op
     raise TorchOpNameError(
-        f"the torch operator {name!r} was made of another kernel, with the schema {before.schema}",
+        f"the torch operator {name!r} was made of another kernel: {difference}",
         hint="give each kernel a name of its own, and call as_torch_op once",
     )
 
 
-def _new(name: str, source: Source) -> Any:
+def _difference(before: Registered, source: Source) -> str | None:
+    """Return why an operator is not made of `source`, and cannot be; None if it is or can."""
+    first, there = before.first, before.sources.get(source.device)
+    if first.schema != source.schema:
+        return f"its schema is {first.schema}, this one's {source.schema}"
+    if None not in (first.tensors, source.tensors) and first.tensors != source.tensors:
+        pairs = zip(first.tensors or (), source.tensors or (), strict=False)
+        one, other = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+        return f"it has {one}, this one {other}"
+    origins = [None if s.gradient is None else s.gradient.origin for s in (first, source)]
+    if origins[0] != origins[1]:
+        return "its gradient is another one"
+    if there is None or _is_same(there.origin, source.origin):
+        return None
+    return f"it runs another one on {source.device} already"
+
+
+def _new(name: str, source: Source) -> Registered:
     space, _, short = name.partition("::")
     if hasattr(getattr(torch.ops, space), short):
         raise TorchOpNameError(
@@ -185,11 +205,18 @@ def _new(name: str, source: Source) -> Any:
     op = torch.library.custom_op(
         name, source.run, mutates_args=source.mutates, schema=source.schema
     )
-    op.register_fake(source.fake)
+    made = Registered(op, source, {source.device: source})
+    op.register_fake(partial(_fake, made))
     op.register_vmap(batched(name, op, is_functional=not source.mutates))
     if source.gradient is not None:
         op.register_autograd(source.gradient.backward, setup_context=source.gradient.setup_context)
-    return op
+    return made
+
+
+def _fake(operator: Registered, *args: Any) -> Any:
+    """Return what a call gives, from the kernel of the device that the first tensor is on."""
+    kinds = (a.device.type for a in args if isinstance(a, torch.Tensor))
+    return operator.sources.get(next(kinds, ""), operator.first).fake(*args)
 
 
 def _is_same(one: object, other: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile_api.arguments import Signature
-from tile_api.geometry import declared
+from tile_api.geometry import declared, spelt
 from tile_core.dtypes import Kind
 from tile_core.errors import TorchOpNameError, TorchOpSignatureError
 from tile_core.ir.buffer import Buffer
@@ -108,6 +108,21 @@ def schema_of(signature: Signature, mutates: Sequence[str]) -> str:
     count = len(signature.kernel.outputs)
     result = {0: "()", 1: "Tensor"}.get(count, f"({', '.join(['Tensor'] * count)})")
     return f"({', '.join(arguments)}) -> {result}"
+
+
+def tensors_of(signature: Signature) -> tuple[str, ...]:
+    """Return the tensors of a kernel in words, those that it returns marked.
+
+    Kernels for several kinds of devices that are one operator have the same.
+    """
+    kernel = signature.kernel
+    found = []
+    for position, param in enumerate(kernel.params):
+        if isinstance(param, Buffer):
+            returned = "returned " if position in kernel.outputs else ""
+            strides = f" with strides {spelt(param.strides)}" if param.strides else ""
+            found.append(f"{returned}{param.name}: {param.dtype}{spelt(param.shape)}{strides}")
+    return tuple(found)
 
 
 def _scalar(signature: Signature, param: Var) -> str:
