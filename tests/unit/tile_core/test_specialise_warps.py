@@ -244,7 +244,7 @@ def test_tensors_that_the_kernel_writes_stay() -> None:
 
 def test_versions_that_begin_between_places_of_the_engine_are_a_reason() -> None:
     @T.prim_func
-    def kernel(A: T.Tensor((32, 4), "int32"), C: T.Tensor((4, 4), "int32")):
+    def kernel(A: T.Tensor((32, 8), "int32"), C: T.Tensor((4, 4), "int32")):
         with T.Kernel(1, threads=32) as bx:
             A_s = T.alloc_shared((4, 4), "int32")
             total = T.alloc_fragment((4, 4), "int32")

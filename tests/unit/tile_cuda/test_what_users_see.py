@@ -79,8 +79,8 @@ def test_reasons_are_told() -> None:
     assert note.text == (
         "products of this loop go on into its next round, which gives their tiles back"
     )
-    (note,) = product(columns=252).layouts().notes
-    assert note.text == (
-        "no threads of their own for copies: 'B_s' cannot be copied in bulk: "
-        "rows of 'B' are not known to begin at multiples of 16 bytes"
-    )
+    why = "rows of '{}' are not known to begin at multiples of 16 bytes"
+    assert [note.text for note in product(columns=252).layouts().notes] == [
+        f"no threads of their own for copies: 'B_s' cannot be copied in bulk: {why.format('B')}",
+        f"'C_l_rows' is stored by the threads: {why.format('C')}",
+    ]

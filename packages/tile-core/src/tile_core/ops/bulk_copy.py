@@ -34,6 +34,9 @@ class BulkCopy(TileOperator):
         How elements of a tensor change: "add", "min" or "max" instead of being replaced.
     eviction_policy
         A wish for the cache.
+    is_stretch
+        Both sides are bytes side by side, all of them inside of the tensor: the engine needs no
+        map of it. The tile's rows follow each other in memory.
 
     Raises
     ------
@@ -57,6 +60,7 @@ class BulkCopy(TileOperator):
     multicast: Expr | None = None
     reduce: str | None = None
     eviction_policy: str | None = None
+    is_stretch: bool = False
 
     @property
     def is_load(self) -> bool:

@@ -233,7 +233,11 @@ def _has_room(launch: Launch, found: Found, machine: Machine) -> bool:
 
 
 def _left_notes(found: Found) -> list[Note]:
-    return [
+    slow = [
+        Note(f"{copy.dst.buffer.name!r} is copied by warps of the producers: {why}", copy.span)
+        for copy, why in found.by_threads
+    ]
+    return slow + [
         Note(f"{copy.dst.buffer.name!r} is copied by those who use it: {why}", copy.span)
         for copy, why in found.left
     ]

@@ -16,7 +16,8 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.passes.pipelines.analysis import facts_of
-from tile_core.passes.specialise.bulk import WORDS, why_not_bulk
+from tile_core.passes.specialise.bulk import WORDS, Way, bulk_way
+from tile_core.passes.specialise.side_by_side import within_loops
 
 
 class Machine(Protocol):
@@ -59,14 +60,14 @@ def _with_loads(launch: Launch, kernel: Kernel, machine: Machine) -> Launch:
     safe_values: dict[Buffer, Expr] = {
         n.buffer: n.value for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)
     }
-    env = facts_of(kernel, launch)
+    env = within_loops(launch, facts_of(kernel, launch))
     top: list[Stmt] = []
     done: dict[Node, Node] = {}
     for copy in wishes:
-        why = why_not_bulk(copy, env, safe_values) if machine.has("tma") else NO_ENGINE
-        if why is not None:
-            raise refusal(copy, machine.name, why)
-        before, here = _in_place(copy)
+        way = bulk_way(copy, env, safe_values, launch) if machine.has("tma") else NO_ENGINE
+        if not isinstance(way, Way):
+            raise refusal(copy, machine.name, way)
+        before, here = _in_place(copy, way)
         top += before
         done[copy] = here
     body = substitute(launch.body, done)
@@ -93,7 +94,7 @@ def _asks(copy: Copy) -> bool:
     return copy.prefer_instruction in WORDS and copy.dst.buffer.scope is Scope.SHARED
 
 
-def _in_place(copy: Copy) -> tuple[list[Stmt], Stmt]:
+def _in_place(copy: Copy, way: Way) -> tuple[list[Stmt], Stmt]:
     """Return what the launch begins with for the sake of a copy, and what replaces it."""
     tile, span = copy.dst.buffer, copy.span
     full = Buffer(f"{tile.name}_here", (1,), dtype_of("uint64"), Scope.BARRIER, span=span)
@@ -111,7 +112,14 @@ def _in_place(copy: Copy) -> tuple[list[Stmt], Stmt]:
         (
             Barrier(span=span),
             BarrierArrive(bar, nbytes, span=span),
-            BulkCopy(copy.src, copy.dst, bar, eviction_policy=copy.eviction_policy, span=span),
+            BulkCopy(
+                copy.src,
+                copy.dst,
+                bar,
+                eviction_policy=copy.eviction_policy,
+                is_stretch=way is Way.STRETCH,
+                span=span,
+            ),
             BarrierWait(bar, now, span=span),
             Store(phase, (zero,), binary(BinaryOp.BITXOR, now, 1)),
         ),

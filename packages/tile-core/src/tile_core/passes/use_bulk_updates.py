@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tile_core.ir.buffer import Buffer, Scope, whole
+from tile_core.errors import Note
+from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Alloc, Kernel, Launch, Parallel, Seq, Stmt
 from tile_core.ops.atomic import AtomicKind, AtomicTile
@@ -10,7 +11,8 @@ from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
 from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.ranges import Env
-from tile_core.passes.specialise.bulk import why_not_bulk
+from tile_core.passes.specialise.bulk import Way, bulk_way, why_not_bulk
+from tile_core.passes.specialise.side_by_side import within_loops
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.passes.use_bulk_stores import Machine
 
@@ -35,34 +37,76 @@ def use_bulk_updates(kernel: Kernel, machine: Machine) -> Kernel:
     def rule(node: Node) -> Node:
         if not isinstance(node, Launch) or is_thread_program(node):
             return node
-        inside = {n for p in walk(node.body) if isinstance(p, Parallel) for n in walk(p)}
-        env = facts_of(kernel, node)
-        done: dict[Node, Node] = {}
-        for op in (n for n in walk(node.body) if isinstance(n, AtomicTile)):
-            made = None if op in inside else _in_bulk(op, env)
-            if made is not None:
-                done[op] = made
+        done: dict[Node, Node] = {
+            op: _in_bulk(op, way) for op, way in _ways(node, kernel).items() if isinstance(way, Way)
+        }
         return substitute(node, done) if done else node
 
     return rewrite(kernel, rule)
 
 
-def _in_bulk(op: AtomicTile, env: Env) -> Stmt | None:
-    """Return the update as the engine makes it, None if it cannot."""
+def notes_on_updates(kernel: Kernel, machine: Machine) -> tuple[Note, ...]:
+    """Return why the engine of a machine that has one does not make updates by shared tiles."""
+    notes: list[Note] = []
+    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
+        if machine.has("tma") and not is_thread_program(launch):
+            for op, way in _ways(launch, kernel).items():
+                if isinstance(way, str):
+                    text = f"{op.dst.buffer.name!r} is updated by the threads: {way}"
+                    notes.append(Note(text, op.span))
+    return tuple(notes)
+
+
+def _ways(launch: Launch, kernel: Kernel) -> dict[AtomicTile, Way | str]:
+    """Return how the engine can make each update, or why it cannot.
+
+    Those by tiles in registers are left out, unless the program asks for the engine.
+    """
+    inside = {n for p in walk(launch.body) if isinstance(p, Parallel) for n in walk(p)}
+    env = within_loops(launch, facts_of(kernel, launch))
+    found: dict[AtomicTile, Way | str] = {}
+    for op in (n for n in walk(launch.body) if isinstance(n, AtomicTile)):
+        if op in inside or not _asks(op):
+            continue
+        found[op] = _way(op, env, launch)
+    return found
+
+
+def _asks(op: AtomicTile) -> bool:
+    scope = op.src.buffer.scope
+    by_registers = scope is Scope.FRAGMENT and op.use_tma and op.src.static_extents is not None
+    return (scope is Scope.SHARED or by_registers) and op.dst.buffer.scope is Scope.GLOBAL
+
+
+def _way(op: AtomicTile, env: Env, launch: Launch) -> Way | str:
     known = _ADDED if op.kind is AtomicKind.ADD else _COMPARED
-    if op.memory_order != "relaxed" or str(op.dst.buffer.dtype) not in known:
-        return None
+    if op.memory_order != "relaxed":
+        return "it is ordered against other accesses"
+    if str(op.dst.buffer.dtype) not in known:
+        return f"no engine combines elements of {op.dst.buffer.dtype} so"
+    copy = Copy(_source(op), op.dst, span=op.span)
+    way = bulk_way(copy, env, {}, launch, made_for=op)
+    if way is Way.STRETCH and op.kind is not AtomicKind.ADD:  # stretches can only be added
+        return why_not_bulk(copy, env, {}) or Way.BOXES
+    return way
+
+
+def _source(op: AtomicTile) -> Region:
+    """Return the shared tile that an update is made by: one that rows go through, or its own."""
+    if op.src.buffer.scope is Scope.SHARED:
+        return op.src
+    name, extents = f"{op.src.buffer.name}_rows", op.src.static_extents or ()
+    return whole(Buffer(name, extents, op.dst.buffer.dtype, Scope.SHARED, span=op.span))
+
+
+def _in_bulk(op: AtomicTile, way: Way) -> Stmt:
+    """Return the update as the engine makes it."""
     before: tuple[Stmt, ...] = ()
-    source = op.src
-    if source.buffer.scope is Scope.FRAGMENT and op.use_tma and source.static_extents is not None:
-        name = f"{source.buffer.name}_rows"
-        tile = Buffer(name, source.static_extents, op.dst.buffer.dtype, Scope.SHARED, span=op.span)
-        before = (Alloc(tile, span=op.span), Copy(source, whole(tile), span=op.span))
-        source = whole(tile)
-    if source.buffer.scope is not Scope.SHARED:
-        return None
-    if why_not_bulk(Copy(source, op.dst, span=op.span), env, {}) is not None:
-        return None
-    update = BulkCopy(source, op.dst, reduce=op.kind.value, span=op.span)
+    source = _source(op)
+    if source is not op.src:
+        before = (Alloc(source.buffer, span=op.span), Copy(op.src, source, span=op.span))
+    update = BulkCopy(
+        source, op.dst, reduce=op.kind.value, is_stretch=way is Way.STRETCH, span=op.span
+    )
     wait = BulkWait(is_read_enough=False, span=op.span)
     return Seq((*before, update, wait), span=op.span)

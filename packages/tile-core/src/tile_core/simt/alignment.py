@@ -14,7 +14,11 @@ from tile_core.ir.stmt import Store
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 
 _VECTORS = frozenset(PREFIX + name for name in ("load", "store", "atomic_add"))
+_STRETCHES = frozenset(PREFIX + name for name in ("bulk_load", "bulk_store", "bulk_reduce_add"))
 _ASYNC_COPIES = (PREFIX + "cp_async", PREFIX + LDS_LOAD)
+
+_STRETCH_BYTES = 16
+"""What places and sizes of copies of stretches are multiples of."""
 
 
 def required_alignment(function: DeviceFunction) -> dict[Buffer, int]:
@@ -46,6 +50,9 @@ def _accesses(node: Node) -> Iterator[tuple[Buffer, int]]:
         case Call(function=name, args=(Const(value=count), *operands)) if name in _VECTORS:
             for buffer in _addressed(operands):
                 yield buffer, _power_of_two(int(count) * buffer.dtype.bits // 8)
+        case Call(function=name, args=operands) if name in _STRETCHES:
+            for buffer in _addressed(list(operands)):
+                yield buffer, _STRETCH_BYTES
         case Call(function=name, args=(Const(value=size), *operands)) if name in _ASYNC_COPIES:
             for buffer in _addressed(operands):
                 yield buffer, int(size)

@@ -17,8 +17,8 @@ from tile_core.machine import SimtMachine
 from tile_core.simt.ask_once import is_exchange
 
 _LOADS = frozenset(
-    f"{PREFIX}{name}" for name in ("tma_load", "tma_load_multicast", "bulk_load")
-)  # fmt: skip
+    f"{PREFIX}{name}" for name in ("tma_load", "tma_load_multicast", "bulk_load", "tma_prefetch")
+)
 _STORES = frozenset(
     f"{PREFIX}{name}"
     for name in (

@@ -37,6 +37,7 @@ from tile_core.simt.name_waves import name_waves
 from tile_core.simt.pin_sums import pin_sums
 from tile_core.simt.places import Places
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
+from tile_core.simt.prefetch_maps import prefetch_maps
 from tile_core.simt.prepare import prepare
 from tile_core.simt.program import DeviceFunction, DeviceProgram, HostStep
 from tile_core.simt.register_budget import blocks_to_hold
@@ -175,6 +176,8 @@ class _Maker:
         body = ran(join_branches, body, threads, self.machine.warp_size)
         body = ran(decide_by_warp, body, ctx.thread, ctx.names.fresh("warp"), self.machine)
         body = ran(pin_sums, ran(ask_once, body))
+        if not ctx.by_thread:  # who schedules by hand fetches by hand
+            body = ran(prefetch_maps, body, ctx.thread, self.machine)
         body = ran(elect_issuers, body, ctx.thread, self.machine)
         settled(body)
         offsets, total = shared, room

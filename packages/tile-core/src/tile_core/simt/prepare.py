@@ -22,8 +22,8 @@ from tile_core.passes.separate_operands import separate_operands
 from tile_core.passes.specialise_warps import specialise_warps
 from tile_core.passes.stage_stores import stage_stores
 from tile_core.passes.use_bulk_loads import use_bulk_loads
-from tile_core.passes.use_bulk_stores import use_bulk_stores
-from tile_core.passes.use_bulk_updates import use_bulk_updates
+from tile_core.passes.use_bulk_stores import notes_on_stores, use_bulk_stores
+from tile_core.passes.use_bulk_updates import notes_on_updates, use_bulk_updates
 from tile_core.recording import ran
 from tile_core.simt.choices import Choices
 from tile_core.simt.places import check_views
@@ -85,6 +85,7 @@ def prepare(
         kernel = stores.kernel
     kernel = ran(use_bulk_loads, kernel, machine)
     if choices.specialises:
+        notes += (*notes_on_stores(kernel, machine), *notes_on_updates(kernel, machine))
         kernel = ran(use_bulk_updates, ran(use_bulk_stores, kernel, machine), machine)
     kernel = ran(open_sequences, ran(fence_async_reads, kernel, runs_beside))
     return Prepared(kernel, tuple(notes))

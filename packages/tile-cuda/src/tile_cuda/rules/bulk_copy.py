@@ -59,8 +59,13 @@ def bulk_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
 
 
 def infer_bulk_copy(op: BulkCopy, ctx: InferContext, level: InferLevel) -> LayoutMap:
-    """Return the widest layout in boxes for a tile that nobody else has a demand on."""
+    """Return the widest layout in boxes for a tile that nobody else has a demand on.
+
+    A stretch of bytes has its rows in order.
+    """
     tile = op.tile.buffer
+    if op.is_stretch and ctx.layout_of(tile) is None and level is InferLevel.STRICT:
+        return {tile: row_major(tile.static_shape or ())}
     if level is not InferLevel.COMMON or ctx.layout_of(tile) is not None or ctx.is_viewed(tile):
         return {}
     shape = tile.static_shape
@@ -155,6 +160,8 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
     UnsupportedOnTarget
         With the reason, if the engine cannot copy these elements.
     """
+    if op.is_stretch:
+        return _by_the_first(_stretch(op, ctx), ctx)
     tile, tensor = op.tile.buffer, op.tensor
     _must_be_boxes(op, ctx)
     layout = ctx.layout_of(tile)
@@ -191,6 +198,30 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
     by_all = op.expects and op.multicast is not None
     made.append(_once_per_cluster(op, started, ctx) if by_all else started(op))
     return _by_the_first(Seq(tuple(made)), ctx)
+
+
+def _stretch(op: BulkCopy, ctx: SimtContext) -> Stmt:
+    """Return the one instruction that copies bytes side by side. PTX ISA, "cp.async.bulk".
+
+    Before   bulk_copy x[bx*128] -> x_s[slot, 0:128], barrier full[slot]
+    After    bulk_load(x_s + slot*128, x + bx*128, 512, full + slot)
+    """
+    tile, tensor = op.tile, op.tensor
+    layout = ctx.layout_of(tile.buffer)
+    if not layout.same_function(row_major(layout.shape)):
+        raise InternalError("the rows of a stretch are not in order", span=op.span)
+    nbytes = math.prod(_extents(tile)) * storage_dtype(tile.buffer.dtype, tile.buffer.scope).bits
+    accesses = ("r", "w") if op.is_load else ("w", "r")
+    there, here = (
+        ctx.address(side.buffer, *(_lowered(s, ctx) for s in side.starts), access=access)
+        for side, access in zip((tensor, tile), accesses, strict=True)
+    )
+    if op.barrier is not None:
+        call = device("bulk_load", here, there, nbytes // 8, barrier_address(op.barrier, ctx))
+    else:
+        name = "bulk_store" if op.reduce is None else f"bulk_reduce_{op.reduce}"
+        call = device(name, there, here, nbytes // 8)
+    return Evaluate(call, span=op.span)
 
 
 def _by_the_first(stmt: Stmt, ctx: SimtContext) -> Stmt:

@@ -1,17 +1,31 @@
-"""Which copies an engine can make by itself, box by box, and why not the others."""
+"""Which copies an engine can make by itself, in boxes or as one stretch, and why not the others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Expr, Extent
+from tile_core.ir.node import Node
+from tile_core.ir.stmt import Launch
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import pair
 from tile_core.passes.ranges import Env
+from tile_core.passes.specialise.side_by_side import (
+    has_rows_in_order,
+    is_row,
+    why_not_side_by_side,
+)
 
 ALIGNMENT = 16
 """Bytes that rows of tensors and tiles are multiples of."""
+
+GROUP = 8
+"""Rows after which the pattern of boxes side by side repeats: others follow each other."""
+
+WIDEST = 256
+"""Elements of a box along one dimension."""
 
 START = 128
 """Bytes that places in shared memory are multiples of."""
@@ -19,6 +33,61 @@ START = 128
 MOST_DIMENSIONS = 5
 WORDS = ("bulk", "tma")
 """What `prefer_instruction` may say to ask for the engine."""
+
+
+class Way(Enum):
+    """How the engine makes a copy."""
+
+    BOXES = "boxes of the tensor, which a map of it describes"
+    STRETCH = "bytes side by side"
+
+
+def bulk_way(
+    copy: Copy,
+    env: Env,
+    safe_values: Mapping[Buffer, Expr],
+    launch: Launch,
+    made_for: Node | None = None,
+) -> Way | str:
+    """Return how the engine can make `copy`, or why it cannot, in words.
+
+    Rows of one dimension are stretches where they can be: these need no map. Tiles of rows are
+    boxes, whose chunks may be exchanged for those who read them; where there are no boxes, as with
+    rows of 24 bytes, or only such of 16 bytes, and nobody minds, the tile is one stretch of whole
+    rows. Blocks of a cluster can share boxes.
+
+    Parameters
+    ----------
+    env
+        What is known of numbers within the loops of `launch`.
+    made_for
+        The statement of `launch` that the copy is a part of, if it is none itself.
+    """
+    why = _why_not_any(copy)
+    if why is not None:
+        return why
+    tensor, tile = _sides(copy)
+    boxes = why_not_bulk(copy, env, safe_values)
+    if boxes is None and not _are_narrow(tile.buffer, launch):
+        return Way.BOXES
+    is_stretch = why_not_side_by_side(copy, tensor, tile, env) is None
+    if is_stretch and has_rows_in_order(made_for or copy, tile.buffer, launch):
+        return Way.STRETCH
+    return Way.BOXES if boxes is None else boxes
+
+
+def _are_narrow(tile: Buffer, launch: Launch) -> bool:
+    """Whether boxes are hardly worth a map: they are single rows, or of 16 bytes."""
+    if is_row(tile):
+        return max(launch.cluster, default=1) == 1
+    columns = static_value(tile.shape[-1]) or 0
+    return columns * tile.dtype.bits // 8 % (2 * ALIGNMENT) != 0
+
+
+def _sides(copy: Copy) -> tuple[Region, Region]:
+    """Return the tensor and the tile of a copy."""
+    is_load = copy.src.buffer.scope is Scope.GLOBAL
+    return (copy.src, copy.dst) if is_load else (copy.dst, copy.src)
 
 
 def why_not_bulk(copy: Copy, env: Env, safe_values: Mapping[Buffer, Expr]) -> str | None:
@@ -38,12 +107,24 @@ def why_not_bulk(copy: Copy, env: Env, safe_values: Mapping[Buffer, Expr]) -> st
     The base address of a tensor is checked at the launch, which knows it.
     Source: CUDA Driver API, cuTensorMapEncodeTiled.
     """
+    why = _why_not_any(copy)
+    if why is not None:
+        return why
+    tensor, tile = _sides(copy)
+    outside = safe_values.get(tensor.buffer)
+    if outside is not None and static_value(outside) != 0:
+        return f"elements outside of {tensor.buffer.name!r} are not zero"
+    return _why_not_boxes(copy, tensor, tile) or _why_not_rows(tensor.buffer, env)
+
+
+def _why_not_any(copy: Copy) -> str | None:
+    """Return why the engine cannot make a copy in any way."""
     if copy.disable_tma:
         return "the program asks for another way"
     if copy.prefer_instruction is not None and copy.prefer_instruction not in WORDS:
         return f"the program asks for {copy.prefer_instruction!r}"
     src, dst = copy.src.buffer, copy.dst.buffer
-    tensor, tile = (copy.src, copy.dst) if src.scope is Scope.GLOBAL else (copy.dst, copy.src)
+    tensor, tile = _sides(copy)
     if tensor.buffer.scope is not Scope.GLOBAL or tile.buffer.scope is not Scope.SHARED:
         return "it is not between a tensor and a shared tile"
     if src.dtype != dst.dtype:
@@ -52,10 +133,7 @@ def why_not_bulk(copy: Copy, env: Env, safe_values: Mapping[Buffer, Expr]) -> st
         return f"elements of {src.dtype} share bytes in tensors, and do not in tiles"
     if tensor.buffer.storage.origin is not None:
         return f"the kernel computes the address of {tensor.buffer.name!r}"
-    outside = safe_values.get(tensor.buffer)
-    if outside is not None and static_value(outside) != 0:
-        return f"elements outside of {tensor.buffer.name!r} are not zero"
-    return _why_not_boxes(copy, tensor, tile) or _why_not_rows(tensor.buffer, env)
+    return None
 
 
 def _why_not_boxes(copy: Copy, tensor: Region, tile: Region) -> str | None:
@@ -82,6 +160,9 @@ def _why_not_boxes(copy: Copy, tensor: Region, tile: Region) -> str | None:
     if not whole:
         return "it fills rows or columns of the tile in part"
     columns = extents[moving[-1]] or 0
+    rows = static_value((1, *tile.buffer.shape)[-2]) or 0
+    if rows > 1 and rows % GROUP and columns > WIDEST:
+        return f"rows of {columns} elements are longer than the {WIDEST} of a box"
     if columns * tile.buffer.dtype.bits // 8 % ALIGNMENT:
         return f"rows of {columns} elements are no multiple of {ALIGNMENT} bytes"
     *lead, rows, _ = (1, 1, *(static_value(size) or 0 for size in tile.buffer.shape))

@@ -74,7 +74,13 @@ def shared_copies(launch: Launch, rings: Sequence[Ring]) -> Mapping[Copy, Sharin
     cluster = (*launch.cluster, 1, 1, 1)[:3]
     if math.prod(cluster) == 1:
         return {}
-    copies = [c for ring in rings if ring.in_bulk for c in ring.copies if isinstance(c, Copy)]
+    copies = [
+        c
+        for ring in rings
+        if ring.in_bulk
+        for c in ring.copies
+        if isinstance(c, Copy) and c not in ring.stretches
+    ]
     depends = _Dependence(launch)
     governing = depends.of(*_control(launch.body, set(copies)))
     found: dict[Copy, Sharing] = {}

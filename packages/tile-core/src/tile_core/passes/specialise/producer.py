@@ -186,7 +186,8 @@ class Producer:
             return here
         return BulkCopy(
             here.src, here.dst, signals.filled(turn), multicast=mask,
-            eviction_policy=copy.eviction_policy, span=copy.span,
+            eviction_policy=copy.eviction_policy, is_stretch=copy in signals.ring.stretches,
+            span=copy.span,
         )  # fmt: skip
 
 

@@ -28,7 +28,8 @@ from tile_core.passes.liveness import is_surely_whole
 from tile_core.passes.overlap.rewritten import is_rewritten
 from tile_core.passes.pipelines.instances import why_not_versioned
 from tile_core.passes.ranges import Env
-from tile_core.passes.specialise.bulk import why_not_bulk, why_not_versions
+from tile_core.passes.specialise.bulk import Way, bulk_way, why_not_versions
+from tile_core.passes.specialise.side_by_side import within_loops
 from tile_core.passes.touches import touches
 
 FEW_ELEMENTS = 256
@@ -52,6 +53,8 @@ class Ring:
         Rounds that may be filled ahead, each into a version of its own.
     in_bulk
         Whether the engine copies.
+    stretches
+        Those among `copies` that the engine makes as one stretch of bytes.
     """
 
     copies: tuple[Copy | Parallel, ...]
@@ -60,6 +63,7 @@ class Ring:
     last: int
     count: int
     in_bulk: bool = True
+    stretches: tuple[Copy | Parallel, ...] = ()
 
     @property
     def tiles(self) -> tuple[Buffer, ...]:
@@ -121,13 +125,15 @@ def find_rings(launch: Launch, env: Env) -> Found:
     rings: list[Ring] = []
     left: list[tuple[Copy, str]] = []
     slow: list[tuple[Copy, str]] = []
+    env = within_loops(launch, env)
     for place in _copies(launch.body, None):
         copy = place.copy
         apart = _why_not_alone(place, launch)
-        bulk = why_not_bulk(copy, env, safe_values) if isinstance(copy, Copy) else "computed"
+        way = bulk_way(copy, env, safe_values, launch) if isinstance(copy, Copy) else "computed"
+        bulk = None if isinstance(way, Way) else way
         by_threads = bulk is not None and _is_small(place)
         why = apart or (None if by_threads else bulk)
-        made = None if why else _ring(place, in_bulk=bulk is None)
+        made = None if why else _ring(place, way if isinstance(way, Way) else None)
         if isinstance(made, Ring):
             _add(made, rings)
             if isinstance(copy, Copy) and bulk is not None:
@@ -205,8 +211,14 @@ def _why_not_alone(place: _Place, launch: Launch) -> str | None:
     return None
 
 
-def _ring(place: _Place, *, in_bulk: bool) -> Ring | str:
-    """Return the ring of one copy, or why it has none."""
+def _ring(place: _Place, way: Way | None) -> Ring | str:
+    """Return the ring of one copy, or why it has none.
+
+    Parameters
+    ----------
+    way
+        How the engine makes it, None if threads do.
+    """
     copy, home = place.copy, place.home
     tile = tile_of(copy)
     readers = [
@@ -221,11 +233,13 @@ def _ring(place: _Place, *, in_bulk: bool) -> Ring | str:
     count = place.loop.num_stages if isinstance(place.loop, Pipelined) else 1
     if count > 1:
         why = why_not_versioned(flattened(home), tile)
-        if why is None and in_bulk:
+        if why is None and way is Way.BOXES:
             why = why_not_versions(math.prod(tile.static_shape or ()), tile)
         if why is not None:
             return why
-    return Ring((copy,), home, readers[0], readers[-1], max(count, 1), in_bulk)
+    stretches = (copy,) if way is Way.STRETCH else ()
+    last = readers[-1]
+    return Ring((copy,), home, readers[0], last, max(count, 1), way is not None, stretches)
 
 
 def _add(made: Ring, rings: list[Ring]) -> None:
@@ -233,6 +247,7 @@ def _add(made: Ring, rings: list[Ring]) -> None:
     for k, ring in enumerate(rings):
         same = (ring.first, ring.last, ring.count) == (made.first, made.last, made.count)
         if ring.home is made.home and same and ring.in_bulk is made.in_bulk:
-            rings[k] = replace(ring, copies=(*ring.copies, *made.copies))
+            stretches = (*ring.stretches, *made.stretches)
+            rings[k] = replace(ring, copies=(*ring.copies, *made.copies), stretches=stretches)
             return
     rings.append(made)

@@ -1,0 +1,124 @@
+"""Which copies are one stretch of bytes on both sides, and why others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.expr import Extent
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import AnnotateLayout, For, Launch, Pipelined
+from tile_core.ops.copy import Copy
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.pairing import pair
+from tile_core.passes.ranges import Env, prove_in_range
+
+ALIGNMENT = 16
+"""Bytes that places and sizes of such copies are multiples of."""
+
+
+def why_not_side_by_side(copy: Copy, tensor: Region, tile: Region, env: Env) -> str | None:
+    """Return why the engine cannot make `copy` without knowing the tensor's shape, in words.
+
+    It then copies bytes: all that is between the first and the last, none of them outside of
+    the tensor. Source: PTX ISA, "cp.async.bulk".
+
+    Parameters
+    ----------
+    env
+        What is known where the copy stands: see `within_loops`.
+    """
+    pairing = pair(copy.src, copy.dst, copy.span)
+    mine, theirs = pairing.dst_axes, pairing.src_axes
+    if tile is copy.src:
+        mine, theirs = theirs, mine
+    extents = [static_value(extent) for extent in pairing.extents]
+    known = [extent for extent in extents if extent is not None]
+    if len(known) < len(extents):
+        return "its extents are known only at run time"
+    moving = [axis for axis in mine if axis is not None and known[axis] != 1]
+    if moving != [axis for axis in theirs if axis is not None and known[axis] != 1]:
+        return "its dimensions are not in the same order on both sides"
+    elements = 1
+    for axis in moving:
+        elements *= known[axis]
+    nbytes = elements * tensor.buffer.dtype.bits // 8
+    if nbytes % ALIGNMENT:
+        return f"its {nbytes} bytes are no multiple of {ALIGNMENT}"
+    for region, axes in ((tensor, theirs), (tile, mine)):
+        sizes = [1 if axis is None else known[axis] for axis in axes]
+        why = _why_not_stretch(region, sizes, env)
+        if why is not None:
+            return why
+    for start, size, extent in _along(tensor, theirs, known):
+        if not prove_in_range(as_expr(start), extent - size + 1, env):
+            return f"it is not known to stay inside of {tensor.buffer.name!r}"
+    return None
+
+
+def _along(
+    region: Region, axes: Sequence[int | None], extents: Sequence[int]
+) -> list[tuple[Extent, int, Extent]]:
+    """Return where a region begins, how far it goes, and how far it may, in each dimension."""
+    return [
+        (start, 1 if axis is None else extents[axis], as_expr(extent))
+        for start, axis, extent in zip(region.starts, axes, region.buffer.shape, strict=True)
+    ]
+
+
+def _why_not_stretch(region: Region, sizes: Sequence[int], env: Env) -> str | None:
+    """Return why a box is more than one stretch of bytes, or does not begin where one may."""
+    buffer = region.buffer
+    if buffer.strides is not None:
+        return f"elements of {buffer.name!r} are not known to be side by side"
+    first = next((dim for dim, size in enumerate(sizes) if size != 1), len(sizes))
+    for size, extent in zip(sizes[first + 1 :], buffer.shape[first + 1 :], strict=True):
+        if static_value(extent) != size:
+            return f"parts of rows of {buffer.name!r} are not side by side"
+    nbytes = buffer.dtype.bits // 8
+    step: Extent = 1
+    for start, extent in zip(reversed(region.starts), reversed(buffer.shape), strict=True):
+        if env.multiple_of(as_expr(start) * step) * nbytes % ALIGNMENT:
+            return f"it is not known to begin at a multiple of {ALIGNMENT} bytes of {buffer.name!r}"
+        step = step * extent
+    return None
+
+
+def is_row(tile: Buffer) -> bool:
+    """Whether a tile has one dimension: then no chunks of its rows change places."""
+    shape = tile.static_shape
+    return shape is not None and sum(extent != 1 for extent in shape) <= 1
+
+
+def has_rows_in_order(copy: Node, tile: Buffer, launch: Launch) -> bool:
+    """Whether the rows of a shared tile may follow each other in memory.
+
+    Users, products, and others than `copy` that move it from or to tensors have wishes of their
+    own, unless it has one dimension; everybody else takes what there is.
+    """
+    for node in walk(launch.body):
+        if isinstance(node, AnnotateLayout) and node.buffer.storage is tile.storage:
+            return False
+        if is_row(tile):
+            continue
+        if isinstance(node, Buffer) and node.storage is tile.storage and node is not tile:
+            return False
+        if node is copy or not isinstance(node, TileOperator):
+            continue
+        scopes = {region.buffer.scope for region in (*node.reads(), *node.writes())}
+        touched = {region.buffer.storage for region in (*node.reads(), *node.writes())}
+        if tile.storage in touched and (isinstance(node, Gemm) or Scope.GLOBAL in scopes):
+            return False
+    return True
+
+
+def within_loops(launch: Launch, env: Env) -> Env:
+    """Return what is known of numbers in the launch, and of the indices of its loops in them."""
+    for node in walk(launch.body):
+        if isinstance(node, (For, Pipelined)):
+            step = static_value(node.step) if isinstance(node, For) else 1
+            if step is not None and step > 0:
+                env = env.with_loop(node.var, node.start, node.stop)
+    return env

@@ -1,0 +1,41 @@
+"""Maps of tensors are fetched when a block begins, ahead of the copies that need them."""
+
+from __future__ import annotations
+
+from tile_core.ir.arith import binary
+from tile_core.ir.device_calls import PREFIX, device
+from tile_core.ir.expr import BinaryOp, Call, Var
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
+from tile_core.machine import SimtMachine
+
+
+def prefetch_maps(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
+    """Return `stmt` with a fetch of each map that it uses in front.
+
+    Before   if tid == 0: mbarrier_init(…);  sync();  … tma_load(A_s, A_map, …)
+    After    if tid == 0: tma_prefetch(A_map);  if tid == 0: mbarrier_init(…);  sync();  …
+
+    A map is 128 bytes in global memory, which an engine reads before its first copy; that would
+    otherwise wait for it. Source: PTX ISA, "prefetch.tensormap".
+
+    Parameters
+    ----------
+    thread
+        The number of the thread in its block.
+    """
+    if not machine.has("tma"):
+        return stmt
+    calls = (n for n in walk(stmt) if isinstance(n, Call) and n.function.startswith(_COPIES))
+    maps = dict.fromkeys(a for call in calls for a in call.args if _is_map(a))
+    if not maps:
+        return stmt
+    fetched = Seq(tuple(Evaluate(device("tma_prefetch", handle)) for handle in maps))
+    return Seq((If(binary(BinaryOp.EQ, thread, 0), fetched), stmt))
+
+
+_COPIES = (f"{PREFIX}tma_load", f"{PREFIX}tma_store", f"{PREFIX}tma_reduce")
+
+
+def _is_map(arg: object) -> bool:
+    return isinstance(arg, Var) and arg.dtype.is_handle
