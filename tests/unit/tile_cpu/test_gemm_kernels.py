@@ -161,6 +161,18 @@ def test_panels_packed_by_the_product_of_their_first_rows(dtypes: tuple[str, str
     check(Case(31, 67, k, (32, 64), dtypes), machine)  # what sticks out is packed before
 
 
+@pytest.mark.parametrize("dtypes", [F32, F64, BF16, ("int16", "int16", "int32")], ids="-".join)
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_dot_products_of_pieces_of_rows(dtypes: tuple[str, str, str], dynamic: bool) -> None:
+    machine = host_machine()
+    steps = 2  # of a vector
+    machine = replace(machine, dot_row_bytes=steps * machine.vector_bytes)
+    for m, k in ((16, 128), (9, 71), (5, 7)):  # whole pieces, a tail, less than a vector
+        case = Case(m, 45, small(k, dtypes), (m, 32), dtypes, trans_b=True, dynamic=dynamic)
+        check(case, machine)
+    check(Case(7, 45, small(71, dtypes), (7, 32), dtypes, trans_b=True, accumulate=True), machine)
+
+
 def test_who_packs_depends_on_the_machine() -> None:
     case, packing_loop = Case(64, 128, 300), "for q, c in"
     texts = {name: program(case, MACHINES[name]).script() for name in ("znver4", "znver5")}

@@ -16,7 +16,7 @@ from tile_core.tir.build import (
     vload,
     vstore,
 )
-from tile_core.tir.nodes import Bind, IfThenElse, PrimExpr, Stmt, TirBuffer, Var
+from tile_core.tir.nodes import Bind, IfThenElse, PrimExpr, Stmt, TirBuffer, Var, tirx
 from tile_cpu.gemm.kernel import MicroKernel
 from tile_cpu.gemm.operands import Choice, Extent, Finish, GemmSpec, OperandA, Start, round_up
 from tile_cpu.gemm.packing import emit_copy_rows
@@ -37,6 +37,10 @@ from tile_cpu.vectors import (
 
 # Rows of A in one pass over some rows of B.
 _ROWS_PER_PASS = 4
+# The same where what several passes read of B stays in the first-level cache: loads of it are
+# cheap then, unless they convert, and with more rows of B those of A, which do not fit there,
+# are read less often.
+_NEAR_ROWS_PER_PASS, _NEAR_ROWS_AT_ONCE = 2, {32: 8, 16: 4}
 # Rows of B in one pass, by vector registers and rows of A: many, for long independent
 # streams from memory, but no more sums than there are registers for.
 _ROWS_AT_ONCE = {32: {1: 8, 2: 8, 3: 6, 4: 6}, 16: {1: 8, 2: 6, 3: 4, 4: 2}}
@@ -67,19 +71,19 @@ def emit_dot_rows(
     Notes
     -----
     Each sum is kept as one vector of partial sums over k, added up at the end. More rows of
-    A than there are registers for take several passes over the same rows of B, while the
-    next ones are fetched.
+    A than there are registers for take several passes over the same rows of B, or over a
+    piece of them at a time, while the next ones are fetched.
     """
     kernel = spec.kernel
     columns = extent.n if extent.n_valid is None else extent.n_valid
-    rows_per_pass = min(extent.m, _ROWS_PER_PASS)
-    at_once = _ROWS_AT_ONCE[spec.machine.vector_registers][rows_per_pass]
+    passes = _Passes.of(spec, extent.m, converts=b.dtype != kernel.b_dtype)
+    at_once = passes.at_once
     width = round_up(extent.n, kernel.lanes) + at_once + kernel.lanes
     sums = scratch([extent.m, width], kernel.accumulator, "sums")
     partial = scratch([extent.m, at_once * kernel.lanes], kernel.accumulator, "partial")
 
     prepare: list[Stmt] = []
-    if extent.m > rows_per_pass and isinstance(extent.depth, int):
+    if extent.m > passes.rows and isinstance(extent.depth, int):
         a, prepare = _spread_out(spec, a, extent)
 
     def some_rows(block: Any) -> Stmt:
@@ -93,7 +97,7 @@ def emit_dot_rows(
             names.append(name)
             binds += named
         rows = _Rows(kernel, a, b, extent, tuple(names), first, partial)
-        return seq(binds, _multiply(rows), _add_up(rows, sums))
+        return seq(binds, _multiply(rows, passes), _add_up(rows, sums))
 
     return seq(
         allocate(sums),
@@ -102,6 +106,34 @@ def emit_dot_rows(
         loop(ceil_div(columns, at_once), some_rows, name="block"),
         _write_out(kernel, extent, columns, sums, start, finish),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    """How many rows of A are multiplied with how many of B, and how far along k.
+
+    Parameters
+    ----------
+    rows, at_once
+        Rows of A, and of B, in one pass.
+    piece
+        Steps of one vector along k until the next pass; 0 for whole rows.
+    """
+
+    rows: int
+    at_once: int
+    piece: int = 0
+
+    @classmethod
+    def of(cls, spec: GemmSpec, m: int, *, converts: bool) -> _Passes:
+        """Return the passes over `m` rows of A; whether loads of B convert elements."""
+        machine = spec.machine
+        if m > _ROWS_PER_PASS and machine.dot_row_bytes and not converts:
+            piece = machine.dot_row_bytes // machine.vector_bytes
+            at_once = _NEAR_ROWS_AT_ONCE[machine.vector_registers]
+            return cls(_NEAR_ROWS_PER_PASS, at_once, piece)
+        rows = min(m, _ROWS_PER_PASS)
+        return cls(rows, _ROWS_AT_ONCE[machine.vector_registers][rows])
 
 
 def _spread_out(spec: GemmSpec, a: Matrix, extent: Extent) -> tuple[Matrix, list[Stmt]]:
@@ -160,15 +192,59 @@ class _Rows:
         return [fetch(self.b, self.first + count + line, c * self.kernel.chunk) for line in lines]
 
 
-def _multiply(rows: _Rows) -> Stmt:
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """`count` steps of one vector along k from step `first` on.
+
+    Parameters
+    ----------
+    adds
+        Whether there are sums already; they start from zero otherwise.
+    is_last
+        Whether what is left of k, less than a vector, belongs to it.
+    """
+
+    first: Any
+    count: Any
+    adds: bool = False
+    is_last: PrimExpr | bool = True
+
+
+def _multiply(rows: _Rows, passes: _Passes) -> Stmt:
     """Return the partial sums of all rows of A, some of them at a time."""
-    segments = row_segments(rows.extent.m, _ROWS_PER_PASS)
+    steps, piece = floor_div(rows.extent.depth, rows.kernel.chunk), passes.piece
+    if not piece or (isinstance(steps, int) and steps <= piece):
+        return _all_passes(rows, passes, _Stretch(i32(0), steps))
+    count = ceil_div(steps, piece)
+    if not isinstance(count, int):
+        count = tirx.Max(count, i32(1))  # what is left of k belongs to the last of them
+    even = isinstance(steps, int) and steps % piece == 0
+
+    def one(p: Any) -> Stmt:
+        first = p * piece
+        left = piece if even else minimum(as_expr(steps) - first, piece)
+        is_last = tirx.EQ(p, as_expr(count) - 1)
+        return _all_passes(rows, passes, _Stretch(first, left, True, is_last))
+
+    return seq(_clear(rows), loop(count, one, name="piece"))
+
+
+def _clear(rows: _Rows) -> Stmt:
+    """Return what sets all partial sums to zero."""
+    lanes, cells = rows.kernel.lanes, range(len(rows.names))
+    value = zero(rows.kernel.accumulator, lanes)
+    at = [i32(r * lanes) for r in cells]
+    return loop(rows.extent.m, lambda i: [vstore(rows.partial, [i, x], value, lanes) for x in at])
+
+
+def _all_passes(rows: _Rows, passes: _Passes, stretch: _Stretch) -> Stmt:
+    segments = row_segments(rows.extent.m, passes.rows)
     turns = sum(segment.count for segment in segments)
 
     def several(segment: Segment, before: int) -> Stmt:
         def one(t: Any) -> Stmt:
             top = t * segment.size + segment.start
-            return _pass(rows, top, segment.size, (before + t, turns))
+            return _pass(rows, stretch, top, segment.size, (before + t, turns))
 
         return loop(segment.count, one, name="t")
 
@@ -179,7 +255,7 @@ def _multiply(rows: _Rows) -> Stmt:
     return seq(statements)
 
 
-def _pass(rows: _Rows, top: Any, m: int, turn: tuple[Any, int]) -> Stmt:
+def _pass(rows: _Rows, stretch: _Stretch, top: Any, m: int, turn: tuple[Any, int]) -> Stmt:
     """Return the partial sums of `m` rows of A, from `top` on, with each of these rows of B."""
     kernel, count = rows.kernel, len(rows.names)
     lanes, chunk, depth = kernel.lanes, kernel.chunk, rows.extent.depth
@@ -204,9 +280,16 @@ def _pass(rows: _Rows, top: Any, m: int, turn: tuple[Any, int]) -> Stmt:
                 statements.append(vstore(acc, cell(i, r), total, lanes))
         return statements
 
+    def place(i: int, r: int) -> list[PrimExpr]:
+        return [as_expr(top + i), i32(r * lanes)]
+
+    def begun(i: int, r: int) -> Stmt:
+        empty = zero(kernel.accumulator, lanes)
+        value = vload(rows.partial, place(i, r), lanes) if stretch.adds else empty
+        return vstore(acc, cell(i, r), value, lanes)
+
     def kept(i: int, r: int) -> Stmt:
-        at = [as_expr(top + i), i32(r * lanes)]
-        return vstore(rows.partial, at, vload(acc, cell(i, r), lanes), lanes)
+        return vstore(rows.partial, place(i, r), vload(acc, cell(i, r), lanes), lanes)
 
     whole, rest = floor_div(depth, chunk), floor_mod(depth, chunk)
     last = None
@@ -214,10 +297,12 @@ def _pass(rows: _Rows, top: Any, m: int, turn: tuple[Any, int]) -> Stmt:
         last = IfThenElse(rest > 0, seq(step(whole, rest)), None)
     elif rest:
         last = seq(step(i32(whole), i32(rest)))
+    if last is not None and stretch.is_last is not True:
+        last = IfThenElse(stretch.is_last, last, None)
     return seq(
         allocate(acc, on_stack=True),
-        [vstore(acc, cell(i, r), zero(kernel.accumulator, lanes), lanes) for i, r in cells],
-        loop(whole, step, name="c"),
+        [begun(i, r) for i, r in cells],
+        loop(stretch.count, lambda c: step(stretch.first + c), name="c"),
         last,
         [kept(i, r) for i, r in cells],
     )
