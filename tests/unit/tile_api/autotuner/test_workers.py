@@ -5,16 +5,25 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
+import weakref
+from concurrent.futures import CancelledError
+from contextlib import suppress
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from tile_api.autotuner.bench import Bench
 from tile_api.autotuner.comparing import compare_results
-from tile_api.autotuner.process import HUNG, Worker
+from tile_api.autotuner.process import CRASHED, HUNG, Worker
+from tile_api.autotuner.search import FINALISTS
 from tile_api.autotuner.tensor_files import read_tensors, write_tensors
 from tile_api.autotuner.turns import turn
-from tile_api.autotuner.workplace import is_alive, worker_environment
+from tile_api.autotuner.workplace import Workplace, is_alive, worker_environment
+
+POPEN = subprocess.Popen
 
 HOLD = """
 import sys
@@ -151,3 +160,88 @@ def test_results_that_differ():
     ):
         with pytest.raises(AssertionError):
             compare_results(*case, EXACT)
+
+
+SILENT = "import sys, time; sys.stdin.readline(); time.sleep(1000)"
+
+
+def test_a_search_that_is_ended_starts_no_process_any_more(tmp_path, monkeypatch):
+    monkeypatch.setattr("tile_api.autotuner.process._BOOT", SILENT)
+    started = []
+    monkeypatch.setattr(
+        "tile_api.autotuner.process.subprocess.Popen",
+        lambda *args, **kwargs: started.append(POPEN(*args, **kwargs)) or started[-1],
+    )
+    place = Workplace(tmp_path, 1, "cpu")
+    replies = []
+
+    def ask():
+        with suppress(CancelledError):
+            replies.extend(place.compile(["one", "two", "three"], 100, None))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    while not started:
+        time.sleep(0.01)
+    closing = threading.Thread(target=place.close)
+    closing.start()
+    closing.join(20)
+    try:
+        assert not closing.is_alive()
+        assert len(started) == 1
+    finally:
+        for process in started:
+            process.kill()
+        closing.join()
+        asking.join()
+    assert [r["code"] for r in replies] == [CRASHED]
+
+
+def test_workers_of_processes_that_hold_many_files(tmp_path, monkeypatch):
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = 2048 if limits[1] == resource.RLIM_INFINITY else min(limits[1], 2048)
+    if most < 1500:
+        pytest.skip("this machine allows no more than 1024 files")
+    monkeypatch.setattr("tile_api.autotuner.process._BOOT", SILENT)
+    held = []
+    worker = Worker(os.environ, {"do": "ready", "target": "cpu"})
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, limits[1]))
+        held += [os.open(os.devnull, os.O_RDONLY) for _ in range(1200)]
+        monkeypatch.setattr("tile_api.autotuner.process.START_TIMEOUT", 0.2)
+        assert worker.ask("ready", 1)["code"] == HUNG
+    finally:
+        worker.kill()
+        for handle in held:
+            os.close(handle)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_outputs_of_candidates_that_are_out_of_the_race_are_given_back(tmp_path, monkeypatch):
+    outputs = []
+
+    class Kernel:
+        target = "cpu"
+
+        def raw(self, *args):
+            held = np.zeros(8)
+            outputs.append(weakref.ref(held))
+            return lambda: held
+
+    class Made(Bench):
+        def _kernel(self, job):
+            return Kernel()
+
+    monkeypatch.setattr("tile_api.autotuner.bench._launching", lambda kernel, args: kernel.raw())
+    bench = Made()
+    files = [tmp_path / f"inputs-{number}" for number in range(30)]
+    for number, file in enumerate(files):
+        write_tensors(file, [ONES])
+        assert bench.time(f"job-{number}", str(file), 0, 0)["times"]
+    alive = [number for number, output in enumerate(outputs) if output() is not None]
+    assert alive == [*range(30 - FINALISTS - 1, 30)]
+    bench.time(f"job-{alive[0]}", str(files[alive[0]]), 0, 0)
+    assert len(outputs) == 30  # it was not launched anew
+    bench.time("job-0", str(files[0]), 0, 0)
+    assert [outputs[n]() is not None for n in alive[:3]] == [True, False, True]

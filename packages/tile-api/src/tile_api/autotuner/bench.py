@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tile_api.autotuner.job import Job
+from tile_api.autotuner.search import FINALISTS
 from tile_api.autotuner.tensor_files import read_tensors, write_tensors
 
 _MOST_CALLS = 10_000
+
+_RUNS_KEPT = FINALISTS + 1
+"""Candidates whose outputs stay in memory: those that are measured in turns, and a new one."""
 
 
 class Bench:
@@ -19,7 +24,7 @@ class Bench:
 
     def __init__(self) -> None:
         self._kernels: dict[str, Any] = {}
-        self._runs: dict[tuple[str, str], Callable[[], object]] = {}
+        self._runs: OrderedDict[tuple[str, str], Callable[[], object]] = OrderedDict()
         self._shared: dict[str, list[Any]] = {}
         self._clock: Callable[[], float] | None = None
 
@@ -154,8 +159,12 @@ class Bench:
             kernel = self._kernel(job)
             if inputs not in self._shared:
                 self._shared[inputs] = self._placed(kernel, read_tensors(inputs))
-            args = self._shared[inputs]
-            self._runs[job, inputs] = _launching(kernel, args)
+            while len(self._runs) >= _RUNS_KEPT:
+                self._runs.popitem(last=False)
+            used = {inputs, *(file for _, file in self._runs)}
+            self._shared = {file: args for file, args in self._shared.items() if file in used}
+            self._runs[job, inputs] = _launching(kernel, self._shared[inputs])
+        self._runs.move_to_end((job, inputs))
         return self._runs[job, inputs]
 
     def _placed(self, kernel: Any, args: list[Any]) -> list[Any]:

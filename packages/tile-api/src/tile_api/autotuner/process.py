@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import select
+import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -41,22 +42,33 @@ class Worker:
         self._environment = dict(environment)
         self._opening = dict(opening)
         self._process: subprocess.Popen[bytes] | None = None
-        self._is_open = False
+        self._is_open = self._has_ended = False
         self._rest = b""
+        self._starting = threading.Lock()
 
     def start(self) -> None:
-        """Start the process unless it runs; nothing is waited for."""
+        """Start the process unless it runs; nothing is waited for.
+
+        Raises
+        ------
+        OSError
+            If there can be no such process, or it ended at once.
+        """
         if self._process is not None and self._process.poll() is None:
             return
+        self.kill()
         self._rest, self._is_open = b"", False
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _BOOT],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=self._environment,
-            start_new_session=True,
-        )
+        with self._starting:
+            if self._has_ended:
+                raise BrokenPipeError("there is nobody to ask any more")
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _BOOT],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=self._environment,
+                start_new_session=True,
+            )
         self._send([entry or os.getcwd() for entry in sys.path])
         self._send(self._opening)
 
@@ -88,32 +100,44 @@ class Worker:
         out = self._process.stdout
         assert out is not None, "it has a pipe"
         deadline = time.monotonic() + timeout
-        while b"\n" not in self._rest:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([out], [], [], left)[0]:
-                self.kill()
-                told = f"it did not come to an end within {timeout:g} s"
-                return {"ok": False, "code": HUNG, "message": told}
-            data = os.read(out.fileno(), 1 << 16)
-            if not data:
-                return self._ended()
-            self._rest += data
+        with selectors.DefaultSelector() as selector:
+            selector.register(out, selectors.EVENT_READ)
+            while b"\n" not in self._rest:
+                left = deadline - time.monotonic()
+                if left <= 0 or not selector.select(left):
+                    self.kill()
+                    told = f"it did not come to an end within {timeout:g} s"
+                    return {"ok": False, "code": HUNG, "message": told}
+                data = os.read(out.fileno(), 1 << 16)
+                if not data:
+                    return self._ended()
+                self._rest += data
         line, _, self._rest = self._rest.partition(b"\n")
         reply: dict[str, Any] = json.loads(line)
         return reply
 
+    def end(self) -> None:
+        """Kill the process for good: another thread that waits for its reply is told of its end."""
+        with self._starting:
+            self._has_ended = True
+            self._signal()
+
     def kill(self) -> None:
-        """End the process at once, whatever it does."""
+        """End the process at once, whatever it does; it is started anew when it is asked."""
         if self._process is None:
             return
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._signal()
         for stream in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 if stream is not None:
                     stream.close()
         self._process.wait()
         self._process = None
+
+    def _signal(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def _send(self, message: object) -> None:
         assert self._process is not None, "it was started"
@@ -123,7 +147,8 @@ class Worker:
 
     def _ended(self) -> dict[str, Any]:
         """Return what is known of the end of the process."""
-        assert self._process is not None, "it was started"
+        if self._process is None:
+            return {"ok": False, "code": CRASHED, "message": "the process could not be started"}
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
         status = self._process.returncode

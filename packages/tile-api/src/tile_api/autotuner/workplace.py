@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -64,7 +64,8 @@ class Workplace:
     def start(self) -> None:
         """Let the processes load what they need, while something else is done here."""
         for worker in (*self._compilers, self._meter):
-            worker.start()
+            with suppress(OSError):  # whoever asks it is told
+                worker.start()
 
     def compile(
         self, jobs: Sequence[str], timeout: float, deadline: float | None
@@ -110,10 +111,13 @@ class Workplace:
             return self._meter.ask(do, timeout, **arguments)
 
     def close(self) -> None:
-        """End all processes."""
+        """End all processes; who waits for one of them is told, and no other one is started."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for worker in (*self._compilers, self._meter):
+            worker.end()
+        self._pool.shutdown(wait=True)
         for worker in (*self._compilers, self._meter):
             worker.kill()
-        self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _all(
         self,
