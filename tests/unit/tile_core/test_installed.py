@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import sys
 import zipfile
 from importlib.machinery import PathFinder
@@ -94,6 +95,18 @@ def test_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [""])
     assert len(entry_points("tile")) == len(theirs()) == 2
+
+
+def test_what_is_installed_meanwhile_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert distribution("made-here") is None
+    lay(tmp_path, "made_here-1.0.dist-info")
+    os.utime(tmp_path, ns=(1, 1))  # clocks of files are coarse
+    found = distribution("made-here")
+    assert found is not None
+    assert found.version == "1.0"
 
 
 def test_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

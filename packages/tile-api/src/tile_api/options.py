@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -29,7 +28,9 @@ def refuse_unknown(function: Callable[..., Any], given: Iterable[str]) -> None:
     name = next((option for option in given if option not in known), None)
     if name is None:
         return
-    near = difflib.get_close_matches(name, known, 1, 0.6)
+    from difflib import get_close_matches  # most programs misspell nothing
+
+    near = get_close_matches(name, known, 1, 0.6)
     raise FrontendTypeError(
         f"tile.{function.__name__} has no option {name!r}",
         span=calling_span(),

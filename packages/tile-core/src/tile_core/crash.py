@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,8 +68,11 @@ _REPORT = "report it, made small by `tile reduce FILE:NAME`; meanwhile another t
 
 
 def _dumped(kernel: Kernel, target: Target, phase: str, error: Exception) -> Note:
-    folder = Path(tempfile.mkdtemp(prefix=f"tile-{kernel.name}-"))
-    trace = "".join(traceback.format_exception(error))
+    from tempfile import mkdtemp  # most compilations do not fail
+    from traceback import format_exception
+
+    folder = Path(mkdtemp(prefix=f"tile-{kernel.name}-"))
+    trace = "".join(format_exception(error))
     (folder / "error.txt").write_text(f"target {target}, phase {phase}\n\n{trace}")
     (folder / "kernel.tile").write_text(print_kernel(kernel))
     return Note(f"the kernel and the traceback are in {folder}")

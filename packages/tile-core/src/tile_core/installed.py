@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from functools import reduce
+from functools import lru_cache, reduce
 from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import Any, Protocol
@@ -124,19 +124,31 @@ def _folders() -> dict[str, str] | None:
     if any(hasattr(f, "find_distributions") and f is not PathFinder for f in sys.meta_path):
         return None
     found: dict[str, str] = {}
-    for place in sys.path:
+    for place in (path or "." for path in sys.path):
         try:
-            names = os.listdir(place or ".")
+            facts = os.stat(place)
+            inside = _inside(place, (facts.st_dev, facts.st_ino, facts.st_mtime_ns))
         except NotADirectoryError:
             return None
         except OSError:
             continue
-        for name in names:
-            stem, kind = os.path.splitext(name.lower())
-            if kind in _KINDS:
-                found.setdefault(_normal(stem.partition("-")[0]), f"{place or '.'}/{name}")
-            elif stem == "egg-info":
-                return None
+        if inside is None:
+            return None
+        for name, path in inside:
+            found.setdefault(name, path)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _inside(place: str, state: tuple[int, int, int]) -> list[tuple[str, str]] | None:
+    """Return names and folders of metadata in a place, read once per state; None for an egg."""
+    found = []
+    for name in os.listdir(place):
+        stem, kind = os.path.splitext(name.lower())
+        if kind in _KINDS:
+            found.append((_normal(stem.partition("-")[0]), f"{place}/{name}"))
+        elif stem == "egg-info":
+            return None
     return found
 
 

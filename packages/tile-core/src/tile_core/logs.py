@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -32,6 +31,8 @@ ALL = "all"
 SIGNS = "+-"
 """Before a category: everything there is to tell of it, and nothing of it."""
 
+_DEBUG, _INFO, _WARNING, _CRITICAL = 10, 20, 30, 50  # levels of `logging`
+
 
 def log(
     category: str,
@@ -57,18 +58,20 @@ def log(
     FrontendValueError
         If ``TILE_LOGS`` names a category that does not exist.
     """
-    wanted = levels(environment().get(VARIABLE, "")).get(category, logging.CRITICAL)
-    logger = logging.getLogger(f"tile.{category}")
-    level = min(wanted, logger.getEffectiveLevel())
-    if level > logging.INFO:
+    wanted = levels(environment().get(VARIABLE, "")).get(category, _CRITICAL)
+    listens = _listens(category)
+    level = min(wanted, listens)
+    if level > _INFO:
         return
-    tells = detail is not None and level <= logging.DEBUG
+    tells = detail is not None and level <= _DEBUG
     text = detail() if tells and detail is not None else summary()
-    at = logging.DEBUG if tells else logging.INFO
+    at = _DEBUG if tells else _INFO
     if wanted <= at:
         sys.stderr.write("".join(f"tile.{category}: {line}\n" for line in text.splitlines()))
-    if logger.isEnabledFor(at):
-        logger.log(at, "%s", text)
+    if listens <= at:
+        from logging import getLogger
+
+        getLogger(f"tile.{category}").log(at, "%s", text)
 
 
 def wants(category: str) -> bool:
@@ -79,8 +82,20 @@ def wants(category: str) -> bool:
     FrontendValueError
         If ``TILE_LOGS`` names a category that does not exist.
     """
-    told = levels(environment().get(VARIABLE, "")).get(category, logging.CRITICAL)
-    return min(told, logging.getLogger(f"tile.{category}").getEffectiveLevel()) <= logging.INFO
+    told = levels(environment().get(VARIABLE, "")).get(category, _CRITICAL)
+    return min(told, _listens(category)) <= _INFO
+
+
+def _listens(category: str) -> int:
+    """Return the level from which Python's logger of a category takes messages.
+
+    `logging` takes a while to load; a program that has not loaded it has set no level.
+    """
+    if "logging" not in sys.modules:
+        return _WARNING
+    from logging import getLogger
+
+    return getLogger(f"tile.{category}").getEffectiveLevel()
 
 
 @lru_cache(maxsize=16)
@@ -105,6 +120,6 @@ def levels(text: str) -> Mapping[str, int]:
                 f"{VARIABLE} names {name!r}, which is no category of logs",
                 hint=f"use all, or some of {', '.join(CATEGORIES)}",
             )
-        level = {"+": logging.DEBUG, "-": logging.CRITICAL}.get(sign, logging.INFO)
+        level = {"+": _DEBUG, "-": _CRITICAL}.get(sign, _INFO)
         found.update(dict.fromkeys(CATEGORIES if name == ALL else (name,), level))
     return MappingProxyType(found)

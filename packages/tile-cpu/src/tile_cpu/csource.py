@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -35,7 +33,9 @@ class SharedLibrary:
 
     def load(self) -> ctypes.CDLL:
         """Make its functions visible to code linked from now on; they stay for good."""
-        with tempfile.TemporaryDirectory() as folder:
+        from tempfile import TemporaryDirectory  # few kernels bring C code along
+
+        with TemporaryDirectory() as folder:
             path = Path(folder, "extern.so")
             path.write_bytes(self.code)
             return ctypes.CDLL(str(path), mode=os.RTLD_GLOBAL | os.RTLD_NOW)
@@ -91,8 +91,11 @@ def compile_c(
     ToolchainError
         If there is no compiler, or it refuses; its messages are attached.
     """
+    import subprocess  # few kernels bring C code along
+    from tempfile import TemporaryDirectory
+
     compiler, text = find_compiler(), text_of(sources, symbols)
-    with tempfile.TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder:
         source, target = Path(folder, "extern.c"), Path(folder, "extern.so")
         source.write_text(text)
         command = [compiler, "-shared", "-fPIC", "-O3", "-march=native", *_DIALECT, *flags]

@@ -53,7 +53,7 @@ def _mapped(name: str) -> Iterator[str]:
     if _MAPS.exists():
         lines = (line.split(maxsplit=5) for line in _MAPS.read_text().splitlines())
         paths = dict.fromkeys(parts[5] for parts in lines if len(parts) == 6)
-        yield from (path for path in paths if Path(path).name.startswith(f"{name}."))
+        yield from (path for path in paths if path.rpartition("/")[2].startswith(f"{name}."))
 
 
 def _folders_of_torch() -> list[Path]:

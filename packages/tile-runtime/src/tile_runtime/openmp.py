@@ -35,7 +35,7 @@ def _loaded() -> Iterator[str]:
     paths = dict.fromkeys(
         parts[5]
         for parts in (line.split(maxsplit=5) for line in maps.read_text().splitlines())
-        if len(parts) == 6 and Path(parts[5]).name.startswith(_NAMES)
+        if len(parts) == 6 and parts[5].rpartition("/")[2].startswith(_NAMES)
     )
     torch = getattr(sys.modules.get("torch"), "__file__", None)
     home = str(Path(torch).parent) if torch else ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import secrets
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -29,7 +28,7 @@ def write_whole(path: Path, data: bytes, *, must_last: bool = False) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     about = path.stem[:16].replace("-", "_")
     owner = f"{platform.node()}-{os.getpid()}"
-    aside = path.with_name(f".{about}-{secrets.token_hex(4)}-{owner}{ASIDE}")
+    aside = path.with_name(f".{about}-{os.urandom(4).hex()}-{owner}{ASIDE}")
     try:
         with open(aside, "xb") as file:
             file.write(data)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import platform
-import secrets
 import time
 import warnings
 from collections.abc import Iterator
@@ -188,7 +187,7 @@ class DiskCache:
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         owner = f"{platform.node()}-{os.getpid()}"
-        aside = path.with_name(f".{path.stem[:16]}-{secrets.token_hex(4)}-{owner}{ASIDE}")
+        aside = path.with_name(f".{path.stem[:16]}-{os.urandom(4).hex()}-{owner}{ASIDE}")
         try:
             with open(aside, "xb") as file:
                 file.write(data)

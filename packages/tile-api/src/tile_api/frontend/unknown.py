@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from tile_api.frontend.builder import here
@@ -19,7 +18,9 @@ def unknown_name(owner: str, name: str, known: Iterable[str], prefix: str = "") 
     prefix
         What the user writes before the name, such as ``"T."``.
     """
-    alike = difflib.get_close_matches(name, sorted(known), 1, 0.7)
+    from difflib import get_close_matches  # most programs misspell nothing
+
+    alike = get_close_matches(name, sorted(known), 1, 0.7)
     return UnknownName(
         f"{owner} has no {prefix + name!r}",
         span=None if name.startswith("__") else here(),

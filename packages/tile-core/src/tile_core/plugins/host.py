@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -353,7 +352,9 @@ class PluginHost:
                 )
                 error.__cause__ = self.broken[name]
                 return error
-        near = difflib.get_close_matches(target.kind, [*installed, *EXTRAS], n=1)
+        from difflib import get_close_matches  # most programs misspell nothing
+
+        near = get_close_matches(target.kind, [*installed, *EXTRAS], n=1)
         if any(name in self.disabled for name in wanted):
             hint = f"remove it from {DISABLE_VARIABLE}"
         elif extras := [name for name in missing if name in EXTRAS]:

@@ -6,7 +6,6 @@ import ctypes
 import hashlib
 import importlib.util
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -35,8 +34,10 @@ def is_supported() -> bool:
 
 def c_compiler() -> list[str]:
     """Return the command of a C compiler, ``$CC`` first; one that does not exist if none does."""
+    from shlex import split  # compiled text is there but for the first time
+
     with suppress(ValueError):  # quotes that do not end
-        chosen = shlex.split(os.environ.get("CC", ""))
+        chosen = split(os.environ.get("CC", ""))
         if chosen and shutil.which(chosen[0]):
             return chosen
     for name in _COMPILERS:
