@@ -1,19 +1,20 @@
-"""Kernels whose rings are explored, as the tile IR of one launch before and after."""
+"""Kernels whose barriers are followed, as the tile IR of one launch before and after."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import tile_api.language as T
-from tile_core.ir.node import walk
-from tile_core.ir.stmt import Kernel, Launch
-from tile_core.passes.overlap_products import overlap_products
-from tile_core.passes.specialise_warps import specialise_warps
-from tile_core.testing.protocol.events import Value, fills_seen, program_of
-from tile_core.testing.protocol.explore import Explored, explore
-from tile_cuda.machine import machine
+from support.followed import following
+from tile_core.driver import lower
+from tile_core.ir.stmt import Launch
+from tile_core.plugins.host import installed_plugins
+from tile_core.testing.protocol.acts import WARP
+from tile_core.testing.protocol.check import violation_of
+from tile_core.testing.protocol.events import Program, Violation
+from tile_core.testing.protocol.program import meaning_of, program_of
+from tile_core.testing.protocol.values import Scenario, Value
 
 
 def gemm(rounds: int, stages: int = 4, threads: int = 256) -> Any:
@@ -101,34 +102,70 @@ def persistent(tiles: int, rounds: int, stages: int = 3) -> Any:
     return kernel
 
 
-BLOCK: Mapping[str, int] = {"bx": 0, "by": 0, "bz": 0}
+def in_clusters(
+    rounds: int, cluster: tuple[int, int, int], stages: int = 2, at_run_time: bool = False
+) -> Any:
+    """Return a product of 2 x 2 tiles whose blocks share factors along the axes of a cluster.
+
+    `at_run_time` leaves it to the shapes of the arguments how many rounds there are.
+    """
+    extent = T.dynamic("k") if at_run_time else 64 * rounds
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((256, extent), "float16"),
+        B: T.Tensor((extent, 256), "float16"),
+        C: T.Tensor((256, 256), "float16"),
+    ):
+        if at_run_time:
+            T.assume(extent % 8 == 0)
+        with T.Kernel(2, 2, threads=128, cluster_dims=cluster) as (bx, by):
+            A_s = T.alloc_shared((128, 64), "float16")
+            B_s = T.alloc_shared((64, 128), "float16")
+            sums = T.alloc_fragment((128, 128), "float32")
+            T.clear(sums)
+            for k in T.Pipelined(T.ceildiv(extent, 64), num_stages=stages):
+                T.copy(A[by * 128, k * 64], A_s)
+                T.copy(B[k * 64, bx * 128], B_s)
+                T.gemm(A_s, B_s, sums)
+            T.copy(sums, C[by * 128, bx * 128])
+
+    return kernel
 
 
 @dataclass(frozen=True, slots=True)
-class Specialised:
-    """A launch before its copies got threads of their own, and after."""
+class Lowered:
+    """A launch as it was written, and as it runs.
+
+    Parameters
+    ----------
+    before
+        The one launch of the program that the user wrote.
+    after
+        What the compiler made of it, with the barriers between its threads.
+    """
 
     before: Launch
     after: Launch
 
-    def explored(self, after: Launch | None = None, **values: Value) -> Explored:
-        """Explore the rings of `after`, by default as the compiler made them.
+    def program(self, after: Launch | None = None, unit: int = WARP, **values: Value) -> Program:
+        """Return the events of `after`, by default of what the compiler made.
 
-        `values` are what the kernel reads in tensors.
+        `values` are what the kernel reads in tensors, and symbols of shapes.
         """
-        known: dict[str, Value] = {**BLOCK, **values}
-        seen = fills_seen(self.before, known)
-        return explore(program_of(after or self.after, known, seen))
+        scenario = Scenario(values)
+        meant = meaning_of(self.before, scenario)
+        return program_of(after or self.after, scenario, meant, unit=unit)
+
+    def violation(self, after: Launch | None = None, **values: Value) -> Violation | None:
+        """Return what can go wrong in some order."""
+        return violation_of(self.before, after or self.after, Scenario(values))
 
 
-def specialised(function: Any, *, overlapped: bool = True) -> Specialised:
-    """Return the launch of a kernel as for sm_90a."""
-    kernel: Kernel = function.kernel
-    done = specialise_warps(kernel, machine("sm_90a"))
-    assert done.kernel is not kernel, done.notes
-    after = overlap_products(done.kernel, lambda op: True).kernel if overlapped else done.kernel
-    return Specialised(_launch(kernel), _launch(after))
-
-
-def _launch(kernel: Kernel) -> Launch:
-    return next(n for n in walk(kernel.body) if isinstance(n, Launch))
+def lowered(function: Any) -> Lowered:
+    """Return the launch of a kernel as for sm_90a; it must have barriers in memory."""
+    with following() as followed:
+        lower(function.kernel, "cuda:sm_90a", installed_plugins())
+    assert followed.launches == 1
+    (before, after), *_ = followed.pairs
+    return Lowered(before, after)

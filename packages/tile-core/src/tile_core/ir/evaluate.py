@@ -15,7 +15,7 @@ def _truncdiv(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-_BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
+BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
     BinaryOp.ADD: lambda a, b: a + b,
     BinaryOp.SUB: lambda a, b: a - b,
     BinaryOp.MUL: lambda a, b: a * b,
@@ -40,11 +40,14 @@ _BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
     BinaryOp.GT: lambda a, b: a > b,
     BinaryOp.GE: lambda a, b: a >= b,
 }
-_UNARY: dict[UnaryOp, Callable[[Any], Any]] = {
+"""What operators of two operands are on numbers of Python."""
+
+UNARY: dict[UnaryOp, Callable[[Any], Any]] = {
     UnaryOp.NEG: lambda a: -a,
     UnaryOp.NOT: lambda a: not a,
     UnaryOp.BITNOT: lambda a: ~a,
 }
+"""The same for one operand."""
 
 
 def free_variables(root: Extent) -> dict[Variable, None]:
@@ -80,9 +83,9 @@ def evaluate(root: Extent, values: Mapping[Variable, Any]) -> Any:
         case Variable():
             return values[root]
         case Binary(op=op, a=a, b=b):
-            return _BINARY[op](evaluate(a, values), evaluate(b, values))
+            return BINARY[op](evaluate(a, values), evaluate(b, values))
         case Unary(op=unary, a=a):
-            return _UNARY[unary](evaluate(a, values))
+            return UNARY[unary](evaluate(a, values))
         case Select(cond=cond, then=then, otherwise=otherwise):
             return evaluate(then if evaluate(cond, values) else otherwise, values)
         case Cast(dtype=dtype, value=value):

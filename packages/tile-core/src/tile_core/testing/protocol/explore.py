@@ -1,35 +1,33 @@
-"""Every order in which the roles of a block may run, with what goes wrong in any of them."""
+"""Every order in which the roles of a cluster may run, with what goes wrong in any of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
+from tile_core.errors import Span
+from tile_core.testing.protocol.contents import held_in, put
 from tile_core.testing.protocol.events import (
     Arrive,
+    Box,
+    Content,
     Event,
     Fill,
+    Meet,
+    Place,
     Program,
-    Settle,
-    Slot,
-    Use,
+    ProtocolBroken,
+    Tile,
+    Violation,
     Wait,
     Write,
+    check_meant,
+    shown,
 )
+from tile_core.testing.protocol.stretches import Flight, Stretch, clash, stretches
 
-MOST_STATES = 2_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """What goes wrong, and what everybody was about to do then."""
-
-    what: str
-    roles: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return "\n  ".join((self.what, *self.roles))
+MOST_STATES = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +49,8 @@ class Explored:
 Phase: TypeAlias = tuple[int, int, int]
 """Of a barrier: completed phases, arrivals still needed, bytes still expected."""
 
+Part: TypeAlias = tuple[Tile, Box, Content]
+
 
 @dataclass(frozen=True, slots=True)
 class _State:
@@ -59,37 +59,35 @@ class _State:
     Parameters
     ----------
     places
-        The next event of each role.
+        The next stretch of each role; it is still at the one before.
     barriers
         One phase for each, in the order of names.
-    tiles
-        For each version of a tile the number of its last fill.
     flying
-        Fills that have begun and not ended: role and place of the event.
-    reading
-        Products that go on: role, number of the product, version that they read.
+        Fills that have begun and not ended.
+    parts
+        What tiles hold.
     """
 
     places: tuple[int, ...]
     barriers: tuple[Phase, ...]
-    tiles: tuple[tuple[Slot, int], ...]
-    flying: frozenset[tuple[int, int]]
-    reading: frozenset[tuple[int, int, Slot]]
-
-
-class _Wrong(Exception):
-    """A rule is broken."""
+    flying: frozenset[Flight]
+    parts: frozenset[Part]
 
 
 def explore(program: Program) -> Explored:
     """Return what can go wrong in any order of the events of all roles.
 
-    Each fill may end at any time after it began, and fills in any order. Checked is that no
-    order ends with somebody waiting forever; that whoever reads a version of a tile finds it
-    filled, with the fill that the program means; that nobody fills a version that a product
-    still reads, or that another fill is on its way to; that no barrier is arrived at more often
-    than a phase allows, nor hears of bytes that nobody expects; that all barriers have seen
-    whole phases in the end.
+    Roles go on from one wait or arrival to just before the next; what they read and write in
+    between counts as going on all that time, so that nothing is lost by not stopping inside.
+    Fills that one barrier hears of end at any time, together: it goes on when all have. Checked
+    is that no order ends with somebody waiting forever; that whoever reads a tile finds in it
+    what the program means; that nobody writes what others read, or fill; that no barrier is
+    arrived at more often than a phase allows, nor hears of bytes that nobody expects.
+
+    Raises
+    ------
+    OverflowError
+        If there are more than `MOST_STATES` states.
     """
     explorer = _Explorer(program)
     start = explorer.start()
@@ -98,10 +96,11 @@ def explore(program: Program) -> Explored:
         state = stack.pop()
         try:
             following = list(explorer.successors(state))
-        except _Wrong as wrong:
-            return Explored(len(seen), explorer.violation(str(wrong), state))
-        if not following and not explorer.is_over(state):
-            return Explored(len(seen), explorer.violation("nobody can go on", state))
+            if not following:
+                explorer.check_over(state)
+        except ProtocolBroken as wrong:
+            report = Violation(wrong.what, wrong.span, tuple(explorer.told(state)))
+            return Explored(len(seen), report)
         for after in following:
             if after not in seen:
                 seen.add(after)
@@ -114,111 +113,112 @@ def explore(program: Program) -> Explored:
 class _Explorer:
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.names = sorted(program.arrivals)
+        self.names = list(program.arrivals)
         self.index = {name: k for k, name in enumerate(self.names)}
+        self.roles: list[Sequence[Stretch]] = [
+            stretches(number, role) for number, role in enumerate(program.roles)
+        ]
 
     def start(self) -> _State:
-        phases = tuple((0, self.program.arrivals[name], 0) for name in self.names)
-        return _State((0,) * len(self.program.roles), phases, (), frozenset(), frozenset())
+        phases = tuple((0, count, 0) for count in self.program.arrivals.values())
+        state = _State((0,) * len(self.roles), phases, frozenset(), frozenset())
+        for role in range(len(self.roles)):
+            state = self.gone(state, role)
+        return state
 
-    def is_over(self, state: _State) -> bool:
-        done = all(p == len(r) for p, r in zip(state.places, self.program.roles, strict=True))
-        return done and not state.flying
+    def check_over(self, state: _State) -> None:
+        for place, role in zip(state.places, self.roles, strict=True):
+            if place < len(role):
+                raise ProtocolBroken("nobody can go on", role[place].span)
 
     def successors(self, state: _State) -> Iterator[_State]:
-        """Yield the states after one more event, or after a fill has ended."""
+        """Yield the states after one more stretch, or after the fills of a barrier have ended."""
         for role, place in enumerate(state.places):
-            events = self.program.roles[role]
-            if place < len(events):
-                after = self.after(state, role, events[place])
-                if after is not None:
-                    places = (*state.places[:role], place + 1, *state.places[role + 1 :])
-                    yield replace(after, places=places)
+            if place < len(self.roles[role]) and self.may_go(state, self.roles[role][place]):
+                yield self.gone(state, role)
+        for barrier in {flight.fill.barrier for flight in state.flying}:
+            yield self.landed(state, barrier)
+
+    def may_go(self, state: _State, stretch: Stretch) -> bool:
+        match stretch.events[:1]:
+            case (Wait(barrier=barrier, parity=parity),):
+                return (state.barriers[self.index[barrier]][0] + 1) % 2 == parity
+            case (Meet(barrier=barrier, phase=phase),):
+                return state.barriers[self.index[barrier]][0] > phase
+        return True
+
+    def gone(self, state: _State, role: int) -> _State:
+        """Return the state after a stretch of a role."""
+        place = state.places[role]
+        stretch = self.roles[role][place]
+        places = (*state.places[:role], place + 1, *state.places[role + 1 :])
+        self.check_apart(state, role, stretch)
+        barriers, flying = list(state.barriers), set(state.flying)
+        tiles: dict[Tile, list[tuple[Box, Content]]] = {}
+        for tile, box, content in state.parts:
+            tiles.setdefault(tile, []).append((box, content))
+        for event in stretch.events:
+            if isinstance(event, Arrive):
+                self.arrive(barriers, event)
+            elif isinstance(event, (Fill, Write)):
+                put(tiles.setdefault(event.tile, []), event.box, event.content)
+        flying |= stretch.flights
+        for read in stretch.reads:
+            held = held_in(tiles.get(read.tile, ()), read.box)
+            check_meant(read, held, self.program.held(read, self.program.roles[role].rank))
+        parts = frozenset((tile, *part) for tile, known in tiles.items() for part in known)
+        return _State(places, tuple(barriers), frozenset(flying), parts)
+
+    def check_apart(self, state: _State, role: int, stretch: Stretch) -> None:
+        """Make sure that nothing else goes on that a stretch disturbs."""
+        begun = [use for flight in stretch.flights for use in flight.touches]
+        mine = (*stretch.touches, *begun)
         for flight in state.flying:
-            yield self.ended(state, flight)
+            clash(mine, flight.touches)
+        for other, place in enumerate(state.places):
+            if other != role and place:
+                clash(mine, self.roles[other][place - 1].touches)
 
-    def after(self, state: _State, role: int, event: Event) -> _State | None:
-        """Return the state after an event, None if it has to wait."""
-        match event:
-            case Wait(barrier=barrier, parity=parity):
-                completed = state.barriers[self.index[barrier]][0]
-                return state if (completed + 1) % 2 == parity else None
-            case Arrive(barrier=barrier, count=count, nbytes=nbytes):
-                return self.arrived(state, barrier, count, nbytes)
-            case Fill():
-                return self.begun(state, role, event)
-            case Write(tile=tile, number=number):
-                return self.filled(state, tile, number)
-            case Use():
-                return self.used(state, role, event)
-            case Settle(begun=begun, pending=pending):
-                going = {r for r in state.reading if r[0] != role or r[1] >= begun - pending}
-                return replace(state, reading=frozenset(going))
+    def arrive(self, barriers: list[Phase], event: Arrive) -> None:
+        at = self.index[event.barrier]
+        completed, needed, expected = barriers[at]
+        if event.count > needed:
+            name = shown(event.barrier)
+            raise ProtocolBroken(f"{name} is arrived at too often in one phase", event.span)
+        phase = (completed, needed - event.count, expected + event.nbytes)
+        barriers[at] = self.settled(event.barrier, phase, event.span)
 
-    def arrived(self, state: _State, barrier: Slot, count: int, nbytes: int) -> _State:
-        completed, needed, expected = state.barriers[self.index[barrier]]
-        if count > needed:
-            raise _Wrong(f"{_named(barrier)} is arrived at too often in one phase")
-        return self.with_phase(state, barrier, (completed, needed - count, expected + nbytes))
-
-    def with_phase(self, state: _State, barrier: Slot, phase: Phase) -> _State:
+    def settled(self, barrier: Place, phase: Phase, span: Span | None) -> Phase:
         completed, needed, expected = phase
-        if needed == 0 and expected == 0:
-            phase = (completed + 1, self.program.arrivals[barrier], 0)
+        if needed == 0 and expected < 0:
+            raise ProtocolBroken(f"{shown(barrier)} hears of bytes that nobody expects", span)
+        if needed or expected:
+            return phase
+        return completed + 1, self.program.arrivals[barrier], 0
+
+    def landed(self, state: _State, barrier: Place) -> _State:
+        """Return the state in which a barrier has heard of all that is on its way to it."""
+        ended = {flight for flight in state.flying if flight.fill.barrier == barrier}
         at = self.index[barrier]
-        return replace(state, barriers=(*state.barriers[:at], phase, *state.barriers[at + 1 :]))
+        completed, needed, expected = state.barriers[at]
+        for flight in ended:
+            expected -= flight.fill.nbytes
+            if expected < 0 and flight.rank == barrier[2]:
+                name = shown(barrier)
+                raise ProtocolBroken(f"{name} hears of bytes that nobody expects", flight.fill.span)
+        span = next(iter(ended)).fill.span
+        phase = self.settled(barrier, (completed, needed, expected), span)
+        barriers = (*state.barriers[:at], phase, *state.barriers[at + 1 :])
+        return _State(state.places, barriers, state.flying - ended, state.parts)
 
-    def begun(self, state: _State, role: int, fill: Fill) -> _State:
-        after = self.filled(state, fill.tile, fill.number)
-        return replace(after, flying=state.flying | {(role, state.places[role])})
-
-    def filled(self, state: _State, slot: Slot, number: int) -> _State:
-        tile = _named(slot)
-        if any(version == slot for _, _, version in state.reading):
-            raise _Wrong(f"{tile} is filled while a product reads it")
-        for other, place in state.flying:
-            event = self.program.roles[other][place]
-            if isinstance(event, Fill) and event.tile == slot:
-                raise _Wrong(f"{tile} is filled while another fill is on its way")
-        tiles = {**dict(state.tiles), slot: number}
-        return replace(state, tiles=tuple(sorted(tiles.items())))
-
-    def ended(self, state: _State, flight: tuple[int, int]) -> _State:
-        fill = self.program.roles[flight[0]][flight[1]]
-        assert isinstance(fill, Fill)
-        completed, needed, expected = state.barriers[self.index[fill.barrier]]
-        if expected < fill.nbytes:
-            raise _Wrong(f"{_named(fill.barrier)} hears of bytes that nobody expects")
-        state = replace(state, flying=state.flying - {flight})
-        return self.with_phase(state, fill.barrier, (completed, needed, expected - fill.nbytes))
-
-    def used(self, state: _State, role: int, use: Use) -> _State:
-        tile = _named(use.tile)
-        found = dict(state.tiles).get(use.tile)
-        if found != use.number:
-            raise _Wrong(f"{tile} holds fill {found} where fill {use.number} is meant")
-        for other, place in state.flying:
-            event = self.program.roles[other][place]
-            if isinstance(event, Fill) and event.tile == use.tile:
-                raise _Wrong(f"{tile} is read before its fill has ended")
-        if use.lasts is None:
-            return state
-        return replace(state, reading=state.reading | {(role, use.lasts, use.tile)})
-
-    def violation(self, what: str, state: _State) -> Violation:
-        roles = []
-        for number, (place, events) in enumerate(
-            zip(state.places, self.program.roles, strict=True)
-        ):
-            doing = str(events[place]) if place < len(events) else "done"
-            roles.append(f"role {number}, event {place} of {len(events)}: {doing}")
+    def told(self, state: _State) -> Iterator[str]:
+        """Yield what everybody was about to do."""
+        for role, place, parts in zip(self.program.roles, state.places, self.roles, strict=True):
+            events: tuple[Event, ...] = parts[place].events if place < len(parts) else ()
+            line = "".join(f"line {e.span.line}: " for e in events[:1] if e.span is not None)
+            yield f"{role.name}: {line}{events[0] if events else 'done'}"
         for name, (completed, needed, expected) in zip(self.names, state.barriers, strict=True):
-            roles.append(
-                f"{_named(name)}: {completed} phases over, {needed} arrivals and {expected} "
+            yield (
+                f"{shown(name)}: {completed} phases over, {needed} arrivals and {expected} "
                 "bytes missing"
             )
-        return Violation(what, tuple(roles))
-
-
-def _named(slot: Slot) -> str:
-    return f"{slot[0]}[{slot[1]}]"

@@ -1,0 +1,73 @@
+"""Whether what the compiler made of a launch goes well in every order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.stmt import For, Launch, Let, Seq, While
+from tile_core.ops.control import Barrier
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.group_order import GroupOrder
+from tile_core.testing.protocol.events import Violation
+from tile_core.testing.protocol.explore import explore
+from tile_core.testing.protocol.order import prove
+from tile_core.testing.protocol.program import always, meaning_of, program_of
+from tile_core.testing.protocol.values import Scenario
+
+GROUP = 128
+"""Threads that are followed together where every order is, instead of one."""
+
+
+def violation_of(
+    before: Launch,
+    after: Launch,
+    scenario: Scenario,
+    *,
+    host: Sequence[Let] = (),
+    runs_beside: Callable[[Gemm], bool] = always,
+) -> Violation | None:
+    """Return what can go wrong in some order, None if nothing can.
+
+    Parameters
+    ----------
+    before, after
+        The program as the user wrote it, and what runs.
+
+    Raises
+    ------
+    OverflowError
+        If one order does not decide, and there are too many others.
+    """
+    meant = meaning_of(before, scenario, host=host)
+    for launch in with_and_without_turns(after):
+        made = program_of(launch, scenario, meant, host=host, runs_beside=runs_beside)
+        proved = prove(made)
+        found = proved.violation
+        if found is None and proved.unordered is not None:
+            groups = program_of(
+                launch, scenario, meant, host=host, runs_beside=runs_beside, unit=GROUP
+            )
+            found = explore(groups).violation
+        if found is not None:
+            return found
+    return None
+
+
+def with_and_without_turns(launch: Launch) -> list[Launch]:
+    """Return the launch, and what it is where groups do not take turns.
+
+    Turns are given up in loops in which all threads meet (`tile_core.simt.drop_turns`): whoever
+    had the turn would wait for those who wait for it. What is right must not need them.
+    """
+    if not any(isinstance(n, GroupOrder) for n in walk(launch.body)):
+        return [launch]
+
+    def rule(node: Node) -> Node:
+        return Seq(()) if isinstance(node, GroupOrder) else node
+
+    without = rewrite(launch, rule)
+    loops = [n for n in walk(launch.body) if isinstance(n, (For, While))]
+    kinds = [{type(n) for n in walk(loop)} for loop in loops]
+    given_up = any({GroupOrder, Barrier} <= kind for kind in kinds)
+    return [without] if given_up else [launch, without]

@@ -1,0 +1,95 @@
+"""Which values a kernel is followed with, where sizes and tensors are known at run time only."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Launch, Let, Pipelined
+from tile_core.testing.protocol.program import rounds_of
+from tile_core.testing.protocol.trace import Endless
+from tile_core.testing.protocol.values import Scenario
+
+FIRST, LAST = (0, 0, 0), (-1, -1, -1)
+"""The blocks that are followed: the first cluster of the grid, and the last."""
+
+SCALES = (1, 16, 32, 64, 128)
+"""What sizes are multiples of, so that some of them are whole rounds of any tile."""
+
+SMALL = (0, 1, 2, 3, 4, 5, 7, 9)
+
+
+def scenarios_of(launch: Launch, host: Sequence[Let] = ()) -> list[Scenario]:
+    """Return values for what the launch asks of symbols and tensors, few that differ.
+
+    Numbers of rounds are looked for of which the rings of a pipelined loop make something else:
+    none, one, fewer than there are versions, as many, one more, and twice around and one. More
+    rounds repeat these: what a role waits for is decided by a version and a parity, so after two
+    turns of a ring everything is as it was. Branches that depend on elements of tensors are taken
+    in some rounds and not in others. All roles ask for the same elements, and find the same.
+    """
+    asked = _Asked()
+    _rounds(launch, Scenario(otherwise=asked), host)
+    if not asked.names:
+        return [Scenario(block=FIRST), Scenario(block=LAST)]
+    stages = max((n.num_stages for n in walk(launch.body) if isinstance(n, Pipelined)), default=2)
+    wanted = {0, 1, stages - 1, stages, stages + 1, 2 * stages + 1}
+    found: dict[object, Scenario] = {}
+    for values in _values():
+        scenario = Scenario(otherwise=values, block=LAST if len(found) % 2 else FIRST)
+        rounds = _rounds(launch, scenario, host)
+        kind = tuple(sorted(wanted & set(rounds or ())))
+        if rounds and max(rounds) <= 4 * stages + 4 and not _is_known(kind, found):
+            found[kind] = scenario
+    mixed = (Scenario(otherwise=values, block=FIRST) for values in _mixed())
+    return [*found.values(), *(s for s in mixed if _rounds(launch, s, host) is not None)]
+
+
+def _rounds(launch: Launch, scenario: Scenario, host: Sequence[Let]) -> list[int] | None:
+    """Return the rounds of pipelined loops, None if the program itself does not end."""
+    try:
+        return rounds_of(launch, scenario, host=host)
+    except (Endless, ZeroDivisionError):
+        return None
+
+
+def _is_known(kind: tuple[int, ...], found: dict[object, Scenario]) -> bool:
+    """Whether other scenarios have all these numbers of rounds."""
+    return not kind or all(any(n in other for other in found) for n in kind)  # type: ignore[operator]
+
+
+@dataclass(slots=True)
+class _Asked:
+    """Remembers what a launch asks for."""
+
+    names: set[str] = field(default_factory=set)
+
+    def __call__(self, name: str, indices: tuple[int, ...]) -> int:
+        self.names.add(name)
+        return 1
+
+
+Chosen = Callable[[str, tuple[int, ...]], int]
+
+
+def _values() -> Iterator[Chosen]:
+    """Yield the same number for all symbols, and another one for all elements."""
+    for scale in SCALES:
+        for size in SMALL:
+            yield lambda name, indices, n=scale * size: n  # type: ignore[misc]
+
+
+def _mixed() -> Iterator[Chosen]:
+    """Yield numbers that differ from element to element; sizes are several rounds."""
+    for scale, most in ((1, 2), (1, 4), (64, 4)):
+
+        def chosen(
+            name: str, indices: tuple[int, ...], scale: int = scale, most: int = most
+        ) -> int:
+            if not indices:
+                return 320
+            return zlib.crc32(repr((name, indices)).encode()) % most * scale
+
+        yield chosen

@@ -1,0 +1,107 @@
+"""Accesses of tiles, which barriers must put in an order, and what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tile_core.errors import Span
+from tile_core.testing.protocol.clocks import Clock, Known
+from tile_core.testing.protocol.contents import held_in, put
+from tile_core.testing.protocol.events import (
+    Box,
+    Content,
+    Event,
+    Fill,
+    Held,
+    ProtocolBroken,
+    Read,
+    Tile,
+    covers,
+    named,
+    overlaps,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """An access of a tile.
+
+    Parameters
+    ----------
+    role, scope
+        Who, and of which range of threads: threads of one are ordered by its own barriers.
+    ends, fence
+        What others must know before they do what conflicts with it; and, for stores, before an
+        engine reads them.
+    """
+
+    role: int
+    scope: tuple[int, int]
+    writes: bool
+    by_engine: bool
+    ends: Known
+    fence: Known
+    event: Event
+
+    @property
+    def span(self) -> Span | None:
+        """The user's line."""
+        return self.event.span
+
+
+@dataclass(slots=True)
+class Tiles:
+    """All tiles of all blocks: who may still be at them, and what they hold."""
+
+    touches: dict[Tile, dict[object, tuple[Box, Touch]]] = field(default_factory=dict)
+    parts: dict[Tile, list[tuple[Box, Content]]] = field(default_factory=dict)
+
+    def write(self, tile: Tile, box: Box, touch: Touch, content: Content, clock: Clock) -> None:
+        """Note a write of a box, by somebody who knows `clock`."""
+        self._enter(tile, box, touch, clock)
+        put(self.parts.setdefault(tile, []), box, content)
+
+    def read(self, tile: Tile, box: Box, touch: Touch, clock: Clock) -> Held:
+        """Note a reading of a box, and return what is there."""
+        self._enter(tile, box, touch, clock)
+        return held_in(self.parts.get(tile, ()), box)
+
+    def _enter(self, tile: Tile, box: Box, touch: Touch, clock: Clock) -> None:
+        known = self.touches.setdefault(tile, {})
+        gone = []
+        for key, (there, other) in known.items():
+            if not overlaps(there, box) or not (other.writes or touch.writes):
+                continue
+            ordered = other.ends.is_in(clock)
+            apart = touch.by_engine or other.by_engine or touch.scope != other.scope
+            if apart and not ordered:
+                raise ProtocolBroken(_conflict(tile, box, other, touch), touch.span)
+            unseen = touch.by_engine and not touch.writes and other.writes and not other.by_engine
+            if unseen and not other.fence.is_in(clock):
+                raise ProtocolBroken(
+                    f"an engine reads {named(tile, box)}, which was stored without a fence",
+                    other.span,
+                )
+            if ordered and touch.writes and covers(box, there):
+                gone.append(key)
+        for key in gone:
+            del known[key]
+        known[touch.role, touch.ends.at, touch.writes, box] = (box, touch)
+
+    def going_on(self, role: int) -> Iterator[tuple[Known, Span | None]]:
+        """Yield when readings by engines for a role end."""
+        for touches in self.touches.values():
+            for _, touch in touches.values():
+                if touch.role == role and touch.by_engine and isinstance(touch.event, Read):
+                    yield touch.ends, touch.span
+
+
+def _conflict(tile: Tile, box: Box, other: Touch, touch: Touch) -> str:
+    name = named(tile, box)
+    does = "is filled" if touch.writes else "is read"
+    if isinstance(other.event, Fill) and other.writes:
+        return f"{name} {does} while a fill is on its way"
+    if other.by_engine:
+        return f"{name} {does} while an engine reads it"
+    return f"{name} {does} while others {'write' if other.writes else 'read'} it"

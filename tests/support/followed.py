@@ -1,0 +1,113 @@
+"""Kernels that are lowered, with the protocol of their barriers followed through every order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tile_core.errors import TileError
+from tile_core.ir.node import walk
+from tile_core.ir.printer import print_stmt
+from tile_core.ir.stmt import Kernel, Launch
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.rule import select
+from tile_core.passes.rasterise_blocks import rasterise_blocks
+from tile_core.simt import lower
+from tile_core.testing.protocol.check import violation_of
+from tile_core.testing.protocol.program import has_protocol, host_names
+from tile_core.testing.protocol.scenarios import scenarios_of
+from tile_core.testing.protocol.values import Unknown
+
+
+@dataclass(slots=True)
+class Followed:
+    """Launches with barriers in memory, ranges of threads or clusters, and what was found.
+
+    Parameters
+    ----------
+    launches
+        How many were followed.
+    runs
+        With how many choices of values.
+    wrong
+        A report of each that goes wrong, or could not be followed.
+    pairs
+        Each launch as it was written, and as it runs.
+    """
+
+    launches: int = 0
+    runs: int = 0
+    wrong: list[str] = field(default_factory=list)
+    pairs: list[tuple[Launch, Launch]] = field(default_factory=list)
+    known: set[str] = field(default_factory=set)
+    kernel: Kernel | None = None
+    order: list[Launch] = field(default_factory=list)
+    beside: Any = None
+
+    def prepared(self, kernel: Kernel, target: Any, machine: Any, rules: Any, choices: Any) -> Any:
+        """Remember a program as it was before it was dealt out to threads."""
+        made = prepare(kernel, target, machine, rules, choices)
+        self.kernel = rasterise_blocks(kernel)  # which block is which is another question
+        self.order = [n for n in walk(made.kernel.body) if isinstance(n, Launch)]
+
+        def beside(op: Gemm) -> bool:
+            return select(op, target, rules).runs_beside
+
+        self.beside = beside
+        return made
+
+    def with_barriers(self, launch: Launch, *args: Any) -> Launch:
+        """Follow what becomes of a launch."""
+        made = insert_barriers(launch, *args)
+        if has_protocol(made) and self.kernel is not None:
+            self.follow(self.order.index(launch), made)
+        return made
+
+    def follow(self, number: int, after: Launch) -> None:
+        """Follow a launch with all values, if no equal one has been."""
+        assert self.kernel is not None
+        before = [n for n in walk(self.kernel.body) if isinstance(n, Launch)][number]
+        text = print_stmt(after)
+        if text in self.known:
+            return
+        self.known.add(text)
+        self.launches += 1
+        self.pairs.append((before, after))
+        host = host_names(self.kernel, before)
+        scenarios = scenarios_of(before, host)
+        if not scenarios:
+            self.wrong.append(f"{self.kernel.name} ends with none of the values that were chosen")
+        for scenario in scenarios:
+            self.runs += 1
+            try:
+                found = violation_of(before, after, scenario, host=host, runs_beside=self.beside)
+            except (TileError, ArithmeticError, Unknown) as reason:
+                self.wrong.append(f"{self.kernel.name} cannot be followed: {reason!r}")
+                return
+            if found is not None:
+                self.wrong.append(f"{self.kernel.name} in block {scenario.block}: {found}")
+                return
+
+
+prepare, insert_barriers = lower.prepare, lower.insert_barriers
+
+
+@contextmanager
+def following() -> Iterator[Followed]:
+    """Follow every launch that is lowered inside."""
+    followed = Followed()
+
+    def prepared(*args: Any) -> Any:
+        return followed.prepared(*args)
+
+    def with_barriers(*args: Any) -> Any:
+        return followed.with_barriers(*args)
+
+    prepared.__name__, with_barriers.__name__ = prepare.__name__, insert_barriers.__name__
+    lower.prepare, lower.insert_barriers = prepared, with_barriers  # type: ignore[assignment]
+    try:
+        yield followed
+    finally:
+        lower.prepare, lower.insert_barriers = prepare, insert_barriers
