@@ -26,6 +26,7 @@ _EXP = (
     0.008363173343241215,
     0.0013926175888627768,
 )
+_EXP_NEGATIVE = tuple(c if k % 2 == 0 else -c for k, c in enumerate(_EXP))
 _EXP_DOUBLE = (
     0.5,
     0.16666666666666669,
@@ -50,6 +51,7 @@ _EXP2 = (
 # Beyond these the result is 0 or inf whatever the rest of x.
 _LOWEST_EXP2, _HIGHEST_EXP2 = -151.0, 129.0
 _LOWEST_EXP, _HIGHEST_EXP = -105.0, 89.0
+_SIGMOID_ONE = 20.0  # it rounds to 1 above 17.3 already
 _LOWEST_EXP10, _HIGHEST_EXP10 = -45.6, 38.9
 _LOG2_E, _LOG2_10 = math.log2(math.e), math.log2(10.0)
 # Head and tail: head + tail carries twice the bits of a float.
@@ -76,10 +78,15 @@ def _exp2_of_fraction(fn: Function, f: Value) -> Value:
 def exp(fn: Function, x: Value) -> Value:
     """Return ``e**x``."""
     x = clamp(x, _LOWEST_EXP, _HIGHEST_EXP)
-    n, shifted = nearest(fn, x, _LOG2_E)
-    r = fn.mad(n, -_LN2[1], fn.mad(n, -_LN2[0], x))
-    p = fn.mad(r * r, fn.polynomial(r, _EXP), r) + 1.0
+    n, r, shifted = _reduced_to_half_ln2(fn, x)
+    p = fn.mad(r, fn.polynomial(r, (1.0, *_EXP)), 1.0)
     return scale(fn, p, n, shifted)
+
+
+def _reduced_to_half_ln2(fn: Function, x: Value) -> tuple[Value, Value, Value]:
+    """Return ``(n, r, shifted)``: x is ``n*ln(2) + r``, and what `scale` takes for `n`."""
+    n, shifted = nearest(fn, x, _LOG2_E)
+    return n, fn.mad(n, -_LN2[1], fn.mad(n, -_LN2[0], x)), shifted
 
 
 def exp10(fn: Function, x: Value) -> Value:
@@ -96,18 +103,18 @@ def exp10(fn: Function, x: Value) -> Value:
 
 
 def sigmoid(fn: Function, x: Value) -> Value:
-    """Return ``1 / (1 + exp(-x))``, exact down to denormals on the negative side."""
-    small = exp(fn, -fn.abs(x))
+    """Return ``1 / (1 + exp(-x))``, exact down to denormals on the negative side.
+
+    With ``x = n*ln(2) + r`` that is ``2**n / (2**n + exp(-r))``.
+    """
+    n, r, shifted = _reduced_to_half_ln2(fn, clamp(x, _LOWEST_EXP, _SIGMOID_ONE))
     one = fn.constant(1.0, x.type)
-    below = x.lt(0.0)
-    numerator = below.where(small, one)
-    whole = small + one
-    lost = small - (whole - one)
-    ratio = numerator / whole
-    # One step of Newton: all that is left is the error of `small` and one rounding.
-    inverse = below.where(one - ratio, ratio)
-    rest = fn.mad(-ratio, lost, fn.mad(-ratio, whole, numerator))
-    return fn.mad(rest, inverse, ratio)
+    power = scale(fn, one, n, shifted)
+    rest = r * fn.mad(r, fn.polynomial(r, _EXP_NEGATIVE), -1.0)  # exp(-r) - 1
+    # Of three summands the largest comes last, or 1 + 2**n is exact: one rounding counts.
+    is_small = n.lt(0.0)
+    whole = is_small.where(one, power + 1.0) + (rest + is_small.where(power, 0.0))
+    return power / whole
 
 
 def sigmoid_double(fn: Function, x: Value) -> Value:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from tile_cpu.llvm.builder import Function, Value
 from tile_cpu.math.common import INF, NAN, clamp, in_double, keep_zero
 from tile_cpu.math.exponential import exp, exp_wide, expm1_wide
 from tile_cpu.math.logarithm import log1p_wide
+from tile_cpu.math.pieces import from_pieces, pieces_at_hand, piecewise, split
 
 # (tanh(x)/x - 1) / z in z = x**2, |x| <= 0.64; absolute error 7e-8.
 _TANH = (
@@ -18,15 +21,28 @@ _TANH = (
 # tanh rounds to 1 above; sinh and cosh overflow single.
 _TANH_ONE, _SINH_OVERFLOW = 9.02, 90.0
 _TANH_SMALL = 0.625
+# The last piece goes on to where tanh rounds to 1. Distances from its centre stay below the
+# value there, as `from_pieces` asks.
+_PIECES, _PIECE, _PIECE_DEGREE = 32, 17 / 64, 5
 
 
 def tanh(fn: Function, x: Value) -> Value:
     """Return the hyperbolic tangent."""
+    if pieces_at_hand(fn, x.type) == _PIECES:
+        return _tanh_in_pieces(fn, x)
     size = clamp(fn.abs(x), 0.0, _TANH_ONE)
     z = size * size
     near = keep_zero(x, fn.mad(x * z, fn.polynomial(z, _TANH), x))
     far = 1.0 - 2.0 / (exp(fn, size + size) + 1.0)
     return size.lt(_TANH_SMALL).where(near, fn.copysign(far, x))
+
+
+def _tanh_in_pieces(fn: Function, x: Value) -> Value:
+    tables = piecewise(math.tanh, _PIECE, _PIECE_DEGREE, _PIECES, _TANH_ONE)
+    size = fn.abs(x)
+    limited = size.gt(_TANH_ONE).where(_TANH_ONE, size)
+    number, d = split(fn, limited, _PIECE, last=_PIECES - 1)
+    return fn.copysign(from_pieces(fn, tables, number, d), x)
 
 
 def _sinh_wide(fn: Function, x: Value) -> Value:

@@ -11,19 +11,23 @@ from collections.abc import Callable, Sequence
 
 from tile_cpu.llvm.builder import Function, Type, Value, constant_text
 
-PIECES = 32
-"""Two vectors of 16 coefficients: as many as one instruction chooses from."""
-
 LEAN = 0.075
 """How far points of interpolation move to the lower end, as a part of half a piece."""
 
 
-def can_look_up(fn: Function, kind: Type) -> bool:
-    """Whether one instruction looks up a lane of two vectors of `kind`."""
-    return kind.scalar == "float" and kind.lanes == 16 and fn.machine.has("avx512f")
+def pieces_at_hand(fn: Function, kind: Type) -> int:
+    """Return among how many coefficients one instruction chooses for each lane of `kind`; or 0.
+
+    A register of 8 with AVX2, two of 16 with AVX-512.
+    """
+    if kind.scalar == "float" and kind.lanes == 16 and fn.machine.has("avx512f"):
+        return 32
+    if kind.scalar == "float" and kind.lanes == 8 and fn.machine.has("avx2", "fma"):
+        return 8
+    return 0
 
 
-def split(fn: Function, t: Value, width: float) -> tuple[Value, Value]:
+def split(fn: Function, t: Value, width: float, last: int | None = None) -> tuple[Value, Value]:
     """Return the number of the piece nearest to each of `t`, and its distance from the centre.
 
     Parameters
@@ -31,19 +35,57 @@ def split(fn: Function, t: Value, width: float) -> tuple[Value, Value]:
     t
         0 or more. Beyond the last piece the results mean nothing.
     width
-        Of a piece, a power of two; the centre of piece ``i`` is ``i * width``. Half of
-        it to either side belongs to the piece, ends to the even one.
+        Of a piece; the centre of piece ``i`` is ``i * width``. Half of it to either side
+        belongs to the piece, more or less unless it is a power of two.
+    last
+        The piece that everything beyond it belongs to as well; None: there is nothing.
     """
-    shift = width * 2.0**23
-    shifted = t + shift
-    return shifted.bits(), t - (shifted - shift)
+    if math.frexp(width)[0] == 0.5:
+        shift = width * 2.0**23
+        shifted = _at_most(t + shift, shift, last)
+        return shifted.bits(), t - (shifted - shift)
+    shift = 2.0**23
+    shifted = _at_most(fn.mad(t, 1.0 / width, shift), shift, last)
+    return shifted.bits(), fn.mad(shifted - shift, -width, t)
+
+
+def _at_most(shifted: Value, shift: float, last: int | None) -> Value:
+    if last is None:
+        return shifted
+    limit = shift * (1.0 + last * 2.0**-23)
+    return shifted.gt(limit).where(limit, shifted)
 
 
 def look_up(fn: Function, table: Sequence[float], number: Value) -> Value:
-    """Return ``table[number % 32]`` for every lane, where `can_look_up`."""
+    """Return ``table[number % len(table)]`` for every lane; it has as many as `pieces_at_hand`."""
     kind = number.type.of("float")
+    if kind.lanes == 8:
+        return fn.call("llvm.x86.avx2.permps", kind, _vector(fn, table, kind), number)
     low, high = (_vector(fn, table[i : i + 16], kind) for i in (0, 16))
     return fn.call("llvm.x86.avx512.vpermi2var.ps.512", kind, low, number, high)
+
+
+def from_pieces(fn: Function, tables: Sequence[Sequence[float]], number: Value, d: Value) -> Value:
+    """Return the value at `d` of the polynomial of each lane's piece.
+
+    Parameters
+    ----------
+    tables
+        What `piecewise` returns.
+    number, d
+        What `split` returns. From the second piece on `d` must be less than the value at the
+        centre.
+    """
+    at_centre, slope, *higher = tables
+    # Around 0 the value is d + d*(slope - 1 ...), which rounds once. Everywhere else the value
+    # at the centre is larger than d; a maximum is cheaper than a comparison and a choice.
+    slope = (slope[0] - 1.0, *slope[1:])
+    centre = look_up(fn, at_centre, number)
+    start = centre.gt(d).where(centre, d)
+    rise = look_up(fn, higher[-1], number)
+    for table in (*reversed(higher[:-1]), slope):
+        rise = fn.mad(rise, d, look_up(fn, table, number))
+    return fn.mad(rise, d, start)
 
 
 def _vector(fn: Function, values: Sequence[float], kind: Type) -> Value:
@@ -53,7 +95,7 @@ def _vector(fn: Function, values: Sequence[float], kind: Type) -> Value:
 
 
 def piecewise(
-    function: Callable[[float], float], width: float, degree: int
+    function: Callable[[float], float], width: float, degree: int, count: int, end: float
 ) -> list[tuple[float, ...]]:
     """Return, power by power, the coefficients of polynomials of `degree` for all pieces.
 
@@ -63,6 +105,10 @@ def piecewise(
     ----------
     function
         0 at 0, and growing: relative errors count most where a piece begins.
+    width, count
+        Of pieces, and their number.
+    end
+        Where the last one ends.
 
     Notes
     -----
@@ -71,12 +117,19 @@ def piecewise(
     """
     half = width / 2
     start = _points(0.0, half, degree)
-    first = [0.0, *_interpolated([function(d) / d for d in start], start)]
-    points = [d - LEAN * half * (1.0 - (d / half) ** 2) for d in _points(-half, half, degree + 1)]
-    rows = [
-        _interpolated([function(i * width + d) for d in points], points) for i in range(1, PIECES)
-    ]
-    return list(zip(first, *rows, strict=True))
+    rows = [[0.0, *_interpolated([function(d) / d for d in start], start)]]
+    for number in range(1, count):
+        centre = number * width
+        top = half if number + 1 < count else end - centre
+        points = [_leaning(d, -half, top) for d in _points(-half, top, degree + 1)]
+        rows.append(_interpolated([function(centre + d) for d in points], points))
+    return list(zip(*rows, strict=True))
+
+
+def _leaning(d: float, low: float, high: float) -> float:
+    half = (high - low) / 2
+    place = (d - low) / half - 1.0  # from -1 to 1
+    return d - LEAN * half * (1.0 - place**2)
 
 
 def _points(low: float, high: float, count: int) -> list[float]:

@@ -7,7 +7,7 @@ import math
 from tile_cpu.llvm.builder import Function, Value
 from tile_cpu.math.common import clamp
 from tile_cpu.math.exponential import exp
-from tile_cpu.math.pieces import can_look_up, look_up, piecewise, split
+from tile_cpu.math.pieces import from_pieces, pieces_at_hand, piecewise, split
 
 # erf(x)/x - 1 in z = x**2, |x| <= 1; absolute error 5e-9.
 _SMALL = (
@@ -32,16 +32,15 @@ _LOG_COMPLEMENT = (
 )
 _ERF_ONE = 4.0  # erf rounds to 1 from about 3.92 on
 
-# Absolute error of the polynomials: 7e-9, less where erf is small.
-_PIECE, _PIECE_DEGREE = 0.125, 4
-# The last piece is the constant 1, off by 7e-8 at its beginning; larger arguments count as
-# this one of its.
-_LAST_PIECE, _IN_LAST_PIECE = 3.8, 3.9
+# By the number of pieces: their width and degree, where the last one ends, and from where on
+# the function counts as 1, so that the last piece of 32 is a constant, off by 7e-8 at first.
+# The polynomials are off by 7e-9 elsewhere, by less where erf is small.
+_PIECES = {32: (0.125, 4, 3.9, 3.8), 8: (67 / 128, 6, 3.92, 3.92)}
 
 
 def erf(fn: Function, x: Value) -> Value:
     """Return the error function."""
-    if can_look_up(fn, x.type):
+    if pieces_at_hand(fn, x.type):
         return _erf_in_pieces(fn, x)
     size = clamp(fn.abs(x), 0.0, _ERF_ONE)
     z = size * size
@@ -52,19 +51,9 @@ def erf(fn: Function, x: Value) -> Value:
 
 
 def _erf_in_pieces(fn: Function, x: Value) -> Value:
+    count = pieces_at_hand(fn, x.type)
+    width, degree, end, one = _PIECES[count]
+    tables = piecewise(lambda t: 1.0 if t > one else math.erf(t), width, degree, count, end)
     size = fn.abs(x)
-    number, d = split(fn, size.gt(_IN_LAST_PIECE).where(_IN_LAST_PIECE, size), _PIECE)
-    at_centre, slope, *higher = piecewise(_erf_up_to_one, _PIECE, _PIECE_DEGREE)
-    # Around 0 erf(d) is d + d*(slope - 1 ...), which rounds once. Everywhere else the value
-    # at the centre is larger than d; a maximum is cheaper than a comparison and a choice.
-    slope = (slope[0] - 1.0, *slope[1:])
-    centre = look_up(fn, at_centre, number)
-    start = centre.gt(d).where(centre, d)
-    rise = look_up(fn, higher[-1], number)
-    for table in (*reversed(higher[:-1]), slope):
-        rise = fn.mad(rise, d, look_up(fn, table, number))
-    return fn.copysign(fn.mad(rise, d, start), x)
-
-
-def _erf_up_to_one(t: float) -> float:
-    return 1.0 if t > _LAST_PIECE else math.erf(t)
+    number, d = split(fn, size.gt(end).where(end, size), width)
+    return fn.copysign(from_pieces(fn, tables, number, d), x)
