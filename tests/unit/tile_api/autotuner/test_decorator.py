@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -80,6 +81,33 @@ def test_each_bucket_is_tuned_once(in_process):
     assert len({id(scale(n)) for n in (64, 64, 48)}) == 2
     assert len(in_process) == 1  # 48 finds the result of 64 in the table
     scale(128)
+    assert len(in_process) == 2
+
+
+def test_known_results_are_found_while_another_thread_tunes(in_process):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def configs(n):
+        if n == 128:
+            begun.set()
+            assert may_end.wait(60)
+        return CONFIGS
+
+    scale = make_scale(configs)
+    kernel = scale(64)
+    other = threading.Thread(target=scale, args=(128,))
+    other.start()
+    found = []
+    try:
+        assert begun.wait(60)
+        asking = threading.Thread(target=lambda: found.append(scale(64)))
+        asking.start()
+        asking.join(10)
+        assert found == [kernel]
+    finally:
+        may_end.set()
+        other.join()
+        asking.join()
     assert len(in_process) == 2
 
 

@@ -10,6 +10,7 @@ import time
 import weakref
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -17,11 +18,13 @@ import pytest
 
 from tile_api.autotuner.bench import Bench
 from tile_api.autotuner.comparing import compare_results
+from tile_api.autotuner.machine import machine_name
 from tile_api.autotuner.process import CRASHED, HUNG, Worker
 from tile_api.autotuner.search import FINALISTS
 from tile_api.autotuner.tensor_files import read_tensors, write_tensors
 from tile_api.autotuner.turns import turn
 from tile_api.autotuner.workplace import Workplace, is_alive, worker_environment
+from tile_core.target import Target
 
 POPEN = subprocess.Popen
 
@@ -245,3 +248,18 @@ def test_outputs_of_candidates_that_are_out_of_the_race_are_given_back(tmp_path,
     assert len(outputs) == 30  # it was not launched anew
     bench.time("job-0", str(files[0]), 0, 0)
     assert [outputs[n]() is not None for n in alive[:3]] == [True, False, True]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
+def test_machines_are_told_with_the_threads_that_workers_use(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(get_num_threads=lambda: 1))
+    monkeypatch.delenv("TILE_NUM_THREADS", raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert machine_name(Target("cpu")).endswith(", 1 threads")
+    assert worker_environment({}, tmp_path)["OMP_NUM_THREADS"] == "1"
+    monkeypatch.setenv("TILE_NUM_THREADS", "2")  # goes before OpenMP's, here and there
+    assert machine_name(Target("cpu")).endswith(", 2 threads")
+    monkeypatch.delenv("TILE_NUM_THREADS")
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert machine_name(Target("cpu")).endswith(", 1 threads")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from pathlib import Path
 
 from tile_api.integrations.torch_arrays import gpu_name
@@ -43,15 +44,21 @@ def require_machine(target: Target) -> None:
 def machine_name(target: Target) -> str:
     """Return what tables call the machine that measures for `target`.
 
-    The processor's model and how many processors the process may use; of a GPU its model.
+    The processor's model and how many threads a kernel gets; of a GPU its model.
     """
     if target.kind in GPUS:
         return gpu_name() or target.arch
     env = environment()
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    asked = env.get("TILE_NUM_THREADS") or env.get("OMP_NUM_THREADS") or ""
+    asked = env.get("TILE_NUM_THREADS") or str(torch_threads() or env.get("OMP_NUM_THREADS", ""))
     threads = min(int(asked), count) if asked.isdecimal() and int(asked) else count
     return f"{_processor()}, {threads} threads"
+
+
+def torch_threads() -> int:
+    """Return how many threads OpenMP uses in this process as torch knows it; 0 without torch."""
+    torch = sys.modules.get("torch")
+    return int(torch.get_num_threads()) if torch is not None else 0
 
 
 def _processor() -> str:

@@ -145,8 +145,7 @@ def _target(task: Task) -> Target:
 
     settings = Settings.from_environment()
     asked = task.compile_options.get("target")
-    forced = getattr(settings, "forced_target", "")
-    spec = forced or (settings.target if asked is None else asked)
+    spec = settings.forced_target or (settings.target if asked is None else asked)
     return default_host().resolve("interpret" if settings.interpret else spec)[1]
 
 

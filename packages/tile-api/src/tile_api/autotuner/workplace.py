@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from tile_api.autotuner.machine import torch_threads
 from tile_api.autotuner.process import CANCELLED, HUNG, START_TIMEOUT, Worker
 from tile_api.autotuner.turns import turn
 from tile_core.environment import environment
@@ -185,13 +185,7 @@ def worker_environment(user: Mapping[str, str], cache: Path) -> dict[str, str]:
     """
     found = {k: v for k, v in user.items() if k not in _OFF}
     found["TILE_CACHE_DIR"] = str(cache)
-    threads = _threads()
+    threads = torch_threads()
     if threads:
         found["OMP_NUM_THREADS"] = str(threads)
     return found
-
-
-def _threads() -> int:
-    """Return how many threads OpenMP uses in this process; 0 if it was not told."""
-    torch = sys.modules.get("torch")
-    return int(torch.get_num_threads()) if torch is not None else 0
