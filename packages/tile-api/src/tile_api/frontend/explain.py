@@ -6,14 +6,11 @@ import inspect
 import linecache
 import re
 import traceback
-from collections.abc import Callable
-from typing import Any
 
 from tile_api.frontend import assignments
 from tile_api.frontend.unknown import unknown_name
 from tile_api.frontend.values import BufferValue, VarHandle
 from tile_core.errors import (
-    FrontendError,
     FrontendTypeError,
     FrontendValueError,
     ScopeError,
@@ -22,7 +19,7 @@ from tile_core.errors import (
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Expr
 
-_LANGUAGE = "tile_api.language"
+_INDEXED = "a run-time value indexes tensors only: give the numbers to the kernel as a parameter"
 _KINDS: dict[type, str] = {BufferValue: "buffer", VarHandle: "variable", Region: "region"}
 
 
@@ -42,7 +39,7 @@ def explained(error: Exception, file: str) -> TileError | None:
             hint = "define the name before the kernel that uses it"
             return ScopeError(str(error), hint=hint)
         case AttributeError() if error.name is not None:
-            owner = _owner(error.obj)
+            owner = owner_of(error.obj)
             return unknown_name(owner, error.name, [n for n in dir(error.obj) if n[:1] != "_"])
         case TypeError():
             hint = "check the types of the operands"
@@ -50,15 +47,27 @@ def explained(error: Exception, file: str) -> TileError | None:
                 hint = "use T.pow(x, y)"
             elif "as an integer" in str(error):
                 hint = "loop over T.serial, or make the helper function a @T.macro"
-            return FrontendTypeError(_plain(str(error)), hint=hint)
+            elif "__format__" in str(error):
+                text = "a run-time value has no digits while the kernel is traced"
+                return FrontendTypeError(text, hint="print it with T.print(x, msg=...)")
+            elif "indices must be" in str(error):
+                hint = _INDEXED
+            return FrontendTypeError(plain(str(error)), hint=hint)
         case ValueError() if "unpack" in str(error):
             hint = "give as many names as there are values; n extents have n indices"
-            return FrontendValueError(_plain(str(error)), hint=hint)
+            return FrontendValueError(plain(str(error)), hint=hint)
+        case IndexError() if "valid indices" in str(error):
+            return FrontendTypeError("an array of Python has no run-time index", hint=_INDEXED)
         case ValueError() | ArithmeticError() | LookupError():
-            text = str(error) if not isinstance(error, KeyError) else f"there is no key {error}"
+            text = _no_key(error) if isinstance(error, KeyError) else str(error)
             hint = "this is computed by Python while the kernel is traced: change its operands"
-            return FrontendValueError(_plain(text), hint=hint)
+            return FrontendValueError(plain(text), hint=hint)
     return None
+
+
+def _no_key(error: KeyError) -> str:
+    key = error.args[0] if error.args else ""
+    return f"there is no key {owner_of(key) if isinstance(key, Expr) else repr(key)}"
 
 
 def _is_indexing(frame: traceback.FrameSummary) -> bool:
@@ -66,7 +75,8 @@ def _is_indexing(frame: traceback.FrameSummary) -> bool:
     return frame.filename == assignments.__file__ and frame.name in ("get", "put", "aug_put")
 
 
-def _owner(value: object) -> str:
+def owner_of(value: object) -> str:
+    """Return `value` as the subject of a sentence."""
     if isinstance(value, BufferValue):
         return f"the buffer {value.name!r}"
     if isinstance(value, VarHandle):
@@ -80,48 +90,18 @@ def _owner(value: object) -> str:
     return f"an object of type {type(value).__name__}"
 
 
-def _plain(message: str) -> str:
+def plain(message: str) -> str:
     """Say "buffer" and "run-time value" where Python names our classes."""
     names = {cls.__name__: word for cls, word in _KINDS.items()}
     names |= {cls.__name__: "run-time value" for cls in _subclasses(Expr)}
 
     def word(match: re.Match[str]) -> str:
-        known = names.get(match[1])
+        known = names.get(match[1] or match[2])
         return match[0] if known is None else f"a {known}"
 
-    return re.sub(r"'(\w+)'(?: object)?", word, message)
+    return re.sub(r"'(\w+)'(?: object)?|(?<=, not )(\w+)$", word, message)
 
 
 def _subclasses(cls: type) -> list[type]:
     direct: list[type] = cls.__subclasses__()
     return [cls, *direct, *(c for d in direct for c in _subclasses(d))]
-
-
-def bad_call(function: Any, error: TypeError) -> FrontendError:
-    """Return the error for a call whose arguments do not fit the parameters of `function`."""
-    if not callable(function):
-        hint = "check what the name stands for"
-        if isinstance(function, (BufferValue, Region)):
-            hint = "index with square brackets, as in A[i, j]"
-        return FrontendTypeError(f"{_owner(function)} cannot be called", hint=hint)
-    written = name = getattr(function, "__qualname__", type(function).__name__)
-    if str(getattr(function, "__module__", "")).startswith(_LANGUAGE):
-        name = f"T.{written}"
-    message = _plain(str(error)).replace(f"{written}()", f"{name}()", 1)
-    return FrontendTypeError(message, hint=f"call it as {name}{call_form(function)}")
-
-
-def call_form(function: Callable[..., Any]) -> str:
-    """Return the parameters of a function as a call shows them: ``(src, dst, ...)``."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return "(...)"
-    kinds = inspect.Parameter
-    names = [
-        f"*{p.name}" if p.kind is kinds.VAR_POSITIONAL else p.name
-        for p in parameters
-        if p.default is kinds.empty and p.kind not in (kinds.VAR_KEYWORD, kinds.KEYWORD_ONLY)
-    ]
-    names += [f"{p.name}=..." for p in parameters if p.default is not kinds.empty]
-    return f"({', '.join(names)})"

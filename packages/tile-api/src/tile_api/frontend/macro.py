@@ -8,8 +8,8 @@ from functools import update_wrapper
 from typing import Any
 
 from tile_api.frontend.builder import active, here
-from tile_api.frontend.explain import call_form
 from tile_api.frontend.function import user_errors
+from tile_api.frontend.refused_calls import call_form
 from tile_api.frontend.rewrite import rewrite_function
 from tile_api.frontend.source import read_source
 from tile_api.frontend.statements import activation_factory

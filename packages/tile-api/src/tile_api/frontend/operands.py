@@ -9,8 +9,8 @@ from typing import Any
 
 from tile_api.frontend.activation import ActivationBase, Gone
 from tile_api.frontend.control import condition
-from tile_api.frontend.explain import bad_call
 from tile_api.frontend.loopspec import LoopSpec
+from tile_api.frontend.refused_calls import refused_call
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_core.errors import FrontendTypeError, TileError
 from tile_core.ir import arith
@@ -181,11 +181,12 @@ class Operands(ActivationBase):
         except TileError as error:
             error.at(builder.span)
             raise
-        except TypeError as error:
-            trace = error.__traceback__
-            if trace is not None and trace.tb_next is None:  # the call itself did not fit
-                raise bad_call(function, error).at(builder.span) from error
-            raise
+        except (AttributeError, TypeError, ValueError) as error:
+            late = any(is_run_time(a) for a in (*args, *kwargs.values()))
+            told = refused_call(function, args, kwargs, error, at_run_time=late)
+            if told is None:
+                raise
+            raise told.at(builder.span) from error
         builder.place = before
         return result
 

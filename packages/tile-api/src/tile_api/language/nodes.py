@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,7 @@ def _node(name: str, text: str, build: Callable[..., Any], matches: Predicate) -
     members = {
         "build": staticmethod(build),
         "matches": staticmethod(matches),
+        "__signature__": inspect.signature(build),
         "__doc__": text,
         "__module__": __name__,
     }
