@@ -255,3 +255,21 @@ def test_manual_schedules_reach_the_ir():
 
     (loop,) = [node for node in walk(f.kernel) if isinstance(node, Pipelined)]
     assert (loop.order, loop.stage) == ((1, 0), (0, 1))
+
+
+@pytest.mark.parametrize(("asked", "found"), [(0, 2), (3, 3)])
+def test_schedules_of_groups_are_found_anew(asked: int, found: int):
+    """The form of older TileLang programs: an entry for each group of statements."""
+
+    @T.prim_func
+    def f(A: T.Tensor((8,), "int32")):
+        with T.Kernel(1) as bx:
+            for k in T.Pipelined(
+                8, num_stages=asked, order=[-1, 0], stage=[-1, 1], group=[[0], [1, 2]]
+            ):
+                A[k] = 0
+                A[k] = 1
+                A[k] = 2
+
+    (loop,) = [node for node in walk(f.kernel) if isinstance(node, Pipelined)]
+    assert (loop.num_stages, loop.order, loop.stage) == (found, (), ())

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tile_api.disk_cache.kept import RevivedBuild
     from tile_core.driver import Built
+
+_INSTEAD = {
+    "libpath": "kernel.export_library(path) writes the machine code",
+    "lib_path": "kernel.export_library(path) writes the machine code",
+    "resource_usage": "kernel.resources tells registers, spills, memory and occupancy by launch",
+    "n_max_threads": "a kernel runs with the threads of T.Kernel(..., threads=)",
+    "execution_backend": "there is one runtime; kernel.target tells the machine",
+    "compile_flags": "kernel.compile_key() tells what the kernel was made of",
+    "pass_configs": "kernel.compile_key() tells what the kernel was made of",
+    "verbose": "kernel.phases tells what making the kernel took",
+    "rt_mod": "kernel.save(path) writes what tile_runtime.load runs",
+}
+"""What to use in place of attributes of TileLang's kernels that have no counterpart."""
 
 
 class KernelFiles:
@@ -21,6 +35,7 @@ class KernelFiles:
         _built: Built | RevivedBuild
         ptx: Any
         sass: Any
+        resources: Mapping[str, Any]
 
     def show_ptx(self) -> None:
         """Print `ptx`."""
@@ -58,3 +73,44 @@ class KernelFiles:
     def adapter(self) -> Any:
         """The kernel itself: there is one runtime, and nothing between it and a kernel."""
         return self
+
+    @property
+    def torch_function(self) -> Any:
+        """The kernel itself."""
+        return self
+
+    @property
+    def n_regs(self) -> int:
+        """Registers of 32 bits of one thread: the most of any launch.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If this target tells no `resources`.
+        """
+        return max((needs.registers for needs in self.resources.values()), default=0)
+
+    @property
+    def n_spills(self) -> int:
+        """Words of 32 bits that a thread writes to memory as registers do not suffice: the most.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If this target tells no `resources`.
+        """
+        return max((needs.spill_stores // 4 for needs in self.resources.values()), default=0)
+
+    def __getattr__(self, name: str) -> Any:
+        """Say which names there are, and what to write for some that TileLang's kernels have.
+
+        Raises
+        ------
+        UnknownName
+            Always.
+        """
+        if name.startswith("_") or hasattr(type(self), name):  # a protocol, or what failed itself
+            return object.__getattribute__(self, name)
+        from tile_api.frontend.unknown import unknown_name
+
+        raise unknown_name("a kernel", name, dir(type(self)), instead=_INSTEAD.get(name))

@@ -213,6 +213,7 @@ def test_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert env.TILELANG_NOT_SET == ""
     assert env.is_print_on_compilation_enabled()
     assert env.TILELANG_CACHE_DIR
+    assert tilelang.cached is tilelang.cache.cached is tilelang.compile
     assert env.is_cache_enabled() == tilelang.is_cache_enabled()
     before = [logging.getLogger(name).level for name in ("tile", "tilelang")]
     try:

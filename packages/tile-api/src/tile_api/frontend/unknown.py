@@ -8,7 +8,9 @@ from tile_api.frontend.builder import here
 from tile_core.errors import UnknownName
 
 
-def unknown_name(owner: str, name: str, known: Iterable[str], prefix: str = "") -> UnknownName:
+def unknown_name(
+    owner: str, name: str, known: Iterable[str], prefix: str = "", instead: str | None = None
+) -> UnknownName:
     """Return the error for a name that `owner` does not have.
 
     Parameters
@@ -17,12 +19,15 @@ def unknown_name(owner: str, name: str, known: Iterable[str], prefix: str = "") 
         The names that exist.
     prefix
         What the user writes before the name, such as ``"T."``.
+    instead
+        What to use, where that is known.
     """
     from difflib import get_close_matches  # most programs misspell nothing
 
     alike = get_close_matches(name, sorted(known), 1, 0.7)
+    guess = f"did you mean {prefix}{alike[0]}?" if alike else "dir(...) lists what there is"
     return UnknownName(
         f"{owner} has no {prefix + name!r}",
         span=None if name.startswith("__") else here(),
-        hint=f"did you mean {prefix}{alike[0]}?" if alike else "dir(...) lists what there is",
+        hint=instead or guess,
     )

@@ -318,7 +318,10 @@ def Pipelined(
         How many versions of a copied tile may be in flight; 0 asks for no overlap.
     order, stage
         A schedule written by hand, one entry per statement; excludes `num_stages`.
-    sync, group, annotations
+    group
+        Of older programs: which statements an entry of `order` and `stage` is for. Such a schedule
+        is found anew, over `num_stages`, or as many stages as it has.
+    sync, annotations
         Accepted from older programs; no effect.
 
     Raises
@@ -334,6 +337,9 @@ def Pipelined(
             hint="0 or 1 mean no overlap, 2 and more how many tiles are in flight",
         )
     orders, stages = tuple(order or ()), tuple(stage or ())
+    if group is not None:
+        num_stages = num_stages or 1 + max((0, *stages))
+        orders = stages = ()
     if num_stages and (orders or stages):
         raise FrontendValueError(
             "num_stages and a schedule by order= and stage= exclude each other",

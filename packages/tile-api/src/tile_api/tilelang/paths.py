@@ -34,7 +34,10 @@ _JIT = {
     **_KERNEL,
     **_names("tile_api.jitting", "jit lazy_jit=jit JITImpl=JITKernelFactory"),
 }
-_CACHE = _names("tile_api.cache", "clear_cache enable_cache disable_cache is_cache_enabled")
+_CACHE = {
+    **_names("tile_api.cache", "clear_cache enable_cache disable_cache is_cache_enabled"),
+    **_names("tile_api.compiling", "cached=compile"),
+}
 _LAYOUTS = _names(
     "tile_api.layout",
     "Layout Fragment SwizzleMode make_swizzled_layout make_full_bank_swizzled_layout"
