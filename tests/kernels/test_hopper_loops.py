@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from support.hopper_examples import CASES
+from support.machine_loops import cycle_with
 from support.nvrtcs import NVRTCS, machine_code_of
 from tile_core.driver import lower
 from tile_core.plugins.host import installed_plugins
@@ -38,14 +39,8 @@ def main_loop(name: str, nvrtc: Any) -> list[str]:
     instructions that a branch can leave out is left out: a mask that hides nothing.
     """
     code = instructions(name, nvrtc)
-    loops = []
-    for at, line in code:
-        target = _BRANCH.search(line)
-        if target is not None and (first := int(target[1], 16)) < at:
-            inside = [(a, text) for a, text in code if first <= a <= at]
-            if not any("EXIT" in text for _, text in inside):
-                loops.append(inside)
-    (found,) = (loop for loop in loops if any("GMMA" in text for _, text in loop))
+    end = next(at for at, text in code if text.startswith("EXIT"))
+    found = [(at, text) for at, text in cycle_with("GMMA", code) if at < end]
     return [_PREDICATE.sub("", text) for _, text in _without_masks(found)]
 
 
