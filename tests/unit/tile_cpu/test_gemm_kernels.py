@@ -173,6 +173,16 @@ def test_dot_products_of_pieces_of_rows(dtypes: tuple[str, str, str], dynamic: b
     check(Case(7, 45, small(71, dtypes), (7, 32), dtypes, trans_b=True, accumulate=True), machine)
 
 
+@pytest.mark.parametrize("trans_b", [False, True], ids=["nn", "nt"])
+def test_one_row_fetches_where_the_hardware_does_not(trans_b: bool) -> None:
+    case = Case(1, 101, 400, block=(1, 64), trans_b=trans_b)
+    machines = [replace(host_machine(), streams_unaided=unaided) for unaided in (False, True)]
+    fetching, unaided = (program(case, m).script().count("llvm.prefetch") for m in machines)
+    assert fetching > unaided  # which still fetches room for results
+    for machine in machines:
+        check(case, machine)
+
+
 def test_who_packs_depends_on_the_machine() -> None:
     case, packing_loop = Case(64, 128, 300), "for q, c in"
     texts = {name: program(case, MACHINES[name]).script() for name in ("znver4", "znver5")}

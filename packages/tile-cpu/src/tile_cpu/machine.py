@@ -76,6 +76,10 @@ class Machine:
         Of rows of a transposed second factor that several passes read, one after the other, a
         pass takes so many bytes at a time, which stay in the first-level cache for the others;
         measured, machine by machine. 0 for whole rows.
+    streams_unaided
+        Whether a second factor that one row is multiplied with comes fastest if nothing of it is
+        fetched ahead: loads run ahead far enough, and the hardware follows them; measured,
+        machine by machine.
     """
 
     name: str
@@ -87,6 +91,7 @@ class Machine:
     l3_bytes: int = 32 << 20
     packs_in_kernel: bool = False
     dot_row_bytes: int = 0
+    streams_unaided: bool = False
 
     @property
     def vector_bytes(self) -> int:
@@ -142,6 +147,7 @@ MACHINES: dict[str, Machine] = {
             _row("znver5", _ZNVER4 | {"avxvnni"}, 48, 1024),
             packs_in_kernel=True,
             dot_row_bytes=2048,
+            streams_unaided=True,
         ),
     )
 }

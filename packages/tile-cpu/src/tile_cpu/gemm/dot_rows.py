@@ -37,7 +37,9 @@ from tile_cpu.vectors import (
 
 # Rows of A in one pass over some rows of B.
 _ROWS_PER_PASS = 4
-# The same where what several passes read of B stays in the first-level cache: loads of it are
+# Rows of B with one of A where the hardware fetches them.
+_UNAIDED_ROWS_AT_ONCE = 4
+# Both numbers where what several passes read of B stays in the first-level cache: loads of it are
 # cheap then, unless they convert, and with more rows of B those of A, which do not fit there,
 # are read less often.
 _NEAR_ROWS_PER_PASS, _NEAR_ROWS_AT_ONCE = 2, {32: 8, 16: 4}
@@ -118,16 +120,21 @@ class _Passes:
         Rows of A, and of B, in one pass.
     piece
         Steps of one vector along k until the next pass; 0 for whole rows.
+    fetches
+        Whether they fetch the next rows of B.
     """
 
     rows: int
     at_once: int
     piece: int = 0
+    fetches: bool = True
 
     @classmethod
     def of(cls, spec: GemmSpec, m: int, *, converts: bool) -> _Passes:
         """Return the passes over `m` rows of A; whether loads of B convert elements."""
         machine = spec.machine
+        if m == 1 and machine.streams_unaided:
+            return cls(1, _UNAIDED_ROWS_AT_ONCE, fetches=False)
         if m > _ROWS_PER_PASS and machine.dot_row_bytes and not converts:
             piece = machine.dot_row_bytes // machine.vector_bytes
             at_once = _NEAR_ROWS_AT_ONCE[machine.vector_registers]
@@ -244,7 +251,8 @@ def _all_passes(rows: _Rows, passes: _Passes, stretch: _Stretch) -> Stmt:
     def several(segment: Segment, before: int) -> Stmt:
         def one(t: Any) -> Stmt:
             top = t * segment.size + segment.start
-            return _pass(rows, stretch, top, segment.size, (before + t, turns))
+            turn = (before + t, turns) if passes.fetches else None
+            return _pass(rows, stretch, top, segment.size, turn)
 
         return loop(segment.count, one, name="t")
 
@@ -255,8 +263,11 @@ def _all_passes(rows: _Rows, passes: _Passes, stretch: _Stretch) -> Stmt:
     return seq(statements)
 
 
-def _pass(rows: _Rows, stretch: _Stretch, top: Any, m: int, turn: tuple[Any, int]) -> Stmt:
-    """Return the partial sums of `m` rows of A, from `top` on, with each of these rows of B."""
+def _pass(rows: _Rows, stretch: _Stretch, top: Any, m: int, turn: tuple[Any, int] | None) -> Stmt:
+    """Return the partial sums of `m` rows of A, from `top` on, with each of these rows of B.
+
+    `turn` is which pass this is, and out of how many, if they share the fetches between them.
+    """
     kernel, count = rows.kernel, len(rows.names)
     lanes, chunk, depth = kernel.lanes, kernel.chunk, rows.extent.depth
     acc = scratch([m * count * lanes], kernel.accumulator, "acc")
@@ -266,7 +277,9 @@ def _pass(rows: _Rows, stretch: _Stretch, top: Any, m: int, turn: tuple[Any, int
         return [i32((i * count + r) * lanes)]
 
     def step(c: Any, tail: Any = None) -> list[Stmt]:
-        statements: list[Stmt] = rows.fetch_next(c, *turn) if tail is None else []
+        statements: list[Stmt] = []
+        if turn is not None and tail is None:
+            statements += rows.fetch_next(c, *turn)
         left = []
         for i in range(m):
             var, bound = _name("a", rows.load_a(top + i, c, tail))

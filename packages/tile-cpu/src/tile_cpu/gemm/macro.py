@@ -322,7 +322,9 @@ class _Block:
         """Return what is read, what makes a panel of it ready, and what is read while packing."""
         packed = self.b_copy
         if packed is None:
-            below = self.steps.step * STEPS_AHEAD if prefetch and self._is_streamed() else 0
+            unaided = self.spec.tile.mr == 1 and self.spec.machine.streams_unaided
+            fetches = prefetch and self._is_streamed() and not unaided
+            below = self.steps.step * STEPS_AHEAD if fetches else 0
             return DirectB(self.b.moved(k0, 0), below), None, None
         if self._packs_in_kernel():
             return packed, None, PackingB(DirectB(self.b.moved(k0, 0)), packed)
