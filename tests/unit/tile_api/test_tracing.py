@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from contextvars import copy_context
 
 import pytest
 
@@ -13,7 +15,7 @@ from tile_api.cli import main
 from tile_api.compiling import default_host
 from tile_api.phases import timings_of
 from tile_core.errors import TileError
-from tile_core.recording import Event, attempted, kept, ran, recorded, timed
+from tile_core.recording import Event, attempted, kept, on_launch, ran, recorded, timed
 
 
 def doubling(n):
@@ -132,6 +134,35 @@ def test_programs_of_attempts_that_fail_are_forgotten():
             failing()
     assert len(recording.snapshots) == 1
     assert len(recording.events) == 2
+
+
+def test_programs_of_other_threads_stay_apart():
+    """Threads that share a recording: each has its own launch, and fails for itself."""
+    kernel = doubling(8).kernel
+    meet = threading.Barrier(2, timeout=30)
+
+    def failing():
+        with attempted(), on_launch(2):
+            ran(_same, kernel)
+            meet.wait()
+            meet.wait()
+            raise ValueError("no")
+
+    def work():
+        with pytest.raises(ValueError, match="no"):
+            failing()
+
+    with recorded(keeps_programs=True) as recording:
+        thread = threading.Thread(target=copy_context().run, args=(work,))
+        thread.start()
+        meet.wait()
+        ran(_same, kernel)
+        with on_launch(1):
+            ran(_same, kernel)
+        meet.wait()
+        thread.join()
+    assert [shot.launch for shot in recording.snapshots] == [0, 1]
+    assert len(recording.events) == 3
 
 
 def _same(kernel):

@@ -88,10 +88,10 @@ class Recording:
     keeps_programs: bool = False
     events: list[Event] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
-    launch: int = 0
 
 
 _OPEN: ContextVar[tuple[Recording, ...]] = ContextVar("tile_recordings", default=())
+_LAUNCH: ContextVar[int] = ContextVar("tile_launch", default=0)
 
 
 @contextmanager
@@ -149,7 +149,7 @@ def ran(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         if recording.keeps_programs:
             program: Any = getattr(result, "kernel", result)
             summary = summary_of(run)
-            taken = Snapshot(name, program, recording.launch, event.milliseconds, summary)
+            taken = Snapshot(name, program, _LAUNCH.get(), event.milliseconds, summary)
             recording.snapshots.append(taken)
     return result
 
@@ -159,7 +159,7 @@ def kept(name: str, run: Callable[..., object], program: Kernel | Stmt) -> None:
     for recording in _OPEN.get():
         if recording.keeps_programs:
             took = next((e.milliseconds for e in recording.events[-1:] if e.name == name), 0.0)
-            taken = Snapshot(name, program, recording.launch, took, summary_of(run))
+            taken = Snapshot(name, program, _LAUNCH.get(), took, summary_of(run))
             recording.snapshots.append(taken)
 
 
@@ -170,24 +170,31 @@ def summary_of(run: Callable[..., object]) -> str:
 
 @contextmanager
 def attempted() -> Iterator[None]:
-    """Forget the programs of the block if it fails: something else will be tried."""
-    before = [(recording, len(recording.snapshots)) for recording in _OPEN.get()]
+    """Forget the programs of the block if it fails: something else will be tried.
+
+    Programs that other threads leave meanwhile stay.
+    """
+    around = _OPEN.get()
+    inside = tuple(Recording(recording.keeps_programs) for recording in around)
+    token = _OPEN.set(inside)
     try:
         yield
     except Exception:
-        for recording, count in before:
-            del recording.snapshots[count:]
+        for recording in inside:
+            recording.snapshots.clear()
         raise
+    finally:
+        _OPEN.reset(token)
+        for recording, found in zip(around, inside, strict=True):
+            recording.events.extend(found.events)
+            recording.snapshots.extend(found.snapshots)
 
 
 @contextmanager
 def on_launch(number: int) -> Iterator[None]:
     """Note that passes of the block run on the body of one launch, counted from 1."""
-    recordings = _OPEN.get()
-    for recording in recordings:
-        recording.launch = number
+    token = _LAUNCH.set(number)
     try:
         yield
     finally:
-        for recording in recordings:
-            recording.launch = 0
+        _LAUNCH.reset(token)
