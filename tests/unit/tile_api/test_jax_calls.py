@@ -10,7 +10,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from tile_core.errors import ArgumentDtypeError, ArgumentShapeError
+from tile_core.errors import ArgumentDtypeError, ArgumentShapeError, JaxCallError
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -122,6 +122,40 @@ def test_a_kernel_gives_gradients(kernel: Any) -> None:
     found = loss(rows(4), rows(4, 3))
     assert jnp.array_equal(found[0], rows(4, 3) * 2)
     assert jnp.array_equal(found[1], rows(4) * 2)
+
+
+def test_arguments_that_are_not_there_have_no_gradient() -> None:
+    @T.prim_func
+    def double(
+        A: T.Tensor((m,), "float32"),
+        unused: T.Tensor((m,), "float32"),
+        C: T.Tensor((m,), "float32"),
+    ):
+        with T.Kernel(m) as i:
+            C[i] = A[i] * 2
+
+    compiled = tile.compile(double, out_idx=[-1], target="cpu")
+    function = compiled.as_jax(backward=lambda arguments, result, gradient: (gradient * 2, None))
+    found = jax.grad(lambda a: function(a, None).sum())(jnp.ones(3))
+    assert jnp.array_equal(found, jnp.full(3, 2.0))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+def test_gradients_of_other_numbers_of_arguments_are_refused(kernel: Any, wrap: Any) -> None:
+    function = kernel.as_jax(backward=lambda arguments, result, gradient: (gradient,))
+    with pytest.raises(JaxCallError) as caught:
+        wrap(jax.grad(lambda a: function(a, rows(4), 1.0).sum()))(rows(4))
+    assert caught.value.message == "the gradient of fma gave 1 values for 3 arguments"
+    assert caught.value.hint == (
+        "return one for each argument, None for those that have no gradient"
+    )
+
+
+def test_gradients_may_be_a_list(kernel: Any) -> None:
+    function = kernel.as_jax(backward=lambda arguments, result, gradient: [gradient, None, None])
+    assert jnp.array_equal(
+        jax.grad(lambda a: function(a, rows(4), 1.0).sum())(rows(4)), jnp.ones((4, 8))
+    )
 
 
 def test_numbers_may_be_traced(function: Any) -> None:

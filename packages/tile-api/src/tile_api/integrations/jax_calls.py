@@ -75,7 +75,7 @@ class JaxFunction:
         if self._backward is None:
             found = run(*arrays)
         else:
-            found = _differentiable(run, self._backward, numbers)(*arrays)
+            found = _differentiable(self.__name__, run, self._backward, numbers)(*arrays)
         return found[0] if len(found) == 1 else found
 
     def __repr__(self) -> str:
@@ -235,7 +235,7 @@ def _by_kernel(roles: Roles, backward: CompiledKernel) -> Callable[..., Any]:
 
 
 def _differentiable(
-    run: Callable[..., Any], backward: Callable[..., Any], numbers: dict[int, Any]
+    name: str, run: Callable[..., Any], backward: Callable[..., Any], numbers: dict[int, Any]
 ) -> Callable[..., Any]:
     """Return `run` with gradients for its arrays; numbers have none.
 
@@ -255,11 +255,17 @@ def _differentiable(
         count = len(tensors) + len(numbers)
         arguments = [numbers[k] if k in numbers else next(rest) for k in range(count)]
         made = backward(tuple(arguments), single(found), single(gradients))
-        listed = made if isinstance(made, tuple) else (made,)
+        listed = tuple(made) if isinstance(made, tuple | list) else (made,)
+        if len(listed) not in (count, len(tensors)):
+            raise JaxCallError(
+                f"the gradient of {name} gave {len(listed)} values for {count} arguments",
+                hint="return one for each argument, None for those that have no gradient",
+            )
         places = [k for k in range(count) if k not in numbers]
         picked = [listed[k] if len(listed) == count else listed[i] for i, k in enumerate(places)]
         return tuple(
-            jnp.zeros_like(t) if g is None else g for t, g in zip(tensors, picked, strict=True)
+            jnp.zeros_like(t) if g is None and t is not None else g
+            for t, g in zip(tensors, picked, strict=True)
         )
 
     function = jax.custom_vjp(run)
