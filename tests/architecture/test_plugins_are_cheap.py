@@ -33,5 +33,26 @@ def test_resolving_targets() -> None:
     assert heavy_after(f"{ask}; h.resolve('cpu'); h.resolve('toy'); assert not h.broken") == []
 
 
+NO_GPU = """
+import sys
+from tile_core.plugins.host import installed_plugins
+from tile_runtime import libraries
+from tile_runtime.errors import MissingFeature
+
+def none(path=None):
+    raise MissingFeature("there is none")
+
+libraries.cuda_library = libraries.hip_library = none
+print(installed_plugins().default_target().kind)
+print(*[m for m in sys.modules if m.startswith("tile_runtime.") and m.endswith("_driver")])
+"""
+
+
+def test_asking_for_a_gpu_where_there_is_none() -> None:
+    """The libraries are looked for; what drives GPUs is not loaded."""
+    out = subprocess.run([sys.executable, "-c", NO_GPU], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["cpu"]
+
+
 def test_the_measure_itself() -> None:
     assert "tvm" in heavy_after("import tvm")

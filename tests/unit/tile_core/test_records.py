@@ -112,6 +112,16 @@ def test_defaults_made_by_a_factory_are_not_shared() -> None:
     assert Point(1).tags is not Point(1).tags
 
 
+def test_defaults_that_are_no_arguments_stay_in_the_class() -> None:
+    @dataclass
+    class Counted:
+        x: int
+        count: int = field(default=3, init=False)
+
+    assert vars(Counted(1)) == {"x": 1}
+    assert Counted(1).count == 3
+
+
 def test_a_class_whose_module_is_gone() -> None:
     space: dict[str, Any] = {"__name__": "gone", "dataclass": records.dataclass}
     exec("@dataclass(slots=True)\nclass Left:\n    x: int = 4", space)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
 
 from tile_core.errors import MissingFeature
-from tile_core.plugins.faults import as_tile_error
-from tile_runtime import cuda_driver
-from tile_runtime.cuda_driver import CudaDriver, runs_on
 from tile_runtime.errors import TileRuntimeError
+from tile_runtime.libraries import cuda_library
+
+if TYPE_CHECKING:
+    from tile_runtime.cuda_driver import CudaDriver
 
 _EMULATE = "run the kernel in the emulator: target='cuda:sm_80@sim'"
 
 
-def open_driver(path: str = cuda_driver.LIBRARY) -> CudaDriver:
+def open_driver(path: str | None = None) -> CudaDriver:
     """Return the driver of this machine.
 
     Raises
@@ -23,6 +26,8 @@ def open_driver(path: str = cuda_driver.LIBRARY) -> CudaDriver:
         If there is none, or it finds no device.
     """
     with _told():
+        from tile_runtime import cuda_driver
+
         return cuda_driver.open_driver(path)
 
 
@@ -35,7 +40,15 @@ def installed_driver() -> CudaDriver:
         If there is none, or it finds no device.
     """
     with _told():
-        return cuda_driver.installed_driver()
+        return _installed()
+
+
+@cache
+def _installed() -> CudaDriver:
+    cuda_library()  # most machines have no GPU, and need no module for one
+    from tile_runtime import cuda_driver
+
+    return cuda_driver.installed_driver()
 
 
 @contextmanager
@@ -43,6 +56,8 @@ def _told() -> Iterator[None]:
     try:
         yield
     except TileRuntimeError as fault:
+        from tile_core.plugins.faults import as_tile_error
+
         raise as_tile_error(fault, _EMULATE) from fault
 
 
@@ -71,6 +86,7 @@ def arch_of(major: int, minor: int) -> str:
     ('sm_86', 'sm_90a')
     """
     from tile_cuda.machine import ARCHITECTURES  # most machines have no GPU, and need no table
+    from tile_runtime.cuda_driver import runs_on
 
     fitting = [name for name in ARCHITECTURES if runs_on(name, 10 * major + minor)]
     if not fitting:

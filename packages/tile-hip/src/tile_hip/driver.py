@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
 
 from tile_core.errors import MissingFeature
-from tile_core.plugins.faults import as_tile_error
-from tile_runtime import hip_driver
 from tile_runtime.errors import TileRuntimeError
-from tile_runtime.hip_driver import HipDriver
+from tile_runtime.libraries import hip_library
+
+if TYPE_CHECKING:
+    from tile_runtime.hip_driver import HipDriver
 
 _EMULATE = "run the kernel in the emulator: target='hip:gfx942@sim'"
 
@@ -23,6 +26,8 @@ def open_driver(path: str | None = None) -> HipDriver:
         If there is none, or it finds no device.
     """
     with _told():
+        from tile_runtime import hip_driver
+
         return hip_driver.open_driver(path)
 
 
@@ -35,7 +40,15 @@ def installed_driver() -> HipDriver:
         If there is none, or it finds no device.
     """
     with _told():
-        return hip_driver.installed_driver()
+        return _installed()
+
+
+@cache
+def _installed() -> HipDriver:
+    hip_library()  # most machines have no GPU, and need no module for one
+    from tile_runtime import hip_driver
+
+    return hip_driver.installed_driver()
 
 
 @contextmanager
@@ -43,6 +56,8 @@ def _told() -> Iterator[None]:
     try:
         yield
     except TileRuntimeError as fault:
+        from tile_core.plugins.faults import as_tile_error
+
         raise as_tile_error(fault, _EMULATE) from fault
 
 

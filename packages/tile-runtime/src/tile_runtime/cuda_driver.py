@@ -19,10 +19,10 @@ from tile_runtime.driver import (
     quick_functions,
 )
 from tile_runtime.errors import LaunchError, MissingFeature
+from tile_runtime.libraries import cuda_library
 from tile_runtime.manifest import Launch
 from tile_runtime.native.layouts import Interface
 
-LIBRARY = "libcuda.so.1"
 STATIC_SHARED_LIMIT = 48 * 1024
 """Dynamic shared memory above this must be asked for (CUDA C++ guide, compute capabilities)."""
 
@@ -278,7 +278,7 @@ def runs_on(arch: str, number: int) -> bool:
     return own == number or (own < number and own // 10 == number // 10 and not match[2])
 
 
-def open_driver(path: str = LIBRARY) -> CudaDriver:
+def open_driver(path: str | None = None) -> CudaDriver:
     """Return the driver of this machine.
 
     Raises
@@ -286,13 +286,7 @@ def open_driver(path: str = LIBRARY) -> CudaDriver:
     MissingFeature
         If there is none, or it finds no device.
     """
-    try:
-        library = ctypes.CDLL(path)
-    except OSError as error:
-        raise MissingFeature(
-            f"this machine has no NVIDIA driver: {error}",
-            hint="install the driver of the GPU, or load a kernel for another machine",
-        ) from error
+    library = cuda_library(path)
     for name, arguments in _SIGNATURES.items():
         known = getattr(library, name, None)
         if known is not None:  # drivers of before CUDA 12 know no tensor maps

@@ -18,11 +18,10 @@ from tile_runtime.driver import (
     quick_functions,
 )
 from tile_runtime.errors import LaunchError, MissingFeature
-from tile_runtime.libraries import open_library
+from tile_runtime.libraries import hip_library
 from tile_runtime.manifest import Argument, Launch
 from tile_runtime.native.layouts import Interface
 
-LIBRARY = "libamdhip64"
 STATIC_SHARED_LIMIT = 64 * 1024
 """Dynamic shared memory above this is asked for: every GPU of AMD's has as much."""
 
@@ -224,13 +223,7 @@ def open_driver(path: str | None = None) -> HipDriver:
     MissingFeature
         If there is none, or it finds no device.
     """
-    try:
-        library = open_library(LIBRARY) if path is None else ctypes.CDLL(path)
-    except OSError as error:
-        raise MissingFeature(
-            f"this machine has no HIP runtime: {error}",
-            hint="install ROCm or torch for ROCm, or point ROCM_PATH at it",
-        ) from error
+    library = hip_library(path)
     for name, arguments in _SIGNATURES.items():
         known = getattr(library, name, None)
         if known is not None:  # which record of properties it fills depends on the version

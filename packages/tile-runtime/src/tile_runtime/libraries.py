@@ -1,4 +1,4 @@
-"""Finding the libraries of AMD's runtime: the ones in use first, so that there is one of each."""
+"""The libraries that GPUs are reached by; of AMD's, those in use first: there is one of each."""
 
 from __future__ import annotations
 
@@ -9,8 +9,44 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tile_runtime.errors import MissingFeature
+
 _MAPS = Path("/proc/self/maps")
 _VERSIONS = ("", ".7", ".6", ".5")
+
+
+def cuda_library(path: str | None = None) -> ctypes.CDLL:
+    """Return the library of NVIDIA's driver.
+
+    Raises
+    ------
+    MissingFeature
+        If there is none.
+    """
+    try:
+        return ctypes.CDLL(path or "libcuda.so.1")
+    except OSError as error:
+        raise MissingFeature(
+            f"this machine has no NVIDIA driver: {error}",
+            hint="install the driver of the GPU, or load a kernel for another machine",
+        ) from error
+
+
+def hip_library(path: str | None = None) -> ctypes.CDLL:
+    """Return the library of the HIP runtime.
+
+    Raises
+    ------
+    MissingFeature
+        If there is none.
+    """
+    try:
+        return open_library("libamdhip64") if path is None else ctypes.CDLL(path)
+    except OSError as error:
+        raise MissingFeature(
+            f"this machine has no HIP runtime: {error}",
+            hint="install ROCm or torch for ROCm, or point ROCM_PATH at it",
+        ) from error
 
 
 def open_library(name: str) -> ctypes.CDLL:
