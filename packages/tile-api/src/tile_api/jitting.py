@@ -42,7 +42,14 @@ class JITKernelFactory:
     def __init__(self, func: Callable[..., Any], options: Mapping[str, Any]) -> None:
         functools.update_wrapper(self, func)
         self.func = func
-        self.signature = inspect.signature(func)
+        try:
+            self.signature = inspect.signature(func)
+        except (TypeError, ValueError) as error:
+            raise FrontendTypeError(
+                f"{func!r} is no function that @tile.jit could decorate",
+                span=calling_span(),
+                hint="write @tile.jit above a `def`",
+            ) from error
         self._options = dict(options)
         self._lock = threading.RLock()
         self._kernels: KernelCache[CompiledKernel] = KernelCache()

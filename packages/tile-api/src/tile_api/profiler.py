@@ -10,7 +10,7 @@ from tile_api.supply import make_tensor
 from tile_api.tensors import torch_device
 from tile_api.timing.bench import do_bench, do_bench_cudagraph
 from tile_api.timing.record import Timing, gbps, tflops
-from tile_core.errors import LaunchError
+from tile_core.errors import FrontendTypeError, LaunchError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.evaluate import evaluate, free_variables
 from tile_core.ir.expr import Var
@@ -49,6 +49,11 @@ class Profiler:
     def __init__(
         self, kernel: CompiledKernel, supply: TensorSupplyType = TensorSupplyType.Auto
     ) -> None:
+        if not isinstance(supply, TensorSupplyType):
+            raise FrontendTypeError(
+                f"inputs are made as a TensorSupplyType says, got {supply!r}",
+                hint=f"use one of {', '.join(str(kind) for kind in TensorSupplyType)}",
+            )
         self.kernel = kernel
         self.supply = supply
 

@@ -98,8 +98,10 @@ def write_bundle(path: str | os.PathLike[str], variants: Sequence[Variant]) -> N
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, place)
-    except BaseException:
+    except BaseException as error:
         aside.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # speak of the user's file, not of the one beside it
+            raise OSError(error.errno, error.strerror, str(place)) from error
         raise
 
 

@@ -148,9 +148,17 @@ def export(producer: Any) -> Exported:
         _DEVICES.get(tensor.device_type, f"device {tensor.device_type}"),
         tensor.device_id,
         (tensor.data or 0) + tensor.byte_offset,
-        writeable,
+        writeable and not _is_immutable(producer),
         capsule,
     )
+
+
+def _is_immutable(producer: Any) -> bool:
+    """Whether nobody may write what `producer` exports, although its capsule does not tell.
+
+    JAX's arrays never change: programs share them, and compiled code counts on it.
+    """
+    return type(producer).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
 def opened(capsule: Any) -> tuple[CapsuleTensor, bool]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tile_api.timing.devices import BACKENDS, Clock, Run, clock_of
-from tile_api.timing.record import Timing, check_mode
-from tile_core.errors import FrontendValueError
+from tile_api.timing.record import Timing, check_mode, check_quantiles
+from tile_core.errors import FrontendTypeError, FrontendValueError
 
 FIRST_CALLS, FIRST_MS = 5, 50.0
 """The first calls, from which the others are planned: so many, or so long."""
@@ -63,7 +63,7 @@ def do_bench(
     Raises
     ------
     FrontendValueError
-        If `return_mode` or `backend` is not known, or the device cannot be timed.
+        If an argument means nothing, or the device cannot be timed.
     """
     if _n_warmup is None or isinstance(_n_warmup, (list, tuple)):  # Triton's order
         grad_to_none, quantiles, return_mode = _n_warmup, _n_repeat or None, quantiles or "mean"
@@ -71,7 +71,7 @@ def do_bench(
     timing = measure(
         fn, warmup, rep, clock=clock_of(device), n_warmup=_n_warmup, n_repeat=_n_repeat,
         backend=backend, return_mode=return_mode, flush=flush, fast_flush=fast_flush,
-        grad_to_none=grad_to_none, early_stop_baseline=early_stop_baseline,
+        grad_to_none=grad_to_none, early_stop_baseline=early_stop_baseline, quantiles=quantiles,
     )  # fmt: skip
     return timing.told(return_mode, quantiles)
 
@@ -119,9 +119,21 @@ def measure(
     fast_flush: bool = True,
     grad_to_none: Iterable[Any] | None = None,
     early_stop_baseline: float | None = None,
+    quantiles: Sequence[float] | None = None,
 ) -> Timing:
     """Time calls of `fn`: see `do_bench`."""
     check_mode(return_mode)
+    check_quantiles(quantiles)
+    if not callable(fn):
+        raise FrontendTypeError(
+            f"{type(fn).__name__} {fn!r} cannot be called, and only calls are timed",
+            hint="pass a function of no arguments: lambda: kernel(A, B)",
+        )
+    if min(warmup, rep, n_warmup, n_repeat) < 0:
+        raise FrontendValueError(
+            "times and numbers of calls are not negative",
+            hint="warmup and rep are milliseconds, such as 25 and 100",
+        )
     if backend not in BACKENDS:
         raise FrontendValueError(
             f"there is no way of timing called {backend!r}",

@@ -117,6 +117,20 @@ def check_mode(return_mode: str) -> None:
         )
 
 
+def check_quantiles(quantiles: Sequence[float] | None) -> None:
+    """Refuse quantiles that no list of times has.
+
+    Raises
+    ------
+    FrontendValueError
+    """
+    if quantiles is not None and not all(0 <= q <= 1 for q in quantiles):
+        raise FrontendValueError(
+            f"quantiles are between 0 and 1, got {list(quantiles)}",
+            hint="write quantiles=[0.5] for the median",
+        )
+
+
 def tflops(flops: float, milliseconds: float) -> float:
     """Return a rate in 10**12 operations per second.
 
