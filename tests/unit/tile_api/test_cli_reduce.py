@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tile_api.reducing.edits import statements
 from tile_api.reducing.program import read_kernel
 from tile_api.reducing.trial import RUN, Plan
 from tile_api.reducing.workers import trials
+from tile_core.errors import ToolchainError
 from tile_core.testing import build_ir as ir
 
 KERNEL = """
@@ -185,8 +187,107 @@ def test_arguments_that_make_no_sense(words, told, file, capsys) -> None:
         (["{file}", "--values", "[1]"], "--values is [1], no object"),
         (["{file}", "--args", "{{"], "--args is not JSON"),
         (["{file}:other"], "has no kernel called 'other'"),
+        (
+            ["{file}", "--args", '{{"rows": 4, "columns": 4}}', "--values", '{{"n": 3}}'],
+            "[TL1002] --values names 'n', and main has no such size or scalar\nhint: it has none\n",
+        ),
     ],
 )
 def test_errors_of_users_are_told(words, told, file, capsys) -> None:
     assert main(["reduce", *(word.format(file=file) for word in words)]) == 1
     assert told in capsys.readouterr().err
+
+
+SYMBOLIC = """
+import tile_api.language as T
+
+n = T.dynamic("n")
+
+@T.prim_func
+def fill(A: T.Tensor((n,), "float32"), f: T.float32):
+    with T.Kernel(1, threads=32):
+        for i in T.serial(n):
+            A[i] = f
+"""
+
+
+@pytest.mark.usefixtures("file")
+def test_values_are_numbers_of_what_there_is(tmp_path, capsys) -> None:
+    path = tmp_path / "fill.py"
+    path.write_text(SYMBOLIC)
+    assert main(["reduce", str(path), "--values", '{"n": "many"}']) == 1
+    assert capsys.readouterr().err == (
+        "[TL1002] --values has 'many' for n, no number\nhint: write {\"n\": 100}\n"
+    )
+    assert main(["reduce", str(path), "--values", '{"m": 3}']) == 1
+    assert capsys.readouterr().err.endswith("hint: it has f, n\n")
+
+
+def test_a_place_that_cannot_be_written_is_told(file, tmp_path, capsys) -> None:
+    (tmp_path / "taken").write_text("")
+    place = tmp_path / "taken" / "report"
+    assert main(command(file, "raises", "--budget", "0.1s", "--out", str(place))) == 1
+    told = capsys.readouterr().err
+    assert f"[TL5001] the report cannot be written to {place}: Not a directory\n" in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.usefixtures("file")
+def test_a_process_that_does_not_start_is_no_failure_of_the_kernel(tmp_path, monkeypatch) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "numpy.py").write_text("raise ImportError('no numpy here')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"))
+    kernel = ir.kernel([ir.tensor("A", (4,))], 1, lambda bx: [])
+    with trials(Plan("cpu")) as tries, pytest.raises(ToolchainError) as caught:
+        tries(kernel)
+    assert str(caught.value) == (
+        "[TL5001] the process that tries kernels does not start: ImportError: no numpy here\n"
+        "hint: look for what is wrong with the installation: tile doctor"
+    )
+
+
+ENDLESS = """
+import os, sys
+from support.faulty_backend import install
+from tile_api.reducing.trial import RUN, Plan
+from tile_api.reducing.workers import trials
+from tile_core.testing import build_ir as ir
+
+a = ir.tensor("A", (4,))
+hangs = ir.kernel([a], 1, lambda bx: ir.when(bx < 1, ir.fill(a, 1)))
+well = ir.kernel([a], 1, lambda bx: ir.fill(a, 1))
+with trials(Plan("faulty:hangs", until=RUN), timeout=1000) as tries:
+    tries(well)
+    print(tries._process.pid, flush=True)
+    tries(hangs)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems cannot be asked for that")
+@pytest.mark.usefixtures("file")
+def test_kernels_that_hang_end_with_who_tries_them() -> None:
+    tests = str(Path(__file__).parents[2])
+    paths = os.pathsep.join((tests, os.environ["PYTHONPATH"]))
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    assert process.stdout is not None
+    server = int(process.stdout.readline())
+    (child,) = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    time.sleep(1)  # it has begun to hang
+    process.kill()
+    process.communicate()
+    left = time.monotonic() + 20
+    while alive := [n for n in (server, int(child)) if is_running(n)]:
+        assert time.monotonic() < left, alive
+        time.sleep(0.05)
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

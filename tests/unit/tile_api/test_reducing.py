@@ -13,7 +13,7 @@ from tile_api.reducing import reduce_kernel, reductions
 from tile_api.reducing.edits import statements
 from tile_api.reducing.failure import Failure, Outcome, gist_of, same_as
 from tile_api.reducing.language_text import language_of, traced_again
-from tile_api.reducing.program import read_kernel, reads_back
+from tile_api.reducing.program import program_of, read_kernel, reads_back
 from tile_api.reducing.transformations import TRANSFORMATIONS
 from tile_api.reducing.trial import COMPILE, LOWER, Plan, try_kernel
 from tile_api.reducing.weight import weight
@@ -23,7 +23,7 @@ from tile_core.ir import arith
 from tile_core.ir.equal import structurally_equal
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
-from tile_core.ir.stmt import If, Kernel, Pipelined
+from tile_core.ir.stmt import Check, CheckKind, If, Kernel, Pipelined
 from tile_core.ir.verify import verify
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.reduce import Reduce
@@ -172,6 +172,15 @@ def test_what_the_language_cannot_say_has_no_program() -> None:
     a = ir.tensor("A", (8,))
     kernel = ir.kernel([a], 1, lambda bx: ir.store(a, ramp, ir.load(a, ramp)))
     assert language_of(kernel) is None
+
+
+def test_programs_hold_texts_with_quotes_and_backslashes() -> None:
+    a = ir.tensor("A", (8,))
+    message = 'it\'s \\ """'
+    kernel = ir.kernel([a], 1, lambda bx: Check(bx < 1, message, CheckKind.ASSERT))
+    found: dict[str, object] = {}
+    exec(program_of(kernel, Plan("toy"), Outcome("error", message=message)), found)
+    assert structurally_equal(found["kernel"], kernel)
 
 
 def test_outcomes_of_trials(host: PluginHost) -> None:

@@ -14,9 +14,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from tile_api.subprocesses import ended_with
+
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.stdin.readline()); "
-    "from tile_api.autotuner.worker import main; main()"
+    "from tile_api.autotuner.worker import main; main(int(sys.argv[1]))"
 )
 
 CRASHED, HUNG, CANCELLED = "crashed", "hung", "cancelled"
@@ -62,7 +64,7 @@ class Worker:
             if self._has_ended:
                 raise BrokenPipeError("there is nobody to ask any more")
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT],
+                [sys.executable, "-c", _BOOT, str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -153,18 +155,8 @@ class Worker:
             self._process.wait(5)
         status = self._process.returncode
         self.kill()
-        return {"ok": False, "code": CRASHED, "message": f"the process ended with {_name(status)}"}
-
-
-def _name(status: int | None) -> str:
-    """Return what ended a process.
-
-    Examples
-    --------
-    >>> _name(-11), _name(3)
-    ('SIGSEGV', 'status 3')
-    """
-    if status is not None and status < 0:
-        with suppress(ValueError):
-            return signal.Signals(-status).name
-    return f"status {status}"
+        return {
+            "ok": False,
+            "code": CRASHED,
+            "message": f"the process ended with {ended_with(status)}",
+        }

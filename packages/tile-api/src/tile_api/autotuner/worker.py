@@ -6,7 +6,6 @@ and whoever waits for a reply that does not come kills the process and starts an
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -14,17 +13,15 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import IO, Any
 
 from tile_api.autotuner.bench import Bench
+from tile_api.subprocesses import end_with_parent
 
-_PR_SET_PDEATHSIG = 1
 
-
-def main() -> None:
-    """Serve until the other end is closed."""
-    _end_with_parent()
+def main(parent: int) -> None:
+    """Serve the process called `parent` until it closes its end."""
+    end_with_parent(parent)
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -55,9 +52,3 @@ def answer(bench: Bench, request: Mapping[str, Any]) -> dict[str, Any]:
 def _told(error: BaseException) -> str:
     text = str(getattr(error, "message", "") or error)
     return text.strip().partition("\n")[0] or type(error).__name__
-
-
-def _end_with_parent() -> None:
-    """Ask the system to end this process with the one that started it, where it can."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

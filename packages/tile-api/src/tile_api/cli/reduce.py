@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile_api.cli.kernels import add_kernel
+from tile_core.errors import FrontendValueError, ToolchainError
 
 if TYPE_CHECKING:
     from tile_api.reducing.failure import Failure, Outcome
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     kernel, plan = _planned(args)
     with _interruptible(), trials(plan, args.timeout) as tries:
         first = tries(kernel)
-        if first.phase == "reference" and first.kind == "error":
+        if first.phase == "reference":  # an error, or it takes too long
             _tell(f"{first.told()}\nso runs are not compared with it")
             tries.plan = plan = replace(plan, until="run", checked=False)
             first = tries(kernel)
@@ -91,7 +92,13 @@ def run(args: argparse.Namespace) -> int:
     source = Path(args.place.partition(":")[0])
     command = ["tile", "reduce", *_typed(args)]
     report = Report(kernel, best, outcome, plan, command, source, tried, language)
-    write_report(report, args.out)
+    try:
+        write_report(report, args.out)
+    except OSError as error:
+        raise ToolchainError(
+            f"the report cannot be written to {args.out}: {error.strerror or error}",
+            hint="name a folder or an archive that you may write: --out report.zip",
+        ) from error
     _tell(f"wrote {args.out}: look at it before you send it; it holds {source.name}")
     return 0
 
@@ -110,6 +117,7 @@ def _planned(args: argparse.Namespace) -> tuple[Kernel, Plan]:
         wishes: Mapping[str, Any] = found.options if hasattr(found, "get_tir") else {}
         kernel = kernel_of(traced(found, arguments_in(args.args)))
     kernel = with_outputs(kernel, wishes.get("out_idx"))
+    _require_values(kernel, values)
     flags = wishes.get("compile_flags") or ()
     target = args.target or wishes.get("target") or Settings.from_environment().target
     return kernel, Plan(
@@ -120,6 +128,30 @@ def _planned(args: argparse.Namespace) -> tuple[Kernel, Plan]:
         seed=args.seed,
         tolerance=args.tolerance,
     )
+
+
+def _require_values(kernel: Kernel, values: Mapping[str, Any]) -> None:
+    """Raise if a value is no number, or is for what the kernel does not have.
+
+    Raises
+    ------
+    FrontendValueError
+    """
+    from tile_core.ir.expr import Var
+    from tile_core.ir.printer import symbols_of
+
+    scalars = [p for p in kernel.params if isinstance(p, Var)]
+    known = sorted({v.name for v in (*symbols_of(kernel), *scalars)})
+    for name, value in values.items():
+        if name not in known:
+            raise FrontendValueError(
+                f"--values names {name!r}, and {kernel.name} has no such size or scalar",
+                hint=f"it has {', '.join(known) or 'none'}",
+            )
+        if not isinstance(value, int | float):
+            raise FrontendValueError(
+                f"--values has {value!r} for {name}, no number", hint=f'write {{"{name}": 100}}'
+            )
 
 
 def _alias(args: argparse.Namespace) -> AbstractContextManager[object]:

@@ -1,4 +1,4 @@
-"""The process that tries kernels, which may take it down: ``python -m tile_api.reducing.worker``.
+"""The process that tries kernels, and may go down: ``python -m tile_api.reducing.worker PARENT``.
 
 It reads pickled pairs of kernel and plan from its standard input, and writes pickled pairs, each
 after its length, to what was its standard output: ``("phase", name)`` while it works, and one
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import sys
 import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+from tile_api.subprocesses import end_with_parent, ended_with
 
 if TYPE_CHECKING:
     from tile_core.plugins.host import PluginHost
@@ -28,11 +29,12 @@ READY = "ready"
 """The phase of a process that has imported what it needs, and waits for kernels."""
 
 
-def main() -> int:
-    """Serve until the input ends; what kernels print goes nowhere.
+def main(parent: int) -> int:
+    """Serve the process called `parent` until the input ends; what kernels print goes nowhere.
 
     Kernels are tried in a fork, so that a fresh one is there at once when one of them crashes.
     """
+    end_with_parent(parent)
     answers = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -43,15 +45,16 @@ def main() -> int:
         import_module(name)  # forks have them
     host = default_host()
     _send(answers, ("phase", READY))
+    server = os.getpid()
     while hasattr(os, "fork"):
         child = os.fork()
         if child == 0:
+            end_with_parent(server)
             break
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if status == 0:
             return 0
-        name = signal.Signals(-status).name if status < 0 else f"exit {status}"
-        _send(answers, (LOST, name))
+        _send(answers, (LOST, ended_with(status)))
     return _serve(host, answers)
 
 
@@ -74,4 +77,4 @@ def _send(pipe: BinaryIO, message: Any) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(int(sys.argv[1])))

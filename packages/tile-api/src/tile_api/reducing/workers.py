@@ -19,7 +19,9 @@ from typing import Any, BinaryIO, cast
 from tile_api.reducing.failure import CRASH, HANG, Outcome
 from tile_api.reducing.trial import Plan
 from tile_api.reducing.worker import LENGTH, LOST, READY
+from tile_api.subprocesses import ended_with
 from tile_core.environment import environment
+from tile_core.errors import ToolchainError
 from tile_core.ir.stmt import Kernel
 
 _TAIL = 4000
@@ -67,10 +69,7 @@ class Trials:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _try(self, kernel: Kernel) -> Outcome:
-        try:
-            process = self._running()
-        except EOFError:
-            return self._lost(cast("subprocess.Popen[bytes]", self._process), "compile")
+        process = self._running()
         self._was_fresh, self._is_fresh = self._is_fresh, False
         limit = self.timeout * (2 if self._was_fresh else 1)
         phase = "compile"
@@ -115,7 +114,7 @@ class Trials:
             self._kill()
             with (self._folder / "stderr").open("wb") as log:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "tile_api.reducing.worker"],
+                    [sys.executable, "-m", "tile_api.reducing.worker", str(os.getpid())],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
@@ -123,10 +122,22 @@ class Trials:
                     start_new_session=True,  # Ctrl-C is for who waits, not for the worker
                 )
             self._is_fresh = True
-            for _, what in self._answers(self._process, time.monotonic() + _START):
-                if what == READY:
-                    break
+            self._wait_until_ready(self._process)
         return self._process
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+        try:
+            for _, what in self._answers(process, time.monotonic() + _START):
+                if what == READY:
+                    return
+            told = f"it was not ready after {_START:g} s"
+        except EOFError:
+            told = self._lost(process, "compile").message or "it ended at once"
+        self._kill()
+        raise ToolchainError(
+            f"the process that tries kernels does not start: {told}",
+            hint="look for what is wrong with the installation: tile doctor",
+        )
 
     def _lost(self, process: subprocess.Popen[bytes], phase: str) -> Outcome:
         try:
@@ -134,7 +145,7 @@ class Trials:
         except subprocess.TimeoutExpired:
             code = 0
         self._kill()
-        return self._crashed(phase, signal.Signals(-code).name if code < 0 else f"exit {code}")
+        return self._crashed(phase, ended_with(code))
 
     def _crashed(self, phase: str, name: str) -> Outcome:
         text = (self._folder / "stderr").read_text(errors="replace")[-_TAIL:]
@@ -145,7 +156,7 @@ class Trials:
         process, self._process = self._process, None
         if process is None:
             return
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError, PermissionError):  # the latter where all have ended
             os.killpg(process.pid, signal.SIGKILL)  # the fork that tries kernels, too
         process.wait()
         for pipe in (process.stdin, process.stdout):
