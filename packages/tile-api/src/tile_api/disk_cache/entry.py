@@ -6,8 +6,10 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
+
+from tile_core.records import dataclass
 
 MAGIC = b"tile kernel 1\n"
 """What files begin with. The number is raised when their form changes."""
