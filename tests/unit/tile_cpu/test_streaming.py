@@ -112,3 +112,20 @@ def test_short_stretches_are_not_read_beyond_their_ends() -> None:
     kernel = stream(2**16, 2**10, T.floor)
     assert "tile_enter_i32x8" in kernel.ir("lowered")
     assert "llvm.prefetch" not in kernel.ir("lowered")
+
+
+def test_narrow_elements_are_streamed_half_a_register_at_a_time() -> None:
+    rows, columns = 256, 2**16  # with the result, more than 32 MiB
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, columns), "float16"), C: T.Tensor((rows, columns), "float16")):
+        with T.Kernel(columns // 4096, rows) as (bx, by):
+            for i in T.Parallel(4096):
+                C[by, bx * 4096 + i] = T.floor(A[by, bx * 4096 + i])
+
+    kernel = tile.compile(main, target="cpu:x86-64-v3")
+    assert "tile_enter_i16x8" in kernel.ir("lowered")
+    a = (np.arange(rows * columns, dtype="int32") % 4096 / 4).astype("float16")
+    c = np.full_like(a, -1)
+    kernel(a.reshape(rows, columns), c.reshape(rows, columns))
+    np.testing.assert_array_equal(c, np.floor(a))

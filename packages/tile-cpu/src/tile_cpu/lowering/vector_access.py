@@ -43,6 +43,10 @@ from tile_cpu.lowering.types import (
 )
 
 
+NARROWEST_REGISTER = 128
+"""Bits of the smallest store past the caches; the processor combines those of a cache line."""
+
+
 class NotVectorisable(Exception):
     """The loop must run one element at a time; the message says why."""
 
@@ -277,10 +281,9 @@ def _assembled(ctx: Context, place: Place, offsets: PrimExpr, lanes: int) -> Pri
 
 
 def _is_streamed(ctx: Context, stmt: Store, stored: PrimExpr) -> bool:
-    """Whether a store goes past the caches: only whole registers do."""
+    """Whether a store goes past the caches: registers do, the narrowest ones and wider."""
     bits = int("".join(c for c in scalar_name(stored) if c.isdigit()))
-    whole = lanes_of(stored) * bits == ctx.machine.vector_bytes * 8
-    return whole and stmt.buffer in ctx.streamed
+    return lanes_of(stored) * bits >= NARROWEST_REGISTER and stmt.buffer in ctx.streamed
 
 
 def vector_store(ctx: Context, stmt: Store) -> TirStmt:
