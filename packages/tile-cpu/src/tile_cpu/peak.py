@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +20,7 @@ from tile_core.tir.build import (
     vload,
     vstore,
 )
-from tile_core.tir.nodes import PrimFunc
+from tile_core.tir.nodes import ForKind, PrimFunc
 from tile_cpu.machine import Machine, host_machine
 from tile_cpu.machine import machine as known_machine
 from tile_cpu.toolchain import compile_module
@@ -30,6 +31,9 @@ microseconds where the host takes the core away."""
 
 ACCUMULATORS = 12
 """Independent sums: enough to hide a fused multiply-add's latency on every x86 core."""
+
+SHARES = 8
+"""Parts for each of several threads, so that one that wakes up late leaves some to the others."""
 
 
 def measure_fma_gflops(machine: Machine | None = None, seconds: float = 0.2) -> float:
@@ -44,27 +48,43 @@ def measure_fma_gflops(machine: Machine | None = None, seconds: float = 0.2) -> 
         processes do not lower the result; of the fast runs the tenth percentile counts,
         because such clocks err to both sides.
     """
-    target = machine or host_machine()
-    lanes = target.lanes(32)
-    run = compile_module(_chain(lanes), target).entry()
-    import numpy as np
-
-    values = np.full(lanes, 1.0, "float32")
-    sums = np.zeros(ACCUMULATORS * lanes, "float32")
+    run, work = multiply_adds(machine)
     times: list[float] = []
     deadline = time.perf_counter() + seconds
     while time.perf_counter() < deadline or not times:
         start = time.thread_time()
-        run(values, sums)
+        run()
         times.append(time.thread_time() - start)
-    fast = sorted(times)[len(times) // 10]
-    return 2 * ACCUMULATORS * lanes * ROUNDS / fast / 1e9
+    return work / sorted(times)[len(times) // 10]
 
 
-def _chain(lanes: int) -> Any:
-    """Return ``for _ in ROUNDS: sums[j] = x * x + sums[j]`` for each accumulator j."""
+def multiply_adds(
+    machine: Machine | None = None, threads: int = 1
+) -> tuple[Callable[[], object], float]:
+    """Return what runs fused multiply-adds on registers, and how many GFLOP one call is.
+
+    Parameters
+    ----------
+    machine
+        Which instructions to use; None means all this machine has.
+    threads
+        For how many threads there is work, as much as for one alone for each.
+    """
+    target = machine or host_machine()
+    lanes, parts = target.lanes(32), 1 if threads == 1 else SHARES * threads
+    rounds = ROUNDS * threads // parts
+    function = compile_module(_chain(lanes, rounds, parts), target).entry()
+    import numpy as np
+
+    values = np.full(lanes, 1.0, "float32")
+    sums = np.zeros((parts, ACCUMULATORS * lanes), "float32")
+    return lambda: function(values, sums), 2 * ACCUMULATORS * lanes * rounds * parts / 1e9
+
+
+def _chain(lanes: int, rounds: int, parts: int) -> Any:
+    """Return ``for _ in rounds: sums[p, j] = x * x + sums[p, j]`` for part p and accumulator j."""
     values = parameter([lanes], "float32", "values")
-    sums = parameter([ACCUMULATORS * lanes], "float32", "sums")
+    sums = parameter([parts, ACCUMULATORS * lanes], "float32", "sums")
     cells = scratch([ACCUMULATORS * lanes], "float32", "cells")
 
     def step(_: Any) -> Any:
@@ -75,12 +95,16 @@ def _chain(lanes: int) -> Any:
         ]
 
     starts = range(0, ACCUMULATORS * lanes, lanes)
-    body = seq(
-        allocate(cells, on_stack=True),
-        [vstore(cells, [i32(s)], splat(f32(0.0), lanes), lanes) for s in starts],
-        loop(ROUNDS, step),
-        [vstore(sums, [i32(s)], vload(cells, [i32(s)], lanes), lanes) for s in starts],
-    )
+
+    def part(p: Any) -> Any:
+        return seq(
+            allocate(cells, on_stack=True),
+            [vstore(cells, [i32(s)], splat(f32(0.0), lanes), lanes) for s in starts],
+            loop(rounds, step),
+            [vstore(sums, [p, i32(s)], vload(cells, [i32(s)], lanes), lanes) for s in starts],
+        )
+
+    body = part(i32(0)) if parts == 1 else loop(parts, part, kind=ForKind.PARALLEL, name="part")
     return PrimFunc([values, sums], body).with_attr("global_symbol", "main")
 
 
