@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 import tile_api as tile
 import tile_api.language as T
-from tile_api.compare import assert_close
+from tile_api.compare import assert_close, assert_same_bits
 from tile_api.profiler import TensorSupplyType, do_bench
 from tile_api.supply import make_tensor
 from tile_core.dtypes import FORMATS, dtype_of
@@ -235,3 +237,29 @@ def test_unknown_ways_of_summing_up_are_refused_before_anything_runs():
         "[TL1002] return_mode 'mode' is not known\n"
         "hint: use one of mean, median, min, max, all, timing"
     )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "wrong"),
+    [
+        (torch.tensor([0.0, 1.0]), torch.tensor([-0.0, 1.0]), "1 of 8 bytes"),
+        (torch.tensor(1 << 60), torch.tensor((1 << 60) + 1), "1 of 8 bytes"),
+        (np.array([1 << 60]), np.array([(1 << 60) + 3]), "1 of 8 bytes"),
+        (torch.ones(2, dtype=torch.bfloat16), torch.full((2,), 1.0078125).bfloat16(), "2 of 4"),
+    ],
+    ids=["signs of zero", "low bits of int64", "of NumPy", "bfloat16"],
+)
+def test_bits_that_no_tolerance_tells_apart(one: Any, other: Any, wrong: str) -> None:
+    nan = torch.tensor([float("nan")])
+    assert_same_bits([one, nan], [one, nan.clone()])
+    with pytest.raises(AssertionError, match=f"output 1: {wrong}"):
+        assert_same_bits((nan, one), (nan, other))
+
+
+def test_runs_that_differ_in_a_bit_are_not_consistent(shift: Any) -> None:
+    profiler = shift.get_profiler(TensorSupplyType.Integer)
+    answers = [torch.zeros(8), torch.zeros(8), -torch.zeros(8)]
+    profiler.inputs = lambda: ()
+    profiler.kernel = lambda: answers.pop(0)
+    with pytest.raises(AssertionError, match="output 0: 8 of 32 bytes differ"):
+        profiler.assert_consistent(repeat=2)

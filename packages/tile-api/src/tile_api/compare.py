@@ -21,6 +21,28 @@ def assert_outputs_close(
             assert_close(a, b, atol, rtol, max_mismatched_ratio, name=f"output {number}")
 
 
+def assert_same_bits(got: Any, expected: Any) -> None:
+    """Raise `AssertionError` unless outputs are the same, bit for bit."""
+    import numpy as np
+
+    for number, (a, b) in enumerate(zip(_listed(got), _listed(expected), strict=True)):
+        ours, theirs = _bytes(a), _bytes(b)
+        if not np.array_equal(ours, theirs):
+            wrong = np.count_nonzero(ours != theirs)
+            raise AssertionError(f"output {number}: {wrong} of {ours.size} bytes differ")
+
+
+def _bytes(tensor: Any) -> Any:
+    """Return the elements of a tensor as bytes, on the host."""
+    import numpy as np
+
+    if hasattr(tensor, "detach"):
+        from tile_api.integrations.torch_arrays import array_of
+
+        tensor = array_of(tensor)
+    return np.ascontiguousarray(tensor).reshape(-1).view(np.uint8)
+
+
 def _listed(outputs: Any) -> Sequence[Any]:
     if outputs is None:
         return ()

@@ -232,12 +232,12 @@ class Profiler:
 
     def assert_consistent(self, repeat: int = 10) -> None:
         """Raise `AssertionError` if repeated runs on the same inputs differ in any bit."""
-        from tile_api.compare import assert_outputs_close
+        from tile_api.compare import assert_same_bits
 
         args = self.inputs()
         first = self.kernel(*args)
         for _ in range(repeat):
-            assert_outputs_close(self.kernel(*args), first, 0.0, 0.0, 0.0)
+            assert_same_bits(self.kernel(*args), first)
 
     def manual_assert_close(
         self,

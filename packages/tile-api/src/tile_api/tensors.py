@@ -15,6 +15,7 @@ from tile_api.integrations.torch_dtypes import torch_storage
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import LaunchError
 from tile_core.records import dataclass
+from tile_runtime.loaded import loaded_torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def view_of(value: Any) -> TensorView | None:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray):
         return _numpy_view(value)
-    torch = sys.modules.get("torch")
+    torch = loaded_torch()
     if torch is not None and isinstance(value, torch.Tensor):
         return _torch_view(value, torch)
     if isinstance(value, TensorView):
@@ -135,7 +136,7 @@ def key_function(kind: type) -> Callable[[Any], Hashable] | None:
     The function may raise for a tensor that is out of the ordinary. None: there is no such
     function.
     """
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    numpy, torch = sys.modules.get("numpy"), loaded_torch()
     if numpy is not None and kind is numpy.ndarray:
         return _numpy_key
     if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
@@ -194,7 +195,7 @@ def output_maker(
     """
     if dtype.packing > 1 and shape:
         shape = (*shape[:-1], -(-shape[-1] // dtype.packing))
-    torch = sys.modules.get("torch")
+    torch = loaded_torch()
     if torch is not None and isinstance(like, torch.Tensor):
         return partial(torch.empty, shape, dtype=torch_storage(dtype), device=like.device)
     if device != "cpu":
@@ -230,7 +231,7 @@ def announce_write(tensor: Any) -> None:
 
 def is_torch(value: object) -> bool:
     """Tell whether `value` is a torch tensor."""
-    torch = sys.modules.get("torch")
+    torch = loaded_torch()
     return torch is not None and isinstance(value, torch.Tensor)
 
 
