@@ -42,7 +42,6 @@ from tile_cpu.lowering.types import (
     with_lanes,
 )
 
-
 NARROWEST_REGISTER = 128
 """Bits of the smallest store past the caches; the processor combines those of a cache line."""
 
