@@ -31,8 +31,9 @@ from pathlib import Path
 from typing import Any
 
 import tile_api as tile
+from tile_api.disk_cache.aside import ASIDE
 from tile_api.disk_cache.entry import Entry
-from tile_api.disk_cache.store import ASIDE, SUFFIX, DiskCache, disk_cache
+from tile_api.disk_cache.store import SUFFIX, DiskCache, disk_cache
 
 DIFFERENT = 24
 """Kernels that workers choose from."""

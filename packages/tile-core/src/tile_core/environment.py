@@ -7,6 +7,7 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 
 _OVERLAY: ContextVar[Mapping[str, str] | None] = ContextVar("tile_environment", default=None)
 
@@ -18,6 +19,30 @@ def environment() -> Mapping[str, str]:
     """
     overlay = _OVERLAY.get()
     return os.environ if overlay is None else overlay
+
+
+def cache_home(given: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of caches.
+
+    ``$TILE_CACHE_DIR``, else ``$TILELANG_CACHE_DIR``, else ``$XDG_CACHE_HOME/tile``, else
+    ``~/.cache/tile``.
+
+    Parameters
+    ----------
+    given
+        Variables that hold in place of `environment`.
+
+    Examples
+    --------
+    >>> str(cache_home({"XDG_CACHE_HOME": "/var/cache"}))
+    '/var/cache/tile'
+    """
+    env = environment() if given is None else given
+    if chosen := env.get("TILE_CACHE_DIR") or env.get("TILELANG_CACHE_DIR"):
+        return Path(chosen).expanduser()
+    base = env.get("XDG_CACHE_HOME", "")
+    # The XDG base directory specification: a path that is not absolute is to be ignored.
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tile"
 
 
 @contextmanager

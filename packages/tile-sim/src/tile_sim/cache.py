@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tile_core.environment import environment as current_environment
+from tile_core.environment import cache_home
 from tile_core.errors import ToolchainError
 
 LIMIT = 2000
@@ -22,17 +22,8 @@ ABANDONED_AFTER = 3600.0
 
 
 def cache_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """Return where compiled files stay.
-
-    ``$TILE_CACHE_DIR/sim``, else ``$TILELANG_CACHE_DIR/sim``, else ``$XDG_CACHE_HOME/tile/sim``,
-    else ``~/.cache/tile/sim``.
-    """
-    env = current_environment() if environment is None else environment
-    if chosen := env.get("TILE_CACHE_DIR") or env.get("TILELANG_CACHE_DIR"):
-        return Path(chosen, "sim").expanduser()
-    base = env.get("XDG_CACHE_HOME", "")
-    # The XDG base directory specification: a path that is not absolute is to be ignored.
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tile" / "sim"
+    """Return where compiled files stay: ``sim`` in the folder of caches."""
+    return cache_home(environment) / "sim"
 
 
 def digest_of(parts: Iterable[str | bytes]) -> str:

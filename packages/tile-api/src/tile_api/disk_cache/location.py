@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from tile_core.environment import cache_home
 from tile_core.environment import environment as current_environment
 from tile_core.errors import FrontendValueError
 from tile_core.records import dataclass
@@ -25,8 +25,7 @@ class CacheSettings:
     Parameters
     ----------
     folder
-        ``$TILE_CACHE_DIR``, else ``$TILELANG_CACHE_DIR``, else ``$XDG_CACHE_HOME/tile``, else
-        ``~/.cache/tile``.
+        `tile_core.environment.cache_home`.
     limit
         ``$TILE_CACHE_SIZE`` in bytes; 0 keeps nothing on disk.
     """
@@ -52,15 +51,7 @@ class CacheSettings:
                 f"the environment variable TILE_CACHE_SIZE is {size!r}",
                 hint="set it to a size such as 500M or 4GiB; 0 keeps nothing on disk",
             ) from None
-        return cls(_folder(env), limit)
-
-
-def _folder(env: Mapping[str, str]) -> Path:
-    if chosen := env.get("TILE_CACHE_DIR") or env.get("TILELANG_CACHE_DIR"):
-        return Path(chosen).expanduser()
-    base = env.get("XDG_CACHE_HOME", "")
-    # The XDG base directory specification: a path that is not absolute is to be ignored.
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tile"
+        return cls(cache_home(env), limit)
 
 
 def parse_size(text: str) -> int:

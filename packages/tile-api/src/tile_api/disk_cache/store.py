@@ -10,8 +10,6 @@ leaves a file that nobody looks for, which the next `prune` removes.
 from __future__ import annotations
 
 import os
-import platform
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,10 +23,6 @@ from tile_core.errors import TileWarning
 from tile_core.records import dataclass
 
 SUFFIX = ".kernel"
-ASIDE = ".aside"
-ABANDONED_AFTER = 600.0
-"""Seconds after which a file that is being written is taken for abandoned."""
-
 _ROUNDS_PER_LIMIT = 16  # how often, while as much as fits is written, one looks for the oldest
 _LEFT_AFTER_PRUNING = 0.9  # so that not each new kernel has to look for the oldest
 
@@ -140,7 +134,9 @@ class DiskCache:
         tuple
             How many kernels were removed, and their bytes.
         """
-        self._remove_abandoned()
+        from tile_api.disk_cache.aside import remove_abandoned
+
+        remove_abandoned(self.folder)
         found = self.stored()
         most = self.limit if limit is None else limit
         total = sum(s.size for s in found)
@@ -185,26 +181,10 @@ class DiskCache:
         They are not forced onto the disk: should the machine stop, the checksum tells, and the
         kernel is compiled again. A kernel is not worth the wait.
         """
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        owner = f"{platform.node()}-{os.getpid()}"
-        aside = path.with_name(f".{path.stem[:16]}-{os.urandom(4).hex()}-{owner}{ASIDE}")
-        try:
-            with open(aside, "xb") as file:
-                file.write(data)
-            os.replace(aside, path)
-        except BaseException:
-            with suppress(OSError):
-                aside.unlink()
-            raise
-        return len(data)
+        from tile_api.disk_cache.aside import write_whole
 
-    def _remove_abandoned(self) -> None:
-        """Remove what dead processes were writing, and what nobody finished for long."""
-        for entry in self._files(ASIDE):
-            with suppress(OSError):
-                age = time.time() - entry.stat().st_mtime
-                if age > ABANDONED_AFTER or _is_of_the_dead(entry.name):
-                    os.unlink(entry.path)
+        write_whole(path, data)
+        return len(data)
 
     def _warn(self, error: OSError) -> None:
         if not self._has_warned:
@@ -216,20 +196,6 @@ class DiskCache:
                 TileWarning,
                 stacklevel=2,
             )
-
-
-def _is_of_the_dead(name: str) -> bool:
-    """Whether the process that wrote a file aside ran on this machine and is gone."""
-    host, _, number = name.removesuffix(ASIDE).partition("-")[2].partition("-")[2].rpartition("-")
-    if host != platform.node() or not number.isdecimal():
-        return False
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 @lru_cache(maxsize=8)

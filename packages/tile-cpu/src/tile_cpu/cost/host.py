@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from tile_core.environment import environment
+from tile_core.environment import cache_home
 from tile_cpu.cost.speeds import CpuSpeeds, speeds
 from tile_cpu.machine import Machine, host_machine
 
@@ -45,9 +45,9 @@ def speeds_of(arch: str, name: str = "") -> CpuSpeeds:
 def host_speeds() -> CpuSpeeds:
     """Return the speeds of the processor at hand.
 
-    Its clock under vector load is measured the first time, and kept in the folder of caches:
-    ``$TILE_CACHE_DIR``, else ``$XDG_CACHE_HOME/tile``, else ``~/.cache/tile``. Everything else is
-    that of its row: what memory delivers just now depends on who else uses it.
+    Its clock under vector load is measured the first time, and kept in the folder of caches
+    (`tile_core.environment.cache_home`). Everything else is that of its row: what memory delivers
+    just now depends on who else uses it.
     """
     cpu = host_machine()
     row = speeds("", cpu.name)
@@ -66,13 +66,7 @@ def _measured_ghz(cpu: Machine, row: CpuSpeeds) -> float:
 
 
 def _place(cpu: Machine) -> Path:
-    env = environment()
-    folder = env.get("TILE_CACHE_DIR") or env.get("TILELANG_CACHE_DIR")
-    if not folder:
-        base = env.get("XDG_CACHE_HOME", "")
-        home = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
-        folder = str(home / "tile")
-    return Path(folder).expanduser() / f"speeds-{cpu.name}-{MEASURED}.json"
+    return cache_home() / f"speeds-{cpu.name}-{MEASURED}.json"
 
 
 def _kept(cpu: Machine) -> float | None:
@@ -90,5 +84,10 @@ def _keep(cpu: Machine, clock: float) -> None:
     with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as file:
-            file.write(text)
-        os.replace(file.name, place)
+            aside = Path(file.name)
+            try:
+                file.write(text)
+                file.flush()
+                os.replace(aside, place)
+            except OSError:
+                aside.unlink()
