@@ -254,8 +254,22 @@ def test_a_tile_whose_layout_the_user_fixed_is_left_to_warps() -> None:
     kernel = HALF.kernel()
     op = gemm_of_kernel(kernel)
     annotated = Seq((AnnotateLayout(op.a.buffer, row_major((128, 64))), op))
-    text = print_program(lowered(substitute(kernel, {op: annotated}), "sm_90a")).text
-    assert "wgmma" not in text
+    made = lowered(substitute(kernel, {op: annotated}), "sm_90a")
+    assert "wgmma" not in print_program(made).text
+    (note,) = made.layouts.notes
+    assert note.text == (
+        "single warps compute this product: no descriptor describes 'A_shared': its 128 rows of 128 "
+        "bytes are not stored in boxes of whole rows, 128, 64, 32 or 16 bytes wide"
+    )
+
+
+def test_columns_that_groups_would_share_inside_of_a_box_are_a_reason() -> None:
+    """64 x 64 sums of two groups, by a factor that lies along its columns."""
+    made = replace(HALF, m=64, n=64, threads=256).program()
+    (note,) = made.layouts.notes
+    assert note.text == (
+        "single warps compute this product: it begins at column 32, inside of a box of 64 columns"
+    )
 
 
 def test_products_left_under_way_are_awaited_by_name() -> None:

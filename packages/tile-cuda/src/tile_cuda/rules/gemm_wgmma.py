@@ -90,6 +90,7 @@ def _lower_otherwise(op: Gemm, why: str, others: Sequence[Rule[Gemm]], ctx: Simt
             span=op.span,
             hint="use T.gemm, which chooses among all instructions",
         )
+    ctx.places.layouts.note(f"single warps compute this product: {why}", op.span)
     lowered: Stmt = _other(op, ctx.target, others).lower(op, ctx)
     return lowered
 
