@@ -258,8 +258,8 @@ def test_a_tile_whose_layout_the_user_fixed_is_left_to_warps() -> None:
     assert "wgmma" not in print_program(made).text
     (note,) = made.layouts.notes
     assert note.text == (
-        "single warps compute this product: no descriptor describes 'A_shared': its 128 rows of 128 "
-        "bytes are not stored in boxes of whole rows, 128, 64, 32 or 16 bytes wide"
+        "single warps compute this product: no descriptor describes 'A_shared': its 128 rows of "
+        "128 bytes are not stored in boxes of whole rows, 128, 64, 32 or 16 bytes wide"
     )
 
 
