@@ -90,6 +90,13 @@ def test_what_is_looked_for_can_be_chosen(racy, monkeypatch, capfd):
         ([], 2, "error: name a script"),
         (["none.py"], 2, "error: there is no file 'none.py'"),
         (["--checks", "races", "{racy}"], 1, "[TL1002] the setting checks is 'races'"),
+        (
+            ["--target", "cpu", "{racy}"],
+            1,
+            "[TL4001] kernels that run on cpu are not checked\n"
+            "hint: leave --target out, or name an emulator: --target cuda:sm_80@sim",
+        ),
+        (["--target", "hip:gfx942", "{racy}"], 1, "--target hip:gfx942@sim"),
         (["--target", "tpu@@", "{racy}"], 1, "[TL4003] 'tpu@@' is not a target"),
     ],
 )

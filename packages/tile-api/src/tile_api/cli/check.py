@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tile_api.variables import CHECKS
+from tile_core.errors import UnsupportedOnTarget
+from tile_core.target import Target
 
 INTERPRETER = "interpret"
 
@@ -36,6 +38,17 @@ def add_parser(subparsers: Any) -> None:
     parser.set_defaults(refuse=parser.error)
 
 
+def _require_checks(target: Target) -> None:
+    """Refuse machines, which run kernels without looking for anything."""
+    if target.kind == INTERPRETER or target.executor:
+        return
+    example = "cuda:sm_80" if target.kind == "cpu" else str(target)
+    raise UnsupportedOnTarget(
+        f"kernels that run on {target} are not checked",
+        hint=f"leave --target out, or name an emulator: --target {example}@sim",
+    )
+
+
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; return what the program ends with."""
     import runpy
@@ -48,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     script, *rest = args.program
     if not Path(script).is_file():
         args.refuse(f"there is no file {script!r}")
-    parse_target_spec(args.target)
+    _require_checks(parse_target_spec(args.target))
     sys.argv = [script, *rest]
     sys.path.insert(0, str(Path(script).resolve().parent))
     with override(forced_target=args.target, checks=args.checks):
