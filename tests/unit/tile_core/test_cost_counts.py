@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 import tile_api.language as T
@@ -204,6 +206,19 @@ def test_huge_boxes_are_sampled_evenly() -> None:
     axes = tuple(axis(name, 3000) for name in "ijk")
     space = Space({}, axes).given(axes[0].var + axes[1].var + axes[2].var < 4500)
     assert space.total() == pytest.approx(3000**3 / 2, rel=0.03)
+
+
+@pytest.mark.parametrize("threads", [1, 1024])
+def test_conditions_of_many_variables_take_little_memory(threads: int) -> None:
+    axes = (axis("t", threads, is_thread=True), *(axis(f"a{k}", 40) for k in range(6)))
+    ahead = sum((a.var for a in axes[1:]), start=axes[0].var)
+    space = Space({}, axes).given(ahead < (threads - 1) // 2 + 6 * 20)
+    tracemalloc.start()
+    try:
+        assert space.total() == pytest.approx(threads * 40**6 / 2, rel=0.2)
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_backward_loops_and_steps() -> None:

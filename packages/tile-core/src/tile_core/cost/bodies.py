@@ -7,7 +7,6 @@ from tile_core.cost.spaces import ASSUMED_TRIPS, Axis, Space
 from tile_core.ir.arith import binary
 from tile_core.ir.expr import BinaryOp, Expr, Extent
 from tile_core.ir.stmt import (
-    Check,
     For,
     If,
     Launch,
@@ -89,8 +88,6 @@ def _visit(stmt: Stmt, space: Space, visitor: Visitor) -> Space:
                 _visit(otherwise, space.given(cond, holds=False), visitor)
         case OnThreads(body=body):
             _visit(body, space, visitor)
-        case Check():
-            visitor.leaf(stmt, space)
         case _:
             visitor.leaf(stmt, space)
     return space

@@ -22,7 +22,10 @@ from tile_core.ir.node import walk
 
 MOST_POINTS = 1 << 16
 FEWEST_POINTS = 16
-"""Points of an axis that is sampled, at least."""
+"""Points of an axis that is sampled, at least: fewer where a grid has so many axes that even these
+are more than `MOST_AT_ALL`."""
+
+MOST_AT_ALL = 1 << 20
 
 ASSUMED_TRIPS = 16
 """Rounds of a loop whose length only the data tells."""
@@ -358,6 +361,9 @@ def _sample(count: int, kept: int) -> tuple[Any, Any]:
     return points, np.concatenate([[1.0], np.full(inner, each), [1.0]])
 
 
+_ENDS_AND_MIDDLE = 3
+
+
 def _kept(axes: Sequence[Axis], counts: Sequence[int]) -> list[int]:
     """Return how many points of each axis are looked at: all, if there are not too many.
 
@@ -370,10 +376,15 @@ def _kept(axes: Sequence[Axis], counts: Sequence[int]) -> list[int]:
         return (0 if axis.is_thread else 1 if axis.is_element else 3 if axis.is_block else 2,
                 counts[k])  # fmt: skip
 
+    threads = math.prod(n for axis, n in zip(axes, counts, strict=True) if axis.is_thread)
+    others = sum(not axis.is_thread for axis in axes)
+    fewest = FEWEST_POINTS
+    while fewest > _ENDS_AND_MIDDLE and threads * fewest**others > MOST_AT_ALL:
+        fewest -= 1
     kept, room = [*counts], MOST_POINTS
     order = sorted(range(len(kept)), key=rank)
     for left, k in zip(range(len(order) - 1, -1, -1), order, strict=True):
-        share = max(FEWEST_POINTS, room // FEWEST_POINTS**left)
+        share = max(fewest, room // fewest**left)
         kept[k] = kept[k] if axes[k].is_thread else min(kept[k], share)
         room = max(1, room // max(1, kept[k]))
     return kept
