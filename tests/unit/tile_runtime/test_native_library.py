@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from tile_runtime.native.library import (
     build_library,
     c_compiler,
     file_name,
+    is_supported,
     open_library,
     ready_library,
 )
@@ -105,6 +108,28 @@ def test_without_a_compiler_there_is_none(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_has_none(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     assert ready_library(tmp_path / "file" / "native", c_compiler()) is None
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "value"),
+    [
+        (sys, "implementation", SimpleNamespace(name="pypy")),
+        (sys, "platform", "darwin"),
+        (sys, "byteorder", "big"),
+        (sys, "abiflags", "t"),
+        (sys, "getobjects", len),
+        (ctypes, "sizeof", lambda kind: 4),
+    ],
+    ids=["PyPy", "another system", "big ends", "no lock", "lists of objects", "32 bits"],
+)
+def test_interpreters_that_the_text_does_not_fit(
+    where: Any, what: str, value: Any, library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert is_supported()
+    monkeypatch.setattr(where, what, value, raising=False)
+    assert not is_supported()
+    assert ready_library(tmp_path / "native", c_compiler()) is None
+    assert not (tmp_path / "native").exists()
 
 
 def test_the_name_tells_the_interpreter(library: Any) -> None:
