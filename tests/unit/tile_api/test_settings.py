@@ -122,6 +122,21 @@ def test_a_value_that_means_nothing():
     )
 
 
+def test_nothing_at_all_is_no_wish():
+    with (
+        pytest.raises(FrontendValueError) as caught,
+        tile.settings.override(checks=()),
+    ):
+        pass
+    assert str(caught.value).startswith(
+        "[TL1002] the setting checks is ()\nhint: set it to some of all, none, oob"
+    )
+    with tile.settings.override(checks=None, logs=(), tune_tables=[]) as found:
+        assert (found.checks, found.logs, found.tune_tables) == (("all",), (), ())
+    with tile.settings.override(checks="none") as found:
+        assert found.checks == ("none",)
+
+
 def test_keys_are_strings():
     assert PassConfigKey.TL_SIMPLIFY == "tl.Simplify"
     assert normalise_pass_configs(None) == {}

@@ -21,7 +21,7 @@ from typing import Any
 
 from tile_api.variables import Variable, variables
 from tile_core.environment import environment, laid_over
-from tile_core.errors import FrontendTypeError
+from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.records import dataclass
 
 
@@ -152,6 +152,10 @@ def override(**values: Any) -> Iterator[Settings]:
         text = "" if value is None else _text(row, value)
         if text:
             row.value_of(text, f"the setting {field}")
+        elif row.default and not (value is None or isinstance(value, str)):
+            raise FrontendValueError(
+                f"the setting {field} is {value!r}", hint=f"set it to {row.kind.allowed}"
+            )
         changes |= {row.name: text, **dict.fromkeys(row.aliases, "")}
     with laid_over(changes):
         yield current()
