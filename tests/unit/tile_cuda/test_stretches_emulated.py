@@ -70,6 +70,51 @@ def test_addends_of_rows_run_ahead(schedule: str, rounds: int, width: int) -> No
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32) + addends[:, None])
 
 
+def in_clusters(cluster: tuple[int, int, int]) -> Any:
+    """Return products of four blocks with addends of rows, which all of them need alike."""
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((128, 320), "float16"),
+        B: T.Tensor((320, 128), "float16"),
+        S: T.Tensor((320,), "float32"),
+        C: T.Tensor((128, 128), "float32"),
+    ):
+        with T.Kernel(2, 2, threads=128, cluster_dims=cluster) as (bx, by):
+            a = T.alloc_shared((64, 64), "float16")
+            b = T.alloc_shared((64, 64), "float16")
+            s = T.alloc_shared((64,), "float32")
+            c = T.alloc_fragment((64, 64), "float32")
+            T.clear(c)
+            for k in T.Pipelined(5, num_stages=3):
+                T.copy(A[by * 64, k * 64], a)
+                T.copy(B[k * 64, bx * 64], b)
+                T.copy(S[k * 64], s)
+                T.gemm(a, b, c)
+                for i, j in T.Parallel(64, 64):
+                    c[i, j] += s[i]
+            T.copy(c, C[by * 64, bx * 64])
+
+    return kernel
+
+
+@pytest.mark.parametrize("cluster", [(2, 1, 1), (1, 2, 1), (2, 2, 1)])
+def test_blocks_of_a_cluster_bring_a_part_of_a_row_each(
+    schedule: str, cluster: tuple[int, int, int]
+) -> None:
+    kernel = tile.compile(in_clusters(cluster), target="cuda:sm_90a@sim")
+    text = kernel.get_kernel_source()
+    assert "tile::tma_load_multicast<1>(s + " in text
+    assert "bulk_load" not in text
+    rng = np.random.default_rng(7)
+    a, b = (rng.integers(-2, 3, s).astype(np.float16) for s in ((128, 320), (320, 128)))
+    s = rng.integers(-9, 9, 320).astype(np.float32)
+    c = np.full((128, 128), np.nan, np.float32)
+    kernel(a, b, s, c)
+    addends = np.tile(s.reshape(5, 64).sum(axis=0), 2)[:, None]
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32) + addends)
+
+
 def through(rows: int, columns: int, *, adds: bool = False) -> Any:
     """Return a kernel that takes rows in, changes them and brings them out, all by the engine."""
 

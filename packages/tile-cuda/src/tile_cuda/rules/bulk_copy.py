@@ -119,7 +119,7 @@ def boxes_of(layout: Layout, bits: int, part: tuple[int, int] | None = None) -> 
     whole = (1, *layout.shape)[-2:]
     rows, columns = whole if part is None else part
     if layout.same_function(row_major(layout.shape)):
-        if columns != whole[1]:
+        if columns != whole[1] and rows > 1:
             raise LayoutError("a part of its rows is copied, and they follow each other")
         return _plain_boxes(rows, columns, bits)
     tile = operand_tile(layout, bits)
