@@ -12,6 +12,8 @@ from support.example_files import load
 from support.ring_kernels import dequantised, guarded, irregular, scaled, two_loops
 from tile_core.testing.protocol.explore import explore
 from tile_core.testing.protocol.order import prove
+from tile_core.testing.protocol.program import rounds_of
+from tile_core.testing.protocol.scenarios import scenarios_of
 from tile_core.testing.protocol.values import Value
 
 GROUP = 128
@@ -98,6 +100,29 @@ def test_every_order_of_a_pair_of_blocks() -> None:
     explored = explore(lowered(in_clusters(2, (2, 1, 1))).program(unit=GROUP))
     assert explored.violation is None, str(explored.violation)
     assert explored.states > 1000
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        lambda: dequantised(6, stages=3, at_run_time=True).function,
+        lambda: irregular([1, 1], stages=3, form="while").function,
+        lambda: in_clusters(1, (2, 1, 1), stages=3, at_run_time=True),
+    ],
+    ids=["tensor", "while", "symbol"],
+)
+def test_which_numbers_of_rounds_are_followed(kernel: Callable[[], Any]) -> None:
+    before = lowered(kernel()).before
+    rounds = {n for chosen in scenarios_of(before) for n in rounds_of(before, chosen)}
+    assert {0, 1, 2, 3, 4, 7} <= rounds
+
+
+def test_branches_are_taken_in_some_rounds_and_not_in_others() -> None:
+    scenarios = scenarios_of(lowered(guarded([1] * 7, stages=2).function).before)
+    taken = [[s.element("mask", (k,)) != 0 for k in range(7)] for s in scenarios]
+    assert any(all(rounds) for rounds in taken)
+    assert not all(any(rounds) for rounds in taken)
+    assert any(0 < sum(rounds) < 7 for rounds in taken)
 
 
 def test_arrivals_that_change_places_are_followed_in_every_order() -> None:

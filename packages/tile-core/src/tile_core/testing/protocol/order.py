@@ -66,6 +66,8 @@ class _Signal:
         What was known when the last phase completed.
     announced
         Roles and steps that announced bytes in this phase.
+    arrived, before
+        The arrivals of this phase, and of each one before; None where bytes belonged to it.
     waited
         For each role: its step that waited, and how many phases it took to have completed.
     """
@@ -77,6 +79,8 @@ class _Signal:
     known: Clock | None = None
     over: Clock | None = None
     announced: list[tuple[int, int, Span | None]] = field(default_factory=list)
+    arrived: list[Known] = field(default_factory=list)
+    before: list[tuple[Known, ...] | None] = field(default_factory=list)
     waited: dict[int, tuple[int, int, Span | None]] = field(default_factory=dict)
 
 
@@ -221,8 +225,7 @@ class _Run:
         if (signal.phase + 1) % 2 != event.parity:
             return False
         clock = self.clocks[role]
-        knows = clock[self.layout.phase(event.barrier)]
-        if knows < signal.phase - 1:
+        if not self.is_over(clock, event.barrier, signal.phase - 1):
             raise ProtocolBroken(
                 f"whoever waits for phase {signal.phase - 1} of {shown(event.barrier)} may take "
                 f"phase {signal.phase - 3} for it",
@@ -268,14 +271,25 @@ class _Run:
             if event.relaxed:
                 told[:] = 0
             signal.known = told if signal.known is None else np.maximum(signal.known, told)
+            signal.arrived.append(Known(role, step))
         signal.needed -= event.count
         self.complete(place, signal, span)
+
+    def is_over(self, clock: Clock, place: Place, phases: int) -> bool:
+        """Whether who knows `clock` knows that so many phases of a barrier are over.
+
+        He has waited for it, or heard of somebody who has; or he knows of all its arrivals.
+        """
+        if clock[self.layout.phase(place)] >= phases:
+            return True
+        arrivals = self.signals[place].before[phases - 1]
+        return arrivals is not None and all(known.is_in(clock) for known in arrivals)
 
     def in_phase(
         self, clock: Clock, place: Place, signal: _Signal, what: str, span: Span | None
     ) -> None:
         """Make sure that something counts for this phase in every order."""
-        if clock[self.layout.phase(place)] < signal.phase:
+        if not self.is_over(clock, place, signal.phase):
             raise ProtocolBroken(
                 f"{what} at {shown(place)} is for phase {signal.phase}, and nothing tells that "
                 f"phase {signal.phase - 1} is over",
@@ -290,7 +304,7 @@ class _Run:
             raise ProtocolBroken(f"{shown(place)} hears of bytes that nobody expects", span)
         if signal.nbytes:
             return
-        known = signal.known
+        known, has_bytes = signal.known, bool(signal.announced)
         assert known is not None
         for role, step, line in signal.announced:
             if known[role] < step:
@@ -303,13 +317,15 @@ class _Run:
             if phase == signal.phase and known[role] < step:
                 name = self.program.roles[role].name
                 raise ProtocolBroken(
-                    f"phase {signal.phase} of {shown(place)} may be over before {name} have seen "
-                    f"the end of phase {signal.phase - 1}",
+                    f"phase {signal.phase} of {shown(place)} may be over before {name} have "
+                    "passed their wait for the one before",
                     line,
                 )
         signal.over = known.copy()
         signal.phase += 1
         signal.over[self.layout.phase(place)] = signal.phase
+        signal.before.append(None if has_bytes else tuple(signal.arrived))
+        signal.arrived.clear()
         signal.needed, signal.known = signal.count, None
         signal.announced.clear()
         self.awake += self.waiting.pop(place, [])

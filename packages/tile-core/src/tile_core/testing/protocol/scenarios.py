@@ -82,14 +82,21 @@ def _values() -> Iterator[Chosen]:
 
 
 def _mixed() -> Iterator[Chosen]:
-    """Yield numbers that differ from element to element; sizes are several rounds."""
-    for scale, most in ((1, 2), (1, 4), (64, 4)):
+    """Yield elements that are all zero, all one, or differ; sizes are several rounds."""
+    for least, scale, most in ((0, 1, 1), (1, 1, 1), (0, 1, 2), (0, 1, 4), (0, 64, 4)):
+        yield _Mixture(least, scale, most)
 
-        def chosen(
-            name: str, indices: tuple[int, ...], scale: int = scale, most: int = most
-        ) -> int:
-            if not indices:
-                return 320
-            return zlib.crc32(repr((name, indices)).encode()) % most * scale
 
-        yield chosen
+@dataclass(frozen=True, slots=True)
+class _Mixture:
+    """Elements that are `least`, and up to so many times `scale` more; each always the same."""
+
+    least: int
+    scale: int
+    most: int
+
+    def __call__(self, name: str, indices: tuple[int, ...]) -> int:
+        if not indices:
+            return 320
+        number = zlib.crc32(repr((name, indices)).encode())
+        return self.least + number % self.most * self.scale
