@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tile_api.settings import Settings
-from tile_api.variables import ACCEPTED, OF_THE_SYSTEM, Variable, grouped, variables
+from tile_api.settings.variables import ACCEPTED, OF_THE_SYSTEM, Variable, grouped, variables
 from tile_core.logs import CATEGORIES
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +17,8 @@ PAGE = ROOT / "docs" / "reference" / "environment.md"
 HEAD = """\
 # Environment variables
 
-Written from `tile_api.variables` by `pytest tests/docs/test_environment_page.py --update-golden`.
+Written from `tile_api.settings.variables` by
+`pytest tests/docs/test_environment_page.py --update-golden`.
 
 Every setting is an environment variable, an attribute of `tile_api.settings.Settings`, and an
 argument of `tile.settings.override`, which holds for a block of one thread. Variables are read when

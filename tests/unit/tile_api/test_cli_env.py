@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tile_api.cli import main
-from tile_api.variables import variables
+from tile_api.settings.variables import variables
 
 GOOD = {
     "TILE_TARGET": "cuda:sm_80@sim",

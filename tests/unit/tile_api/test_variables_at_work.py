@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tile_api.variables import ACCEPTED, variables
+from tile_api.settings.variables import ACCEPTED, variables
 
 PROGRAM = """
 import sys

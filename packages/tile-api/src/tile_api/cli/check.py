@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tile_api.variables import CHECKS
+from tile_api.settings.variables import CHECKS
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.target import Target
 

@@ -86,7 +86,7 @@ def _package(name: str, use: str) -> str:
 def _settings() -> Iterator[str]:
     """Yield the variables that are set, and those that mean nothing."""
     from tile_api.cli.env import looked_up
-    from tile_api.variables import ACCEPTED, variables
+    from tile_api.settings.variables import ACCEPTED, variables
 
     env = environment()
     for row in variables():

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tile_api.variables import Variable, variables
+from tile_api.settings.variables import Variable, variables
 from tile_core.environment import environment
 from tile_core.errors import FrontendValueError
 

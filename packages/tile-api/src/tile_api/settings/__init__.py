@@ -7,7 +7,7 @@
 ...     settings.target, settings.logs
 ('cpu', ('+layout', 'codegen'))
 
-`tile_api.variables` has the table of variables, attributes and meanings.
+`tile_api.settings.variables` has the table of variables, attributes and meanings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tile_api.variables import Variable, variables
+from tile_api.settings.variables import Variable, variables
 from tile_core.environment import environment, laid_over
 from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.records import dataclass

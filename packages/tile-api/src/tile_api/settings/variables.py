@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tile_api import variable_kinds as kinds
-from tile_api.variable_kinds import Kind
+from tile_api.settings import kinds
+from tile_api.settings.kinds import Kind
 from tile_core.errors import FrontendValueError
 from tile_core.logs import ALL, CATEGORIES, SIGNS
 from tile_core.records import dataclass
