@@ -10,7 +10,8 @@ import pytest
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import walk
-from tile_core.ir.stmt import Kernel, Stmt
+from tile_core.ir.stmt import AnnotateLayout, Kernel, Stmt
+from tile_core.layout import Layout, row_major
 from tile_core.ops.atomic import AtomicKind, AtomicTile
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.passes.use_bulk_loads import use_bulk_loads
@@ -128,6 +129,26 @@ def test_layouts_of_users_and_of_products_are_left_alone() -> None:
     tile = ir.shared("t", (8, 6))
     other = ir.copy(ir.region(ROWS, (0, 0), (8, 6)), tile)
     assert moved(use_bulk_stores(stored(ROWS, tile, other), HOPPER)) == []
+
+
+def test_tiles_that_users_store_in_another_way_are_left_to_the_threads() -> None:
+    """Every other row of this tile is empty."""
+    tile, tensor = ir.shared("t", (8, 64)), ir.tensor("y", (32, 64))
+    padded = AnnotateLayout(tile, Layout((8, 64), lambda i, j: i * 128 + j))
+    made = stored(tensor, tile, padded)
+    assert use_bulk_stores(made, HOPPER) is made
+    (note,) = notes_on_stores(made, HOPPER)
+    assert note.text.startswith(
+        "'t' is stored by the threads: its 8 rows of 256 bytes are not stored in boxes"
+    )
+
+
+@pytest.mark.parametrize("columns", [64, 6])
+def test_users_may_say_that_rows_follow_each_other(columns: int) -> None:
+    tile, tensor = ir.shared("t", (8, columns)), ir.tensor("y", (32, columns))
+    plain = AnnotateLayout(tile, row_major((8, columns)))
+    (copy,) = moved(use_bulk_stores(stored(tensor, tile, plain), HOPPER))
+    assert copy.is_stretch == (columns == 6)
 
 
 def test_machines_without_an_engine_have_nothing_to_say() -> None:

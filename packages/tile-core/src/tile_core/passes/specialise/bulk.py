@@ -13,8 +13,10 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import pair
 from tile_core.passes.ranges import Env
 from tile_core.passes.specialise.side_by_side import (
+    WIDEST,
     has_rows_in_order,
     is_row,
+    why_not_as_annotated,
     why_not_side_by_side,
 )
 
@@ -23,9 +25,6 @@ ALIGNMENT = 16
 
 GROUP = 8
 """Rows after which the pattern of boxes side by side repeats: others follow each other."""
-
-WIDEST = 256
-"""Elements of a box along one dimension."""
 
 START = 128
 """Bytes that places in shared memory are multiples of."""
@@ -67,7 +66,7 @@ def bulk_way(
     if why is not None:
         return why
     tensor, tile = _sides(copy)
-    boxes = why_not_bulk(copy, env, safe_values)
+    boxes = why_not_bulk(copy, env, safe_values) or why_not_as_annotated(tile.buffer, launch)
     if boxes is None and not _are_narrow(tile.buffer, launch):
         return Way.BOXES
     is_stretch = why_not_side_by_side(copy, tensor, tile, env) is None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tile_core.errors import LayoutError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Extent
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import AnnotateLayout, For, Launch, Pipelined
+from tile_core.layout import Layout, operand_tile, row_major
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
@@ -17,6 +19,9 @@ from tile_core.passes.ranges import Env, prove_in_range
 
 ALIGNMENT = 16
 """Bytes that places and sizes of such copies are multiples of."""
+
+WIDEST = 256
+"""Elements of a box along one dimension."""
 
 
 def why_not_side_by_side(copy: Copy, tensor: Region, tile: Region, env: Env) -> str | None:
@@ -100,6 +105,8 @@ def has_rows_in_order(copy: Node, tile: Buffer, launch: Launch) -> bool:
     """
     for node in walk(launch.body):
         if isinstance(node, AnnotateLayout) and node.buffer.storage is tile.storage:
+            if _has_rows_in_order(node.layout):
+                continue
             return False
         if is_row(tile):
             continue
@@ -112,6 +119,28 @@ def has_rows_in_order(copy: Node, tile: Buffer, launch: Launch) -> bool:
         if tile.storage in touched and (isinstance(node, Gemm) or Scope.GLOBAL in scopes):
             return False
     return True
+
+
+def why_not_as_annotated(tile: Buffer, launch: Launch) -> str | None:
+    """Return why the engine cannot copy boxes of a tile that is stored as the user says."""
+    for node in walk(launch.body):
+        if not isinstance(node, AnnotateLayout) or node.buffer.storage is not tile.storage:
+            continue
+        if not isinstance(node.layout, Layout):
+            return f"the layout of {tile.name!r} is none of memory"
+        *_, rows, columns = (1, *node.layout.shape)
+        if _has_rows_in_order(node.layout):
+            is_wide = rows > 1 and columns > WIDEST
+            return f"rows of {columns} elements are longer than {WIDEST}" if is_wide else None
+        try:
+            operand_tile(node.layout, tile.dtype.bits)
+        except LayoutError as why:
+            return why.message
+    return None
+
+
+def _has_rows_in_order(layout: object) -> bool:
+    return isinstance(layout, Layout) and layout.same_function(row_major(layout.shape))
 
 
 def within_loops(launch: Launch, env: Env) -> Env:
