@@ -220,3 +220,50 @@ def test_what_a_name_in_the_loop_stands_for_is_not_known_before_the_loop() -> No
     inside = (m // 4 < 5) & (row >= 0)
     wanted = np.where(inside[..., None], a[np.minimum(m // 4, 4), row], 0)
     np.testing.assert_array_equal(c, wanted.reshape(5, 32))
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu:x86-64-v3"])
+def test_bfloat16_keeps_subnormal_numbers(target: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    @T.prim_func
+    def main(A: T.Tensor((512,), "bfloat16"), C: T.Tensor((2, 512), "bfloat16")):
+        with T.Kernel(1):
+            for i in T.Parallel(512):
+                x = A[i]
+                C[0, i] = x
+                C[1, i] = -x * 0.5
+
+    bits = np.arange(512, dtype=np.int16)  # up to 0x80 they are subnormal
+    bits[-2:] = 0x7FC0, 0x7F80  # beside NaN and inf
+    a, c = torch.from_numpy(bits).view(torch.bfloat16), torch.zeros((2, 512), dtype=torch.bfloat16)
+    tile.compile(main, target=target)(a, c)
+    exact = bits.view(ml_dtypes.bfloat16)
+    got = c.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(got[0].view(np.int16), bits)
+    halved = (exact.astype(np.float64) * -0.5).astype(ml_dtypes.bfloat16)
+    numbers = ~np.isnan(exact.astype(np.float32))
+    np.testing.assert_array_equal(got[1].view(np.int16)[numbers], halved.view(np.int16)[numbers])
+    assert np.isnan(got[1].astype(np.float32)[~numbers]).all()
+
+
+def test_factors_of_products_are_rounded_in_one_instruction() -> None:
+    @T.prim_func
+    def main(
+        A: T.Tensor((64, 64), "float32"),
+        B: T.Tensor((64, 64), "bfloat16"),
+        C: T.Tensor((64, 64), "float32"),
+    ):
+        with T.Kernel(1):
+            a, b = T.alloc_fragment((64, 64), "bfloat16"), T.alloc_shared((64, 64), "bfloat16")
+            c = T.alloc_fragment((64, 64), "float32")
+            T.copy(B, b)
+            for i, j in T.Parallel(64, 64):
+                a[i, j] = T.exp(A[i, j])
+            T.clear(c)
+            T.gemm(a, b, c)
+            T.copy(c, C)
+
+    text = tile.compile(main, target="cpu:znver4").ir("lowered")
+    assert "tile_narrow_bf16" in text
+    assert "tile_round_bf16" not in text

@@ -11,7 +11,8 @@ name                      meaning
 ``tile_stream_i32x16``    ``(ptr, vector)``: store past the caches where aligned
 ``tile_enter_i32x16``     ``(ptr, vector)``: the same, translating addresses ahead of time
 ``tile_dot_bf16_x16``     ``(f32 acc, i32 a, i32 b)``: acc + sum of two bf16 products
-``tile_narrow_bf16_x16``  ``(f32)``: round to nearest even bf16, as i16
+``tile_round_bf16_x16``   ``(f32)``: round to nearest even bf16, as i16
+``tile_narrow_bf16_x16``  ``(f32)``: the same, but subnormal numbers may become zeros
 ``tile_work_hint``        ``(i64 ns)``: tell the thread pool how long a loop will take
 ``tile_threads``          ``()``: how many threads a loop would run on now, 0 if unknown
 ========================  =======================================================
@@ -34,6 +35,7 @@ something has few stores under way to hide that behind. A prefetch of one line p
 it ready, for 1.6 % more traffic.
 """
 _PAGE = 4096
+_SUBNORMAL = 0x20  # among the classes of floats
 WORK_HINT_SYMBOL = "__tile_work_hint"
 THREADS_SYMBOL = "__tile_threads"
 
@@ -133,24 +135,45 @@ def _splat(value: int, lanes: int) -> str:
 
 
 def _narrow_bf16(match: re.Match[str], machine: Machine) -> str:
-    n = int(match[1])
-    head = f"define <{n} x i16> @{match[0]}(<{n} x float> %x) #0 {{\n"
-    if machine.has("avx512bf16") and n in (8, 16):
-        return (
-            head
-            + f"  %r = fptrunc <{n} x float> %x to <{n} x bfloat>\n"
-            + f"  %s = bitcast <{n} x bfloat> %r to <{n} x i16>\n  ret <{n} x i16> %s\n}}\n"
-        )
-    vec = f"<{n} x i32>"
+    """Round in one instruction where there is one, which takes subnormal numbers for zeros.
+
+    ``round`` tests for them first; ``narrow`` is for products, whose factors are taken so too.
+    """
+    lanes = int(match[2])
+    vec, result = f"<{lanes} x float>", f"<{lanes} x i16>"
+    head = f"define {result} @{match[0]}({vec} %x) #0 {{\n"
+    if not (machine.has("avx512bf16") and lanes in (8, 16)):
+        return f"{head}{_bf16_by_integers(lanes)}}}\n"
+    at_once = f"""\
+  %r = fptrunc {vec} %x to <{lanes} x bfloat>
+  %direct = bitcast <{lanes} x bfloat> %r to {result}
+  ret {result} %direct
+"""
+    if match[1] == "narrow":
+        return f"{head}{at_once}}}\n"
+    return f"""\
+{head}\
+  %class = call <{lanes} x i1> @llvm.x86.avx512.fpclass.ps.{32 * lanes}({vec} %x, i32 {_SUBNORMAL})
+  %set = bitcast <{lanes} x i1> %class to i{lanes}
+  %none = icmp eq i{lanes} %set, 0
+  br i1 %none, label %direct.way, label %exact.way, !prof !{{!"branch_weights", i32 1000, i32 1}}
+direct.way:
+{at_once}\
+exact.way:
+{_bf16_by_integers(lanes)}\
+}}
+"""
+
+
+def _bf16_by_integers(n: int) -> str:
     # Integers throughout: a comparison of floats with themselves may be folded away.
-    return (
-        head
-        + f"""\
+    vec = f"<{n} x i32>"
+    return f"""\
   %b = bitcast <{n} x float> %x to {vec}
   %h = lshr {vec} %b, {_splat(16, n)}
   %o = and {vec} %h, {_splat(1, n)}
-  %r = add {vec} %b, {_splat(32767, n)}
-  %s = add {vec} %r, %o
+  %near = add {vec} %b, {_splat(32767, n)}
+  %s = add {vec} %near, %o
   %t = lshr {vec} %s, {_splat(16, n)}
   %a = and {vec} %b, {_splat(0x7FFFFFFF, n)}
   %nan = icmp ugt {vec} %a, {_splat(0x7F800000, n)}
@@ -158,9 +181,7 @@ def _narrow_bf16(match: re.Match[str], machine: Machine) -> str:
   %u = select <{n} x i1> %nan, {vec} %q, {vec} %t
   %v = trunc {vec} %u to <{n} x i16>
   ret <{n} x i16> %v
-}}
 """
-    )
 
 
 def _work_hint(match: re.Match[str], machine: Machine) -> str:
@@ -204,7 +225,7 @@ _WRITERS: tuple[tuple[str, Callable[[re.Match[str], Machine], str]], ...] = (
     (r"tile_mstore_i(8|16|32|64)x(\d+)", _masked_store),
     (r"tile_(stream|enter)_i(8|16|32|64)x(\d+)", _stream),
     (r"tile_dot_bf16_x(\d+)", _dot_bf16),
-    (r"tile_narrow_bf16_x(\d+)", _narrow_bf16),
+    (r"tile_(narrow|round)_bf16_x(\d+)", _narrow_bf16),
     (r"tile_work_hint", _work_hint),
     (r"tile_threads", _threads),
 )

@@ -146,14 +146,21 @@ def store(ctx: Context, stmt: Store) -> TirStmt:
     return write if inside is None else IfThenElse(inside, write, None)
 
 
-def encoded_value(ctx: Context, expr: Expr) -> PrimExpr:
-    """Return `expr` as it is stored; a conversion to a short float rounds only once."""
+def encoded_value(ctx: Context, expr: Expr, *, for_products: bool = False) -> PrimExpr:
+    """Return `expr` as it is stored; a conversion to a short float rounds only once.
+
+    Parameters
+    ----------
+    for_products
+        Nothing but products read it, as a factor.
+    """
     dtype = expr.dtype
     if isinstance(expr, Cast) and dtype.is_float and expr.value.dtype.is_float:
         value, source = ctx.value(expr.value), expr.value.dtype
         if dtype.bits <= 16 and source.base != dtype.base:
-            return casts.encode(ctx, value, dtype, saturate=expr.saturate)
-    return casts.encode(ctx, ctx.value(expr), dtype)
+            saturate = expr.saturate
+            return casts.encode(ctx, value, dtype, saturate=saturate, for_products=for_products)
+    return casts.encode(ctx, ctx.value(expr), dtype, for_products=for_products)
 
 
 def address(ctx: Context, buffer: Buffer, indices: tuple[Expr, ...]) -> PrimExpr:

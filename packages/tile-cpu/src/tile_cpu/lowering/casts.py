@@ -138,8 +138,21 @@ def _float_to_int(ctx: Context, value: PrimExpr, target: DType) -> PrimExpr:
     return tirx.Max(tirx.Min(kept, number(high, kind, lanes)), number(low, kind, lanes))
 
 
-def encode(ctx: Context, value: PrimExpr, dtype: DType, *, saturate: bool = True) -> PrimExpr:
-    """Return a value as it is stored in memory (four-bit elements: one per byte)."""
+def encode(
+    ctx: Context,
+    value: PrimExpr,
+    dtype: DType,
+    *,
+    saturate: bool = True,
+    for_products: bool = False,
+) -> PrimExpr:
+    """Return a value as it is stored in memory (four-bit elements: one per byte).
+
+    Parameters
+    ----------
+    for_products
+        Subnormal bfloat16 values may become zeros: instructions that multiply take them so.
+    """
     lanes = lanes_of(value)
     if dtype.is_bool:
         return Cast(prim("uint8", lanes), value)
@@ -152,7 +165,7 @@ def encode(ctx: Context, value: PrimExpr, dtype: DType, *, saturate: bool = True
     if scalar_name(value) == "float64":
         value = Cast(prim("float32", lanes), value)
     if dtype.base == "bfloat16":
-        return _bf16_bits(ctx, value)
+        return _bf16_bits(ctx, value, for_products)
     from tile_cpu.math.convert import encode_narrow
 
     return encode_narrow(ctx.temporaries, value, dtype, lanes, saturate=saturate)
@@ -178,13 +191,14 @@ def decode(ctx: Context, stored: PrimExpr, dtype: DType) -> PrimExpr:
     return decode_narrow(ctx.temporaries, stored, dtype, lanes)
 
 
-def _bf16_bits(ctx: Context, value: PrimExpr) -> PrimExpr:
+def _bf16_bits(ctx: Context, value: PrimExpr, for_products: bool) -> PrimExpr:
     """Round to nearest even on the bits, so that NaN stays NaN whatever TVM simplifies."""
     from tile_core.tir.build import extern
 
     lanes = lanes_of(value)
     if lanes > 1:
-        bits = extern(with_lanes("int16", lanes), f"tile_narrow_bf16_x{lanes}", value)
+        name = f"tile_{'narrow' if for_products else 'round'}_bf16_x{lanes}"
+        bits = extern(with_lanes("int16", lanes), name, value)
         return tirx.reinterpret(with_lanes("uint16", lanes), bits)
     bits = ctx.keep(tirx.reinterpret("uint32", value))
 

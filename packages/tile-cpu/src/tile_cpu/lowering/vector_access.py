@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from tile_core.ir.arith import cast as tile_cast
-from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.expr import Expr, Load, Var
-from tile_core.ir.node import walk
+from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Store
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.operator import TileOperator
 from tile_core.passes.guards.ledger import note_guard
 from tile_core.passes.ranges import prove_in_range
 from tile_core.records import dataclass
@@ -41,6 +43,7 @@ from tile_cpu.lowering.types import (
     spread,
     with_lanes,
 )
+from tile_cpu.ops.streamed_gemm import StreamedGemm
 
 NARROWEST_REGISTER = 128
 """Bits of the smallest store past the caches; the processor combines those of a cache line."""
@@ -285,6 +288,26 @@ def _is_streamed(ctx: Context, stmt: Store, stored: PrimExpr) -> bool:
     return lanes_of(stored) * bits >= NARROWEST_REGISTER and stmt.buffer in ctx.streamed
 
 
+def _feeds_products(ctx: Context, stmt: Store) -> bool:
+    """Whether what is stored is read by nothing but products, as a factor."""
+    storage = stmt.buffer.storage
+    users = ctx.settings.users.get(storage, ())
+    readers = [
+        user
+        for user in users
+        if not storage.scope.is_global and any(r.buffer.storage is storage for r in _reads(user))
+    ]
+    return bool(readers) and all(
+        isinstance(r, (Gemm, StreamedGemm)) and r.c.buffer.storage is not storage for r in readers
+    )
+
+
+def _reads(node: Node) -> Sequence[Load | Region]:
+    if isinstance(node, TileOperator):
+        return node.reads()
+    return (node,) if isinstance(node, Load) else ()
+
+
 def vector_store(ctx: Context, stmt: Store) -> TirStmt:
     """Return the store of one element per lane, contiguous and within bounds.
 
@@ -302,7 +325,8 @@ def vector_store(ctx: Context, stmt: Store) -> TirStmt:
     place = ctx.place(stmt.buffer)
     if place.packing > 1 or lane_stride(ctx, place, stmt.indices, lane.var) != 1:
         raise NotVectorisable("lanes do not write neighbouring elements")
-    stored = spread(access.encoded_value(ctx, stmt.value), lane.lanes)
+    encoded = access.encoded_value(ctx, stmt.value, for_products=_feeds_products(ctx, stmt))
+    stored = spread(encoded, lane.lanes)
     valid = reach(ctx, stmt)
     with first_lane(ctx):
         offset = access.position(ctx, place, stmt.indices)
