@@ -1,26 +1,18 @@
 """A HIP runtime that remembers what it was asked, for tests of the host side."""
 
 import ctypes
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from support.stubs import compiled_stub
 from tile_hip.driver import open_driver
 from tile_runtime.hip_driver import HipDriver
 
 
 @pytest.fixture(scope="session")
 def stub_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("needs a C compiler")
-    built = tmp_path_factory.mktemp("rocm") / "lib" / "libamdhip64.so"
-    built.parent.mkdir()
-    source = Path(__file__).parent / "stub_driver.c"
-    subprocess.run([compiler, "-shared", "-fPIC", "-w", "-o", built, source], check=True)
-    return built
+    return compiled_stub("tile_hip", tmp_path_factory.getbasetemp())  # one for all tests
 
 
 @pytest.fixture
