@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
+from support.followed import MODULES, following
 from tile_core.plugins.host import PluginHost, installed_plugins
 
 # Tests see what this checkout compiles; those of the cache on disk name a folder of their own.
@@ -23,6 +24,7 @@ hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=5000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 Golden = Callable[..., None]
+TESTS = Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +39,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def host() -> PluginHost:
     """Every plugin that is installed."""
     return installed_plugins()
+
+
+@pytest.fixture(autouse=True)
+def barriers_are_followed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Prove the barriers of every kernel that a test of `support.followed.MODULES` lowers."""
+    module = str(request.path.relative_to(TESTS)) if TESTS in request.path.parents else ""
+    if module not in MODULES:
+        yield
+        return
+    with following() as followed:
+        yield
+    is_wrong = request.node.get_closest_marker("wrong_barriers") is not None
+    assert bool(followed.wrong) is is_wrong, "\n\n".join(followed.wrong) or "nothing is found"
 
 
 @pytest.fixture

@@ -20,6 +20,20 @@ from tile_core.testing.protocol.program import has_protocol, host_names
 from tile_core.testing.protocol.scenarios import scenarios_of
 from tile_core.testing.protocol.values import Unknown
 
+MODULES = frozenset(
+    """
+    examples/test_examples_on_hopper.py
+    tilelang/test_programs.py
+    unit/tile_core/test_use_bulk_loads.py
+    unit/tile_cuda/test_expert_emulated.py
+    unit/tile_cuda/test_overlap_cubins.py
+    unit/tile_cuda/test_rings_emulated.py
+    unit/tile_cuda/test_shared_rings_emulated.py
+    unit/tile_cuda/test_stretches_emulated.py
+    """.split()
+)
+"""Tests of which every kernel is followed, as it is lowered for what they ask themselves."""
+
 
 @dataclass(slots=True)
 class Followed:
