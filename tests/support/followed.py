@@ -23,13 +23,21 @@ from tile_core.testing.protocol.values import Unknown
 MODULES = frozenset(
     """
     examples/test_examples_on_hopper.py
+    kernels/test_hopper_kernels.py
+    kernels/test_hopper_loops.py
+    property/test_specialised_loops.py
     tilelang/test_programs.py
     unit/tile_core/test_use_bulk_loads.py
+    unit/tile_core/test_use_bulk_stores.py
+    unit/tile_core/test_use_bulk_updates.py
     unit/tile_cuda/test_expert_emulated.py
+    unit/tile_cuda/test_gemm_emulated.py
     unit/tile_cuda/test_overlap_cubins.py
     unit/tile_cuda/test_rings_emulated.py
     unit/tile_cuda/test_shared_rings_emulated.py
     unit/tile_cuda/test_stretches_emulated.py
+    unit/tile_cuda/test_wgmma_cubins.py
+    unit/tile_cuda/test_wgmma_emulated.py
     """.split()
 )
 """Tests of which every kernel is followed, as it is lowered for what they ask themselves."""
