@@ -35,7 +35,10 @@ class KernelFiles:
         _built: Built | RevivedBuild
         ptx: Any
         sass: Any
-        resources: Mapping[str, Any]
+
+        @property
+        def resources(self) -> Mapping[str, Any]:
+            """See `tile_api.kernel.CompiledKernel.resources`."""
 
     def show_ptx(self) -> None:
         """Print `ptx`."""
