@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tile_api as tile
+import tile_runtime
 from tile_core.errors import ArgumentCountError, LaunchError
 
 PROGRAM = """
@@ -22,6 +23,26 @@ hint: pass the arguments in the order of the parameters"""
 EAGER = """\
 [TL6002] double(A, scale=2): missing a required argument: 'A'
 hint: pass every parameter that has no default, by position or by name"""
+
+SCALE = """
+@T.prim_func
+def scale(A: T.Tensor((4,), "int32"), x: T.int32, B: T.Tensor((4,), "int32")):
+    with T.Kernel(1):
+        for i in T.Parallel(4):
+            B[i] = A[i] * x
+"""
+UNKNOWN = """\
+[TL6002] scale(A, x) takes no argument 'B'
+hint: pass A, x: outputs are returned, not passed"""
+TWICE = """\
+[TL6002] scale(A, x) got A twice: by position and by name
+hint: leave out A=, or what is passed by position in its place"""
+MISSING = """\
+[TL6002] scale(A, x) got no A
+hint: pass every parameter, by position or by name"""
+TOO_MANY = """\
+[TL6002] scale(A, x) got x twice: by position and by name
+hint: leave out x=, or what is passed by position in its place"""
 
 
 def test_message(program):
@@ -43,3 +64,25 @@ def test_message_of_an_eager_function(program):
     with pytest.raises(ArgumentCountError) as caught:
         double()
     assert str(caught.value) == EAGER
+
+
+@pytest.mark.parametrize("way", ["interpret", "cpu", "saved"])
+def test_arguments_by_name(program, tmp_path, way):
+    target = "interpret" if way == "interpret" else "cpu"
+    kernel = tile.compile(program(SCALE)["scale"], target=target, out_idx=[-1])
+    if way == "saved":
+        kernel.save(tmp_path / "scale.tile")
+        kernel = tile_runtime.load(tmp_path / "scale.tile")
+    a = np.arange(4, dtype=np.int32)
+    for k in range(3):  # the second call is made in C, where there is a C compiler
+        for found in (kernel(a, x=k), kernel(x=k, A=a), kernel(a, k)):
+            np.testing.assert_array_equal(found, a * k)
+    for args, named, expected in (
+        ((a,), {"x": 2, "B": a}, UNKNOWN),
+        ((a,), {"A": a, "x": 2}, TWICE),
+        ((), {"x": 2}, MISSING),
+        ((a, 2), {"x": 2}, TOO_MANY),
+    ):
+        with pytest.raises(TypeError) as caught:
+            kernel(*args, **named)
+        assert str(caught.value) == expected

@@ -15,8 +15,14 @@ from tile_api.kernel_files import KernelFiles
 from tile_api.kernel_records import KernelRecords
 from tile_api.launching import Launcher
 from tile_api.lowered import text_at
-from tile_core.errors import FrontendValueError, TileError, UnsupportedOnTarget
+from tile_core.errors import (
+    ArgumentCountError,
+    FrontendValueError,
+    TileError,
+    UnsupportedOnTarget,
+)
 from tile_core.ir.node import Node
+from tile_runtime.keywords import in_order
 
 if TYPE_CHECKING:
     from tile_api.arguments import Signature
@@ -35,8 +41,8 @@ if TYPE_CHECKING:
 class CompiledKernel(KernelFiles, KernelRecords):
     """A kernel ready to run.
 
-    ``kernel(*args)`` takes the parameters in order, without those that are returned. It
-    returns None, the one output, or a list of outputs.
+    ``kernel(*args)`` takes the parameters in order or by name, without those that are returned.
+    It returns None, the one output, or a list of outputs.
 
     Parameters
     ----------
@@ -74,11 +80,11 @@ class CompiledKernel(KernelFiles, KernelRecords):
 
     # Calling -------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         """Check the arguments, allocate the outputs, run, and return the outputs.
 
         Arguments of a kind that was checked before (shape, strides, element type, device)
-        are not checked again.
+        are not checked again. They may come by name, too, which takes longer.
 
         Raises
         ------
@@ -89,6 +95,9 @@ class CompiledKernel(KernelFiles, KernelRecords):
             If an assertion inside the kernel fails.
         """
         try:
+            if named:
+                names = [self._kernel.params[p].name for p in self._launch.signature.inputs]
+                args = in_order(self._kernel.name, names, args, named, ArgumentCountError)
             found = self._launch.quick(*args)
             return self._launch(*args) if found is NotImplemented else found
         except TileError as error:

@@ -10,6 +10,8 @@ from typing import Any
 
 from tile_runtime.arguments import Checked, check_arguments, output_shape
 from tile_runtime.dtypes import packing_of
+from tile_runtime.errors import ArgumentCountError
+from tile_runtime.keywords import in_order
 from tile_runtime.loaded import loaded_torch
 from tile_runtime.manifest import Manifest, Scalar, Tensor
 from tile_runtime.native.caller import Parameter
@@ -78,8 +80,10 @@ class LoadedKernel:
         """What the code was compiled for, such as ``"cuda:sm_80"``."""
         return self.manifest.machine.target
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         """Check the arguments, allocate the outputs, run, and return the outputs.
+
+        Arguments may come by name, too, which takes longer.
 
         Raises
         ------
@@ -89,6 +93,9 @@ class LoadedKernel:
         DeviceAssertError
             If an assertion inside the kernel fails.
         """
+        if named:
+            names = [self.manifest.parameters[p].name for p in self._inputs]
+            args = in_order(self.name, names, args, named, ArgumentCountError)
         found = self._quick(*args)
         if found is not NotImplemented:
             return found
