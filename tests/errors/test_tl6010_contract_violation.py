@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tile_api as tile
+import tile_runtime
 from tile_core.errors import ContractViolation
 
 PROGRAM = """
@@ -46,6 +47,26 @@ OF_CONSTANT = """\
 note: M is 20 because of A.shape[0]
 hint: pad the dimension to 32, or weaken the contract"""
 
+SCALAR = """
+m = T.dynamic("m", min=4, max=16, multiple_of=4)
+
+@T.prim_func
+def add(A: T.Tensor((4,), "int32"), k: m):
+    with T.Kernel(1):
+        for i in T.Parallel(4):
+            A[i] += k
+"""
+OF_SCALAR = """\
+[TL6010] add: k is 6, which is not a multiple of 4; its contract is 4 <= k <= 16, k % 4 == 0
+ --> program.py:4:37
+  |
+4 | def add(A: T.Tensor((4,), "int32"), k: m):
+  |                                     ^^^^
+hint: pass a number that keeps it, or weaken the contract"""
+OF_SAVED_SCALAR = """\
+[TL6010] add: k is 6; its contract is 4 <= k <= 16, k % 4 == 0
+hint: pass an argument of such a size"""
+
 
 def test_message(program):
     kernel = tile.compile(program(PROGRAM)["increment"], target="interpret")
@@ -71,3 +92,20 @@ def test_of_a_constant(program):
     assert str(caught.value) == OF_CONSTANT
     with pytest.raises(ContractViolation, match="double: M is 20, which is not a multiple of 16"):
         double.compile(M=20)
+
+
+@pytest.mark.parametrize("way", ["interpret", "cpu", "saved"])
+def test_of_a_scalar(program, tmp_path, way):
+    kernel = tile.compile(program(SCALAR)["add"], target="interpret" if way[0] == "i" else "cpu")
+    if way == "saved":
+        kernel.save(tmp_path / "add.tile")
+        kernel = tile_runtime.load(tmp_path / "add.tile")
+    a = np.zeros(4, np.int32)
+    for k in (4, 8, 12):
+        kernel(a, k)  # the second call is made in C, where there is a C compiler
+    for k in (6, 7, -4, 20):
+        with pytest.raises(RuntimeError, match=rf"\[TL6010\] add: k is {k}[,;]") as caught:
+            kernel(a, k)
+        if k == 6:
+            assert str(caught.value) == (OF_SAVED_SCALAR if way == "saved" else OF_SCALAR)
+    np.testing.assert_array_equal(a, 24)

@@ -9,8 +9,12 @@ from tile_core.errors import ContractViolation, Note
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Extent, Var
 
+_NUMBER = "pass a number that keeps it, or weaken the contract"
 
-def require_kept(kernel: str, var: Var, value: int, origin: str | None = None) -> None:
+
+def require_kept(
+    kernel: str, var: Var, value: int, origin: str | None = None, *, is_scalar: bool = False
+) -> None:
     """Raise if `value` is none that the contract of `var` admits.
 
     Parameters
@@ -19,6 +23,8 @@ def require_kept(kernel: str, var: Var, value: int, origin: str | None = None) -
         Its name.
     origin
         What gave the value, such as ``A.shape[0]``.
+    is_scalar
+        Whether the call passes the value itself.
 
     Raises
     ------
@@ -33,7 +39,7 @@ def require_kept(kernel: str, var: Var, value: int, origin: str | None = None) -
         f"{var.contract.told(var.name)}",
         span=var.span,
         notes=notes,
-        hint=_way_out(var, value),
+        hint=_NUMBER if is_scalar else _way_out(var, value),
     )
 
 
@@ -51,7 +57,8 @@ def check_contracts(kernel: str, values: Mapping[Var, Any], params: Iterable[Buf
     """
     for var, value in values.items():
         if var.contract is not None:
-            require_kept(kernel, var, value, origin_of(var, params))
+            origin = origin_of(var, params)
+            require_kept(kernel, var, value, origin, is_scalar=origin is None)
 
 
 def origin_of(var: Var, params: Iterable[Buffer | Var]) -> str | None:

@@ -159,6 +159,8 @@ class Launcher:
             if isinstance(param, Buffer):
                 extents = (*param.shape, *(param.strides or ()))
                 found.update(v for extent in extents for v in free_variables(extent))
+            elif isinstance(param, Var) and param.contract is not None:
+                found.add(param)
         return found
 
     def _with_scalars(self, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -255,7 +255,7 @@ def declared_parameter(name: str, annotation: Any, span: Span) -> Buffer | Var:
         case DType():
             return Var(name, dtype_of(str(spec)), span=span)
         case Expr() if isinstance(spec, Var):
-            return Var(name, spec.dtype, span=span)
+            return Var(name, spec.dtype, spec.contract, span=span)
     for python_type, dtype in ((int, "int32"), (float, "float32"), (bool, "bool")):
         if spec is python_type:
             return Var(name, dtype_of(dtype), span=span)
