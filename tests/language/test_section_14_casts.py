@@ -96,7 +96,6 @@ NARROW = [
     "float8_e5m2",
     "float8_e4m3fnuz",
     "float8_e5m2fnuz",
-    "float8_e4m3",
     "float8_e3m4",
     "float8_e4m3b11fnuz",
     "float8_e8m0fnu",
@@ -130,6 +129,32 @@ def test_floats_to_narrow_floats_round_to_even_and_saturate(run, dtype):
     )
     with np.errstate(over="ignore"):
         assert np.array_equal(b.astype("float32"), bounded.astype(b.dtype).astype("float32"))
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3", T.float8_e4m3, "float8_e4m3fn"])
+def test_e4m3_ends_at_448_and_has_no_infinity(run, dtype):
+    values = [240, 248, 256, 448, 449, 463, 464, 465, 480, 1e9, np.inf, -464, -465, -np.inf, np.nan]
+    count = len(values)
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((count,), "float32"), B: T.Tensor((count,), dtype), C: T.Tensor((count,), dtype)
+    ):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(count):
+                B[i] = T.cast(A[i], dtype)
+                C[i] = T.cast(A[i], dtype, sat=False)
+
+    b, c = (np.ones(count, ml_dtypes.float8_e4m3fn) for _ in range(2))
+    run(main, np.array(values, "float32"), b, c)
+    # Steps of 32 from 256 on: 464 is a tie, which goes to 448, whose last bit is even; 480 is NaN.
+    below, nan = [240, 256, 256, 448, 448, 448, 448], np.nan
+    assert np.array_equal(
+        b.astype("float32"), [*below, 448, 448, 448, 448, -448, -448, -448, nan], equal_nan=True
+    )
+    assert np.array_equal(
+        c.astype("float32"), [*below, nan, nan, nan, nan, -448, nan, nan, nan], equal_nan=True
+    )
 
 
 def test_reinterpret_in_both_orders(run):

@@ -36,11 +36,30 @@ def test_they_are_strings():
         ("half", "float16"),
         ("float", "float32"),
         ("double", "float64"),
+        ("float8_e4m3", "float8_e4m3fn"),
+        *((f"float8_e4m3x{n}", f"float8_e4m3fnx{n}") for n in (2, 4, 8, 16, 32, 64)),
     ],
 )
 def test_aliases(alias, name):
     assert getattr(T, alias) == name
     assert T.dtype(alias) == name
+    assert getattr(T, alias) is getattr(T, name, T.dtype(name))
+
+
+def test_the_one_e4m3_is_that_of_torch():
+    assert T.float8_e4m3.type_code == T.float8_e4m3fn.type_code == 10
+    assert T.infinity("float8_e4m3").value == T.max_value(T.float8_e4m3).value == 448
+    assert T.min_value("float8_e4m3").value == -448
+    assert T.dtype(ml_dtypes.float8_e4m3fn) is T.float8_e4m3
+    for ieee in (ml_dtypes.float8_e4m3, np.dtype(ml_dtypes.float8_e4m3)):
+        with pytest.raises(FrontendTypeError) as caught:
+            T.dtype(ieee)
+        assert caught.value.message == (
+            f"{ieee!r} is IEEE's float8_e4m3, which ends at 240 and has infinities"
+        )
+        assert caught.value.hint == (
+            "use 'float8_e4m3fn', and convert arrays: x.astype('float8_e4m3fn')"
+        )
 
 
 def test_properties():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -246,6 +247,12 @@ def test_arguments_are_checked():
             interpret(k, args)
     with pytest.raises(ArgumentDtypeError, match="two to a byte"):
         interpret(kernel([f], 1, lambda bx: []), [np.zeros((2, 1), np.float32)])
+    e = kernel([tensor("e", (2,), "float8_e4m3")], 1, lambda bx: [])
+    for name in ("float8_e4m3fn", "float8_e4m3fnuz"):
+        interpret(e, [np.zeros(2, getattr(ml_dtypes, name))])
+    for name in ("float8_e4m3", "float8_e4m3b11fnuz", "float8_e5m2"):
+        with pytest.raises(ArgumentDtypeError, match=rf"is float8_e4m3fn, got {name}\n"):
+            interpret(e, [np.zeros(2, getattr(ml_dtypes, name))])
     n = symbol("n")
     with pytest.raises(ArgumentTypeError, match="'n' is a int32, got float"):
         interpret(kernel([n], 1, lambda bx: []), [1.5])

@@ -88,7 +88,7 @@ def test_a_store_takes_two_steps() -> None:
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
 
 
-@pytest.mark.parametrize("out", ["int8", "float8_e4m3", "bfloat16"])
+@pytest.mark.parametrize("out", ["int8", "float8_e4m3fn", "bfloat16"])
 def test_short_elements_are_staged(out: str) -> None:
     assert ways(stage_stores(product(out), MACHINE).kernel) == TWO_STEPS
 

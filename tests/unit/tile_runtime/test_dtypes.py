@@ -31,7 +31,7 @@ def test_what_is_no_type() -> None:
     [
         ("float32", "float32"), ("tfloat32", "float32"), ("bool", "uint8"), ("int8", "bool"),
         ("int4", "int8"), ("float4_e2m1fn", "float4_e2m1fn_x2"), ("handle", "int64"),
-        ("float8_e4m3", "float8_e4m3fn"), ("float6_e2m3fn", "uint8"),
+        ("float8_e4m3fn", "float8_e4m3fnuz"), ("float6_e2m3fn", "uint8"),
     ],
 )  # fmt: skip
 def test_what_may_be_passed(want: str, got: str) -> None:
@@ -40,8 +40,11 @@ def test_what_may_be_passed(want: str, got: str) -> None:
 
 @pytest.mark.parametrize(
     ("want", "got"),
-    [("float32", "int32"), ("int4", "int4"), ("float8_e4m3fn", "float8_e5m2"), ("int8", "int16")],
-)
+    [
+        ("float32", "int32"), ("int4", "int4"), ("float8_e4m3fn", "float8_e5m2"),
+        ("int8", "int16"), ("float8_e4m3fn", "float8_e4m3"), ("float8_e4m3fnuz", "float8_e4m3"),
+    ],
+)  # fmt: skip
 def test_what_may_not(want: str, got: str) -> None:
     assert not matches(want, got)
     assert not are_bits_of(want, got)

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -252,6 +253,21 @@ def test_arguments_that_do_not_fit(
         on_host.kernel(A, 1.0)  # what fitted before makes no difference
         with pytest.raises(error, match=told):
             on_host.kernel(*args)
+
+
+def test_another_format_of_the_same_name_is_refused(on_host: Any) -> None:
+    told = on_host.kernel.manifest
+    first = replace(told.parameters[0], dtype="float8_e4m3fn")
+    changed = replace(told, parameters=(first, *told.parameters[1:]))
+    kernel = type(on_host.kernel)(changed, on_host.kernel.run_unchecked)
+    kernel(np.zeros((6, 8), ml_dtypes.float8_e4m3fn), 1.0)
+    with pytest.raises(ArgumentDtypeError) as caught:
+        kernel(np.zeros((6, 8), ml_dtypes.float8_e4m3), 1.0)
+    assert str(caught.value) == (
+        "[TL6005] numbers.A.dtype: expected float8_e4m3fn, got IEEE's float8_e4m3, which ends at "
+        "240 and has infinities\n"
+        "hint: convert it first: x.to(torch.float8_e4m3fn), or x.astype('float8_e4m3fn')"
+    )
 
 
 def test_elements_of_four_bits_come_in_bytes(on_host: Any) -> None:

@@ -17,7 +17,7 @@ CPP = {
     "float16": "half_t", "bfloat16": "bfloat16_t", "float32": "float", "float64": "double",
     "float8_e4m3fn": "tile::e4m3", "float8_e5m2": "tile::e5m2",
     "float8_e4m3fnuz": "tile::e4m3_fnuz", "float8_e5m2fnuz": "tile::e5m2_fnuz",
-    "float8_e4m3b11fnuz": "tile::e4m3_b11_fnuz", "float8_e4m3": "tile::e4m3_ieee",
+    "float8_e4m3b11fnuz": "tile::e4m3_b11_fnuz",
     "float8_e3m4": "tile::e3m4", "float8_e8m0fnu": "tile::e8m0",
     "float6_e2m3fn": "tile::e2m3", "float6_e3m2fn": "tile::e3m2", "float4_e2m1fn": "tile::e2m1",
 }  # fmt: skip

@@ -38,10 +38,11 @@ from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Kernel
 from tile_core.records import dataclass
+from tile_runtime.dtypes import explained
 
 # Element types whose bits mean the same to the runtime; a kernel takes either.
 _FAMILIES = (
-    frozenset({"float8_e4m3", "float8_e4m3fn", "float8_e4m3fnuz"}),
+    frozenset({"float8_e4m3fn", "float8_e4m3fnuz"}),
     frozenset({"float8_e5m2", "float8_e5m2fnuz"}),
     frozenset({"bool", "int8", "uint8"}),
     frozenset({"tfloat32", "float32"}),
@@ -238,7 +239,7 @@ class Signature:
             )
         if not _dtypes_match(param.dtype, view.dtype):
             raise ArgumentDtypeError(
-                f"{self.name(param)}.dtype: expected {param.dtype}, got {view.dtype}",
+                f"{self.name(param)}.dtype: expected {param.dtype}, got {explained(view.dtype)}",
                 notes=declared(param),
                 hint=_dtype_hint(param.dtype),
             )

@@ -50,7 +50,6 @@ FORMATS: dict[str, Format] = {
     "bfloat16": Format(_F, 16, "bfloat16"),
     "tfloat32": Format(_F, 32, "float32"),
     "float8_e3m4": Format(_F, 8, "float8_e3m4"),
-    "float8_e4m3": Format(_F, 8, "float8_e4m3"),
     "float8_e4m3fn": Format(_F, 8, "float8_e4m3fn"),
     "float8_e4m3fnuz": Format(_F, 8, "float8_e4m3fnuz"),
     "float8_e4m3b11fnuz": Format(_F, 8, "float8_e4m3b11fnuz"),
@@ -75,6 +74,7 @@ ALIASES = {
     "fp16": "float16",
     "bf16": "bfloat16",
     "fp32": "float32",
+    "float8_e4m3": "float8_e4m3fn",  # TileLang's name; IEEE's format of that name is not here
     "ptr": "handle",
 }
 _SPELLING = re.compile(r"^(?P<base>.+?)(?:x(?P<lanes>\d+))?$")
@@ -211,7 +211,8 @@ def normalise_dtype(spec: object) -> DType:
     Raises
     ------
     FrontendTypeError
-        If `spec` names no element type.
+        If `spec` names no element type, or is IEEE's float8_e4m3 of a library: the language
+        calls float8_e4m3fn by that name.
     """
     if isinstance(spec, DType):
         return spec
@@ -224,6 +225,11 @@ def normalise_dtype(spec: object) -> DType:
         name = text.removeprefix("torch.")
         return dtype_of("float4_e2m1fn" if name == "float4_e2m1fn_x2" else name)
     known_as = getattr(spec, "name", None) or getattr(spec, "__name__", None)
+    if known_as == "float8_e4m3":
+        raise FrontendTypeError(
+            f"{spec!r} is IEEE's float8_e4m3, which ends at 240 and has infinities",
+            hint="use 'float8_e4m3fn', and convert arrays: x.astype('float8_e4m3fn')",
+        )
     if isinstance(known_as, str):
         return dtype_of(known_as.rstrip("_"))
     raise FrontendTypeError(f"{spec!r} is not an element type", hint="use a name such as 'float16'")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tile_runtime.dtypes import are_bits_of, bytes_of, matches, packing_of
+from tile_runtime.dtypes import are_bits_of, bytes_of, explained, matches, packing_of
 from tile_runtime.errors import (
     ArgumentCountError,
     ArgumentDtypeError,
@@ -136,7 +136,7 @@ def _tensor(name: str, param: Tensor, arg: Any) -> View:
         )
     if not matches(param.dtype, view.dtype) and not are_bits_of(param.dtype, view.dtype):
         raise ArgumentDtypeError(
-            f"{name}.dtype: expected {param.dtype}, got {view.dtype}",
+            f"{name}.dtype: expected {param.dtype}, got {explained(view.dtype)}",
             hint=_hint_for(param.dtype),
         )
     return view

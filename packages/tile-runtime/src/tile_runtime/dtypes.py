@@ -10,12 +10,14 @@ _STORAGE = {"tfloat32": "float32", "float4_e2m1_unpacked": "float4_e2m1fn", "han
 
 # Element types whose bits mean the same to a kernel; it takes either.
 _FAMILIES = (
-    frozenset({"float8_e4m3", "float8_e4m3fn", "float8_e4m3fnuz"}),
+    frozenset({"float8_e4m3fn", "float8_e4m3fnuz"}),
     frozenset({"float8_e5m2", "float8_e5m2fnuz"}),
     frozenset({"bool", "int8", "uint8"}),
     frozenset({"tfloat32", "float32"}),
     frozenset({"handle", "int64", "uint64"}),
 )
+# Types of tensors whose names are those of other types in the language.
+_FOREIGN = {"float8_e4m3": "IEEE's float8_e4m3, which ends at 240 and has infinities"}
 _BYTES = frozenset({"int8", "uint8", "float4_e2m1fn_x2"})
 # Types of a byte or less that some libraries do not know: their bits travel as plain bytes.
 _AS_BYTES = frozenset(
@@ -65,6 +67,17 @@ def matches(want: str, got: str) -> bool:
     if want in _AS_BYTES and (got in _BYTES or got == _STORAGE.get(want, want)):
         return True
     return want == got or any(want in family and got in family for family in _FAMILIES)
+
+
+def explained(name: str) -> str:
+    """Return what messages call the type of a tensor.
+
+    Examples
+    --------
+    >>> explained("float8_e5m2"), explained("float8_e4m3")
+    ('float8_e5m2', "IEEE's float8_e4m3, which ends at 240 and has infinities")
+    """
+    return _FOREIGN.get(name, name)
 
 
 def are_bits_of(want: str, got: str) -> bool:

@@ -19,7 +19,6 @@ _PLAIN = frozenset(
 )
 _OF_TORCH = {
     "tfloat32": "float32",
-    "float8_e4m3": "float8_e4m3fn",
     "int4": "int8",
     "uint4": "uint8",
     "float4_e2m1fn": "float4_e2m1fn_x2",

@@ -8,7 +8,6 @@ from tile_core.dtypes import DType
 
 _STORED_AS = {
     "tfloat32": "float32",
-    "float8_e4m3": "float8_e4m3fn",
     "int4": "int8",
     "uint4": "uint8",
     "float4_e2m1fn": "float4_e2m1fn_x2",

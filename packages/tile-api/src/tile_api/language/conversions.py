@@ -25,7 +25,6 @@ _LARGEST = {
     "bfloat16": 3.3895313892515355e38,
     "float16": 65504.0,
     "float8_e3m4": 15.5,
-    "float8_e4m3": 240.0,
     "float8_e4m3fn": 448.0,
     "float8_e4m3fnuz": 240.0,
     "float8_e4m3b11fnuz": 30.0,
@@ -38,8 +37,7 @@ _LARGEST = {
     "float4_e2m1_unpacked": 6.0,
 }
 _WITH_INFINITY = frozenset(
-    {"float64", "float32", "tfloat32", "bfloat16", "float16"}
-    | {"float8_e3m4", "float8_e4m3", "float8_e5m2"}
+    {"float64", "float32", "tfloat32", "bfloat16", "float16", "float8_e3m4", "float8_e5m2"}
 )
 
 

@@ -35,7 +35,6 @@ _TYPE_CODES = {
     "bfloat16": 4,
     "bool": 6,
     "float8_e3m4": 7,
-    "float8_e4m3": 8,
     "float8_e4m3b11fnuz": 9,
     "float8_e4m3fn": 10,
     "float8_e4m3fnuz": 11,

@@ -23,7 +23,6 @@ CPP_TYPES = {
     "float32": "float",
     "float64": "double",
     "float8_e3m4": "tile::e3m4",
-    "float8_e4m3": "tile::e4m3_ieee",
     "float8_e4m3fn": "tile::e4m3",
     "float8_e4m3fnuz": "tile::e4m3_fnuz",
     "float8_e4m3b11fnuz": "tile::e4m3_b11_fnuz",

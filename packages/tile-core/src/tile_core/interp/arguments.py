@@ -112,6 +112,13 @@ def _array(param: Buffer, arg: Any, finish: list[Finish]) -> Array:
     return arg.reshape(1) if arg.ndim < param.rank else arg
 
 
+# Types of 8 bits whose tensors stand for each other.
+_FLOAT8 = (
+    frozenset({"float8_e4m3fn", "float8_e4m3fnuz"}),
+    frozenset({"float8_e5m2", "float8_e5m2fnuz"}),
+)
+
+
 def _interchangeable(dtype: DType, given: np.dtype[Any]) -> bool:
     same_size = given.itemsize == dtype.numpy().itemsize
     if dtype.is_bool:
@@ -119,7 +126,7 @@ def _interchangeable(dtype: DType, given: np.dtype[Any]) -> bool:
     if dtype.is_handle:
         return given in (np.dtype(np.int64), np.dtype(np.uint64))
     if dtype.bits == 8 and dtype.is_float:
-        return same_size and (given == np.dtype(np.uint8) or given.name[:10] == dtype.base[:10])
+        return given == np.dtype(np.uint8) or any({given.name, dtype.base} <= f for f in _FLOAT8)
     return same_size and dtype.is_narrow_float and given == np.dtype(np.uint8)
 
 

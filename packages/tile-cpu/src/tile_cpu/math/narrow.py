@@ -60,7 +60,6 @@ class NarrowFormat:
 _IEEE, _FN, _FNUZ, _NONE = Specials.IEEE, Specials.ONE_NAN, Specials.ZERO_NAN, Specials.NONE
 NARROW_FORMATS: dict[str, NarrowFormat] = {
     "float8_e3m4": NarrowFormat(3, 4, 3, _IEEE),
-    "float8_e4m3": NarrowFormat(4, 3, 7, _IEEE),
     "float8_e4m3fn": NarrowFormat(4, 3, 7, _FN),
     "float8_e4m3fnuz": NarrowFormat(4, 3, 8, _FNUZ),
     "float8_e4m3b11fnuz": NarrowFormat(4, 3, 11, _FNUZ),

@@ -10,7 +10,7 @@ _BYTES = {"int4": "int8", "uint4": "uint8"}
 _SIGNED_BYTES = {"int4": "int8", "uint4": "int8"}
 _NARROW_FLOATS = frozenset(
     {
-        *("float8_e3m4", "float8_e4m3", "float8_e4m3fn", "float8_e5m2"),
+        *("float8_e3m4", "float8_e4m3fn", "float8_e5m2"),
         *("float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz"),
         *("float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "float4_e2m1_unpacked"),
     }
