@@ -19,6 +19,7 @@ from tile_core.ir.node import Node
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch
 from tile_core.records import dataclass
+from tile_runtime.scalars import largest_float
 
 if TYPE_CHECKING:
     from tile_runtime.native.learning import Learner
@@ -168,7 +169,7 @@ class Launcher:
         converted: list[Any] | None = None
         for k, (kind, low, high) in self._plain_scalars:
             arg = args[k]
-            if arg.__class__ is kind and (kind is not int or low <= args[k] <= high):
+            if arg.__class__ is kind and low <= arg <= high:
                 continue
             if converted is None:
                 converted = list(args)
@@ -220,13 +221,16 @@ class Launcher:
         return Plan(tuple(sorted(makers, key=lambda maker: maker[0])), changed)
 
 
-def _plain(param: Node) -> tuple[type | None, int, int]:
-    """Return the type of arguments that need no conversion, and between what integers lie."""
+def _plain(param: Node) -> tuple[type | None, float, float]:
+    """Return the type of arguments that need no conversion, and between what they lie."""
     assert isinstance(param, Var), "a scalar parameter"
     kind = param.dtype.kind
     if kind in (Kind.INT, Kind.UINT):
         return int, *integer_bounds(param.dtype)
-    return {Kind.FLOAT: float, Kind.BOOL: bool}.get(kind), 0, 0
+    if kind is Kind.FLOAT:
+        largest = largest_float(str(param.dtype))
+        return float, -largest, largest
+    return (bool if kind is Kind.BOOL else None), 0, 1
 
 
 def _in_python(*args: Any) -> Any:

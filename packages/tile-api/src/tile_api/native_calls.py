@@ -17,6 +17,7 @@ from tile_runtime.native.layouts import Kind as Passed
 from tile_runtime.native.learning import Learner
 from tile_runtime.native.library import c_compiler, ready_library
 from tile_runtime.native.starting import Starter
+from tile_runtime.scalars import largest_float
 
 _SCALARS = {Kind.BOOL: Passed.BOOL, Kind.INT: Passed.INT, Kind.UINT: Passed.INT}
 _SCALARS[Kind.FLOAT] = Passed.FLOAT
@@ -71,4 +72,4 @@ def _parameters(
 def _scalar(dtype: DType, *, is_keyed: bool) -> Parameter:
     kind = _SCALARS[dtype.kind]
     low, high = integer_bounds(dtype) if kind is Passed.INT else (0, 0)
-    return Parameter(kind, is_keyed, low, high)
+    return Parameter(kind, is_keyed, low, high, largest=largest_float(str(dtype)))

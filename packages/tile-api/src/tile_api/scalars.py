@@ -10,6 +10,7 @@ from tile_core.dtypes import Kind
 from tile_core.errors import ArgumentTypeError
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.expr import Var
+from tile_runtime.scalars import largest_float, overflows
 
 _KINDS = {
     Kind.BOOL: "a bool",
@@ -29,7 +30,7 @@ def scalar_value(name: str, param: Var, arg: Any) -> Any:
     Raises
     ------
     ArgumentTypeError
-        If it is of another kind, or an integer that the type cannot hold.
+        If it is of another kind, or a finite number that the type cannot hold.
     """
     kind = param.dtype.kind
     if kind is Kind.HANDLE:
@@ -56,13 +57,21 @@ def _is_index(arg: Any, *, is_bool: bool) -> bool:
 
 def _float(name: str, param: Var, arg: Any) -> float:
     try:
-        return float(arg)
+        value = float(arg)
     except OverflowError:
         raise ArgumentTypeError(
             f"{name}: the integer does not fit {param.dtype}",
             notes=declared(param),
             hint="pass a smaller number",
         ) from None
+    if overflows(value, str(param.dtype)):
+        raise ArgumentTypeError(
+            f"{name}: {arg} does not fit {param.dtype}, whose largest finite value is "
+            f"{largest_float(str(param.dtype))}",
+            notes=declared(param),
+            hint="pass a smaller number, or float('inf') if infinity is meant",
+        )
+    return value
 
 
 def _integer(name: str, param: Var, value: int) -> int:

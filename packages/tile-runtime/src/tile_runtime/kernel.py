@@ -20,7 +20,7 @@ from tile_runtime.native.layouts import Kind
 from tile_runtime.native.learning import Learner
 from tile_runtime.native.starting import Starter, keyed_scalars
 from tile_runtime.outputs import output_maker
-from tile_runtime.scalars import integer_bounds, scalar_value
+from tile_runtime.scalars import integer_bounds, largest_float, scalar_value
 from tile_runtime.views import key_function
 
 REMEMBERED = 256
@@ -139,7 +139,7 @@ class LoadedKernel:
         """Return `args` with the scalars converted; they are checked in every call."""
         converted: list[Any] | None = None
         for k, param, (kind, low, high) in self._scalars:
-            if args[k].__class__ is kind and (kind is not int or low <= args[k] <= high):
+            if args[k].__class__ is kind and low <= args[k] <= high:
                 continue
             if converted is None:
                 converted = list(args)
@@ -200,12 +200,15 @@ def _announce_write(tensor: Any) -> None:
         sys.modules["torch"].autograd.graph.increment_version(tensor)
 
 
-def _plain(param: Scalar) -> tuple[type | None, int, int]:
-    """Return the type of arguments that need no conversion, and between what integers lie."""
+def _plain(param: Scalar) -> tuple[type | None, float, float]:
+    """Return the type of arguments that need no conversion, and between what they lie."""
     bounds = integer_bounds(param.dtype)
     if bounds is not None:
         return int, *bounds
-    return {"bool": bool, "handle": None}.get(param.dtype, float), 0, 0
+    if param.dtype in ("bool", "handle"):
+        return (bool if param.dtype == "bool" else None), 0, 1
+    largest = largest_float(param.dtype)
+    return float, -largest, largest
 
 
 def _parameters(manifest: Manifest, starter: Starter) -> list[Parameter] | None:
@@ -218,9 +221,12 @@ def _parameters(manifest: Manifest, starter: Starter) -> list[Parameter] | None:
             kind = Kind.OUTPUT if position in manifest.outputs else Kind.TENSOR
             found.append(Parameter(kind, alignment=starter.alignments[position]))
         else:
-            plain, low, high = _plain(param)
+            plain, _, _ = _plain(param)
             if plain is None:
                 return None
             kind = {int: Kind.INT, bool: Kind.BOOL}.get(plain, Kind.FLOAT)
-            found.append(Parameter(kind, position in starter.keyed, low, high))
+            low, high = integer_bounds(param.dtype) or (0, 0)
+            largest = largest_float(param.dtype)
+            is_keyed = position in starter.keyed
+            found.append(Parameter(kind, is_keyed, low, high, largest=largest))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -10,6 +11,8 @@ from tile_runtime.errors import ArgumentTypeError
 from tile_runtime.views import view_of
 
 _INTEGER = re.compile(r"u?int\d+")
+# Significant bits and the greatest exponent; narrower types saturate, and wider ones hold all.
+_FLOATS = {"float16": (11, 15), "bfloat16": (8, 127), "float32": (24, 127), "tfloat32": (24, 127)}
 
 
 def integer_bounds(dtype: str) -> tuple[int, int] | None:
@@ -28,6 +31,34 @@ def integer_bounds(dtype: str) -> tuple[int, int] | None:
     return -1 << (bits - 1), (1 << (bits - 1)) - 1
 
 
+def largest_float(dtype: str) -> float:
+    """Return the greatest finite number of a type of floats; infinity if it takes all numbers.
+
+    Examples
+    --------
+    >>> largest_float("float16"), largest_float("float64")
+    (65504.0, inf)
+    """
+    if dtype not in _FLOATS:
+        return math.inf
+    bits, exponent = _FLOATS[dtype]
+    return (2.0 - 2.0 ** (1 - bits)) * 2.0**exponent
+
+
+def overflows(value: float, dtype: str) -> bool:
+    """Tell whether a finite number becomes infinity when it is rounded to a type of floats.
+
+    Examples
+    --------
+    >>> [overflows(x, "float32") for x in (1e300, 3.4028235e38, float("inf"))]
+    [True, False, False]
+    """
+    if dtype not in _FLOATS or not math.isfinite(value):
+        return False
+    bits, exponent = _FLOATS[dtype]
+    return abs(value) >= (2.0 - 2.0**-bits) * 2.0**exponent
+
+
 def scalar_value(name: str, dtype: str, arg: Any) -> Any:
     """Return a scalar argument as a Python bool, int or float.
 
@@ -37,7 +68,7 @@ def scalar_value(name: str, dtype: str, arg: Any) -> Any:
     Raises
     ------
     ArgumentTypeError
-        If it is of another kind, or an integer that the type cannot hold.
+        If it is of another kind, or a finite number that the type cannot hold.
     """
     if dtype == "handle":
         return _address(name, arg)
@@ -66,11 +97,18 @@ def scalar_value(name: str, dtype: str, arg: Any) -> Any:
 
 def _float(name: str, dtype: str, arg: float) -> float:
     try:
-        return float(arg)
+        value = float(arg)
     except OverflowError:
         raise ArgumentTypeError(
             f"{name}: the integer does not fit {dtype}", hint="pass a smaller number"
         ) from None
+    if overflows(value, dtype):
+        raise ArgumentTypeError(
+            f"{name}: {arg} does not fit {dtype}, whose largest finite value is "
+            f"{largest_float(dtype)}",
+            hint="pass a smaller number, or float('inf') if infinity is meant",
+        )
+    return value
 
 
 def _address(name: str, arg: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,8 @@ class Parameter:
         Whether calls with another number are of another kind: sizes depend on it.
     low, high
         Of integers.
+    largest
+        Of floats: the greatest finite one that compiled code can take.
     alignment
         Bytes; addresses that lie differently against it are of different kinds, and outputs
         that are no multiple of it are Python's matter.
@@ -41,6 +44,7 @@ class Parameter:
     low: int = 0
     high: int = 0
     alignment: int = 1
+    largest: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,7 @@ class Caller:
         for record, told in zip(data, parameters, strict=False):
             record.kind, record.keyed = told.kind, told.is_keyed
             record.low, record.high = max(told.low, -(1 << 63)), min(told.high, (1 << 63) - 1)
+            record.largest = told.largest
             record.mask, record.array_mask = max(16, told.alignment) - 1, told.alignment - 1
         known, self._held = libraries()
         made = library.tile_caller(data, len(parameters), ctypes.byref(known))

@@ -57,6 +57,7 @@ class ParameterData(ctypes.Structure):
         ("high", ctypes.c_int64),
         ("mask", ctypes.c_int64),
         ("array_mask", ctypes.c_int64),
+        ("largest", ctypes.c_double),
     )
 
 

@@ -19,6 +19,7 @@ typedef struct {
     int32_t kind, keyed;    /* whether the number is part of what is remembered */
     int64_t low, high;      /* of integers */
     int64_t mask, array_mask;   /* of addresses of tensors and arrays: the bits that matter */
+    double largest;         /* of floats: greater finite ones are refused, which Python does */
 } Parameter;
 
 typedef struct {

@@ -79,12 +79,18 @@ static int read_object(const Caller *c, Object *arg, const Parameter *p, int64_t
     return 0;
 }
 
+/* Whether a parameter takes a float: infinities and NaN, and finite ones that fit. */
+static int takes(const Parameter *p, double d)
+{
+    return (d >= -p->largest && d <= p->largest) || d - d != 0;
+}
+
 static int read_number(const Parameter *p, Object *arg, Value *value)
 {
     if (p->kind == FLOAT) {
         if (arg->type == &PyFloat_Type) {
             value->number.d = PyFloat_AsDouble(arg);
-            return 1;
+            return takes(p, value->number.d);
         }
         if (arg->type != &PyLong_Type) return 0;
         value->number.d = PyLong_AsDouble(arg);
@@ -92,7 +98,7 @@ static int read_number(const Parameter *p, Object *arg, Value *value)
             PyErr_Clear();
             return 0;
         }
-        return 1;
+        return takes(p, value->number.d);
     }
     if (p->kind == BOOL) {
         if (arg->type != &PyBool_Type) return 0;
