@@ -160,7 +160,7 @@ class Launcher:
             if isinstance(param, Buffer):
                 extents = (*param.shape, *(param.strides or ()))
                 found.update(v for extent in extents for v in free_variables(extent))
-            elif isinstance(param, Var) and param.contract is not None:
+            elif param.contract is not None:
                 found.add(param)
         return found
 
@@ -169,7 +169,7 @@ class Launcher:
         converted: list[Any] | None = None
         for k, (kind, low, high) in self._plain_scalars:
             arg = args[k]
-            if arg.__class__ is kind and low <= arg <= high:
+            if arg.__class__ is kind and low <= args[k] <= high:
                 continue
             if converted is None:
                 converted = list(args)
