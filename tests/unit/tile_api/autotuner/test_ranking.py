@@ -83,7 +83,7 @@ def test_functions_that_fail_are_candidates_that_failed():
             raise LookupError("no such tile")
         return kernel(32)
 
-    good, bad = traced([Config({"n": 0}), Config({"n": 1})], trace)
+    good, bad = traced([Config({"n": 0}), Config({"n": 1})], trace, 100)
     assert good.outcome.status == UNTRIED
     assert (bad.outcome.status, bad.outcome.code) == ("failed", "LookupError")
     assert bad.outcome.message == "no such tile"

@@ -2,38 +2,68 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tile_api.autotuner.configs import Config
 from tile_api.autotuner.job import Job
 from tile_api.autotuner.machine import GPUS
-from tile_api.autotuner.outcome import UNTRIED, Candidate
+from tile_api.autotuner.outcome import FAILED, UNTRIED, Candidate, Outcome
+from tile_api.autotuner.rehearsal import rehearsed
 from tile_api.autotuner.search import untraced
 from tile_core.errors import TileError
 
 Trace = Callable[[Mapping[str, Any]], Any]
+Note = Callable[[str, Outcome], None]
 
 
-def traced(configs: Sequence[Config], trace: Trace) -> list[Candidate]:
+def traced(
+    configs: Sequence[Config],
+    trace: Trace,
+    timeout: float,
+    known: Mapping[str, Outcome] | None = None,
+    note: Note = lambda config, outcome: None,
+) -> list[Candidate]:
     """Return a candidate for each configuration; what cannot be traced has failed.
 
     Parameters
     ----------
     trace
         Returns the traced function for values of the tuned parameters. It runs the user's
-        function, whose exceptions are outcomes like any other.
+        function, whose exceptions are outcomes like any other, and which may hang or end its
+        process: `tile_api.autotuner.rehearsal.rehearsed`.
+    timeout
+        Seconds for each.
+    known
+        What an earlier search found, by the text of configurations; what failed is not tried.
+    note
+        Is told the text of a configuration that hung or ended its process, and its outcome.
     """
-    found = []
-    for number, config in enumerate(configs):
-        try:
-            found.append(Candidate(number, config, trace(config.values)))
-        except Exception as error:
-            found.append(Candidate(number, config, outcome=untraced(error)))
-    return found
+    failures = {k: o for k, o in (known or {}).items() if o.status == FAILED}
+    found = {
+        number: Candidate(number, config, outcome=failures[config.key])
+        for number, config in enumerate(configs)
+        if config.key in failures
+    }
+    left = [number for number in range(len(configs)) if number not in found]
+    calls = [functools.partial(trace, configs[number].values) for number in left]
+    with closing(rehearsed(calls, timeout)) as outcomes:
+        for place, outcome in outcomes:
+            number, config = left[place], configs[left[place]]
+            if outcome is not None:
+                note(config.key, outcome)
+                found[number] = Candidate(number, config, outcome=outcome)
+                continue
+            try:
+                found[number] = Candidate(number, config, calls[place]())
+            except (Exception, SystemExit) as error:
+                found[number] = Candidate(number, config, outcome=untraced(error))
+    return [found[number] for number in range(len(configs))]
 
 
 @dataclass(frozen=True, slots=True)

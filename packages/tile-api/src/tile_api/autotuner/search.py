@@ -20,6 +20,7 @@ from tile_api.autotuner.outcome import (
 )
 from tile_api.autotuner.process import CANCELLED
 from tile_api.autotuner.progress import Progress
+from tile_core.errors import TileError
 from tile_core.logs import log
 
 FINALISTS = 8
@@ -239,8 +240,8 @@ class Search:
         self.progress.tell(done, what, told)
 
 
-def untraced(error: Exception) -> Outcome:
+def untraced(error: BaseException) -> Outcome:
     """Return the outcome of a candidate that could not even be traced or priced."""
-    code = str(getattr(error, "code", type(error).__name__))
+    code = str(error.code) if isinstance(error, TileError) else type(error).__name__
     text = str(getattr(error, "message", "") or error).strip().partition("\n")[0]
     return failed(code, text or type(error).__name__)

@@ -195,7 +195,7 @@ def _by_model(task: Task, target: Target) -> Tuned:
 
 def _modelled(task: Task, target: Target) -> list[Candidate]:
     """Return candidates in the order of the cost model, which runs here."""
-    candidates = traced(task.configs, task.trace)
+    candidates = traced(task.configs, task.trace, task.options.timeout)
     return ranked(candidates, expected_of(candidates, target, task.options.sizes))
 
 
@@ -232,14 +232,14 @@ def _searched(
 ) -> Tuned:
     with workplace(min(workers, len(task.configs)), str(target)) as bench:
         bench.start()
-        candidates = traced(task.configs, task.trace)
+        log = store.log(place)
+        candidates = traced(task.configs, task.trace, task.options.timeout, log.known(), log.note)
         jobs, files = _jobs(task, target, candidates, bench.folder)
         candidates = ranked(candidates, _expected(task, budget, jobs, files, bench))
         device = "cuda" if target.kind in GPUS else None
         inputs = Inputs(bench.folder, jobs, task.options, task.inputs, device)
         tried = distinct(candidates)
         progress = Progress(task.name, len(tried), budget.seconds)
-        log = store.log(place)
         search = Search(tried, files, bench, inputs, log, progress, task.options, budget, start)
         try:
             found = with_twins(search.run(), candidates)
