@@ -64,6 +64,26 @@ MISTAKES = [
         whole=True,
     ),
     Mistake(
+        "another format of a known name",
+        """
+        import ml_dtypes
+
+        @T.prim_func
+        def kernel(A: T.Tensor((16,), ml_dtypes.float8_e4m3)):
+            with T.Kernel(1):
+                A[0] = 1.0
+        """,
+        """
+        [TL1003] the tensor dtype is not an element type: <class 'ml_dtypes.float8_e4m3'> is IEEE's float8_e4m3, which ends at 240 and has infinities
+         --> program.py:4:1
+          |
+        4 | def kernel(A: T.Tensor((16,), ml_dtypes.float8_e4m3)):
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: use 'float8_e4m3fn', and convert arrays: x.astype('float8_e4m3fn')
+        """,
+        whole=True,
+    ),
+    Mistake(
         "an extent that is a fraction",
         """
         @T.prim_func
