@@ -116,7 +116,7 @@ def estimate_program(question: CostQuestion, program: DeviceProgram, speeds: Gpu
     lowered = [*_lowered(program, question)]
     times = [
         _launch_time(function, space, launch, program.machine, speeds)
-        for (function, space), (launch, _) in zip(lowered, tiles, strict=False)
+        for (function, space), (launch, _) in zip(lowered, tiles, strict=True)
     ]
     return _told(question, speeds, times)
 
