@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from enum import Enum
 
-from tile_core.errors import FrontendTypeError
+from tile_core.errors import FrontendTypeError, FrontendValueError
 
 
 class PassConfigKey(str, Enum):
@@ -86,10 +86,19 @@ class PassConfigKey(str, Enum):
 
 
 _KNOWN = frozenset(key.value for key in PassConfigKey)
+_BITS_OF_INDICES = (None, 32, 64)
 
 
 def normalise_pass_configs(configs: Mapping[object, object] | None) -> dict[str, object]:
-    """Return `configs` with string keys, warning about keys nobody knows."""
+    """Return `configs` with string keys, warning about keys nobody knows.
+
+    Raises
+    ------
+    FrontendTypeError
+        If they are no dictionary with names as keys.
+    FrontendValueError
+        If indices were to have a number of bits that no index has.
+    """
     normal: dict[str, object] = {}
     if not isinstance(configs, (Mapping, type(None))):
         raise FrontendTypeError(
@@ -105,5 +114,10 @@ def normalise_pass_configs(configs: Mapping[object, object] | None) -> dict[str,
         name = str(key.value) if isinstance(key, PassConfigKey) else str(key)
         if name not in _KNOWN:
             warnings.warn(f"pass config {name!r} is not known and is ignored", stacklevel=3)
+        if name == PassConfigKey.TL_CONFIG_INDEX_BITWIDTH.value and value not in _BITS_OF_INDICES:
+            raise FrontendValueError(
+                f"pass config {name!r} is 32 or 64, got {value!r}",
+                hint="leave it out: indices have the bits that they need",
+            )
         normal[name] = value
     return normal
