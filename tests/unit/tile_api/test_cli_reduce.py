@@ -171,6 +171,10 @@ def test_an_interrupted_reduction_writes_what_it_has(file: Path, tmp_path: Path)
         (["--timeout", "0s"], "'0s' is no time"),
         (["--wrong-against", "me"], "invalid choice: 'me'"),
         (["--seed", "x"], "invalid int value: 'x'"),
+        (["--code", "TL0"], "'TL0' is no code of an error: write one as TL6503"),
+        (["--code", "TL6599"], "'TL6599' is no code of an error: write one as TL6503"),
+        (["--tolerance", "-1"], "'-1' is no share: write 0 or more, such as 1e-3"),
+        (["--tolerance", "nan"], "'nan' is no share: write 0 or more, such as 1e-3"),
     ],
 )
 def test_arguments_that_make_no_sense(words, told, file, capsys) -> None:
@@ -186,6 +190,11 @@ def test_arguments_that_make_no_sense(words, told, file, capsys) -> None:
         (["nothing.py"], "there is no file 'nothing.py'"),
         (["{file}", "--values", "[1]"], "--values is [1], no object"),
         (["{file}", "--args", "{{"], "--args is not JSON"),
+        (
+            ["{file}", "--crash", "--code", "TL6503"],
+            "[TL1002] --code and --crash ask for failures of different kinds\n"
+            "hint: name one of them, or none to keep what the kernel does\n",
+        ),
         (["{file}:other"], "has no kernel called 'other'"),
         (
             ["{file}", "--args", '{{"rows": 4, "columns": 4}}', "--values", '{{"n": 3}}'],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import signal
 import sys
@@ -46,7 +47,9 @@ def add_parser(subparsers: Any) -> None:
         "--as-tilelang", action="store_true", help="let 'import tilelang' find this project"
     )
     same = parser.add_argument_group("what counts as the same failure (what the kernel does)")
-    same.add_argument("--code", metavar="TLnnnn", help="an error of this code, whatever it says")
+    same.add_argument(
+        "--code", type=_code, metavar="TLnnnn", help="an error of this code, whatever it says"
+    )
     same.add_argument("--message", metavar="TEXT", help="an error that says this")
     same.add_argument("--crash", action="store_true", help="a crash, or no end within --timeout")
     same.add_argument(
@@ -61,7 +64,7 @@ def _add_trials(group: Any) -> None:
     add("--values", default="{}", metavar="JSON", help=values)
     add("--seed", type=int, default=0, help="of the inputs (0)")
     share = "how far floats may be apart, in proportion to the largest of their tensor"
-    add("--tolerance", type=float, metavar="SHARE", help=share)
+    add("--tolerance", type=_share, metavar="SHARE", help=share)
     late = "for one trial, after which the kernel is killed (20s)"
     add("--timeout", type=_seconds, default=20.0, metavar="TIME", help=late)
     budget = "for all of them, as 90s or 10m (60s); the best so far is kept"
@@ -73,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
     from tile_api.reducing.report import Report, write_report
     from tile_api.reducing.workers import trials
 
+    _require_one_failure(args)
     kernel, plan = _planned(args)
     with _interruptible(), trials(plan, args.timeout) as tries:
         first = tries(kernel)
@@ -101,6 +105,23 @@ def run(args: argparse.Namespace) -> int:
         ) from error
     _tell(f"wrote {args.out}: look at it before you send it; it holds {source.name}")
     return 0
+
+
+def _require_one_failure(args: argparse.Namespace) -> None:
+    """Raise if options ask for failures of two kinds: a code and a message are of one error.
+
+    Raises
+    ------
+    FrontendValueError
+    """
+    errors = [f"--{name}" for name in ("code", "message") if getattr(args, name) is not None]
+    asked = [*errors[:1], *(["--crash"] if args.crash else [])]
+    asked += ["--wrong-against"] if args.wrong_against else []
+    if len(asked) > 1:
+        raise FrontendValueError(
+            f"{' and '.join(asked)} ask for failures of different kinds",
+            hint="name one of them, or none to keep what the kernel does",
+        )
 
 
 def _planned(args: argparse.Namespace) -> tuple[Kernel, Plan]:
@@ -280,3 +301,22 @@ def _seconds(text: str) -> float:
     if found is None or float(found[1]) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no time: write 90s, 10m or 1h")
     return float(found[1]) * _SECONDS[found[2]]
+
+
+def _code(text: str) -> str:
+    from tile_core import errors
+
+    known = {getattr(found, "code", None) for found in vars(errors).values()}
+    if re.fullmatch(r"TL\d{4}", text) is None or text not in known:
+        raise argparse.ArgumentTypeError(f"{text!r} is no code of an error: write one as TL6503")
+    return text
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share: write 0 or more, such as 1e-3")
+    return share
