@@ -17,6 +17,7 @@ from tile_core.records import dataclass
 from tile_core.tir.build import i32
 from tile_core.tir.nodes import AttrStmt, PrimFunc, StringImm, tirx, tvm
 from tile_cpu.irtext import definitions
+from tile_cpu.llvm.alias_names import number_alias_names
 from tile_cpu.machine import Machine, host_machine, require_runnable
 
 
@@ -56,8 +57,12 @@ class CompiledModule:
         return function
 
     def source(self, kind: str = "ll") -> str:
-        """Return the code as text: ``ll`` (optimised LLVM IR) or ``s`` (assembly)."""
-        return str(self.library.inspect_source("asm" if kind in ("s", "asm") else kind))
+        """Return the code as text: ``ll`` (optimised LLVM IR) or ``s`` (assembly).
+
+        It is the same text in every process that compiles the same function.
+        """
+        text = str(self.library.inspect_source("asm" if kind in ("s", "asm") else kind))
+        return number_alias_names(text) if kind == "ll" else text
 
     def asm(self) -> str:
         """Return the assembly."""
@@ -68,7 +73,7 @@ class CompiledModule:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "kernel.ll")
             self.library.write_to_file(str(path), "ll")
-            return path.read_bytes()
+            return number_alias_names(path.read_text()).encode()
 
 
 def load_module(code: bytes, machine: Machine) -> CompiledModule:
