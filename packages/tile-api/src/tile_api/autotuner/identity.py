@@ -75,7 +75,16 @@ def _text(function: Callable[..., Any]) -> str:
         if isinstance(node, ast.FunctionDef):
             node.decorator_list = []
             node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
+    is_one_of_many = sum(isinstance(node, ast.Lambda) for node in ast.walk(tree)) > 1
+    if function.__name__ == "<lambda>" and is_one_of_many:  # the text is that of all of them
+        return f"{ast.dump(tree)} {_code_text(function.__code__)}"
     return ast.dump(tree)
+
+
+def _code_text(code: CodeType) -> str:
+    """Return what code does as text; versions of Python have different ones."""
+    inner = [_code_text(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {code.co_freevars} {inner}"
 
 
 def _referred(function: FunctionType) -> dict[str, Any]:

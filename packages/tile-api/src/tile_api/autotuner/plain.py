@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from enum import Enum
+from types import FunctionType
 from typing import Any
 
 
@@ -29,6 +30,13 @@ def plain(value: Any) -> Any:
         return [plain(v) for v in value]
     if isinstance(value, set | frozenset):
         return sorted((plain(v) for v in value), key=canonical)
+    if (
+        isinstance(value, FunctionType) and "<" in value.__qualname__
+    ):  # its name may be others', too
+        from tile_api.autotuner.identity import identity_of  # which needs this module
+
+        told = f"{value.__module__}.{value.__qualname__}"
+        return f"{told}#{identity_of(value, {}, set())}"
     if callable(value):
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value)}"
     text = str(value)
