@@ -18,6 +18,7 @@ from tile_core.simt import lower
 from tile_core.testing.protocol.check import violation_of
 from tile_core.testing.protocol.program import has_protocol, host_names
 from tile_core.testing.protocol.scenarios import scenarios_of
+from tile_core.testing.protocol.trace import Endless
 from tile_core.testing.protocol.values import Unknown
 
 MODULES = frozenset(
@@ -105,7 +106,7 @@ class Followed:
             self.runs += 1
             try:
                 found = violation_of(before, after, scenario, host=host, runs_beside=self.beside)
-            except (TileError, ArithmeticError, Unknown) as reason:
+            except (TileError, ArithmeticError, Endless, Unknown) as reason:
                 self.wrong.append(f"{self.kernel.name} cannot be followed: {reason!r}")
                 return
             if found is not None:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Call
 from tile_core.ir.gpu_intrinsics import RANGE_INTRINSICS
@@ -49,7 +48,7 @@ SIGNALS = (
 MOST_ROUNDS = 10_000
 
 
-class Endless(InternalError):
+class Endless(Exception):
     """A loop does not end with the values that were chosen."""
 
 
@@ -219,7 +218,7 @@ def _loop(group: Group, stmt: For | Pipelined | While, act: Act) -> None:
         while _holds(group, stmt):
             rounds += 1
             if rounds > MOST_ROUNDS:
-                raise Endless(f"no end after {MOST_ROUNDS} rounds", span=stmt.span)
+                raise Endless(f"no end after {MOST_ROUNDS} rounds of the loop at {stmt.span}")
             if not _round(group, stmt.body, act):
                 return
         return
