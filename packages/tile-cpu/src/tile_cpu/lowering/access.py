@@ -160,7 +160,7 @@ def encoded_value(ctx: Context, expr: Expr, *, for_products: bool = False) -> Pr
         if dtype.bits <= 16 and source.base != dtype.base:
             saturate = expr.saturate
             return casts.encode(ctx, value, dtype, saturate=saturate, for_products=for_products)
-    return casts.encode(ctx, ctx.value(expr), dtype, for_products=for_products)
+    return casts.encode(ctx, ctx.unrounded(expr), dtype, for_products=for_products)
 
 
 def address(ctx: Context, buffer: Buffer, indices: tuple[Expr, ...]) -> PrimExpr:

@@ -227,6 +227,12 @@ class Context(ABC):
         """Return the TIR of `stmt`, such as an operator's expansion to loops."""
         return self.stmt(stmt)
 
+    def unrounded(self, expr: Expr) -> PrimExpr:
+        """Return the value of `expr` for a place that rounds it to its type anyway."""
+        from tile_cpu.lowering.expressions import unrounded
+
+        return unrounded(self, expr)
+
     def index(self, extent: Extent, dtype: str = "int32") -> PrimExpr:
         """Return an integer of tile IR as a TIR value of type `dtype`."""
         from tile_cpu.lowering.expressions import index

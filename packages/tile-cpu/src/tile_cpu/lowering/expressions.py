@@ -26,6 +26,7 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
+from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import walk
 from tile_core.tir.nodes import Cast as TirCast
 from tile_core.tir.nodes import IfThenElse, PrimExpr, StringImm, tirx
@@ -41,13 +42,38 @@ from tile_cpu.lowering.types import lanes_of, number, prim, scalar_name, togethe
 
 def value(ctx: Context, expr: Expr) -> PrimExpr:
     """Return `expr` in its value type; each node is computed once per statement."""
-    known = ctx.frame.find(expr)
-    if known is None:
-        known = ctx.hoisted.get(expr)
+    known = _known(ctx, expr)
     if known is None:
         known = _emit(ctx, expr)
+        if _is_rounding(expr):
+            known = ctx.keep(casts.rounded(ctx, known, expr.dtype))
         ctx.frame.known[expr] = known
     return known
+
+
+def unrounded(ctx: Context, expr: Expr) -> PrimExpr:
+    """Return `expr` as `value` does, for a place that rounds it to its type anyway."""
+    known = _known(ctx, expr)
+    if known is None:
+        known = _emit(ctx, expr) if _is_rounding(expr) else value(ctx, expr)
+    return known
+
+
+def _known(ctx: Context, expr: Expr) -> PrimExpr | None:
+    known = ctx.frame.find(expr)
+    return ctx.hoisted.get(expr) if known is None else known
+
+
+def _is_rounding(expr: Expr) -> bool:
+    """Whether a result of float32 arithmetic may be no value of the short float type it has."""
+    if not expr.dtype.is_float or expr.dtype.bits > 16:
+        return False
+    match expr:
+        case Binary(op=op):
+            return op not in (BinaryOp.MIN, BinaryOp.MAX)
+        case Call(function=function):
+            return effect_of(function) == Effect.NONE
+    return False
 
 
 def index(ctx: Context, extent: Extent, dtype: str = "int32") -> PrimExpr:

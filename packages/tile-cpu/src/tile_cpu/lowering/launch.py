@@ -30,7 +30,7 @@ from tile_core.tir.nodes import (
 from tile_core.tir.nodes import For as TirFor
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_core.tir.nodes import Var as TirVar
-from tile_cpu.lowering import externs, storage
+from tile_cpu.lowering import casts, externs, storage
 from tile_cpu.lowering.context import Context, Settings, assigned
 from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.effort import block_nanoseconds
@@ -99,7 +99,7 @@ def lower_kernel(
     status = TirVar("status", storage.pointer_to("int32"))
     with ctx.statement() as head:
         for var in (*(p for p in kernel.params if isinstance(p, Var)), *symbols):
-            ctx.vars[var] = _scalar(params[var], var)
+            ctx.vars[var] = _scalar(ctx, params[var], var)
         for symbol in symbols:
             ctx.env = ctx.env.with_symbol(symbol)
         for param in kernel.params:
@@ -135,8 +135,13 @@ def _parameter(param: Buffer | Var) -> Any:
     return TirVar(param.name, prim("int32" if kind == "bool" else kind))
 
 
-def _scalar(value: PrimExpr, param: Var) -> PrimExpr:
-    return tirx.NE(value, i32(0)) if param.dtype.is_bool else value
+def _scalar(ctx: Context, value: PrimExpr, param: Var) -> PrimExpr:
+    """Return a parameter as a value of its type: shorter floats come as float32."""
+    if param.dtype.is_bool:
+        return tirx.NE(value, i32(0))
+    if param.dtype.is_float and param.dtype.bits <= 16:
+        return ctx.keep(casts.rounded(ctx, value, param.dtype))
+    return value
 
 
 def _with_helpers(ctx: Context, body: TirStmt) -> TirStmt:
