@@ -90,6 +90,10 @@ def test_a_search_records_what_each_does_and_goes_on(tuning, in_process):
 def test_a_search_by_the_model_goes_on_too(tuning):
     found = tuned_fill([COMPUTES, EXITS, GOOD], budget="model").tune(16)
     assert (found.source, found.config.values) == ("model", {"deed": GOOD})
+    failed = {c.config.values["deed"]: c.outcome for c in found.candidates if c.outcome.message}
+    assert {deed: (o.status, o.code, o.message) for deed, o in failed.items()} == {
+        deed: EXPECTED[deed] for deed in (COMPUTES, EXITS)
+    }
 
 
 def test_the_log_tells_the_next_search_at_once(tuning, in_process, monkeypatch):
