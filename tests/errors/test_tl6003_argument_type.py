@@ -86,7 +86,7 @@ def test_floats_that_would_become_infinity(program, tmp_path, way, dtype):
         rounded = np.array([fits, beyond]).astype(dtype_of(dtype).numpy()).astype(np.float64)
     assert rounded.tolist() == [largest, np.inf]
     a = np.zeros(4, np.float32)
-    for _ in range(2):  # the second round is made in C, where there is a C compiler
+    for _ in range(2):  # the second round meets what the first one left remembered
         for x in (0.5, 3, largest, -largest, float("inf"), -float("inf"), float("nan")):
             kernel(a, x)
             np.testing.assert_array_equal(a, np.float32(x))

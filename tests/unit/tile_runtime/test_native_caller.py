@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import struct
 import sys
 import threading
@@ -138,6 +139,17 @@ def test_numbers(library: Any) -> None:
         args[position] = wrong
         assert not knows(caller, *args), wrong
     assert len(code.calls) == 1
+
+
+@pytest.mark.parametrize("largest", [65504.0, 3.4028234663852886e38])
+def test_floats_that_do_not_fit_are_pythons_matter(library: Any, largest: float) -> None:
+    caller = Caller(library, [Parameter(Kind.FLOAT, largest=largest)])
+    code = Code((Slot(Source.SCALAR, 0, Width.DOUBLE),))
+    assert caller.remember((1.0,), code.start(), NOTHING)
+    for fits in (0.0, largest, -largest, math.inf, -math.inf, math.nan):
+        assert knows(caller, fits)
+    for beyond in (math.nextafter(largest, math.inf), -1.01 * largest, 10**39):
+        assert not knows(caller, beyond)
 
 
 def test_numbers_of_keys_are_told_apart_by_their_bits(library: Any) -> None:
