@@ -74,6 +74,16 @@ def test_no_mistake_is_found(mended, racy, capfd):
     assert done.stderr == f"{mended}: no mistake was found on interpret\n"
 
 
+def test_a_program_that_calls_no_kernel_was_not_checked(mended, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    idle = tmp_path / "idle.py"
+    idle.write_text(mended.read_text().replace('kernel(np.ones(N, "float32"))', ""))
+    assert main(["check", str(idle)]) == 1
+    told = capsys.readouterr().err
+    assert told == f"{idle}: nothing was checked: the program called no kernel\n"
+
+
 def test_what_is_looked_for_can_be_chosen(racy, monkeypatch, capfd):
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setattr(sys, "path", [*sys.path])

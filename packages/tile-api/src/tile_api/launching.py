@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tile_api.arguments import Checked, Signature
@@ -26,6 +27,21 @@ if TYPE_CHECKING:
 
 REMEMBERED = 256
 """Kinds of arguments whose checks are remembered, per kernel."""
+
+_hearers: list[Callable[[str], None]] = []
+
+
+@contextmanager
+def told_of_calls(hearer: Callable[[str], None]) -> Iterator[None]:
+    """Give `hearer` the names of the kernels that a block calls, in all threads.
+
+    It is told once for each kind of arguments: later calls of that kind cost nothing more.
+    """
+    _hearers.append(hearer)
+    try:
+        yield
+    finally:
+        _hearers.remove(hearer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +201,8 @@ class Launcher:
     def _prepare(self, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
         """Check `args` and return the plan for them, remembering it if they have a key."""
         checked = self.check(args)
+        for hearer in _hearers:
+            hearer(self.kernel.name)
         plan = self._plan(checked)
         key = self._key(args, checked)
         if key is not None:

@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
         description="Run a Python program whose kernels are checked: every access, every race, "
         "every read of what nothing wrote. They run in the interpreter, or in the emulator with "
         "--target cuda:sm_80@sim, whatever targets the program names. What follows the program "
-        "belongs to it. Ends with 1 if a mistake is found.",
+        "belongs to it. Ends with 1 if a mistake is found, or no kernel was called.",
         usage="tile check [--target TARGET] [--checks NAMES] SCRIPT [ARGUMENT ...]",
     )
     parser.add_argument(
@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
     """Do what was asked; return what the program ends with."""
     import runpy
 
+    from tile_api.launching import told_of_calls
     from tile_api.settings import override
     from tile_core.target import parse_target_spec
 
@@ -64,7 +65,11 @@ def run(args: argparse.Namespace) -> int:
     _require_checks(parse_target_spec(args.target))
     sys.argv = [script, *rest]
     sys.path.insert(0, str(Path(script).resolve().parent))
-    with override(forced_target=args.target, checks=args.checks):
+    called: set[str] = set()
+    with override(forced_target=args.target, checks=args.checks), told_of_calls(called.add):
         runpy.run_path(os.fspath(script), run_name="__main__")
+    if not called:
+        sys.stderr.write(f"{script}: nothing was checked: the program called no kernel\n")
+        return 1
     sys.stderr.write(f"{script}: no mistake was found on {args.target}\n")
     return 0
