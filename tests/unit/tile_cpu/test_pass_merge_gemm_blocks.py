@@ -131,7 +131,7 @@ def test_rows_of_a_vector_come_out_the_same_on_any_number_of_threads(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     merging = sys.modules[merge_gemm_blocks.__module__]
-    monkeypatch.setattr(merging, "_available_cores", lambda: 4)
+    monkeypatch.setattr(merging, "processors", lambda: 4)
     kernel = product_kernel(1, 4096 + 30, 70)
     assert 'call_extern("int32", "tile_threads") == 1' in kernel.ir("lowered")
     rng = np.random.default_rng(count)

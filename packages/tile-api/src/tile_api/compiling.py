@@ -28,6 +28,7 @@ from tile_api.watching import build, watch
 from tile_core import driver
 from tile_core.crash import shallow
 from tile_core.driver import BuildOptions, Built
+from tile_core.environment import processors
 from tile_core.errors import FrontendTypeError, FrontendValueError, OutputError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import walk
@@ -321,7 +322,7 @@ def par_compile(
             warnings.warn(f"a kernel was left out: {error}", stacklevel=2)
             return None
 
-    with ThreadPoolExecutor(num_workers or len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(num_workers or processors()) as pool:
         return list(pool.map(one, funcs))
 
 

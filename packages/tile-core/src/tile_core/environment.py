@@ -45,6 +45,16 @@ def cache_home(given: Mapping[str, str] | None = None) -> Path:
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tile"
 
 
+def processors() -> int:
+    """Return how many processors this process may run on.
+
+    Where the system does not tell (only Linux does), all that there are.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 @contextmanager
 def laid_over(changes: Mapping[str, str]) -> Iterator[None]:
     """Let `environment` tell `changes` in place of what it told, inside of a ``with`` block.

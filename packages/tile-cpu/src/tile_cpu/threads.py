@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from tile_core.environment import processors
 from tile_core.errors import LaunchError
 from tile_core.records import dataclass
 from tile_cpu.irtext import THREADS_SYMBOL, WORK_HINT_SYMBOL
@@ -86,7 +87,7 @@ def set_num_threads(count: int | None) -> None:
     runtime = install()
     runtime.thread_count.value = count or 0
     if runtime.openmp is None:
-        _configure_tvm_pool(count or _affinity())
+        _configure_tvm_pool(count or processors())
 
 
 def num_threads() -> int:
@@ -95,7 +96,7 @@ def num_threads() -> int:
     if runtime.thread_count.value:
         return runtime.thread_count.value
     if runtime.openmp is None:
-        return _affinity()
+        return processors()
     return int(runtime.openmp.omp_get_max_threads())
 
 
@@ -126,16 +127,12 @@ def is_one_thread() -> Any:
     return tirx.EQ(extern("int32", "tile_threads"), i32(1))
 
 
-def _affinity() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-
-
 def _make() -> Runtime:
     count, work = ctypes.c_int32(0), ctypes.c_int64(0)
     openmp = find_openmp()
     if openmp is None:
         # Read by TVM when its pool starts.
-        os.environ.setdefault("TVM_NUM_THREADS", str(_affinity()))
+        os.environ.setdefault("TVM_NUM_THREADS", str(processors()))
         os.environ.setdefault("TVM_BIND_THREADS", "0")
         os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "0")
         return Runtime(None, count, work)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from tile_core.environment import processors
 from tile_core.errors import ToolchainError
 from tile_core.installed import distribution
 from tile_core.target import Target
@@ -26,12 +26,8 @@ def toolchain(target: Target) -> Mapping[str, str]:
         "apache-tvm": _version("apache-tvm"),
         "c-compiler": _c_compiler(),
         "machine": f"{facts} {features}",
-        "processors": str(_processors()),
+        "processors": str(processors()),
     }
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def _version(package: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 
 from tile_core.environment import environment as current_environment
+from tile_core.environment import processors
 from tile_core.errors import FrontendValueError
 from tile_core.records import dataclass
 
@@ -87,7 +87,7 @@ class SimSettings:
     @property
     def host_threads(self) -> int:
         """How many threads of the host run blocks."""
-        return self.threads or len(os.sched_getaffinity(0))
+        return self.threads or processors()
 
 
 _OVERRIDE: ContextVar[SimSettings | None] = ContextVar("tile_sim_settings", default=None)

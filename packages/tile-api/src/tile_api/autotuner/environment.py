@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from tile_api.autotuner.budget import Budget, parse_budget
 from tile_api.disk_cache.location import CacheSettings
 from tile_api.settings import Settings
-from tile_core.environment import environment
+from tile_core.environment import environment, processors
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,8 @@ class TuneSettings:
 
 
 def _workers(settings: Settings) -> int:
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     count = settings.tune_processes
     if count <= 0:
-        count = int(processors * settings.tune_share)
+        count = int(processors() * settings.tune_share)
     most = settings.tune_most
     return max(1, min(count, most) if most > 0 else count)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from pathlib import Path
 
 from tile_api.integrations.torch_arrays import gpu_name
-from tile_core.environment import environment
+from tile_core.environment import environment, processors
 from tile_core.errors import MeasuringImpossible, TileError
 from tile_core.target import Target
 
@@ -49,7 +48,7 @@ def machine_name(target: Target) -> str:
     if target.kind in GPUS:
         return gpu_name() or target.arch
     env = environment()
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    count = processors()
     asked = env.get("TILE_NUM_THREADS") or str(torch_threads() or env.get("OMP_NUM_THREADS", ""))
     threads = min(int(asked), count) if asked.isdecimal() and int(asked) else count
     return f"{_processor()}, {threads} threads"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 import re
 import sys
@@ -13,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tile_api.cli.examining import Finding, examined
-from tile_core.environment import environment
+from tile_core.environment import environment, processors
 from tile_core.errors import TileError
 
 TARGETS = (
@@ -61,7 +60,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; 1 if targets were named and one of them does not compile or run."""
     sys.stdout.write(f"python {platform.python_version()}, {platform.system()} on ")
-    sys.stdout.write(f"{platform.machine()}, {len(os.sched_getaffinity(0))} processors\n")
+    sys.stdout.write(f"{platform.machine()}, {processors()} processors\n")
     sys.stdout.writelines(_package(name, use) for name, use in PACKAGES.items())
     sys.stdout.writelines(_settings())
     sys.stdout.write("\n" + _ROW.format("target", "compiles", "with", "runs", "emulated"))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
+from tile_core.environment import processors
 from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Region, static_value
 from tile_core.ir.evaluate import free_variables
@@ -41,7 +41,7 @@ def merge_gemm_blocks(kernel: Kernel, target: Target, cores: int | None = None) 
     those this process may use). Returns the same object when nothing fits.
     """
     del target
-    available = _available_cores() if cores is None else cores
+    available = processors() if cores is None else cores
 
     def rule(node: Node) -> Node:
         return _merge(node, available) if isinstance(node, Launch) else node
@@ -223,9 +223,3 @@ def _stretched(op: BlockedGemm, var: Var, length: int) -> BlockedGemm:
 
 def _as_expr(extent: Extent) -> Expr:
     return const(extent) if isinstance(extent, int) else extent
-
-
-def _available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

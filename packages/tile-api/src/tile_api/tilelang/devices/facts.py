@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from tile_core.environment import processors
 from tile_core.target import Target
 
 _MULTIPROCESSORS = {
@@ -63,7 +64,7 @@ def properties_of(target: Target) -> DeviceProperties:
         name=f"{arch or 'a GPU'}, in its place {target}",
         major=major,
         minor=minor,
-        multi_processor_count=_MULTIPROCESSORS.get(arch) or len(os.sched_getaffinity(0)),
+        multi_processor_count=_MULTIPROCESSORS.get(arch) or processors(),
         total_memory=host_memory()[1],
         warp_size=64 if arch.startswith("gfx9") else 32,
         shared_memory_per_block_optin=shared,
