@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError
 import numpy as np
 
 from tile_api.cli import doctor, examining, main
-from tile_core.plugins.host import installed_plugins
+from tile_core.plugins.host import PluginHost, installed_plugins
 from tile_core.target import parse_target_spec
 
 EDGES = (17, 30, 52, 76)
@@ -46,6 +46,16 @@ def test_what_does_not_work_comes_with_the_way_out(capsys):
     assert rows(out)["cuda:sm_99"] == ["no", "-", "no", "-"]
     assert "\ncuda:sm_99: no NVIDIA architecture is called 'sm_99'\n  did you mean" in out
     assert "\nhip:gfx1: no AMD architecture that is known here is called 'gfx1'\n  use" in out
+
+
+def test_plugins_that_are_disabled_and_not_installed_are_told(monkeypatch):
+    host = PluginHost(["toy", "nosuch"])
+    monkeypatch.setattr("tile_api.compiling.default_host", lambda: host)
+    told = [line for line in doctor._settings() if "which is not installed" in line]
+    assert told == [
+        "TILE_DISABLE_PLUGINS names 'nosuch', which is not installed: "
+        "cpu, cuda, hip, interpret, sim, toy are\n"
+    ]
 
 
 def test_packages_that_are_missing_come_with_the_way_to_get_them(monkeypatch):

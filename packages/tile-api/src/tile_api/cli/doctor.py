@@ -83,9 +83,13 @@ def _package(name: str, use: str) -> str:
 
 
 def _settings() -> Iterator[str]:
-    """Yield the variables that are set, and those that mean nothing."""
+    """Yield the variables that are set, and what of them means nothing."""
     from tile_api.cli.env import looked_up
+    from tile_api.compiling import default_host
     from tile_api.settings.variables import ACCEPTED, variables
+    from tile_core.installed import entry_points
+    from tile_core.plugins import hookspecs
+    from tile_core.plugins.host import DISABLE_VARIABLE
 
     env = environment()
     for row in variables():
@@ -95,6 +99,10 @@ def _settings() -> Iterator[str]:
             yield f"{found.source}={found.value}{wrong}\n"
     for name in (name for name in ACCEPTED if env.get(name)):
         yield f"{name}={env[name]}  changes nothing: {ACCEPTED[name]}\n"
+    installed = {entry.name for entry in entry_points(hookspecs.NAME)}
+    for name in sorted(default_host().disabled - installed):
+        known = ", ".join(sorted(installed))
+        yield f"{DISABLE_VARIABLE} names {name!r}, which is not installed: {known} are\n"
 
 
 def _told(findings: Iterable[Finding]) -> Iterator[str]:
