@@ -302,6 +302,31 @@ def test_eager_style(in_process):
     assert len(in_process) == 2
 
 
+@pytest.mark.parametrize("works", [32, None])
+def test_the_first_configuration_of_a_function_in_eager_style_may_be_refused(in_process, works):
+    @tile.autotune(configs=[{"block": 24}, {"block": 32}], **QUICK)
+    @tile.jit(target="cpu")
+    def double(A, block=8):
+        N = T.const("N")
+        A: T.Tensor((N,), "float32")
+        B = T.empty((N,), "float32")
+        if block != works:
+            raise ValueError(f"no blocks of {block}")
+        with T.Kernel(T.ceildiv(N, block)) as bx:
+            for i in T.Parallel(block):
+                B[bx * block + i] = A[bx * block + i] * 2
+        return B
+
+    if works:
+        assert double.compile(NUMBERS).config == {"block": 32}
+        return
+    with pytest.raises(NoConfigWorks) as caught:
+        double(NUMBERS)
+    assert [note.text for note in caught.value.notes] == [
+        "block=24: [ValueError] no blocks of 24", "block=32: [ValueError] no blocks of 32",
+    ]  # fmt: skip
+
+
 def test_sizes_that_are_known_at_run_time(in_process):
     def make(**options):
         @tile.autotune(configs=[{"block": 16}], **QUICK, **options)

@@ -7,6 +7,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -201,7 +202,7 @@ class AutotunedFactory:
         compile_options, options = self.factory.options, self.options
         inputs, told = get_autotune_inputs(), dict(given)
         if self.factory.is_eager:
-            params = self._traced({**given, **configs[0].values}).params
+            params = self._parameters(configs, given)
             options = replace(options, sizes={**sizes_of(params, given), **options.sizes})
             inputs = tuple(self._tensors(given)) or None if inputs is None else inputs
             told |= rounded_tensors(params, given) if self._key is None else {}
@@ -215,6 +216,17 @@ class AutotunedFactory:
             options,
             inputs,
         )
+
+    def _parameters(self, configs: Sequence[Config], given: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return what all candidates take: it is known from the first that can be traced.
+
+        Nothing if none can, which is told with the reason of each when they are tried.
+        """
+        for config in configs:
+            with suppress(Exception):
+                params: tuple[Any, ...] = self._traced({**given, **config.values}).params
+                return params
+        return ()
 
     def _traced(self, arguments: Mapping[str, Any]) -> Any:
         """Return the traced function for arguments by name, ``self`` among them."""
