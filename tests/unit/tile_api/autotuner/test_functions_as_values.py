@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 from tile_api.autotuner.configs import listed_configs
 from tile_api.autotuner.identity import identity_of
 from tile_api.autotuner.plain import canonical
@@ -41,3 +44,27 @@ def test_kernels_differ_by_the_lambdas_that_they_call():
 
 def test_functions_of_modules_are_told_by_their_names():
     assert canonical(scaled) == f'"{__name__}.scaled"'
+
+
+def power(x, exponent=1):
+    return x**exponent
+
+
+@dataclass(frozen=True)
+class Line:
+    slope: int
+
+    def at(self, x):
+        return self.slope * x
+
+
+def test_functions_with_some_arguments_given_are_told_by_these():
+    assert canonical(partial(power, exponent=2)) == canonical(partial(power, exponent=2))
+    several = [partial(power, exponent=2), partial(power, exponent=3), partial(power, 2), power]
+    assert len({canonical(f) for f in several}) == 4
+    assert "0x" not in canonical(several)
+
+
+def test_methods_are_told_by_their_objects():
+    assert canonical(Line(2).at) == canonical(Line(2).at)
+    assert canonical(Line(2).at) != canonical(Line(3).at)

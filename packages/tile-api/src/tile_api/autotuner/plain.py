@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from enum import Enum
-from types import FunctionType
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any
 
 
@@ -30,6 +31,10 @@ def plain(value: Any) -> Any:
         return [plain(v) for v in value]
     if isinstance(value, set | frozenset):
         return sorted((plain(v) for v in value), key=canonical)
+    if isinstance(value, partial):
+        return {"partial": plain(value.func), "with": plain([value.args, value.keywords])}
+    if isinstance(value, MethodType):
+        return {"method": plain(value.__func__), "of": plain(value.__self__)}
     if (
         isinstance(value, FunctionType) and "<" in value.__qualname__
     ):  # its name may be others', too
