@@ -47,3 +47,24 @@ def test_what_capsules_tell() -> None:
     assert export(Foreign(BASE, 1, 7)).tensor().get_device() == 0
     assert export(torch.zeros(2, dtype=torch.bfloat16)).dtype == "bfloat16"
     assert not export(FROZEN).writeable
+
+
+class Later:
+    """An array whose capsule says that it is of DLPack 2.5, whatever it was asked for."""
+
+    def __dlpack__(self, *, max_version: tuple[int, int]) -> object:
+        capsule = BASE.__dlpack__(max_version=max_version)
+        pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer_of.restype = ctypes.POINTER(ctypes.c_uint32)
+        pointer_of.argtypes = (ctypes.py_object, ctypes.c_char_p)
+        version = pointer_of(capsule, b"dltensor_versioned")
+        version[0], version[1] = 2, 5
+        return capsule
+
+
+def test_capsules_of_versions_to_come_are_refused() -> None:
+    with pytest.raises(BufferError) as caught:
+        export(Later())
+    assert str(caught.value) == (
+        "DLPack 2.5 is not understood: export it as DLPack 1.x, as max_version asks"
+    )

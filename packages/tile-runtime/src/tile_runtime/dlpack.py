@@ -40,6 +40,10 @@ class CapsuleTensor(ctypes.Structure):
     )
 
 
+_MAJOR = 1
+"""Versions of one major number have the same layout (dlpack.h, `DLManagedTensorVersioned`)."""
+
+
 class _Versioned(ctypes.Structure):
     _fields_ = (
         ("major", ctypes.c_uint32),
@@ -135,7 +139,7 @@ def export(producer: Any) -> Exported:
         Whatever the producer raises: a tensor that cannot be exported says why.
     """
     try:
-        capsule = producer.__dlpack__(max_version=(1, 0))
+        capsule = producer.__dlpack__(max_version=(_MAJOR, 0))
     except TypeError:  # a producer from before versions
         capsule = producer.__dlpack__()
     tensor, writeable = opened(capsule)
@@ -162,13 +166,22 @@ def _is_immutable(producer: Any) -> bool:
 
 
 def opened(capsule: Any) -> tuple[CapsuleTensor, bool]:
-    """Return the tensor in a capsule, which stays its owner, and whether it may be written."""
+    """Return the tensor in a capsule, which stays its owner, and whether it may be written.
+
+    Raises
+    ------
+    BufferError
+        If the capsule is of a version of DLPack that breaks with this one.
+    """
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     is_valid = ctypes.pythonapi.PyCapsule_IsValid
     is_valid.restype, is_valid.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
     if is_valid(capsule, b"dltensor_versioned"):
         managed = _Versioned.from_address(pointer_of(capsule, b"dltensor_versioned"))
+        if managed.major != _MAJOR:  # whatever follows the version may be laid out in another way
+            told = f"DLPack {managed.major}.{managed.minor} is not understood"
+            raise BufferError(f"{told}: export it as DLPack {_MAJOR}.x, as max_version asks")
         return managed.tensor, not managed.flags & _READ_ONLY
     return CapsuleTensor.from_address(pointer_of(capsule, b"dltensor")), True
 
