@@ -133,6 +133,36 @@ def in_clusters(
     return kernel
 
 
+def doubled(rounds: int) -> Any:
+    """Return two products; the second factor of the other one is doubled in its place."""
+    extent = 64 * rounds
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, extent), "float16"),
+        B: T.Tensor((extent, 64), "float16"),
+        C: T.Tensor((64, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((64, 64), "float16")
+            B_s = T.alloc_shared((64, 64), "float16")
+            B_t = T.alloc_shared((64, 64), "float16")
+            sums = T.alloc_fragment((64, 64), "float32")
+            T.clear(sums)
+            for k in T.Pipelined(rounds, num_stages=2):
+                T.copy(A[0, k * 64], A_s)
+                T.copy(B[k * 64, 0], B_s)
+                T.gemm(A_s, B_s, sums)
+            for k in T.serial(rounds):
+                T.copy(B[k * 64, 0], B_t)
+                for i, j in T.Parallel(64, 64):
+                    B_t[i, j] = B_t[i, j] * 2
+                T.gemm(B_t, B_t, sums)
+            T.copy(sums, C)
+
+    return kernel
+
+
 @dataclass(frozen=True, slots=True)
 class Lowered:
     """A launch as it was written, and as it runs.

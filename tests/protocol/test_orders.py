@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from protocol.kernels import attention, gemm, in_clusters, lowered, persistent
+from protocol.kernels import attention, doubled, gemm, in_clusters, lowered, persistent
 from support.example_files import load
 from support.ring_kernels import dequantised, guarded, irregular, scaled, two_loops
 from tile_core.testing.protocol.explore import explore
@@ -33,6 +33,7 @@ KERNELS: dict[str, Callable[[], Any]] = {
     "persistent-short": lambda: persistent(4, 1),
     "pairs": lambda: in_clusters(3, (2, 1, 1)),
     "squares": lambda: in_clusters(2, (2, 2, 1)),
+    "in-place": lambda: doubled(3),
 }
 AT_RUN_TIME: dict[str, tuple[Callable[[], Any], list[dict[str, Value]]]] = {
     "weights": (

@@ -261,20 +261,22 @@ def _touches(group: Group, stmt: Stmt, lasts: int | None = None) -> Iterator[Eve
     """Yield what a statement reads, then what it writes, of tiles in shared memory."""
     rank = group.values.rank
     found = [(t, box_of(t, group.values, stmt)) for t in group.facts.touched(stmt)]
-    for tile, box, operand in dict.fromkeys(
-        (t.tile, b, t.operand) for t, b in found if not t.writes
-    ):
+    read = dict.fromkeys((t.tile, b, t.operand) for t, b in found if not t.writes)
+    written = dict.fromkeys((t.tile, b) for t, b in found if t.writes)
+    content = None
+    if written:
+        content = content_of(stmt, group.values, group.next_turn((stmt.span, "writes")))
+    for tile, box, operand in read:
         key = (stmt.span, type(stmt).__name__, operand)
         yield Read(
             (group.facts.name(tile), rank), box, lasts, lasts is not None,
             statement=key, turn=group.next_turn(key), span=stmt.span,
+            own=content if any(tile is other for other, _ in written) else None,
         )  # fmt: skip
-    written = dict.fromkeys((t.tile, b) for t, b in found if t.writes)
-    if written:
-        content = content_of(stmt, group.values, group.next_turn((stmt.span, "writes")))
-        for tile, box in written:
-            assert tile.scope is Scope.SHARED
-            yield Write((group.facts.name(tile), rank), box, content, span=stmt.span)
+    for tile, box in written:
+        assert tile.scope is Scope.SHARED
+        assert content is not None
+        yield Write((group.facts.name(tile), rank), box, content, span=stmt.span)
 
 
 __all__ = ["CLUSTER", "WARP", "act"]

@@ -130,6 +130,9 @@ class Read(Event):
         Which list `lasts` counts in.
     statement, turn
         Which statement of the user reads, and how often these threads have run it before.
+    own
+        What this run of the statement writes to the same tile, element by element: other warps
+        of the range may have done so already to their elements.
     """
 
     tile: Tile
@@ -139,6 +142,7 @@ class Read(Event):
     engine: str = PRODUCTS
     statement: Statement | None = None
     turn: int = 0
+    own: Content | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +260,9 @@ def check_meant(read: Read, held: Held, meant: Held | None) -> None:
         If it does not.
     """
     if meant is None or (held.contents == meant.contents and held.is_whole >= meant.is_whole):
+        return
+    others = held.contents - {read.own}
+    if read.own in held.contents and others <= meant.contents and held.is_whole >= meant.is_whole:
         return
     tile = named(read.tile, read.box)
     what = f"holds {_listed(held)} where {_listed(meant)} is meant"
