@@ -158,5 +158,7 @@ def test_layouts_read_by_elements_lose_none(bits: int, shape: tuple[int, ...]) -
 def test_rows_too_short_or_too_few_are_left_to_others() -> None:
     assert read_by_elements((6, 64), 32) is None
     assert read_by_elements((8, 8), 32) is None
+    assert read_by_elements((32, 8), 8) is None
+    assert read_by_elements((32, 6), 32) is None
     assert read_by_elements((64,), 32) is None
     assert read_by_elements((64, 64), 16) is None

@@ -56,7 +56,7 @@ def read_by_elements(shape: tuple[int, ...], bits: int) -> Layout | None:
         return None
     part = (128 if bits == 8 else 256) // bits
     count = _LINE_BITS // bits // part
-    while shape[-1] % (count * part):
+    while count > 1 and shape[-1] % (count * part):
         count //= 2
     if count == 1:
         return None
