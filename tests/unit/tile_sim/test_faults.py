@@ -54,8 +54,29 @@ def test_a_full_stack_ends_the_block() -> None:
   };
   volatile int first[1] = {0};
   O[tid] = Deep::sum(tid == 17 ? 100000 : 3, first);"""
-    with pytest.raises(TileError, match="stack of 65536 bytes is full"):
+    with pytest.raises(TileError, match="stack of 262144 bytes is full"):
         _run(body)
+
+
+def test_a_frame_that_no_stack_holds_ends_the_block() -> None:
+    """Of many pages, the farthest may be written first: it is in another thread's stack."""
+    body = """
+  volatile int here[1 << 17];
+  here[(1 << 17) - 1 - tid] = tid;
+  here[tid] = 1;
+  O[tid] = here[(1 << 17) - 1 - tid] + here[tid];"""
+    with pytest.raises(TileError, match="stack of 262144 bytes is full"):
+        _run(body)
+
+
+def test_frames_of_many_unrolled_statements_have_room() -> None:
+    """Some 70 KiB are what a hundred sums in registers take, if nothing is optimised away."""
+    body = """
+  volatile int here[40000];
+  here[39999 - tid] = tid;
+  here[tid] = 1;
+  O[tid] = here[39999 - tid] + here[tid];"""
+    assert (_run(body)[:64] == np.arange(64) + 1).all()
 
 
 def test_a_deadlock_tells_who_waits_where() -> None:

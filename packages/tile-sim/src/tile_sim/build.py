@@ -27,10 +27,12 @@ SHARED_HEADERS = (
 
 _RUNTIME_FLAGS = ("-O2", "-g1", "-pthread")
 # What GPU compilers call functions means nothing here. Symbols are hidden, for what templates
-# define is otherwise one object in all kernels of one name.
+# define is otherwise one object in all kernels of one name. A frame of many pages touches each of
+# them: it finds the page below its stack, instead of somebody else's stack.
 _KERNEL_FLAGS = (
     "-DTILE_SIM", "-D__device__=", "-D__host__=", "-D__forceinline__=inline",
     "-O1", "-g1", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden",
+    "-fstack-clash-protection",
 )  # fmt: skip
 
 
@@ -118,7 +120,7 @@ def _make_runtime(compiler: Compiler, sources: Sequence[Path], target: Path) -> 
         run_compiler(compiler, arguments, what="the emulator's runtime", hint=_UPDATE)
 
 
-_UPDATE = "use g++ 9, clang 10 or newer; CXX names the compiler"
+_UPDATE = "use g++ 9, clang 11 or newer; CXX names the compiler"
 
 
 def _make_kernel(

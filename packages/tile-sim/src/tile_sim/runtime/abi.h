@@ -114,7 +114,7 @@ typedef struct tsim_config {
   uint32_t os_threads;        // host threads that share the blocks; 0 means 1
   uint64_t seed;
   uint32_t max_reports;       // no new block starts after so many different reports; 0 means 20
-  uint32_t stack_bytes;       // of one thread; 0 means 65536
+  uint32_t stack_bytes;       // of one thread; 0 means 262144
   uint32_t time_limit_ms;     // threads that still run then are abandoned and reported; 0: none
   uint32_t cluster[3];        // blocks that run together; 0 means 1. The grid is a multiple of it
   uint32_t banks;             // of shared memory, four bytes each: 32 or 64; 0 means 32

@@ -45,7 +45,7 @@ uint64_t block_number(const tsim_config& config, uint64_t cluster, int rank) {
 namespace {
 
 constexpr uint32_t DEFAULT_REPORTS = 20;
-constexpr uint32_t DEFAULT_STACK = 65536;
+constexpr uint32_t DEFAULT_STACK = 256 << 10;  // pages that nobody reaches take no memory
 constexpr uint32_t MIN_STACK = 8192;
 
 // A result and everything it points to.
