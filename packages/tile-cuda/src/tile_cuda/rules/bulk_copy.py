@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from typing import Any
 
 from tile_core.errors import InternalError, LayoutError, UnsupportedOnTarget
@@ -14,9 +13,8 @@ from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.device_calls import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Var
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
-from tile_core.layout import Layout, row_major
-from tile_core.layout.operand_tile import boxed_operand, operand_tile
-from tile_core.layout.swizzle import PERIOD
+from tile_core.layout import row_major
+from tile_core.layout.engine_boxes import Boxes, boxes_of, layout_in_boxes
 from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.copy import Copy
@@ -31,9 +29,6 @@ from tile_core.simt.places import row_major_strides
 from tile_core.simt.program import TensorMap
 from tile_core.simt.rules.mbarrier import barrier_address
 from tile_core.target import Target
-
-MOST = 256
-"""Elements of a box along one dimension."""
 
 
 def bulk_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
@@ -71,82 +66,8 @@ def infer_bulk_copy(op: BulkCopy, ctx: InferContext, level: InferLevel) -> Layou
     shape = tile.static_shape
     if shape is None:
         return {}
-    try:
-        return {tile: boxed_operand(shape, storage_dtype(tile.dtype, tile.scope).bits)}
-    except LayoutError:
-        return {tile: row_major(shape)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Boxes:
-    """How a tile is cut into boxes that the engine copies.
-
-    Parameters
-    ----------
-    swizzle
-        Bytes in which chunks of a row change places, 0 for none.
-    rows, columns
-        Elements of one box.
-    row_parts, column_parts
-        Boxes along the last two dimensions of the tile.
-    row_step, column_step
-        Elements of memory from one box to the next.
-    """
-
-    swizzle: int
-    rows: int
-    columns: int
-    row_parts: int
-    column_parts: int
-    row_step: int
-    column_step: int
-
-
-@lru_cache(maxsize=64)
-def boxes_of(layout: Layout, bits: int, part: tuple[int, int] | None = None) -> _Boxes:
-    """Return the boxes that make up a tile of `layout`.
-
-    Parameters
-    ----------
-    part
-        Rows and columns to copy, where these are not all.
-
-    Raises
-    ------
-    LayoutError
-        With the reason, if the engine cannot write the tile.
-    """
-    whole = (1, *layout.shape)[-2:]
-    rows, columns = whole if part is None else part
-    if layout.same_function(row_major(layout.shape)):
-        if columns != whole[1] and rows > 1:
-            raise LayoutError("a part of its rows is copied, and they follow each other")
-        return _plain_boxes(rows, columns, bits)
-    tile = operand_tile(layout, bits)
-    box, width = _largest_part(rows), tile.span_elements
-    if columns % width or rows % PERIOD:
-        raise LayoutError(f"{rows}x{columns} elements are no whole part of its pattern")
-    swizzle = tile.span if tile.span > 16 else 0
-    return _Boxes(swizzle, box, width, rows // box, columns // width, box * width, whole[0] * width)
-
-
-def _plain_boxes(rows: int, columns: int, bits: int) -> _Boxes:
-    """Return boxes of whole rows; rows too long for a box are cut where only one is copied."""
-    if columns * bits % 128:
-        raise LayoutError(f"its rows of {columns} elements are no multiple of 16 bytes")
-    width = _largest_part(columns)
-    if width != columns and (rows > 1 or width * bits % 128):
-        raise LayoutError(f"its rows of {columns} elements are longer than the {MOST} of a box")
-    part = _largest_part(rows)
-    return _Boxes(0, part, width, rows // part, columns // width, part * columns, width)
-
-
-def _largest_part(extent: int) -> int:
-    """Return the largest divisor of an extent that a box may have."""
-    parts = -(-extent // MOST)
-    while extent % parts:
-        parts += 1
-    return extent // parts
+    bits = storage_dtype(tile.dtype, tile.scope).bits
+    return {tile: layout_in_boxes(shape, bits, op.tile.static_extents or shape)}
 
 
 def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
@@ -168,7 +89,7 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
     bits = storage_dtype(tile.dtype, tile.scope).bits
     try:
         extents = _extents(op.tile)
-        boxes = boxes_of(layout, bits, (1, *extents)[-2:])
+        boxes = boxes_of(layout, bits, extents)
     except LayoutError as reason:
         raise UnsupportedOnTarget(
             f"{tile.name!r} cannot be copied in bulk: {reason.message}",
@@ -179,9 +100,9 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
     box = [1] * tensor.buffer.rank
     if axes[-1] is None:
         raise InternalError("the columns of a bulk copy do not move", span=op.span)
-    box[axes[-1]] = boxes.columns
-    if len(axes) > 1 and axes[-2] is not None:
-        box[axes[-2]] = boxes.rows
+    for dim, size in zip(axes, boxes.box, strict=True):
+        if dim is not None:
+            box[dim] = size
     handle = ctx.tensor_map(_map(tensor.buffer, tuple(reversed(box)), boxes.swizzle, ctx))
     made: list[Stmt] = []
     if op.expects and op.barrier is not None:
@@ -303,23 +224,21 @@ def _map(tensor: Buffer, box: tuple[int, ...], swizzle: int, ctx: SimtContext) -
 
 
 def _issues(
-    op: BulkCopy, boxes: _Boxes, axes: tuple[int | None, ...], ctx: SimtContext
+    op: BulkCopy, boxes: Boxes, axes: tuple[int | None, ...], ctx: SimtContext
 ) -> Iterator[tuple[AddressOf, tuple[Expr, ...]]]:
     """Yield for each box its place in shared memory and its coordinates, innermost first."""
     tile, tensor = op.tile, op.tensor
     starts = [_lowered(s, ctx) for s in tile.starts]
     origin = [_lowered(s, ctx) for s in tensor.starts]
-    extents = _extents(tile)
-    lead = extents[:-2] if len(extents) > 1 else ()
-    for index in _indices((*lead, boxes.row_parts, boxes.column_parts)):
-        *outer, row, column = index
-        here: list[Any] = [s + k for s, k in zip(starts, outer, strict=False)]
-        here += starts[len(lead) :]
+    for index in _indices(boxes.parts):
+        steps = [k * size for k, size in zip(index, boxes.box, strict=True)]
+        here = [start + step for start, step in zip(starts, steps[:-2], strict=False)]
+        here += starts[len(here) :]
         where = list(origin)
-        steps = [*outer, *([row * boxes.rows] if len(extents) > 1 else []), column * boxes.columns]
         for dim, step in zip(axes, steps, strict=True):
             if dim is not None and step:
                 where[dim] = where[dim] + step
+        row, column = (0, *index)[-2:]
         base = ctx.address(tile.buffer, *here, access="w" if op.is_load else "r")
         moved = base.indices[0] + (row * boxes.row_step + column * boxes.column_step)
         yield (

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
+from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Expr, Extent
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Launch
+from tile_core.layout.engine_boxes import START, boxes_of, layout_in_boxes
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import pair
 from tile_core.passes.ranges import Env
@@ -25,9 +27,6 @@ ALIGNMENT = 16
 
 GROUP = 8
 """Rows after which the pattern of boxes side by side repeats: others follow each other."""
-
-START = 128
-"""Bytes that places in shared memory are multiples of."""
 
 MOST_DIMENSIONS = 5
 WORDS = ("bulk", "tma")
@@ -164,8 +163,19 @@ def _why_not_boxes(copy: Copy, tensor: Region, tile: Region) -> str | None:
         return f"rows of {columns} elements are longer than the {WIDEST} of a box"
     if columns * tile.buffer.dtype.bits // 8 % ALIGNMENT:
         return f"rows of {columns} elements are no multiple of {ALIGNMENT} bytes"
-    *lead, rows, _ = (1, 1, *(static_value(size) or 0 for size in tile.buffer.shape))
-    return None if max(lead) == 1 else why_not_versions(rows * columns, tile.buffer)
+    return _why_not_cut(tile.buffer, tuple(1 if a is None else extents[a] or 0 for a in mine))
+
+
+def _why_not_cut(tile: Buffer, extents: tuple[int, ...]) -> str | None:
+    """Return why a tile that nobody else has a demand on is not made of boxes."""
+    shape, bits = tile.static_shape, tile.dtype.bits
+    if shape is None:
+        return "the shape of its tile is known only at run time"
+    try:
+        boxes_of(layout_in_boxes(shape, bits, extents), bits, extents)
+    except LayoutError as why:
+        return why.message
+    return None
 
 
 def why_not_versions(elements: int, tile: Buffer) -> str | None:
