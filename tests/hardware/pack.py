@@ -1,0 +1,102 @@
+"""Compile cases for hardware and pack them, on a machine that need not have a GPU.
+
+python tests/hardware/pack.py FOLDER [--arch sm_90a] [--only PATTERN] [-n PROCESSES]
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+sys.path.insert(0, str(TESTS))
+
+from hardware.cases import Case, Pack, parse_case  # noqa: E402
+from hardware.features import complexity  # noqa: E402
+from hardware.packing import PARTS  # noqa: E402
+
+RECORDED = (
+    "conformance/test_conformance.py",
+    "examples/test_examples_on_gpus.py",
+    "examples/test_examples_on_hopper.py",
+    "kernels/test_copy_engines.py",
+    "kernels/test_counted_copies.py",
+    "kernels/test_expert_threads.py",
+    "kernels/test_hopper_kernels.py",
+    "kernels/test_loop_tails.py",
+    "kernels/test_rows_of_any_length.py",
+    "kernels/test_stored_rows.py",
+    "tilelang/test_programs.py",
+    "unit/tile_core/test_use_bulk_loads.py",
+    "unit/tile_core/test_use_bulk_updates.py",
+    "unit/tile_cuda",
+)
+"""Tests that run kernels on emulated NVIDIA GPUs and compare what comes out."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the tests with the recorder, then put what it wrote in order."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument(
+        "--arch", action="append", help="code written for it is packed; by default sm_80 and sm_90a"
+    )
+    parser.add_argument("--only", help="an expression that names tests, as pytest's -k takes it")
+    parser.add_argument("--tests", nargs="+", help="files of tests; by default all that fit")
+    parser.add_argument("-n", "--processes", default="2")
+    told = parser.parse_args(arguments)
+    folder = told.folder.resolve()
+    archs = told.arch or ["sm_80", "sm_90a"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "hardware.recorder",
+        "-p",
+        "no:cacheprovider",
+    ]
+    command += ["--pack", str(folder), *(f"--pack-arch={arch}" for arch in archs)]
+    command += ["-n", told.processes] if told.processes != "0" else []
+    command += ["-k", told.only] if told.only else []
+    command += told.tests or [str(TESTS / name) for name in RECORDED]
+    ended = subprocess.run(command, cwd=TESTS.parent, check=False)
+    cases = gathered(folder)
+    tell(cases, folder)
+    return 0 if cases and ended.returncode in (0, 1) else 2
+
+
+def gathered(folder: Path) -> list[Case]:
+    """Write the index, from simple to complex, of all that the processes wrote."""
+    pack = Pack(folder)
+    known = {}
+    for part in sorted(folder.glob(PARTS)):
+        for line in part.read_text().splitlines():
+            case = parse_case(line)
+            known[case.data] = case
+    if known:
+        size = {case.kernel: pack.bundle(case).stat().st_size for case in known.values()}
+        ordered = sorted(
+            known.values(), key=lambda c: (*complexity(c.features, size[c.kernel]), c.name)
+        )
+        pack.write_index(ordered)
+        return ordered
+    return []
+
+
+def tell(cases: list[Case], folder: Path) -> None:
+    """Print what is in the pack."""
+    total = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    kernels = len({case.kernel for case in cases})
+    print(f"{len(cases)} cases of {kernels} kernels, {total / 2**20:.1f} MiB in {folder}")
+    counts = Counter(feature for case in cases for feature in case.features)
+    for feature, count in sorted(counts.items()):
+        print(f"  {count:5}  {feature}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

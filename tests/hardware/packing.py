@@ -1,0 +1,124 @@
+"""Recorded launches as files: machine code, arguments, and what comes out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hardware.cases import Argument, Case, dense_strides
+from hardware.features import features_of
+from hardware.recorded import Launched, Tolerance, tolerance_of
+from tile_core.codegen import function_symbols, print_program
+from tile_core.ir.buffer import Buffer
+from tile_core.simt.manifest import manifest_of
+from tile_cuda.machine_code import compile_source
+from tile_runtime.bundle import Variant, write_bundle
+from tile_runtime.manifest import Manifest
+from tile_runtime.manifest_json import from_json, text_of_manifest
+
+MACHINE = "sm_90a"
+"""What all code is translated for, whichever architecture it was written for."""
+
+PARTS = "cases.*.part"
+"""What is known so far, a file for each process."""
+
+
+class Packer:
+    """Writes cases to a folder; several processes may write to one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.part = folder / PARTS.replace("*", str(os.getpid()))
+        for name in ("kernels", "data", "programs"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+
+    def add(self, name: str, launched: Launched, noted: list[Tolerance]) -> None:
+        """Write a case, unless the folder has one that does the same."""
+        arguments, arrays = _arguments(launched, noted)
+        kernel, features = self._kernel(launched)
+        data = _digest(kernel, *(arrays[key].tobytes() for key in sorted(arrays)))
+        archive = self.folder / "data" / f"{data}.npz"
+        if archive.exists():
+            return
+        np.savez_compressed(archive, **arrays)
+        lowered_for = launched.lowered.target.arch
+        case = Case(name, kernel, data, lowered_for, arguments, features)
+        with self.part.open("a") as lines:
+            lines.write(case.line() + "\n")
+
+    def _kernel(self, launched: Launched) -> tuple[str, tuple[str, ...]]:
+        """Write the bundle of a kernel; return its name, and what the kernel uses."""
+        lowered = launched.lowered
+        source = print_program(lowered.module)
+        manifest = manifest_for(lowered)
+        named = replace(manifest, provenance={})  # of lines alone: where a test stands may change
+        digest = _digest(source.text, text_of_manifest(named))
+        path = self.folder / "kernels" / f"{digest}.tile"
+        if not path.exists():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # tests of speed look at what the compiler says
+                flags = lowered.module.compile_flags
+                compiled = compile_source(source, MACHINE, flags, warn=False)
+            write_bundle(path, [Variant(manifest, compiled.cubin)])
+            program = (lowered.kernel, lowered.options.pass_configs, lowered.options.compile_flags)
+            (self.folder / "programs" / digest).write_bytes(pickle.dumps(program))
+        swizzles = [m.swizzle for launch in manifest.launches for m in launch.maps]
+        arch = lowered.target.arch
+        return digest, features_of(source.text, swizzles, "" if arch == MACHINE else arch)
+
+
+def manifest_for(lowered: Any) -> Manifest:
+    """Return what a host must know to run a lowered kernel on the GPU at hand."""
+    program = lowered.module
+    told = manifest_of(program, function_symbols(program), lowered.kernel, {})
+    manifest = from_json(told)
+    return replace(manifest, machine=replace(manifest.machine, name=MACHINE))
+
+
+def _digest(*parts: str | bytes) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part.encode() if isinstance(part, str) else part)
+    return found.hexdigest()[:16]
+
+
+def _arguments(
+    launched: Launched, noted: list[Tolerance]
+) -> tuple[tuple[Argument, ...], dict[str, np.ndarray]]:
+    """Return what is passed, and its bytes by name."""
+    found, arrays = [], {}
+    for position, param in enumerate(launched.lowered.kernel.params):
+        before, after = launched.before[position], launched.after[position]
+        if not isinstance(param, Buffer):
+            found.append(Argument(param.name, str(param.dtype), value=_plain(before)))
+            continue
+        told = Argument(param.name, str(param.dtype))
+        if before is not None:
+            strides = tuple(step // before.itemsize for step in before.strides)
+            shape, is_dense = before.shape, strides == dense_strides(before.shape)
+            told = replace(told, shape=shape, strides=None if is_dense else strides)
+            told = replace(told, data=f"before{position}")
+            arrays[told.data] = _bytes(before)
+            if _bytes(after).tobytes() != arrays[told.data].tobytes():
+                limits = tolerance_of(noted, launched, position)
+                told = replace(told, after=f"after{position}")
+                told = replace(told, relative=limits.relative, absolute=limits.absolute)
+                arrays[told.after] = _bytes(after)
+        found.append(told)
+    return tuple(found), arrays
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    """Return the bytes of the elements, in the order of their indices."""
+    return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,122 @@
+"""Launches in the reference interpreter, with what was passed and what came out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tile_core.driver import Lowered
+from tile_core.interp import InterpretOptions, interpret
+from tile_core.ir.buffer import Buffer
+from tile_core.plugins.arrays import as_array
+from tile_core.testing.oracle import TOLERANCES
+
+_OPTIONS = InterpretOptions(debugger=lambda names, span: None)
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far results may be from what a test expects."""
+
+    relative: float
+    absolute: float
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One call of a kernel.
+
+    Parameters
+    ----------
+    before, after
+        The arguments, copied; tensors that are not touched are None.
+    """
+
+    lowered: Lowered
+    before: tuple[Any, ...]
+    after: tuple[Any, ...]
+
+
+def recording_executable(lowered: Lowered, keep: Callable[[Launched], None]) -> Callable[..., None]:
+    """Return what interprets a kernel on host tensors, and tells what it did."""
+
+    def run(*args: Any) -> None:
+        params = lowered.kernel.params
+        passed = [
+            as_array(p, a) if isinstance(p, Buffer) else a
+            for p, a in zip(params, args, strict=True)
+        ]
+        for position in lowered.kernel.outputs:
+            _poison(passed[position])
+        before = _copies(passed)
+        interpret(lowered.kernel, passed, options=_OPTIONS)
+        keep(Launched(lowered, before, _copies(passed)))
+
+    return run
+
+
+def _poison(output: np.ndarray) -> None:
+    """Fill what was just allocated with values that nobody expects."""
+    if output.size:
+        output.view(np.uint8)[...] = 1 if output.dtype == np.bool_ else 0xFF
+
+
+def _copies(args: list[Any]) -> tuple[Any, ...]:
+    """Return copies of arguments that lie in memory as they do."""
+    return tuple(a.copy(order="K") if isinstance(a, np.ndarray) else a for a in args)
+
+
+@contextmanager
+def noted_tolerances(patches: pytest.MonkeyPatch) -> Iterator[list[Tolerance]]:
+    """Note how exactly a test compares."""
+    noted: list[Tolerance] = []
+    close, equal = np.testing.assert_allclose, np.testing.assert_array_equal
+
+    def assert_allclose(*args: Any, rtol: float = 1e-7, atol: float = 0, **named: Any) -> None:
+        noted.append(Tolerance(float(rtol), float(atol)))
+        close(*args, rtol=rtol, atol=atol, **named)
+
+    def assert_array_equal(*args: Any, **named: Any) -> None:
+        noted.append(Tolerance(0.0, 0.0))
+        equal(*args, **named)
+
+    patches.setattr(np.testing, "assert_allclose", assert_allclose)
+    patches.setattr(np.testing, "assert_array_equal", assert_array_equal)
+    yield noted
+
+
+def tolerance_of(noted: list[Tolerance], launched: Launched, position: int) -> Tolerance:
+    """Return how far a result may be from the interpreter's.
+
+    The loosest that the test allows, twice: it holds of the interpreter and of the hardware.
+    Where the test does not say, and for integers, types say it.
+    """
+    params = launched.lowered.kernel.params
+    if not params[position].dtype.is_float:
+        return Tolerance(0.0, 0.0)
+    if not noted:
+        kinds = [TOLERANCES[p.dtype.base] for p in params if p.dtype.base in TOLERANCES]
+        relative = max((k.relative for k in kinds), default=0.0)
+        return Tolerance(relative, max((k.absolute for k in kinds), default=0.0))
+    relative = 2 * max(each.relative for each in noted)
+    absolute = 2 * max(each.absolute for each in noted)
+    if relative == 0 and absolute == 0:
+        return Tolerance(0.0, 0.0)
+    return Tolerance(relative, max(absolute, _resolution(launched.after[position])))
+
+
+def _resolution(array: Any) -> float:
+    """Return a unit in the last place of the largest number: small ones are sums of large ones."""
+    values = np.asarray(array).astype(np.float64)
+    finite = np.abs(values[np.isfinite(values)])
+    bits = {2: 10, 4: 23, 8: 52}.get(array.dtype.itemsize, 2)
+    if array.dtype.name == "bfloat16":
+        bits = 7
+    largest = float(finite.max()) if finite.size else 0.0
+    return 0.0 if largest == 0 else math.ldexp(1.0, math.frexp(largest)[1] - 1 - bits)

@@ -1,0 +1,192 @@
+"""Cases are packed by the command, and run from the pack alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hardware.cases import Argument, Case, Pack, parse_case
+from hardware.comparing import difference, values_of
+from hardware.cubins import complaints
+from hardware.features import complexity, features_of
+from hardware.memory import Image, StrayWrite
+from hardware.recorded import Launched, Tolerance, tolerance_of
+from hardware.runner import Limits, run_cases
+from hardware.strict import header_folders
+from support.toolchain import nvrtc_for
+from tile_core.testing.conformance.catalogue import all_cases
+from tile_runtime.bundle import Variant, read_bundle
+from tile_runtime.manifest import Launch
+
+HERE = Path(__file__).parent
+ONLY = "clear-always or dynamic/float32/8x8x0 or float8_e5m2-float32/24x20x18"
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory: pytest.TempPathFactory) -> Pack:
+    """Pack three cases of the contract by the command."""
+    nvrtc_for("sm_90a")
+    folder = tmp_path_factory.mktemp("pack")
+    command = [sys.executable, str(HERE / "pack.py"), str(folder), "-n", "0", "--only", ONLY]
+    command += ["--arch", "sm_90a", "--tests", str(HERE.parent / "conformance/test_conformance.py")]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "3 cases of 3 kernels" in ended.stdout
+    return Pack(folder)
+
+
+def statuses(pack: Pack, executor: str) -> list[Any]:
+    records = run_cases(
+        pack.cases(), executor, pack.folder, Limits(case=120.0, repeats=2), lambda text: None
+    )
+    return [(record["status"], record.get("message")) for record in records]
+
+
+def test_the_emulator_runs_the_pack(pack: Pack) -> None:
+    assert statuses(pack, "emulator") == [("passed", None)] * 3
+
+
+def test_a_driver_that_checks_takes_the_pack(pack: Pack) -> None:
+    if not header_folders():
+        pytest.skip("needs cuda.h")
+    assert statuses(pack, "driver") == [("accepted", None)] * 3
+
+
+def test_an_expectation_that_is_wrong_is_noticed(pack: Pack, tmp_path: Path) -> None:
+    """Proof that results are compared: another expectation is not met."""
+    (case,) = (c for c in pack.cases() if "clear-always" in c.name)
+    arrays = pack.arrays(case)
+    (output,) = (a for a in case.arguments if a.after)
+    arrays[output.after].view(np.float32)[9] += 1
+    for name in ("kernels", "programs"):
+        (tmp_path / name).symlink_to(pack.folder / name)
+    (tmp_path / "data").mkdir()
+    np.savez(tmp_path / "data" / f"{case.data}.npz", **arrays)
+    (record,) = run_cases([case], "emulator", tmp_path, Limits(case=120.0, repeats=1), str)
+    assert record["status"] == "wrong"
+    assert record["first"]["index"] == (1, 1)
+
+
+def test_cases_are_lines(pack: Pack) -> None:
+    for case in pack.cases():
+        assert parse_case(case.line()) == case
+
+
+def test_outputs_are_poisoned(pack: Pack) -> None:
+    (case,) = (c for c in pack.cases() if "clear-always" in c.name)
+    (output,) = (a for a in case.arguments if a.after)
+    assert np.isnan(values_of(pack.arrays(case)[output.data], "float32")).all()
+
+
+def first_variant(pack: Pack) -> Variant:
+    (variant,) = read_bundle(pack.bundle(pack.cases()[0])).variants
+    return variant
+
+
+def test_machine_code_is_what_its_manifest_says(pack: Pack) -> None:
+    for case in pack.cases():
+        (variant,) = read_bundle(pack.bundle(case)).variants
+        assert complaints(variant.manifest, variant.code) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"symbol": "other"}, "no kernel other, there is main_kernel"),
+        ({"arguments": ()}, "main_kernel: 3 parameters, 0 are passed"),
+        ({"shared_bytes": 227 * 1024 + 1}, "main_kernel: 0 + 232449 bytes of shared memory"),
+        ({"block": (1024, 1, 1)}, "threads, compiled for"),
+    ],
+)
+def test_machine_code_that_is_not_is_noticed(pack: Pack, change: dict[str, Any], told: str) -> None:
+    variant = first_variant(pack)
+    steps = tuple(
+        replace(step, **change) if isinstance(step, Launch) else step
+        for step in variant.manifest.steps
+    )
+    (complaint, *_) = complaints(replace(variant.manifest, steps=steps), variant.code)
+    assert told in complaint.replace("kernel_kernel", "main_kernel")
+
+
+def test_features_are_read_from_the_text() -> None:
+    text = """
+    tile::sptr<half_t> A = tile::smem<half_t>(0, 64);
+    tile::mbarrier_init(full, 1);
+    tile::tma_load<2>(A, A_map, full, 0, 0);
+    tile::wgmma_ss<128, 0, 1, 4>(C, a, b);
+    """
+    found = features_of(text, (0, 128), "")
+    assert found == (
+        "mbarrier", "tma load 2D", "tma swizzle 128", "wgmma, factors shared, half",
+    )  # fmt: skip
+    assert features_of("", (), "sm_80") == ("written for sm_80",)
+    assert complexity(found, 9) > complexity(found[:-1], 99)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected", "got", "relative", "is_near"),
+    [
+        ("float32", 1.0, 1.0 + 1e-3, 2e-3, True),
+        ("float32", 1.0, 1.0 + 3e-3, 2e-3, False),
+        ("float32", np.nan, np.nan, 0.0, True),
+        ("float32", 1.0, np.nan, 1.0, False),
+        ("float32", np.inf, np.inf, 0.0, True),
+        ("float32", np.inf, 1.0, 1.0, False),
+        ("float32", 0.0, -0.0, 0.0, True),
+        ("int32", 7, 7, 0.0, True),
+        ("int32", 7, 8, 1.0, False),
+        ("float16", 1.0, 1.001, 2e-3, True),
+    ],
+)
+def test_results_are_compared(
+    dtype: str, expected: float, got: float, relative: float, is_near: bool
+) -> None:
+    argument = Argument("C", dtype, shape=(1,), relative=relative)
+    bytes_of = [np.array([value], dtype).view(np.uint8) for value in (expected, got)]
+    assert (difference(argument, *bytes_of) is None) == is_near
+
+
+def test_short_floats_are_what_ml_dtypes_says() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    codes = np.arange(256, dtype=np.uint8)
+    for name in ("float8_e4m3fn", "float8_e5m2"):
+        theirs = codes.view(getattr(ml_dtypes, name)).astype(np.float32)
+        np.testing.assert_array_equal(values_of(codes, name).astype(np.float32), theirs)
+
+
+def test_writes_between_rows_are_noticed() -> None:
+    argument = Argument("C", "float32", shape=(2, 2), strides=(4, 1))
+    image = Image(argument, np.zeros(16, np.uint8))
+    inside = image.array(np.dtype("float32"))
+    inside[...] = [[1, 2], [3, 4]]
+    result = image.result(image.bytes).view(np.float32)
+    assert result.tolist() == [1, 2, 3, 4]
+    image.bytes[image.start + 9] ^= 1
+    with pytest.raises(StrayWrite, match=r"C: 1 bytes outside of it .* 9 bytes from where it"):
+        image.result(image.bytes)
+
+
+def test_tolerances_are_those_of_the_test() -> None:
+    """Twice the loosest one; nothing is loosened where all is exact."""
+    (case,) = (c for c in all_cases() if c.name == "gemm/clear-always/float32/8x8x8")
+
+    class Lowered:
+        kernel = case.build()
+
+    arrays = (np.ones(1, np.float32),) * 2 + (np.array([3.0], np.float32),)
+    launched = Launched(Lowered(), arrays, arrays)  # type: ignore[arg-type]
+    exact, loose = Tolerance(0.0, 0.0), Tolerance(1e-3, 0.0)
+    assert tolerance_of([exact], launched, 2) == exact
+    assert tolerance_of([exact, loose], launched, 2) == Tolerance(2e-3, 2.0**-22)
+    assert tolerance_of([], launched, 2).relative == 1e-5
+
+
+def test_a_case_says_all_there_is() -> None:
+    case = Case("n", "k", "d", "sm_90a", (Argument("x", "int32", value=3),), ("plain",))
+    assert parse_case(case.line()) == case
