@@ -226,6 +226,52 @@ TILE_EXPORT(registers)
         try_out("if (tid < 120) tile::registers_decrease<40>();", "")
 
 
+@pytest.mark.parametrize(
+    ("blocks", "few", "many", "sum_of_all"),
+    [(1, 24, 240, 504), (1, 40, 240, 520), (2, 24, 104, 232), (2, 40, 104, 248), (3, 24, 72, 168)],
+)
+def test_registers_that_a_block_does_not_begin_with(
+    blocks: int, few: int, many: int, sum_of_all: int
+) -> None:
+    """Threads of a block begin with a share of what all blocks of a multiprocessor have."""
+    text = f"""#include "tile.h"
+TILE_KERNEL(384, {blocks}) void registers(tile::gptr<int> O) {{
+  if (threadIdx.x >= 256) {{
+    tile::registers_decrease<{few}>();
+  }} else {{
+    tile::registers_increase<{many}>();
+  }}
+}}
+TILE_EXPORT(registers)
+"""
+    kernel = SourceKernel(text, "registers", block=384)
+    pool = 3 * (65536 // (384 * blocks) // 8 * 8)
+    if sum_of_all <= pool:
+        kernel(1, O=np.zeros(1, np.int32))
+        return
+    with pytest.raises(Deadlock, match=rf"{sum_of_all} registers .* of the {pool} .* forever"):
+        kernel(1, O=np.zeros(1, np.int32))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("decrease<96>", "fewer from 80 registers of each thread to 96"),
+        ("increase<96>(); tile::sync(); tile::registers_increase<88>", "more from 96 .* to 88"),
+    ],
+)
+def test_changes_of_registers_that_change_nothing(change: str, why: str) -> None:
+    text = f"""#include "tile.h"
+TILE_KERNEL(256, 3) void registers(tile::gptr<int> O) {{
+  if (threadIdx.x >= 128) tile::registers_decrease<24>();
+  if (threadIdx.x < 128) tile::registers_{change.replace("sync()", "bar_sync(1, 128)")}();
+}}
+TILE_EXPORT(registers)
+"""
+    with pytest.raises(InternalError, match=why):
+        SourceKernel(text, "registers", block=256)(1, O=np.zeros(1, np.int32))
+
+
 def test_dependent_grids():
     assert (run("  tile::grid_wait();\n  tile::grid_launch();\n  O[tid] = tid;\n") >= 0).all()
     with pytest.raises(BarrierMisuse, match="waits for earlier grids a second time"):

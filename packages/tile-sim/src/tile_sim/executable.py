@@ -187,6 +187,7 @@ class _EmulatedCall(Call):
             self.program.machine.warp_size,
             cluster_of(launch),
             self.program.machine.banks,
+            function.resident,
         )
         outcome = self.library.launch(name, arguments, sizes, self.settings)
         rows = rows_of(outcome.counts, scene)

@@ -32,6 +32,8 @@ class Geometry:
         Blocks that run together, in x, y, z.
     banks
         Of shared memory, for the counters.
+    resident
+        Blocks whose registers a multiprocessor holds.
     """
 
     grid: tuple[int, int, int]
@@ -40,6 +42,7 @@ class Geometry:
     warp_size: int
     cluster: tuple[int, int, int] = (1, 1, 1)
     banks: int = 32
+    resident: int = 1
 
     @property
     def sector_bytes(self) -> int:
@@ -142,4 +145,5 @@ def _config(sizes: Geometry, settings: SimSettings) -> CConfig:
         cluster=sizes.cluster,
         banks=sizes.banks,
         sector_bytes=sizes.sector_bytes,
+        resident=sizes.resident,
     )

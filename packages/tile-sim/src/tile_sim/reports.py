@@ -123,6 +123,8 @@ def _hint(finding: Finding) -> str | None:
         return _WAITS[engine]
     if finding.kind is ReportKind.PROTOCOL:
         return next((h for word, h in _RULES if word in finding.message), _HINTS[finding.kind])
+    if finding.kind is ReportKind.DEADLOCK and "registers" in finding.message:
+        return "let some give more away, T.dec_max_nreg, or others take less, T.inc_max_nreg"
     if finding.kind is ReportKind.DEADLOCK and "mbarrier" in finding.message:
         return "let each phase get as many arrivals and bytes as it waits for"
     return _HINTS.get(finding.kind)

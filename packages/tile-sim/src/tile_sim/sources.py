@@ -80,6 +80,7 @@ class SourceKernel:
         self.warp_size, self.banks = warp_size, banks
         self.lines, self.tiles = _lines(text, file), _tiles(text, file)
         self.text, self.cluster = tuple(text.splitlines()), _cluster(text, name)
+        self.resident = _resident(text, name)
         self._library = KernelLibrary.load(kernel_library(text, name, warp_size=warp_size))
 
     def __call__(self, grid: tuple[int, ...] | int, **arguments: Any) -> SimReport:
@@ -107,8 +108,9 @@ class SourceKernel:
         places = {buffer.name: memory.places[buffer] for buffer in arrays}
         values = [self._argument(name, value, places) for name, value in arguments.items()]
         sizes = Geometry(
-            _three(grid), self.block, self.shared_bytes, self.warp_size, self.cluster, self.banks
-        )
+            _three(grid), self.block, self.shared_bytes, self.warp_size, self.cluster, self.banks,
+            self.resident,
+        )  # fmt: skip
         outcome = self._library.launch(self.name, values, sizes, settings)
         rank = 1 if isinstance(grid, int) else len(grid)
         scene = Scene(self.lines, self.tiles, _tensors(arrays), rank, self.text)
@@ -150,6 +152,12 @@ def _cluster(text: str, name: str) -> tuple[int, int, int]:
     """Return the extents that the kernel says it needs: ``TILE_CLUSTER(2, 1, 1) void name(``."""
     found = re.search(rf"TILE_CLUSTER\((\d+), (\d+), (\d+)\)\s+void\s+{name}\b", text)
     return (1, 1, 1) if found is None else (int(found[1]), int(found[2]), int(found[3]))
+
+
+def _resident(text: str, name: str) -> int:
+    """Return how many blocks are to share a multiprocessor: ``TILE_KERNEL(384, 2) void name(``."""
+    found = re.search(rf"TILE_KERNEL\(\d+, (\d+)\)[^;{{}}]*\bvoid\s+{name}\b", text)
+    return 1 if found is None else int(found[1])
 
 
 def _tiles(text: str, file: str) -> tuple[Tile, ...]:

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define TSIM_ABI_VERSION 6
+#define TSIM_ABI_VERSION 7
 
 // ---------------------------------------------------------------------------------------------
 // Kernels. `TILE_EXPORT(gemm)` of an emitted source defines the symbol `tsim_kernel_gemm`, an
@@ -119,6 +119,7 @@ typedef struct tsim_config {
   uint32_t cluster[3];        // blocks that run together; 0 means 1. The grid is a multiple of it
   uint32_t banks;             // of shared memory, four bytes each: 32 or 64; 0 means 32
   uint32_t sector_bytes;      // of global memory, a power of two up to 128; 0 means 32
+  uint32_t resident;          // blocks whose registers a multiprocessor holds; 0 means 1
 } tsim_config;
 
 // ---------------------------------------------------------------------------------------------

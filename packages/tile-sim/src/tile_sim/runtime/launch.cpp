@@ -116,6 +116,7 @@ tsim_config with_defaults(tsim_config c) {
   for (uint32_t& extent : c.cluster) extent = std::max(extent, 1u);
   if (!c.banks) c.banks = 32;
   if (!c.sector_bytes) c.sector_bytes = 32;
+  if (!c.resident) c.resident = 1;
   return c;
 }
 

@@ -1,4 +1,5 @@
 // What whole warps and warpgroups agree on: who acts for all, and how many registers each has.
+#include <algorithm>
 #include <cstdlib>
 
 #include "block.h"
@@ -9,7 +10,7 @@ using namespace tsim;
 
 namespace {
 
-constexpr int FILE_PER_LANE = 65536 / WARPGROUP;   // registers of a multiprocessor
+constexpr int REGISTERS = 65536;   // of a multiprocessor
 constexpr int FEWEST = 24, MOST = 240, STEP = 8;
 
 Finding finding_at(uint32_t kind, uint32_t line) {
@@ -17,6 +18,12 @@ Finding finding_at(uint32_t kind, uint32_t line) {
   finding.kind = kind;
   finding.line = line;
   return finding;
+}
+
+// Registers of each thread when its block begins: the assembler reckons with so many blocks.
+int at_entry(const Block& block) {
+  const int groups = int(block.budgets.size());
+  return REGISTERS / (groups * WARPGROUP * int(block.config->resident)) / STEP * STEP;
 }
 
 // What the warpgroups that have asked so far hold together; others hold `unknown`.
@@ -27,11 +34,12 @@ int sum_of(const Block& block, int unknown) {
 }
 
 void check_sum(const Block& block, int unknown, uint32_t line) {
-  const int sum = sum_of(block, unknown);
-  if (sum <= FILE_PER_LANE) return;
-  report(finding_at(TSIM_INVALID, line),
-         format("the warpgroups of a block hold %d registers in each lane together, of %d", sum,
-                FILE_PER_LANE));
+  const int sum = sum_of(block, unknown), pool = at_entry(block) * int(block.budgets.size());
+  if (sum <= pool) return;
+  report(finding_at(TSIM_DEADLOCK, line),
+         format("the warpgroups of a block hold %d registers in each lane together, of the %d that "
+                "they begin with: whoever asks for more waits forever",
+                sum, pool));
 }
 
 // The lane that acts for its warp: any, but always the same.
@@ -60,8 +68,7 @@ void check_budgets_at_exit(Block& block) {
                   budget.lanes));
   }
   if (!is_asked) return;
-  const int initial = FILE_PER_LANE / int(block.budgets.size()) / STEP * STEP;
-  check_sum(block, initial, block.budgets.back().line);
+  check_sum(block, at_entry(block), block.budgets.back().line);
 }
 
 }  // namespace tsim
@@ -92,6 +99,12 @@ void tsim_set_registers(int count, int increases, unsigned line) {
   budget.line = line;
   if (++budget.lanes < WARPGROUP) return;
   budget.lanes = 0;
+  const int before = budget.count ? budget.count : std::min(at_entry(block), MOST);
+  if (increases ? budget.count && count < before : count > before) {
+    report(finding_at(TSIM_INVALID, line),
+           format("%s from %d registers of each thread to %d", increases ? "more" : "fewer",
+                  before, count));
+  }
   budget.count = count;
   check_sum(block, FEWEST, line);
 }
