@@ -11,7 +11,7 @@ from tile_sim import checking
 ORDERS = ("forward", "reverse", "random:1", "random:2")
 CALLS = {
     "hopper/attention": ("wgmma_ss_set<64, 0, 0, 8>", "wgmma_rs<", "bar_arrive(2, 256)"),
-    "hopper/cluster_multicast": ("tma_load_multicast<2>", "mbarrier_arrive_remote", "wgmma_ss<128"),
+    "hopper/cluster_multicast": ("tma_load_multicast<2>", "mbarrier_free_remote", "wgmma_ss<128"),
     "hopper/cluster_norm": ("tile::remote(", "cluster_sync", "cluster_rank"),
     "hopper/producer_consumer": ("tma_load<2>", "tma_store<2>", "registers_decrease<40>"),
 }

@@ -90,7 +90,7 @@ def test_calls_about_clusters() -> None:
 
     text = text_of(with_body(body, cluster_dims=2))
     assert "TILE_CLUSTER(2, 1, 1)" in text
-    assert "tile::mbarrier_arrive_remote(bars, tile::cluster_rank() ^ 1);" in text
+    assert "tile::mbarrier_free_remote(bars, tile::cluster_rank() ^ 1);" in text
     assert text.count("tile::cluster_sync();") == 2  # barriers are ready; nobody needs this block
     assert "tile::sync();" not in text
     for call in ("cluster_arrive", "cluster_arrive_relaxed"):

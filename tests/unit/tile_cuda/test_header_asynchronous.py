@@ -30,9 +30,16 @@ CALLS = {
         "(bar + 1, n)", r"mapa\.shared::cluster\.u32 there[^;]*;\s*mbarrier\.arrive\.release"
         r"\.cluster\.shared::cluster\.b64 _, \[there\];", "SYNCS.ARRIVE.TRANS64.RED",
     ),
+    "mbarrier_free_remote": (
+        "(bar + 1, n)", r"mapa\.shared::cluster\.u32 there[^;]*;\s*mbarrier\.arrive"
+        r"\.shared::cluster\.b64 _, \[there\];", "SYNCS.ARRIVE.TRANS64.RED",
+    ),
     "mbarrier_expect_tx": ("(bar, n)", r"mbarrier\.expect_tx\.relaxed", "SYNCS.ARRIVE"),
     "mbarrier_arrive_expect_tx": ("(bar, n)", r"mbarrier\.arrive\.expect_tx", "SYNCS.ARRIVE"),
     "mbarrier_wait": ("(bar, n & 1)", r"mbarrier\.try_wait\.parity", "SYNCS.PHASECHK"),
+    "mbarrier_wait_cluster": (
+        "(bar, n & 1)", r"mbarrier\.try_wait\.parity\.acquire\.cluster", "CCTL.IVALL",
+    ),
     "cp_async_mbarrier_arrive": ("(bar)", r"cp\.async\.mbarrier\.arrive\.noinc", "ARRIVES"),
     "fence_proxy_async": ("()", r"fence\.proxy\.async\.shared::cta;", "FENCE.VIEW.ASYNC"),
     "bulk_load": ("(S, H, 256, bar)", r"cp\.async\.bulk\.shared::cluster\.global", "UBLKCP"),

@@ -146,7 +146,9 @@ def mbarrier_arrive(bar: Any, cta_id: Any = None) -> None:
     bar
         One barrier: ``bar`` or ``bar[i]``.
     cta_id
-        The rank of a block in the cluster: arrive at its barrier of this name instead.
+        The rank of a block in the cluster: arrive at its barrier of this name instead. That
+        tells its threads of what this one wrote only if the kernel reads a tensor that it
+        writes, or copies to other blocks by threads: it costs as much as rounds of a product.
     """
     address = _barrier(bar, "T.mbarrier_arrive")
     rank = () if cta_id is None else (arith.cast(as_value(cta_id), "int32"),)

@@ -227,7 +227,10 @@ def _once(p: StatementPrinter, loop: For, part: str) -> str:
 
 def _waits(body: Stmt) -> bool:
     """Whether rounds wait for others to bring their data: nothing is won by running them apart."""
-    return any(isinstance(n, Call) and n.function == f"{PREFIX}mbarrier_wait" for n in walk(body))
+    return any(isinstance(n, Call) and n.function in _WAITS for n in walk(body))
+
+
+_WAITS = (f"{PREFIX}mbarrier_wait", f"{PREFIX}mbarrier_wait_cluster")
 
 
 def _unrolling(

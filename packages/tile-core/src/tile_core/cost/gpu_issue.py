@@ -35,6 +35,8 @@ NAME_SHARE = 0.5
 
 QUOTIENT_INSTRUCTIONS = 8.0
 
+_BARRIERS = ("sync", "bar_sync", "cluster_sync", "mbarrier_wait", "mbarrier_wait_cluster")
+
 
 @dataclass(frozen=True, slots=True)
 class GlobalAccess:
@@ -188,7 +190,7 @@ class Issue(Visitor):
             self._tensor_copy(call, name, space)
         elif name.startswith("bulk_"):
             self._bulk(call, name, space)
-        elif name in ("sync", "bar_sync", "cluster_sync", "mbarrier_wait"):
+        elif name in _BARRIERS:
             blocks = space.total(warp=self.warp) / self.warps
             self.found.barriers += blocks
             self._count("control", 1, space)

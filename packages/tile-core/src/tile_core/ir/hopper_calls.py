@@ -25,12 +25,14 @@ def _calls(effect: Effect, templates: int, names: str) -> tuple[DeviceCall, ...]
 _BARRIERS = (
     # (bar, arrivals), by one thread; then () and a barrier of the block, or the cluster.
     *_calls(_ASYNC, 0, "mbarrier_init fence_mbarrier_init"),
-    # (bar); (bar, rank in the cluster): the barrier at the same place of that block.
-    *_calls(_ASYNC, 0, "mbarrier_arrive mbarrier_arrive_remote"),
+    # (bar); (bar, rank in the cluster): the barrier at the same place of that block. Who frees
+    # tells nobody there of what it wrote.
+    *_calls(_ASYNC, 0, "mbarrier_arrive mbarrier_arrive_remote mbarrier_free_remote"),
     # Bytes that copies will complete: (bar, bytes).
     *_calls(_ASYNC, 0, "mbarrier_expect_tx mbarrier_arrive_expect_tx"),
-    # (bar, parity): until the phase of that parity has completed.
-    *_calls(_ASYNC, 0, "mbarrier_wait"),
+    # (bar, parity): until the phase of that parity has completed; `_cluster` if threads of other
+    # blocks tell there of what they wrote.
+    *_calls(_ASYNC, 0, "mbarrier_wait mbarrier_wait_cluster"),
     # (bar): this thread's earlier cp_async arrive, without being counted, when complete.
     *_calls(_ASYNC, 0, "cp_async_mbarrier_arrive"),
     # (): what this thread wrote to shared memory is seen by asynchronous reads.

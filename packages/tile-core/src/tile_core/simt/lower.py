@@ -41,6 +41,7 @@ from tile_core.simt.prefetch_maps import prefetch_maps
 from tile_core.simt.prepare import prepare
 from tile_core.simt.program import DeviceFunction, DeviceProgram, HostStep
 from tile_core.simt.register_budget import blocks_to_hold
+from tile_core.simt.remote_arrivals import order_blocks
 from tile_core.simt.share_quotients import share_quotients
 from tile_core.simt.simplify import simplify_indices
 from tile_core.simt.split_tails import split_tails
@@ -175,7 +176,7 @@ class _Maker:
         body = ran(share_quotients, ran(simplify_indices, body, ctx.env), self.machine)
         body = ran(join_branches, body, threads, self.machine.warp_size)
         body = ran(decide_by_warp, body, ctx.thread, ctx.names.fresh("warp"), self.machine)
-        body = ran(pin_sums, ran(ask_once, body))
+        body = ran(order_blocks, ran(pin_sums, ran(ask_once, body)), launch)
         if not ctx.by_thread:  # who schedules by hand fetches by hand
             body = ran(prefetch_maps, body, ctx.thread, self.machine)
         body = ran(elect_issuers, body, ctx.thread, self.machine)

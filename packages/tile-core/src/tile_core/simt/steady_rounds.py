@@ -21,7 +21,8 @@ COPIES = frozenset({PREFIX + "cp_async", PREFIX + LDS_LOAD})
 SIGNALS = frozenset(
     PREFIX + name
     for name in (
-        *("mbarrier_wait", "mbarrier_arrive", "mbarrier_arrive_remote"),
+        *("mbarrier_wait", "mbarrier_wait_cluster"),
+        *("mbarrier_arrive", "mbarrier_arrive_remote", "mbarrier_free_remote"),
         *("bar_sync", "bar_arrive", "sync_warp"),
     )
 )

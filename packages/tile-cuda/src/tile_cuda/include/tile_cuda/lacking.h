@@ -21,6 +21,8 @@ TILE_LACKS(fence_mbarrier_init, "sm_80 or newer")
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 TILE_LACKS(mbarrier_arrive_remote, "sm_90 or newer")
+TILE_LACKS(mbarrier_free_remote, "sm_90 or newer")
+TILE_LACKS(mbarrier_wait_cluster, "sm_90 or newer")
 TILE_LACKS(mbarrier_expect_tx, "sm_90 or newer")
 TILE_LACKS(mbarrier_arrive_expect_tx, "sm_90 or newer")
 TILE_LACKS(fence_proxy_async, "sm_90 or newer")

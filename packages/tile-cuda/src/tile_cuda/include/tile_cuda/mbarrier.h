@@ -28,26 +28,36 @@ TILE_DEVICE void cp_async_mbarrier_arrive(u64* bar) {
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 // Until the phase of `parity` has completed. The loop is one block of machine code that no
-// instruction is moved into or across.
-TILE_DEVICE void mbarrier_wait(u64* bar, u32 parity) {
-  asm volatile(
-      "{\n\t.reg .pred done;\n"
-      "WAIT_%=:\n\tmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n\t"
-      "@done bra DONE_%=;\n\tbra WAIT_%=;\n"
-      "DONE_%=:\n\t}" ::"r"(shared_address(bar)),
-      "r"(parity)
-      : "memory");
-}
+// instruction is moved into or across. What threads of this block wrote before they arrived is
+// seen then; with `_cluster`, also what threads of other blocks did.
+#define TILE_MBARRIER_WAIT(NAME, ORDER)                                                    \
+  TILE_DEVICE void NAME(u64* bar, u32 parity) {                                            \
+    asm volatile(                                                                          \
+        "{\n\t.reg .pred done;\n"                                                          \
+        "WAIT_%=:\n\tmbarrier.try_wait.parity" ORDER ".shared::cta.b64 done, [%0], %1;\n\t" \
+        "@done bra DONE_%=;\n\tbra WAIT_%=;\n"                                             \
+        "DONE_%=:\n\t}" ::"r"(shared_address(bar)),                                        \
+        "r"(parity)                                                                        \
+        : "memory");                                                                       \
+  }
+TILE_MBARRIER_WAIT(mbarrier_wait, "")
+TILE_MBARRIER_WAIT(mbarrier_wait_cluster, ".acquire.cluster")
+#undef TILE_MBARRIER_WAIT
 
-// As an arrival at the same barrier of block `rank` of the cluster.
-TILE_DEVICE void mbarrier_arrive_remote(u64* bar, u32 rank) {
-  asm volatile(
-      "{\n\t.reg .b32 there;\n\tmapa.shared::cluster.u32 there, %0, %1;\n\t"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n\t}" ::"r"(
-          shared_address(bar)),
-      "r"(rank)
-      : "memory");
-}
+// As an arrival at the same barrier of block `rank` of the cluster. Who frees memory tells that it
+// has read it; who arrives tells of all that it wrote, too, and waits until global memory has it.
+#define TILE_MBARRIER_REMOTE(NAME, ORDER)                                                  \
+  TILE_DEVICE void NAME(u64* bar, u32 rank) {                                              \
+    asm volatile(                                                                          \
+        "{\n\t.reg .b32 there;\n\tmapa.shared::cluster.u32 there, %0, %1;\n\t"            \
+        "mbarrier.arrive" ORDER ".shared::cluster.b64 _, [there];\n\t}" ::"r"(             \
+            shared_address(bar)),                                                          \
+        "r"(rank)                                                                          \
+        : "memory");                                                                       \
+  }
+TILE_MBARRIER_REMOTE(mbarrier_arrive_remote, ".release.cluster")
+TILE_MBARRIER_REMOTE(mbarrier_free_remote, "")
+#undef TILE_MBARRIER_REMOTE
 
 // The current phase completes only when `bytes` more have been copied.
 TILE_DEVICE void mbarrier_expect_tx(u64* bar, u32 bytes) {

@@ -16,9 +16,13 @@ TILE_HOST void mbarrier_arrive(const sptr<u64>& bar, unsigned line = __builtin_L
   tsim_mbarrier_arrive(&bar, -1, line);
 }
 
-// At the same barrier of block `rank` of the cluster.
+// At the same barrier of block `rank` of the cluster. Compilers choose who only frees memory.
 TILE_HOST void mbarrier_arrive_remote(const sptr<u64>& bar, u32 rank,
                                       unsigned line = __builtin_LINE()) {
+  tsim_mbarrier_arrive(&bar, (int)rank, line);
+}
+TILE_HOST void mbarrier_free_remote(const sptr<u64>& bar, u32 rank,
+                                    unsigned line = __builtin_LINE()) {
   tsim_mbarrier_arrive(&bar, (int)rank, line);
 }
 
@@ -34,6 +38,10 @@ TILE_HOST void mbarrier_arrive_expect_tx(const sptr<u64>& bar, u32 bytes,
 
 // Until the phase of `parity` has completed.
 TILE_HOST void mbarrier_wait(const sptr<u64>& bar, u32 parity, unsigned line = __builtin_LINE()) {
+  tsim_mbarrier_wait(&bar, parity, line);
+}
+TILE_HOST void mbarrier_wait_cluster(const sptr<u64>& bar, u32 parity,
+                                     unsigned line = __builtin_LINE()) {
   tsim_mbarrier_wait(&bar, parity, line);
 }
 
