@@ -98,6 +98,46 @@ def test_a_thread_that_arrives_behind_its_copies_has_started_them() -> None:
     assert "if (thread < 1) {" in text
 
 
+def parts_in_a_loop(steps: int) -> Any:
+    """Return C = A @ B^T whose loop holds the parts of both groups, instead of the reverse."""
+    stages = 2
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, 64 * steps), "float16"),
+        B: T.Tensor((64, 64 * steps), "float16"),
+        C: T.Tensor((64, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=256):
+            A_s = T.alloc_shared((stages, 64, 64), "float16")
+            B_s = T.alloc_shared((stages, 64, 64), "float16")
+            C_l = T.alloc_fragment((64, 64), "float32")
+            full = T.alloc_barrier([128] * stages)
+            empty = T.alloc_barrier([128] * stages)
+            with T.ws(0):
+                T.clear(C_l)
+            for k in T.serial(steps):
+                s = k % stages
+                with T.ws(1):
+                    T.mbarrier_wait_parity(empty[s], k // stages % 2 ^ 1)
+                    T.tma_copy(A[0, k * 64], A_s[s, :, :], barrier=full[s])
+                    T.tma_copy(B[0, k * 64], B_s[s, :, :], barrier=full[s])
+                    T.mbarrier_arrive(full[s])
+                with T.ws(0):
+                    T.mbarrier_wait_parity(full[s], k // stages % 2)
+                    T.gemm(A_s[s, :, :], B_s[s, :, :], C_l, transpose_B=True)
+                    T.mbarrier_arrive(empty[s])
+            with T.ws(0):
+                T.copy(C_l, C)
+
+    return kernel
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_parts_in_a_loop(order: str) -> None:
+    multiplied(parts_in_a_loop(5), 64, 64, 320, order)
+
+
 def normalised(group: int) -> Any:
     """Return x - max(x) of rows in parts that one group copies, and another works on."""
 

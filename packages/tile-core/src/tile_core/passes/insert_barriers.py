@@ -261,10 +261,11 @@ class _Flow:
 
     def _on_threads(self, stmt: OnThreads, path: Path, state: State) -> State:
         """Follow what some threads do, with barriers among them; others hear of it afterwards."""
-        everything = self._touches(stmt.body, path, Doer.TILE, "all")
-        here = (stmt.first, stmt.count)
-        made = tuple(replace(t, threads=here) for t in everything)
-        state = self._act(path, made, state)
+        if (path, "range") not in self.known:
+            here = (stmt.first, stmt.count)
+            found = self._touches(stmt.body, path, Doer.TILE, "all")
+            self.known[path, "range"] = tuple(replace(t, threads=here) for t in found)
+        state = self._act(path, self.known[path, "range"], state)
         outside, self.running = self.running, stmt.count
         self.visit(stmt.body, (*path, 0), NONE)
         self.running = outside
