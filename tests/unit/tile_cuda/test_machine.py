@@ -72,6 +72,7 @@ INSTRUCTIONS = {
         "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d0, %d1}, {%d2}, {%d3}, {%d0, %d1};",
     "mma_int8_m16n8k32": f"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {R4}, {R4}, {R2}, {R4};",
     "mma_int4": f"mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 {R4}, {R4}, {R2}, {R4};",
+    "cache_hint": "ld.global.L2::cache_hint.b32 %r0, [%a], %b;",
     "cp_async": "cp.async.cg.shared.global [%r0], [%a], 16;",
     "mbarrier": "mbarrier.arrive.shared.b64 %a, [%r0];",
     "bf16_arithmetic": "fma.rn.bf16x2 %r0, %r1, %r2, %r3;",
@@ -106,7 +107,7 @@ EXPANDED = set(product(("mma_int4", "mma_int4_m8n8k32", "mma_fp8"), ("sm_90", "s
 
 DECLARATIONS = " ".join(
     (".reg .b32 %r<8>;", ".reg .f32 %f<4>;", ".reg .f64 %d<4>;", ".reg .b16 %h<2>;")
-    + (".reg .b64 %a;", ".reg .pred %p;")
+    + (".reg .b64 %a;", ".reg .b64 %b;", ".reg .pred %p;")
 )
 
 

@@ -46,6 +46,7 @@ _AMPERE = (_TURING - {"mma_m8n8k4"}) | {
     "mma_f64",
     "mma_int8_m16n8k32",
     "mma_int4",
+    "cache_hint",
     "cp_async",
     "mbarrier",
     "bf16_arithmetic",

@@ -16,7 +16,7 @@ from tile_sim.abi import MAX_RANK, TYPES, CBuffer, CTensorMap
 from tile_sim.memory import Place
 
 _MAP = re.compile(r"\bTILE_TENSOR_MAP\((\w+)\)")
-_WRITTEN = re.compile(r"\btma_(?:store|reduce_\w+)<\d+>\((\w+)")
+_WRITTEN = re.compile(r"\btma_(?:store|reduce_\w+)<[^>]*>\((\w+)")
 
 
 def written_maps(text: str) -> frozenset[str]:

@@ -10,6 +10,7 @@ from tile_core.codegen.operators import function_name
 from tile_core.codegen.types import cpp_type
 from tile_core.errors import InternalError
 from tile_core.ir.arith import cast
+from tile_core.ir.cache_hints import hint_name
 from tile_core.ir.device_calls import DEVICE_CALLS, PREFIX
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, StringConst
 from tile_core.ir.intrinsics import INTRINSICS, Effect
@@ -53,6 +54,10 @@ def _device(p: ExpressionPrinter, name: str, call: Call) -> str:
     there = row.templates if row.operands is None else len(call.args) - row.operands
     count = there - len(templates)
     templates += [_template(a) for a in call.args[:count]]
+    wish = hint_name(name, call.args[count]) if len(call.args) > count else None
+    if wish is not None:
+        templates.append(f"tile::{wish}")
+        count += 1
     args = ", ".join(map(p.argument, call.args[count:]))
     chosen = f"<{', '.join(templates)}>" if templates else ""
     return f"tile::{name}{chosen}({args})"

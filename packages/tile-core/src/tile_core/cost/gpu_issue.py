@@ -181,7 +181,7 @@ class Issue(Visitor):
         if name in ("load", "store", "atomic_add"):
             self._vector(call, space, is_load=name == "load")
         elif name == "cp_async":
-            self._copied(call, 1, 2, space)
+            self._copied(call, space)
         elif name == "lds_load":
             self._lds_load(call, space)
         elif name.startswith(("ldmatrix", "stmatrix")):
@@ -217,20 +217,19 @@ class Issue(Visitor):
         nbytes = max(1, count * memory.buffer.dtype.bits // 8)
         self._touch(memory.buffer, memory.indices[0], nbytes, space, is_write=not is_load)
 
-    def _copied(self, call: Call, target: int, source: int, space: Space) -> None:
+    def _copied(self, call: Call, space: Space) -> None:
         """Count an asynchronous copy of every thread from global to shared memory."""
         nbytes = int(call.args[0].value) if isinstance(call.args[0], Const) else 16
-        for place, is_write in ((target, True), (source, False)):
-            address = call.args[place]
-            if isinstance(address, AddressOf):
-                self._touch(
-                    address.buffer,
-                    address.indices[0],
-                    nbytes,
-                    space,
-                    is_write=is_write,
-                    is_waited_for=False,
-                )
+        addresses = [a for a in call.args if isinstance(a, AddressOf)]
+        for address, is_write in zip(addresses, (True, False), strict=False):
+            self._touch(
+                address.buffer,
+                address.indices[0],
+                nbytes,
+                space,
+                is_write=is_write,
+                is_waited_for=False,
+            )
 
     def _lds_load(self, call: Call, space: Space) -> None:
         nbytes, tensor = call.args[0], call.args[2]
@@ -269,7 +268,7 @@ class Issue(Visitor):
             (a for a in call.args if isinstance(a, AddressOf) and a.buffer.scope is Scope.GLOBAL),
             None,
         )
-        size = next((a for a in call.args if isinstance(a, Const)), None)
+        size = next((a for a in reversed(call.args) if isinstance(a, Const)), None)
         if address is not None:
             nbytes = float(size.value) if size is not None else 128.0
             is_write = name != "bulk_load"

@@ -10,6 +10,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.errors import Span, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.cache_hints import FEATURE, hint
 from tile_core.ir.expr import AddressOf, Expr, Extent, Load, Var
 from tile_core.ir.stmt import Launch, Stmt
 from tile_core.layout import row_major
@@ -72,6 +73,8 @@ class SimtContext:
         Tensor maps that the host passes, by the variable that stands for each.
     safe_values
         What loads outside of a tensor give, where it is not zero.
+    eviction
+        What the program wishes the cache to do with the tensors that are accessed.
     """
 
     target: Target
@@ -90,6 +93,7 @@ class SimtContext:
     barriers: dict[tuple[object, ...], int] = field(default_factory=dict)
     maps: dict[Var, TensorMap] = field(default_factory=dict)
     safe_values: dict[Buffer, Expr] = field(default_factory=dict)
+    eviction: str | None = None
 
     @property
     def lane(self) -> Expr:
@@ -104,6 +108,11 @@ class SimtContext:
     def knowing(self, env: Env) -> SimtContext:
         """Return the context at a place where more is known."""
         return replace(self, env=env)
+
+    def cache_hint(self, buffer: Buffer) -> tuple[int, ...]:
+        """Return the arguments of an access of `buffer` that say the wish for the cache."""
+        can = buffer.storage.scope.is_global and self.machine.has(FEATURE)
+        return hint(self.eviction) if can else ()
 
     def layout_of(self, buffer: Buffer) -> Layout:
         """Return the layout of a shared tile, in the shape of `buffer`."""

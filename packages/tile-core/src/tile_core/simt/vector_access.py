@@ -29,6 +29,8 @@ class Vector:
         When the access happens, alike for all lanes of a part; None: always.
     sharing
         How many neighbouring lanes share each element, as two do a byte of 4-bit numbers.
+    hint
+        What a call says to the cache: see `tile_core.ir.cache_hints`.
     """
 
     buffer: Buffer
@@ -37,6 +39,7 @@ class Vector:
     condition: Expr | None
     span: Span | None
     sharing: int = 1
+    hint: tuple[int, ...] = ()
 
     @property
     def width(self) -> int:
@@ -80,7 +83,8 @@ def widest(
         if not all(is_steady(c, piece.lanes) for c in inner):
             continue
         condition = all_of([at_first(c, lanes, piece) for c in conditions])
-        return Vector(buffer, piece, step.base, condition, span)
+        wish = ctx.cache_hint(buffer)
+        return Vector(buffer, piece, step.base, condition, span, hint=wish)
     return None
 
 
@@ -130,6 +134,7 @@ def load_vector(vector: Vector, into: Registers, otherwise: Expr | None = None) 
     call = device(
         "load",
         vector.width,
+        *vector.hint,
         AddressOf(into.buffer, (here,), "w"),
         AddressOf(vector.buffer, (vector.base,), "r"),
     )
@@ -156,6 +161,7 @@ def store_vector(vector: Vector, source: Registers, function: str = "store") -> 
     call = device(
         function,
         vector.width,
+        *(vector.hint if function == "store" else ()),
         AddressOf(vector.buffer, (vector.base,), access),
         AddressOf(source.buffer, (here,), "r"),
     )

@@ -10,6 +10,7 @@ from typing import Any
 from tile_core.errors import InternalError, LayoutError, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary, cast
 from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.cache_hints import hint
 from tile_core.ir.device_calls import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Var
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
@@ -137,11 +138,13 @@ def _stretch(op: BulkCopy, ctx: SimtContext) -> Stmt:
         ctx.address(side.buffer, *(_lowered(s, ctx) for s in side.starts), access=access)
         for side, access in zip((tensor, tile), accesses, strict=True)
     )
+    wish = hint(op.eviction_policy)
     if op.barrier is not None:
-        call = device("bulk_load", here, there, nbytes // 8, barrier_address(op.barrier, ctx))
+        bar = barrier_address(op.barrier, ctx)
+        call = device("bulk_load", *wish, here, there, nbytes // 8, bar)
     else:
         name = "bulk_store" if op.reduce is None else f"bulk_reduce_{op.reduce}"
-        call = device(name, there, here, nbytes // 8)
+        call = device(name, *wish, there, here, nbytes // 8)
     return Evaluate(call, span=op.span)
 
 
@@ -264,15 +267,15 @@ def _lowered(start: Any, ctx: SimtContext) -> Any:
 def _call(
     op: BulkCopy, handle: Var, place: AddressOf, coordinates: tuple[Expr, ...], ctx: SimtContext
 ) -> Expr:
-    rank = len(coordinates)
+    mode = (len(coordinates), *hint(op.eviction_policy))
     if op.barrier is None:
         name = "tma_store" if op.reduce is None else f"tma_reduce_{op.reduce}"
-        return device(name, rank, handle, place, *coordinates)
+        return device(name, *mode, handle, place, *coordinates)
     bar = barrier_address(op.barrier, ctx)
     if op.multicast is not None:
         mask = lower_expr(op.multicast, ctx)
-        return device("tma_load_multicast", rank, place, handle, bar, mask, *coordinates)
-    return device("tma_load", rank, place, handle, bar, *coordinates)
+        return device("tma_load_multicast", *mode, place, handle, bar, mask, *coordinates)
+    return device("tma_load", *mode, place, handle, bar, *coordinates)
 
 
 def lower_bulk_wait(op: BulkWait, ctx: SimtContext) -> Stmt:

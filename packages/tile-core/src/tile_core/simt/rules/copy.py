@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tile_core.ir.stmt import Stmt
@@ -25,11 +26,14 @@ from tile_core.target import Target
 def lower_copy(op: Copy, ctx: SimtContext) -> Stmt:
     """Return the part of one thread in a copy, in the way the program asks for.
 
+    Accesses of a tensor that move 4, 8 or 16 bytes say to the cache what the program wishes.
+
     Raises
     ------
     UnsupportedOnTarget
         If it asks for asynchronous instructions that this copy cannot be made of.
     """
+    ctx = replace(ctx, eviction=op.eviction_policy)
     if op.is_async:
         return lower_async(op, ctx)
     if op.prefer_instruction == "cp_async":

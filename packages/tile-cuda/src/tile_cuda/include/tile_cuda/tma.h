@@ -2,12 +2,14 @@
 //
 // Loads complete their bytes on a barrier; stores are in groups that the thread which started
 // them waits for. Coordinates count elements, innermost first, and may lie outside the tensor.
+// WISH is for the cache, about the bytes in global memory.
 #pragma once
+#include "tile_cuda/cache_hint.h"
 #include "tile_cuda/mbarrier.h"
 
 namespace tile {
 
-// Coordinates as operands of asm, from number 2, 3 or 4 of its text on.
+// Coordinates as operands of asm, from number 2, 3, 4 or 5 of its text on.
 #define TILE_AT1 "r"(at[0])
 #define TILE_AT2 TILE_AT1, "r"(at[1])
 #define TILE_AT3 TILE_AT2, "r"(at[2])
@@ -32,7 +34,7 @@ namespace tile {
 #define TILE_TEXT5(a, b, c, d, e) "{%" #a ", %" #b ", %" #c ", %" #d ", %" #e "}"
 
 // shared = the box of the map at the coordinates.
-template <int RANK, class T, class... C>
+template <int RANK, hint WISH = no_hint, class T, class... C>
 TILE_DEVICE void tma_load(T* shared, const tensor_map& map, u64* bar, C... coordinates) {
   static_assert(sizeof...(C) == RANK, "tile::tma_load: a coordinate for each dimension");
   const int at[] = {static_cast<int>(coordinates)...};
@@ -42,12 +44,23 @@ TILE_DEVICE void tma_load(T* shared, const tensor_map& map, u64* bar, C... coord
                "], [%2];" ::"r"(shared_address(shared)),                                      \
                "l"(&map), "r"(shared_address(bar)), __VA_ARGS__                               \
                : "memory");
-  TILE_EACH_RANK(TILE_LOAD, 3, 4, 5, 6, 7)
+#define TILE_HINTED(DIMENSIONS, AT, ...)                                                      \
+  asm volatile("cp.async.bulk.tensor." DIMENSIONS                                             \
+               ".shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint"     \
+               " [%0], [%1, " AT "], [%2], %3;" ::"r"(shared_address(shared)),                \
+               "l"(&map), "r"(shared_address(bar)), "l"(cache_policy<WISH>()), __VA_ARGS__    \
+               : "memory");
+  if constexpr (WISH == no_hint) {
+    TILE_EACH_RANK(TILE_LOAD, 3, 4, 5, 6, 7)
+  } else {
+    TILE_EACH_RANK(TILE_HINTED, 4, 5, 6, 7, 8)
+  }
 #undef TILE_LOAD
+#undef TILE_HINTED
 }
 
 // The same into every block of the cluster whose bit is set in `mask`, and on the barrier there.
-template <int RANK, class T, class... C>
+template <int RANK, hint WISH = no_hint, class T, class... C>
 TILE_DEVICE void tma_load_multicast(T* shared, const tensor_map& map, u64* bar, u32 mask,
                                     C... coordinates) {
   static_assert(sizeof...(C) == RANK, "tile::tma_load_multicast: a coordinate for each dimension");
@@ -58,8 +71,21 @@ TILE_DEVICE void tma_load_multicast(T* shared, const tensor_map& map, u64* bar, 
                " [%0], [%1, " AT "], [%2], %3;" ::"r"(shared_address(shared)),                \
                "l"(&map), "r"(shared_address(bar)), "h"(static_cast<u16>(mask)), __VA_ARGS__  \
                : "memory");
-  TILE_EACH_RANK(TILE_LOAD, 4, 5, 6, 7, 8)
+#define TILE_HINTED(DIMENSIONS, AT, ...)                                                      \
+  asm volatile("cp.async.bulk.tensor." DIMENSIONS                                             \
+               ".shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster" \
+               ".L2::cache_hint [%0], [%1, " AT "], [%2], %3, %4;" ::"r"(                     \
+                   shared_address(shared)),                                                   \
+               "l"(&map), "r"(shared_address(bar)), "h"(static_cast<u16>(mask)),              \
+               "l"(cache_policy<WISH>()), __VA_ARGS__                                         \
+               : "memory");
+  if constexpr (WISH == no_hint) {
+    TILE_EACH_RANK(TILE_LOAD, 4, 5, 6, 7, 8)
+  } else {
+    TILE_EACH_RANK(TILE_HINTED, 5, 6, 7, 8, 9)
+  }
 #undef TILE_LOAD
+#undef TILE_HINTED
 }
 
 // The box of the map at the coordinates = shared, or combined with it.
@@ -67,12 +93,21 @@ TILE_DEVICE void tma_load_multicast(T* shared, const tensor_map& map, u64* bar, 
   asm volatile(TILE_START DIMENSIONS TILE_HOW " [%0, " AT "], [%1];" ::"l"(&map),  \
                "r"(shared_address(shared)), __VA_ARGS__                            \
                : "memory");
+#define TILE_HINTED(DIMENSIONS, AT, ...)                                           \
+  asm volatile(TILE_START DIMENSIONS TILE_HOW ".L2::cache_hint [%0, " AT           \
+               "], [%1], %2;" ::"l"(&map),                                         \
+               "r"(shared_address(shared)), "l"(cache_policy<WISH>()), __VA_ARGS__ \
+               : "memory");
 #define TILE_STORE_AS(NAME)                                                                  \
-  template <int RANK, class T, class... C>                                                   \
+  template <int RANK, hint WISH = no_hint, class T, class... C>                              \
   TILE_DEVICE void NAME(const tensor_map& map, const T* shared, C... coordinates) {          \
     static_assert(sizeof...(C) == RANK, "tile::" #NAME ": a coordinate for each dimension"); \
     const int at[] = {static_cast<int>(coordinates)...};                                     \
-    TILE_EACH_RANK(TILE_STORE, 2, 3, 4, 5, 6)                                                \
+    if constexpr (WISH == no_hint) {                                                         \
+      TILE_EACH_RANK(TILE_STORE, 2, 3, 4, 5, 6)                                              \
+    } else {                                                                                 \
+      TILE_EACH_RANK(TILE_HINTED, 3, 4, 5, 6, 7)                                             \
+    }                                                                                        \
   }
 #define TILE_START "cp.async.bulk.tensor."
 #define TILE_HOW ".global.shared::cta.tile.bulk_group"
@@ -92,6 +127,7 @@ TILE_STORE_AS(tma_reduce_max)
 #undef TILE_START
 #undef TILE_STORE_AS
 #undef TILE_STORE
+#undef TILE_HINTED
 #undef TILE_EACH_RANK
 #undef TILE_TEXT1
 #undef TILE_TEXT2
@@ -100,29 +136,54 @@ TILE_STORE_AS(tma_reduce_max)
 #undef TILE_TEXT5
 
 // Bytes side by side: addresses and counts are multiples of 16.
-template <class T, class U>
+template <hint WISH = no_hint, class T, class U>
 TILE_DEVICE void bulk_load(T* shared, const U* global, u32 bytes, u64* bar) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-          "r"(shared_address(shared)),
-      "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(shared_address(bar))
-      : "memory");
+  if constexpr (WISH == no_hint) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(shared_address(shared)),
+        "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(shared_address(bar))
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+        " [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(shared)),
+        "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(shared_address(bar)),
+        "l"(cache_policy<WISH>())
+        : "memory");
+  }
 }
-template <class T, class U>
+template <hint WISH = no_hint, class T, class U>
 TILE_DEVICE void bulk_store(T* global, const U* shared, u32 bytes) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(
-                   __cvta_generic_to_global(global)),
-               "r"(shared_address(shared)), "r"(bytes)
-               : "memory");
+  if constexpr (WISH == no_hint) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(
+                     __cvta_generic_to_global(global)),
+                 "r"(shared_address(shared)), "r"(bytes)
+                 : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%0], [%1], %2, %3;" ::"l"(
+            __cvta_generic_to_global(global)),
+        "r"(shared_address(shared)), "r"(bytes), "l"(cache_policy<WISH>())
+        : "memory");
+  }
 }
 
 // global += shared, element by element.
 #define TILE_BULK_ADD(T, TEXT)                                                                 \
+  template <hint WISH = no_hint>                                                               \
   TILE_DEVICE void bulk_reduce_add(T* global, const T* shared, u32 bytes) {                    \
-    asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add." TEXT                \
-                 " [%0], [%1], %2;" ::"l"(__cvta_generic_to_global(global)),                   \
-                 "r"(shared_address(shared)), "r"(bytes)                                       \
-                 : "memory");                                                                  \
+    if constexpr (WISH == no_hint) {                                                           \
+      asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add." TEXT              \
+                   " [%0], [%1], %2;" ::"l"(__cvta_generic_to_global(global)),                 \
+                   "r"(shared_address(shared)), "r"(bytes)                                     \
+                   : "memory");                                                                \
+    } else {                                                                                   \
+      asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.add."    \
+                   TEXT " [%0], [%1], %2, %3;" ::"l"(__cvta_generic_to_global(global)),        \
+                   "r"(shared_address(shared)), "r"(bytes), "l"(cache_policy<WISH>())          \
+                   : "memory");                                                                \
+    }                                                                                          \
   }
 TILE_BULK_ADD(half_t, "noftz.f16")
 TILE_BULK_ADD(bfloat16_t, "noftz.bf16")

@@ -1,0 +1,58 @@
+"""Wishes for what the second-level cache keeps, as calls of the device header carry them.
+
+A wish is a constant behind the template arguments of a call, and may be left out:
+``device("tma_load", 2, *hint("evict_first"), …)`` prints as ``tile::tma_load<2,
+tile::evict_first>(…)``. It says how soon the bytes of the access are given up for others:
+first, last, or like any. Source: PTX ISA, "createpolicy", ".level::cache_hint".
+"""
+
+from __future__ import annotations
+
+from tile_core.errors import InternalError
+from tile_core.ir.expr import Const, Expr
+
+FEATURE = "cache_hint"
+"""What machines have whose loads and stores take such wishes."""
+
+POLICIES = ("evict_first", "evict_last", "evict_normal")
+"""What programs may wish for; a call has its number, from 1 on."""
+
+HINTED = frozenset(
+    {
+        "load",
+        "store",
+        "cp_async",
+        "tma_load",
+        "tma_load_multicast",
+        "tma_store",
+        "tma_reduce_add",
+        "tma_reduce_min",
+        "tma_reduce_max",
+        "bulk_load",
+        "bulk_store",
+        "bulk_reduce_add",
+    }
+)
+"""Calls that take a wish. Its number stands in front of an address or a map, never a constant."""
+
+
+def hint(policy: str | None) -> tuple[int, ...]:
+    """Return the arguments that say `policy`, none where there is no wish.
+
+    Raises
+    ------
+    InternalError
+        If there is no such wish; the language knows them all.
+    """
+    if policy is None:
+        return ()
+    if policy not in POLICIES:
+        raise InternalError(f"no cache does {policy!r}")
+    return (POLICIES.index(policy) + 1,)
+
+
+def hint_name(name: str, arg: Expr) -> str | None:
+    """Return the policy that an argument of the call `name` stands for, if it is one."""
+    if name not in HINTED or not isinstance(arg, Const):
+        return None
+    return POLICIES[int(arg.value) - 1]
