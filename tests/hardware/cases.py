@@ -69,6 +69,8 @@ class Case:
         The architecture that the compiler wrote code for; it was translated for the GPU at hand.
     features
         What the code uses, simplest first.
+    problem
+        In `hardware.problems.PROBLEMS`, of arguments that are made where they are used.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Case:
     lowered_for: str
     arguments: tuple[Argument, ...]
     features: tuple[str, ...] = field(default=())
+    problem: str = ""
 
     def line(self) -> str:
         """Return the line of the index."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -12,10 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from hardware.cases import Argument, Case, Pack
+from hardware.comparing import Difference
 from hardware.memory import Image
+from hardware.problems import prepared
 
 Arrays = dict[str, np.ndarray]
-Launch = Callable[[], "list[np.ndarray | None]"]
+Launch = Callable[[int], "list[np.ndarray | None]"]
+Solve = Callable[[int], "list[Difference]"]
 
 EXECUTORS = {
     "gpu": "hardware.executors:Gpu",
@@ -23,6 +27,10 @@ EXECUTORS = {
     "emulator": "hardware.executors:Emulator",
 }
 """By name: module and class."""
+
+
+class NotHere(Exception):
+    """An executor cannot try a case."""
 
 
 class Executor(Protocol):
@@ -35,7 +43,19 @@ class Executor(Protocol):
         """Return what this is."""
 
     def prepare(self, pack: Pack, case: Case, arrays: Arrays) -> Launch:
-        """Return what launches a case on fresh memory, waits, and returns the tensors' bytes."""
+        """Return what launches a case on fresh memory, waits, and returns the tensors' bytes.
+
+        It is told how often it was called before.
+        """
+
+    def prepare_problem(self, pack: Pack, case: Case) -> Solve:
+        """Return what makes a problem of a seed, launches, and says where results are wrong.
+
+        Raises
+        ------
+        NotHere
+            If that would take too long.
+        """
 
     def is_usable(self) -> bool:
         """Tell whether another case can be run after a failure."""
@@ -48,18 +68,110 @@ def open_executor(name: str) -> Executor:
     return found
 
 
-class Gpu:
-    """The first GPU, reached by `tile_runtime`; torch holds the memory."""
+class Torch:
+    """A device of torch; `tile_runtime` loads and launches.
+
+    Parameters
+    ----------
+    device
+        ``"cuda"``, or ``"cpu"`` for tests of this class: bundles then have code for processors.
+    """
 
     computes = True
 
-    def __init__(self) -> None:
+    def __init__(self, device: str) -> None:
         import torch
 
         import tile_runtime
 
-        self.torch, self.load = torch, tile_runtime.load
-        torch.cuda.init()
+        self.torch, self.load, self.device = torch, tile_runtime.load, device
+
+    def is_usable(self) -> bool:
+        """Tell whether the context still works: after a fault it never does."""
+        try:
+            self._wait()
+        except RuntimeError:
+            return False
+        return True
+
+    def _wait(self) -> None:
+        if self.device != "cpu":
+            self.torch.cuda.synchronize()
+
+    def prepare(self, pack: Pack, case: Case, arrays: Arrays) -> Launch:
+        """Load the machine code.
+
+        Every other launch passes the inputs alone, where the kernel has outputs: those are then
+        allocated as for users, and from the second such call on C makes it.
+        """
+        kernel = self.load(pack.bundle(case), self.device)
+        outputs = kernel.manifest.outputs
+
+        def launch(number: int) -> list[np.ndarray | None]:
+            images = [Image(a, arrays[a.data]) if a.data else None for a in case.arguments]
+            stored = [None if i is None else self._put(i.bytes) for i in images]
+            passed = [
+                argument.value if image is None else self._tensor(image, memory)
+                for argument, image, memory in zip(case.arguments, images, stored, strict=True)
+            ]
+            if outputs and number % 2:
+                return self._call(kernel, passed, images, stored)
+            kernel.run(*passed)
+            self._wait()
+            return [self._result(*each) for each in zip(images, stored, strict=True)]
+
+        return launch
+
+    def prepare_problem(self, pack: Pack, case: Case) -> Solve:
+        """Load the machine code; everything else is done on the device."""
+        kernel = self.load(pack.bundle(case), self.device)
+
+        def run(*passed: Any) -> None:
+            kernel.run(*passed)
+            self._wait()
+
+        return prepared(self.torch, self.device, case, run, partial(torch_dtype, self.torch))
+
+    def _call(
+        self, kernel: Any, passed: list[Any], images: list[Image | None], stored: list[Any]
+    ) -> list[np.ndarray | None]:
+        """Call a kernel with its inputs, and return all tensors, those that it made among them."""
+        outputs = kernel.manifest.outputs
+        inputs = [p for position, p in enumerate(passed) if position not in outputs]
+        sizes = [passed[position].nbytes for position in outputs]
+        poisons = [self._put(np.full(size, 0xFF, np.uint8)) for size in sizes]
+        del poisons  # what the allocator gives out next
+        made = kernel(*inputs)
+        self._wait()
+        found = [self._result(*each) for each in zip(images, stored, strict=True)]
+        for position, tensor in zip(outputs, made if len(outputs) > 1 else [made], strict=True):
+            found[position] = self._bytes(tensor).cpu().numpy()
+        return found
+
+    def _put(self, data: np.ndarray) -> Any:
+        """Return bytes on the device; tests on a processor keep their own."""
+        return self.torch.from_numpy(data.copy()).to(self.device)
+
+    def _bytes(self, tensor: Any) -> Any:
+        """Return the bytes of the elements of a tensor."""
+        return tensor.contiguous().flatten().view(self.torch.uint8)
+
+    def _result(self, image: Image | None, memory: Any) -> np.ndarray | None:
+        return None if image is None else image.result(memory.cpu().numpy())
+
+    def _tensor(self, image: Image, memory: Any) -> Any:
+        """Return the tensor inside of an image on the device."""
+        dtype = torch_dtype(self.torch, image.argument.dtype)
+        inside = memory[image.start : image.stop].view(dtype)
+        return inside.as_strided(image.shape, image.strides)
+
+
+class Gpu(Torch):
+    """The first GPU of this machine."""
+
+    def __init__(self) -> None:
+        super().__init__("cuda")
+        self.torch.cuda.init()
 
     def describe(self) -> str:
         """Return the name of the GPU, and versions."""
@@ -67,46 +179,26 @@ class Gpu:
         major, minor = cuda.get_device_capability()
         return f"{cuda.get_device_name()} ({major}.{minor}), torch {self.torch.__version__}"
 
-    def is_usable(self) -> bool:
-        """Tell whether the context still works: after a fault it never does."""
-        try:
-            self.torch.cuda.synchronize()
-        except RuntimeError:
-            return False
-        return True
 
-    def prepare(self, pack: Pack, case: Case, arrays: Arrays) -> Launch:
-        """Load the machine code."""
-        kernel = self.load(pack.bundle(case), "cuda")
+class Processor(Torch):
+    """This machine's processor, for tests of what runs on GPUs."""
 
-        def launch() -> list[np.ndarray | None]:
-            images = [Image(a, arrays[a.data]) if a.data else None for a in case.arguments]
-            stored = [None if i is None else self.torch.from_numpy(i.bytes).cuda() for i in images]
-            passed = [
-                self._tensor(image, memory) if image else argument.value
-                for argument, image, memory in zip(case.arguments, images, stored, strict=True)
-            ]
-            kernel.run(*passed)
-            self.torch.cuda.synchronize()
-            found: list[np.ndarray | None] = []
-            for image, memory in zip(images, stored, strict=True):
-                found.append(None if image is None else image.result(memory.cpu().numpy()))
-            return found
+    def __init__(self) -> None:
+        super().__init__("cpu")
 
-        return launch
-
-    def _tensor(self, image: Image, memory: Any) -> Any:
-        """Return the tensor inside of an image on the GPU."""
-        dtype = _torch_dtype(self.torch, image.argument.dtype)
-        inside = memory[image.start : image.stop].view(dtype)
-        return inside.as_strided(image.shape, image.strides)
+    def describe(self) -> str:
+        """Return what this is."""
+        return "a processor"
 
 
-def _torch_dtype(torch: Any, name: str) -> Any:
-    """Return the type of torch, or unsigned integers of the same size, that hold the same bits."""
-    known = {"tfloat32": "float32", "handle": "int64"}.get(name, name)
-    if "4" in known.replace("64", "") and known.startswith(("int4", "uint4", "float4")):
+def torch_dtype(torch: Any, name: str) -> Any:
+    """Return the type of torch for elements, or one that holds the same bits.
+
+    Elements of four bits are bytes that hold two.
+    """
+    if name in ("int4", "uint4") or name.startswith("float4"):
         return torch.uint8
+    known = {"tfloat32": "float32", "handle": "int64"}.get(name, name)
     return getattr(torch, known, None) or torch.uint8
 
 
@@ -134,6 +226,10 @@ class Driver:
         """Return True: there is nothing to break."""
         return True
 
+    def prepare_problem(self, pack: Pack, case: Case) -> Solve:
+        """Refuse: there is nothing that could solve it."""
+        raise NotHere("large problems need a GPU")
+
     def prepare(self, pack: Pack, case: Case, arrays: Arrays) -> Launch:
         """Load the machine code, and pass memory of the host off as a GPU's."""
         from hardware.cubins import complaints
@@ -154,7 +250,7 @@ class Driver:
         )
         kernel = LoadedKernel(variant.manifest, run)
 
-        def launch() -> list[np.ndarray | None]:
+        def launch(number: int) -> list[np.ndarray | None]:
             passed: list[Any] = []
             for argument in case.arguments:
                 if not argument.data:
@@ -195,6 +291,10 @@ class Emulator:
         """Return True: what it finds is reported, not suffered."""
         return True
 
+    def prepare_problem(self, pack: Pack, case: Case) -> Solve:
+        """Refuse: there is nothing that could solve it."""
+        raise NotHere("large problems need a GPU")
+
     def prepare(self, pack: Pack, case: Case, arrays: Arrays) -> Launch:
         """Compile the kernel."""
         from tile_core.driver import BuildOptions, build
@@ -208,7 +308,7 @@ class Emulator:
             found = dtype_of(argument.dtype)
             return np.dtype("uint8") if found.packing > 1 else found.numpy()
 
-        def launch() -> list[np.ndarray | None]:
+        def launch(number: int) -> list[np.ndarray | None]:
             images = [Image(a, arrays[a.data]) if a.data else None for a in case.arguments]
             built.executable(*(
                 argument.value if image is None else image.array(dtype(argument))

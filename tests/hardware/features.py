@@ -39,6 +39,7 @@ ORDER: tuple[tuple[str, str], ...] = (
     ("shared memory of others", r"tile::(remote|bulk_copy_remote)\("),
     ("remote mbarrier", r"tile::mbarrier_(arrive|free)_remote\("),
     ("tma multicast", r"tile::tma_load_multicast<"),
+    ("all of the GPU", r"(?!)"),
 )
 """Features, from simple to complex, and what in the text of a kernel shows that it is used."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from hardware.cases import Case, Pack
-from hardware.executors import Arrays, Launch
+from hardware.executors import Arrays, Launch, NotHere, Solve
 from hardware.memory import Image
 
 
@@ -38,13 +38,17 @@ class Misbehaving:
         if case.name == "refused":
             raise RuntimeError("the driver refused it\nat length")
 
-        def launch() -> list[np.ndarray | None]:
+        def launch(number: int) -> list[np.ndarray | None]:
             self.launches += 1
             if self.is_broken:
                 raise AssertionError("used after a failure")
-            return [self._result(case, arrays, number) for number in range(len(case.arguments))]
+            return [self._result(case, arrays, k) for k in range(len(case.arguments))]
 
         return launch
+
+    def prepare_problem(self, pack: Pack, case: Case) -> Solve:
+        """Refuse."""
+        raise NotHere("there is no GPU")
 
     def _result(self, case: Case, arrays: Arrays, number: int) -> np.ndarray | None:
         argument = case.arguments[number]

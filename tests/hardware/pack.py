@@ -16,7 +16,8 @@ sys.path.insert(0, str(TESTS))
 
 from hardware.cases import Case, Pack, parse_case  # noqa: E402
 from hardware.features import complexity  # noqa: E402
-from hardware.packing import PARTS  # noqa: E402
+from hardware.large import lowered_kernels  # noqa: E402
+from hardware.packing import PARTS, Packer  # noqa: E402
 
 RECORDED = (
     "conformance/test_conformance.py",
@@ -55,6 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
         "-m",
         "pytest",
         "-q",
+        "--tb=line",
         "-p",
         "hardware.recorder",
         "-p",
@@ -65,9 +67,19 @@ def main(arguments: list[str] | None = None) -> int:
     command += ["-k", told.only] if told.only else []
     command += told.tests or [str(TESTS / name) for name in RECORDED]
     ended = subprocess.run(command, cwd=TESTS.parent, check=False)
+    if not told.only and not told.tests and "sm_90a" in archs:
+        pack_problems(folder)
     cases = gathered(folder)
     tell(cases, folder)
     return 0 if cases and ended.returncode in (0, 1) else 2
+
+
+def pack_problems(folder: Path) -> None:
+    """Add the kernels that fill a GPU."""
+    packer = Packer(folder)
+    for name, problem, lowered in lowered_kernels():
+        print(f"compiling {name}", flush=True)
+        packer.add_problem(name, problem, lowered)
 
 
 def gathered(folder: Path) -> list[Case]:

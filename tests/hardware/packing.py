@@ -16,6 +16,7 @@ from hardware.cases import Argument, Case, dense_strides
 from hardware.features import features_of
 from hardware.recorded import Launched, Tolerance, tolerance_of
 from tile_core.codegen import function_symbols, print_program
+from tile_core.driver import Lowered
 from tile_core.ir.buffer import Buffer
 from tile_core.simt.manifest import manifest_of
 from tile_cuda.machine_code import compile_source
@@ -42,7 +43,7 @@ class Packer:
     def add(self, name: str, launched: Launched, noted: list[Tolerance]) -> None:
         """Write a case, unless the folder has one that does the same."""
         arguments, arrays = _arguments(launched, noted)
-        kernel, features = self._kernel(launched)
+        kernel, features = self._kernel(launched.lowered)
         data = _digest(kernel, *(arrays[key].tobytes() for key in sorted(arrays)))
         archive = self.folder / "data" / f"{data}.npz"
         if archive.exists():
@@ -53,9 +54,21 @@ class Packer:
         with self.part.open("a") as lines:
             lines.write(case.line() + "\n")
 
-    def _kernel(self, launched: Launched) -> tuple[str, tuple[str, ...]]:
+    def add_problem(self, name: str, problem: str, lowered: Lowered) -> None:
+        """Write a case whose arguments are made where it runs."""
+        kernel, features = self._kernel(lowered)
+        arguments = tuple(
+            Argument(p.name, str(p.dtype), shape=tuple(map(int, map(str, p.shape))))
+            for p in lowered.kernel.params
+        )
+        data = _digest(name, kernel)
+        arch = lowered.target.arch
+        case = Case(name, kernel, data, arch, arguments, (*features, "all of the GPU"), problem)
+        with self.part.open("a") as lines:
+            lines.write(case.line() + "\n")
+
+    def _kernel(self, lowered: Lowered) -> tuple[str, tuple[str, ...]]:
         """Write the bundle of a kernel; return its name, and what the kernel uses."""
-        lowered = launched.lowered
         source = print_program(lowered.module)
         manifest = manifest_for(lowered)
         named = replace(manifest, provenance={})  # of lines alone: where a test stands may change
@@ -74,7 +87,7 @@ class Packer:
         return digest, features_of(source.text, swizzles, "" if arch == MACHINE else arch)
 
 
-def manifest_for(lowered: Any) -> Manifest:
+def manifest_for(lowered: Lowered) -> Manifest:
     """Return what a host must know to run a lowered kernel on the GPU at hand."""
     program = lowered.module
     told = manifest_of(program, function_symbols(program), lowered.kernel, {})

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,12 @@ from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.buffer import Buffer
 from tile_core.plugins.arrays import as_array
 from tile_core.testing.oracle import TOLERANCES
+
+_OF_TORCH = {
+    "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+}  # fmt: skip
+"""Relative and absolute tolerance of ``torch.testing.assert_close`` where none is given."""
 
 _OPTIONS = InterpretOptions(debugger=lambda names, span: None)
 
@@ -72,23 +79,64 @@ def _copies(args: list[Any]) -> tuple[Any, ...]:
     return tuple(a.copy(order="K") if isinstance(a, np.ndarray) else a for a in args)
 
 
+@dataclass
+class Compared:
+    """The comparisons of a test.
+
+    Parameters
+    ----------
+    tolerances
+        Of those that held.
+    has_failed
+        Whether one did not.
+    """
+
+    tolerances: list[Tolerance] = field(default_factory=list)
+    has_failed: bool = False
+
+    def noting(
+        self, compare: Callable[..., None], tolerance: Callable[..., Tolerance]
+    ) -> Callable[..., None]:
+        """Return a comparison that is noted."""
+
+        def compared(*args: Any, **named: Any) -> None:
+            try:
+                compare(*args, **named)
+            except AssertionError:
+                self.has_failed = True
+                raise
+            self.tolerances.append(tolerance(*args, **named))
+
+        return compared
+
+
 @contextmanager
-def noted_tolerances(patches: pytest.MonkeyPatch) -> Iterator[list[Tolerance]]:
+def noted_comparisons(patches: pytest.MonkeyPatch) -> Iterator[Compared]:
     """Note how exactly a test compares."""
-    noted: list[Tolerance] = []
-    close, equal = np.testing.assert_allclose, np.testing.assert_array_equal
-
-    def assert_allclose(*args: Any, rtol: float = 1e-7, atol: float = 0, **named: Any) -> None:
-        noted.append(Tolerance(float(rtol), float(atol)))
-        close(*args, rtol=rtol, atol=atol, **named)
-
-    def assert_array_equal(*args: Any, **named: Any) -> None:
-        noted.append(Tolerance(0.0, 0.0))
-        equal(*args, **named)
-
-    patches.setattr(np.testing, "assert_allclose", assert_allclose)
-    patches.setattr(np.testing, "assert_array_equal", assert_array_equal)
+    noted = Compared()
+    known: list[tuple[Any, str, Callable[..., Tolerance]]] = [
+        (np.testing, "assert_array_equal", lambda *args, **named: Tolerance(0.0, 0.0)),
+        (np.testing, "assert_allclose", _of_numpy),
+    ]
+    if "torch" in sys.modules:
+        known.append((sys.modules["torch"].testing, "assert_close", _of_torch))
+    for module, name, tolerance in known:
+        patches.setattr(module, name, noted.noting(getattr(module, name), tolerance))
     yield noted
+
+
+def _of_numpy(
+    actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 0.0, **named: Any
+) -> Tolerance:
+    return Tolerance(float(rtol), float(atol))
+
+
+def _of_torch(
+    actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, **named: Any
+) -> Tolerance:
+    if rtol is None or atol is None:
+        rtol, atol = _OF_TORCH.get(str(actual.dtype).removeprefix("torch."), (0.0, 0.0))
+    return Tolerance(float(rtol), float(atol))
 
 
 def tolerance_of(noted: list[Tolerance], launched: Launched, position: int) -> Tolerance:

@@ -94,6 +94,8 @@ def test_structures_and_numbers(headers: Path, tmp_path: Path) -> None:
         wanted[f"sizeof({name})"] = ctypes.sizeof(ours)
         for own, theirs in fields.items():
             wanted[f"offsetof({name}, {theirs})"] = getattr(ours, own).offset
+            if theirs not in ("gridDimX", "blockDimX"):  # of which ours has three at a time
+                wanted[f"sizeof((({name} *)0)->{theirs})"] = getattr(ours, own).size
     wanted["offsetof(CUlaunchConfig, gridDimZ)"] = LaunchConfig.grid.offset + 8
     wanted["offsetof(CUlaunchConfig, blockDimZ)"] = LaunchConfig.block.offset + 8
     value = LaunchAttribute.value.offset

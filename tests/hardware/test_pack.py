@@ -11,17 +11,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tile_api as tile
+import tile_api.language as T
 from hardware.cases import Argument, Case, Pack, parse_case
 from hardware.comparing import difference, values_of
 from hardware.cubins import complaints
+from hardware.executors import torch_dtype
 from hardware.features import complexity, features_of
 from hardware.memory import Image, StrayWrite
-from hardware.recorded import Launched, Tolerance, tolerance_of
+from hardware.recorded import Compared, Launched, Tolerance, noted_comparisons, tolerance_of
 from hardware.runner import Limits, run_cases
 from hardware.strict import header_folders
 from support.toolchain import nvrtc_for
+from tile_core.dtypes import FORMATS
 from tile_core.testing.conformance.catalogue import all_cases
 from tile_runtime.bundle import Variant, read_bundle
+from tile_runtime.dtypes import are_bits_of, matches
 from tile_runtime.manifest import Launch
 
 HERE = Path(__file__).parent
@@ -56,6 +61,45 @@ def test_a_driver_that_checks_takes_the_pack(pack: Pack) -> None:
     if not header_folders():
         pytest.skip("needs cuda.h")
     assert statuses(pack, "driver") == [("accepted", None)] * 3
+
+
+def test_torch_launches_and_reads_back(tmp_path: Path) -> None:
+    """What runs on GPUs, on a processor: whole launches, and calls that allocate outputs."""
+    pytest.importorskip("torch")
+
+    @T.prim_func
+    def twice(A: T.Tensor((3, 5), "bfloat16"), n: T.int32, B: T.Tensor((3, 5), "bfloat16")):
+        with T.Kernel(3, threads=32) as row:
+            for j in T.Parallel(5):
+                B[row, j] = A[row, j] * n
+
+    for name in ("kernels", "data"):
+        (tmp_path / name).mkdir()
+    tile.compile(twice, target="cpu", out_idx=[2]).save(tmp_path / "kernels" / "twice.tile")
+    before = (np.arange(15, dtype=np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    after = ((np.arange(15, dtype=np.float32) * 2).view(np.uint32) >> 16).astype(np.uint16)
+    arrays = {"a": before, "b": np.full(15, 0xFFFF, np.uint16), "c": after}
+    np.savez(tmp_path / "data" / "d.npz", **{k: v.view(np.uint8) for k, v in arrays.items()})
+    arguments = (
+        Argument("A", "bfloat16", shape=(3, 5), data="a"),
+        Argument("n", "int32", value=2),
+        Argument("B", "bfloat16", shape=(3, 5), data="b", after="c"),
+    )
+    case = Case("twice", "twice", "d", "", arguments, ("plain",))
+    on = "hardware.executors:Processor"
+    records = list(run_cases([case], on, tmp_path, Limits(case=120.0, repeats=4), str))
+    assert [(r["status"], r.get("message")) for r in records] == [("passed", None)]
+    arrays["c"] = after + 1
+    np.savez(tmp_path / "data" / "d.npz", **{k: v.view(np.uint8) for k, v in arrays.items()})
+    (record,) = run_cases([case], on, tmp_path, Limits(case=120.0, repeats=4), str)
+    assert (record["status"], record["wrong_launches"]) == ("wrong", 4)
+
+
+def test_torch_holds_every_type() -> None:
+    torch = pytest.importorskip("torch")
+    for name in FORMATS:
+        got = str(torch_dtype(torch, name)).removeprefix("torch.")
+        assert matches(name, got) or are_bits_of(name, got), name
 
 
 def test_an_expectation_that_is_wrong_is_noticed(pack: Pack, tmp_path: Path) -> None:
@@ -190,3 +234,16 @@ def test_tolerances_are_those_of_the_test() -> None:
 def test_a_case_says_all_there_is() -> None:
     case = Case("n", "k", "d", "sm_90a", (Argument("x", "int32", value=3),), ("plain",))
     assert parse_case(case.line()) == case
+
+
+def test_comparisons_are_noted() -> None:
+    with pytest.MonkeyPatch.context() as patches, noted_comparisons(patches) as noted:
+        np.testing.assert_allclose(1.0, 1.1, rtol=0.5)
+        np.testing.assert_array_equal([1], [1])
+        assert not noted.has_failed
+        with pytest.raises(AssertionError):
+            np.testing.assert_allclose(1.0, 2.0, 1e-3)
+    assert noted == Compared([Tolerance(0.5, 0.0), Tolerance(0.0, 0.0)], has_failed=True)
+    before = len(noted.tolerances)
+    np.testing.assert_array_equal([1], [1])
+    assert len(noted.tolerances) == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from hardware.cases import Case, Pack, parse_case
-from hardware.comparing import difference
-from hardware.executors import Executor, open_executor
+from hardware.comparing import Difference, difference
+from hardware.executors import Executor, NotHere, open_executor
 from hardware.memory import StrayWrite
 
 
@@ -48,18 +49,17 @@ def run_case(runs: Executor, pack: Pack, case: Case, repeats: int) -> dict[str, 
     }
     stage = "refused"
     try:
-        arrays = pack.arrays(case)
-        launch = runs.prepare(pack, case, arrays)
+        differences = _prepared(runs, pack, case)
         stage = "fault"
         wrong = []
         for repeat in range(repeats):
-            found = launch()
-            if runs.computes:
-                wrong += [(repeat, each) for each in _differences(case, arrays, found)[:1]]
+            wrong += [(repeat, each) for each in differences(repeat)[:1]]
         if wrong:
             repeat, first = wrong[0]
             record |= {"status": "wrong", "message": str(first), "first": first.told()}
             record |= {"wrong_launches": len(wrong), "first_wrong_launch": repeat}
+    except NotHere as error:
+        record |= {"status": "skipped", "message": str(error)}
     except StrayWrite as error:
         record |= {"status": "stray", "message": str(error)}
     except Exception as error:
@@ -67,9 +67,23 @@ def run_case(runs: Executor, pack: Pack, case: Case, repeats: int) -> dict[str, 
     return record | {"seconds": round(time.perf_counter() - start, 4), "launches": repeats}
 
 
+def _prepared(runs: Executor, pack: Pack, case: Case) -> Callable[[int], list[Difference]]:
+    """Return what launches a case and says where tensors are not what they should be."""
+    if case.problem:
+        return runs.prepare_problem(pack, case)
+    arrays = pack.arrays(case)
+    launch = runs.prepare(pack, case, arrays)
+
+    def differences(number: int) -> list[Difference]:
+        found = launch(number)
+        return _differences(case, arrays, found) if runs.computes else []
+
+    return differences
+
+
 def _differences(
     case: Case, arrays: dict[str, np.ndarray], found: list[np.ndarray | None]
-) -> list[Any]:
+) -> list[Difference]:
     """Return where tensors are not what they should be; inputs must be as they were."""
     wrong = []
     for argument, got in zip(case.arguments, found, strict=True):
