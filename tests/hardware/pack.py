@@ -28,6 +28,7 @@ RECORDED = (
     "kernels/test_expert_threads.py",
     "kernels/test_hopper_kernels.py",
     "kernels/test_loop_tails.py",
+    "kernels/test_protocol_kernels.py",
     "kernels/test_rows_of_any_length.py",
     "kernels/test_stored_rows.py",
     "tilelang/test_programs.py",

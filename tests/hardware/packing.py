@@ -114,7 +114,7 @@ def _arguments(
             continue
         told = Argument(param.name, str(param.dtype))
         if before is not None:
-            strides = tuple(step // before.itemsize for step in before.strides)
+            strides = tuple(step // before.itemsize for step in launched.strides[position] or ())
             shape, is_dense = before.shape, strides == dense_strides(before.shape)
             told = replace(told, shape=shape, strides=None if is_dense else strides)
             told = replace(told, data=f"before{position}")

@@ -43,11 +43,14 @@ class Launched:
     ----------
     before, after
         The arguments, copied; tensors that are not touched are None.
+    strides
+        Of each tensor, in bytes: copies lie close together.
     """
 
     lowered: Lowered
     before: tuple[Any, ...]
     after: tuple[Any, ...]
+    strides: tuple[tuple[int, ...] | None, ...] = ()
 
 
 def recording_executable(lowered: Lowered, keep: Callable[[Launched], None]) -> Callable[..., None]:
@@ -63,7 +66,8 @@ def recording_executable(lowered: Lowered, keep: Callable[[Launched], None]) -> 
             _poison(passed[position])
         before = _copies(passed)
         interpret(lowered.kernel, passed, options=_OPTIONS)
-        keep(Launched(lowered, before, _copies(passed)))
+        strides = tuple(a.strides if isinstance(a, np.ndarray) else None for a in passed)
+        keep(Launched(lowered, before, _copies(passed), strides))
 
     return run
 
@@ -75,8 +79,8 @@ def _poison(output: np.ndarray) -> None:
 
 
 def _copies(args: list[Any]) -> tuple[Any, ...]:
-    """Return copies of arguments that lie in memory as they do."""
-    return tuple(a.copy(order="K") if isinstance(a, np.ndarray) else a for a in args)
+    """Return copies of arguments."""
+    return tuple(a.copy() if isinstance(a, np.ndarray) else a for a in args)
 
 
 @dataclass

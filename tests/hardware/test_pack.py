@@ -30,7 +30,11 @@ from tile_runtime.dtypes import are_bits_of, matches
 from tile_runtime.manifest import Launch
 
 HERE = Path(__file__).parent
-ONLY = "clear-always or dynamic/float32/8x8x0 or float8_e5m2-float32/24x20x18"
+ONLY = (
+    "clear-always or dynamic/float32/8x8x0 or float8_e5m2-float32/24x20x18"
+    " or test_rows_lie_anywhere"
+)
+CASES = 7
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +43,11 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Pack:
     nvrtc_for("sm_90a")
     folder = tmp_path_factory.mktemp("pack")
     command = [sys.executable, str(HERE / "pack.py"), str(folder), "-n", "0", "--only", ONLY]
-    command += ["--arch", "sm_90a", "--tests", str(HERE.parent / "conformance/test_conformance.py")]
+    files = ("conformance/test_conformance.py", "kernels/test_copy_engines.py")
+    command += ["--arch", "sm_90a", "--tests", *(str(HERE.parent / name) for name in files)]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "3 cases of 3 kernels" in ended.stdout
+    assert f"{CASES} cases of {CASES} kernels" in ended.stdout
     return Pack(folder)
 
 
@@ -54,13 +59,13 @@ def statuses(pack: Pack, executor: str) -> list[Any]:
 
 
 def test_the_emulator_runs_the_pack(pack: Pack) -> None:
-    assert statuses(pack, "emulator") == [("passed", None)] * 3
+    assert statuses(pack, "emulator") == [("passed", None)] * CASES
 
 
 def test_a_driver_that_checks_takes_the_pack(pack: Pack) -> None:
     if not header_folders():
         pytest.skip("needs cuda.h")
-    assert statuses(pack, "driver") == [("accepted", None)] * 3
+    assert statuses(pack, "driver") == [("accepted", None)] * CASES
 
 
 def test_torch_launches_and_reads_back(tmp_path: Path) -> None:

@@ -195,3 +195,31 @@ def test_boxes_are_combined_with_what_is_there(rank: int, kind: str) -> None:
         expected[theirs] = fold(expected[theirs], part[ours])
     compiled(combine, f"tma_reduce_{kind}<{rank}>")(a, c)
     np.testing.assert_array_equal(c, expected)
+
+
+STRIDES = {
+    "padded": ((3, 6, 40), (6 * 48, 48, 1)),
+    "rows in another order": ((3, 6, 40), (48, 3 * 48, 1)),
+    "rows that overlap": ((3, 6, 40), (16, 32, 1)),
+    "rows that are the same": ((3, 6, 40), (48, 0, 1)),
+}
+"""Tensors whose rows do not simply follow each other: shape, and strides in elements."""
+
+
+@pytest.mark.parametrize("name", STRIDES)
+def test_rows_lie_anywhere(name: str) -> None:
+    shape, strides = STRIDES[name]
+
+    @T.prim_func
+    def load(A: T.StridedTensor(shape, strides, "float32"), C: T.Tensor((2, 4, 16), "float32")):
+        with T.Kernel(1, threads=128) as bx:
+            tile_s = T.alloc_shared((2, 4, 16), "float32")
+            T.copy(A[1, 2, 8], tile_s, prefer_instruction="tma")
+            T.copy(tile_s, C)
+
+    last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+    memory = np.arange(last + 1, dtype="float32")
+    a = np.lib.stride_tricks.as_strided(memory, shape, [4 * s for s in strides])
+    c = poison((2, 4, 16), "float32")
+    compiled(load, "tma_load<3>")(a, c)
+    np.testing.assert_array_equal(c, a[1:3, 2:6, 8:24])
