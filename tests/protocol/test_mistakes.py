@@ -370,7 +370,7 @@ def test_of_warps_that_fill_tiles(mistake: str) -> None:
 
 def test_more_warps_than_versions_lose_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """A warp that comes to a ring two turns early takes an older phase for the one it needs."""
-    monkeypatch.setattr(specialise_warps, "warps_for", lambda signals: 3)
+    monkeypatch.setattr(specialise_warps, "warps_for", lambda signals, most: most)
     found = lowered(scaled(6, stages=2).function).violation()
     assert found is not None
     assert "S_s" in found.what

@@ -33,6 +33,7 @@ MODULES = frozenset(
     unit/tile_core/test_use_bulk_updates.py
     unit/tile_cuda/test_expert_emulated.py
     unit/tile_cuda/test_gemm_emulated.py
+    unit/tile_cuda/test_mixed_producers.py
     unit/tile_cuda/test_overlap_cubins.py
     unit/tile_cuda/test_rings_emulated.py
     unit/tile_cuda/test_shared_rings_emulated.py

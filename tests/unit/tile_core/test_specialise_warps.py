@@ -105,17 +105,31 @@ def test_unknown_row_starts_are_a_reason() -> None:
     )
 
 
-def test_odd_rows_are_a_reason() -> None:
-    assert refusal(product(depth=516)) == (
+@pytest.mark.parametrize(
+    ("columns", "wishes", "why"),
+    [
+        (516, {}, "rows of 'A' are not known to begin at multiples of 16 bytes"),
+        (512, {"disable_tma": True}, "the program asks for another way"),
+    ],
+)
+def test_what_the_engine_must_leave_is_begun_by_warps(
+    columns: int, wishes: dict[str, Any], why: str
+) -> None:
+    """Odd rows go in pieces of 8 bytes; a wish against the engine is none against warps."""
+    made = done(product(depth=columns, **wishes))
+    assert [n.text for n in made.notes] == [f"'A_s' is copied by warps of the producers: {why}"]
+    producer, consumer = roles(made)
+    assert [c.dst.buffer.name for c in operators(producer, BulkCopy)] == ["B_s"]
+    begun = operators(producer, Copy)
+    assert {(c.dst.buffer.name, c.is_async) for c in begun} == {("A_s", True)}
+    assert len(begun) == 3
+    assert [c.dst.buffer.name for c in operators(consumer, Copy)] == ["C"]
+
+
+def test_rows_of_single_elements_are_a_reason() -> None:
+    assert refusal(product(depth=515)) == (
         "no threads of their own for copies: 'A_s' cannot be copied in bulk: rows of 'A' are not "
         "known to begin at multiples of 16 bytes"
-    )
-
-
-def test_a_wish_against_it_is_a_reason() -> None:
-    assert refusal(product(disable_tma=True)) == (
-        "no threads of their own for copies: 'A_s' cannot be copied in bulk: the program asks for "
-        "another way"
     )
 
 

@@ -80,7 +80,13 @@ def test_reasons_are_told() -> None:
         "products of this loop go on into its next round, which gives their tiles back"
     )
     why = "rows of '{}' are not known to begin at multiples of 16 bytes"
+    stored = f"'C_l_rows' is stored by the threads: {why.format('C')}"
     assert [note.text for note in product(columns=252).layouts().notes] == [
+        f"'B_s' is copied by warps of the producers: {why.format('B')}",
+        "products of this loop go on into its next round, which gives their tiles back",
+        stored,
+    ]
+    assert [note.text for note in product(columns=251).layouts().notes] == [
         f"no threads of their own for copies: 'B_s' cannot be copied in bulk: {why.format('B')}",
-        f"'C_l_rows' is stored by the threads: {why.format('C')}",
+        stored,
     ]

@@ -106,6 +106,60 @@ def test_copies_of_threads_arrive(schedule, async_mode):
         np.testing.assert_array_equal(run(waits)[32:], out[32:])
 
 
+STORED_BY_THE_ENGINE = """
+  if (tid < 32) {
+    tile::cp_async<4>(s + tid, A + tid);
+    [the writer]
+  } else {
+    tile::mbarrier_arrive(bar + 1);
+  }
+  if (tid == 40) {
+    tile::mbarrier_wait(bar + 0, 0);
+    [the reader]
+    tile::bulk_store(O, s, 128);
+    tile::tma_store_commit();
+    tile::tma_store_wait<0>();
+  }
+"""
+BY_ITSELF, FENCE = "tile::cp_async_mbarrier_arrive(bar + 0);", "tile::fence_proxy_async();"
+OVER = "tile::cp_async_commit();  tile::cp_async_wait<0>();"
+
+
+def stored_by_the_engine(writer, reader="", *, schedule, async_mode):
+    body = STORED_BY_THE_ENGINE.replace("[the writer]", writer).replace("[the reader]", reader)
+    with checking("all", schedule=schedule, async_mode=async_mode):
+        return run(body)[:32]
+
+
+@pytest.mark.parametrize("async_mode", ["late", "random"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    ("writer", "reader"),
+    [(OVER + FENCE + "tile::mbarrier_arrive(bar + 0);", ""), (BY_ITSELF, FENCE)],
+    ids=["behind the copies", "behind the barrier"],
+)
+def test_engines_see_copies_of_threads_through_a_fence(writer, reader, schedule, async_mode):
+    found = stored_by_the_engine(writer, reader, schedule=schedule, async_mode=async_mode)
+    np.testing.assert_array_equal(found, np.arange(32))
+
+
+@pytest.mark.parametrize("async_mode", ["late", "early", "random"])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    ("writer", "reader"),
+    [
+        (OVER + "tile::mbarrier_arrive(bar + 0);", ""),
+        (FENCE + BY_ITSELF, ""),
+        (BY_ITSELF + FENCE + "tile::mbarrier_arrive(bar + 1);", "tile::mbarrier_wait(bar + 1, 0);"),
+    ],
+    ids=["none", "before they arrive", "before their end"],
+)
+def test_a_fence_must_come_behind_the_end_of_copies(writer, reader, schedule, async_mode):
+    """A thread that goes on while its copies are under way does not know when they are over."""
+    with pytest.raises(MissingFence, match="without fence_proxy_async behind it"):
+        stored_by_the_engine(writer, reader, schedule=schedule, async_mode=async_mode)
+
+
 def test_one_arrival_too_many():
     body = """
   if (tid == 3) {

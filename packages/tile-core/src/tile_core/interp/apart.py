@@ -24,6 +24,7 @@ from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import AddressOf, Call, Expr
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Evaluate, Leaf
+from tile_core.ops.async_copy import CopyArrive
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.group_order import GroupOrder
@@ -62,13 +63,15 @@ def operator_steps(op: Leaf, lanes: Lanes) -> Iterator[Event]:
             yield from _cluster_wait(op, lanes)
         case BarrierArrive():
             _arrive_by_warps(op, lanes)
+        case CopyArrive():
+            _copies_arrive(op, lanes)
         case BarrierWait():
             (start,) = op.barrier.starts
             place = AddressOf(op.barrier.buffer, (as_expr(start),), "rw", span=op.span)
             yield from _wait(op, place, op.parity, lanes)
 
 
-OF_THREADS: tuple[type[Leaf], ...] = (BarrierArrive, BarrierWait, ClusterSync)
+OF_THREADS: tuple[type[Leaf], ...] = (BarrierArrive, BarrierWait, ClusterSync, CopyArrive)
 """Operators in which threads arrive or wait one by one."""
 
 
@@ -151,6 +154,16 @@ def _arrive_by_warps(op: BarrierArrive, lanes: Lanes) -> None:
     elif lanes.team is None or lanes.first == lanes.team[0]:
         signals[0].expect(op.nbytes)
         signals[0].arrive()
+    _told(lanes)
+
+
+def _copies_arrive(op: CopyArrive, lanes: Lanes) -> None:
+    """Let the copies begun so far end, and arrive at once: no order of events forbids it."""
+    (start,) = op.barrier.starts
+    _block(lanes).flight.land()
+    threads = int(lanes.active.sum()) * lanes.weight
+    number = regions.number(start, lanes)
+    _signal(_block(lanes), op.barrier.buffer, number, op, lanes).arrive(threads)
     _told(lanes)
 
 

@@ -37,3 +37,10 @@ class Flight:
         for group in arrived:
             for arrive in group:
                 arrive()
+
+    def land(self) -> None:
+        """Let all copies arrive, those of the open group too; groups stay as many as they are."""
+        begun = [arrive for group in (*self.groups, self.issued) for arrive in group]
+        self.groups, self.issued = [[] for _ in self.groups], []
+        for arrive in begun:
+            arrive()

@@ -291,11 +291,13 @@ class _Reader:
         c.expect("(")
         extents = parse_list(c, self.scope, ")")
         width = c.integer() if c.accept("width") else None
+        is_async = c.accept("async")
         layout = None
         if c.here.text == "layout":
             written = text[text.index(" layout ") + 8 : -1]
             layout, c.at = self.parse_layout(written), len(c.tokens) - 2
-        return Parallel(variables, extents, self._nested(c, indent), width, layout)
+        body = self._nested(c, indent)
+        return Parallel(variables, extents, body, width, layout, is_async)
 
     def _read_while(self, c: Cursor, indent: int, text: str) -> While:
         return While(parse_expr(c, self.scope), self._nested(c, indent))

@@ -230,7 +230,8 @@ def _parallel_head(loop: Parallel, names: Names) -> str:
     extents = ", ".join(print_expr(e, names) for e in loop.extents)
     width = f" width {loop.coalesced_width}" if loop.coalesced_width is not None else ""
     layout = f" layout {loop.loop_layout}" if loop.loop_layout is not None else ""
-    return f"parallel {_indices(loop.vars, names)} in ({extents}){width}{layout}"
+    late = " async" if loop.is_async else ""
+    return f"parallel {_indices(loop.vars, names)} in ({extents}){width}{late}{layout}"
 
 
 def _launch_head(launch: Launch, names: Names) -> str:

@@ -115,6 +115,8 @@ class Parallel(Node):
         Elements per vector access that the user asks for, or None.
     loop_layout
         A `tile_core.layout.Fragment` that fixes the distribution, or None.
+    is_async
+        What is stored may still be in flight afterwards, as with such a copy.
     """
 
     vars: tuple[Var, ...]
@@ -122,6 +124,7 @@ class Parallel(Node):
     body: Stmt
     coalesced_width: int | None = None
     loop_layout: object | None = None
+    is_async: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

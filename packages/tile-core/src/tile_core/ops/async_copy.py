@@ -1,4 +1,4 @@
-"""Explicit control of copies in flight: grouping them, and waiting for a group."""
+"""Explicit control of copies in flight: grouping them, waiting for a group, telling a barrier."""
 
 from __future__ import annotations
 
@@ -55,3 +55,29 @@ class CopyWait(TileOperator):
                 span=self.span,
                 hint="pass 0 or more",
             )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopyArrive(TileOperator):
+    """Let the asynchronous copies that each thread began so far arrive at a barrier by themselves.
+
+    Once for each thread that runs this, when all of them are complete; the thread goes on at
+    once. Whoever waits for the phase sees what they wrote, and nothing else that the thread did.
+    Engines do not see it: no thread was there to fence when it was complete.
+
+    Parameters
+    ----------
+    barrier
+        One element of a buffer of barriers.
+    """
+
+    mnemonic: ClassVar[str] = "copy_arrive"
+    barrier: Region
+
+    def reads(self) -> tuple[Region, ...]:
+        """Nothing by itself; it orders what others read."""
+        return ()
+
+    def writes(self) -> tuple[Region, ...]:
+        """Nothing by itself."""
+        return ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile_core.ir.stmt import Leaf
-from tile_core.ops.async_copy import CopyCommit, CopyWait
+from tile_core.ops.async_copy import CopyArrive, CopyCommit, CopyWait
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.cluster import ClusterSync
@@ -28,6 +28,7 @@ _CLASSES: tuple[type[Leaf], ...] = (
     BulkWait,
     ClusterSync,
     Copy,
+    CopyArrive,
     CopyCommit,
     CopyWait,
     FenceAsync,

@@ -63,13 +63,17 @@ def _fenced(launch: Launch, read: set[Buffer]) -> Launch:
         for n in walk(launch.body)
         if isinstance(n, (Leaf, Parallel, Store)) and n not in inside and _writes(n, read)
     ]
-    late = any(isinstance(n, Copy) and n.is_async for n in writers)
+    late = any(map(_is_async, writers))
     waits = [n for n in walk(launch.body) if isinstance(n, CopyWait)] if late else []
     done: dict[Node, Node] = {}
     for node in (*writers, *waits):
-        if not (isinstance(node, Copy) and node.is_async):
+        if not _is_async(node):
             done[node] = Seq((node, FenceAsync(span=node.span)), span=node.span)
     return substitute(launch, done) if done else launch
+
+
+def _is_async(stmt: Node) -> bool:
+    return isinstance(stmt, (Copy, Parallel)) and stmt.is_async
 
 
 def _writes(stmt: Stmt, storages: set[Buffer]) -> bool:

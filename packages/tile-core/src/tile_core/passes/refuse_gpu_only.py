@@ -7,6 +7,7 @@ from tile_core.ir.expr import Call
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS, RANGE_INTRINSICS
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Kernel, OnThreads
+from tile_core.ops.async_copy import CopyArrive
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.gpu_only import GpuOperator
@@ -63,6 +64,7 @@ _OF_RANGES: dict[type[Node], str] = {
     BarrierWait: "mbarrier_wait_parity",
     BulkCopy: "tma_copy",
     BulkWait: "tma_store_wait",
+    CopyArrive: "cp_async_barrier_noinc",
     FenceAsync: "fence_proxy_async",
     OnThreads: "ws",
     RemoteCopy: "copy_cluster",

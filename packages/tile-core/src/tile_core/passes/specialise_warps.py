@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -35,21 +35,24 @@ from tile_core.passes.pipelines.instances import Versions, make_versions
 from tile_core.passes.register_use import registers_wanted
 from tile_core.passes.specialise.clusters import Sharing, ranks_of, shared_copies
 from tile_core.passes.specialise.consumer import Consumer
-from tile_core.passes.specialise.filler import FILLERS, Filler
+from tile_core.passes.specialise.filler import Filler
 from tile_core.passes.specialise.producer import Producer, why_not_apart
-from tile_core.passes.specialise.rings import Found, Ring, find_rings
+from tile_core.passes.specialise.rings import LANES, Found, Ring, find_rings
 from tile_core.passes.specialise.scalars import common_scalars
 from tile_core.passes.specialise.state import Signals, Slots, signals_of
+from tile_core.passes.specialise.worth import (
+    asks_for_overlap,
+    fitting,
+    notes_on_left,
+    why_not_worth,
+)
 from tile_core.passes.uniformity import is_thread_program
 
 WARP_GROUP = 128
 """Threads that hand registers to others together."""
 
-FEW = 4
-"""What the consumers copy themselves is at most this part of what the producers copy."""
-
-SPARE = 1024
-"""Bytes of shared memory for barriers, and between tiles."""
+WARPS = 4
+"""Those of a group: one starts the engine's copies where there are any, others fill tiles."""
 
 REGISTERS = {2: (40, 232), 3: (32, 160)}
 """Registers of a producer and of a consumer, by the number of consuming warp groups.
@@ -100,7 +103,14 @@ class Specialised:
     notes: tuple[Note, ...] = ()
 
 
-def specialise_warps(kernel: Kernel, machine: Machine) -> Specialised:
+def by_warpgroups(machine: Machine) -> Callable[[Gemm], bool]:
+    """Return whether products run beside the threads, as far as the machine tells."""
+    return lambda product: machine.has("wgmma")
+
+
+def specialise_warps(
+    kernel: Kernel, machine: Machine, runs_beside: Callable[[Gemm], bool] | None = None
+) -> Specialised:
     """Return `kernel` with threads of their own for the copies of its pipelined loops.
 
     Before   launch threads 256:
@@ -116,46 +126,44 @@ def specialise_warps(kernel: Kernel, machine: Machine) -> Specialised:
     behind them. Copies wait for nothing but free versions of their tiles, so they run ahead of
     the products as far as there are versions, across rounds of outer loops too. Machines
     without an engine for bulk copies are left alone, as are launches whose pipelined loops copy
-    most in ways that the engine cannot, and programs that speak of threads, barriers in memory
-    or ranges of threads themselves. Small tiles that it cannot fill, or that are computed from
-    tensors, such as scales, are filled by the other warps of the group, which take rounds in
-    turns; larger ones stay with the consumers.
+    most in ways that producers cannot, and programs that speak of threads, barriers in memory
+    or ranges of threads themselves. What the engine cannot copy is copied by the other warps of
+    the group, which take rounds in turns: see `Filler`, and `worth` for how much of it.
 
-    Loops in which the engine copies nothing keep all their threads: these start asynchronous
-    copies for later rounds between their products (see `plan_pipelines`), and are more than the
-    128 that a group of producers would have for the same loads, without taking registers from
-    anybody. What warps fill is at most 256 elements for a tile, and a quarter of what the engine
-    brings for all of them: a warp has few registers, and waits for its loads about as long as
-    three rounds of products take.
+    Parameters
+    ----------
+    runs_beside
+        Whether an engine computes a product; None if that of the machine computes all.
     """
+    beside = by_warpgroups(machine) if runs_beside is None else runs_beside
     if not machine.has("tma"):
         return Specialised(kernel)
     notes: list[Note] = []
     done: dict[Node, Node] = {}
     for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
-        if not any(_asks(n) for n in walk(launch.body)):
+        if not any(asks_for_overlap(n) for n in walk(launch.body)):
             continue
         why = _why_not(launch, machine)
         found = Found((), ()) if why else find_rings(launch, facts_of(kernel, launch))
-        if not _has_room(launch, found, machine):
-            found = found.in_bulk()
-        if why is None:
-            why = _why_not_these(launch, found)
-        made = _specialised(launch, found.rings, machine) if why is None else None
-        if isinstance(made, str) and found.in_bulk().rings != found.rings:
-            found = found.in_bulk()
-            made = _specialised(launch, found.rings, machine)
+        found = fitting(launch, found, machine.shared_bytes)
+        made = why or _if_worth_it(launch, found, machine, beside)
+        if isinstance(made, str) and why is None and found.in_bulk().rings != found.rings:
+            again = _if_worth_it(launch, found.in_bulk(), machine, beside)
+            if isinstance(again, Launch):
+                found, made = found.in_bulk(), again
         if isinstance(made, Launch):
             done[launch] = made
-            notes += _left_notes(found)
+            notes += notes_on_left(found)
         else:
-            why = why or made
-            notes.append(Note(f"no threads of their own for copies: {why}", launch.span))
+            notes.append(Note(f"no threads of their own for copies: {made}", launch.span))
     return Specialised(substitute(kernel, done) if done else kernel, tuple(notes))
 
 
-def _asks(node: Node) -> bool:
-    return isinstance(node, Pipelined) and node.num_stages >= 2 and not node.order
+def _if_worth_it(
+    launch: Launch, found: Found, machine: Machine, beside: Callable[[Gemm], bool]
+) -> Launch | str:
+    why = why_not_worth(launch, found, beside)
+    return _specialised(launch, found.rings, machine) if why is None else why
 
 
 def _why_not(launch: Launch, machine: Machine) -> str | None:
@@ -199,52 +207,6 @@ def _fits(product: Gemm, consumers: int, machine: Machine) -> bool:
     _, most = REGISTERS.get(consumers // WARP_GROUP, (0, 0))
     m, n, _ = product.mnk
     return machine.has("setmaxnreg") and m * n // consumers + BESIDE_SUMS <= max(equal, most)
-
-
-def _why_not_these(launch: Launch, found: Found) -> str | None:
-    """Return why producers are not worth it: most bytes of pipelined loops need the block."""
-    loops = [n for n in walk(launch.body) if _asks(n)]
-    inside = {node for loop in loops for node in walk(loop)}
-    ahead = _bytes_ahead(found.rings)
-    if not ahead:
-        reasons = [why for copy, why in found.left if copy in inside]
-        return reasons[0] if reasons else "no copy can run ahead"
-    left = [(copy, why) for copy, why in found.left if copy in inside]
-    if sum(_nbytes(copy) for copy, _ in left) * FEW > ahead:
-        copy, why = max(left, key=lambda item: _nbytes(item[0]))
-        return f"{copy.dst.buffer.name!r} cannot be copied in bulk: {why}"
-    return None
-
-
-def _bytes_ahead(rings: tuple[Ring, ...]) -> int:
-    """Return the bytes of a round that the engine brings in advance."""
-    return sum(ring.nbytes for ring in rings if ring.count > 1 and ring.in_bulk)
-
-
-def _has_room(launch: Launch, found: Found, machine: Machine) -> bool:
-    """Whether what threads fill in advance is little beside the engine's work, and fits."""
-    slow = [ring for ring in found.rings if not ring.in_bulk]
-    if sum(ring.nbytes for ring in slow) * FEW > _bytes_ahead(found.rings):
-        return False
-    counts = {tile: ring.count for ring in found.rings for tile in ring.tiles}
-    tiles = {n.buffer for n in walk(launch.body) if isinstance(n, Alloc)}
-    shared = [b for b in tiles if b.scope is Scope.SHARED]
-    return sum((b.nbytes or 0) * counts.get(b, 1) for b in shared) <= machine.shared_bytes - SPARE
-
-
-def _left_notes(found: Found) -> list[Note]:
-    slow = [
-        Note(f"{copy.dst.buffer.name!r} is copied by warps of the producers: {why}", copy.span)
-        for copy, why in found.by_threads
-    ]
-    return slow + [
-        Note(f"{copy.dst.buffer.name!r} is copied by those who use it: {why}", copy.span)
-        for copy, why in found.left
-    ]
-
-
-def _nbytes(copy: Copy) -> int:
-    return copy.dst.buffer.storage.nbytes or 0
 
 
 def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> Launch | str:
@@ -296,18 +258,21 @@ def _producers(
     scalars = common_scalars(launch)
     engine = tuple(s for s in signals if s.ring.in_bulk)
     by_warps = tuple(s for s in signals if not s.ring.in_bulk)
-    first = Producer(engine, versions, own(), shared).program(launch.body)
-    made = [OnThreads(0, 1, first)]
-    warps = warps_for(by_warps)
+    made: list[OnThreads] = []
+    if engine:
+        first = Producer(engine, versions, own(), shared).program(launch.body)
+        made.append(OnThreads(0, 1, first))
+    taken = len(made)
+    warps = warps_for(by_warps, WARPS - taken)
     for number in range(warps):
         filler = Filler(by_warps, versions, own(), number=number, of=warps)
-        made.append(OnThreads((1 + number) * warp, warp, filler.program(launch.body)))
+        made.append(OnThreads((taken + number) * warp, warp, filler.program(launch.body)))
     return made
 
 
-def warps_for(signals: Sequence[Signals]) -> int:
-    """Return how many warps take turns to fill the tiles of these rings: see `Filler`."""
-    return min((FILLERS, *(s.ring.count for s in signals))) if signals else 0
+def warps_for(signals: Sequence[Signals], most: int) -> int:
+    """Return how many of `most` warps take turns to fill the tiles of these rings: see `Filler`."""
+    return min((most, *(s.ring.count for s in signals))) if signals else 0
 
 
 def _registers(launch: Launch, machine: Machine) -> tuple[int, int] | None:
@@ -372,7 +337,8 @@ def _barriers(
     for s in signals:
         made += [Alloc(s.full), Alloc(s.empty)]
     for s in signals:
-        made.append(BarrierInit(s.full, (1,) * s.ring.count))
+        full = 1 + (LANES if s.ring.arrives_by_itself else 0)
+        made.append(BarrierInit(s.full, (full,) * s.ring.count))
         blocks = max(1, len(ranks_of(s.ring, shared)))
         made.append(BarrierInit(s.empty, (warps * blocks,) * s.ring.count))
     made.append(ClusterSync() if shared else Barrier())

@@ -6,13 +6,16 @@ from tile_core.ir.stmt import Parallel, Stmt
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.passes.lower_serially import nested_loops
+from tile_core.simt.async_lanes import async_lanes
 from tile_core.simt.context import SimtContext
 from tile_core.simt.partition import partition, unrolled
+from tile_core.simt.vectorise import vectorise
 
 
 def lower_parallel(loop: Parallel, ctx: SimtContext) -> Stmt:
     """Return what one thread does of a data-parallel loop; see `partition`."""
-    return partition(loop, ctx.places.layouts.loop_of(loop), ctx)
+    finish = async_lanes if loop.is_async else vectorise
+    return partition(loop, ctx.places.layouts.loop_of(loop), ctx, finish)
 
 
 def lower_element_wise(op: TileOperator, ctx: SimtContext) -> Stmt:

@@ -66,7 +66,7 @@ def prepare(
     kernel = ran(rasterise_blocks, ran(drop_empty, kernel))
     kernel = ran(mask_products, kernel, runs_beside)
     if choices.specialises:
-        special = ran(specialise_warps, kernel, machine)
+        special = ran(specialise_warps, kernel, machine, runs_beside)
         notes += special.notes
         if special.kernel is not kernel:
             limits = machine.multiprocessor

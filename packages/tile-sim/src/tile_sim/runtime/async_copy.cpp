@@ -12,11 +12,11 @@ using namespace tsim;
 namespace {
 
 // The bytes are there.
-void end_copy(Block& block, const Thread& thread, const AsyncCopy& copy, uint32_t time) {
+void end_copy(Block& block, uint32_t who, const AsyncCopy& copy, uint32_t time) {
   if (!copy.has_arrived && copy.has_source) std::memcpy(copy.to, copy.from, copy.bytes);
   if (!copy.has_arrived && !copy.has_source) std::memset(copy.to, 0, copy.bytes);
   if (!block.checks_for(CHECKS_OF_SHADOW)) return;
-  const Stamp stamp = make_stamp(time, uint32_t(thread.who), 0, copy.line);
+  const Stamp stamp = make_stamp(time, who, 0, copy.line);
   block.shadow.end_copy(block.arena_offset(copy.to), copy.bytes, stamp);
 }
 
@@ -35,9 +35,10 @@ bool arrives_at_once(Block& block) {
   }
 }
 
-void complete_copies(Block& block, Thread& thread, uint64_t position, uint32_t time) {
+void complete_copies(Block& block, Thread& thread, uint64_t position, uint32_t who,
+                     uint32_t time) {
   AsyncCopy copy;
-  while (thread.copies.pop_before(position, copy)) end_copy(block, thread, copy, time);
+  while (thread.copies.pop_before(position, copy)) end_copy(block, who, copy, time);
 }
 
 }  // namespace tsim
@@ -84,7 +85,7 @@ void tsim_copy_wait(int pending, unsigned) {
                                          me.copies.started_beyond(uint32_t(pending)));
   const uint32_t time = block.clock.time_of(me.who);
   AsyncCopy copy;
-  while (me.copies.pop_beyond(uint32_t(pending), copy)) end_copy(block, me, copy, time);
+  while (me.copies.pop_beyond(uint32_t(pending), copy)) end_copy(block, uint32_t(me.who), copy, time);
 }
 
 }  // extern "C"

@@ -77,7 +77,7 @@ class CopyQueue {
 // Whether an engine that may be fast, slow or anything delivers at once.
 bool arrives_at_once(Block& block);
 
-// The first `position` copies of a thread arrive, as writes of the tick `time`.
-void complete_copies(Block& block, Thread& thread, uint64_t position, uint32_t time);
+// The first `position` copies of a thread arrive, as writes of `who` at the tick `time`.
+void complete_copies(Block& block, Thread& thread, uint64_t position, uint32_t who, uint32_t time);
 
 }  // namespace tsim

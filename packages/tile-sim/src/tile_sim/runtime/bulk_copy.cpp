@@ -124,6 +124,7 @@ void tsim_copy_async_arrive(const tsim_shared* barrier, unsigned line) {
   item.thread = me.id;
   item.barrier = mbarrier_offset(*barrier, line);
   require_mbarrier(block, item.barrier, false, line);
+  block.agents.take(block, TSIM_COPY, item.barrier, me.id);
   item.position = me.copies.started();
   item.time = block.clock.time_of(me.who);
   block.clock.release(me.who, item.released);

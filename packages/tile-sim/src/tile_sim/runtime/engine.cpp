@@ -54,11 +54,21 @@ void arrive_at(const BulkCopy& copy) {
   arrive_bytes(owner, barrier, copy.bytes, time, copy.line);
 }
 
-void complete_thread_copies(const BulkCopy& item) {
+// Copies that their thread has not waited for are over at a time it knows nothing of: what it
+// fenced before was too early.
+void complete_thread_copies(const BulkCopy& item, bool is_waited_for) {
   Block& block = *item.from;
   Thread& thread = block.threads[size_t(item.thread)];
-  complete_copies(block, thread, item.position, item.time);
   Mbarrier& barrier = *block.mbarriers.find(item.barrier);
+  if (is_waited_for) {
+    complete_copies(block, thread, item.position, uint32_t(thread.who), item.time);
+  } else {
+    const uint32_t time = block.clock.tick();
+    complete_copies(block, thread, item.position, uint32_t(barrier.agent), time);
+    if (block.checks_for(TSIM_CHECK_RACE)) {
+      block.clock.learn(barrier.released, barrier.agent, time);
+    }
+  }
   arrive_later(block, barrier, item.released, item.line);
 }
 
@@ -74,12 +84,12 @@ void Engine::issue(Block& block, const BulkCopy& copy) {
   }
 }
 
-void Engine::deliver(size_t number) {
+void Engine::deliver(size_t number, bool is_waited_for) {
   BulkCopy copy = queue_[number];
   queue_.erase(queue_.begin() + std::ptrdiff_t(number));
   InPlaceOf issuer(copy);
   if (copy.kind == BulkCopy::THREAD_COPIES) {
-    complete_thread_copies(copy);
+    complete_thread_copies(copy, is_waited_for);
     copy.from->clock.forget(copy.released);
     return;
   }
@@ -108,7 +118,7 @@ void Engine::deliver_arrivals(const Block& block, int thread, uint64_t position)
     const BulkCopy& item = queue_[i];
     const bool is_due = item.kind == BulkCopy::THREAD_COPIES && item.from == &block &&
                         item.thread == thread && item.position <= position;
-    if (is_due) deliver(i);
+    if (is_due) deliver(i, true);
     else ++i;
   }
 }

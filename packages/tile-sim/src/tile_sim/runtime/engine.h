@@ -49,7 +49,7 @@ class Engine {
   void check_at_exit(Block& block);
 
  private:
-  void deliver(size_t number);
+  void deliver(size_t number, bool is_waited_for = false);
   void deliver_at_any_time(Cluster& cluster);
 
   std::deque<BulkCopy> queue_;

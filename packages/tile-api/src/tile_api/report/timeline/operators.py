@@ -14,7 +14,7 @@ from tile_core.ir.expr import AddressOf, Call, Expr, Extent, Load
 from tile_core.ir.node import Node, walk
 from tile_core.ir.printer import print_stmt
 from tile_core.ir.stmt import Evaluate, Leaf, Stmt
-from tile_core.ops.async_copy import CopyCommit, CopyWait
+from tile_core.ops.async_copy import CopyArrive, CopyCommit, CopyWait
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
@@ -38,6 +38,9 @@ def act(stmt: Stmt, actor: Actor, stage: Stage) -> Waits:
         case BarrierArrive():
             count = 1 if stmt.nbytes else -(-actor.threads // stage.warp_size)
             _barrier(stmt.barrier, actor, stage).arrive(actor.time, count, stmt.nbytes)
+        case CopyArrive():
+            ends = max(actor.time, actor.begun)
+            _barrier(stmt.barrier, actor, stage).arrive(ends, actor.threads, 0)
         case BarrierWait(parity=parity):
             yield from _wait_for_phase(_barrier(stmt.barrier, actor, stage), parity, stmt, actor,
                                        stage)  # fmt: skip
@@ -76,8 +79,8 @@ def is_event(node: Node) -> bool:
     return isinstance(node, _EVENTS)
 
 
-_EVENTS = (BarrierArrive, BarrierWait, Barrier, CopyCommit, CopyWait, BulkWait, WaitProducts,
-           BulkCopy, Gemm)  # fmt: skip
+_EVENTS = (BarrierArrive, BarrierWait, Barrier, CopyArrive, CopyCommit, CopyWait, BulkWait,
+           WaitProducts, BulkCopy, Gemm)  # fmt: skip
 _CALLS = frozenset({"mbarrier_wait_parity", "mbarrier_arrive", "tma_store_arrive",
                     "tma_store_wait", "mbarrier_expect_tx"})  # fmt: skip
 

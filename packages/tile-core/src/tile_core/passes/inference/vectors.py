@@ -48,6 +48,8 @@ def widest(nest: Nest, layout_of: LayoutOf, bits: int = VECTOR_BITS) -> int:
         return 1
     width = _power_of_two(math.gcd(inner, bits))
     for buffer, indices in nest.memory:
+        if not any(_depends(i, nest.loop.vars[-1], nest.names) for i in indices):
+            continue
         width = min(width, max(1, bits // max(1, buffer.dtype.bits)))
         width = _aligned(nest, buffer, indices, layout_of, width)
         if width == 1:
@@ -86,12 +88,15 @@ def _depends(expr: Expr, var: Var, names: dict[Node, Node]) -> bool:
 def _aligned(
     nest: Nest, buffer: Buffer, indices: tuple[Expr, ...], layout_of: LayoutOf, width: int
 ) -> int:
-    """Return the part of `width` that one access can take."""
+    """Return the part of `width` that one access can take.
+
+    What is loaded to find a place, such as the row of a table, is one number like others if all
+    neighbours find the same: nothing is known of it but what it is multiplied by.
+    """
     written = tuple(substitute(i, nest.names) for i in indices) if nest.names else indices
     innermost = nest.loop.vars[-1]
-    if any(isinstance(node, Load) for i in written for node in walk(i)):
-        if not any(node is innermost for i in written for node in walk(i)):
-            return width
+    moving = [i for i in written if any(node is innermost for node in walk(i))]
+    if any(isinstance(node, Load) for i in moving for node in walk(i)):
         return 1
     layout = layout_of(buffer) if buffer.scope is Scope.SHARED else None
     if isinstance(layout, Layout):

@@ -52,17 +52,17 @@ def runs_beside(copy: Copy | None, env: Env, bits: int = LEAST_BITS) -> bool:
     width = -(-bits // source.buffer.dtype.bits)
     if width == 1:
         return True
-    strides = _strides(source.buffer)
+    strides = strides_of(source.buffer)
     moving = [d for d, axis in enumerate(axes) if axis is not None]
     if not moving or static_value(strides[moving[-1]]) != 1:
         return False
-    whole_steps = all(_divides(width, (strides[d],), env) for d in moving[:-1])
-    inside = _divides(width, (source.buffer.shape[moving[-1]],), env)
+    whole_steps = all(divides(width, (strides[d],), env) for d in moving[:-1])
+    inside = divides(width, (source.buffer.shape[moving[-1]],), env)
     starts = zip(source.starts, strides, strict=True)
-    return whole_steps and inside and all(_divides(width, start, env) for start in starts)
+    return whole_steps and inside and all(divides(width, start, env) for start in starts)
 
 
-def _divides(number: int, factors: tuple[Extent, ...], env: Env) -> bool:
+def divides(number: int, factors: tuple[Extent, ...], env: Env) -> bool:
     """Whether the product of `factors` is known to be a multiple of `number`."""
     product = 1
     for factor in factors:
@@ -70,7 +70,7 @@ def _divides(number: int, factors: tuple[Extent, ...], env: Env) -> bool:
     return product % number == 0
 
 
-def _strides(buffer: Buffer) -> tuple[Extent, ...]:
+def strides_of(buffer: Buffer) -> tuple[Extent, ...]:
     """Return the distance in elements of neighbours in each dimension."""
     if buffer.strides is not None:
         return buffer.strides

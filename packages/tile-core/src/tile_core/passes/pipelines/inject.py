@@ -296,5 +296,5 @@ class _Maker:
             return
         made = instance(stmt, {self.loop.var: now, **values}, self.versions, now)
         if k in self.plan.asynchronous:
-            made = replace(made, is_async=True)  # type: ignore[call-arg]
+            made = replace(made, is_async=True)  # type: ignore[arg-type]
         yield from made.body if isinstance(made, Seq) else (made,)

@@ -24,13 +24,20 @@ from tile_core.ir.stmt import (
     flattened,
 )
 from tile_core.ops.copy import Copy
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.operator import TileOperator
+from tile_core.passes.hazards import Memory
 from tile_core.passes.liveness import is_surely_whole
 from tile_core.passes.overlap.rewritten import is_rewritten
 from tile_core.passes.pipelines.instances import why_not_versioned
 from tile_core.passes.ranges import Env
+from tile_core.passes.specialise.asynchronous import piece_of
 from tile_core.passes.specialise.bulk import Way, bulk_way, why_not_versions
 from tile_core.passes.specialise.side_by_side import within_loops
 from tile_core.passes.touches import touches
+
+LANES = 32
+"""Threads of a warp."""
 
 FEW_ELEMENTS = 256
 """Elements of a tile that a warp fills: eight for a lane, which loads all before it stores one."""
@@ -55,6 +62,12 @@ class Ring:
         Whether the engine copies.
     stretches
         Those among `copies` that the engine makes as one stretch of bytes.
+    begun
+        Those among `copies` that threads begin, and that go on without them: see `piece_of`.
+    pieces
+        How many copies of a thread each lane of a warp begins for these.
+    is_seen_by_engines
+        Whether engines may read the tiles.
     """
 
     copies: tuple[Copy | Parallel, ...]
@@ -64,6 +77,33 @@ class Ring:
     count: int
     in_bulk: bool = True
     stretches: tuple[Copy | Parallel, ...] = ()
+    begun: tuple[Copy | Parallel, ...] = ()
+    pieces: int = 0
+    is_seen_by_engines: bool = False
+
+    @property
+    def arrives_by_itself(self) -> bool:
+        """Whether copies that threads began tell consumers, not the threads that began them.
+
+        Engines see what other threads have fenced, and a fence comes behind the end of a copy.
+        """
+        return bool(self.begun) and not self.is_seen_by_engines
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether tiles are filled while others are used, and nobody holds them in registers."""
+        return self.count > 1 and (self.in_bulk or bool(self.begun))
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a warp can fill each tile by way of registers."""
+        return all(math.prod(tile.static_shape or ()) <= FEW_ELEMENTS for tile in self.tiles)
+
+    @property
+    def stored_nbytes(self) -> int:
+        """Bytes that threads bring in each round by loads and stores."""
+        by_hand = () if self.in_bulk else (c for c in self.copies if c not in self.begun)
+        return sum(tile_of(c).nbytes or 0 for c in by_hand)
 
     @property
     def tiles(self) -> tuple[Buffer, ...]:
@@ -94,8 +134,17 @@ class Found:
 
     def in_bulk(self) -> Found:
         """Return the rings that the engine fills alone; the others are left too."""
-        rings = tuple(ring for ring in self.rings if ring.in_bulk)
-        return Found(rings, (*self.left, *self.by_threads))
+        return self._only(tuple(ring for ring in self.rings if ring.in_bulk))
+
+    def with_small_tiles(self) -> Found:
+        """Return the same with those rings of threads that are small."""
+        return self._only(tuple(ring for ring in self.rings if ring.in_bulk or ring.is_small))
+
+    def _only(self, rings: tuple[Ring, ...]) -> Found:
+        kept = {copy for ring in rings for copy in ring.copies}
+        slow = tuple(item for item in self.by_threads if item[0] in kept)
+        gone = tuple(item for item in self.by_threads if item[0] not in kept)
+        return Found(rings, (*self.left, *gone), slow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +165,9 @@ def find_rings(launch: Launch, env: Env) -> Found:
     a version for each of its stages, others one. Copies of one sequence whose tiles are first
     and last read by the same statements share a ring.
 
-    Small tiles of pipelined loops that the engine cannot fill, and those that a loop computes
-    from tensors, have rings that threads fill.
+    Tiles of pipelined loops that the engine cannot fill, and those that a loop computes from
+    tensors, have rings that threads fill, where these can begin to and leave it alone, or where
+    they are small.
     """
     safe_values: dict[Buffer, Expr] = {
         n.buffer: n.value for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)
@@ -131,9 +181,10 @@ def find_rings(launch: Launch, env: Env) -> Found:
         apart = _why_not_alone(place, launch)
         way = bulk_way(copy, env, safe_values, launch) if isinstance(copy, Copy) else "computed"
         bulk = None if isinstance(way, Way) else way
-        by_threads = bulk is not None and _is_small(place)
+        piece = piece_of(copy, env, safe_values) if bulk is not None else None
+        by_threads = bulk is not None and _is_for_warps(place, piece)
         why = apart or (None if by_threads else bulk)
-        made = None if why else _ring(place, way if isinstance(way, Way) else None)
+        made = None if why else _ring(place, way if isinstance(way, Way) else None, piece)
         if isinstance(made, Ring):
             _add(made, rings)
             if isinstance(copy, Copy) and bulk is not None:
@@ -178,11 +229,18 @@ def _is_computed(stmt: Stmt) -> TypeGuard[Parallel]:
     )
 
 
-def _is_small(place: _Place) -> bool:
-    """Whether a warp can fill a tile beside the engine, rounds ahead of its use."""
+def _is_for_warps(place: _Place, piece: int | None) -> bool:
+    """Whether a warp can fill a tile rounds ahead of its use.
+
+    Parameters
+    ----------
+    piece
+        Bytes of the pieces in which it may begin to, None if it loads and stores.
+    """
     loop, tile = place.loop, tile_of(place.copy)
-    ahead = isinstance(loop, Pipelined) and loop.num_stages > 1
-    return ahead and tile.static_shape is not None and math.prod(tile.static_shape) <= FEW_ELEMENTS
+    if not isinstance(loop, Pipelined) or loop.num_stages < 2 or tile.static_shape is None:
+        return False
+    return piece is not None or math.prod(tile.static_shape) <= FEW_ELEMENTS
 
 
 def _why_not_alone(place: _Place, launch: Launch) -> str | None:
@@ -196,6 +254,8 @@ def _why_not_alone(place: _Place, launch: Launch) -> str | None:
         storage = access.buffer.storage
         if storage in tensors and access.mode is not Mode.READ:
             return f"the kernel writes {storage.name!r} as well"
+        if access.mode is not Mode.READ and any(_may_be_same(storage, t) for t in tensors):
+            return f"the kernel writes {storage.name!r}, which may be at the same address"
         if storage is not tile or access.node in own:
             continue
         if access.mode is not Mode.READ:
@@ -211,13 +271,21 @@ def _why_not_alone(place: _Place, launch: Launch) -> str | None:
     return None
 
 
-def _ring(place: _Place, way: Way | None) -> Ring | str:
+def _may_be_same(written: Buffer, tensor: Buffer) -> bool:
+    """Whether two tensors may share bytes because the kernel computes the address of one."""
+    computed = isinstance(written.origin, Expr) or isinstance(tensor.origin, Expr)
+    return computed and Memory().share_bytes(written, tensor)
+
+
+def _ring(place: _Place, way: Way | None, piece: int | None) -> Ring | str:
     """Return the ring of one copy, or why it has none.
 
     Parameters
     ----------
     way
         How the engine makes it, None if threads do.
+    piece
+        Bytes of the pieces in which these can begin it, None if they load and store.
     """
     copy, home = place.copy, place.home
     tile = tile_of(copy)
@@ -238,8 +306,28 @@ def _ring(place: _Place, way: Way | None) -> Ring | str:
         if why is not None:
             return why
     stretches = (copy,) if way is Way.STRETCH else ()
-    last = readers[-1]
-    return Ring((copy,), home, readers[0], last, max(count, 1), way is not None, stretches)
+    made = Ring((copy,), home, readers[0], readers[-1], max(count, 1), way is not None, stretches)
+    if way is not None:
+        return made
+    return replace(
+        made,
+        begun=() if piece is None else (copy,),
+        pieces=0 if piece is None else -(-(tile.nbytes or 0) // (piece * LANES)),
+        is_seen_by_engines=any(_may_be_engine(home.body[k], tile) for k in readers),
+    )
+
+
+def _may_be_engine(stmt: Stmt, tile: Buffer) -> bool:
+    """Whether an engine may read a tile: for a product, or on its way to a tensor."""
+    return any(
+        isinstance(node, TileOperator)
+        and any(region.buffer.storage is tile for region in node.reads())
+        and (
+            isinstance(node, Gemm)
+            or any(r.buffer.scope is not Scope.FRAGMENT for r in node.writes())
+        )
+        for node in walk(stmt)
+    )
 
 
 def _add(made: Ring, rings: list[Ring]) -> None:
@@ -247,7 +335,13 @@ def _add(made: Ring, rings: list[Ring]) -> None:
     for k, ring in enumerate(rings):
         same = (ring.first, ring.last, ring.count) == (made.first, made.last, made.count)
         if ring.home is made.home and same and ring.in_bulk is made.in_bulk:
-            stretches = (*ring.stretches, *made.stretches)
-            rings[k] = replace(ring, copies=(*ring.copies, *made.copies), stretches=stretches)
+            rings[k] = replace(
+                ring,
+                copies=(*ring.copies, *made.copies),
+                stretches=(*ring.stretches, *made.stretches),
+                begun=(*ring.begun, *made.begun),
+                pieces=ring.pieces + made.pieces,
+                is_seen_by_engines=ring.is_seen_by_engines or made.is_seen_by_engines,
+            )
             return
     rings.append(made)

@@ -9,6 +9,7 @@ from tile_core.ir.buffer import Region
 from tile_core.ir.device_calls import device
 from tile_core.ir.expr import AddressOf, BinaryOp
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
+from tile_core.ops.async_copy import CopyArrive
 from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
 from tile_core.ops.operator import TileOperator
@@ -39,6 +40,7 @@ def mbarrier_rules(has_barriers: bool, moves_registers: bool) -> tuple[Rule[Any]
     return (
         Rule(name="simt.barrier_init", op=BarrierInit, lower=lower_init, rejects=rejects),
         Rule(name="simt.barrier_arrive", op=BarrierArrive, lower=lower_arrive, rejects=rejects),
+        Rule(name="simt.copy_arrive", op=CopyArrive, lower=lower_copy_arrive, rejects=rejects),
         Rule(name="simt.barrier_wait", op=BarrierWait, lower=lower_wait, rejects=rejects),
         Rule(name="simt.cluster_sync", op=ClusterSync, lower=lower_cluster_sync, rejects=rejects),
         Rule(name="simt.set_registers", op=SetRegisters, lower=set_registers),
@@ -84,6 +86,11 @@ def lower_arrive(op: BarrierArrive, ctx: SimtContext) -> Stmt:
         If(binary(BinaryOp.EQ, ctx.lane, lane), arrive) for lane, arrive in enumerate(arrivals)
     )
     return Seq((do("sync_warp"), *by_lanes))
+
+
+def lower_copy_arrive(op: CopyArrive, ctx: SimtContext) -> Stmt:
+    """Let the copies of every thread arrive, each thread's on its own."""
+    return do("cp_async_mbarrier_arrive", barrier_address(op.barrier, ctx))
 
 
 def lower_cluster_sync(op: ClusterSync, ctx: SimtContext) -> Stmt:

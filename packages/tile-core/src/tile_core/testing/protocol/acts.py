@@ -9,16 +9,19 @@ from tile_core.ir.buffer import Region, Scope
 from tile_core.ir.expr import AddressOf, Call
 from tile_core.ir.gpu_intrinsics import RANGE_INTRINSICS
 from tile_core.ir.node import walk
-from tile_core.ir.stmt import Stmt
+from tile_core.ir.stmt import Parallel, Stmt
+from tile_core.ops.async_copy import CopyArrive, CopyCommit, CopyWait
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.control import Barrier
+from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.group_order import GROUP, GroupOrder, Step
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.testing.protocol.boxes import box_of, content_of, region_box
 from tile_core.testing.protocol.events import (
+    COPIES,
     PRODUCTS,
     STORES,
     Arrive,
@@ -55,6 +58,14 @@ def _of_operator(group: Group, stmt: Stmt) -> Iterator[Event]:
             yield Wait(_place(group, stmt.barrier), parity, span=span)
         case BarrierArrive():
             yield from _arrivals(group, stmt)
+        case CopyArrive():
+            place = _place(group, stmt.barrier)
+            yield Arrive(place, len(group.active), copies=group.copies, span=span)
+        case CopyCommit():
+            group.groups.append(group.copies)
+        case CopyWait(pending=pending):
+            over = group.groups[: len(group.groups) - pending]
+            yield Settle(COPIES, max(over, default=0), 0, span=span)
         case BulkCopy():
             if group.is_first:
                 yield from _bulk_copy(group, stmt)
@@ -262,6 +273,10 @@ def _touches(group: Group, stmt: Stmt, lasts: int | None = None) -> Iterator[Eve
     rank = group.values.rank
     found = [(t, box_of(t, group.values, stmt)) for t in group.facts.touched(stmt)]
     read = dict.fromkeys((t.tile, b, t.operand) for t, b in found if not t.writes)
+    begun = None
+    if isinstance(stmt, (Copy, Parallel)) and stmt.is_async:
+        begun = group.copies
+        group.copies += 1
     written = dict.fromkeys((t.tile, b) for t, b in found if t.writes)
     content = None
     if written:
@@ -276,7 +291,7 @@ def _touches(group: Group, stmt: Stmt, lasts: int | None = None) -> Iterator[Eve
     for tile, box in written:
         assert tile.scope is Scope.SHARED
         assert content is not None
-        yield Write((group.facts.name(tile), rank), box, content, span=stmt.span)
+        yield Write((group.facts.name(tile), rank), box, content, begun, span=stmt.span)
 
 
 __all__ = ["CLUSTER", "WARP", "act"]

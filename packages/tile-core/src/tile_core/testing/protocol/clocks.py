@@ -7,9 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tile_core.testing.protocol.events import PRODUCTS, Init, Place, Program
+from tile_core.testing.protocol.events import COPIES, PRODUCTS, STORES, Init, Place, Program
 
 Clock = npt.NDArray[np.int32]
+
+ENGINES = (PRODUCTS, STORES, COPIES)
+
+ENTRIES = 3 + len(ENGINES)
+"""Of a role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +32,13 @@ class Known:
 class Layout:
     """Where the entries of a clock are: for each role its steps, fences and what engines do.
 
-    Behind them stand how many phases of each barrier are known to be over.
+    Of copies that a role began there are two entries: how many are over, and how many were when
+    it last fenced. Behind all of these stand how many phases of each barrier are known to be over.
     """
 
     def __init__(self, program: Program) -> None:
         self.roles = len(program.roles)
-        self.phases = {p: 4 * self.roles + k for k, p in enumerate(program.arrivals)}
+        self.phases = {p: ENTRIES * self.roles + k for k, p in enumerate(program.arrivals)}
         self.inits = {
             (e.barriers, e.rank) for r in program.roles for e in r.events if isinstance(e, Init)
         }
@@ -40,7 +46,7 @@ class Layout:
 
     def zero(self) -> Clock:
         """Return the clock of who knows nothing."""
-        return np.zeros(4 * self.roles + len(self.phases), np.int32)
+        return np.zeros(ENTRIES * self.roles + len(self.phases), np.int32)
 
     def fenced(self, role: int) -> int:
         """Return where the last fence of a role stands."""
@@ -48,7 +54,11 @@ class Layout:
 
     def settled(self, role: int, engine: str) -> int:
         """Return where it stands how much of what an engine does for a role is over."""
-        return (2 if engine == PRODUCTS else 3) * self.roles + role
+        return (2 + ENGINES.index(engine)) * self.roles + role
+
+    def fenced_copies(self, role: int) -> int:
+        """Return where it stands how many copies were over when a role fenced last."""
+        return (ENTRIES - 1) * self.roles + role
 
     def phase(self, place: Place) -> int:
         """Return where the phases of a barrier stand."""

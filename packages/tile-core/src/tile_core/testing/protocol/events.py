@@ -20,8 +20,9 @@ Box: TypeAlias = tuple[tuple[int, int], ...]
 Content: TypeAlias = tuple[object, ...]
 """What tells contents of tiles apart: where in a tensor they come from, or who made them."""
 
-PRODUCTS, STORES = "products", "stores"
-"""What engines do for threads, in order, until these wait for it."""
+PRODUCTS, STORES, COPIES = "products", "stores", "copies"
+"""What goes on beside threads, in order, until these wait for it: the last are copies that they
+began themselves, into tiles."""
 
 
 Statement: TypeAlias = tuple[object, str, object]
@@ -74,13 +75,15 @@ class Wait(Event):
 class Arrive(Event):
     """Arrive at a barrier `count` times, and let its phase wait for `nbytes` too.
 
-    An arrival that is `relaxed` tells nobody of what these threads did before.
+    An arrival that is `relaxed` tells nobody of what these threads did before. One of `copies`
+    comes when as many copies that they began are complete, and tells of these alone.
     """
 
     barrier: Place
     count: int
     nbytes: int = 0
     relaxed: bool = False
+    copies: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +111,18 @@ class Fill(Event):
 
 @dataclass(frozen=True, slots=True)
 class Write(Event):
-    """Write a tile by stores: it is there at once."""
+    """Write a tile: by stores, which are there at once, or by copies that the threads begin.
+
+    Parameters
+    ----------
+    lasts
+        Which of the copies that these threads began it is; None if it is over at once.
+    """
 
     tile: Tile
     box: Box
     content: Content
+    lasts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

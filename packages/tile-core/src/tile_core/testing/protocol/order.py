@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tile_core.errors import Span
 from tile_core.testing.protocol.clocks import Known, Layout
 from tile_core.testing.protocol.events import (
+    COPIES,
     Arrive,
     Event,
     Fence,
@@ -67,7 +68,10 @@ class _Signal:
     announced
         Roles and steps that announced bytes in this phase.
     arrived, before
-        The arrivals of this phase, and of each one before; None where bytes belonged to it.
+        The arrivals of this phase, and of each one before; None where bytes belonged to it, or
+        arrivals of copies: who began them does not know when they come.
+    by_copies
+        Whether there was one of these in this phase.
     waited
         For each role: its step that waited, and how many phases it took to have completed.
     """
@@ -81,6 +85,7 @@ class _Signal:
     announced: list[tuple[int, int, Span | None]] = field(default_factory=list)
     arrived: list[Known] = field(default_factory=list)
     before: list[tuple[Known, ...] | None] = field(default_factory=list)
+    by_copies: bool = False
     waited: dict[int, tuple[int, int, Span | None]] = field(default_factory=dict)
 
 
@@ -188,8 +193,7 @@ class _Run:
                 self.fill(role, event)
             case Write(tile=tile, box=box):
                 clock[role] = step
-                touch = self.touch(role, event, Known(role, step), writes=True)
-                self.tiles.write(tile, box, touch, event.content, clock)
+                self.tiles.write(tile, box, self.written(role, event), event.content, clock)
                 self.remember(role, tile[1], Known(role, step), event.span)
             case Read():
                 clock[role] = step
@@ -199,6 +203,8 @@ class _Run:
                 clock[at] = max(clock[at], begun - pending)
             case Fence():
                 clock[self.layout.fenced(role)] = step
+                over = clock[self.layout.settled(role, COPIES)]
+                clock[self.layout.fenced_copies(role)] = over
             case Init(barriers=barriers, rank=rank):
                 clock[role] = step
                 self.begun[barriers, rank] = Known(role, step)
@@ -268,8 +274,11 @@ class _Run:
             signal.nbytes += event.nbytes
         if event.count:
             told = clock.copy()
-            if event.relaxed:
+            if event.relaxed or event.copies is not None:
                 told[:] = 0
+            if event.copies is not None:
+                told[self.layout.settled(role, COPIES)] = event.copies
+                signal.by_copies = True
             signal.known = told if signal.known is None else np.maximum(signal.known, told)
             signal.arrived.append(Known(role, step))
         signal.needed -= event.count
@@ -324,8 +333,10 @@ class _Run:
         signal.over = known.copy()
         signal.phase += 1
         signal.over[self.layout.phase(place)] = signal.phase
-        signal.before.append(None if has_bytes else tuple(signal.arrived))
+        is_told = not has_bytes and not signal.by_copies
+        signal.before.append(tuple(signal.arrived) if is_told else None)
         signal.arrived.clear()
+        signal.by_copies = False
         signal.needed, signal.known = signal.count, None
         signal.announced.clear()
         self.awake += self.waiting.pop(place, [])
@@ -366,6 +377,16 @@ class _Run:
         touch = self.touch(role, event, ends, writes=False, by_engine=event.by_engine)
         held = self.tiles.read(event.tile, event.box, touch, clock)
         check_meant(event, held, self.program.held(event, self.program.roles[role].rank))
+
+    def written(self, role: int, event: Write) -> Touch:
+        """Return the touch of a write: what tells that it is over, and that engines see it."""
+        step = self.places[role] + 1
+        touch = self.touch(role, event, Known(role, step), writes=True)
+        if event.lasts is None:
+            return touch
+        ends = Known(self.layout.settled(role, COPIES), event.lasts + 1)
+        fence = Known(self.layout.fenced_copies(role), event.lasts + 1)
+        return replace(touch, ends=ends, fence=fence, is_late=True)
 
     def touch(
         self, role: int, event: Event, ends: Known, *, writes: bool, by_engine: bool = False

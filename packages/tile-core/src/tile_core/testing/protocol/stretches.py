@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tile_core.errors import Span
 from tile_core.testing.protocol.events import (
+    COPIES,
     Arrive,
     Box,
     Event,
@@ -79,14 +80,15 @@ def stretches(number: int, role: Role) -> tuple[Stretch, ...]:
         touches: list[Use] = [use for uses in lasting.values() for use in uses]
         flights = set()
         for place, event in enumerate(events, first):
-            if isinstance(event, Settle):
-                for key in [k for k in lasting if k[0] == event.engine]:
-                    if key[1] < event.begun - event.pending:
-                        del lasting[key]
+            over = _over(event)
+            if over is not None:
+                for key in [k for k in lasting if k[0] == over[0] and k[1] < over[1]]:
+                    del lasting[key]
             for use in _uses(number, role, event):
                 clash([use], [u for uses in lasting.values() for u in uses])
-                if isinstance(event, Read) and event.lasts is not None:
-                    lasting.setdefault((event.engine, event.lasts), []).append(use)
+                if isinstance(event, (Read, Write)) and event.lasts is not None:
+                    engine = event.engine if isinstance(event, Read) else COPIES
+                    lasting.setdefault((engine, event.lasts), []).append(use)
                 if not isinstance(event, Fill):
                     touches.append(use)
             if isinstance(event, Fill):
@@ -95,6 +97,19 @@ def stretches(number: int, role: Role) -> tuple[Stretch, ...]:
         reads = tuple(e for e in events if isinstance(e, Read))
         found.append(Stretch(events, tuple(dict.fromkeys(touches)), reads, frozenset(flights)))
     return tuple(found)
+
+
+def _over(event: Event) -> tuple[str, int] | None:
+    """Return what an event ends: how many of what an engine does.
+
+    Whoever waits for an arrival of copies goes on when they are complete: it ends them here.
+    """
+    match event:
+        case Settle(engine=engine, begun=begun, pending=pending):
+            return engine, begun - pending
+        case Arrive(copies=int(copies)):
+            return COPIES, copies
+    return None
 
 
 def _cut(events: tuple[Event, ...]) -> Iterator[tuple[int, tuple[Event, ...]]]:

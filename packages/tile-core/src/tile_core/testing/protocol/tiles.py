@@ -34,6 +34,8 @@ class Touch:
     ends, fence
         What others must know before they do what conflicts with it; and, for stores, before an
         engine reads them.
+    is_late
+        Whether it goes on beside those who began it.
     """
 
     role: int
@@ -43,6 +45,7 @@ class Touch:
     ends: Known
     fence: Known
     event: Event
+    is_late: bool = False
 
     @property
     def span(self) -> Span | None:
@@ -74,7 +77,8 @@ class Tiles:
             if not overlaps(there, box) or not (other.writes or touch.writes):
                 continue
             ordered = other.ends.is_in(clock)
-            apart = touch.by_engine or other.by_engine or touch.scope != other.scope
+            beside = touch.by_engine or other.by_engine or other.is_late
+            apart = beside or touch.scope != other.scope
             if apart and not ordered:
                 raise ProtocolBroken(_conflict(tile, box, other, touch), touch.span)
             unseen = touch.by_engine and not touch.writes and other.writes and not other.by_engine
@@ -100,7 +104,7 @@ class Tiles:
 def _conflict(tile: Tile, box: Box, other: Touch, touch: Touch) -> str:
     name = named(tile, box)
     does = "is filled" if touch.writes else "is read"
-    if isinstance(other.event, Fill) and other.writes:
+    if other.writes and (other.is_late or isinstance(other.event, Fill)):
         return f"{name} {does} while a fill is on its way"
     if other.by_engine:
         return f"{name} {does} while an engine reads it"

@@ -27,6 +27,7 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
+from tile_core.ops.async_copy import CopyArrive, CopyCommit, CopyWait
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.control import Barrier
@@ -41,7 +42,7 @@ from tile_core.testing.protocol.values import Unknown, Values
 
 SIGNALS = (
     BarrierInit, BarrierArrive, BarrierWait, Barrier, BulkCopy, BulkWait, FenceAsync, ClusterSync,
-    Gemm, WaitProducts, GroupOrder, RemoteCopy,
+    Gemm, WaitProducts, GroupOrder, RemoteCopy, CopyArrive, CopyCommit, CopyWait,
 )  # fmt: skip
 """Operators that wait, tell somebody, or begin what goes on."""
 
@@ -130,6 +131,8 @@ class Group:
         Of pipelined loops, as they are come to.
     products, stores
         What engines have been told to do: products, and groups of copies into tensors.
+    copies, groups
+        How many copies these threads have begun, and by the end of each group of them.
     """
 
     facts: Facts
@@ -143,6 +146,8 @@ class Group:
     rounds: list[int] = field(default_factory=list)
     products: int = 0
     stores: int = 0
+    copies: int = 0
+    groups: list[int] = field(default_factory=list)
 
     @property
     def is_first(self) -> bool:
