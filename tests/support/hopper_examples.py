@@ -115,6 +115,11 @@ CASES = {
         ((1, 136, 128, True, "float16", 2e-2), (1, 128, 128, False, "float16", 2e-2)),
         {"block_M": 64, "block_N": 128, "threads": 256}, moves_registers=True,
     ),
+    "attention_backward_64": Case(
+        "attention/backward", "backward", (16, 4096, 64, True, "float16"),
+        ((1, 136, 64, True, "float16", 2e-2), (1, 128, 64, False, "float16", 2e-2)),
+        {"block_M": 64, "block_N": 128, "threads": 256}, moves_registers=True,
+    ),
     "mla": Case(
         "attention/paper_b3_flash_mla", "flash_mla", (4, 128, 1, 8192, 512, 64),
         ((1, 64, 1, 192, 128, 64), (1, 128, 1, 64, 128, 64)),
@@ -142,6 +147,7 @@ ODD: dict[str, tuple[Any, ...]] = {
     "fp4": (50, 71, 130),
     "attention_causal": (1, 131, 1, 128, True),
     "attention_backward": (1, 131, 128, True, "float16", 2e-2),
+    "attention_backward_64": (1, 131, 64, True, "float16", 2e-2),
     "chunk_scan": (1, 256, 128, 2, 1, 71, 64),
     "chunk_state": (1, 256, 128, 2, 1, 71, 67),
 }

@@ -96,11 +96,19 @@ def test_sums_must_be_a_whole_fragment(changed: Callable[..., Any], why: str) ->
     assert refusal(op, HOPPER) == why
 
 
-def test_a_factor_whose_place_varies_is_left_to_warps() -> None:
+def test_a_factor_whose_place_varies_by_whole_parts_is_no_reason() -> None:
     a, b = ir.shared("A", (256, 64), "float16"), ir.shared("B", (64, 64), "float16")
-    part = ir.region(a, [ir.symbol("row"), 0], [128, 64])
-    op = ir.gemm(part, b, ir.fragment("C", (128, 64)))
-    assert refusal(op, HOPPER) == "the place of A in 'A' varies at run time"
+    row = ir.symbol("row")
+
+    def planned(start: Any) -> Any:
+        part = ir.region(a, [start, 0], [128, 64])
+        op = ir.gemm(part, b, ir.fragment("C", (128, 64)))
+        return refusal(op, HOPPER) or warpgroup_plan(op, HOPPER, 128, lambda b: None)
+
+    assert not isinstance(planned(row * 8), str)
+    assert planned(row * 4) == (
+        "a part of 'A' is out of place: it begins at row 4, which is no multiple of 8"
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,7 +157,7 @@ def test_instructions_fit_into_a_threads_part_of_the_registers(block: int | None
         (
             replace(HALF, m=64, n=96, threads=256),
             None,
-            "it begins at column 48, inside of a box of 32 columns",
+            "a part of 'B_shared' is out of place: it begins at column 48, inside of a box of 32",
         ),
         (
             HALF,
@@ -259,16 +267,8 @@ def test_a_tile_whose_layout_the_user_fixed_is_left_to_warps() -> None:
     (note,) = made.layouts.notes
     assert note.text == (
         "single warps compute this product: no descriptor describes 'A_shared': its 128 rows of "
-        "128 bytes are not stored in boxes of whole rows, 128, 64, 32 or 16 bytes wide"
-    )
-
-
-def test_columns_that_groups_would_share_inside_of_a_box_are_a_reason() -> None:
-    """64 x 64 sums of two groups, by a factor that lies along its columns."""
-    made = replace(HALF, m=64, n=64, threads=256).program()
-    (note,) = made.layouts.notes
-    assert note.text == (
-        "single warps compute this product: it begins at column 32, inside of a box of 64 columns"
+        "128 bytes are not stored in boxes of whole rows, 128, 64, 32 or 16 bytes wide; "
+        "'A_shared' is stored as T.annotate_layout demands"
     )
 
 

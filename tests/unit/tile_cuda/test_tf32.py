@@ -98,3 +98,39 @@ def test_the_instruction_is_that_of_tf32() -> None:
         "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
     }
     assert "cvt.rna.tf32.f32" in rounded
+
+
+def in_rounds(factor: str) -> str:
+    """Return the text of a kernel whose threads read the sums of each round's product."""
+
+    @T.prim_func
+    def rounds(
+        A: T.Tensor((64, 256), factor),
+        B: T.Tensor((64, 256), factor),
+        C: T.Tensor((64, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((64, 32), factor)
+            b = T.alloc_shared((64, 32), factor)
+            c = T.alloc_fragment((64, 64), "float32")
+            d = T.alloc_fragment((64, 64), "float32")
+            T.clear(d)
+            for k in T.Pipelined(8, num_stages=3):
+                T.copy(A[0, k * 32], a)
+                T.copy(B[0, k * 32], b)
+                T.gemm(a, b, c, transpose_B=True, clear_accum=True)
+                for i, j in T.Parallel(64, 64):
+                    d[i, j] += c[i, j] * 2
+            T.copy(d, C)
+
+    return tile.lower(rounds, target="cuda:sm_90a", pass_configs={KEY: True}).kernel_source
+
+
+def test_rounded_products_that_are_under_way_are_waited_for_like_others() -> None:
+    """The compiler must not read the sums of a product in front of the wait for it."""
+    waits = [
+        re.findall(r"tile::wgmma_(commit|wait<\d>|pin<32>\(\w+)", in_rounds(factor))
+        for factor in ("float32", "tfloat32")
+    ]
+    assert waits[0] == waits[1]
+    assert waits[0][:3] == ["commit", "wait<0>", "pin<32>(c"]

@@ -35,7 +35,7 @@ PRODUCTS: list[tuple[Product, str, int]] = [
     (replace(HALF, scopes=("fragment", "shared")), "HGMMA", 16),
     (replace(HALF, m=256, n=128, threads=512), "HGMMA", 8),
     (replace(HALF, m=64, n=256, threads=256), "HGMMA", 8),
-    (replace(HALF, m=64, n=320, clear=True), "HGMMA", 40),
+    (replace(HALF, m=64, n=320, clear=True), "HGMMA", 16),
     (replace(HALF, m=192, n=96, threads=384), "HGMMA", 8),
     (replace(ALONG_K, m=64, n=24), "HGMMA", 8),
     (replace(ALONG_K, factor="tfloat32"), "HGMMA", 32),

@@ -17,7 +17,13 @@ from tile_core.layout.index import (
     minimum,
     same_expr,
 )
-from tile_core.layout.operand_tile import OperandTile, OperandWalk, boxed_operand, operand_tile
+from tile_core.layout.operand_tile import (
+    OperandTile,
+    OperandWalk,
+    box_spans,
+    boxed_operand,
+    operand_tile,
+)
 from tile_core.layout.picture import draw, svg
 from tile_core.layout.simplifier import simplify
 from tile_core.layout.strided import Strided, compact, nested
@@ -49,6 +55,7 @@ __all__ = [
     "Strided",
     "Swizzle",
     "bank_cost",
+    "box_spans",
     "boxed_operand",
     "byte_addresses",
     "compact",

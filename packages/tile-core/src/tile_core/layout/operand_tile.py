@@ -18,7 +18,7 @@ from tile_core.errors import LayoutError
 from tile_core.layout.box import extents_of
 from tile_core.layout.constructors import packed_panels
 from tile_core.layout.function import Layout
-from tile_core.layout.swizzle import CHUNK_BITS, PERIOD, Swizzle, swizzled, widest_swizzle
+from tile_core.layout.swizzle import CHUNK_BITS, PERIOD, Swizzle, swizzled
 from tile_core.records import dataclass
 
 UNIT = 16
@@ -120,8 +120,9 @@ class OperandTile:
         """Return why no instruction can begin at a multiple of `x` and of `k`, None if it can."""
         if is_k_last and x % PERIOD:
             return f"it begins at row {x}, which is no multiple of {PERIOD}"
-        if is_k_last and k * self.bits % (STEP * 8):
-            return f"it begins at column {k}, which is no multiple of {STEP} bytes"
+        step = STEP if self.span > UNIT else UNIT  # without swizzle, chunks are boxes
+        if is_k_last and k * self.bits % (step * 8):
+            return f"it begins at column {k}, which is no multiple of {step} bytes"
         if not is_k_last and k % PERIOD:
             return f"it begins at row {k}, which is no multiple of {PERIOD}"
         if not is_k_last and x % self.span_elements:
@@ -129,12 +130,12 @@ class OperandTile:
         return None
 
 
-def boxed_operand(shape: Sequence[int], bits: int) -> Layout:
+def boxed_operand(shape: Sequence[int], bits: int, span: int | None = None) -> Layout:
     """Return the layout of a shared tile that instructions of warpgroups read on their own.
 
-    Boxes are as wide as divides the rows: 128, 64, 32 or 16 bytes. Element ``(i, j)`` is in
-    box ``j // w`` of `w` elements a row, in its row `i`, and chunks of a row are exchanged as
-    in `swizzled`. The layout serves both majors: descriptors differ.
+    Boxes are 128, 64, 32 or 16 bytes wide. Element ``(i, j)`` is in box ``j // w`` of `w`
+    elements a row, in its row `i`, and chunks of a row are exchanged as in `swizzled`. The
+    layout serves both majors: descriptors differ.
 
     Parameters
     ----------
@@ -142,26 +143,46 @@ def boxed_operand(shape: Sequence[int], bits: int) -> Layout:
         Tile of rows and columns; leading dimensions stay outermost.
     bits
         Width of an element in memory.
+    span
+        Bytes of a row of a box; by default the most that divide the rows. See `box_spans`.
 
     Raises
     ------
     LayoutError
-        If rows are no multiple of 16 bytes, or there is no multiple of 8 of them.
+        If rows are no multiple of 16 bytes, or of `span`, or there is no multiple of 8 of them.
 
     Notes
     -----
     * ``operand_tile(boxed_operand(shape, bits), bits).layout()`` is it, less leading dimensions
     * it is bijective: no byte is unused
     """
+    spans = box_spans(shape, bits)
+    if span is not None and span not in spans:
+        raise LayoutError(
+            f"rows of {shape[-1]} elements of {bits} bits are no multiple of {span} bytes"
+        )
+    return _of_span(extents_of(shape), bits, spans[0] if span is None else span)
+
+
+def box_spans(shape: Sequence[int], bits: int) -> tuple[int, ...]:
+    """Return how wide boxes of a tile can be, in bytes, the widest first.
+
+    Each divides the one before it, so whoever can begin at the borders of some boxes can
+    begin at those of all narrower ones.
+
+    Raises
+    ------
+    LayoutError
+        If rows are no multiple of 16 bytes, or there is no multiple of 8 of them.
+    """
     box = extents_of(shape)
     if len(box) < 2:
         raise LayoutError(f"an operand has rows and columns, got the shape {box}")
     if box[-2] % PERIOD:
         raise LayoutError(f"{box[-2]} rows are no multiple of {PERIOD}")
-    widest = widest_swizzle(box[-1], bits)
-    if widest is None and box[-1] * bits % CHUNK_BITS:
+    if box[-1] * bits % CHUNK_BITS:
         raise LayoutError(f"rows of {box[-1]} elements of {bits} bits are no multiple of 16 bytes")
-    return _of_span(box, bits, UNIT if widest is None else widest.value)
+    return tuple(span for span in _SPANS if box[-1] * bits % (span * 8) == 0)
 
 
 def _of_span(shape: Sequence[int], bits: int, span: int) -> Layout:

@@ -73,6 +73,9 @@ class InferContext(Protocol):
     def users_of(self, buffer: Buffer) -> tuple[Node, ...]:
         """Return what accesses the storage of `buffer`: loads, stores, addresses, operators."""
 
+    def threads_of(self, op: TileOperator) -> int:
+        """Return how many threads run another operator together, as `threads` for this one."""
+
     def is_viewed(self, buffer: Buffer) -> bool:
         """Whether the storage of `buffer` is seen in another shape or element type."""
 

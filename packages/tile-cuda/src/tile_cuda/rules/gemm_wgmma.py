@@ -10,7 +10,7 @@ from typing import Any
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.stmt import Alloc, Seq, Stmt
-from tile_core.layout import Fragment, Layout, boxed_operand, row_major
+from tile_core.layout import Fragment, Layout, boxed_operand
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
@@ -18,12 +18,11 @@ from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.rule import Rule
 from tile_core.simt.build import seq
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import storage_dtype
 from tile_core.simt.rules.register_exchange import lower_exchange
 from tile_core.simt.warps import permuted
 from tile_core.target import Target
+from tile_cuda.rules.wgmma_factors import SharedFactor
 from tile_cuda.rules.wgmma_plan import (
-    SharedFactor,
     WarpgroupPlan,
     is_spread,
     refusal,
@@ -31,6 +30,7 @@ from tile_cuda.rules.wgmma_plan import (
     warpgroup_plan,
 )
 from tile_cuda.rules.wgmma_products import lower_warpgroups
+from tile_cuda.rules.wgmma_spans import in_the_way, layouts_for_all
 
 
 def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
@@ -47,7 +47,8 @@ def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
         return refusal(op, machine)
 
     def infer(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
-        plan = warpgroup_plan(op, machine, ctx.threads, lambda b: _known(b, ctx), ctx.block_threads)
+        layout_of = layouts_for_all(op, machine, ctx)
+        plan = warpgroup_plan(op, machine, ctx.threads, layout_of, ctx.block_threads)
         if isinstance(plan, str):
             return _other(op, ctx.target, others).infer_layout(op, ctx, level)
         return _demands(op, plan, ctx) if level is InferLevel.STRICT else {}
@@ -56,10 +57,10 @@ def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
         plan = warpgroup_plan(
             op, machine, ctx.threads, ctx.layout_of, math.prod(ctx.launch.threads)
         )
-        if isinstance(plan, str) or not is_spread(
-            ctx.fragment_of(op.c.buffer), sums_fragment(op, plan)
-        ):
-            why = plan if isinstance(plan, str) else f"{op.c.buffer.name!r} is spread differently"
+        if isinstance(plan, str):
+            return _lower_otherwise(op, in_the_way(op, plan, machine, ctx), others, ctx)
+        if not is_spread(ctx.fragment_of(op.c.buffer), sums_fragment(op, plan)):
+            why = f"{op.c.buffer.name!r} is spread differently"
             return _lower_otherwise(op, why, others, ctx)
         before, own = _with_factor_in_place(op, plan, ctx)
         return seq(before, lower_warpgroups(own, plan, ctx, op))
@@ -68,14 +69,6 @@ def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
         name="cuda.gemm.wgmma", op=Gemm, lower=lower, infer_layout=infer, rejects=rejects,
         priority=30, runs_beside=True,
     )  # fmt: skip
-
-
-def _known(buffer: Buffer, ctx: InferContext) -> Layout | Fragment | None:
-    """Return the layout of a tile; one that is seen in another shape or type stays as it is."""
-    known = ctx.layout_of(buffer)
-    if known is None and ctx.is_viewed(buffer):
-        return row_major(buffer.static_shape or ())
-    return known
 
 
 def _other(op: Gemm, target: Target, others: Sequence[Rule[Gemm]]) -> Rule[Gemm]:
@@ -110,8 +103,8 @@ def _demands(op: Gemm, plan: WarpgroupPlan, ctx: InferContext) -> LayoutMap:
 
 
 def _boxes(factor: SharedFactor) -> Layout:
-    buffer = factor.region.buffer
-    return boxed_operand(buffer.static_shape or (), storage_dtype(buffer.dtype, buffer.scope).bits)
+    tile = factor.tile
+    return boxed_operand(factor.region.buffer.static_shape or (), tile.bits, tile.span)
 
 
 def _factor(op: Gemm, plan: WarpgroupPlan) -> Fragment:

@@ -3,56 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
 
-from tile_core.errors import LayoutError
-from tile_core.ir.buffer import Buffer, Region, Scope, static_value
-from tile_core.layout import Fragment, Layout, OperandTile, boxed_operand, operand_tile
+from tile_core.ir.buffer import Region, Scope
+from tile_core.layout import Fragment
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import storage_dtype
 from tile_core.simt.warps import WarpTiling, permuted
+from tile_cuda.atoms import ROUNDS_FLOAT32
 from tile_cuda.atoms_wgmma import ROWS, THREADS, WarpgroupProduct, product_for
-
-LayoutOf: TypeAlias = Callable[[Buffer], "Layout | Fragment | None"]
-"""The layout already fixed for a buffer, if any."""
-
-
-@dataclass(frozen=True, slots=True)
-class SharedFactor:
-    """A factor that instructions read from shared memory.
-
-    Parameters
-    ----------
-    region
-        Where it is; the origin of its last two dimensions is known at compile time.
-    tile
-        How descriptors see the buffer.
-    is_k_last
-        Whether neighbours along K are neighbours in the buffer's last dimension (K-major).
-    """
-
-    region: Region
-    tile: OperandTile
-    is_k_last: bool
-
-    @property
-    def origin(self) -> tuple[int, int]:
-        """Where the region begins: first `x` (row of A, column of B), first `k`."""
-        first, second = (static_value(s) or 0 for s in self.region.starts[-2:])
-        return (first, second) if self.is_k_last else (second, first)
-
-    def misfit(self, x: int, k: int) -> str | None:
-        """Return why instructions cannot begin at all multiples of `x` and `k` in the region."""
-        first_x, first_k = self.origin
-        for dx, dk in ((0, 0), (x, k)):
-            why = self.tile.misfit(first_x + dx, first_k + dk, is_k_last=self.is_k_last)
-            if why is not None:
-                return why
-        return None
+from tile_cuda.rules.wgmma_factors import LayoutOf, SharedFactor, shared_factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +52,7 @@ def refusal(op: Gemm, machine: SimtMachine) -> str | None:
         return f"B, {op.b.buffer.name!r}, is not in shared memory, where warpgroups read it"
     if op.a.buffer.scope not in (Scope.SHARED, Scope.FRAGMENT):
         return f"A, {op.a.buffer.name!r}, is neither in shared memory nor a fragment"
-    return _sums_refusal(op.c) or _turn_refusal(op, product) or _place_refusal(op)
+    return _sums_refusal(op.c) or _turn_refusal(op, product) or _part_refusal(op)
 
 
 def _sums_refusal(region: Region) -> str | None:
@@ -117,15 +78,12 @@ def _turn_refusal(op: Gemm, product: WarpgroupProduct) -> str | None:
     return None
 
 
-def _place_refusal(op: Gemm) -> str | None:
-    for name, region in (("A", op.a), ("B", op.b)):
-        if region.buffer.scope is not Scope.SHARED:
-            shape, extents = region.buffer.static_shape, region.static_extents
-            if shape is None or extents is None or shape[-2:] != extents[-2:]:
-                return f"{name} is only a part of the fragment {region.buffer.name!r}"
-        elif any(static_value(s) is None for s in region.starts[-2:]):
-            return f"the place of {name} in {region.buffer.name!r} varies at run time"
-    return None
+def _part_refusal(op: Gemm) -> str | None:
+    shape, extents = op.a.buffer.static_shape, op.a.static_extents
+    is_all = shape is not None and extents is not None and shape[-2:] == extents[-2:]
+    if op.a.buffer.scope is Scope.SHARED or is_all:
+        return None
+    return f"A is only a part of the fragment {op.a.buffer.name!r}"
 
 
 def warpgroup_plan(
@@ -152,16 +110,16 @@ def warpgroup_plan(
         return why or "there is no such instruction"
     if threads % THREADS:
         return f"{threads} threads are no whole warpgroups of {THREADS}"
-    b = _factor(op.b, op.transpose_b, layout_of)
+    b = shared_factor(op.b, op.transpose_b, layout_of)
     a = None
     if op.a.buffer.scope is Scope.SHARED:
-        a = _factor(op.a, not op.transpose_a, layout_of)
+        a = shared_factor(op.a, not op.transpose_a, layout_of)
     for found in (a, b):
         if isinstance(found, str):
             return found
     if isinstance(a, str) or isinstance(b, str):
         return "a factor has no descriptor"
-    registers = _registers(machine, block_threads or threads)
+    registers = registers_of(machine, block_threads or threads)
     return _shared_out(op, product, threads // THREADS, registers, a, b)
 
 
@@ -178,31 +136,20 @@ def is_spread(held: Fragment, wanted: Fragment) -> bool:
 
 def is_shared_out(op: Gemm, ctx: SimtContext) -> bool:
     """Whether warpgroups compute a product, now that layouts are known."""
-    plan = warpgroup_plan(
-        op, ctx.machine, ctx.threads, ctx.layout_of, math.prod(ctx.launch.threads)
-    )
+    if not ctx.rule_of(op).runs_beside:
+        return False
+    # The rule was chosen, so if the factors are float32, they may be rounded.
+    machine = replace(ctx.machine, features=ctx.machine.features | {ROUNDS_FLOAT32})
+    plan = warpgroup_plan(op, machine, ctx.threads, ctx.layout_of, math.prod(ctx.launch.threads))
     if isinstance(plan, str):
         return False
     return is_spread(ctx.fragment_of(op.c.buffer), sums_fragment(op, plan))
 
 
-def _registers(machine: SimtMachine, threads: int) -> int:
+def registers_of(machine: SimtMachine, threads: int) -> int:
     """Return how many registers each of `threads` threads can have."""
     shared = machine.multiprocessor
     return min(machine.registers, shared.registers // threads if shared else machine.registers)
-
-
-def _factor(region: Region, is_k_last: bool, layout_of: LayoutOf) -> SharedFactor | str:
-    buffer = region.buffer
-    bits = storage_dtype(buffer.dtype, buffer.scope).bits
-    known = layout_of(buffer)
-    try:
-        layout = (
-            known if isinstance(known, Layout) else boxed_operand(buffer.static_shape or (), bits)
-        )
-        return SharedFactor(region, operand_tile(layout, bits), is_k_last)
-    except LayoutError as why:
-        return f"no descriptor describes {buffer.name!r}: {why.message}"
 
 
 def _shared_out(
@@ -213,40 +160,60 @@ def _shared_out(
     a: SharedFactor | None,
     b: SharedFactor,
 ) -> WarpgroupPlan | str:
-    m, n, k = op.mnk
-    why: str | None = None
-    for m_groups, n_groups in _grids(m // ROWS, n, groups, op.policy):
-        own = n // n_groups
-        columns = product.columns(own, 8 if b.is_k_last else b.tile.span_elements, registers)
-        if columns is None:
-            continue
-        apart = own if n_groups > 1 else columns if own > columns else 0
-        why = b.misfit(apart, product.k)
-        if why is None and a is not None:
-            why = a.misfit(ROWS, product.k)
-        if why is not None:
-            continue
-        atom = product.atom(columns)
-        tiling = WarpTiling(
-            atom, m_groups, n_groups, m // ROWS // m_groups, own // columns, k // product.k
-        )
-        return WarpgroupPlan(tiling, a, b)
-    return why or (
+    m, n, _ = op.mnk
+    found: WarpgroupPlan | str | None = None
+    for grid in grids(op, groups):
+        found = on_grid(op, product, grid, registers, a, b)
+        if isinstance(found, WarpgroupPlan):
+            return found
+    return found or (
         f"{groups} warpgroups cannot share {m} x {n} sums: each would need the same number of "
         f"blocks of {ROWS} rows, and columns in a multiple of 8"
     )
 
 
-def _grids(
-    rows: int, columns: int, groups: int, policy: GemmWarpPolicy
-) -> Iterator[tuple[int, int]]:
-    """Yield warpgroups along M and along N, the preferred grid first.
+def on_grid(
+    op: Gemm,
+    product: WarpgroupProduct,
+    grid: tuple[int, int],
+    registers: int,
+    a: SharedFactor | None,
+    b: SharedFactor,
+) -> WarpgroupPlan | str | None:
+    """Return how so many warpgroups along M and along N share `op`.
+
+    Returns
+    -------
+    If they cannot, what is out of place in a factor; None if it is the number of columns.
+    """
+    m, n, k = op.mnk
+    m_groups, n_groups = grid
+    own = n // n_groups
+    columns = product.columns(own, 8 if b.is_k_last else b.tile.span_elements, registers)
+    if columns is None:
+        return None
+    apart = own if n_groups > 1 else columns if own > columns else 0
+    why = b.misfit(apart, product.k)
+    if why is None and a is not None:
+        why = a.misfit(ROWS, product.k)
+    if why is not None:
+        return why
+    atom = product.atom(columns)
+    rows = m // ROWS // m_groups
+    return WarpgroupPlan(
+        WarpTiling(atom, m_groups, n_groups, rows, own // columns, k // product.k), a, b
+    )
+
+
+def grids(op: Gemm, groups: int) -> tuple[tuple[int, int], ...]:
+    """Return numbers of warpgroups along M and along N, the preferred ones first.
 
     Along M each factor is read fewest times: B by every group, in one wide instruction.
     """
+    rows, columns = op.mnk[0] // ROWS, op.mnk[1]
     found = [
         (m, groups // m)
         for m in range(1, groups + 1)
         if groups % m == 0 and rows % m == 0 and columns % (groups // m) == 0
     ]
-    yield from found if policy is GemmWarpPolicy.FullCol else reversed(found)
+    return tuple(found if op.policy is GemmWarpPolicy.FullCol else reversed(found))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tile_core.ir.arith import as_expr
-from tile_core.ir.buffer import Buffer
+from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.device_calls import device
-from tile_core.ir.expr import Call, Const, Expr
+from tile_core.ir.expr import Call, Const, Expr, Extent
 from tile_core.ir.stmt import If, Let, Stmt, Store
 from tile_core.layout.digits import row_major_position
 from tile_core.ops.gemm import Gemm
@@ -14,7 +14,8 @@ from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
 from tile_core.simt.products.instructions import sums_offset, zero
 from tile_cuda.atoms_wgmma import ROWS, THREADS
-from tile_cuda.rules.wgmma_plan import SharedFactor, WarpgroupPlan
+from tile_cuda.rules.wgmma_factors import SharedFactor
+from tile_cuda.rules.wgmma_plan import WarpgroupPlan
 from tile_cuda.rules.wgmma_steps import moves_between, steps_at_once
 from tile_cuda.rules.wgmma_waits import waited
 
@@ -118,7 +119,7 @@ class _Parts:
     def _start(self, factor: SharedFactor, group: Expr, x_step: int) -> Expr:
         """Return the element of the flat buffer where the part of this warpgroup begins."""
         region, layout = factor.region, self.ctx.layout_of(factor.region.buffer)
-        x, _ = factor.origin
+        x = self._begin(factor.origin[0])
         per_unit = 128 // factor.tile.bits
         inside = factor.tile.units(x, 0, is_k_last=factor.is_k_last) * per_unit
         step = factor.tile.units(x_step, 0, is_k_last=factor.is_k_last) * per_unit
@@ -131,11 +132,18 @@ class _Parts:
         self.setup.append(Let(name, start))
         return name
 
+    def _begin(self, start: Extent) -> int | Expr:
+        """Return where a region begins, as the thread computes it."""
+        fixed = static_value(start)
+        return lower_expr(as_expr(start), self.ctx) if fixed is None else fixed
+
     def _operand(self, factor: SharedFactor, start: Expr, x: Expr, k: Expr) -> Expr:
         """Return the operand whose first step begins at `x` and `k` of the region."""
         walk = factor.tile.walk(is_k_last=factor.is_k_last)
         address = at(self.ctx.places.flat(factor.region.buffer), start, "r")
-        first = factor.origin[1]  # whether a step begins in a box follows from where it is in all
+        first = self._begin(
+            factor.origin[1]
+        )  # whether a step begins in a box follows from where it is in all
         units = factor.tile.units(x, k + first, is_k_last=factor.is_k_last)
         moves = moves_between(factor, self.tiling.atom.k, self.at_once)
         chosen = (walk.swizzle, walk.leading, walk.stride, *moves)

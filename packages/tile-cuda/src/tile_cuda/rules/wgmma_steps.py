@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tile_cuda.rules.wgmma_plan import SharedFactor
+from tile_cuda.rules.wgmma_factors import SharedFactor
 from tile_cuda.wgmma_shapes import MOST_STEPS
 
 
@@ -35,7 +35,8 @@ def moves_between(factor: SharedFactor, depth: int, count: int) -> tuple[int, ..
     """
     if count == 1:
         return ()
-    places = [unit_of(factor, depth * step) for step in range(count)]
+    first = factor.first_steps[0]
+    places = [_unit_of(factor, first + depth * step) for step in range(count)]
     near = places[1] - places[0]
     side_by_side = next((k for k, (a, b) in enumerate(pairwise(places), 1) if b - a != near), None)
     if side_by_side is None:
@@ -43,22 +44,25 @@ def moves_between(factor: SharedFactor, depth: int, count: int) -> tuple[int, ..
     return near, side_by_side, places[side_by_side] - places[0]
 
 
-def unit_of(factor: SharedFactor, k: int) -> int:
-    """Return where a factor's elements from `k` of its region on begin in its buffer."""
-    x, first = factor.origin
-    place: int = factor.tile.units(x, first + k, is_k_last=factor.is_k_last)
+def _unit_of(factor: SharedFactor, k: int) -> int:
+    """Return where a factor's elements from step `k` of its buffer on begin."""
+    place: int = factor.tile.units(0, k, is_k_last=factor.is_k_last)
     return place
 
 
 def _are_alike(steps: int, depth: int, count: int, factors: Sequence[SharedFactor]) -> bool:
-    """Whether all statements of `count` steps find their factors by the same moves."""
+    """Whether all statements of `count` steps find their factors by the same moves.
+
+    Wherever in a box a factor begins, if that varies.
+    """
     for factor in factors:
         near, *far = moves_between(factor, depth, count)
         side_by_side, jump = far or (count, 0)
-        for step in range(steps):
-            place = unit_of(factor, depth * (step - step % count))
-            inside = step % count
-            place += inside % side_by_side * near + inside // side_by_side * jump
-            if place != unit_of(factor, depth * step):
-                return False
+        for first in factor.first_steps:
+            for step in range(steps):
+                place = _unit_of(factor, first + depth * (step - step % count))
+                inside = step % count
+                place += inside % side_by_side * near + inside // side_by_side * jump
+                if place != _unit_of(factor, first + depth * step):
+                    return False
     return True

@@ -94,6 +94,10 @@ class Layouts:
         """Return what accesses the storage of `buffer`: loads, stores, addresses, operators."""
         return self.touching.get(buffer.storage, ())
 
+    def threads_of(self, op: TileOperator) -> int:
+        """Return how many threads run `op` together; one where blocks are one thread."""
+        return self.found.threads.get(op, 1)
+
     def is_viewed(self, buffer: Buffer) -> bool:
         """Whether the storage of `buffer` is seen in another shape or element type."""
         return bool(self.views.get(buffer.storage))
@@ -189,7 +193,7 @@ class Layouts:
         context: InferContext = self
         if self.machine is not None:
             context = Question(
-                self, self.found.threads.get(op, 1), self.machine, self.found.blocks.get(op, 1)
+                self, self.threads_of(op), self.machine, self.found.blocks.get(op, 1)
             )
         demands = self.rules[op].infer_layout(op, context, level)
         reason = Reason(op.mnemonic, op.span)
@@ -298,6 +302,10 @@ class Question:
     def users_of(self, buffer: Buffer) -> tuple[Node, ...]:
         """Return what accesses the storage of `buffer`: loads, stores, addresses, operators."""
         return self.layouts.users_of(buffer)
+
+    def threads_of(self, op: TileOperator) -> int:
+        """Return how many threads run `op` together."""
+        return self.layouts.threads_of(op)
 
     def is_viewed(self, buffer: Buffer) -> bool:
         """Whether the storage of `buffer` is seen in another shape or element type."""

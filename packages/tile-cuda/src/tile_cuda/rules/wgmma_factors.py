@@ -1,0 +1,90 @@
+"""Factors that the instructions of warpgroups read from shared memory on their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tile_core.errors import LayoutError
+from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.expr import Extent
+from tile_core.layout import Fragment, Layout, OperandTile, boxed_operand, operand_tile
+from tile_core.passes.ranges import Env
+from tile_core.simt.packing import storage_dtype
+
+LayoutOf: TypeAlias = Callable[[Buffer], "Layout | Fragment | None"]
+"""The layout already fixed for a buffer, if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFactor:
+    """A factor that instructions read from shared memory.
+
+    Parameters
+    ----------
+    region
+        Where it is.
+    tile
+        How descriptors see the buffer.
+    is_k_last
+        Whether neighbours along K are neighbours in the buffer's last dimension (K-major).
+    """
+
+    region: Region
+    tile: OperandTile
+    is_k_last: bool
+
+    @property
+    def origin(self) -> tuple[Extent, Extent]:
+        """Where the region begins: first `x` (row of A, column of B), first `k`."""
+        first, second = self.region.starts[-2:]
+        return (first, second) if self.is_k_last else (second, first)
+
+    @property
+    def first_steps(self) -> Sequence[int]:
+        """First elements along K that stand for all: parts begin in a box as from one of them."""
+        first = self.origin[1]
+        apart = known_multiple(first)
+        if static_value(first) is not None or not self.is_k_last or apart == 0:
+            return (apart,)
+        return range(0, math.lcm(apart, self.tile.span_elements), apart)
+
+    def misfit(self, x: int, k: int) -> str | None:
+        """Return why instructions cannot begin at all multiples of `x` and `k` in the region."""
+        first_x, first_k = (known_multiple(start) for start in self.origin)
+        for dx, dk in ((0, 0), (x, k)):
+            why = self.tile.misfit(first_x + dx, first_k + dk, is_k_last=self.is_k_last)
+            if why is not None:
+                return f"a part of {self.region.buffer.name!r} is out of place: {why}"
+        return None
+
+
+def known_multiple(start: Extent) -> int:
+    """Return where a region begins; what it is known to be a multiple of, if that varies."""
+    fixed = static_value(start)
+    return Env().multiple_of(start) if fixed is None else fixed
+
+
+def shared_factor(region: Region, is_k_last: bool, layout_of: LayoutOf) -> SharedFactor | str:
+    """Return a factor as its tile is stored, or why no descriptor describes it, in words.
+
+    Tiles of which nothing is known are in the widest boxes.
+    """
+    buffer = region.buffer
+    bits = width_of(buffer)
+    known = layout_of(buffer)
+    try:
+        layout = (
+            known if isinstance(known, Layout) else boxed_operand(buffer.static_shape or (), bits)
+        )
+        return SharedFactor(region, operand_tile(layout, bits), is_k_last)
+    except LayoutError as why:
+        return f"no descriptor describes {buffer.name!r}: {why.message}"
+
+
+def width_of(buffer: Buffer) -> int:
+    """Return the bits of an element in memory."""
+    bits: int = storage_dtype(buffer.dtype, buffer.scope).bits
+    return bits
