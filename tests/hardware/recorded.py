@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import math
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -122,8 +123,8 @@ def noted_comparisons(patches: pytest.MonkeyPatch) -> Iterator[Compared]:
         (np.testing, "assert_array_equal", lambda *args, **named: Tolerance(0.0, 0.0)),
         (np.testing, "assert_allclose", _of_numpy),
     ]
-    if "torch" in sys.modules:
-        known.append((sys.modules["torch"].testing, "assert_close", _of_torch))
+    if find_spec("torch") is not None:  # tests may import it in the middle
+        known.append((importlib.import_module("torch.testing"), "assert_close", _of_torch))
     for module, name, tolerance in known:
         patches.setattr(module, name, noted.noting(getattr(module, name), tolerance))
     yield noted
