@@ -110,6 +110,18 @@ LEFT = {
         stored(ir.tensor("y", (15, 300)), ir.shared("t", (4, 300))),
         "rows of 300 elements are longer than the 256 of a box",
     ),
+    "more rows than coordinates count": (
+        stored(ir.tensor("y", ((1 << 31) + 8, 128)), ir.shared("t", (8, 64))),
+        "'y' has 2147483656 elements along a dimension, more than 2^31",
+    ),
+    "rows far apart": (
+        stored(ir.tensor("y", (32, 128), strides=(1 << 38, 1)), ir.shared("t", (8, 64))),
+        "rows of 'y' are 2^40 bytes apart or more",
+    ),
+    "rows that begin between multiples of 128 bytes": (
+        stored(ir.tensor("y", (1028, 16)), ir.shared("t", (514, 4))),
+        "it is not made of boxes that begin at multiples of 128 bytes",
+    ),
     "another type": (
         stored(ROW, ir.shared("t", (256,))),
         "it converts float32 to float16",
@@ -123,6 +135,14 @@ def test_what_stays_with_the_threads_has_a_reason(name: str) -> None:
     assert use_bulk_stores(made, HOPPER) is made
     (note,) = notes_on_stores(made, HOPPER)
     assert note.text == f"'t' is stored by the threads: {why}"
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"), [((1 << 31, 128), None), ((32, 128), ((1 << 38) - 4, 1))]
+)
+def test_the_largest_tensors_are_still_copied_in_boxes(shape: Any, strides: Any) -> None:
+    tensor = ir.tensor("y", shape, strides=strides)
+    assert len(moved(use_bulk_stores(stored(tensor, ir.shared("t", (8, 64))), HOPPER))) == 1
 
 
 def test_layouts_of_users_and_of_products_are_left_alone() -> None:

@@ -80,16 +80,27 @@ int cuTensorMapEncodeTiled(void *place, int dtype, uint32_t rank, void *address,
                            const uint64_t *extents, const uint64_t *strides, const uint32_t *box,
                            const uint32_t *steps, int interleave, int swizzle, int promotion,
                            int fill) {
+  // What the comment on this function in cuda.h of CUDA 13.0 asks for, else invalid value.
+  static const uint8_t sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
   if (refuse) return refuse;
-  if ((uintptr_t)place % 64 || (uintptr_t)address % 16 || !address) return 1; // invalid value
+  if ((uintptr_t)place % 64 || (uintptr_t)address % 16 || !address) return 1;
+  if (dtype < 0 || dtype > 12 || rank < 1 || rank > 5 || (interleave && rank < 3)) return 1;
+  if (interleave < 0 || interleave > 2 || swizzle < 0 || swizzle > 3) return 1;
+  if (interleave == 2 && ((uintptr_t)address % 32 || swizzle != 1)) return 1;
+  if (promotion < 0 || promotion > 3 || fill < 0 || fill > 1 || (fill && dtype < 6)) return 1;
+  if (!interleave && box[0] * sizes[dtype] % 16) return 1;
+  if (!interleave && swizzle && box[0] * sizes[dtype] > 16u << swizzle) return 1;
+  for (unsigned k = 0; k + 1 < rank; ++k) {
+    if (strides[k] % (interleave == 2 ? 32 : 16) || strides[k] >> 40) return 1;
+  }
   Map map = {(uintptr_t)address};
   for (unsigned k = 0; k < rank; ++k) {
-    if (!extents[k] || !box[k] || box[k] > 256) return 1;
+    if (!extents[k] || extents[k] > 1ull << 32 || !box[k] || box[k] > 256) return 1;
+    if (!steps[k] || steps[k] > 8) return 1;
     if (k < 4) map.extents[k] = extents[k];
     map.boxes[k] = box[k], map.steps[k] = steps[k];
   }
   for (unsigned k = 0; k + 1 < rank; ++k) {
-    if (strides[k] % 16) return 1;
     map.strides[k] = strides[k];
   }
   map.dtype = dtype, map.rank = rank, map.interleave = interleave, map.swizzle = swizzle;

@@ -77,7 +77,9 @@ CASES = {
     "wholly outside": ((20, 72), (32, 8), (1, 1), (80, 4), 0, "zero", "float32"),
     "filled with NaN": ((20, 64), (64, 8), (1, 1), (40, 17), 128, "nan", "float16"),
     "every second row": ((20, 64), (64, 8), (1, 2), (0, 3), 128, "zero", "float16"),
-    "every third element": ((4, 96), (24, 4), (3, 1), (-3, 1), 0, "zero", "int32"),
+    "every third of two dimensions": (
+        (7, 9, 16), (16, 6, 5), (1, 3, 2), (0, -3, 1), 64, "zero", "int32",
+    ),
 }  # fmt: skip
 CPP = {"float16": "half_t", "float32": "float", "int16": "tile::i16", "uint8": "tile::u8",
        "int32": "int"}  # fmt: skip

@@ -12,13 +12,14 @@ from tile_runtime.errors import ArgumentLayoutError, InvalidBundle
 from tile_runtime.expressions import value_of
 from tile_runtime.manifest import TensorMap
 
-MAP_BYTES, MAP_ALIGNMENT = 128, 64
-"""Size and alignment of ``CUtensorMap``."""
+MAP_BYTES, MAP_ALIGNMENT = 128, 128
+"""Size and alignment of ``CUtensorMap`` in CUDA 13; drivers before it ask for 64."""
 
 MOST_ROWS = 128
 """Sets of tensors whose maps are kept, for each launch and each thread that launches."""
 
-MAX_EXTENT, MAX_STRIDE = 1 << 32, 1 << 40
+MAX_EXTENT, MAX_STRIDE = 1 << 31, 1 << 40
+"""Elements that coordinates of 32 bits count, of which drivers allow twice as many; bytes."""
 
 Key: TypeAlias = "tuple[int, ...]"
 """Where tensors begin, and the variables in their extents: what maps follow from."""
@@ -171,27 +172,46 @@ def map_values(
         tuple(int(value_of(e, values)) for e in described.extents),
         tuple(int(value_of(s, values)) for s in described.strides),
     )
-    if problem := _unreachable(found):
+    if lack := _unreachable(found):
+        problem, hint = lack
         raise ArgumentLayoutError(
             f"{kernel}.{described.tensor}: copies of boxes need {problem}",
-            hint="pass a tensor of its own that is dense and whose rows are multiples of 16 bytes",
+            hint=hint,
             subject=("parameter", described.tensor),
         )
     return found
 
 
-def _unreachable(found: MapValues) -> str:
-    """Return what addresses of the tensor lack, or nothing."""
+def _unreachable(found: MapValues) -> tuple[str, str] | None:
+    """Return what the address, the strides or the extents lack, and what helps; or None."""
     granule = 32 if found.described.interleave == 32 else _GRANULE
     if found.address % granule:
-        return f"an address that is a multiple of {granule} bytes, got {found.address:#x}"
+        return (
+            f"an address that is a multiple of {granule} bytes, got one that lies "
+            f"{found.address % granule} behind",
+            "pass x.clone() or numpy.copy(x): views may begin anywhere, tensors of their own are "
+            "aligned",
+        )
     for stride in found.strides:
-        if stride % granule or not 0 <= stride < MAX_STRIDE:
-            return f"rows that are multiples of {granule} bytes apart, got {stride} bytes"
+        if stride % granule or stride < 0:
+            return (
+                f"rows that are multiples of {granule} bytes apart, got {stride} bytes",
+                "pass a tensor of its own that is dense and whose rows are multiples of "
+                f"{granule} bytes",
+            )
+        if stride >= MAX_STRIDE:
+            return (
+                f"rows that are less than 2^40 bytes apart, got {stride} bytes",
+                "pass a tensor of its own that is dense, or copy with T.copy(..., "
+                "disable_tma=True)",
+            )
     for extent in found.extents:
         if not 0 <= extent <= MAX_EXTENT:
-            return f"extents of at most 2^32 elements, got {extent}"
-    return ""
+            return (
+                f"extents of at most 2^31 elements, got {extent}",
+                "pass parts of the tensor one by one, or copy with T.copy(..., disable_tma=True)",
+            )
+    return None
 
 
 def encode_map(driver: EncodingDriver, kernel: str, values: MapValues, place: int) -> None:

@@ -13,9 +13,13 @@ from tile_core.ir.expr import Var
 from tile_core.simt.program import TensorMap
 
 MAX_RANK, MAX_BOX, MAX_ELEMENT_STRIDE = 5, 256, 8
-MAX_EXTENT, MAX_STRIDE = 1 << 32, 1 << 40
+MAX_EXTENT, MAX_STRIDE = 1 << 31, 1 << 40
+"""Elements that coordinates of 32 bits count, of which drivers allow twice as many; bytes."""
 GRANULE = 16
 """Bytes that addresses, strides and rows of boxes are multiples of."""
+
+_WITH_NAN = frozenset({"float16", "bfloat16", "float32", "float64"})
+"""What drivers have floating point types for; others move as their bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +91,12 @@ def map_values(
         described.l2_promotion,
     )
     check_boxes(found)
-    if problem := unreachable(found):
-        param = described.tensor
+    if lack := unreachable(found):
+        param, (problem, hint) = described.tensor, lack
         raise ArgumentLayoutError(
             f"{kernel}.{param.name}: copies of boxes need {problem}",
             notes=() if param.span is None else (Note("the tensor is declared here", param.span),),
-            hint="pass a tensor of its own that is dense and whose rows are multiples of 16 bytes",
+            hint=hint,
         )
     return found
 
@@ -104,6 +108,11 @@ def check_boxes(found: MapValues) -> None:
     ------
     InternalError
         If the rank, the box, the strides among its elements or the swizzle are not allowed.
+
+    Notes
+    -----
+    Source: the comment on cuTensorMapEncodeTiled in ``cuda.h`` of CUDA 13.0. Rows may be shorter
+    than the swizzle there; compilers need none that are.
     """
     rank = len(found.extents)
     problem = ""
@@ -115,6 +124,10 @@ def check_boxes(found: MapValues) -> None:
         problem = f"boxes of {found.box} elements"
     elif not all(1 <= step <= MAX_ELEMENT_STRIDE for step in found.element_strides):
         problem = f"elements {found.element_strides} apart"
+    elif found.element_strides[0] != 1 and not found.interleave:
+        problem = f"elements of a row {found.element_strides[0]} apart, which engines do not see"
+    elif found.fill == "nan" and str(found.dtype) not in _WITH_NAN:
+        problem = f"NaN outside of elements of {found.dtype}"
     elif found.swizzle not in (0, 32, 64, 128) or found.interleave not in (0, 16, 32):
         problem = f"a swizzle of {found.swizzle} and an interleave of {found.interleave} bytes"
     elif found.row_bytes % GRANULE:
@@ -125,15 +138,33 @@ def check_boxes(found: MapValues) -> None:
         raise InternalError(f"the tensor map {found.name} has {problem}")
 
 
-def unreachable(found: MapValues) -> str:
-    """Return what addresses of the tensor lack, or nothing."""
+def unreachable(found: MapValues) -> tuple[str, str] | None:
+    """Return what the address, the strides or the extents lack, and what helps; or None."""
     granule = 32 if found.interleave == 32 else GRANULE
     if found.address % granule:
-        return f"an address that is a multiple of {granule} bytes, got {found.address:#x}"
+        return (
+            f"an address that is a multiple of {granule} bytes, got one that lies "
+            f"{found.address % granule} behind",
+            "pass x.clone() or numpy.copy(x): views may begin anywhere, tensors of their own are "
+            "aligned",
+        )
     for stride in found.strides:
-        if stride % granule or not 0 <= stride < MAX_STRIDE:
-            return f"rows that are multiples of {granule} bytes apart, got {stride} bytes"
+        if stride % granule or stride < 0:
+            return (
+                f"rows that are multiples of {granule} bytes apart, got {stride} bytes",
+                "pass a tensor of its own that is dense and whose rows are multiples of "
+                f"{granule} bytes",
+            )
+        if stride >= MAX_STRIDE:
+            return (
+                f"rows that are less than 2^40 bytes apart, got {stride} bytes",
+                "pass a tensor of its own that is dense, or copy with T.copy(..., "
+                "disable_tma=True)",
+            )
     for extent in found.extents:
         if not 0 <= extent <= MAX_EXTENT:
-            return f"extents of at most 2^32 elements, got {extent}"
-    return ""
+            return (
+                f"extents of at most 2^31 elements, got {extent}",
+                "pass parts of the tensor one by one, or copy with T.copy(..., disable_tma=True)",
+            )
+    return None

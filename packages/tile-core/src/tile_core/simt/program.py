@@ -44,7 +44,8 @@ class TensorMap:
     box
         Elements that one copy moves, in each dimension: 1 to 256.
     element_strides
-        Every how many elements of each dimension belong to a box, 1 to 8; empty for all.
+        Every how many elements of each dimension belong to a box, 1 to 8; empty for all. All
+        of the innermost do.
     swizzle
         Bytes of a row (0, 32, 64, 128) whose chunks of 16 bytes change places in shared memory.
     interleave
@@ -52,7 +53,8 @@ class TensorMap:
     fill
         What elements outside read as: ``"zero"`` or ``"nan"``.
     l2_promotion
-        Bytes (0, 64, 128, 256) that the second-level cache fetches at a time.
+        Bytes (0, 64, 128, 256) that the second-level cache fetches at a time: by default a line
+        of it, as rows of boxes are at most that wide where chunks are exchanged.
 
     Notes
     -----
@@ -84,6 +86,7 @@ class TensorMap:
         return (
             (self.dtype, self.box, self.swizzle) == (other.dtype, other.box, other.swizzle)
             and (self.element_strides, self.fill) == (other.element_strides, other.fill)
+            and (self.interleave, self.l2_promotion) == (other.interleave, other.l2_promotion)
             and len(mine) == len(theirs)
             and all(map(same_value, mine, theirs))
         )

@@ -29,6 +29,9 @@ GROUP = 8
 """Rows after which the pattern of boxes side by side repeats: others follow each other."""
 
 MOST_DIMENSIONS = 5
+MAX_EXTENT, MAX_STRIDE = 1 << 31, 1 << 40
+"""Elements along a dimension that coordinates of 32 bits count, and bytes from row to row."""
+
 WORDS = ("bulk", "tma")
 """What `prefer_instruction` may say to ask for the engine."""
 
@@ -194,9 +197,14 @@ def _why_not_rows(tensor: Buffer, env: Env) -> str | None:
     """Return why the engine cannot step from row to row of a tensor."""
     nbytes = tensor.dtype.bits // 8
     strides = tensor.strides or _contiguous(tensor)
+    for extent in map(static_value, tensor.shape):
+        if extent is not None and extent > MAX_EXTENT:
+            return f"{tensor.name!r} has {extent} elements along a dimension, more than 2^31"
     if static_value(strides[-1]) != 1:
         return f"elements of {tensor.name!r} are not side by side"
     for stride in strides[:-1]:
+        if (static_value(stride) or 0) * nbytes >= MAX_STRIDE:
+            return f"rows of {tensor.name!r} are 2^40 bytes apart or more"
         if env.multiple_of(stride) * nbytes % ALIGNMENT:
             return (
                 f"rows of {tensor.name!r} are not known to begin at multiples of {ALIGNMENT} bytes"

@@ -56,7 +56,7 @@ template <class T, int N>
 using frag __attribute__((aligned(16))) = T[N];
 
 // A tensor in the form that cuTensorMapEncodeTiled of the driver gives it.
-struct alignas(64) tensor_map {
+struct alignas(128) tensor_map {
   u64 words[16];
 };
 
