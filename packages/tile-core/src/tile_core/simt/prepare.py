@@ -13,6 +13,7 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule, select
 from tile_core.passes.drop_empty import drop_empty
 from tile_core.passes.fence_async_reads import fence_async_reads
+from tile_core.passes.fence_async_writes import fence_async_writes
 from tile_core.passes.mask_products import mask_products
 from tile_core.passes.open_sequences import open_sequences
 from tile_core.passes.overlap_products import overlap_products
@@ -55,7 +56,7 @@ def prepare(
 
     What has no elements is left out. Blocks are given their order, copies their threads or
     their place in a pipeline, products their company, results their way to tensors. What engines
-    read is fenced last: all that writes is there by then.
+    read, and fill again, is fenced last: all that writes and reads is there by then.
     """
 
     def runs_beside(op: Gemm) -> bool:
@@ -87,5 +88,6 @@ def prepare(
     if choices.specialises:
         notes += (*notes_on_stores(kernel, machine), *notes_on_updates(kernel, machine))
         kernel = ran(use_bulk_updates, ran(use_bulk_stores, kernel, machine), machine)
-    kernel = ran(open_sequences, ran(fence_async_reads, kernel, runs_beside))
+    kernel = ran(fence_async_writes, ran(fence_async_reads, kernel, runs_beside), runs_beside)
+    kernel = ran(open_sequences, kernel)
     return Prepared(kernel, tuple(notes))

@@ -78,7 +78,8 @@ TILE_DEVICE void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// What this thread wrote to shared memory is seen by asynchronous copies and products.
+// What this thread wrote to shared memory is seen by asynchronous copies and products, and what it
+// read there may be overwritten by copies, once they are told.
 TILE_DEVICE void fence_proxy_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
