@@ -10,7 +10,8 @@ import tile_api.language as T
 from tile_core.errors import OutOfScratch, TileWarning
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Pipelined
-from tile_core.simt.fewer_stages import with_fewer_stages
+from tile_core.simt.fewer_stages import with_fewer_stages, without_hopeless_stages
+from tile_hip.machine import machine
 
 
 def product(stages: int, order: tuple[int, ...] = ()):
@@ -74,3 +75,15 @@ def test_one_less_at_a_time():
     assert found == [(2, [2]), (1, [1])]
     assert list(with_fewer_stages(product(0).kernel)) == []
     assert list(with_fewer_stages(product(2, order=(0, 1, 2)).kernel)) == []
+
+
+def test_what_can_never_fit_is_not_attempted():
+    def stages(kernel):
+        return [n.num_stages for n in walk(kernel) if isinstance(n, Pipelined)]
+
+    gfx942 = machine("gfx942")
+    assert gfx942.shared_bytes == 65536
+    hopeful = without_hopeless_stages(product(64).kernel, gfx942)
+    assert stages(hopeful) == [9], "the smaller tile has 8 KiB"
+    assert without_hopeless_stages(product(4).kernel, gfx942) is not hopeful
+    assert stages(without_hopeless_stages(product(4).kernel, gfx942)) == [4]

@@ -36,6 +36,7 @@ from tile_core.ir.node import Node, walk
 from tile_core.ir.printer import print_kernel, symbols_of
 from tile_core.ir.stmt import For, Kernel, KernelOptions, Launch, Let, Parallel, Pipelined
 from tile_core.ir.verify_parallel import verify_parallel
+from tile_core.ops.verify_barriers import verify_barriers
 from tile_core.ops.verify_reducers import verify_reducers
 from tile_core.recording import timed
 
@@ -299,6 +300,7 @@ def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None
     _refuse_unbound(kernel)
     verify_parallel(kernel, frozenset(builder.accumulators))
     verify_reducers(kernel)
+    verify_barriers(kernel)
     return kernel
 
 

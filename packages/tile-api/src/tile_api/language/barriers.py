@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tile_api.frontend.builder import current
@@ -42,6 +43,10 @@ __all__ = [
 ]
 
 
+_MOST = (1 << 20) - 1
+"""Arrivals, and bytes, that a phase of a barrier can wait for."""
+
+
 def gpu_call(name: str, *args: Expr) -> Call:
     """Return a call of the GPU intrinsic `name`, with the user's line."""
     return Call(name, args, dtype_of(GPU_INTRINSICS[name][0]), span=here())
@@ -63,7 +68,7 @@ def alloc_barrier(arrive_count: Any) -> BufferValue:
     Raises
     ------
     FrontendValueError
-        If a count is not positive.
+        If a count is not positive, or more than the machine's barriers count.
     """
     return _barriers("T.alloc_barrier", arrive_count)
 
@@ -81,10 +86,17 @@ def _barriers(what: str, arrive_count: Any) -> BufferValue:
     counts = list(arrive_count) if isinstance(arrive_count, (list, tuple)) else [arrive_count]
     for number in counts:
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            got = f"a {number.dtype} value" if isinstance(number, Expr) else f"{number!r}"
             raise FrontendValueError(
-                f"the arrival count of a barrier must be a positive integer, got {number!r}",
+                f"the arrival count of a barrier must be a positive integer, got {got}",
                 span=builder.span,
                 hint=f"write {what}(128), or {what}([128] * stages)",
+            )
+        if number > _MOST:
+            raise FrontendValueError(
+                f"a barrier counts up to {_MOST} arrivals, got {number}",
+                span=builder.span,
+                hint="give the number of threads that arrive in each phase",
             )
     buffer = Buffer(
         builder.take_hint("barrier"),
@@ -120,7 +132,10 @@ def barrier_region(x: Any, what: str) -> Region:
             hint="allocate it with bar = T.alloc_barrier(128), and pass bar or bar[i]",
         )
     size = buffer.static_shape[0] if buffer.static_shape else 1
-    if isinstance(x, (BufferValue, Buffer)) and size > 1:
+    if isinstance(x, Region) and not x.is_element:
+        size = static_value(x.extents[0]) or size
+    is_tile = isinstance(x, (BufferValue, Buffer)) or (isinstance(x, Region) and not x.is_element)
+    if is_tile and size > 1:
         raise FrontendValueError(
             f"{buffer.name!r} holds {size} barriers, and {what} must be one of them",
             span=here(),
@@ -151,10 +166,24 @@ def mbarrier_arrive(bar: Any, cta_id: Any = None) -> None:
         writes, or copies to other blocks by threads: it costs as much as rounds of a product.
     """
     address = _barrier(bar, "T.mbarrier_arrive")
+    _check_rank(cta_id)
     rank = () if cta_id is None else (arith.cast(as_value(cta_id), "int32"),)
     if rank:
         require_launch("T.mbarrier_arrive").leaves_together = True
     evaluate(gpu_call("mbarrier_arrive", address, *rank))
+
+
+def _check_rank(cta_id: Any) -> None:
+    """Refuse the number of a block that the cluster does not have."""
+    size = math.prod(require_launch("T.mbarrier_arrive").cluster)
+    if is_number(cta_id) and count(cta_id, "the rank of a block", least=0) >= size:
+        raise FrontendValueError(
+            f"there is no block {cta_id} in a cluster of {size}",
+            span=here(),
+            hint=f"use ranks 0 to {size - 1}"
+            if size > 1
+            else "write T.Kernel(..., cluster_dims=2)",
+        )
 
 
 def mbarrier_wait_parity(bar: Any, parity: Any) -> None:
@@ -207,8 +236,12 @@ def mbarrier_arrive_expect_tx(bar: Any, nbytes: Any) -> None:
 
 
 def _bytes(nbytes: Any) -> Expr:
-    if is_number(nbytes):
-        count(nbytes, "the number of bytes", least=0)
+    if is_number(nbytes) and count(nbytes, "the number of bytes", least=0) > _MOST:
+        raise FrontendValueError(
+            f"a barrier counts up to {_MOST} bytes in a phase, got {nbytes}",
+            span=here(),
+            hint="share the bytes out to several barriers",
+        )
     return arith.cast(as_value(nbytes), "int32")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tile_api.frontend.builder import BlockKind, Builder, current, here
@@ -298,6 +298,24 @@ class _PipelinedLoop(LoopSpec):
         )
 
 
+_MOST_STAGES = 64
+"""Versions of a tile: shared memory would hold as many of very small ones alone."""
+
+
+def _schedule(entries: Any, what: str) -> tuple[int, ...]:
+    """Return the entries of a schedule, which are integers."""
+    found = tuple(entries) if isinstance(entries, Iterable) else (entries,)
+    found = () if entries is None else found
+    for entry in found:
+        if isinstance(entry, bool) or not hasattr(entry, "__index__"):
+            raise FrontendTypeError(
+                f"the entries of {what}= are integers, got {entry!r}",
+                span=here(),
+                hint="give a number for each statement of the body, such as [0, 1]",
+            )
+    return tuple(int(entry.__index__()) for entry in found)
+
+
 def Pipelined(
     start: Any,
     stop: Any = None,
@@ -327,7 +345,7 @@ def Pipelined(
     Raises
     ------
     FrontendValueError
-        For negative `num_stages`, or a schedule together with `num_stages`.
+        For negative or very many `num_stages`, or a schedule together with `num_stages`.
     """
     _check_annotations(annotations)
     if not isinstance(num_stages, int) or num_stages < 0:
@@ -336,7 +354,13 @@ def Pipelined(
             span=here(),
             hint="0 or 1 mean no overlap, 2 and more how many tiles are in flight",
         )
-    orders, stages = tuple(order or ()), tuple(stage or ())
+    if num_stages > _MOST_STAGES:
+        raise FrontendValueError(
+            f"num_stages={num_stages}: no more than {_MOST_STAGES} tiles can be in flight",
+            span=here(),
+            hint="2 to 8 are usual; the rounds come first: T.Pipelined(rounds, num_stages=3)",
+        )
+    orders, stages = _schedule(order, "order"), _schedule(stage, "stage")
     if group is not None:
         num_stages = num_stages or 1 + max((0, *stages))
         orders = stages = ()

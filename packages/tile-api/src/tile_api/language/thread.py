@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tile_api.frontend.values import as_value
@@ -45,6 +46,8 @@ __all__ = [
 
 
 _ALL_LANES = 0xFFFFFFFF
+_BARRIERS, _WARP = 16, 32
+"""Numbered barriers of a block, and what the threads that meet at one are a multiple of."""
 
 
 def sync_threads(barrier_id: Any = None, arrive_count: Any = None) -> None:
@@ -56,7 +59,13 @@ def sync_threads(barrier_id: Any = None, arrive_count: Any = None) -> None:
         One of the numbered barriers; by default the block's own.
     arrive_count
         How many threads take part in a numbered barrier; by default all.
+
+    Raises
+    ------
+    FrontendValueError
+        If there is no barrier of this number, or so many threads cannot meet.
     """
+    _check_numbered(barrier_id, arrive_count)
     emit(Barrier("block", _optional(barrier_id), _optional(arrive_count)))
 
 
@@ -64,8 +73,28 @@ def _optional(value: Any) -> Expr | None:
     return None if value is None else as_value(value)
 
 
+def _check_numbered(number: Any, threads: Any) -> None:
+    """Refuse what no machine has, as far as numbers are known while tracing."""
+    if is_number(number) and count(number, "the number of a barrier", least=0) >= _BARRIERS:
+        raise FrontendValueError(
+            f"there is no barrier {number}: they have numbers from 0 to {_BARRIERS - 1}",
+            span=here(),
+            hint="use one of these numbers, or T.alloc_barrier for more of them",
+        )
+    if not is_number(threads):
+        return
+    most = math.prod(require_launch("T.sync_threads").threads)
+    if not 1 <= count(threads, "the threads of a barrier") <= most or threads % _WARP:
+        raise FrontendValueError(
+            f"{threads} threads cannot meet at a barrier of a block of {most}: whole warps do",
+            span=here(),
+            hint=f"give a multiple of {_WARP}, up to {most}",
+        )
+
+
 def named_barrier_arrive(barrier_id: Any, arrive_count: Any) -> None:
     """Arrive at a numbered barrier without waiting."""
+    _check_numbered(barrier_id, arrive_count)
     emit(Barrier("block", as_value(barrier_id), as_value(arrive_count), arrives_only=True))
 
 

@@ -7,9 +7,27 @@ from dataclasses import replace
 from functools import partial
 
 from tile_core.cautions import caution
+from tile_core.ir.buffer import Scope
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Kernel, Pipelined
 from tile_core.machine import SimtMachine
+from tile_core.ops.copy import Copy
+
+
+def without_hopeless_stages(kernel: Kernel, machine: SimtMachine) -> Kernel:
+    """Return `kernel` with no more stages than would fit if a loop's smallest tile were all.
+
+    Each further attempt takes longer than the one after it: hopeless ones are spared.
+    """
+
+    def rule(node: Node) -> Node:
+        if not isinstance(node, Pipelined):
+            return node
+        tiles = {n.dst.buffer.storage for n in walk(node.body) if isinstance(n, Copy)}
+        sizes = [t.nbytes for t in tiles if t.scope is Scope.SHARED and t.nbytes]
+        return _limited(1 + machine.shared_bytes // min(sizes), node) if sizes else node
+
+    return rewrite(kernel, rule)
 
 
 def with_fewer_stages(kernel: Kernel) -> Iterator[tuple[int, Kernel]]:

@@ -1,0 +1,41 @@
+"""Barriers in memory are no numbers: what stands there is the machine's own affair."""
+
+from __future__ import annotations
+
+from tile_core.errors import FrontendTypeError, Note, Span
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import Load
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Kernel, Leaf, Store
+
+
+def verify_barriers(kernel: Kernel) -> None:
+    """Check that nothing reads or writes barriers as if they were elements of a tile.
+
+    Raises
+    ------
+    FrontendTypeError
+        At the first statement or expression that does.
+    """
+    for node in walk(kernel.body):
+        match node:
+            case Load(buffer=buffer):
+                _refuse(buffer, "read", node.span)
+            case Store(buffer=buffer):
+                _refuse(buffer, "written", node.span)
+            case Leaf():
+                for region in node.reads():
+                    _refuse(region.buffer, "read", node.span)
+                for region in node.writes():
+                    _refuse(region.buffer, "written", node.span)
+
+
+def _refuse(buffer: Buffer, done: str, span: Span | None) -> None:
+    if buffer.scope is not Scope.BARRIER:
+        return
+    raise FrontendTypeError(
+        f"{buffer.name!r} holds barriers, which are not {done} as numbers",
+        span=span,
+        notes=(Note(f"{buffer.name} is declared here", buffer.span),),
+        hint="use T.mbarrier_arrive and T.mbarrier_wait_parity; barriers are ready from the start",
+    )
