@@ -136,6 +136,93 @@ def test_one_group_has_no_need_of_narrow_boxes() -> None:
     assert operands(source, "k") == {128}
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_products_into_the_same_sums_share_them_out_alike(first: bool) -> None:
+    """The one would keep its swizzle by sharing rows, and the other one shares columns."""
+    policy = T.GemmWarpPolicy.FullCol
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((128, 64), "float16"),
+        B: T.Tensor((64, 16), "float16"),
+        D: T.Tensor((16, 64), "float16"),
+        C: T.Tensor((128, 16), "float32"),
+    ):
+        with T.Kernel(1, threads=256) as _:
+            a = T.alloc_shared((128, 64), "float16")
+            b = T.alloc_shared((64, 16), "float16")
+            d = T.alloc_shared((16, 64), "float16")
+            c = T.alloc_fragment((128, 16), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.copy(D, d)
+            T.clear(c)
+            if first:
+                T.gemm(a, b, c, policy=policy)
+            T.gemm(a, d, c, transpose_B=True, policy=policy)
+            if not first:
+                T.gemm(a, b, c, policy=policy)
+            T.copy(c, C)
+
+    kernel = tile.compile(main, target="cuda:sm_90a@sim")
+    source = kernel.get_kernel_source()
+    assert operands(source, "b") == {32 if first else 0}
+    assert operands(source, "d") == {128}
+    rng = np.random.default_rng(0)
+    shapes = ((128, 64), (64, 16), (16, 64))
+    x, y, z = (rng.integers(-3, 4, shape).astype(np.float16) for shape in shapes)
+    result = np.full((128, 16), np.nan, np.float32)
+    kernel(x, y, z, result)
+    np.testing.assert_array_equal(result, x.astype(np.float32) @ (y + z.T))
+
+
+def test_tiles_may_be_seen_in_another_shape_or_type_whose_rows_are_the_same() -> None:
+    @T.prim_func
+    def main(
+        A: T.Tensor((64, 128), "float16"),
+        B: T.Tensor((128, 128), "uint8"),
+        C: T.Tensor((64, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=256) as _:
+            a = T.alloc_shared((1, 64, 128), "float16")
+            b = T.alloc_shared((128, 128), "uint8")
+            c = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, a[0, :, :])
+            T.copy(B, b)
+            flat, halves = T.reshape(a, (64, 128)), T.view(b, (128, 64), "float16")
+            T.gemm(flat, halves, c, clear_accum=True)
+            T.copy(c, C)
+
+    kernel = tile.compile(main, target="cuda:sm_90a@sim")
+    swizzles = re.findall(r"wgmma_operand<(\d+),", kernel.get_kernel_source())
+    assert swizzles == ["128", "64"]
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((64, 128), (128, 64)))
+    result = np.full((64, 64), np.nan, np.float32)
+    kernel(x, y.view(np.uint8), result)
+    np.testing.assert_array_equal(result, x.astype(np.float32) @ y)
+
+
+def test_rows_that_are_others_for_a_view_are_in_order() -> None:
+    @T.prim_func
+    def main(
+        A: T.Tensor((128, 32), "float16"),
+        B: T.Tensor((64, 64), "float16"),
+        C: T.Tensor((64, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=128) as _:
+            a = T.alloc_shared((128, 32), "float16")
+            b = T.alloc_shared((64, 64), "float16")
+            c = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.gemm(T.reshape(a, (64, 64)), b, c, clear_accum=True)
+            T.copy(c, C)
+
+    (note,) = tile.lower(main, target="cuda:sm_90a").layouts().notes
+    assert note.text.endswith("is seen in another shape")
+
+
 def test_it_is_said_who_is_in_the_way() -> None:
     program = two_products(first=True, annotated=boxed_operand((128, 64), 16))
     (note,) = tile.lower(program, target="cuda:sm_90a").layouts().notes
@@ -194,6 +281,7 @@ PARTS = [
     ((slice(0, 64), slice(8, 72)), False, slice(0, 64), False, 128, (16, 128)),
     ((slice(0, 64), slice(16, 80)), True, slice(0, 64), False, 128, (32, 128)),
     ((slice(8, 72), slice(64, 128)), True, slice(96, 128), False, 128, (128, 64)),
+    ((slice(0, 64), slice(0, 64)), False, slice(0, 32), False, 128, (128, 64)),
     ((slice(0, 64), slice(0, 64)), False, slice(8, 32), False, 128, (128, 16)),
     ((slice(0, 64), slice(0, 64)), False, slice(16, 80), False, 256, (128, 32)),
     ((slice(0, 64), slice(0, 64)), False, slice(8, 72), True, 256, (128, 128)),

@@ -79,6 +79,9 @@ class InferContext(Protocol):
     def is_viewed(self, buffer: Buffer) -> bool:
         """Whether the storage of `buffer` is seen in another shape or element type."""
 
+    def views_of(self, buffer: Buffer) -> tuple[Buffer, ...]:
+        """Return what sees the storage of `buffer` in another shape or element type."""
+
     def rule_of(self, op: TileOperator) -> Rule[Any]:
         """Return the one rule chosen for `op`."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,6 +25,7 @@ from tile_cuda.rules.wgmma_plan import (
     WarpgroupPlan,
     is_spread,
     refusal,
+    settled_plan,
     sums_fragment,
     warpgroup_plan,
 )
@@ -54,9 +54,7 @@ def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
         return _demands(op, plan, ctx) if level is InferLevel.STRICT else {}
 
     def lower(op: Gemm, ctx: SimtContext) -> Stmt:
-        plan = warpgroup_plan(
-            op, machine, ctx.threads, ctx.layout_of, math.prod(ctx.launch.threads)
-        )
+        plan = settled_plan(op, machine, ctx)
         if isinstance(plan, str):
             return _lower_otherwise(op, in_the_way(op, plan, machine, ctx), others, ctx)
         if not is_spread(ctx.fragment_of(op.c.buffer), sums_fragment(op, plan)):

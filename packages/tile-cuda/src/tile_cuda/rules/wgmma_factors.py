@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tile_core.errors import LayoutError
-from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Extent
 from tile_core.layout import Fragment, Layout, OperandTile, boxed_operand, operand_tile
 from tile_core.passes.ranges import Env
+from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
 
 LayoutOf: TypeAlias = Callable[[Buffer], "Layout | Fragment | None"]
@@ -82,6 +83,18 @@ def shared_factor(region: Region, is_k_last: bool, layout_of: LayoutOf) -> Share
         return SharedFactor(region, operand_tile(layout, bits), is_k_last)
     except LayoutError as why:
         return f"no descriptor describes {buffer.name!r}: {why.message}"
+
+
+def settled_layouts(ctx: SimtContext) -> LayoutOf:
+    """Return where tiles are in memory and in registers, now that it is settled."""
+
+    def layout_of(buffer: Buffer) -> Layout | Fragment:
+        place: Layout | Fragment = (
+            ctx.fragment_of(buffer) if buffer.scope is Scope.FRAGMENT else ctx.layout_of(buffer)
+        )
+        return place
+
+    return layout_of
 
 
 def width_of(buffer: Buffer) -> int:

@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass, replace
 
 from tile_core.ir.buffer import Region, Scope
-from tile_core.layout import Fragment
+from tile_core.layout import Fragment, Layout
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy
 from tile_core.simt.context import SimtContext
 from tile_core.simt.warps import WarpTiling, permuted
 from tile_cuda.atoms import ROUNDS_FLOAT32
 from tile_cuda.atoms_wgmma import ROWS, THREADS, WarpgroupProduct, product_for
-from tile_cuda.rules.wgmma_factors import LayoutOf, SharedFactor, shared_factor
+from tile_cuda.rules.wgmma_factors import LayoutOf, SharedFactor, settled_layouts, shared_factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,8 @@ def warpgroup_plan(
         block starts, and the assembler holds instructions to that number.
     layout_of
         What is known of the tiles in shared memory; those of which nothing is get the layout
-        of `boxed_operand`.
+        of `boxed_operand`. If it is known how the sums are spread, as for another product, a
+        grid that spreads them so is preferred.
     """
     why = refusal(op, machine)
     product = product_for(machine, *(str(r.buffer.dtype) for r in (op.a, op.b, op.c)))
@@ -120,7 +121,14 @@ def warpgroup_plan(
     if isinstance(a, str) or isinstance(b, str):
         return "a factor has no descriptor"
     registers = registers_of(machine, block_threads or threads)
-    return _shared_out(op, product, threads // THREADS, registers, a, b)
+    held = layout_of(op.c.buffer)
+    return _shared_out(op, product, threads // THREADS, registers, a, b, held)
+
+
+def settled_plan(op: Gemm, machine: SimtMachine, ctx: SimtContext) -> WarpgroupPlan | str:
+    """Return how warpgroups share `op`, or why they cannot, now that layouts are settled."""
+    threads = math.prod(ctx.launch.threads)
+    return warpgroup_plan(op, machine, ctx.threads, settled_layouts(ctx), threads)
 
 
 def sums_fragment(op: Gemm, plan: WarpgroupPlan) -> Fragment:
@@ -134,13 +142,18 @@ def is_spread(held: Fragment, wanted: Fragment) -> bool:
     return held == wanted or held.same_function(wanted)
 
 
+def spreads_as(op: Gemm, plan: WarpgroupPlan, held: Layout | Fragment | None) -> bool:
+    """Whether sums are held already as a plan spreads them, or not at all."""
+    return not isinstance(held, Fragment) or is_spread(held, sums_fragment(op, plan))
+
+
 def is_shared_out(op: Gemm, ctx: SimtContext) -> bool:
     """Whether warpgroups compute a product, now that layouts are known."""
     if not ctx.rule_of(op).runs_beside:
         return False
     # The rule was chosen, so if the factors are float32, they may be rounded.
     machine = replace(ctx.machine, features=ctx.machine.features | {ROUNDS_FLOAT32})
-    plan = warpgroup_plan(op, machine, ctx.threads, ctx.layout_of, math.prod(ctx.launch.threads))
+    plan = settled_plan(op, machine, ctx)
     if isinstance(plan, str):
         return False
     return is_spread(ctx.fragment_of(op.c.buffer), sums_fragment(op, plan))
@@ -159,14 +172,14 @@ def _shared_out(
     registers: int,
     a: SharedFactor | None,
     b: SharedFactor,
+    held: Layout | Fragment | None,
 ) -> WarpgroupPlan | str:
     m, n, _ = op.mnk
-    found: WarpgroupPlan | str | None = None
-    for grid in grids(op, groups):
-        found = on_grid(op, product, grid, registers, a, b)
-        if isinstance(found, WarpgroupPlan):
-            return found
-    return found or (
+    found = [on_grid(op, product, grid, registers, a, b) for grid in grids(op, groups)]
+    plans = [plan for plan in found if isinstance(plan, WarpgroupPlan)]
+    if plans:
+        return next((plan for plan in plans if spreads_as(op, plan, held)), plans[0])
+    return next((why for why in found if isinstance(why, str)), None) or (
         f"{groups} warpgroups cannot share {m} x {n} sums: each would need the same number of "
         f"blocks of {ROWS} rows, and columns in a multiple of 8"
     )

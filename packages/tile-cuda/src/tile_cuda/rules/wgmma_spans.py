@@ -21,6 +21,7 @@ from tile_core.layout.operand_tile import UNIT
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import InferContext
+from tile_core.passes.inference.state import NOBODY
 from tile_core.passes.layout_report import Reason
 from tile_core.simt.context import SimtContext
 from tile_cuda.atoms_wgmma import THREADS, product_for
@@ -31,6 +32,7 @@ from tile_cuda.rules.wgmma_plan import (
     on_grid,
     refusal,
     registers_of,
+    spreads_as,
     warpgroup_plan,
 )
 
@@ -76,41 +78,54 @@ def in_the_way(op: Gemm, why: str, machine: SimtMachine, ctx: SimtContext) -> st
         return otherwise
     wanted = [(tile, ctx.places.layouts.reasons.get(tile.storage)) for tile in narrow]
     return why + "".join(
-        f"; {tile.name!r} is stored as {reason.who} demands{_line(reason)}"
+        f"; {tile.name!r} is {_wish(reason)}"
         for tile, reason in wanted
         if reason is not None and reason != Reason(op.mnemonic, op.span)
     )
 
 
-def _line(reason: Reason) -> str:
-    return "" if reason.span is None else f" in line {reason.span.line}"
+def _wish(reason: Reason) -> str:
+    if reason == NOBODY:
+        return "seen in another shape"
+    line = "" if reason.span is None else f" in line {reason.span.line}"
+    return f"stored as {reason.who} demands{line}"
 
 
 def _known(buffer: Buffer, ctx: InferContext) -> Layout | Fragment | None:
-    """Return the layout of a tile; one that is seen in another shape or type stays as it is."""
+    """Return the layout of a tile; one whose rows others see otherwise stays as it is."""
     known = ctx.layout_of(buffer)
-    if known is None and ctx.is_viewed(buffer):
+    if known is None and any(_rows(v) != _rows(buffer.storage) for v in ctx.views_of(buffer)):
         return row_major(buffer.static_shape or ())
     return known
+
+
+def _rows(tile: Buffer) -> tuple[int, int, bool]:
+    """Return how many rows a tile has, and their bits: boxes are the same for all with these.
+
+    Elements of less than a byte, of which a tile has one in each, are the same for their like.
+    """
+    *_, rows, columns = (1, 1, *(tile.static_shape or ()))
+    return rows, columns * width_of(tile), tile.dtype.bits < 8
 
 
 def _narrowest(tile: Buffer, machine: SimtMachine, ctx: InferContext) -> int | None:
     """Return how wide boxes of `tile` may be for all products of warpgroups that read it."""
     wanted = [
-        spans[tile]
+        spans[tile.storage]
         for user in ctx.users_of(tile)
         if isinstance(user, Gemm) and ctx.rule_of(user).runs_beside
         for spans in [_widest(user, machine, ctx)]
-        if tile in spans
+        if tile.storage in spans
     ]
     return min(wanted, default=None)
 
 
 def _widest(op: Gemm, machine: SimtMachine, ctx: InferContext) -> dict[Buffer, int]:
-    """Return how wide boxes of open factors may be for `op`; empty if warpgroups cannot share it.
+    """Return how wide boxes of storages may be for `op`; empty if warpgroups cannot share it.
 
-    The grid of warpgroups that the policy prefers, unless another one has swizzles where this
-    one has none; then instructions that are wide enough; then the widest boxes.
+    The grid of warpgroups by which the sums are spread, if they are. Instructions that read whole
+    boxes, as those do that the manual shows. The grid that the policy prefers, unless another one
+    has swizzles where this one has none; instructions that are wide enough; the widest boxes.
     """
     groups, rest = divmod(ctx.threads_of(op), THREADS)
     product = product_for(machine, *(str(r.buffer.dtype) for r in (op.a, op.b, op.c)))
@@ -124,12 +139,14 @@ def _widest(op: Gemm, machine: SimtMachine, ctx: InferContext) -> dict[Buffer, i
             if not isinstance(plan, WarpgroupPlan):
                 continue
             read = [f for f in (a, b) if f is not None]
-            spans = {f.region.buffer: f.tile.span for f in read}
-            if any(spans[f.region.buffer] != f.tile.span for f in read):
+            spans = {f.region.buffer.storage: f.tile.span for f in read}
+            if any(spans[f.region.buffer.storage] != f.tile.span for f in read):
                 continue  # both factors are parts of one tile
+            apart = not spreads_as(op, plan, ctx.layout_of(op.c.buffer))
+            cut = not b.is_k_last and plan.tiling.atom.n % b.tile.span_elements != 0
             lost = sum(_is_lost(f.tile) for f in read)
             width = min(plan.tiling.atom.n, _WIDE)
-            cost = (lost, order, -width, -sum(spans.values()))
+            cost = (apart, cut, lost, order, -width, -sum(spans.values()))
             if best is None or cost < best[0]:
                 best = (cost, spans)
     return best[1] if best else {}

@@ -100,7 +100,11 @@ class Layouts:
 
     def is_viewed(self, buffer: Buffer) -> bool:
         """Whether the storage of `buffer` is seen in another shape or element type."""
-        return bool(self.views.get(buffer.storage))
+        return bool(self.views_of(buffer))
+
+    def views_of(self, buffer: Buffer) -> tuple[Buffer, ...]:
+        """Return what sees the storage of `buffer` in another shape or element type."""
+        return self.views.get(buffer.storage, ())
 
     def layout_of(self, buffer: Buffer) -> Place | None:
         """Return the layout already fixed for the storage of `buffer`, in its shape."""
@@ -310,6 +314,10 @@ class Question:
     def is_viewed(self, buffer: Buffer) -> bool:
         """Whether the storage of `buffer` is seen in another shape or element type."""
         return self.layouts.is_viewed(buffer)
+
+    def views_of(self, buffer: Buffer) -> tuple[Buffer, ...]:
+        """Return what sees the storage of `buffer` in another shape or element type."""
+        return self.layouts.views_of(buffer)
 
     def rule_of(self, op: TileOperator) -> Rule[Any]:
         """Return the one rule chosen for `op`."""
