@@ -129,3 +129,16 @@ def bench(session: nox.Session) -> None:
     """Measure against NumPy and torch at equal thread counts and print the tables."""
     install(session, *DEV)
     session.run("python", "benchmarks/run.py", *session.posargs)
+
+
+@nox.session(name="bench-gpu")
+def bench_gpu(session: nox.Session) -> None:
+    """Compile the kernels of the GPU benchmarks, then check and measure them on the GPU here.
+
+    ``nox -s bench-gpu -- M0 FA`` takes problems whose names begin so.
+    """
+    install(session, *DEV)
+    folder = session.create_tmp()
+    only = ("--only", *session.posargs) if session.posargs else ()
+    session.run("python", "benchmarks/gpu/build.py", folder, *only)
+    session.run("python", "benchmarks/gpu/run.py", folder, "--out", f"{folder}/results.json", *only)

@@ -55,6 +55,7 @@ def ways(lines: Lines) -> Edges:
 def _without_turn(edges: Edges, loop: set[int]) -> Edges:
     """Return the inside of a loop, without the way back to where it is entered."""
     entries = {to for at, nexts in edges.items() if at not in loop for to in nexts} & loop
+    entries = entries or {min(loop)}  # a program may begin with a loop
     return {at: tuple(n for n in edges[at] if n in loop and n not in entries) for at in loop}
 
 

@@ -1,7 +1,5 @@
 """Flash attention, forward: tensors are (batch, tokens, heads, dim), whole blocks of tokens."""
 
-from __future__ import annotations
-
 import math
 
 import tile_api as tile

@@ -3,8 +3,6 @@
 A block owns some keys, sums their dK and dV in registers, and adds to dQ atomically.
 """
 
-from __future__ import annotations
-
 import math
 
 import tile_api as tile

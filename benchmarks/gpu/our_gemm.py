@@ -1,7 +1,5 @@
 """C = A @ B.T for Hopper, with the schedules that hardware has to choose from."""
 
-from __future__ import annotations
-
 import tile_api as tile
 import tile_api.language as T
 

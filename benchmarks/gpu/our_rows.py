@@ -1,7 +1,5 @@
 """Copies, softmax and norms of rows, in bfloat16, computed in float32; rows stay in registers."""
 
-from __future__ import annotations
-
 import math
 
 import tile_api as tile

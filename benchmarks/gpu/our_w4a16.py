@@ -5,8 +5,6 @@ weight is (code - zero) * scale. Weights are the left factor, so that they go fr
 which they are expanded into the product.
 """
 
-from __future__ import annotations
-
 import tile_api as tile
 import tile_api.language as T
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import our_attention
 import our_backward
+import our_fp8
 import our_gemm
 import our_rows
 import our_w4a16
@@ -72,8 +73,7 @@ def _chunks(file: str, function: str) -> Callable[[Sizes, Config], Functions]:
 
 
 def _fp8(sizes: Sizes, config: Config) -> Functions:
-    make = example("quantised/fp8_block_scaled").gemm_fp8_block_scaled
-    return {"main": make.get_tir(sizes["m"], sizes["n"], sizes["k"], **config)}
+    return {"main": our_fp8.gemm_fp8.get_tir(sizes["m"], sizes["n"], sizes["k"], **config)}
 
 
 def _w4a16(sizes: Sizes, config: Config) -> Functions:
