@@ -159,7 +159,7 @@ def tma_copy(
     leader_scope_threads, annotations
         Accepted, without effect on results.
     eviction_policy
-        A wish for the cache.
+        A wish for the cache, as of `T.copy`.
 
     Raises
     ------

@@ -48,8 +48,11 @@ def copy(
         otherwise dimensions align on the right and an extent of 1 is broadcast.
     coalesced_width
         Elements per memory access, a wish.
-    disable_tma, eviction_policy, loop_layout
+    disable_tma, loop_layout
         Wishes for GPUs, without effect on results.
+    eviction_policy
+        ``"evict_first"``, ``"evict_last"`` or ``"evict_normal"``: what the second-level cache of
+        a GPU shall do with these bytes of a tensor. Without effect on results.
     prefer_instruction
         ``"tma"``, ``"cp_async"`` or ``"sync"``: use it, or refuse to compile.
     annotations

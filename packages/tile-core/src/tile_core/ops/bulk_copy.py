@@ -33,7 +33,7 @@ class BulkCopy(TileOperator):
     reduce
         How elements of a tensor change: "add", "min" or "max" instead of being replaced.
     eviction_policy
-        A wish for the cache.
+        A wish for the cache: one of `tile_core.ir.cache_hints.POLICIES`.
     is_stretch
         Both sides are bytes side by side, all of them inside of the tensor: the engine needs no
         map of it. The tile's rows follow each other in memory.
