@@ -93,6 +93,8 @@ def difference(argument: Argument, expected: np.ndarray, got: np.ndarray) -> Dif
         near[both] = np.abs(have[both] - want[both]) <= limit
         apart, size = np.linalg.norm(have[both] - want[both]), np.linalg.norm(want[both])
         norm = float(apart / size) if size else float(apart)
+    elif argument.absolute:
+        near, norm = np.abs(have.astype(float) - want) <= argument.absolute, float("nan")
     else:
         near, norm = want == have, float("nan")
     if near.all():

@@ -57,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if told.results is not None:
                 with told.results.open("a") as file:
                     file.write(json.dumps(record) + "\n")
+            if len(records) % 100 == 0:
+                wrong = sum(record["status"] not in GOOD for record in records)
+                print(f"{len(records)} of {len(cases)}, {wrong} of them not right", flush=True)
             if told.verbose or record["status"] not in (*GOOD, "skipped"):
                 print(line_of(record), flush=True)
     except CannotStart as error:

@@ -233,6 +233,15 @@ def test_tolerances_are_those_of_the_test() -> None:
     assert tolerance_of([], launched, 2).relative == 1e-5
 
 
+def test_quotients_may_be_rounded_otherwise() -> None:
+    argument = Argument("Q", "int8", shape=(2,), absolute=1.0)
+    expected = np.array([-128, 127], np.int8).view(np.uint8)
+    assert difference(argument, expected, np.array([-127, 126], np.int8).view(np.uint8)) is None
+    found = difference(argument, expected, np.array([127, 127], np.int8).view(np.uint8))
+    assert found is not None
+    assert found.index == (0,)
+
+
 def test_a_case_says_all_there_is() -> None:
     case = Case("n", "k", "d", "sm_90a", (Argument("x", "int32", value=3),), ("plain",))
     assert parse_case(case.line()) == case
