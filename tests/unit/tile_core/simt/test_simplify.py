@@ -22,8 +22,9 @@ from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import as_expr, binary, call, cast, maximum, minimum
 from tile_core.ir.expr import BinaryOp, StringConst, Var
 from tile_core.ir.interval import Interval
+from tile_core.ir.node import walk
 from tile_core.ir.printer import print_expr_text
-from tile_core.ir.stmt import Alloc, Break, For, If, Let, Seq, Stmt
+from tile_core.ir.stmt import Alloc, Break, For, If, Let, Seq, Stmt, Store
 from tile_core.passes.ranges import Env
 from tile_core.simt.simplify import simplify_indices
 
@@ -244,3 +245,15 @@ def test_what_is_short_already_is_not_changed():
     index = T * 8 + V
     result = simplify_indices(store(A, index, 0.0), KNOWN)
     assert print_expr_text(result.indices[0]) == print_expr_text(index)
+
+
+def test_names_given_anew_inside_of_a_sequence_are_known_behind_it():
+    """Both parts of a loop that was split give the same names, to other values."""
+    x = scalar("x")
+
+    def part(value):
+        return Seq((Seq((Let(x, value),)), store(A, x // 8, 0.0)))
+
+    found = simplify_indices(Seq((part(V), part(T), part(as_expr(16)))), KNOWN)
+    stored = [n for n in walk(found) if isinstance(n, Store)]
+    assert [print_expr_text(n.indices[0]) for n in stored] == ["0", "x // 8", "2"]

@@ -34,16 +34,29 @@ def _expression(node: Node, s: Simplifier) -> Node:
 
 
 def _seq(stmt: Seq, s: Simplifier) -> Stmt:
+    return _sequence(stmt, s)[0]
+
+
+def _sequence(stmt: Seq, s: Simplifier) -> tuple[Seq, Simplifier]:
+    """Return the sequence, and what is known behind it: names given inside are known there, too.
+
+    A name may be given anew, as in both parts of a loop that was split: what it was then does
+    not hold any more.
+    """
     body: list[Stmt] = []
     for item in stmt.body:
-        part = simplify_stmt(item, s)
+        part: Stmt
+        if isinstance(item, Seq):
+            part, s = _sequence(item, s)
+        else:
+            part = simplify_stmt(item, s)
         if isinstance(item, Let):
             s = _after_let(item, s)
         if isinstance(part, Seq) and not any(isinstance(x, (Let, Alloc)) for x in part.body):
             body.extend(part.body)
         else:
             body.append(part)
-    return Seq(tuple(body), span=stmt.span)
+    return Seq(tuple(body), span=stmt.span), s
 
 
 def _let(stmt: Let, s: Simplifier) -> Stmt:
