@@ -94,6 +94,36 @@ def test_tiles_are_one_box(schedule: str, box: tuple[int, ...], dtype: str, upda
     np.testing.assert_array_equal(y, expected)
 
 
+def by_parts(images: int, rows: int, columns: int) -> Any:
+    """Return a kernel that brings all images at once, and takes them away one by one."""
+
+    @T.prim_func
+    def kernel(
+        X: T.Tensor((2 * images, rows, columns), "float16"),
+        Y: T.Tensor((2 * images, rows, columns), "float16"),
+    ):
+        with T.Kernel(2, threads=64) as bx:
+            x = T.alloc_shared((images, rows, columns), "float16")
+            T.copy(X[bx * images, 0, 0], x, prefer_instruction="tma")
+            for i in T.serial(images):
+                T.copy(x[i, :, :], Y[bx * images + images - 1 - i, 0:rows, 0:columns])
+
+    return kernel
+
+
+@pytest.mark.parametrize(("rows", "columns", "boxes"), [(14, 64, 1), (16, 128, 2), (8, 32, 1)])
+def test_copies_of_one_tile_differ_in_size(
+    schedule: str, rows: int, columns: int, boxes: int
+) -> None:
+    kernel = tile.compile(by_parts(3, rows, columns), target=SIM)
+    text = kernel.get_kernel_source()
+    assert (calls(text, "tma_load"), calls(text, "tma_store")) == (boxes, boxes)
+    x, y = numbers(6, rows, columns), np.full((6, rows, columns), np.nan, np.float16)
+    kernel(x, y)
+    expected = x.reshape(2, 3, rows, columns)[:, ::-1].reshape(y.shape)
+    np.testing.assert_array_equal(y, expected)
+
+
 def convolution(height: int, width: int, channels: int, stages: int = 3) -> Any:
     """Return 3 x 3 products of patches, `height` rows of `width` at a time, with 64 filters."""
     pixels = height * width

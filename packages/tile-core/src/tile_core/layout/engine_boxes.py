@@ -143,17 +143,22 @@ def layout_in_boxes(shape: Sequence[int], bits: int, extents: Sequence[int]) -> 
 
 
 def _candidates(shape: tuple[int, ...], bits: int, extents: Sequence[int]) -> Iterator[Layout]:
-    """Yield layouts with chunks exchanged: of rows and columns, and of all rows together."""
-    with suppress(LayoutError):
+    """Yield layouts with chunks exchanged: of rows and columns, and of all rows together.
+
+    In both, groups of rows begin with the pattern wherever they are: others may copy less at a
+    time.
+    """
+    try:
         yield boxed_operand(shape, bits)
+    except LayoutError:
+        return
     first = max(0, len(shape) - 2)
     while first and shape[first - 1] == extents[first - 1]:
         first -= 1
     inner = shape[first:]
     if len(inner) > 2:
-        with suppress(LayoutError):
-            rows = boxed_operand((math.prod(inner[:-1]), inner[-1]), bits)
-            yield rows.reshape(inner).expand(shape[:first])
+        rows = boxed_operand((math.prod(inner[:-1]), inner[-1]), bits)
+        yield rows.reshape(inner).expand(shape[:first])
 
 
 def _widths(columns: int, bits: int) -> Iterator[tuple[int, int]]:
