@@ -56,6 +56,8 @@ def attention(sizes: Sizes, inputs: Tensors, outputs: Tensors) -> Iterator[Run]:
     batch, tokens, heads, dim = (sizes[name] for name in ("batch", "tokens", "heads", "dim"))
     scale2 = math.log2(math.e) / math.sqrt(dim)
     for BM, BN, warps, stages in ((128, 128, 8, 2), (128, 64, 8, 3), (64, 128, 4, 2)):
+        if tokens % BM or tokens % BN:  # no tile is masked
+            continue
         blocks = ((BM, dim), (BN, dim), (BN, dim), (BM, dim))
         flat = [x.view(batch * tokens, heads * dim) for x in (*inputs, outputs[0])]
         given = [
@@ -96,6 +98,8 @@ def mla(sizes: Sizes, inputs: Tensors, outputs: Tensors) -> Iterator[Run]:
     scale2 = math.log2(math.e) / math.sqrt(dim + pe)
     widths = (dim, pe, dim, pe, dim)
     for BH, BN, warps, stages in ((64, 64, 8, 1), (64, 32, 8, 2), (16, 32, 4, 2)):
+        if heads % BH or tokens % BN:
+            continue
         heights = (BH, BH, BN, BN, BH)
         given = [
             TensorDescriptor.from_tensor(x.view(-1, width), [height, width])

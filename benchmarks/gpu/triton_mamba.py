@@ -84,6 +84,8 @@ def scan(sizes: Sizes, inputs: Tensors, outputs: Tensors) -> Iterator[Run]:
     batch, tokens, heads, chunk = (sizes[n] for n in ("batch", "tokens", "heads", "chunk"))
     for rows, depth, warps, stages in TILES:
         BM, BK = min(rows, chunk), min(depth, chunk)
+        if chunk % BM or chunk % BK:  # nothing is masked
+            continue
         more = (tokens, heads, chunk, sizes["headdim"], sizes["dstate"], BM, BK)
         grid = (heads, tokens // BM, batch)
 

@@ -104,6 +104,8 @@ def w4a16(sizes: Sizes, inputs: Tensors, outputs: Tensors) -> Iterator[Run]:
     m, n, k, group = (sizes[name] for name in ("m", "n", "k", "group"))
     flat = ((16, 64, 128, 4, 4), (16, 128, 128, 4, 4), (16, 32, 128, 4, 4))
     for BM, BN, BK, warps, stages in flat if m <= 16 else TILES[:1] + TILES[3:]:
+        if n % BN or k % BK:  # only rows are masked
+            continue
         grid = (triton.cdiv(m, BM) * triton.cdiv(n, BN),)
 
         def run(grid=grid, tile=(BM, BN, BK), warps=warps, stages=stages) -> None:

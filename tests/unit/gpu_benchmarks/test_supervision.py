@@ -45,6 +45,8 @@ for name in job["problems"]:
             time.sleep(60)
         told[what] = {"status": "right"}
     tell("result", problem=name, contestants=told)
+    if name == "last words":
+        os._exit(9)
 """
 
 
@@ -111,6 +113,12 @@ def test_a_process_that_ends_without_a_word_costs_one_problem(supervise):
     results, kept = supervise("silent", "after")
     assert results["skipped"] == {"silent": "its process crashed (9)"}
     assert kept[-1] == "after"
+
+
+def test_a_process_that_ends_between_problems_costs_none(supervise):
+    results, kept = supervise("last words", "after")
+    assert not results["skipped"]
+    assert kept == ["machine", "last words", "after"]
 
 
 def test_no_more_time_is_taken_than_given(supervise):
