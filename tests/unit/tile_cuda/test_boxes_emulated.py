@@ -201,13 +201,15 @@ def in_clusters(images: int, rows: int) -> Any:
     return kernel
 
 
-@pytest.mark.parametrize(("images", "rows"), [(4, 16), (2, 32)])
-def test_blocks_of_a_cluster_bring_a_part_of_each_image(
-    schedule: str, images: int, rows: int
+@pytest.mark.parametrize(
+    ("images", "rows", "boxes"), [(4, 16, 1), (2, 32, 1), (1, 64, 1), (3, 64, 3)]
+)
+def test_blocks_of_a_cluster_bring_images_or_rows_each(
+    schedule: str, images: int, rows: int, boxes: int
 ) -> None:
     kernel = tile.compile(in_clusters(images, rows), target=SIM)
     text = kernel.get_kernel_source()
-    assert (calls(text, "tma_load_multicast"), calls(text, "tma_load")) == (images, 1)
+    assert (calls(text, "tma_load_multicast"), calls(text, "tma_load")) == (boxes, 1)
     a, b = numbers(2 * images, rows, 320), numbers(320, 128, seed=1)
     c = np.full((2 * images * rows, 128), np.nan, np.float32)
     kernel(a, b, c)

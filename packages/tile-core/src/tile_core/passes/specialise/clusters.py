@@ -30,7 +30,8 @@ class Sharing:
     Parameters
     ----------
     dimension
-        Which of the tile's last two dimensions they divide: -2 for rows, -1 for columns.
+        Which of the tile's dimensions they divide, counted from the last: the first one of
+        several, whose parts are boxes of their own, else rows (-2) or columns (-1).
     part
         Elements along it that each block copies.
     place
@@ -100,7 +101,9 @@ def _sharing(
     count = cluster[axis]
     extents = copy.dst.buffer.static_shape or ()
     bits = copy.dst.buffer.dtype.bits
-    if len(extents) >= 2 and extents[-2] % (count * ROWS) == 0:
+    if len(extents) > 2 and extents[0] % count == extents[-2] % ROWS == 0:
+        dimension = -len(extents)
+    elif len(extents) >= 2 and extents[-2] % (count * ROWS) == 0:
         dimension = -2
     elif extents and extents[-1] * bits % (count * SPAN_BITS) == 0:
         dimension = -1
