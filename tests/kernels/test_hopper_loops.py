@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from support.hopper_examples import CASES
-from support.machine_loops import cycle_with
+from support.machine_loops import cycle_with, loops
 from support.nvrtcs import NVRTCS, machine_code_of
 from tile_core.driver import lower
 from tile_core.plugins.host import installed_plugins
@@ -83,6 +83,19 @@ def test_the_products_of_a_gemm_go_on_into_the_next_round(nvrtc: Any) -> None:
     assert found["SYNCS"] == 2  # one wait, one release
     waits = [t for t in main_loop("gemm", nvrtc) if t.startswith("WARPGROUP.DEPBAR")]
     assert [wait[-3:] for wait in waits] == ["0x1"]
+
+
+@pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
+@pytest.mark.parametrize("name", ["persistent", "persistent_grouped", "stream_k"])
+def test_blocks_that_stay_find_operands_in_registers_that_lanes_share(
+    name: str, nvrtc: Any
+) -> None:
+    """The assembler must believe that lanes are together again where the next tile begins."""
+    program = lower(CASES[name].kernel(), "cuda:sm_90a", installed_plugins())
+    text = machine_code_of(program.text("source"), nvrtc).text
+    inner = min((c for c in loops(text) if c["HGMMA"]), key=Counter.total)
+    assert inner["HGMMA"] == 4
+    assert inner["R2UR"] == 0
 
 
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)

@@ -88,11 +88,26 @@ def of_the_warp(width: int) -> tuple[Let, Expr]:
 
 
 @pytest.mark.parametrize(
-    ("width", "expected"), [(32, "tid < 32 && tile::elect()"), (16, "tid == 0")]
+    ("width", "expected"), [(32, "number == 0 && tile::elect()"), (16, "tid == 0")]
 )
 def test_a_decision_on_what_a_warp_shares_keeps_it_whole(width, expected):
     let, cond = of_the_warp(width)
     assert conditions(let, If(cond, by(0, LOAD))) == [expected]
+
+
+def test_the_number_of_a_warp_says_which_one_elects():
+    """What follows is alike in all lanes, for the assembler too."""
+    let, _ = of_the_warp(32)
+    inner = (Let(THREAD, TID - 128), by(70, LOAD, line=THREAD))
+    ranged = If(binary(BinaryOp.GE, TID, 128), Seq(inner))
+    assert conditions(let, ranged) == ["number == 6 && tile::elect()"]
+
+
+def test_numbers_of_other_warps_say_nothing():
+    inner = Let(THREAD, TID - 128)
+    call = Call("shfl_sync", (THREAD // 32, as_expr(0), as_expr(32)), TID.dtype)
+    other = Let(scalar("number"), call)
+    assert conditions(inner, other, by(0, LOAD)) == ["tid < 32 && tile::elect()"]
 
 
 def in_half_a_warp(inner: Stmt) -> Stmt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tile_core.dtypes import dtype_of
@@ -37,6 +38,10 @@ def elect_issuers(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
 
     An engine takes its orders from a warp. Where only a comparison says that a single thread
     gives one, the assembler makes a loop over the threads that might; it believes an election.
+    Where the number of the warp has been exchanged among its lanes (see `decide_by_warp`), that
+    number says which warp elects: after a comparison of threads in a loop the assembler would
+    take all that follows for different in every lane, and operands of products, too.
+
     Branches are left as they are where whole warps may not come to them, or where it matters
     which thread takes them. Stores are counted by the thread that starts them: those of a
     program are all elected, or none.
@@ -48,7 +53,7 @@ def elect_issuers(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
     """
     if not machine.has("elect"):
         return stmt
-    scope = _Scope(frozenset((thread,)), frozenset((thread,)), machine.warp_size)
+    scope = _Scope({thread: 0}, frozenset((thread,)), machine.warp_size)
     both = _elected(stmt, scope, _LOADS | _STORES)
     return both if not _starts(both, _STORES, outside=True) else _elected(stmt, scope, _LOADS)
 
@@ -60,23 +65,31 @@ class _Scope:
     Parameters
     ----------
     lines
-        Variables that number threads such that those of a warp are together.
+        Variables that number threads such that those of a warp are together; each with the
+        number of the thread of the block that it calls 0.
     varying
         Variables of which threads of a warp may have different values.
     together
         Whether warps are whole.
+    number
+        A variable that all lanes know to be the number of their warp in the block, if any.
     """
 
-    lines: frozenset[Var]
+    lines: Mapping[Var, int]
     varying: frozenset[Var]
     warp: int
     together: bool = True
+    number: Var | None = None
 
     def with_let(self, let: Let) -> _Scope:
         """Return what is known behind a definition."""
-        if self._is_line(let.value):
-            return replace(self, lines=self.lines | {let.var}, varying=self.varying | {let.var})
-        if self._is_shared(let) or not self.varies(let.value):
+        offset = self._offset(let.value)
+        if offset is not None:
+            lines = {**self.lines, let.var: offset}
+            return replace(self, lines=lines, varying=self.varying | {let.var})
+        if self._is_shared(let):
+            return replace(self, number=let.var) if self._is_warp(let) else self
+        if not self.varies(let.value):
             return self
         return replace(self, varying=self.varying | {let.var})
 
@@ -85,11 +98,24 @@ class _Scope:
         width = let.value.args[-1] if is_exchange(let) and isinstance(let.value, Call) else None
         return isinstance(width, Const) and int(width.value) == self.warp
 
-    def _is_line(self, value: Expr) -> bool:
+    def _is_warp(self, let: Let) -> bool:
+        """Whether what lanes were given is the number of their warp in the block."""
+        match let.value:
+            case Call(args=(Binary(op=BinaryOp.FLOORDIV, a=Var() as line, b=Const(value=by)), *_)):
+                return self.lines.get(line) == 0 and int(by) == self.warp
+        return False
+
+    def _offset(self, value: Expr) -> int | None:
+        """Return the thread that `value` calls 0 if it numbers threads, whole warps together."""
         match value:
-            case Binary(op=BinaryOp.ADD | BinaryOp.SUB, a=Var() as base, b=Const(value=offset)):
-                return base in self.lines and int(offset) % self.warp == 0
-        return value in self.lines
+            case Var():
+                return self.lines.get(value)
+            case Binary(op=BinaryOp.ADD | BinaryOp.SUB, a=Var() as base, b=Const(value=moved)) if (
+                base in self.lines and int(moved) % self.warp == 0
+            ):
+                by = int(moved) if value.op is BinaryOp.SUB else -int(moved)
+                return self.lines[base] + by
+        return None
 
     def varies(self, expr: Expr) -> bool:
         """Whether threads of a warp may see different values of `expr`."""
@@ -145,6 +171,10 @@ def _issuer(stmt: If, scope: _Scope, calls: frozenset[str]) -> Expr | None:
     if _depends_on_the_thread(stmt.then, scope):
         return None
     first = int(number) // scope.warp * scope.warp
+    if scope.number is not None:
+        warp = as_expr((scope.lines[line] + first) // scope.warp, scope.number.dtype)
+        own = binary(BinaryOp.EQ, scope.number, warp)
+        return Binary(BinaryOp.AND, own, device("elect"), dtype_of("bool"))
     mine = binary(BinaryOp.LT, line, as_expr(first + scope.warp, line.dtype))
     if first:
         mine = binary(BinaryOp.AND, binary(BinaryOp.GE, line, as_expr(first, line.dtype)), mine)
