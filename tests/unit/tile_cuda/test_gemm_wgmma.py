@@ -85,12 +85,18 @@ def test_what_is_in_the_way(product: Product, why: str | None) -> None:
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        (lambda a, b, c: (ir.region(a, [0, 0], [64, 64]), b, ir.region(c, [0, 0], [64, 64])),
-         "C is only a part of 'C'"),
+        (
+            lambda a, b, c: (ir.region(a, [0, 0], [64, 64]), b, ir.region(c, [0, 0], [64, 64])),
+            "C is a part of 'C' that is no columns in multiples of 8",
+        ),
+        (
+            lambda a, b, c: (a, ir.region(b, [0, 0], [64, 32]), ir.region(c, [0, 4], [128, 32])),
+            "C is a part of 'C' that is no columns in multiples of 8",
+        ),
         (lambda a, b, c: (a, b, ir.shared("C_shared", (128, 64))), "C, 'C_shared', is no fragment"),
     ],
-)  # fmt: skip
-def test_sums_must_be_a_whole_fragment(changed: Callable[..., Any], why: str) -> None:
+)
+def test_sums_must_be_columns_of_a_fragment(changed: Callable[..., Any], why: str) -> None:
     a, b = ir.shared("A", (128, 64), "float16"), ir.shared("B", (64, 64), "float16")
     op = ir.gemm(*changed(a, b, ir.fragment("C", (128, 64))))
     assert refusal(op, HOPPER) == why

@@ -23,6 +23,7 @@ from tile_core.target import Target
 from tile_cuda.rules.wgmma_factors import SharedFactor
 from tile_cuda.rules.wgmma_plan import (
     WarpgroupPlan,
+    factor_part,
     is_spread,
     refusal,
     settled_plan,
@@ -108,7 +109,9 @@ def _boxes(factor: SharedFactor) -> Layout:
 def _factor(op: Gemm, plan: WarpgroupPlan) -> Fragment:
     """Return how the first factor must be spread if it is in registers."""
     order = (1, 0) if op.transpose_a else (0, 1)
-    return permuted(plan.tiling.a_fragment(), order, _lead(op.a))
+    part = factor_part(op)
+    steps = part.all // plan.tiling.atom.k if part else plan.tiling.steps
+    return permuted(replace(plan.tiling, steps=steps).a_fragment(), order, _lead(op.a))
 
 
 def _lead(region: Region) -> tuple[int, ...]:

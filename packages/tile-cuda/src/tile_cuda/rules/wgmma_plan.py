@@ -14,6 +14,7 @@ from tile_core.simt.warps import WarpTiling, permuted
 from tile_cuda.atoms import ROUNDS_FLOAT32
 from tile_cuda.atoms_wgmma import ROWS, THREADS, WarpgroupProduct, product_for
 from tile_cuda.rules.wgmma_factors import LayoutOf, SharedFactor, settled_layouts, shared_factor
+from tile_cuda.rules.wgmma_parts import COLUMNS, Part, part_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +53,15 @@ def refusal(op: Gemm, machine: SimtMachine) -> str | None:
         return f"B, {op.b.buffer.name!r}, is not in shared memory, where warpgroups read it"
     if op.a.buffer.scope not in (Scope.SHARED, Scope.FRAGMENT):
         return f"A, {op.a.buffer.name!r}, is neither in shared memory nor a fragment"
-    return _sums_refusal(op.c) or _turn_refusal(op, product) or _part_refusal(op)
+    return _sums_refusal(op.c) or _turn_refusal(op, product) or _part_refusal(op, product)
 
 
 def _sums_refusal(region: Region) -> str | None:
-    shape, extents = region.buffer.static_shape, region.static_extents
     if region.buffer.scope is not Scope.FRAGMENT:
         return f"C, {region.buffer.name!r}, is no fragment"
-    if shape is None or extents is None or shape[-2:] != extents[-2:]:
-        return f"C is only a part of {region.buffer.name!r}"
+    part = part_of(region)
+    if part is None or not part.is_made_of(COLUMNS):
+        return f"C is a part of {region.buffer.name!r} that is no columns in multiples of {COLUMNS}"
     return None
 
 
@@ -78,12 +79,18 @@ def _turn_refusal(op: Gemm, product: WarpgroupProduct) -> str | None:
     return None
 
 
-def _part_refusal(op: Gemm) -> str | None:
-    shape, extents = op.a.buffer.static_shape, op.a.static_extents
-    is_all = shape is not None and extents is not None and shape[-2:] == extents[-2:]
-    if op.a.buffer.scope is Scope.SHARED or is_all:
+def _part_refusal(op: Gemm, product: WarpgroupProduct) -> str | None:
+    if op.a.buffer.scope is Scope.SHARED:
         return None
-    return f"A is only a part of the fragment {op.a.buffer.name!r}"
+    part = factor_part(op)
+    if part is None or not part.is_made_of(product.k):
+        return f"A is a part of the fragment {op.a.buffer.name!r} that is no whole steps of K"
+    return None
+
+
+def factor_part(op: Gemm) -> Part | None:
+    """Return which part of its fragment the first factor is along K."""
+    return part_of(op.a, along=-2 if op.transpose_a else -1)
 
 
 def warpgroup_plan(
@@ -132,9 +139,10 @@ def settled_plan(op: Gemm, machine: SimtMachine, ctx: SimtContext) -> WarpgroupP
 
 
 def sums_fragment(op: Gemm, plan: WarpgroupPlan) -> Fragment:
-    """Return how the sums of a product lie in registers."""
-    lead = (op.c.buffer.static_shape or ())[:-2]
-    return permuted(plan.tiling.c_fragment(), (0, 1), lead)
+    """Return how the sums of a product lie in registers, and all that they are a part of."""
+    *lead, _, columns = op.c.buffer.static_shape or ()
+    tiling = replace(plan.tiling, columns=columns // plan.tiling.n_warps // plan.tiling.atom.n)
+    return permuted(tiling.c_fragment(), (0, 1), tuple(lead))
 
 
 def is_spread(held: Fragment, wanted: Fragment) -> bool:
@@ -177,8 +185,11 @@ def _shared_out(
     m, n, _ = op.mnk
     found = [on_grid(op, product, grid, registers, a, b) for grid in grids(op, groups)]
     plans = [plan for plan in found if isinstance(plan, WarpgroupPlan)]
+    fitting = [plan for plan in plans if spreads_as(op, plan, held)]
+    if plans and not fitting and m * n != math.prod((op.c.buffer.static_shape or ())[-2:]):
+        return f"{op.c.buffer.name!r}, of which C is a part, is spread differently"
     if plans:
-        return next((plan for plan in plans if spreads_as(op, plan, held)), plans[0])
+        return (fitting or plans)[0]
     return next((why for why in found if isinstance(why, str)), None) or (
         f"{groups} warpgroups cannot share {m} x {n} sums: each would need the same number of "
         f"blocks of {ROWS} rows, and columns in a multiple of 8"
@@ -202,7 +213,11 @@ def on_grid(
     m, n, k = op.mnk
     m_groups, n_groups = grid
     own = n // n_groups
-    columns = product.columns(own, 8 if b.is_k_last else b.tile.span_elements, registers)
+    part = part_of(op.c) or Part(0, n, n)
+    if n_groups > 1 and not part.is_whole:
+        return f"C is a part of {op.c.buffer.name!r}, whose columns groups would share"
+    alike = math.gcd(own, part.all)  # instructions divide the fragment as they divide its part
+    columns = product.columns(alike, 8 if b.is_k_last else b.tile.span_elements, registers)
     if columns is None:
         return None
     apart = own if n_groups > 1 else columns if own > columns else 0

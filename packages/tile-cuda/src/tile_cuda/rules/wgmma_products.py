@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.device_calls import device
@@ -15,7 +19,8 @@ from tile_core.simt.context import SimtContext
 from tile_core.simt.products.instructions import sums_offset, zero
 from tile_cuda.atoms_wgmma import ROWS, THREADS
 from tile_cuda.rules.wgmma_factors import SharedFactor
-from tile_cuda.rules.wgmma_plan import WarpgroupPlan
+from tile_cuda.rules.wgmma_parts import part_of
+from tile_cuda.rules.wgmma_plan import WarpgroupPlan, factor_part
 from tile_cuda.rules.wgmma_steps import moves_between, steps_at_once
 from tile_cuda.rules.wgmma_waits import waited
 
@@ -40,14 +45,13 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
         The product as the kernel has it; `op` may have got a factor of its own.
     """
     total = ctx.places.flat(op.c.buffer)
-    count = _sums(plan)
-    first = sums_offset(op.c, count)
-    parts = _Parts(op, plan, ctx, total, first)
+    sums = _sums(op, plan)
+    parts = _Parts(op, plan, ctx, total, sums)
     is_set = isinstance(op.clear, Const) and bool(op.clear.value)
-    body: list[Stmt | None] = [*parts.setup, _cleared(op, total, first, count, ctx)]
-    body += [] if is_set else [_pinned(total, first, count)]
+    body: list[Stmt | None] = [*parts.setup, _cleared(op, total, sums, ctx)]
+    body += [] if is_set else _pinned(total, sums)
     if plan.a is None:
-        body.append(parts.pinned_factor())
+        body += _pinned(ctx.places.flat(op.a.buffer), _held(op, plan))
     body.append(do("wgmma_fence"))
     if is_set:
         body.append(parts.step(as_expr(0), "_set"))
@@ -60,31 +64,81 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
     return seq(*(part for part in body if part is not None))
 
 
-def _sums(plan: WarpgroupPlan) -> int:
-    """Return how many sums each thread has."""
+@dataclass(frozen=True, slots=True)
+class _Registers:
+    """Registers of each thread, a row of instructions after the other.
+
+    Parameters
+    ----------
+    first
+        The first one.
+    rows
+        How many rows there are.
+    count
+        Registers of a row.
+    apart
+        From one row to the next; more than `count` if others are between them.
+    """
+
+    first: Expr
+    rows: int
+    count: int
+    apart: int
+
+    def stretches(self) -> Iterator[tuple[Expr, int]]:
+        """Yield where registers that follow each other begin, and how many they are."""
+        if self.apart == self.count:
+            yield self.first, self.rows * self.count
+            return
+        for row in range(self.rows):
+            yield self.first + row * self.apart, self.count
+
+
+def _sums(op: Gemm, plan: WarpgroupPlan) -> _Registers:
+    """Return the sums of each thread."""
     tiling = plan.tiling
-    return tiling.rows * tiling.columns * tiling.atom.c.slots
+    part = part_of(op.c)
+    per_column = Fraction(tiling.atom.c.slots, tiling.atom.n)
+    all_columns = part.all // tiling.n_warps if part else tiling.columns * tiling.atom.n
+    apart = int(all_columns * per_column)
+    first = sums_offset(op.c, tiling.rows * apart) + int((part.first if part else 0) * per_column)
+    return _Registers(first, tiling.rows, tiling.columns * tiling.atom.c.slots, apart)
 
 
-def _pinned(registers: Buffer, first: Expr, count: int) -> Stmt:
-    return do("wgmma_pin", count, at(registers, first))
+def _held(op: Gemm, plan: WarpgroupPlan) -> _Registers:
+    """Return the first factor's registers, those of a step of K after the other."""
+    tiling = plan.tiling
+    slots, part = tiling.atom.a.slots, factor_part(op)
+    steps = part.all // tiling.atom.k if part else tiling.steps
+    before = part.first // tiling.atom.k if part else 0
+    lead = row_major_position(op.a.starts[:-2], (op.a.buffer.static_shape or ())[:-2])
+    first = (as_expr(lead) * (tiling.rows * steps) + before) * slots
+    return _Registers(first, tiling.rows, tiling.steps * slots, steps * slots)
 
 
-def _cleared(op: Gemm, total: Buffer, first: Expr, count: int, ctx: SimtContext) -> Stmt | None:
+def _pinned(registers: Buffer, held: _Registers) -> list[Stmt]:
+    """Return what keeps registers where they are."""
+    return [do("wgmma_pin", count, at(registers, first)) for first, count in held.stretches()]
+
+
+def _cleared(op: Gemm, total: Buffer, sums: _Registers, ctx: SimtContext) -> Stmt | None:
     """Return what zeroes sums where it depends on values whether previous ones are dropped."""
     if isinstance(op.clear, Const):
         return None
-    zeros = unrolled(ctx, "i", count, lambda i: Store(total, (first + i,), zero(total)))
-    return If(lower_expr(op.clear, ctx), zeros)
+
+    def zeros(first: Expr, count: int) -> Stmt:
+        return unrolled(ctx, "i", count, lambda i: Store(total, (first + i,), zero(total)))
+
+    return If(lower_expr(op.clear, ctx), seq(*(zeros(*s) for s in sums.stretches())))
 
 
 class _Parts:
     """The instructions of one product, given where its operands are."""
 
     def __init__(
-        self, op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, total: Buffer, first: Expr
+        self, op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, total: Buffer, sums: _Registers
     ) -> None:
-        self.op, self.plan, self.ctx, self.total, self.first = op, plan, ctx, total, first
+        self.op, self.plan, self.ctx, self.total, self.sums = op, plan, ctx, total, sums
         self.tiling = plan.tiling
         factors = [plan.b] if plan.a is None else [plan.a, plan.b]
         self.at_once = steps_at_once(self.tiling.steps, self.tiling.atom.k, factors)
@@ -160,27 +214,17 @@ class _Parts:
     def one(self, i: Expr, j: Expr, kk: Expr, form: str) -> Stmt:
         """Return one statement: rows `i`, columns `j`, steps from ``kk * at_once`` on."""
         plan, atom, count = self.plan, self.tiling.atom, self.at_once
-        sums = self.first + (i * self.tiling.columns + j) * atom.c.slots
+        sums = self.sums.first + (i * self.sums.apart + j * atom.c.slots)
         k = kk * (count * atom.k)
         b = self._operand(plan.b, self.b_start, j * atom.n, k)
         turned_b = int(not plan.b.is_k_last)
         steps = (count,) if count > 1 else ()
         if plan.a is None:
-            held = at(self.ctx.places.flat(self.op.a.buffer), self._held(i, kk * count), "r")
+            factor = _held(self.op, plan)
+            first = factor.first + (i * factor.apart + kk * (count * atom.a.slots))
+            held = at(self.ctx.places.flat(self.op.a.buffer), first, "r")
             chosen = (atom.n, turned_b, *steps)
             return do(f"wgmma_rs{form}", *chosen, at(self.total, sums), held, b)
         a = self._operand(plan.a, self.a_start, i * ROWS, k)
         chosen = (atom.n, int(not plan.a.is_k_last), turned_b, *steps)
         return do(f"wgmma_ss{form}", *chosen, at(self.total, sums), a, b)
-
-    def _held(self, i: Expr, kk: Expr) -> Expr:
-        """Return the first register of the factor's part in rows `i`, step `kk`."""
-        region, tiling = self.op.a, self.tiling
-        lead = row_major_position(region.starts[:-2], (region.buffer.static_shape or ())[:-2])
-        return ((as_expr(lead) * tiling.rows + i) * tiling.steps + kk) * tiling.atom.a.slots
-
-    def pinned_factor(self) -> Stmt:
-        """Return what keeps the factor in the registers it is in."""
-        tiling, flat = self.tiling, self.ctx.places.flat(self.op.a.buffer)
-        count = tiling.rows * tiling.steps * tiling.atom.a.slots
-        return _pinned(flat, self._held(as_expr(0), as_expr(0)), count)
