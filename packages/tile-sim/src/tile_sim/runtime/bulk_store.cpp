@@ -24,6 +24,31 @@ constexpr uint32_t BOX_ALIGNMENT = 128;
   report_and_abandon(finding, message);
 }
 
+// Whether the engine combines such elements so: PTX ISA, "cp.reduce.async.bulk".
+bool is_combined(int reduction, int type) {
+  switch (type) {
+    case TSIM_F16:
+    case TSIM_BF16:
+    case TSIM_I32:
+    case TSIM_U32:
+    case TSIM_U64:
+      return true;
+    case TSIM_F32:
+    case TSIM_F64:
+      return reduction == TSIM_ATOMIC_ADD;
+    case TSIM_I64:
+      return reduction != TSIM_ATOMIC_ADD;
+    default:
+      return false;
+  }
+}
+
+void check_reduction(int reduction, int type, uint32_t line) {
+  if (reduction >= 0 && !is_combined(reduction, type)) {
+    refuse(line, "no engine combines such elements so");
+  }
+}
+
 uint32_t element_bytes(int type) {
   switch (type) {
     case TSIM_F16:
@@ -128,7 +153,7 @@ void tsim_tensor_store(const tsim_tensor_map* map, const tsim_shared* from, int 
                        const int* at, int rank, unsigned line) {
   Block& block = *current_block;
   Thread& me = *current_thread;
-  if (reduction >= 0 && !has_atomics(int(map->type))) refuse(line, "no reduction of such elements");
+  check_reduction(reduction, int(map->type), line);
   BulkStore store{};
   store.box = make_box(*map, at, rank, line);
   store.bytes = box_bytes(*map);
@@ -150,7 +175,7 @@ void tsim_bulk_store(const tsim_global* to, const tsim_shared* from, unsigned by
   if (!bytes || bytes % BULK_ALIGNMENT) {
     refuse(line, format("a bulk copy of %u bytes: it moves multiples of 16", bytes));
   }
-  if (reduction >= 0 && !has_atomics(type)) refuse(line, "no reduction of such elements");
+  check_reduction(reduction, type, line);
   check_shared_range(block, *from, bytes, BULK_ALIGNMENT, Access::READ, line);
   const Access access = access_of(reduction);
   check_global_range(block, *to, bytes, BULK_ALIGNMENT, access, line);
