@@ -163,6 +163,35 @@ def doubled(rounds: int) -> Any:
     return kernel
 
 
+def copied_by_all(rounds: int) -> Any:
+    """Return two products; threads copy a factor of both themselves, rounds ahead."""
+    extent = 64 * rounds
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((128, extent), "float16"),
+        B: T.Tensor((extent, 8), "float16"),
+        C: T.Tensor((128, 8), "float32"),
+    ):
+        with T.Kernel(1, threads=256) as bx:
+            Q_s = T.alloc_shared((128, 64), "float16")
+            A_s = T.alloc_shared((128, 64), "float16")
+            B_s = T.alloc_shared((64, 8), "float16")
+            sums = T.alloc_fragment((128, 8), "float32")
+            T.copy(A[0, 0], Q_s)
+            T.clear(sums)
+            for k in T.Pipelined(rounds, num_stages=3):
+                T.copy(B[k * 64, 0], B_s)
+                T.gemm(Q_s, B_s, sums)
+            for k in T.Pipelined(rounds, num_stages=2):
+                T.copy(B[k * 64, 0], B_s)
+                T.copy(A[0, k * 64], A_s)
+                T.gemm(A_s, B_s, sums)
+            T.copy(sums, C)
+
+    return kernel
+
+
 @dataclass(frozen=True, slots=True)
 class Lowered:
     """A launch as it was written, and as it runs.

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from protocol.kernels import attention, doubled, gemm, in_clusters, lowered, persistent
+from protocol.kernels import (
+    attention,
+    copied_by_all,
+    doubled,
+    gemm,
+    in_clusters,
+    lowered,
+    persistent,
+)
 from support.example_files import load
 from support.ring_kernels import dequantised, guarded, irregular, scaled, two_loops
 from tile_core.testing.protocol.explore import explore
@@ -34,6 +42,7 @@ KERNELS: dict[str, Callable[[], Any]] = {
     "pairs": lambda: in_clusters(3, (2, 1, 1)),
     "squares": lambda: in_clusters(2, (2, 2, 1)),
     "in-place": lambda: doubled(3),
+    "copied-by-all": lambda: copied_by_all(4),
 }
 AT_RUN_TIME: dict[str, tuple[Callable[[], Any], list[dict[str, Value]]]] = {
     "weights": (

@@ -17,6 +17,7 @@ from tile_core.testing.protocol.events import (
     ProtocolBroken,
     Read,
     Tile,
+    Write,
     covers,
     named,
     overlaps,
@@ -77,7 +78,8 @@ class Tiles:
             if not overlaps(there, box) or not (other.writes or touch.writes):
                 continue
             ordered = other.ends.is_in(clock)
-            beside = touch.by_engine or other.by_engine or other.is_late
+            late = other.is_late and not _of_one_copy(touch, other)
+            beside = touch.by_engine or other.by_engine or late
             apart = beside or touch.scope != other.scope
             if apart and not ordered:
                 raise ProtocolBroken(_conflict(tile, box, other, touch), touch.span)
@@ -99,6 +101,13 @@ class Tiles:
             for _, touch in touches.values():
                 if touch.role == role and touch.by_engine and isinstance(touch.event, Read):
                     yield touch.ends, touch.span
+
+
+def _of_one_copy(a: Touch, b: Touch) -> bool:
+    """Whether threads of one range make a copy together: each brings elements of its own."""
+    if a.scope != b.scope or not isinstance(a.event, Write) or not isinstance(b.event, Write):
+        return False
+    return a.event.content == b.event.content
 
 
 def _conflict(tile: Tile, box: Box, other: Touch, touch: Touch) -> str:
