@@ -54,6 +54,36 @@ MISTAKES = [
         """,
     ),
     mistake(
+        "a part that names nothing",
+        """
+        with T.ws:
+            T.clear(S)
+        """,
+        """
+        [TL1003] `with` cannot enter the function ws
+         --> program.py:6:9
+          |
+        6 |         with T.ws:
+          |         ^^^^^^^^^^
+        hint: call it, as in `with T.ws(0):`
+        """,
+    ),
+    mistake(
+        "a part that is a number",
+        """
+        with 0:
+            T.clear(S)
+        """,
+        """
+        [TL1003] `with` cannot enter an object of type int
+         --> program.py:6:9
+          |
+        6 |         with 0:
+          |         ^^^^^^^
+        hint: use T.Kernel(...) or T.ws(...)
+        """,
+    ),
+    mistake(
         "a part inside of a part",
         """
         with T.ws(0):

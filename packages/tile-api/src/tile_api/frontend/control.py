@@ -164,6 +164,7 @@ class Control(ActivationBase):
     def with_(self, manager: Any, names: tuple[str, ...]) -> Iterator[Any]:
         """Run a `with` block; frames of the language end the names bound inside."""
         if not isinstance(manager, Frame):
+            self._check_manager(manager)
             self.left_names = {}
             with manager as value:
                 self.named(*names)
@@ -176,6 +177,18 @@ class Control(ActivationBase):
         yield value
         manager.exit(self.builder)
         self.pop_scope()
+
+    def _check_manager(self, manager: Any) -> None:
+        """Refuse what no `with` can enter: a function that was not called, say."""
+        if hasattr(type(manager), "__enter__"):
+            return
+        name = getattr(manager, "__name__", None) if callable(manager) else None
+        told = f"the function {name}" if name else f"an object of type {type(manager).__name__}"
+        raise FrontendTypeError(
+            f"`with` cannot enter {told}",
+            span=self.builder.span,
+            hint="call it, as in `with T.ws(0):`" if name else "use T.Kernel(...) or T.ws(...)",
+        )
 
     def assert_(self, value: Any, message: Callable[[], Any]) -> None:
         """Check a condition: now if it is known, else when the kernel runs."""
