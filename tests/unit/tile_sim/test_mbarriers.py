@@ -106,6 +106,29 @@ def test_copies_of_threads_arrive(schedule, async_mode):
         np.testing.assert_array_equal(run(waits)[32:], out[32:])
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_copies_of_one_thread_for_two_barriers(seed):
+    """Each barrier tells of its own copies, whichever of them the engine has heard of first."""
+    body = """
+  if (tid < 32) {
+    tile::cp_async<4>(s + tid, A + tid);
+    tile::cp_async_mbarrier_arrive(bar + 0);
+    tile::cp_async<4>(s + (tid + 32), A + (tid + 32));
+    tile::cp_async_mbarrier_arrive(bar + 2);
+  } else {
+    tile::mbarrier_wait(bar + 0, 0);
+    O[tid] = s[tid - 32];
+    tile::mbarrier_wait(bar + 2, 0);
+    O[tid] = O[tid] + s[tid];
+  }
+"""
+    head = HEAD.replace(
+        "    tile::fence", "    tile::mbarrier_init(bar + 2, 32);\n    tile::fence", 1
+    )
+    with checking("all", schedule=f"random:{seed}", async_mode="random"):
+        np.testing.assert_array_equal(run(body, head=head)[32:], 32 + 2 * np.arange(32))
+
+
 STORED_BY_THE_ENGINE = """
   if (tid < 32) {
     tile::cp_async<4>(s + tid, A + tid);

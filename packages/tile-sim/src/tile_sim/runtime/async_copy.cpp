@@ -35,10 +35,14 @@ bool arrives_at_once(Block& block) {
   }
 }
 
-void complete_copies(Block& block, Thread& thread, uint64_t position, uint32_t who,
-                     uint32_t time) {
+void complete_copies(Block& block, Thread& thread, uint64_t position, uint32_t time, int agent,
+                     uint32_t now) {
   AsyncCopy copy;
-  while (thread.copies.pop_before(position, copy)) end_copy(block, who, copy, time);
+  while (thread.copies.pop_before(position, copy)) {
+    const bool is_by_itself = agent >= 0 && thread.copies.is_open(copy);
+    if (is_by_itself) end_copy(block, uint32_t(agent), copy, now);
+    else end_copy(block, uint32_t(thread.who), copy, time);
+  }
 }
 
 }  // namespace tsim

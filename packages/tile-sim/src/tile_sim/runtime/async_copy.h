@@ -52,6 +52,8 @@ class CopyQueue {
     copy = copies_[first_++];
     return true;
   }
+  // Whether no commit has followed a copy: then nobody waits for it by its group.
+  bool is_open(const AsyncCopy& copy) const { return copy.group == open_group_; }
   // How many were started so far; how many of them are not in the latest `pending` groups.
   uint64_t started() const { return earlier_ + copies_.size(); }
   uint64_t started_beyond(uint32_t pending) const { return earlier_ + count_beyond(pending); }
@@ -77,7 +79,9 @@ class CopyQueue {
 // Whether an engine that may be fast, slow or anything delivers at once.
 bool arrives_at_once(Block& block);
 
-// The first `position` copies of a thread arrive, as writes of `who` at the tick `time`.
-void complete_copies(Block& block, Thread& thread, uint64_t position, uint32_t who, uint32_t time);
+// The first `position` copies of a thread arrive, as writes of the thread at the tick `time`; those
+// that no commit has followed as writes of `agent` at `now`, unless `agent` is negative.
+void complete_copies(Block& block, Thread& thread, uint64_t position, uint32_t time, int agent,
+                     uint32_t now);
 
 }  // namespace tsim

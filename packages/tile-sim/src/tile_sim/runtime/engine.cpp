@@ -61,10 +61,10 @@ void complete_thread_copies(const BulkCopy& item, bool is_waited_for) {
   Thread& thread = block.threads[size_t(item.thread)];
   Mbarrier& barrier = *block.mbarriers.find(item.barrier);
   if (is_waited_for) {
-    complete_copies(block, thread, item.position, uint32_t(thread.who), item.time);
+    complete_copies(block, thread, item.position, item.time, -1, 0);
   } else {
     const uint32_t time = block.clock.tick();
-    complete_copies(block, thread, item.position, uint32_t(barrier.agent), time);
+    complete_copies(block, thread, item.position, item.time, barrier.agent, time);
     if (block.checks_for(TSIM_CHECK_RACE)) {
       block.clock.learn(barrier.released, barrier.agent, time);
     }
@@ -85,6 +85,7 @@ void Engine::issue(Block& block, const BulkCopy& copy) {
 }
 
 void Engine::deliver(size_t number, bool is_waited_for) {
+  if (queue_[number].kind == BulkCopy::THREAD_COPIES) number = deliver_earlier(number);
   BulkCopy copy = queue_[number];
   queue_.erase(queue_.begin() + std::ptrdiff_t(number));
   InPlaceOf issuer(copy);
@@ -95,6 +96,23 @@ void Engine::deliver(size_t number, bool is_waited_for) {
   }
   move_bytes(copy);
   arrive_at(copy);
+}
+
+// What a thread has asked for before the arrival `number` is due when this is: its copies end in
+// order. Returns the arrival's number then.
+size_t Engine::deliver_earlier(size_t number) {
+  for (size_t i = 0; i < number;) {
+    const BulkCopy &earlier = queue_[i], &item = queue_[number];
+    if (earlier.kind != BulkCopy::THREAD_COPIES || earlier.from != item.from ||
+        earlier.thread != item.thread) {
+      ++i;
+      continue;
+    }
+    const size_t before = queue_.size();
+    deliver(i);
+    number -= before - queue_.size();
+  }
+  return number;
 }
 
 bool Engine::deliver_one(Cluster& cluster) {

@@ -50,6 +50,7 @@ class Engine {
 
  private:
   void deliver(size_t number, bool is_waited_for = false);
+  size_t deliver_earlier(size_t number);
   void deliver_at_any_time(Cluster& cluster);
 
   std::deque<BulkCopy> queue_;
