@@ -67,9 +67,8 @@ def _tile(rows: int, columns: int, threads: int, stages: int, **more: Any) -> Ti
 _PRODUCTS = (
     _tile(128, 256, 256, 4, block_K=64),
     _tile(128, 256, 256, 3, block_K=64, panel=10),
-    _tile(256, 128, 256, 3, block_K=64, panel=10),
 )
-_FLASH = (_tile(128, 128, 256, 2), _tile(128, 64, 256, 2), _tile(64, 128, 128, 2))
+_FLASH = (_tile(128, 128, 256, 2), _tile(64, 128, 128, 2))
 
 
 def _products(sizes: Sizes) -> Iterator[tuple[Any, tuple[Any, ...], Tiles]]:

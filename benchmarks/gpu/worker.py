@@ -112,7 +112,7 @@ class Worker:
         skipped = self.job["skip"].get(problem.name, {}).get(one.name)
         if skipped:
             return {"status": skipped["status"], "why": skipped["why"]}
-        limit = 30 if one.name.startswith(OURS) else 90
+        limit = 30 if one.name.startswith(OURS) else 120  # peers compile
         self.tell("begin", problem=problem.name, what=one.name, limit=limit)
         try:
             return self._examined(problem, family, one, sets, expected)
