@@ -208,7 +208,7 @@ def on_grid(
 
     Returns
     -------
-    If they cannot, what is out of place in a factor; None if it is the number of columns.
+    If they cannot, what is in the way: a place or a part; None if it is the number of columns.
     """
     m, n, k = op.mnk
     m_groups, n_groups = grid
