@@ -163,6 +163,32 @@ def doubled(rounds: int) -> Any:
     return kernel
 
 
+def doubled_beside(rounds: int) -> Any:
+    """Return a product whose second factor has two versions, each doubled in its place."""
+    extent = 64 * rounds
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((64, extent), "float16"),
+        B: T.Tensor((8, extent), "float16"),
+        C: T.Tensor((64, 8), "float32"),
+    ):
+        with T.Kernel(1, threads=128) as bx:
+            A_s = T.alloc_shared((64, 64), "float16")
+            B_s = T.alloc_shared((8, 64), "float16")
+            sums = T.alloc_fragment((64, 8), "float32")
+            T.clear(sums)
+            for k in T.Pipelined(rounds, num_stages=2):
+                T.copy(B[0, k * 64], B_s)
+                T.copy(A[0, k * 64], A_s)
+                for i, j in T.Parallel(8, 64):
+                    B_s[i, j] = B_s[i, j] * 2
+                T.gemm(A_s, B_s, sums, transpose_B=True)
+            T.copy(sums, C)
+
+    return kernel
+
+
 def copied_by_all(rounds: int) -> Any:
     """Return two products; threads copy a factor of both themselves, rounds ahead."""
     extent = 64 * rounds

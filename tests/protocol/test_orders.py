@@ -11,6 +11,7 @@ from protocol.kernels import (
     attention,
     copied_by_all,
     doubled,
+    doubled_beside,
     gemm,
     in_clusters,
     lowered,
@@ -42,6 +43,7 @@ KERNELS: dict[str, Callable[[], Any]] = {
     "pairs": lambda: in_clusters(3, (2, 1, 1)),
     "squares": lambda: in_clusters(2, (2, 2, 1)),
     "in-place": lambda: doubled(3),
+    "in-place-in-two-versions": lambda: doubled_beside(3),
     "copied-by-all": lambda: copied_by_all(4),
 }
 AT_RUN_TIME: dict[str, tuple[Callable[[], Any], list[dict[str, Value]]]] = {

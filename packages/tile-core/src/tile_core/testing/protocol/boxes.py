@@ -22,7 +22,8 @@ from tile_core.testing.protocol.values import Unknown, Values
 class Touched:
     """One tile that a statement reads or writes: in a region, or at indices of its own.
 
-    `operand` tells apart what a statement reads: the place of the region, or the tile's name.
+    `operand` tells apart what a statement reads: the place of the region, or which of the tiles
+    that it touches it is. Copies of the statement may have tiles of other names.
     """
 
     tile: Buffer
@@ -34,21 +35,22 @@ class Touched:
 def touched(stmt: Stmt) -> tuple[Touched, ...]:
     """Return the shared tiles that a statement touches, each access once."""
     found = []
+    numbers: dict[Buffer, int] = {}
     for access in accesses(stmt):
         tile = access.buffer.storage
         if tile.scope is Scope.SHARED:
-            operand = _operand(access)
+            operand = _operand(access, numbers.setdefault(tile, len(numbers)))
             found.append(Touched(tile, access, access.mode is not Mode.READ, operand))
             if access.mode is Mode.ATOMIC:
                 found.append(Touched(tile, access, False, operand))
     return tuple(found)
 
 
-def _operand(access: Access) -> object:
+def _operand(access: Access, number: int) -> object:
     if access.region is None or not isinstance(access.node, Leaf):
-        return access.buffer.name
+        return "tile", number
     regions = [*access.node.reads()]
-    return next((k for k, r in enumerate(regions) if r is access.region), access.buffer.name)
+    return next((k for k, r in enumerate(regions) if r is access.region), ("tile", number))
 
 
 def box_of(touch: Touched, values: Values, stmt: Stmt) -> Box:
