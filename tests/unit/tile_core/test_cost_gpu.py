@@ -184,3 +184,43 @@ def test_what_runs_side_by_side_takes_a_little_longer_than_the_longest() -> None
     assert 2.0 < overlapped(2.0, 1.0) < 2.1
     assert overlapped(2.0, 2.0) == pytest.approx(2.0 * 2**0.25)
     assert overlapped() == 0.0
+
+
+def test_a_mask_is_a_comparison_and_a_choice_per_element() -> None:
+    def halves(is_masked: bool):
+        @T.prim_func
+        def kernel(X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 64), "float32")):
+            with T.Kernel(1, 1, threads=128) as (bx, by):
+                x = T.alloc_fragment((64, 64), "float32")
+                T.copy(X, x)
+                for i, j in T.Parallel(64, 64):
+                    if is_masked:
+                        x[i, j] = T.if_then_else(by * 64 + i >= bx * 64 + j, x[i, j] * 2.0, 0)
+                    else:
+                        x[i, j] = x[i, j] * 2.0
+                T.copy(x, Y)
+
+        return kernel
+
+    plain, masked = (issued(halves(m), "cuda:sm_90a").instructions for m in (False, True))
+    per_warp = 64 * 64 / 32
+    assert plain["float32"] == per_warp
+    assert masked["float32"] == 3 * per_warp
+    assert masked["integer"] == plain["integer"]
+
+
+def test_what_a_mask_loads_is_computed_for_each_element() -> None:
+    def chosen(shift: int):
+        @T.prim_func
+        def kernel(X: T.Tensor((64, 64), "int32"), Y: T.Tensor((64, 64), "float32")):
+            with T.Kernel(1, threads=128) as _:
+                y = T.alloc_fragment((64, 64), "float32")
+                for i, j in T.Parallel(64, 64):
+                    code = X[i, j] * 3 + 1 if shift else X[i, j]
+                    y[i, j] = T.if_then_else(code > 5, 1.0, 0.0)
+                T.copy(y, Y)
+
+        return kernel
+
+    plain, more = (issued(chosen(shift), "cuda:sm_90a").instructions for shift in (0, 1))
+    assert sum(more.values()) - sum(plain.values()) >= 64 * 64 / 32

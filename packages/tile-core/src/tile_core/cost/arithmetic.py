@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Call, Cast, Expr, Load, Select, Unary
+from tile_core.ir.node import walk
 
 _ELEMENTARY = (
     "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt sigmoid tanh sin cos tan asin acos atan",
@@ -74,6 +75,37 @@ def arithmetic_of(root: Expr) -> Arithmetic:
     return Arithmetic(operations, max(instructions, 0.0), functions, divisions)
 
 
+def hoisted_from_masks(root: Expr) -> Arithmetic:
+    """Return the part of `root` that computes positions which are compared.
+
+    Most of ``row * 64 + i >= column * 64 + j`` is the same for all elements of a thread, like
+    most of an address, and is left to one comparison with a constant. What is loaded is not.
+    """
+    instructions = divisions = 0.0
+    stack: list[Expr] = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Load | AddressOf):
+            continue
+        if isinstance(node, Binary) and node.op in _COMPARISONS and _is_position(node):
+            found = arithmetic_of(node)
+            instructions += found.instructions - node.dtype.lanes
+            divisions += found.divisions
+            continue
+        stack.extend(child for child in node.children() if isinstance(child, Expr))
+    return Arithmetic(instructions=instructions, divisions=divisions)
+
+
+def _is_position(comparison: Binary) -> bool:
+    """Whether nothing but indices is compared."""
+    if comparison.a.dtype.is_float:
+        return False
+    return not any(isinstance(node, Load | Call) for node in walk(comparison))
+
+
+_COMPARISONS = frozenset(
+    {BinaryOp.EQ, BinaryOp.NE, BinaryOp.LT, BinaryOp.LE, BinaryOp.GT, BinaryOp.GE}
+)
 _QUOTIENTS = frozenset({BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD})
 
 

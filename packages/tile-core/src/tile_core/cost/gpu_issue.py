@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of
+from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of, hoisted_from_masks
 from tile_core.cost.bodies import Visitor
 from tile_core.cost.gpu_calls import Product, product_of
 from tile_core.cost.numbers import Unknown
@@ -143,12 +143,13 @@ class Issue(Visitor):
             self.found.instructions[unit] += number * space.total(warp=self.warp)
 
     def _value(self, value: Expr, space: Space, share: float = 1.0) -> None:
-        found = arithmetic_of(value)
+        found, hoisted = arithmetic_of(value), hoisted_from_masks(value)
         unit = "integer"
         if value.dtype.is_float:
             unit = "float64" if value.dtype.bits == 64 else "float32"
-        more = found.divisions * QUOTIENT_INSTRUCTIONS
-        self._count(unit, (found.instructions + more) * share, space)
+        own = found.instructions - hoisted.instructions
+        own += (found.divisions - hoisted.divisions) * QUOTIENT_INSTRUCTIONS
+        self._count(unit, own * share, space)
         self._count("functions", found.functions, space)
         for node in walk(value):
             if isinstance(node, Load):
