@@ -170,11 +170,46 @@ def test_patches_of_images_are_boxes_of_four_dimensions(
     kernel = tile.compile(convolution(height, width, 128), target=SIM)
     text = kernel.get_kernel_source()
     assert (calls(text, "tma_load"), text.count("tma_load<4>")) == (2, 1)
-    assert "wgmma" in text
+    assert ("tile::wgmma_ss<" in text) == (width % 8 == 0)
     x, w = numbers(2, 2 * height, 2 * width, 128), numbers(9 * 128, 64, seed=1)
     y = np.full((2, 2 * height, 2 * width, 64), np.nan, np.float32)
     kernel(x, w, y)
     np.testing.assert_array_equal(y, convolved(x, w))
+
+
+def one_by_one(images: int, rows: int) -> Any:
+    """Return a product of images that are brought one by one."""
+
+    @T.prim_func
+    def kernel(
+        X: T.Tensor((images, rows, 64), "float16"),
+        W: T.Tensor((64, 64), "float16"),
+        Y: T.Tensor((images * rows, 64), "float32"),
+    ):
+        with T.Kernel(1, threads=128):
+            x = T.alloc_shared((images, rows, 64), "float16")
+            w = T.alloc_shared((64, 64), "float16")
+            sums = T.alloc_fragment((images * rows, 64), "float32")
+            for i in T.serial(images):
+                T.copy(X[i, 0:rows, 0:64], x[i, :, :], prefer_instruction="tma")
+            T.copy(W, w, prefer_instruction="tma")
+            T.clear(sums)
+            T.gemm(T.reshape(x, (images * rows, 64)), w, sums)
+            T.copy(sums, Y)
+
+    return kernel
+
+
+@pytest.mark.parametrize(("images", "rows"), [(8, 8), (4, 16), (16, 4), (2, 32)])
+def test_parts_of_tiles_that_are_multiplied_as_a_whole(
+    schedule: str, images: int, rows: int
+) -> None:
+    kernel = tile.compile(one_by_one(images, rows), target=SIM)
+    assert ("tile::wgmma_ss" in kernel.get_kernel_source()) == (rows % 8 == 0)
+    x, w = numbers(images, rows, 64), numbers(64, 64, seed=1)
+    y = np.full((images * rows, 64), np.nan, np.float32)
+    kernel(x, w, y)
+    np.testing.assert_array_equal(y, x.reshape(-1, 64).astype(np.float32) @ w)
 
 
 def in_clusters(images: int, rows: int) -> Any:
@@ -202,7 +237,7 @@ def in_clusters(images: int, rows: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("images", "rows", "boxes"), [(4, 16, 1), (2, 32, 1), (1, 64, 1), (3, 64, 3)]
+    ("images", "rows", "boxes"), [(4, 16, 1), (2, 32, 2), (1, 64, 1), (3, 64, 3)]
 )
 def test_blocks_of_a_cluster_bring_images_or_rows_each(
     schedule: str, images: int, rows: int, boxes: int
@@ -218,9 +253,10 @@ def test_blocks_of_a_cluster_bring_images_or_rows_each(
 
 @pytest.mark.parametrize("nvrtc", NVRTCS[:1], ids=str)
 def test_a_round_is_one_instruction_for_each_operand(nvrtc: Any) -> None:
-    made = tile.lower(convolution(16, 4, 64), target="cuda:sm_90a")
+    made = tile.lower(convolution(8, 8, 128), target="cuda:sm_90a")
     loaded = machine_code_of(made.kernel_source, nvrtc)
     assert {o: n for o, n in loaded.counts.items() if o.startswith("UTMALDG")} == {
         "UTMALDG.2D": 1, "UTMALDG.4D": 1,
     }  # fmt: skip
+    assert loaded.counts["HGMMA.64x64x16.F32"] == 4
     assert loaded.spills == 0

@@ -18,6 +18,7 @@ from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.layout import Fragment, Layout, OperandTile, box_spans, boxed_operand, row_major
 from tile_core.layout.operand_tile import UNIT
+from tile_core.layout.swizzle import PERIOD
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import InferContext
@@ -94,9 +95,18 @@ def _wish(reason: Reason) -> str:
 def _known(buffer: Buffer, ctx: InferContext) -> Layout | Fragment | None:
     """Return the layout of a tile; one whose rows others see otherwise stays as it is."""
     known = ctx.layout_of(buffer)
-    if known is None and any(_rows(v) != _rows(buffer.storage) for v in ctx.views_of(buffer)):
+    if known is None and any(not _as_rows(v, buffer.storage) for v in ctx.views_of(buffer)):
         return row_major(buffer.static_shape or ())
     return known
+
+
+def _as_rows(view: Buffer, tile: Buffer) -> bool:
+    """Whether boxes for a view are boxes for its tile: rows may only be numbered otherwise.
+
+    Then the pattern must begin with each group of rows, as engines may copy one at a time.
+    """
+    (rows, *row), (others, *other) = _rows(view), _rows(tile)
+    return row == other and (rows == others or rows % PERIOD == others % PERIOD == 0)
 
 
 def _rows(tile: Buffer) -> tuple[int, int, bool]:

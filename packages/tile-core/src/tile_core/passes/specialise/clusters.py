@@ -101,7 +101,7 @@ def _sharing(
     count = cluster[axis]
     extents = copy.dst.buffer.static_shape or ()
     bits = copy.dst.buffer.dtype.bits
-    if len(extents) > 2 and extents[0] % count == extents[-2] % ROWS == 0:
+    if len(extents) > 2 and _are_several(extents, count):
         dimension = -len(extents)
     elif len(extents) >= 2 and extents[-2] % (count * ROWS) == 0:
         dimension = -2
@@ -119,6 +119,14 @@ def _sharing(
     bits_set = sum(1 << (k * steps[axis]) for k in range(count))
     mask = binary(BinaryOp.SHL, as_expr(bits_set), first)
     return Sharing(dimension, extents[dimension] // count, inside[axis], ranks, mask)
+
+
+def _are_several(extents: Sequence[int], count: int) -> bool:
+    """Whether the first dimension has several for each block, each of which begins a pattern.
+
+    A single one would be matched with no dimension of the tensor.
+    """
+    return extents[0] > count and extents[0] % count == extents[-2] % ROWS == 0
 
 
 def ranks_of(ring: Ring, shared: Mapping[Copy, Sharing]) -> tuple[Expr, ...]:
