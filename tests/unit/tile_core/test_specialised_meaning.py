@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tile_api.language as T
+from support.mixed_kernels import gathered, odd_rows, three_ways
+from support.ring_kernels import Case
 from tile_core.errors import Deadlock
 from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.node import substitute, walk
@@ -148,3 +150,18 @@ def test_counts_of_barriers_matter() -> None:
     a, b = factors((128, 320), (320, 128))
     with pytest.raises(Deadlock, match="lacks 1 of 2 arrivals"):
         interpret(substitute(kernel, wrong), [a, b, np.zeros((128, 128), np.float32)])
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("overlaps", [False, True])
+@pytest.mark.parametrize(
+    "case",
+    [odd_rows(5), odd_rows(1, both=True), gathered([100, 0, 64]), three_ways(5)],
+    ids=["odd", "both odd", "gathered", "three ways"],
+)
+def test_copies_that_warps_begin(case: Case, overlaps: bool, late: bool) -> None:
+    """Also where they are complete no sooner than somebody waits for them."""
+    arguments = case.arguments(np.random.default_rng(0))
+    kernel = dealt_out(case.function, overlaps=overlaps)
+    interpret(kernel, arguments, options=InterpretOptions(late_copies=late))
+    np.testing.assert_array_equal(arguments[-1], case.expected(*arguments[:-1]))

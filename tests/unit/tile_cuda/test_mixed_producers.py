@@ -115,6 +115,23 @@ def test_a_table_is_read_by_who_copies() -> None:
     assert text.count("tile::cp_async<16>(V_s + ") == 2
 
 
+def test_reasons_are_told() -> None:
+    """A line for each tile that the engine leaves; loops that compute are no copies."""
+
+    def copied(case: Case) -> list[str]:
+        found = [note.text for note in program(case).module.layouts.notes]
+        return [text for text in found if "is copied by" in text]
+
+    rows = "rows of '{}' are not known to begin at multiples of 16 bytes"
+    by_warps = "'{}_s' is copied by warps of the producers: {}"
+    gather = "a loop gathers its elements"
+    assert copied(odd_rows(5)) == [by_warps.format("B", rows.format("B"))]
+    both = [by_warps.format(name, rows.format(name)) for name in "AB"]
+    assert copied(odd_rows(5, both=True)) == both
+    assert copied(gathered([100])) == [by_warps.format(name, gather) for name in "KV"]
+    assert copied(three_ways(5)) == [by_warps.format("R", gather)]
+
+
 @pytest.mark.parametrize(
     ("case", "warps"),
     [(odd_rows(5, stages=4), 3), (odd_rows(5, stages=2), 2), (odd_rows(5, stages=4, both=True), 4)],

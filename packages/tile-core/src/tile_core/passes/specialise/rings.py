@@ -39,6 +39,9 @@ from tile_core.passes.touches import touches
 LANES = 32
 """Threads of a warp."""
 
+GATHERED = "a loop gathers its elements"
+"""Why the engine does not copy what a loop only moves."""
+
 FEW_ELEMENTS = 256
 """Elements of a tile that a warp fills: eight for a lane, which loads all before it stores one."""
 
@@ -129,8 +132,8 @@ class Found:
     """Rings of a launch, and why other copies are none, or are not the engine's."""
 
     rings: tuple[Ring, ...]
-    left: tuple[tuple[Copy, str], ...]
-    by_threads: tuple[tuple[Copy, str], ...] = ()
+    left: tuple[tuple[Copy | Parallel, str], ...]
+    by_threads: tuple[tuple[Copy | Parallel, str], ...] = ()
 
     def in_bulk(self) -> Found:
         """Return the rings that the engine fills alone; the others are left too."""
@@ -173,8 +176,8 @@ def find_rings(launch: Launch, env: Env) -> Found:
         n.buffer: n.value for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)
     }
     rings: list[Ring] = []
-    left: list[tuple[Copy, str]] = []
-    slow: list[tuple[Copy, str]] = []
+    left: list[tuple[Copy | Parallel, str]] = []
+    slow: list[tuple[Copy | Parallel, str]] = []
     env = within_loops(launch, env)
     for place in _copies(launch.body, None):
         copy = place.copy
@@ -187,8 +190,8 @@ def find_rings(launch: Launch, env: Env) -> Found:
         made = None if why else _ring(place, way if isinstance(way, Way) else None, piece)
         if isinstance(made, Ring):
             _add(made, rings)
-            if isinstance(copy, Copy) and bulk is not None:
-                slow.append((copy, bulk))
+            if bulk is not None and (isinstance(copy, Copy) or piece is not None):
+                slow.append((copy, bulk if isinstance(copy, Copy) else GATHERED))
         elif isinstance(copy, Copy):
             left.append((copy, bulk or why or str(made)))
     return Found(tuple(rings), tuple(left), tuple(slow))

@@ -8,10 +8,10 @@ from typing import TypeGuard
 from tile_core.errors import Note
 from tile_core.ir.buffer import Scope
 from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import Alloc, Launch, Pipelined
+from tile_core.ir.stmt import Alloc, Launch, Parallel, Pipelined
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
-from tile_core.passes.specialise.rings import Found, Ring
+from tile_core.passes.specialise.rings import Found, Ring, tile_of
 
 FEW = 4
 """What others bring by loads and stores is at most this part of what runs ahead of its use."""
@@ -75,7 +75,7 @@ def why_not_worth(launch: Launch, found: Found, runs_beside: Callable[[Gemm], bo
         return reasons[0] if reasons else "no copy can run ahead"
     if sum(_nbytes(copy) for copy, _ in left) * FEW > _bytes_ahead(found.rings):
         copy, why = max(left, key=lambda item: _nbytes(item[0]))
-        return f"{copy.dst.buffer.name!r} cannot be copied in bulk: {why}"
+        return f"{tile_of(copy).name!r} cannot be copied in bulk: {why}"
     return None
 
 
@@ -84,17 +84,17 @@ def _bytes_ahead(rings: tuple[Ring, ...]) -> int:
     return sum(ring.nbytes - ring.stored_nbytes for ring in rings if ring.runs_ahead)
 
 
-def _nbytes(copy: Copy) -> int:
-    return copy.dst.buffer.storage.nbytes or 0
+def _nbytes(copy: Copy | Parallel) -> int:
+    return tile_of(copy).nbytes or 0
 
 
 def notes_on_left(found: Found) -> list[Note]:
     """Return why copies of a launch with producers are not the engine's."""
     slow = [
-        Note(f"{copy.dst.buffer.name!r} is copied by warps of the producers: {why}", copy.span)
+        Note(f"{tile_of(copy).name!r} is copied by warps of the producers: {why}", copy.span)
         for copy, why in found.by_threads
     ]
     return slow + [
-        Note(f"{copy.dst.buffer.name!r} is copied by those who use it: {why}", copy.span)
+        Note(f"{tile_of(copy).name!r} is copied by those who use it: {why}", copy.span)
         for copy, why in found.left
     ]
