@@ -302,6 +302,21 @@ _MOST_STAGES = 64
 """Versions of a tile: shared memory would hold as many of very small ones alone."""
 
 
+def _check_stages(num_stages: Any) -> None:
+    if not isinstance(num_stages, int) or num_stages < 0:
+        raise FrontendValueError(
+            f"num_stages must be an integer >= 0, got {num_stages!r}",
+            span=here(),
+            hint="0 or 1 mean no overlap, 2 and more how many tiles are in flight",
+        )
+    if num_stages > _MOST_STAGES:
+        raise FrontendValueError(
+            f"num_stages={num_stages}: no more than {_MOST_STAGES} tiles can be in flight",
+            span=here(),
+            hint="2 to 8 are usual; the rounds come first: T.Pipelined(rounds, num_stages=3)",
+        )
+
+
 def _schedule(entries: Any, what: str) -> tuple[int, ...]:
     """Return the entries of a schedule, which are integers."""
     found = tuple(entries) if isinstance(entries, Iterable) else (entries,)
@@ -348,18 +363,7 @@ def Pipelined(
         For negative or very many `num_stages`, or a schedule together with `num_stages`.
     """
     _check_annotations(annotations)
-    if not isinstance(num_stages, int) or num_stages < 0:
-        raise FrontendValueError(
-            f"num_stages must be an integer >= 0, got {num_stages!r}",
-            span=here(),
-            hint="0 or 1 mean no overlap, 2 and more how many tiles are in flight",
-        )
-    if num_stages > _MOST_STAGES:
-        raise FrontendValueError(
-            f"num_stages={num_stages}: no more than {_MOST_STAGES} tiles can be in flight",
-            span=here(),
-            hint="2 to 8 are usual; the rounds come first: T.Pipelined(rounds, num_stages=3)",
-        )
+    _check_stages(num_stages)
     orders, stages = _schedule(order, "order"), _schedule(stage, "stage")
     if group is not None:
         num_stages = num_stages or 1 + max((0, *stages))

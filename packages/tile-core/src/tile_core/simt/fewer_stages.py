@@ -14,6 +14,13 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 
 
+def attempts(kernel: Kernel, machine: SimtMachine) -> Iterator[tuple[int | None, Kernel]]:
+    """Yield what may fit, best first, with the number of stages where it is less than asked for."""
+    hopeful = without_hopeless_stages(kernel, machine)
+    yield None, hopeful
+    yield from with_fewer_stages(hopeful)
+
+
 def without_hopeless_stages(kernel: Kernel, machine: SimtMachine) -> Kernel:
     """Return `kernel` with no more stages than would fit if a loop's smallest tile were all.
 

@@ -28,11 +28,7 @@ from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.count_copies import count_copies
 from tile_core.simt.decide_by_warp import decide_by_warp
 from tile_core.simt.elect_issuer import elect_issuers
-from tile_core.simt.fewer_stages import (
-    tell_of_fewer_stages,
-    with_fewer_stages,
-    without_hopeless_stages,
-)
+from tile_core.simt.fewer_stages import attempts, tell_of_fewer_stages
 from tile_core.simt.join_branches import join_branches
 from tile_core.simt.kept_guards import settled
 from tile_core.simt.limits import check_launch
@@ -106,18 +102,14 @@ def lower_kernel(
         with attempted():
             return lowered(kernel, replace(choices, stages_stores=False), Note(NO_ROOM))
 
-    hopeful = without_hopeless_stages(kernel, machine)
-    try:
-        return fitted(hopeful)
-    except OutOfScratch as too_much:
-        refusal = too_much
-    for stages, smaller in with_fewer_stages(hopeful):
+    for stages, attempt in attempts(kernel, machine):
         try:
-            program = fitted(smaller)
+            program = fitted(attempt)
         except OutOfScratch as too_much:
             refusal = too_much  # the last one says what is needed at least
             continue
-        tell_of_fewer_stages(kernel, stages, machine)
+        if stages is not None:
+            tell_of_fewer_stages(kernel, stages, machine)
         return program
     raise refusal
 
