@@ -64,7 +64,6 @@ def chunk_scan(
             group = bh // (heads // groups)
             first = c * chunk + m
             T.annotate_layout({x_shared: T.make_swizzled_layout(x_shared)})
-            T.no_set_max_nreg()
 
             T.copy(dA_cumsum[b, bh, c, m : m + block_M], dA_m)
             T.copy(C[b, first : first + block_M, group, :], C_shared)

@@ -31,8 +31,6 @@ class Case:
         Keywords of both.
     products
         The instruction that multiplies.
-    moves_registers
-        Whether producers hand registers over: with an equal share consumers would have too few.
     """
 
     example: str
@@ -41,7 +39,6 @@ class Case:
     checks: tuple[tuple[Any, ...], ...]
     tiles: Mapping[str, Any] = field(default_factory=dict)
     products: str = "HGMMA"
-    moves_registers: bool = False
 
     def check(self, *arguments: Any) -> None:
         """Run a small problem on the target that ``TILE_TARGET`` names."""
@@ -60,12 +57,12 @@ def _square(n: int) -> np.ndarray:
 CASES = {
     "gemm": Case(
         "gemm/paper_b1_matmul", "matmul", (_square(1024),) * 3,
-        ((128, 256, 64), (256, 256, 448)), GEMM, moves_registers=True,
+        ((128, 256, 64), (256, 256, 448)), GEMM,
     ),
     "batched": Case(
         "gemm/batched", "batched_matmul", ("relu", 4, 1000, 1000, 1000, "float16"),
         (("relu", 2, 136, 264, 200, "float16"), (None, 1, 1, 8, 8, "float16")),
-        GEMM, moves_registers=True,
+        GEMM,
     ),
     "persistent": Case(
         "gemm/persistent", "matmul_persistent", (1024, 1000, 1000, False),
@@ -86,7 +83,7 @@ CASES = {
     "fp8": Case(
         "quantised/fp8_block_scaled", "gemm_fp8_block_scaled", (1000, 1024, 1024),
         ((70, 256, 384), (1, 128, 128)),
-        {"block_M": 128, "block_N": 128, "threads": 256}, "QGMMA", moves_registers=True,
+        {"block_M": 128, "block_N": 128, "threads": 256}, "QGMMA",
     ),
     "int8": Case(
         "quantised/int8_w8a8", "matmul_w8a8", (1024, 1024, 1024), ((70, 100, 320),),
@@ -103,27 +100,27 @@ CASES = {
     "attention": Case(
         "attention/flash_forward", "flash_attention", (1, 4096, 8, 128, False),
         ((1, 300, 1, 128, False), (2, 100, 1, 128, False)),
-        {"block_M": 128, "block_N": 128, "threads": 256}, moves_registers=True,
+        {"block_M": 128, "block_N": 128, "threads": 256},
     ),
     "attention_causal": Case(
         "attention/flash_forward", "flash_attention", (1, 4096, 8, 128, True),
         ((1, 300, 1, 128, True), (1, 256, 2, 128, True)),
-        {"block_M": 128, "block_N": 128, "threads": 256}, moves_registers=True,
+        {"block_M": 128, "block_N": 128, "threads": 256},
     ),
     "attention_backward": Case(
         "attention/backward", "backward", (8, 4096, 128, True, "float16"),
         ((1, 136, 128, True, "float16", 2e-2), (1, 128, 128, False, "float16", 2e-2)),
-        {"block_M": 64, "block_N": 128, "threads": 256}, moves_registers=True,
+        {"block_M": 64, "block_N": 128, "threads": 256},
     ),
     "attention_backward_64": Case(
         "attention/backward", "backward", (16, 4096, 64, True, "float16"),
         ((1, 136, 64, True, "float16", 2e-2), (1, 128, 64, False, "float16", 2e-2)),
-        {"block_M": 64, "block_N": 128, "threads": 256}, moves_registers=True,
+        {"block_M": 64, "block_N": 128, "threads": 256},
     ),
     "mla": Case(
         "attention/paper_b3_flash_mla", "flash_mla", (4, 128, 1, 8192, 512, 64),
         ((1, 64, 1, 192, 128, 64), (1, 128, 1, 64, 128, 64)),
-        {"block_H": 64}, moves_registers=True,
+        {"block_H": 64},
     ),
     "chunk_scan": Case(
         "linear_attention/mamba2_chunk_scan", "chunk_scan", (1, 4096, 256, 64, 1, 64, 128),

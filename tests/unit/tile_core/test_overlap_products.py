@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,14 +11,15 @@ import tile_api as tile
 import tile_api.language as T
 from support.ring_kernels import dequantised, scaled
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.node import walk
+from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import For, If, Kernel, OnThreads, Stmt
 from tile_core.ir.verify import verify
+from tile_core.machine import SimtMachine
 from tile_core.ops.control import Barrier
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.group_order import GroupOrder
-from tile_core.ops.mbarrier import BarrierArrive
+from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
 from tile_core.passes import overlap_products as overlap
 from tile_core.passes.overlap.begun_anew import begin_sums_anew
 from tile_core.passes.overlap_products import overlap_products
@@ -27,23 +29,26 @@ from tile_cuda.machine import machine
 HOPPER = machine("sm_90a")
 
 
-def split(function: Any) -> Kernel:
+KEEPS_REGISTERS = replace(HOPPER, features=HOPPER.features - {"setmaxnreg"})
+
+
+def split(function: Any, on: SimtMachine = HOPPER) -> Kernel:
     """Return a kernel with producers, all products waited for where they stand."""
-    kernel = specialise_warps(function.kernel, HOPPER).kernel
+    kernel = specialise_warps(function.kernel, on).kernel
     assert kernel is not function.kernel
     return kernel
 
 
-def done(function: Any, **limits: int) -> Kernel:
+def done(function: Any, on: SimtMachine = HOPPER, **limits: int) -> Kernel:
     """Return what becomes of a kernel; its invariants hold."""
-    made = overlap_products(split(function), lambda op: True, **limits).kernel
+    made = overlap_products(split(function, on), lambda op: True, **limits).kernel
     verify(made)
     return made
 
 
-def ends_with_its_round(function: Any, **limits: int) -> bool:
+def ends_with_its_round(function: Any, on: SimtMachine = HOPPER, **limits: int) -> bool:
     """Whether a loop is as it was, and all its products are over at the end of each round."""
-    kernel = done(function, **limits)
+    kernel = done(function, on, **limits)
     names = {n.name for n in walk(kernel.body) if isinstance(n, Buffer)}
     if len([n for n in walk(kernel.body) if isinstance(n, For) and found(n, Gemm)]) != 1:
         return False
@@ -317,8 +322,21 @@ def test_versions_must_fit_into_registers() -> None:
     function = scaled(8).function
     threads = 256
     enough = (3 * 32 + 32 + 7) // 8 * 8 * threads
-    assert not ends_with_its_round(function, registers=enough)
-    assert ends_with_its_round(function, registers=enough - 8 * threads)
+    assert not ends_with_its_round(function, KEEPS_REGISTERS, registers=enough)
+    assert ends_with_its_round(function, KEEPS_REGISTERS, registers=enough - 8 * threads)
+
+
+@pytest.mark.parametrize("taken", [120, 128])
+def test_versions_must_fit_into_what_consumers_take(taken: int) -> None:
+    kernel = split(scaled(8).function)
+
+    def rule(node: Node) -> Node:
+        is_taken = isinstance(node, SetRegisters) and node.is_increase
+        return replace(node, count=taken) if is_taken else node
+
+    made = overlap_products(rewrite(kernel, rule), lambda op: True, registers=65536).kernel
+    names = {n.name for n in walk(made.body) if isinstance(n, Buffer)}
+    assert any(name.endswith("_2") for name in names) == (taken == 128)
 
 
 def test_versions_must_fit_into_shared_memory() -> None:

@@ -11,10 +11,11 @@ from support.specialised import done, operators, product, refusal, roles
 from tile_core.ir.expr import Load
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
-from tile_core.ir.stmt import OnThreads
+from tile_core.ir.stmt import Launch, OnThreads
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierInit, SetRegisters
+from tile_core.passes.register_use import blocks_together
 from tile_core.passes.specialise_warps import specialise_warps
 from tile_cuda.machine import machine
 
@@ -45,11 +46,11 @@ def test_the_producer_reads_as_one_expects() -> None:
 @pytest.mark.parametrize(
     ("threads", "columns", "registers"),
     [
-        (256, 256, [(40, False), (232, True)]),
+        (256, 256, [(24, False), (240, True)]),
         (384, 192, [(32, False), (160, True)]),
         (384, 256, [(32, False), (160, True)]),  # 154 for the sums and what else there is
-        (256, 128, []),  # 128 registers wanted of 170: everybody has them
-        (128, 128, []),  # 192 wanted of 255
+        (256, 128, [(24, False), (240, True)]),
+        (128, 128, [(24, False), (232, True)]),  # two blocks share a multiprocessor
         (64, 64, []),
     ],
 )
@@ -57,13 +58,67 @@ def test_registers_go_to_those_who_need_them(
     threads: int, columns: int, registers: list[Any]
 ) -> None:
     """All that whole warp groups hand over fits into the registers of a multiprocessor."""
-    made = done(product(threads=threads, columns=columns))
+    stages = 2 if threads == 128 else 4
+    made = done(product(threads=threads, columns=columns, stages=stages))
     found = [(s.count, s.is_increase) for s in operators(made.kernel.body, SetRegisters)]
     assert found == registers
     producer, _ = roles(made)
     assert producer.count == (128 if registers else 32)
     if registers:
         assert 128 * registers[0][0] + threads * registers[1][0] <= 65536
+
+
+def test_blocks_that_run_at_once_are_not_given_up() -> None:
+    """With 168 registers for each thread, as much as two blocks have, 128 columns at a time."""
+    made = done(product(columns=128, stages=2))
+    assert [n.text for n in made.notes] == [
+        "no registers change hands: 2 blocks run at once if each thread keeps what it begins with"
+    ]
+    producer, _ = roles(made)
+    assert producer.count == 32
+    assert not operators(made.kernel.body, SetRegisters)
+
+
+def sums_of_tiles(threads: int, *, stages: int = 2, blocks: int | None = None) -> Any:
+    """Return sums of tiles of 16 KiB, for so many blocks on a multiprocessor."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((128, 512), "float16"), C: T.Tensor((128, 64), "float16")):
+        with T.Kernel(1, threads=threads) as bx:
+            if blocks is not None:
+                T.annotate_min_blocks_per_sm(blocks)
+            A_s = T.alloc_shared((128, 64), "float16")
+            total = T.alloc_fragment((128, 64), "float16")
+            T.clear(total)
+            for k in T.Pipelined(8, num_stages=stages):
+                T.copy(A[0, k * 64], A_s)
+                for i, j in T.Parallel(128, 64):
+                    total[i, j] += A_s[i, j]
+            T.copy(total, C)
+
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("threads", "wish", "registers"),
+    [
+        (128, {"stages": 8}, (1, [40, 240])),
+        (128, {"stages": 6}, (2, [24, 232])),
+        (128, {"stages": 4}, (3, [24, 136])),
+        (256, {"stages": 6}, (2, [32, 104])),
+        (128, {"blocks": 2}, (2, [24, 232])),
+        (256, {"blocks": 2}, (2, [32, 104])),
+        (256, {"blocks": 16}, (16, [])),
+    ],
+)
+def test_a_block_begins_with_its_share(
+    threads: int, wish: dict[str, int], registers: tuple[int, list[int]]
+) -> None:
+    """As many blocks as there is shared memory for, or as the program wishes."""
+    made = done(sums_of_tiles(threads, **wish))
+    (launch,) = (n for n in walk(made.kernel.body) if isinstance(n, Launch))
+    found = [s.count for s in operators(made.kernel.body, SetRegisters)]
+    assert (blocks_together(launch) or 1, found) == registers
 
 
 def test_wishes_for_registers_are_followed() -> None:

@@ -229,7 +229,7 @@ def annotate_l2_hit_ratio(ratios: Mapping[Any, Any]) -> None:
 
 
 def annotate_min_blocks_per_sm(blocks: Any) -> None:
-    """Wish how many blocks share a multiprocessor."""
+    """Wish how many blocks share a multiprocessor, with fewer registers for each thread."""
     emit(Hint("min_blocks_per_sm", (count(blocks, "the number of blocks"),)))
 
 

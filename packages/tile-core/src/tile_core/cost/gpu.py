@@ -19,10 +19,11 @@ from tile_core.cost.roofline import merged_flops, merged_notes
 from tile_core.cost.spaces import Space
 from tile_core.cost.work import tensor_bytes, total_traffic
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.expr import Call
+from tile_core.ir.expr import Call, Const
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Kernel, Launch
 from tile_core.machine import SimtMachine
+from tile_core.passes.specialise.registers import registers_at_entry
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_core.simt.resources import Occupancy, Resources, occupancy
 from tile_core.target import Target
@@ -154,7 +155,7 @@ def _launch_time(
     at_once = max(1, resident.blocks)
     units = unit_cycles(issued, machine, speeds)
     pipelines = pipelines_of(tiles, space, function, blocks)
-    spilled = 0 if _moves_registers(function) else registers_wanted(function) - registers
+    spilled = 0 if _moved_registers(function) else registers_wanted(function) - registers
     rounds = max(1.0, math.fsum(p.rounds for p in pipelines))
     spills = 2 * 4 * max(0, spilled) * function.threads * blocks * rounds
     units["cache"] += spills / speeds.cache_bytes
@@ -281,20 +282,24 @@ def _registers(function: DeviceFunction, machine: SimtMachine) -> int:
     """Return about how many registers the compiler gives to a thread: one block always fits."""
     limits = machine.multiprocessor
     most = machine.registers
+    moved = _moved_registers(function)
+    if limits is not None and moved:
+        entry = registers_at_entry(limits.registers, function.threads, function.resident)
+        return min(entry, max(moved))
     if limits is not None:
         warps = -(-function.threads // machine.warp_size)
         warps = -(-warps // QUARTERS) * QUARTERS
         unit = limits.register_unit // machine.warp_size
+        warps *= function.resident
         most = min(most, limits.registers // (warps * machine.warp_size) // unit * unit)
     return min(most, registers_wanted(function))
 
 
-def _moves_registers(function: DeviceFunction) -> bool:
-    """Whether warps that copy give registers to those that multiply."""
-    return any(
-        isinstance(n, Call) and n.function == "device:registers_increase"
-        for n in walk(function.launch.body)
-    )
+def _moved_registers(function: DeviceFunction) -> list[int]:
+    """Return what warps that multiply have once those that copy have given them registers."""
+    calls = (n for n in walk(function.launch.body) if isinstance(n, Call))
+    taken = (n.args[0] for n in calls if n.function == "device:registers_increase")
+    return [int(n.value) for n in taken if isinstance(n, Const)]
 
 
 def _sizes(function: DeviceFunction, space: Space) -> dict[Buffer, float]:

@@ -62,7 +62,7 @@ class InferContext(Protocol):
 
     @property
     def block_threads(self) -> int:
-        """Threads of the whole block the operator stands in, which share its registers."""
+        """Threads that share registers: those of the block, and of others beside it."""
 
     def layout_of(self, buffer: Buffer) -> Layout | Fragment | None:
         """Return the layout already fixed for the storage of `buffer`, if any.

@@ -20,6 +20,7 @@ from tile_core.passes.overlap.in_flight import left_in_flight
 from tile_core.passes.overlap.one_round_late import started_late
 from tile_core.passes.overlap.parts import Fills
 from tile_core.passes.overlap.where_needed import waited_where_needed
+from tile_core.passes.register_use import registers_held
 
 MOST_REGISTERS = 255
 """Registers that an instruction can name."""
@@ -146,15 +147,11 @@ def _room(
 ) -> Room:
     """Return what the tiles of the consumers leave of a thread's and a block's memory."""
     tiles = [n.buffer for n in walk(launch.body) if isinstance(n, Alloc)]
-    held = {
-        scope: sum(b.nbytes or 0 for b in tiles if b.scope is scope)
-        for scope in (Scope.FRAGMENT, Scope.SHARED)
-    }
     if shared_bytes is not None:
-        shared_bytes -= SPARE_BYTES + held[Scope.SHARED]
+        shared_bytes -= SPARE_BYTES + sum(b.nbytes or 0 for b in tiles if b.scope is Scope.SHARED)
     if registers is not None:
         own = [n.count for n in walk(consumers.body) if isinstance(n, SetRegisters)]
         share = registers // (math.prod(launch.threads) * 8) * 8
         most = min([*(own or [share]), MOST_REGISTERS])
-        registers = most - SPARE - held[Scope.FRAGMENT] // 4 // consumers.count
+        registers = most - SPARE - registers_held(consumers.body, consumers.count)
     return Room(registers, shared_bytes)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from tile_core.ir.buffer import Scope
+import math
+from collections.abc import Iterator
+
+from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.node import walk
-from tile_core.ir.stmt import Alloc, Launch
+from tile_core.ir.stmt import Alloc, Hint, Launch, Pipelined, Stmt
+from tile_core.ops.gemm import Gemm
+from tile_core.passes.liveness import Meets, live_extents, meets
 
 OTHER_REGISTERS = 64
 """What a thread needs beside its tiles, roughly: addresses, and parts of the factors."""
+
+TOGETHER = "min_blocks_per_sm"
+"""Hint: how many blocks shall find registers on one multiprocessor."""
 
 
 def registers_wanted(launch: Launch, threads: int) -> int:
@@ -15,3 +23,62 @@ def registers_wanted(launch: Launch, threads: int) -> int:
     tiles = (n.buffer for n in walk(launch.body) if isinstance(n, Alloc))
     nbytes = sum(b.nbytes or 0 for b in tiles if b.scope is Scope.FRAGMENT)
     return nbytes // 4 // threads + OTHER_REGISTERS
+
+
+def registers_held(body: Stmt, threads: int) -> int:
+    """Return the registers in which a thread holds tiles where most of them matter.
+
+    What a statement reads for the last time makes room for what it writes: most of them go
+    through their tiles element by element.
+    """
+    alive = live_extents(body, (Scope.FRAGMENT,))
+    most = 0
+    for here in {p for extent in alive.values() for p in (extent.first, extent.last)}:
+        before = (b for b, e in alive.items() if e.first < here <= e.last)
+        behind = (b for b, e in alive.items() if e.first <= here < e.last)
+        most = max(most, _nbytes(before), _nbytes(behind))
+    return most // 4 // threads
+
+
+def second_versions(body: Stmt, threads: int) -> int:
+    """Return the registers of a thread for one more of what rounds make for their products.
+
+    So many more may be needed where products of two rounds are under way at a time: for factors
+    in registers, and for sums that begin anew. Where a round has several products, those that
+    others need are over by then.
+    """
+    return _nbytes(set(_made_anew(body))) // 4 // threads
+
+
+def blocks_together(launch: Launch) -> int | None:
+    """Return how many blocks shall find registers on one multiprocessor, if anybody has said."""
+    for node in walk(launch.body):
+        if isinstance(node, Hint) and node.name == TOGETHER:
+            return int(node.values[0])
+    return None
+
+
+def threads_together(launch: Launch) -> int:
+    """Return how many threads share the registers of a multiprocessor, as far as is known."""
+    return math.prod(launch.threads) * (blocks_together(launch) or 1)
+
+
+def _made_anew(body: Stmt) -> Iterator[Buffer]:
+    for loop in (n for n in walk(body) if isinstance(n, Pipelined) and _has_rounds(n)):
+        products = [n for n in walk(loop.body) if isinstance(n, Gemm)]
+        tiles = {p.a.buffer.storage for p in products}
+        if len(products) == 1:
+            tiles.add(products[0].c.buffer.storage)
+        for tile in tiles:
+            if tile.scope is Scope.FRAGMENT and meets(loop.body, tile) is Meets.REPLACES:
+                yield tile
+
+
+def _has_rounds(loop: Pipelined) -> bool:
+    """Whether a loop may have more than one round."""
+    start, stop = static_value(loop.start), static_value(loop.stop)
+    return start is None or stop is None or stop - start > 1
+
+
+def _nbytes(tiles: Iterator[Buffer] | set[Buffer]) -> int:
+    return sum(b.nbytes or 0 for b in tiles)

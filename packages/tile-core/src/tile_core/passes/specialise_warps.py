@@ -32,11 +32,12 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierInit, SetRegisters
 from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.pipelines.instances import Versions, make_versions
-from tile_core.passes.register_use import registers_wanted
+from tile_core.passes.register_use import TOGETHER, blocks_together
 from tile_core.passes.specialise.clusters import Sharing, ranks_of, shared_copies
 from tile_core.passes.specialise.consumer import Consumer
 from tile_core.passes.specialise.filler import Filler
 from tile_core.passes.specialise.producer import Producer, why_not_apart
+from tile_core.passes.specialise.registers import Shares, fits, shared_out
 from tile_core.passes.specialise.rings import LANES, Found, Ring, find_rings
 from tile_core.passes.specialise.scalars import common_scalars
 from tile_core.passes.specialise.state import Signals, Slots, signals_of
@@ -54,23 +55,6 @@ WARP_GROUP = 128
 WARPS = 4
 """Those of a group: one starts the engine's copies where there are any, others fill tiles."""
 
-REGISTERS = {2: (40, 232), 3: (32, 160)}
-"""Registers of a producer and of a consumer, by the number of consuming warp groups.
-
-Their sum over all groups is at most what these begin with: 168 of three groups, 128 of four.
-One consuming group has all that a thread can name without taking any.
-"""
-
-FILLING = {2: (40, 232), 3: (40, 152)}
-"""The same where producers include warps that fill tiles: they need 40."""
-
-
-WIDEST = 256
-"""Columns of 64 rows that one instruction multiplies at most: half as many sums for a thread."""
-
-BESIDE_SUMS = 26
-"""Registers that such an instruction needs beside its sums."""
-
 
 class Machine(Protocol):
     """What this pass asks of a machine."""
@@ -78,6 +62,10 @@ class Machine(Protocol):
     @property
     def warp_size(self) -> int:
         """Threads that execute together."""
+
+    @property
+    def registers(self) -> int:
+        """Registers that one thread may use."""
 
     @property
     def max_threads(self) -> int:
@@ -154,6 +142,9 @@ def specialise_warps(
         if isinstance(made, Launch):
             done[launch] = made
             notes += notes_on_left(found)
+            kept = shared_out(launch, found.rings, machine)
+            if isinstance(kept, str):
+                notes.append(Note(f"no registers change hands: {kept}", launch.span))
         else:
             notes.append(Note(f"no threads of their own for copies: {made}", launch.span))
     return Specialised(substitute(kernel, done) if done else kernel, tuple(notes))
@@ -176,7 +167,7 @@ def _why_not(launch: Launch, machine: Machine) -> str | None:
     if is_thread_program(launch):
         return "the program names its threads"
     for node in walk(launch.body):
-        if isinstance(node, Gemm) and not _fits(node, x, machine):
+        if isinstance(node, Gemm) and not fits(node, x, machine):
             return f"{x + WARP_GROUP} threads lack registers for products of {node.mnk[1]} columns"
         if isinstance(node, OnThreads):
             return "the program deals out its threads itself"
@@ -191,30 +182,13 @@ def _why_not(launch: Launch, machine: Machine) -> str | None:
     return None
 
 
-def _fits(product: Gemm, consumers: int, machine: Machine) -> bool:
-    """Whether consumers can hold the sums of a product beside producers.
-
-    An instruction has as many columns as fit into a thread's part of all registers. Several of
-    them share the sums of a product, and registers of the producers.
-    """
-    limits = machine.multiprocessor
-    if limits is None or not machine.has("wgmma"):
-        return True
-    equal = limits.registers // (consumers + WARP_GROUP)
-    columns = min(product.mnk[1], WIDEST)
-    if columns // 2 + BESIDE_SUMS <= equal:
-        return True
-    _, most = REGISTERS.get(consumers // WARP_GROUP, (0, 0))
-    m, n, _ = product.mnk
-    return machine.has("setmaxnreg") and m * n // consumers + BESIDE_SUMS <= max(equal, most)
-
-
 def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> Launch | str:
     """Return the launch with producers, or why they cannot run apart."""
     signals = signals_of(rings)
     versions = _versions(launch, rings)
     consumers = math.prod(launch.threads)
-    registers = _registers(launch, machine)
+    made = shared_out(launch, rings, machine)
+    registers = made if isinstance(made, Shares) else None
     by_warps = not all(ring.in_bulk for ring in rings)
     behind = machine.warp_size if registers is None and not by_warps else WARP_GROUP
     shared = shared_copies(launch, rings) if machine.has("clusters") else {}
@@ -226,13 +200,14 @@ def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> L
     consumer = Consumer(signals, versions, shared).program(launch.body)
     give: tuple[Stmt, ...] = ()
     take: tuple[Stmt, ...] = ()
+    together: tuple[Stmt, ...] = ()
     if registers is not None:
-        few, many = registers
-        if by_warps and registers in REGISTERS.values():
-            few, many = FILLING[consumers // WARP_GROUP]
-        give, take = (SetRegisters(few, False),), (SetRegisters(many, True),)
+        give, take = (SetRegisters(registers.few, False),), (SetRegisters(registers.many, True),)
+        if registers.blocks > 1 and blocks_together(launch) is None:
+            together = (Hint(TOGETHER, (registers.blocks,)),)
     body = Seq(
         (
+            *together,
             *_allocations(launch.body, rings, versions),
             *_barriers(signals, consumers // machine.warp_size, shared),
             OnThreads(consumers, behind, Seq((*give, *producers)), span=launch.span),
@@ -273,32 +248,6 @@ def _producers(
 def warps_for(signals: Sequence[Signals], most: int) -> int:
     """Return how many of `most` warps take turns to fill the tiles of these rings: see `Filler`."""
     return min((most, *(s.ring.count for s in signals))) if signals else 0
-
-
-def _registers(launch: Launch, machine: Machine) -> tuple[int, int] | None:
-    """Return the registers of a producer and of a consumer, None if all keep what they have.
-
-    They are moved where consumers want more than an equal share of all there are.
-    """
-    threads = math.prod(launch.threads)
-    groups, rest = divmod(threads, WARP_GROUP)
-    limits = machine.multiprocessor
-    if rest or groups not in REGISTERS or limits is None or not machine.has("setmaxnreg"):
-        return None
-    if registers_wanted(launch, threads) <= limits.registers // (threads + WARP_GROUP):
-        return None
-    few, many = REGISTERS[groups]
-    for node in walk(launch.body):
-        if isinstance(node, Hint) and node.name == "max_registers":
-            if node.values[0] == "fixed":
-                return None
-            if node.values[1] == "inc":
-                many = int(node.values[0])
-            else:
-                few = int(node.values[0])
-        elif isinstance(node, Hint) and node.name == "producer_registers":
-            few = int(node.values[0])
-    return few, many
 
 
 def _versions(launch: Launch, rings: tuple[Ring, ...]) -> Versions:

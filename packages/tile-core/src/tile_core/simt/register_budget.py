@@ -6,7 +6,7 @@ import math
 
 from tile_core.ir.stmt import Launch
 from tile_core.machine import SimtMachine
-from tile_core.passes.register_use import registers_wanted
+from tile_core.passes.register_use import blocks_together, registers_wanted
 
 SPARE = 32
 """Registers that a thread may need beyond what is known of it before it has any."""
@@ -25,6 +25,9 @@ def blocks_to_hold(launch: Launch, machine: SimtMachine) -> int:
     launch
         With its tiles, before it is a program of one thread.
     """
+    wished = blocks_together(launch)
+    if wished is not None:
+        return wished
     plain, limits = machine.plain_registers, machine.multiprocessor
     if plain >= machine.registers or limits is None:
         return 1

@@ -9,6 +9,7 @@ from tile_core.ir.buffer import Region, Scope
 from tile_core.layout import Fragment, Layout
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy
+from tile_core.passes.register_use import threads_together
 from tile_core.simt.context import SimtContext
 from tile_core.simt.warps import WarpTiling, permuted
 from tile_cuda.atoms import ROUNDS_FLOAT32
@@ -105,8 +106,8 @@ def warpgroup_plan(
     Parameters
     ----------
     block_threads
-        Those of the block, if there are others: all of them have equally many registers when the
-        block starts, and the assembler holds instructions to that number.
+        Those that share registers, if there are others: all of them have equally many when a
+        block begins, and the assembler holds instructions to that number.
     layout_of
         What is known of the tiles in shared memory; those of which nothing is get the layout
         of `boxed_operand`. If it is known how the sums are spread, as for another product, a
@@ -134,7 +135,7 @@ def warpgroup_plan(
 
 def settled_plan(op: Gemm, machine: SimtMachine, ctx: SimtContext) -> WarpgroupPlan | str:
     """Return how warpgroups share `op`, or why they cannot, now that layouts are settled."""
-    threads = math.prod(ctx.launch.threads)
+    threads = threads_together(ctx.launch)
     return warpgroup_plan(op, machine, ctx.threads, settled_layouts(ctx), threads)
 
 

@@ -10,7 +10,6 @@ for it; a tile gets the narrowest of these, and they exchange chunks in 128 byte
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import product as all_of
 
@@ -24,6 +23,7 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import InferContext
 from tile_core.passes.inference.state import NOBODY
 from tile_core.passes.layout_report import Reason
+from tile_core.passes.register_use import threads_together
 from tile_core.simt.context import SimtContext
 from tile_cuda.atoms_wgmma import THREADS, product_for
 from tile_cuda.rules.wgmma_factors import LayoutOf, SharedFactor, shared_factor, width_of
@@ -73,7 +73,7 @@ def in_the_way(op: Gemm, why: str, machine: SimtMachine, ctx: SimtContext) -> st
         narrow = {t: boxed_operand(t.static_shape or (), width_of(t), UNIT) for t in tiles}
     except LayoutError:
         return why
-    threads = math.prod(ctx.launch.threads)
+    threads = threads_together(ctx.launch)
     otherwise = warpgroup_plan(op, machine, ctx.threads, narrow.get, threads)
     if isinstance(otherwise, str):
         return otherwise

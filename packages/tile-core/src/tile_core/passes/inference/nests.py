@@ -32,6 +32,7 @@ from tile_core.ops.parallel_form import as_parallel, is_element_wise
 from tile_core.ops.reduce import ReducerUpdate
 from tile_core.passes.inference.indices import IndexReader
 from tile_core.passes.ranges import Env
+from tile_core.passes.register_use import threads_together
 from tile_core.passes.uniformity import Uniformity, is_thread_program
 from tile_core.records import dataclass
 
@@ -111,7 +112,7 @@ class Found:
         Threads among which each tile operator, loop and tile stands: the block's, or a range of
         them that was left to itself.
     blocks
-        Threads of the whole block in which each tile operator stands.
+        Threads among which registers are shared out where each tile operator stands.
     """
 
     nests: dict[Node, Nest]
@@ -154,7 +155,7 @@ class _Surveyor:
     branch
         The innermost branch around that not every thread enters.
     block
-        Threads of the block around.
+        Threads of the block around, and of those that share registers with it.
     """
 
     found: Found
@@ -175,7 +176,8 @@ class _Surveyor:
                     env = env.with_loop(var, 0, count)
                 uniform = Uniformity(stmt) if is_thread_program(stmt) else None
                 count = math.prod(stmt.threads)
-                _Surveyor(self.found, uniform, block=count).visit(stmt.body, env, count)
+                apart = _Surveyor(self.found, uniform, block=threads_together(stmt))
+                apart.visit(stmt.body, env, count)
             case Let(var=var, value=value):
                 self.scalar(stmt)
                 return env.with_let(var, value)

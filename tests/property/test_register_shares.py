@@ -1,0 +1,63 @@
+"""What the groups of a block have after registers changed hands, for all sizes of blocks."""
+
+from __future__ import annotations
+
+import pytest
+
+from tile_core.passes.specialise.registers import (
+    FEWEST,
+    FILLING,
+    GROUP,
+    MOST,
+    STEP,
+    registers_at_entry,
+    shares,
+)
+
+REGISTERS = 65536
+SIZES = [(groups, blocks) for groups in range(1, 8) for blocks in range(1, 17)]
+
+
+@pytest.mark.parametrize("fewest", [FEWEST, FILLING])
+@pytest.mark.parametrize(("groups", "blocks"), SIZES)
+def test_a_block_holds_what_it_began_with(groups: int, blocks: int, fewest: int) -> None:
+    """Else consumers wait forever for what nobody gives."""
+    made = shares(groups, blocks, REGISTERS, fewest)
+    threads = (groups + 1) * GROUP
+    share = registers_at_entry(REGISTERS, threads, blocks)
+    if made is None:
+        assert share < fewest
+        return
+    assert made.blocks == blocks
+    assert made.few + groups * made.many <= (groups + 1) * made.at_entry
+    assert made.at_entry == min(share, made.many)
+    assert made.at_entry * threads * blocks <= REGISTERS
+    assert fewest <= made.few <= made.at_entry <= made.many <= MOST
+    assert all(n % STEP == 0 for n in (made.few, made.at_entry, made.many))
+
+
+@pytest.mark.parametrize("fewest", [FEWEST, FILLING])
+@pytest.mark.parametrize(("groups", "blocks"), SIZES)
+def test_consumers_have_all_that_is_left(groups: int, blocks: int, fewest: int) -> None:
+    made = shares(groups, blocks, REGISTERS, fewest)
+    if made is None or made.many == MOST:
+        return
+    assert fewest + groups * (made.many + STEP) > (groups + 1) * made.at_entry
+
+
+@pytest.mark.parametrize(
+    ("groups", "blocks", "fewest", "few", "many"),
+    [
+        (2, 1, FEWEST, 24, 240),
+        (2, 1, FILLING, 40, 232),
+        (3, 1, FEWEST, 32, 160),
+        (3, 1, FILLING, 40, 152),
+        (1, 2, FEWEST, 24, 232),
+        (1, 3, FEWEST, 24, 136),
+        (2, 2, FEWEST, 32, 104),
+    ],
+)
+def test_shares_of_usual_blocks(groups: int, blocks: int, fewest: int, few: int, many: int) -> None:
+    made = shares(groups, blocks, REGISTERS, fewest)
+    assert made is not None
+    assert (made.few, made.many) == (few, many)
