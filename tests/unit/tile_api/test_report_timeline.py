@@ -55,10 +55,10 @@ def test_producers_have_a_lane_of_their_own():
     assert names[:3] == [
         "consumer: threads 0 to 127",
         "their products",
-        "producer: threads 128 to 159",
+        "producer: threads 128 to 255",
     ]
     begun = [found.lanes[b.lane].name for b in found.bars if "bulk_copy" in b.text and b.lane < 3]
-    assert set(begun[:-1]) == {"producer: threads 128 to 159"}
+    assert set(begun[:-1]) == {"producer: threads 128 to 255"}
     products = rounds_of(found, "product", "unit")
     assert all(products[k][1] <= products[k + 1][0] for k in range(5))
 

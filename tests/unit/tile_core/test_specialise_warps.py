@@ -149,8 +149,20 @@ def test_machines_without_the_engine_are_left_alone() -> None:
 
 def test_loops_that_ask_for_no_overlap_are_left_alone() -> None:
     made = done(product(stages=1))
-    assert made.notes == ()
+    assert [note.text for note in made.notes] == [
+        "no threads of their own for copies: no loop asks for two stages or more"
+    ]
     assert not operators(made.kernel.body, OnThreads)
+
+
+def test_launches_that_fill_no_tiles_have_nothing_to_tell() -> None:
+    @T.prim_func
+    def add(A: T.Tensor((256,), "float32"), B: T.Tensor((256,), "float32")):
+        with T.Kernel(2, threads=128) as b:
+            for i in T.Parallel(128):
+                B[b * 128 + i] = A[b * 128 + i] + 1.0
+
+    assert done(add).notes == ()
 
 
 def test_unknown_row_starts_are_a_reason() -> None:

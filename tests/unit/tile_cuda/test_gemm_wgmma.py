@@ -20,6 +20,7 @@ from tile_core.ir.node import substitute, walk
 from tile_core.ir.stmt import AnnotateLayout, Kernel, Seq
 from tile_core.layout import Fragment, Layout, boxed_operand, row_major
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy, WaitProducts
+from tile_core.passes.specialise_warps import UNASKED
 from tile_core.plugins.host import installed_plugins
 from tile_core.simt.program import DeviceProgram
 from tile_core.testing import build_ir as ir
@@ -270,7 +271,8 @@ def test_a_tile_whose_layout_the_user_fixed_is_left_to_warps() -> None:
     annotated = Seq((AnnotateLayout(op.a.buffer, row_major((128, 64))), op))
     made = lowered(substitute(kernel, {op: annotated}), "sm_90a")
     assert "wgmma" not in print_program(made).text
-    (note,) = made.layouts.notes
+    copies, note = made.layouts.notes
+    assert copies.text == f"no threads of their own for copies: {UNASKED}"
     assert note.text == (
         "single warps compute this product: no descriptor describes 'A_shared': its 128 rows of "
         "128 bytes are not stored in boxes of whole rows, 128, 64, 32 or 16 bytes wide; "

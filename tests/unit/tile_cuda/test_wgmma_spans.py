@@ -17,6 +17,7 @@ from tile_core.layout import Layout, boxed_operand, operand_tile
 from tile_core.ops.gemm import GemmWarpPolicy
 
 SQUARE = Product("sm_90a", 64, 64, 64, threads=256)
+NO_PRODUCERS = "no threads of their own for copies: no loop asks for two stages or more"
 WIDE = replace(SQUARE, m=128, policy=GemmWarpPolicy.FullCol)
 
 
@@ -55,7 +56,7 @@ def test_boxes_are_as_wide_as_a_product_can_use_them(product: Product, a: int, b
     program = product.program()
     assert "wgmma_ss" in product.printed().text
     assert spans(program) == {"A_shared": a, "B_shared": b}
-    assert program.layouts.notes == ()
+    assert [note.text for note in program.layouts.notes] == [NO_PRODUCERS]
 
 
 @pytest.mark.parametrize(
@@ -219,13 +220,15 @@ def test_rows_that_are_others_for_a_view_are_in_order() -> None:
             T.gemm(T.reshape(a, (64, 64)), b, c, clear_accum=True)
             T.copy(c, C)
 
-    (note,) = tile.lower(main, target="cuda:sm_90a").layouts().notes
+    copies, note = tile.lower(main, target="cuda:sm_90a").layouts().notes
+    assert copies.text == NO_PRODUCERS
     assert note.text.endswith("is seen in another shape")
 
 
 def test_it_is_said_who_is_in_the_way() -> None:
     program = two_products(first=True, annotated=boxed_operand((128, 64), 16))
-    (note,) = tile.lower(program, target="cuda:sm_90a").layouts().notes
+    copies, note = tile.lower(program, target="cuda:sm_90a").layouts().notes
+    assert copies.text == NO_PRODUCERS
     said = (
         r"single warps compute this product: a part of 'k' is out of place: it begins at column 32,"
         r" inside of a box of 64 columns; 'k' is stored as T.annotate_layout demands in line \d+"
@@ -236,7 +239,8 @@ def test_it_is_said_who_is_in_the_way() -> None:
 def test_layouts_are_not_to_blame_for_what_nobody_can_share() -> None:
     """The tiles are stored for those who compute the product instead."""
     with pytest.warns(TileWarning, match="12 warps cannot share a product of 64 x 40"):
-        (note,) = replace(SQUARE, n=40, threads=384).program().layouts.notes
+        copies, note = replace(SQUARE, n=40, threads=384).program().layouts.notes
+    assert copies.text == NO_PRODUCERS
     assert note.text.startswith(
         "single warps compute this product: 3 warpgroups cannot share 64 x 40 sums"
     )

@@ -75,10 +75,10 @@ def test_layouts_are_those_of_tiles() -> None:
 
 
 def test_reasons_are_told() -> None:
-    (note,) = product().layouts().notes
-    assert note.text == (
-        "products of this loop go on into its next round, which gives their tiles back"
-    )
+    assert [note.text for note in product().layouts().notes] == [
+        "no registers change hands: 2 blocks run at once if each thread keeps what it begins with",
+        "products of this loop go on into its next round, which gives their tiles back",
+    ]
     why = "rows of '{}' are not known to begin at multiples of 16 bytes"
     stored = f"'C_l_rows' is stored by the threads: {why.format('C')}"
     assert [note.text for note in product(columns=252).layouts().notes] == [

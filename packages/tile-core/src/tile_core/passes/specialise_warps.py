@@ -83,6 +83,10 @@ class Machine(Protocol):
         """Whether the machine has an instruction or ability."""
 
 
+UNASKED = "no loop asks for two stages or more"
+"""Why a launch has no producers whose copies could run ahead of nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Specialised:
     """A kernel with producers, and why copies or launches have none."""
@@ -129,9 +133,11 @@ def specialise_warps(
     notes: list[Note] = []
     done: dict[Node, Node] = {}
     for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
-        if not any(asks_for_overlap(n) for n in walk(launch.body)):
-            continue
         why = _why_not(launch, machine)
+        if not any(asks_for_overlap(n) for n in walk(launch.body)):
+            if why is None and _fills_tiles(launch):
+                notes.append(Note(f"no threads of their own for copies: {UNASKED}", launch.span))
+            continue
         found = Found((), ()) if why else find_rings(launch, facts_of(kernel, launch))
         found = fitting(launch, found, machine.shared_bytes)
         made = why or _if_worth_it(launch, found, machine, beside)
@@ -155,6 +161,14 @@ def _if_worth_it(
 ) -> Launch | str:
     why = why_not_worth(launch, found, beside)
     return _specialised(launch, found.rings, machine) if why is None else why
+
+
+def _fills_tiles(launch: Launch) -> bool:
+    """Whether tiles in shared memory are copied from tensors, in a way that is left open."""
+    copies = (n for n in walk(launch.body) if isinstance(n, Copy))
+    free = (n for n in copies if n.prefer_instruction is None and not n.disable_tma)
+    ends = ((n.src.buffer.scope, n.dst.buffer.scope) for n in free)
+    return any(end == (Scope.GLOBAL, Scope.SHARED) for end in ends)
 
 
 def _why_not(launch: Launch, machine: Machine) -> str | None:
