@@ -1,7 +1,10 @@
 """Printer and parser: the text is stable and reads back."""
 
+import pickle
+
 import pytest
 
+import tile_api.language as T
 from tile_core.errors import ParseError
 from tile_core.ir.equal import structurally_equal
 from tile_core.ir.parser import parse_kernel
@@ -98,3 +101,18 @@ def test_names_are_made_unique_and_legal() -> None:
     text = print_kernel(kernel)
     clash = parse_kernel(text.replace("flat", "k_1").replace("C_local", "k_2"), OPERATORS, str)
     assert structurally_equal(kernel, clash)
+
+
+def test_a_kernel_that_was_pickled_is_written_as_before():
+    """Texts that are read from a file equal the defaults of fields, and are other objects."""
+
+    @T.prim_func
+    def add(A: T.Tensor((8,), "float32"), B: T.Tensor((8,), "float32")):
+        with T.Kernel(1, threads=32):
+            tile = T.alloc_shared((8,), "float32")
+            T.copy(A, tile)
+            T.atomic_add(B, tile, memory_order="".join(["rel", "axed"]))
+
+    text = print_kernel(add.kernel)
+    assert "memory_order" not in text
+    assert print_kernel(pickle.loads(pickle.dumps(add.kernel))) == text

@@ -249,10 +249,15 @@ def print_operator(op: Leaf, names: Names) -> str:
     shown = []
     for field in fields(op):
         value = getattr(op, field.name)
-        if field.name == "span" or (field.default is value and not isinstance(value, Expr)):
+        if field.name == "span" or _is_default(field.default, value):
             continue
         shown.append(f"{field.name}={_print_field(value, names)}")
     return f"@{type(op).mnemonic}({', '.join(shown)})"
+
+
+def _is_default(default: object, value: object) -> bool:
+    """Whether a value says nothing; equal texts may be two objects, as where one was unpickled."""
+    return type(default) is type(value) and not isinstance(value, Expr) and default == value
 
 
 def _print_field(value: object, names: Names) -> str:
