@@ -76,7 +76,11 @@ MISTAKES = [
     ),
     mistake(
         "a part of a tile to a tensor",
-        "T.tma_copy(S[0:64, 0:32], C[0:64, 0:32])",
+        """
+        T.tma_copy(S[0:64, 0:32], C[0:64, 0:32])
+        T.tma_store_arrive()
+        T.tma_store_wait()
+        """,
         """
         [TL4001] 'S' cannot be copied to 'C' in bulk: it fills rows or columns of the tile in part
          --> program.py:6:9

@@ -11,7 +11,6 @@ from tile_core.errors import (
     BarrierMisuse,
     DataRace,
     Deadlock,
-    InternalError,
     MissingFence,
     MissingWait,
     OutOfBounds,
@@ -155,7 +154,7 @@ MISTAKES = {
         CLUSTER, replacing("expect", "16384", "12288"), "all", BarrierMisuse, "copy B"
     ),
     "too many registers": Mistake(
-        GEMM, replacing("few registers", "<40>", "<56>"), "none", InternalError, "few registers"
+        GEMM, replacing("few registers", "<40>", "<56>"), "none", Deadlock, "few registers"
     ),
 }  # fmt: skip
 
