@@ -20,7 +20,7 @@ class NoHeader(Exception):
 def header_folders() -> list[Path]:
     """Return where ``cuda.h`` is, the latest version first: toolkits, NVIDIA's Python packages."""
     found = {folder.resolve() for folder in _folders() if (folder / "cuda.h").exists()}
-    return sorted((f for f in found if _version(f)), key=_version, reverse=True)
+    return sorted((f for f in found if _version(f)), key=lambda f: (-_version(f), f))
 
 
 def _folders() -> Iterator[Path]:
