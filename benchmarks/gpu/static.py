@@ -7,8 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from machine_loops import PRODUCTS, loop_of_products
-
+from tile_cuda.machine_loops import PRODUCTS, loop_of_products
 from tile_runtime.bundle import read_bundle
 
 

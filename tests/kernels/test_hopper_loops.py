@@ -15,11 +15,11 @@ from support.machine_loops import cycle_with, loops
 from support.nvrtcs import NVRTCS, machine_code_of
 from tile_core.driver import lower
 from tile_core.plugins.host import installed_plugins
+from tile_cuda.machine_loops import instructions_of
 
 BY_HAND = {"gemm": 52, "attention": 465, "attention_causal": 465}
 """Instructions of the loops of consumers in kernels written by hand, with the same tiles."""
 
-_INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?);", re.MULTILINE)
 _BRANCH = re.compile(r"BRA\S* .*?(0x[0-9a-f]+)")
 _PREDICATE = re.compile(r"^@!?U?P\w+ ")
 
@@ -29,7 +29,7 @@ def instructions(name: str, nvrtc: Any) -> tuple[tuple[int, str], ...]:
     """Return the machine code of a kernel, with addresses."""
     program = lower(CASES[name].kernel(), "cuda:sm_90a", installed_plugins())
     text = machine_code_of(program.text("source"), nvrtc).text
-    return tuple((int(m[1], 16), m[2].strip()) for m in _INSTRUCTION.finditer(text))
+    return tuple(instructions_of(text))
 
 
 def main_loop(name: str, nvrtc: Any) -> list[str]:

@@ -143,22 +143,21 @@ def specialise_warps(
         made = why or _if_worth_it(launch, found, machine, beside)
         if isinstance(made, str) and why is None and found.in_bulk().rings != found.rings:
             again = _if_worth_it(launch, found.in_bulk(), machine, beside)
-            if isinstance(again, Launch):
+            if not isinstance(again, str):
                 found, made = found.in_bulk(), again
-        if isinstance(made, Launch):
-            done[launch] = made
-            notes += notes_on_left(found)
-            kept = shared_out(launch, found.rings, machine)
-            if isinstance(kept, str):
-                notes.append(Note(f"no registers change hands: {kept}", launch.span))
-        else:
+        if isinstance(made, str):
             notes.append(Note(f"no threads of their own for copies: {made}", launch.span))
+            continue
+        done[launch], kept = made
+        notes += notes_on_left(found)
+        if kept is not None:
+            notes.append(Note(f"no registers change hands: {kept}", launch.span))
     return Specialised(substitute(kernel, done) if done else kernel, tuple(notes))
 
 
 def _if_worth_it(
     launch: Launch, found: Found, machine: Machine, beside: Callable[[Gemm], bool]
-) -> Launch | str:
+) -> tuple[Launch, str | None] | str:
     why = why_not_worth(launch, found, beside)
     return _specialised(launch, found.rings, machine) if why is None else why
 
@@ -196,13 +195,18 @@ def _why_not(launch: Launch, machine: Machine) -> str | None:
     return None
 
 
-def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> Launch | str:
-    """Return the launch with producers, or why they cannot run apart."""
+def _specialised(
+    launch: Launch, rings: tuple[Ring, ...], machine: Machine
+) -> tuple[Launch, str | None] | str:
+    """Return the launch with producers and why they keep their registers; or why they cannot be.
+
+    There is no reason for registers where these are handed over, or nobody would expect it.
+    """
     signals = signals_of(rings)
     versions = _versions(launch, rings)
     consumers = math.prod(launch.threads)
-    made = shared_out(launch, rings, machine)
-    registers = made if isinstance(made, Shares) else None
+    shares = shared_out(launch, rings, machine)
+    registers = shares if isinstance(shares, Shares) else None
     by_warps = not all(ring.in_bulk for ring in rings)
     behind = machine.warp_size if registers is None and not by_warps else WARP_GROUP
     shared = shared_copies(launch, rings) if machine.has("clusters") else {}
@@ -229,7 +233,8 @@ def _specialised(launch: Launch, rings: tuple[Ring, ...], machine: Machine) -> L
             *((ClusterSync(),) if shared else ()),  # nobody leaves while others may reach him
         )
     )
-    return replace(launch, threads=(consumers + behind, 1, 1), body=body)
+    made = replace(launch, threads=(consumers + behind, 1, 1), body=body)
+    return made, shares if isinstance(shares, str) else None
 
 
 def _producers(

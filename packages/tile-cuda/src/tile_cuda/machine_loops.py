@@ -1,9 +1,9 @@
-"""The innermost loop of a kernel's machine code that has most of its matrix products."""
+"""Loops in SASS: what may follow each instruction, and the loop that has most of the products."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 PRODUCTS = ("HGMMA", "QGMMA", "IGMMA", "HMMA", "QMMA", "IMMA")
 
@@ -15,12 +15,17 @@ _LINE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.*?);", re.MULTILINE)
 _PREDICATE = re.compile(r"^@!?U?P\w+ ")
 
 
+def instructions_of(code: str) -> Lines:
+    """Return the instructions of SASS text with their addresses, predicates among them."""
+    return [(int(m[1], 16), m[2].strip()) for m in _LINE.finditer(code)]
+
+
 def loop_of_products(code: str) -> list[str]:
     """Return the instructions of a round, without their predicates; all of SASS text is read.
 
     Of kernels without products it is the longest loop; empty if there is none.
     """
-    lines = [(int(m[1], 16), m[2].strip()) for m in _LINE.finditer(code)]
+    lines = instructions_of(code)
     texts = {at: _PREDICATE.sub("", text) for at, text in lines}
 
     def weight(loop: set[int]) -> tuple[int, int]:
@@ -35,7 +40,7 @@ def loop_of_products(code: str) -> list[str]:
     return [texts[at] for at in sorted(found)]
 
 
-def ways(lines: Lines) -> Edges:
+def ways(lines: Sequence[tuple[int, str]]) -> Edges:
     """Return what each instruction may be followed by."""
     known = {at for at, _ in lines}
     found = {}
@@ -83,14 +88,14 @@ def _loops(edges: Edges) -> Iterable[set[int]]:
             before[to].append(at)
     left = set(edges)
     for start in reversed(order):
-        group = _reached(start, before, left)
+        group = reached(start, before, left)
         left -= group
         if len(group) > 1 or start in edges[start]:
             yield group
 
 
-def _reached(start: int, edges: Mapping[int, list[int]], within: set[int]) -> set[int]:
-    """Return what one comes to from `start` without leaving `within`."""
+def reached(start: int, edges: Mapping[int, Sequence[int]], within: Set[int]) -> set[int]:
+    """Return `start`, and what one comes to from it without leaving `within`."""
     if start not in within:
         return set()
     found, stack = {start}, [start]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from support.gpu_benchmarks import load
-
-loop_of_products = load("machine_loops").loop_of_products
+from tile_cuda.machine_loops import loop_of_products
 
 
 def sass(*lines):
