@@ -10,6 +10,7 @@ from tile_core.passes.infer_layouts import infer_layouts
 from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.csource import SharedLibrary, compile_c
+from tile_cpu.lowering.definitions import verify_definitions
 from tile_cpu.lowering.launch import Lowered, lower_kernel
 from tile_cpu.lowering.layouts import admits_in
 from tile_cpu.machine import machine
@@ -48,7 +49,10 @@ def lower(kernel: Kernel, target: Target, options: Any) -> Lowered:
     require_scratch(kernel)
     layouts = infer_layouts(kernel, target, options.rules, admits_in(kernel))
     guarded = not options.config(UNGUARDED, False)
-    return lower_kernel(kernel, machine(target.arch), target, layouts, guarded=guarded)
+    lowered = lower_kernel(kernel, machine(target.arch), target, layouts, guarded=guarded)
+    if options.verify_each:
+        verify_definitions(lowered.function)
+    return lowered
 
 
 def source(lowered: Lowered) -> str:

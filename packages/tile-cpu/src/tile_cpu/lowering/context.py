@@ -215,6 +215,23 @@ class Context(ABC):
         finally:
             self.vars, self.places, self.safe, self.env = before
 
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Emit something that may turn out to be impossible; an error leaves no trace of it.
+
+        What was named, hoisted or assumed while it was tried must not be found by what is
+        emitted in its place: those definitions are dropped with the statements.
+        """
+        before = {name: _copied(value) for name, value in self.__dict__.items()}
+        frame, length, known = self.frame, len(self.frame.statements), dict(self.frame.known)
+        try:
+            yield
+        except Exception:
+            self.__dict__.update(before)
+            del frame.statements[length:]
+            frame.known = known
+            raise
+
     @abstractmethod
     def value(self, expr: Expr) -> PrimExpr:
         """Return the TIR value of `expr`, in its value type."""
@@ -244,6 +261,11 @@ class Context(ABC):
         from tile_cpu.lowering.storage import place_of
 
         return place_of(self, buffer)
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of a table or list that emission changes in place, else `value`."""
+    return value.copy() if isinstance(value, (dict, list)) else value
 
 
 def loaded(cell: TirBuffer) -> PrimExpr:

@@ -62,7 +62,8 @@ def vectorised(ctx: Context, loop: Parallel) -> TirStmt | None:
     if var is None:
         return None
     try:
-        return _emit(ctx, loop, var)
+        with ctx.attempt():
+            return _emit(ctx, loop, var)
     except NotVectorisable:
         return None
 
@@ -182,7 +183,8 @@ def _emit(ctx: Context, loop: Parallel, var: Var) -> TirStmt:
             fast = _nest(ctx, loop, var, plan, guarded=False)
             with at_the_edge():
                 try:
-                    slow = _nest(ctx, loop, var, plan, guarded=True)
+                    with ctx.attempt():
+                        slow = _nest(ctx, loop, var, plan, guarded=True)
                 except NotVectorisable:
                     slow = _scalar_nest(ctx, loop)
             body = IfThenElse(condition, fast, slow)

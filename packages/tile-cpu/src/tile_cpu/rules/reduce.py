@@ -36,7 +36,8 @@ def lower_reduce(op: Reduce, ctx: Context) -> TirStmt:
         rows = _Rows(op, ctx, extent)
         if rows.are_contiguous():
             try:
-                return rows.emit()
+                with ctx.attempt():
+                    return rows.emit()
             except NotVectorisable:
                 pass
     return ctx.lower_stmt(as_parallel(expand(op)))
