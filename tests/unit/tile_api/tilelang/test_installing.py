@@ -15,6 +15,7 @@ import pytest
 import tile_api as tile
 import tile_api.language as T
 from tile_api.tilelang import install, installed, uninstall
+from tile_api.tilelang.paths import MODULES
 from tile_core.errors import AliasConflict, TargetError
 
 
@@ -49,6 +50,22 @@ def test_one_module_under_two_names() -> None:
     assert tilelang.layout is importlib.import_module("tilelang.layout")
     assert space["tensor"] is importlib.import_module("tilelang.utils.tensor")
     assert tilelang.layout.__spec__.name == "tile_api.tilelang.layout"
+
+
+def test_importing_modules_hides_no_name() -> None:
+    install()
+    shared = [
+        (above, last)
+        for above, _, last in (path.rpartition(".") for path in MODULES)
+        if last in MODULES.get(above, ())
+    ]
+    assert ("", "jit") in shared
+    assert ("tools", "Analyzer") in shared
+    for path in filter(None, MODULES):
+        importlib.import_module(f"tilelang.{path}")
+    for above, last in shared:
+        package = importlib.import_module(f"tilelang.{above}".rstrip("."))
+        assert not isinstance(getattr(package, last), types.ModuleType)
 
 
 def test_a_module_that_does_not_exist() -> None:

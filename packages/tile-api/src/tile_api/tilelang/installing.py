@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
+from tile_api.tilelang.paths import MODULES
 from tile_api.tilelang.targets import USUAL, runs_on_host
 from tile_core.errors import AliasConflict, MissingFeature
 from tile_core.target import Target
@@ -118,7 +119,7 @@ def install(target: object = "cpu") -> Installation:
     sys.path.append(_for_children())  # multiprocessing hands on this one
     made._finder = _Finder()
     sys.meta_path.insert(0, made._finder)
-    sys.modules[NAME] = sys.modules[HERE]
+    _register()
     if made.maps_devices:
         from tile_api.tilelang.devices import map_devices
 
@@ -193,27 +194,22 @@ def _refuse_the_other() -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds ``tilelang.x`` where ``tile_api.tilelang.x`` is: one module under two names."""
+    """Finds no module below the alias but those that are registered."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if not fullname.startswith(f"{NAME}."):
-            return None
-        if HERE + fullname[len(NAME) :] not in sys.modules:
+        if fullname.startswith(f"{NAME}."):
             raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
-        return ModuleSpec(fullname, _Loader())
+        return None
 
 
-class _Loader(importlib.abc.Loader):
-    """Hands out the module that exists already."""
+def _register() -> None:
+    """Give each module its second name.
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = sys.modules[HERE + spec.name[len(NAME) :]]
-        spec.loader_state = module.__spec__
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        own = module.__spec__
-        if own is not None and own.loader_state is not None:
-            module.__spec__ = own.loader_state  # what importing set belongs to the other name
+    They are found before any is imported: importing a module also makes it an attribute of the
+    package it is in, and ``tilelang.jit`` is a function there.
+    """
+    sys.modules[NAME] = sys.modules[HERE]
+    for path in filter(None, MODULES):
+        sys.modules[f"{NAME}.{path}"] = sys.modules[f"{HERE}.{path}"]

@@ -1,19 +1,33 @@
-"""Names of TileLang that programs import and that are kept as words: parts of its compiler."""
+"""Names of older versions of TileLang, and those that stand in many of its modules."""
 
 from __future__ import annotations
 
-DIALECTS = "cuda rocm cpu metal webgpu ascend"
-"""Packages with a ``language`` of their own."""
-
 LANGUAGE = (
-    "allocate annotations ast atomic builtin cluster common copy copy_op customize dtypes eager"
-    " eager.ast eager.builder experimental experimental.gemm_sp experimental.gemm_sp_op fill_op"
-    " fp8 frame gemm gemm_op kernel logical loop math math_intrinsics memscope meta overrides"
-    " parallel parser parser.entry pdl persistent pipeline print print_op proxy random reduce"
-    " reduce_op scan_op symbolics tile_schedule tir tir.ir tir.op types utils v2 v2.builder"
-    " v2.dtypes warp_specialize warpgroup"
+    "language.cluster language.copy language.experimental language.experimental.gemm_sp"
+    " language.gemm language.math language.memscope language.parallel language.pdl"
+    " language.persistent language.pipeline language.print language.print_op language.random"
+    " language.reduce language.types language.v2 language.v2.builder language.v2.dtypes"
+    " language.warpgroup cuda.language.print_op"
 )
-"""Modules of the language; each has all names of it."""
+"""Modules of the language in older versions."""
+
+ARCHS = "arch_base cdna cpu cuda driver driver.cuda_driver rdna"
+
+SHAPES = "base conv elementwise flashattention gemv general_reduce matmul"
+
+ENVIRONMENT = (
+    "env Environment CacheState CUDA_HOME ROCM_HOME TL_ROOT TL_LIBS THIRD_PARTY_ROOT"
+    " CUTLASS_INCLUDE_DIR TILELANG_TEMPLATE_PATH TILELANG_HIP_SAVE_TEMP_FILES"
+    " get_runtime_library_dirs get_cuda_dll_search_dirs=get_runtime_library_dirs"
+    " prepend_dll_search_path prepend_pythonpath"
+)
+
+REGIONS = (
+    "is_global is_shared is_shared_dynamic is_fragment is_local is_local_var is_tensor_memory"
+    " is_reducer array_reduce bits_product get_buffer_elems get_prim_func_name is_full_region"
+    " prim_expr_equal retrieve_dtype retrieve_shape retrieve_stride to_buffer_region"
+    " get_buffer_region_from_load=to_buffer_region to_tile_region=to_buffer_region"
+)
 
 INTRINSICS = (
     "layout layout.mma_layout layout.utils layout.mfma_layout macro macro.mfma_macro_generator"
@@ -40,61 +54,6 @@ EMITTERS = (
     " mma_load_b_32x16_to_shared_16x32_layout"
 )
 
-LAYOUTS = (
-    "make_volta_swizzled_layout make_tcgen05mma_swizzled_layout make_cutlass_metadata_layout"
-    " make_blockscaled_gemm_layout PartialFragment"
-)
-
-CUTE = (
-    "Layout Swizzle ComposedLayout make_layout make_swizzle make_composed_layout composition"
-    " coalesce complement logical_divide logical_product zipped_divide tiled_divide right_inverse"
-    " left_inverse size cosize rank depth crd2idx idx2crd from_tilelang to_tilelang"
-)
-
-PASSES = (
-    "AddWrapperForSingleBufStore AlignDynamicSharedMemoryAllocations AnnotateDeviceRegions"
-    " AnnotateReadOnlyParams AnnotateWarpGroupRegAlloc ClusterPlanning ConfigIndexBitwidth"
-    " DecoupleTypeCast EliminateStorageSyncForMBarrier FlattenBuffer FrontendLegalize"
-    " HoistBroadcastValues HoistNonRestrictParams IfStmtBinding InjectAssumes InjectFenceProxy"
-    " InjectPTXAsyncCopy InjectSoftwarePipeline InjectTmaBarrier LayoutInference LayoutReducer"
-    " LegalizeNegativeIndex LegalizeSafeMemoryAccess LegalizeVectorizedLoop LetInline"
-    " LoopUnswitching"
-    " LowerAccessPtr LowerDeviceKernelLaunch LowerDeviceStorageAccessInfo LowerHopperIntrin"
-    " LowerIntrin LowerL2Persistent LowerLDGSTG LowerOpaqueBlock LowerPTXAsyncCopy"
-    " LowerSharedBarrier LowerSharedTmem LowerThreadAllreduce LowerTileOp MakePackedAPI"
-    " MarkCudaSyncCalls MergeIfStmt MergeSharedMemoryAllocations MultiVersionBuffer"
-    " PersistThreadblock PipelinePlanning PlanAndUpdateBufferAllocationLocation"
-    " ProducerConsumerWarpSpecialized"
-    " ReuseLocalDescriptorAllocations RewriteWgmmaSync Simplify SplitHostDevice StorageRewrite"
-    " ThreadPartialSync ThreadSync UnrollLoop VectorizeLoop VectorizePlanner VerifyParallelLoop"
-    " WarpSpecialized WarpSpecializedPipeline get_pass_context"
-)
-
-SIMPLIFIERS = "Simplify LetInline"
-
-ANALYSES = "ASTPrinter LayoutVisual NestedLoopChecker FragmentLoopChecker SemanticChecker"
-
-PHASES = (
-    "LowerAndLegalize OptimizeForTarget PreLowerSemanticCheck LayoutVisual"
-    " allow_fence_proxy allow_tma_and_warp_specialized allow_vectorize allow_warp_specialized"
-    " allow_global_thread_synchronization should_enable_aggressive_merge"
-    " should_force_let_inline should_enable_layout_visual module_has_tma"
-)
-
-NODES = "Fill AtomicAdd Copy Conv2DIm2ColOp GemmWarpPolicy Gemm GemmSP ReduceOp CumSumOp RegionOp"
-
-ADAPTERS = (
-    "BaseKernelAdapter TVMFFIKernelAdapter CythonKernelAdapter CtypesKernelAdapter"
-    " NVRTCKernelAdapter TorchDLPackKernelAdapter MetalKernelAdapter CuTeDSLKernelAdapter"
-)
-
-ROLLER = (
-    "DefaultPolicy TensorCorePolicy TileDict Stride PrimFuncNode OutputNode Edge"
-    " get_tensorized_func_and_tags get_roller_hints_from_func"
-)
-
-TRACERS = "LowerTrace LowerTracer enable disable trace register"
-
 UNPACKING = (
     "_tir_packed_to_signed_convert _tir_packed_to_unsigned_convert"
     " _tir_packed_to_unsigned_convert_with_zeros _tir_packed_int_to_int_convert"
@@ -105,3 +64,26 @@ UNPACKING = (
 CUDA_TEXTS = "get_lop3_intrin_group get_mxfp_intrin_group interleave_weight"
 
 SPARSE = "compress torch_compress get_e_factor get_e_replicate_factor"
+
+OLDER = {
+    "analysis passes": "SemanticChecker",
+    "carver.roller roller": "get_tensorized_func_and_tags get_roller_hints_from_func",
+    "engine.phase phases": "LowerAndLegalize OptimizeForTarget PreLowerSemanticCheck LayoutVisual"
+    " allow_fence_proxy allow_tma_and_warp_specialized allow_vectorize allow_warp_specialized"
+    " allow_global_thread_synchronization should_enable_aggressive_merge"
+    " should_force_let_inline should_enable_layout_visual module_has_tma",
+    "ir phases": "Conv2DIm2ColOp Gemm GemmSP RegionOp",
+    "jit.adapter adapters": "CtypesKernelAdapter TorchDLPackKernelAdapter",
+    "layout emitters": "make_blockscaled_gemm_layout",
+    "layout.cute cute": "make_swizzle make_composed_layout zipped_divide tiled_divide depth crd2idx"
+    " idx2crd from_tilelang to_tilelang",
+    "transform passes": "AlignDynamicSharedMemoryAllocations AnnotateWarpGroupRegAlloc"
+    " ClusterPlanning EliminateStorageSyncForMBarrier FrontendLegalize InjectFenceProxy"
+    " InjectPTXAsyncCopy InjectTmaBarrier LayoutReducer LowerDeviceStorageAccessInfo"
+    " LowerHopperIntrin LowerL2Persistent LowerLDGSTG LowerPTXAsyncCopy LowerSharedBarrier"
+    " LowerSharedTmem MarkCudaSyncCalls MergeSharedMemoryAllocations MultiVersionBuffer"
+    " PersistThreadblock ProducerConsumerWarpSpecialized ReuseLocalDescriptorAllocations"
+    " RewriteWgmmaSync ThreadPartialSync WarpSpecialized WarpSpecializedPipeline"
+    " get_pass_context",
+}
+"""Names by their module and the key of the reason why they have no counterpart."""

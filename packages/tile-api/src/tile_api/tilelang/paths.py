@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tile_api.tilelang import internals
+from tile_api.tilelang.names import read_names
 
 VERSION = "0.1.15"
 """The version of TileLang whose names these are."""
@@ -44,7 +45,7 @@ _LAYOUTS = _names(
     " make_half_bank_swizzled_layout make_quarter_bank_swizzled_layout make_linear_layout"
     " make_wgmma_swizzled_layout make_gemm_fragment_8x8 make_gemm_fragment_8x8_transposed"
     " make_fully_replicated_layout_fragment make_mma_swizzle_layout",
-) | dict.fromkeys(internals.LAYOUTS.split(), "-emitters")
+)
 _TUNING = _names(
     "tile_api.autotuner",
     "autotune AutoTuner AutotuneResult set_autotune_inputs get_autotune_inputs",
@@ -73,7 +74,8 @@ _CHECKS = _room(
 _TENSORS = {
     **_SUPPLY,
     **_room("testing", "torch_assert_close"),
-    **_room("params", "map_torch_type get_tensor_supply adapt_torch2tvm"),
+    **_room("params", "map_torch_type get_tensor_supply adapt_torch2tvm is_float8_dtype"),
+    **_room("params", "fp8_remove_negative_zeros_"),
 }
 _TARGETS = _room(
     "targets",
@@ -82,20 +84,22 @@ _TARGETS = _room(
     " target_is_cuda target_is_hip target_is_volta target_is_turing target_is_ampere"
     " target_is_hopper target_is_sm120 target_is_cdna target_is_rdna target_is_cpu"
     " target_is_gfx950 target_get_warp_size target_has_async_copy target_has_ldmatrix"
-    " target_has_stmatrix target_has_bulk_copy",
+    " target_has_stmatrix target_has_bulk_copy target_is_metal auto_detect_target=determine_target",
 )
 _NVCC = _room(
     "targets",
     "get_target_compute_version parse_compute_version get_cuda_version have_fp16 have_int8"
-    " have_bf16 have_fp8 have_fp4 have_tensorcore have_tma is_hopper",
+    " have_bf16 have_fp8 have_fp4 have_tensorcore have_tma have_cudagraph have_pdl have_mbarrier"
+    " get_target_arch is_hopper",
 )
 _ARCHS = _room(
     "archs",
     "CUDA CPU CDNA TileDevice=Device auto_infer_current_arch get_arch is_cuda_arch is_volta_arch"
     " is_ampere_arch is_ada_arch is_hopper_arch is_blackwell_arch is_cdna_arch has_mma_support"
     " is_tensorcore_supported_precision get_num_sms get_cuda_device_properties"
-    " get_cuda_device_name get_device_attribute get_shared_memory_per_block"
-    " get_max_dynamic_shared_size_bytes get_persisting_l2_cache_max_size",
+    " get_cuda_device_name get_device_name=get_cuda_device_name get_device_attribute"
+    " get_shared_memory_per_block get_max_dynamic_shared_size_bytes get_registers_per_block"
+    " get_persisting_l2_cache_max_size is_cpu_arch is_rdna_arch check_sm_version",
 )
 _TEMPLATES = _room(
     "templates",
@@ -116,6 +120,8 @@ _SPARSE = _room("semi_sparse", "randn_semi_sparse randint_semi_sparse arange_sem
     dict.fromkeys(internals.SPARSE.split(), "-sparse")
 )
 _SIMPLIFY = _room("passes", "simplify_prim_func apply_simplify")
+_BUILD = _room("environment", "build_date")
+_REGIONS = _room("scopes", internals.REGIONS)
 _TOP = {
     **_JIT,
     **_LOWER,
@@ -129,106 +135,125 @@ _TOP = {
     **_DEPRECATED,
     **_ARTIFACT,
     **_names("tile_api.layout", "Layout Fragment"),
-    **_room("environment", "env"),
+    **_room("environment", "env build_date get_runtime_library_dirs prepend_dll_search_path"),
+    "Path": "pathlib:Path",
+    "DataType": "tvm:DataType",
+    "tvm": "tvm:",
+    "dtypes": "tile_api.tilelang.language.dtypes:",
+}
+_EXPORTED = {
+    "PassContext": "tvm.ir.transform:PassContext",
+    "PrimFunc": "tile_api.language:PrimFunc",
+    "Range": "tvm.ir:Range",
+    "Target": "tvm.target:Target",
+    "TVMTarget": "tvm.target:Target",
+    "logger": f"{_ROOMS}.environment:logger",
+    "tirx": "tvm.tirx:",
     "tvm": "tvm:",
 }
+"""Names that stand in many modules of TileLang, because those use them: most are of TVM."""
 
 _OF_MODULES: dict[str, Mapping[str, str]] = {
     "": _TOP,
-    "jit": {**_JIT, **_PARAMS},
-    "jit.kernel": _JIT,
+    "jit": {
+        **_JIT,
+        **_PARAMS,
+        **_names("tile_api.compiling", "cached=compile"),
+        **_names("tile_api.language", "prim_func JITFunc"),
+        **_room("targets", "determine_target"),
+        **_room("gpus", "get_available_cpu_count"),
+        **_LOGGING,
+    },
+    "jit.kernel": {**_JIT, **_LOGGING},
     "jit.param": _PARAMS,
-    "jit.adapter": dict.fromkeys(internals.ADAPTERS.split(), "-adapters"),
-    "cache": _CACHE,
-    "env": _CACHE | _room("environment", "env Environment CUDA_HOME"),
+    "jit.exceptions": _room("failures", "JITNoBuilderError EagerJITBuildError"),
+    "cache": {**_CACHE, **_KERNEL, **_room("environment", "env")},
+    "env": _CACHE | _LOGGING | _room("environment", internals.ENVIRONMENT),
+    "backend.target": _TARGETS,
     "layout": _LAYOUTS,
     "layout.layout": _LAYOUTS,
     "layout.fragment": _LAYOUTS,
     "layout.swizzle": _LAYOUTS,
-    "layout.cute": dict.fromkeys(internals.CUTE.split(), "-cute"),
-    "profiler": _PROFILER,
-    "profiler.bench": _PROFILER,
+    "layout.swizzle_mode": _LAYOUTS,
+    "profiler": {**_PROFILER, **_TENSORS, **_PARAMS},
+    "profiler.bench": {**_PROFILER, **_LOGGING, **_room("gpus", "device")},
     "autodd": {"main": "-reducing"},
     "autotuner": _TUNING,
-    "autotuner.tuner": _TUNING,
+    "autotuner.tuner": {**_TUNING, **_LOGGING},
     "autotuner.param": _TUNING,
     "autotuner.capture": _TUNING,
     "math": _NUMBERS,
-    "transform": {**_CONFIGS, **_SIMPLIFY, **dict.fromkeys(internals.PASSES.split(), "-passes")},
+    "transform": {**_CONFIGS, **_SIMPLIFY},
     "transform.pass_config": _CONFIGS,
-    "transform.simplify": _SIMPLIFY | dict.fromkeys(internals.SIMPLIFIERS.split(), "-passes"),
-    "analysis": dict.fromkeys(internals.ANALYSES.split(), "-passes"),
+    "transform.simplify": _SIMPLIFY,
     "engine": {**_LOWER, **_POSTPROC, **_PARAMS, **_ARTIFACT},
     "engine.lower": _LOWER,
     "engine.callback": _POSTPROC,
     "engine.param": {**_PARAMS, **_ARTIFACT},
-    "engine.phase": dict.fromkeys(internals.PHASES.split(), "-phases"),
-    "testing": _CHECKS,
+    "language.dtypes": _room("types", "_TORCH_DTYPE_TO_STR _STR_TO_TORCH_DTYPE _all_dtypes int_")
+    | _room("types", "resolve_torch_storage_dtype"),
+    "language.fp8": _room("types", "determine_fp8_type determine_torch_fp8_type"),
+    "testing": {**_CHECKS, **_TARGETS, "nvcc": "tile_api.tilelang.contrib.nvcc:"},
     "testing.perf_regression": _room("testing", "process_func regression"),
-    "utils": {**_TENSORS, **_TARGETS, **_DEPRECATED},
+    "utils": {**_TENSORS, **_TARGETS, **_DEPRECATED, **_REGIONS, **_BUILD},
     "utils.tensor": _TENSORS,
     "utils.target": _TARGETS,
     "utils.deprecated": _DEPRECATED,
-    "utils.device": _room("targets", "get_current_device is_cuda_available IS_MPS"),
+    "utils.device": _room("targets", "get_current_device is_cuda_available IS_MPS")
+    | _room("gpus", "IS_CUDA IS_NPU device_synchronize get_available_cpu_count"),
     "utils.sparse": _SPARSE,
-    "utils.language": _room(
-        "scopes", "is_global is_shared is_shared_dynamic is_fragment is_local is_local_var"
-    ),
-    "contrib": {},
+    "utils.language": _REGIONS,
+    "utils.version": _BUILD,
     "contrib.nvcc": _NVCC,
-    "carver": {**_ARCHS, **_ROLLER},
-    "carver.arch": _ARCHS,
-    "carver.arch.driver": _ARCHS,
-    "carver.arch.driver.cuda_driver": _ARCHS,
-    "carver.arch.arch_base": _ARCHS,
-    "carver.arch.cuda": _ARCHS,
-    "carver.arch.cdna": _ARCHS,
-    "carver.arch.cpu": _ARCHS,
+    "cuda.target": _TARGETS,
+    "rocm.target": _TARGETS,
+    "metal.target": _TARGETS,
+    "carver": {**_ARCHS, **_ROLLER, **_TEMPLATES},
+    "carver.arch": {**_ARCHS, **_TARGETS},
+    **dict.fromkeys((f"carver.arch.{name}" for name in internals.ARCHS.split()), _ARCHS),
     "carver.template": _TEMPLATES,
-    "carver.template.base": _TEMPLATES,
-    "carver.roller": {**_ROLLER, **dict.fromkeys(internals.ROLLER.split(), "-roller")},
+    **dict.fromkeys((f"carver.template.{name}" for name in internals.SHAPES.split()), _TEMPLATES),
+    "carver.roller": {**_ROLLER, **_ARCHS},
     "carver.roller.hint": _ROLLER,
     "carver.roller.rasterization": _ROLLER,
-    "carver.roller.policy": dict.fromkeys(internals.ROLLER.split(), "-roller"),
     "tools": _TOOLS,
     "tools.plot_layout": _TOOLS,
+    "tools.Analyzer": {**_TOOLS, **_LOGGING},
     "tools.analyzer": _TOOLS,
-    "tools.cuda": {},
-    "tools.cuda.iket": dict.fromkeys(internals.TRACERS.split(), "-tracing"),
-    "tools.pass_visualizer": dict.fromkeys(internals.TRACERS.split(), "-tracing"),
-    "tools.lower_trace": dict.fromkeys(internals.TRACERS.split(), "-tracing"),
     "quantize": {**_QUANTIZE, **_COMPRESSING},
     "quantize.quantization": _QUANTIZE,
     "quantize.utils": _COMPRESSING,
     "quantize.lop3": _QUANTIZE,
     "quantize.mxfp": _QUANTIZE,
-    "tileop": {},
+    "tileop": _names("tile_api.language", "GemmWarpPolicy"),
     "tileop.base": _names("tile_api.language", "GemmWarpPolicy"),
-    "tileop.gemm": {},
     "intrinsics": _EMITTERS,
-    "ir": dict.fromkeys(internals.NODES.split(), "-phases"),
-    "libinfo": _room("environment", "find_lib_path"),
+    "cuda.intrinsics": _EMITTERS,
+    "rocm.intrinsics": _EMITTERS,
+    **dict.fromkeys((f"intrinsics.{name}" for name in internals.INTRINSICS.split()), _EMITTERS),
+    **dict.fromkeys(
+        (f"cuda.intrinsics.{name}" for name in internals.INTRINSICS.split()), _EMITTERS
+    ),
+    "libinfo": _room("environment", "find_lib_path get_dll_directories=get_runtime_library_dirs"),
 }
 
 
-def _languages() -> tuple[dict[str, Mapping[str, str]], dict[str, str]]:
-    """Return the modules of the language: each of them has all its names."""
-    rows: dict[str, Mapping[str, str]] = {}
-    stars: dict[str, str] = {}
-    for dialect in ("", *(f"{name}." for name in internals.DIALECTS.split())):
-        if dialect:
-            rows[dialect[:-1]] = {}
-        for part in ("", *internals.LANGUAGE.split()):
-            path = f"{dialect}language.{part}".rstrip(".")
-            rows[path], stars[path] = {}, "tile_api.language"
-    for path in internals.INTRINSICS.split():
-        rows[f"intrinsics.{path}"] = rows[f"cuda.intrinsics.{path}"] = _EMITTERS
-    rows["cuda.intrinsics"] = rows["rocm.intrinsics"] = _EMITTERS
-    return rows, stars
+def _modules() -> tuple[dict[str, Mapping[str, str]], dict[str, str]]:
+    """Return the names of all modules: those with a counterpart, and the rest with a reason."""
+    rows: dict[str, dict[str, str]] = {path: {} for path in internals.LANGUAGE.split()}
+    stars = dict.fromkeys(rows, "tile_api.language")
+    for row in read_names():
+        rows[row.path] = {name: _EXPORTED.get(name, f"-{row.reason}") for name in row.names}
+        if row.is_language:
+            stars[row.path] = "tile_api.language"
+    for where, names in internals.OLDER.items():
+        path, _, reason = where.partition(" ")
+        rows.setdefault(path, {}).update(dict.fromkeys(names.split(), f"-{reason}"))
+    for path, homes in _OF_MODULES.items():
+        rows.setdefault(path, {}).update(homes)
+    return dict(sorted(rows.items())), stars
 
 
-_ROWS, STARS = _languages()
-"""Modules that have all public names of another one."""
-
-MODULES: Mapping[str, Mapping[str, str]] = dict(sorted({**_OF_MODULES, **_ROWS}.items()))
-"""Names of each module by its path below ``tilelang``; packages before what is in them."""
+MODULES, STARS = _modules()
+"""Names of each module by its path below ``tilelang``, packages before what is in them; and the
+module all of whose names are there, too, for some of the paths."""

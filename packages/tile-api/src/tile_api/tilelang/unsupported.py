@@ -46,6 +46,26 @@ REASONS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "is a part of another search for schedules",
             "use tilelang.carver.template, or let tile_api.autotuner search",
         ),
+        "builders": (
+            "builds programs of another compiler",
+            "write the kernel with T: loops, conditions and names are Python's",
+        ),
+        "machines": (
+            "is for a machine that no backend compiles for",
+            "compile for cpu, cuda or hip: tile doctor tells what is here",
+        ),
+        "toolchains": (
+            "runs a compiler of another project's choice",
+            "compile kernels with tilelang.compile; tile doctor tells which compilers are found",
+        ),
+        "tuning": (
+            "is a part of another tuner",
+            "use tilelang.autotune, or tile tune on the command line",
+        ),
+        "settings": (
+            "is a setting of another project",
+            "tile env tells the settings of this one",
+        ),
         "reducing": (
             "makes failing programs small by another command",
             "write tile reduce FILE.py:NAME --message TEXT",
@@ -62,6 +82,8 @@ REASONS: Mapping[str, tuple[str, str]] = MappingProxyType(
 @dataclass(frozen=True, slots=True)
 class Unsupported:
     """A name that raises `UnsupportedName` when it is called or asked for a member.
+
+    Nothing is an instance of it, and annotations may name it.
 
     Parameters
     ----------
@@ -83,6 +105,17 @@ class Unsupported:
         if member.startswith("__"):
             raise AttributeError(member)
         raise self._refusal(f"{self.name}.{member}")
+
+    def __instancecheck__(self, value: object) -> bool:
+        return False
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> Never:
+        raise self._refusal(self.name)
+
+    def __or__(self, other: object) -> Any:
+        return Any  # the name stands in an annotation
+
+    __ror__ = __getitem__ = __or__
 
     def _refusal(self, what: str) -> UnsupportedName:
         from tile_api.frontend.source import calling_span

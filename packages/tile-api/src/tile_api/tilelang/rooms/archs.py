@@ -132,6 +132,28 @@ def is_cdna_arch(arch: Device) -> bool:
     return arch.platform == "CDNA"
 
 
+def is_cpu_arch(arch: Device) -> bool:
+    """Tell whether a machine is a CPU."""
+    return arch.platform == "CPU"
+
+
+def is_rdna_arch(arch: Device) -> bool:
+    """Tell that no machine is an AMD GPU for graphics."""
+    return False
+
+
+def check_sm_version(arch: str) -> int:
+    """Return the number of an architecture of NVIDIA's, -1 of others.
+
+    Examples
+    --------
+    >>> check_sm_version("sm_90a"), check_sm_version("gfx942")
+    (90, -1)
+    """
+    digits = arch.removeprefix("sm_").rstrip("af")
+    return int(digits) if arch.startswith("sm_") and digits.isdecimal() else -1
+
+
 def _is_between(arch: Device, low: int, high: int) -> bool:
     return is_cuda_arch(arch) and low <= arch.sm_version < high
 
@@ -203,6 +225,11 @@ def get_max_dynamic_shared_size_bytes(device_id: int = 0, format: str = "bytes")
 
 
 _UNITS = {"bytes": 1, "kb": 1 << 10, "mb": 1 << 20}
+
+
+def get_registers_per_block(device_id: int = 0) -> int:
+    """Return how many registers the threads of a block may have together."""
+    return machine().properties().regs_per_multiprocessor
 
 
 def get_persisting_l2_cache_max_size(device_id: int = 0) -> int:

@@ -16,6 +16,19 @@ from tile_api.settings import Settings
 logger = logging.getLogger("tilelang")
 
 CUDA_HOME = os.environ.get("CUDA_HOME", "")
+ROCM_HOME = os.environ.get("ROCM_HOME", "")
+TL_ROOT = str(Path(__file__).parents[1])
+TL_LIBS: list[str] = []
+THIRD_PARTY_ROOT = CUTLASS_INCLUDE_DIR = TILELANG_TEMPLATE_PATH = ""
+TILELANG_HIP_SAVE_TEMP_FILES = os.environ.get("TILELANG_HIP_SAVE_TEMP_FILES", "0")
+
+
+class CacheState:
+    """Whether kernels are found again, as functions of a class."""
+
+    enable = staticmethod(cache.enable_cache)
+    disable = staticmethod(cache.disable_cache)
+    is_enabled = staticmethod(cache.is_cache_enabled)
 
 
 class Environment:
@@ -53,6 +66,14 @@ class Environment:
         """Compile every kernel anew."""
         cache.disable_cache()
 
+    def is_cache_globally_disabled(self) -> bool:
+        """Tell whether kernels are compiled anew each time."""
+        return not cache.is_cache_enabled()
+
+    def is_autotune_cache_disabled(self) -> bool:
+        """Tell whether results of tuning are not kept."""
+        return self.TILELANG_AUTO_TUNING_DISABLE_CACHE.lower() in _YES
+
     def is_print_on_compilation_enabled(self) -> bool:
         """Tell whether compilations are reported."""
         return Settings.from_environment().verbose
@@ -69,6 +90,41 @@ class Environment:
         """Tell whether compilations are reported."""
         return Settings.from_environment().verbose
 
+    def get_compile_timeout_seconds(self) -> float | None:
+        """Return None: a compilation takes as long as it takes."""
+        return None
+
+    def get_pass_profile_threshold_ms(self) -> float | None:
+        """Return None: times of passes are in reports."""
+        return None
+
+    def get_pass_diff_mode(self) -> str:
+        """Return that differences between passes are not printed: reports show them."""
+        return ""
+
+    def get_lower_trace_mode(self) -> str:
+        """Return that passes are not traced: reports show them."""
+        return ""
+
+    def get_lower_trace_dir(self) -> str:
+        """Return the folder of such traces."""
+        return self.TILELANG_LOWER_TRACE_DIR
+
+    def get_default_layout_cost_model(self) -> str:
+        """Return that there is one cost model."""
+        return ""
+
+    is_jit_diagnostics_enabled = is_pass_profile_enabled = is_print_on_compilation_enabled
+
+    def _no(self) -> bool:
+        """Tell that it is not so: the question is one of another project's build."""
+        return False
+
+    should_use_kernel_cache_lib_stamp = should_cleanup_temp_files = _no
+    is_running_autodd = is_light_import = is_span_enable = _no
+
+
+_YES = ("1", "true", "yes", "on")
 
 env = Environment()
 
@@ -114,6 +170,26 @@ def deprecated(
     return decorate
 
 
-def find_lib_path(name: str = "", *args: object) -> list[str]:
+def build_date(version_str: str | None = None) -> str:
+    """Return ``""``: nothing of this package is built."""
+    return ""
+
+
+def get_runtime_library_dirs() -> list[str]:
+    """Return no folders: there are no shared libraries."""
+    return []
+
+
+def prepend_dll_search_path(paths: object) -> None:
+    """Do nothing: there are no shared libraries to be found."""
+
+
+def prepend_pythonpath(path: object) -> None:
+    """Let processes that are started from this one find modules in a folder."""
+    parts = (str(path), os.environ.get("PYTHONPATH", ""))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, parts))
+
+
+def find_lib_path(name: str = "", py_ext: bool = False) -> list[str]:
     """Return the folder of this package: there is no shared library."""
     return [str(Path(__file__).parent)]

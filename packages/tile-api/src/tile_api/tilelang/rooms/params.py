@@ -51,6 +51,10 @@ class KernelParam:
         """Tell whether its elements are floats of one byte."""
         return str(self.dtype).startswith("float8")
 
+    def is_float4(self) -> bool:
+        """Tell whether its elements are floats of four bits."""
+        return str(self.dtype).startswith("float4")
+
     def is_boolean(self) -> bool:
         """Tell whether its elements are truth values."""
         return str(self.dtype) == "bool"
@@ -58,6 +62,12 @@ class KernelParam:
     def torch_dtype(self) -> Any:
         """Return the ``torch.dtype`` that stores its elements."""
         return map_torch_type(self.dtype)
+
+    def tilelang_dtype(self) -> Any:
+        """Return the element type as kernels name it."""
+        from tile_api.language.dtypes import dtype
+
+        return dtype(self.dtype)
 
 
 def params_of(kernel: Any) -> list[KernelParam]:
@@ -90,8 +100,20 @@ def _dtype(spec: Any) -> DType:
     return spec if isinstance(spec, DType) else dtype_of(normalise_dtype(spec))
 
 
+def is_float8_dtype(dtype: Any) -> bool:
+    """Tell whether a type, torch's or one of a kernel, is a float of one byte."""
+    return _dtype(dtype).base.startswith("float8")
+
+
+def fp8_remove_negative_zeros_(tensor: Any) -> Any:
+    """Make negative zeros of a torch tensor of FP8 positive, in place: some formats have none."""
+    bits = tensor.view(dtype=map_torch_type("uint8"))
+    bits[bits == 0x80] = 0
+    return tensor
+
+
 def get_tensor_supply(
-    supply_type: TensorSupplyType = TensorSupplyType.Auto,
+    supply_type: TensorSupplyType = TensorSupplyType.Integer,
 ) -> Callable[[Any], Any]:
     """Return a function that makes a tensor, seeded, for a `KernelParam`.
 

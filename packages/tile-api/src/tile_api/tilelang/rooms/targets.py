@@ -121,6 +121,11 @@ def target_is_hip(target: Any) -> bool:
     return _meant(target).kind == "hip"
 
 
+def target_is_metal(target: Any) -> bool:
+    """Tell that no target is an Apple GPU."""
+    return False
+
+
 def target_is_cpu(target: Any) -> bool:
     """Tell whether a target is a CPU."""
     return _meant(target).kind == "cpu"
@@ -190,7 +195,7 @@ def target_has_ldmatrix(target: Any) -> bool:
     return _version(target) >= 75
 
 
-def target_has_stmatrix(target: Any) -> bool:
+def target_has_stmatrix(target: Any, is_m16n8: bool = False) -> bool:
     """Tell whether a target stores matrices to shared memory."""
     return _version(target) >= 90
 
@@ -264,6 +269,33 @@ def have_fp4(compute_version: str | None = None) -> bool:
 def have_tma(target: Any = None) -> bool:
     """Tell whether there is an engine for copies of tiles."""
     return target_has_bulk_copy(target)
+
+
+def have_cudagraph() -> bool:
+    """Tell whether calls can be recorded and played again: where a GPU runs them."""
+    return machine().target.kind == "cuda" and not machine().target.executor
+
+
+def have_pdl(target: Any) -> bool:
+    """Tell whether a kernel can begin before the one in front of it ends."""
+    return _version(target) >= 90
+
+
+def have_mbarrier(target: Any) -> bool:
+    """Tell whether there are barriers in shared memory."""
+    return _version(target) >= 80
+
+
+def get_target_arch(compute_version: str) -> str:
+    """Return the digits of an architecture.
+
+    Examples
+    --------
+    >>> get_target_arch("9.0"), get_target_arch("8.0")
+    ('90a', '80')
+    """
+    major, minor = parse_compute_version(compute_version)
+    return f"{major}{minor}" + ("a" if major >= 9 and major < 12 else "")
 
 
 def is_hopper(target: Any = None) -> bool:

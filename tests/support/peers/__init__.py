@@ -1,0 +1,1 @@
+"""Programs of others, run through the alias of TileLang, each in a process of its own."""
