@@ -16,7 +16,7 @@ from tile_core.tir.build import (
     vload,
     vstore,
 )
-from tile_core.tir.nodes import Bind, IfThenElse, PrimExpr, Stmt, TirBuffer, Var, tirx
+from tile_core.tir.nodes import Bind, IfThenElse, PrimExpr, Select, Stmt, TirBuffer, Var, tirx
 from tile_cpu.gemm.kernel import MicroKernel
 from tile_cpu.gemm.operands import Choice, Extent, Finish, GemmSpec, OperandA, Start, round_up
 from tile_cpu.gemm.packing import emit_copy_rows
@@ -101,11 +101,14 @@ def emit_dot_rows(
         rows = _Rows(kernel, a, b, extent, tuple(names), first, partial)
         return seq(binds, _multiply(rows, passes), _add_up(rows, sums))
 
+    blocks = ceil_div(columns, at_once)
+    if extent.m_valid is not None:  # there may be no row to repeat
+        blocks = Select(as_expr(extent.m_valid) > 0, as_expr(blocks), i32(0))
     return seq(
         allocate(sums),
         allocate(partial),
         prepare,
-        loop(ceil_div(columns, at_once), some_rows, name="block"),
+        loop(blocks, some_rows, name="block"),
         _write_out(kernel, extent, columns, sums, start, finish),
     )
 

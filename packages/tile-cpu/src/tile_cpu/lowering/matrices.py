@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from tile_core.errors import InternalError
@@ -10,7 +11,7 @@ from tile_core.ir.buffer import Region, static_value
 from tile_core.ir.expr import BinaryOp
 from tile_core.passes.guards.ledger import note_guard
 from tile_core.tir.build import bind
-from tile_core.tir.nodes import PrimExpr
+from tile_core.tir.nodes import PrimExpr, tirx
 from tile_cpu.lowering.context import Context
 from tile_cpu.vectors import Matrix
 
@@ -58,3 +59,10 @@ def valid_extent(ctx: Context, region: Region, dimension: int) -> PrimExpr | Non
     value, statement = bind("valid", ctx.index(cast(room, "int32")))
     ctx.run(statement)
     return value
+
+
+def exists(ctx: Context, region: Region, rows: int) -> PrimExpr | None:
+    """Return whether `region` lies inside along all but its rows and columns; None: certainly."""
+    others = [d for d in range(region.buffer.rank - 1) if d != rows]
+    found = [valid for d in others if (valid := valid_extent(ctx, region, d)) is not None]
+    return reduce(tirx.And, [valid > 0 for valid in found]) if found else None

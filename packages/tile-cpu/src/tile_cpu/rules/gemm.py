@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from tile_core.ir.arith import const
@@ -14,9 +15,9 @@ from tile_core.ops.rule import Rule
 from tile_core.ops.serial import expand
 from tile_core.target import Target
 from tile_core.tir.build import i32, loop, seq
-from tile_core.tir.nodes import Stmt
+from tile_core.tir.nodes import IfThenElse, Stmt, tirx
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.matrices import element_name, matrix_of, valid_extent
+from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
 from tile_cpu.ops.blocked_gemm import BlockedGemm
 from tile_cpu.ops.streamed_gemm import StreamedGemm
 from tile_cpu.rules.gemm_dtypes import unsupported_product
@@ -68,21 +69,59 @@ def _block_product(op: BlockedGemm, ctx: Context) -> Stmt:
         valid_extent(ctx, op.b, op.b_rows if op.transpose_b else last_b),
     )
     depth = static_value(op.k)
-    start = None
+    start, dst = None, matrix_of(ctx, op.dst, op.dst_rows)
     if op.start is not None:
         tile = Region(op.start, (0, 0), op.start.shape)
         start = start_from(matrix_of(ctx, tile, 0), spec.kernel)
-    return emit_blocked_gemm(
+    product = emit_blocked_gemm(
         spec,
         a,
         b,
         extent,
         k_extent=ctx.index(op.k) if depth is None else depth,
-        finish=store_to(matrix_of(ctx, op.dst, op.dst_rows)),
+        finish=store_to(dst),
         start=start,
         transposed_a=op.transpose_a,
         transposed_b=op.transpose_b,
     )
+    present = _all_of(exists(ctx, op.a, op.a_rows), exists(ctx, op.b, op.b_rows))
+    rest = _zeros_beside(op, dst, extent, spec.kernel.lanes)
+    if present is not None:
+        empty = _empty_product(op, dst, extent, spec.kernel.lanes)
+        product = IfThenElse(present, product, empty)
+    stored = exists(ctx, op.dst, op.dst_rows)
+    return seq(rest, product if stored is None else IfThenElse(stored, product, None))
+
+
+def _zeros_beside(op: BlockedGemm, dst: Any, extent: Any, lanes: int) -> Stmt | None:
+    """Return what sets a tile to zero if some of its rows or columns are not multiplied.
+
+    A tensor has no such elements: it ends where they would begin. A tile that the products are
+    added to holds them already.
+    """
+    m, n = op.mn
+    sides = [(extent.m_valid, m), (extent.n_valid, n)]
+    tests = [tirx.LT(valid, i32(size)) for valid, size in sides if valid is not None]
+    if op.dst.buffer.scope.is_global or op.start is not None or not tests:
+        return None
+    is_clipped = tests[0] if len(tests) == 1 else tirx.Or(*tests)
+    return IfThenElse(is_clipped, zero_matrix(dst, m, n, lanes), None)
+
+
+def _empty_product(op: BlockedGemm, dst: Any, extent: Any, lanes: int) -> Stmt | None:
+    """Return what is stored where a factor lies outside its tensor as a whole: sums of nothing."""
+    if op.start is not None:
+        return None
+    m, n = op.mn
+    rows = m if extent.m_valid is None else extent.m_valid
+    columns = n if extent.n_valid is None else extent.n_valid
+    return zero_matrix(dst, rows, columns, lanes)
+
+
+def _all_of(*conditions: Any) -> Any:
+    """Return whether all of `conditions` hold; None is one that certainly does."""
+    unsure = [condition for condition in conditions if condition is not None]
+    return reduce(tirx.And, unsure) if unsure else None
 
 
 def _tile_product(op: Gemm | StreamedGemm, ctx: Context, b_rows: int) -> Stmt:
@@ -103,7 +142,11 @@ def _tile_product(op: Gemm | StreamedGemm, ctx: Context, b_rows: int) -> Stmt:
     # What does not exist of B is zero: nothing to add.
     extent = Extent(m, n, k, None, n_valid, k_valid)
     product = emit_tile_gemm(spec, rows, columns, extent, start=start, finish=store_to(c))
-    return seq(prepare_c, prepare_a, prepare_b, product)
+    present = exists(ctx, op.b, b_rows)
+    if present is None:
+        return seq(prepare_c, prepare_a, prepare_b, product)
+    nothing = None if start else zero_matrix(c, m, n, spec.kernel.lanes)
+    return seq(prepare_c, IfThenElse(present, seq(prepare_a, prepare_b, product), nothing))
 
 
 def _row_operand(
@@ -173,17 +216,19 @@ def _start(
     return start_from(c, spec.kernel), [zero_matrix(c, m, n, spec.kernel.lanes)]
 
 
-def zero_matrix(matrix: Any, m: int, n: int, lanes: int) -> Stmt:
-    """Return the statement that sets `m` rows of `n` elements to zero."""
-    from tile_cpu.vectors import zero
+def zero_matrix(matrix: Any, m: Any, n: Any, lanes: int) -> Stmt:
+    """Return the statement that sets `m` rows of `n` elements, ints or int32, to zero."""
+    from tile_cpu.vectors import as_expr, floor_div, floor_mod, zero
 
     def row(i: Any) -> list[Stmt]:
-        whole, tail = divmod(n, lanes)
+        whole, tail = floor_div(n, lanes), floor_mod(n, lanes)
         value = zero(matrix.dtype, lanes)
-        parts = [loop(whole, lambda v: matrix.store(i, v * lanes, value, lanes), name="v")]
-        if tail:
-            parts.append(matrix.store(i, i32(whole * lanes), value, lanes, i32(tail)))
-        return parts if whole else parts[1:]
+        parts = []
+        if not isinstance(n, int) or whole:
+            parts.append(loop(whole, lambda v: matrix.store(i, v * lanes, value, lanes), name="v"))
+        if not isinstance(n, int) or tail:
+            parts.append(matrix.store(i, as_expr(whole * lanes), value, lanes, as_expr(tail)))
+        return parts
 
     return loop(m, row, name="i")
 

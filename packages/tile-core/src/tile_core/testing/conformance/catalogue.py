@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections import Counter
 
 from tile_core.errors import InternalError
-from tile_core.testing.conformance import control, copies, elementwise, products, reductions
+from tile_core.testing.conformance import (
+    control,
+    copies,
+    elementwise,
+    overhangs,
+    products,
+    reductions,
+)
 from tile_core.testing.conformance.case import Case
 
-FAMILIES = (copies, products, elementwise, reductions, control)
+FAMILIES = (copies, products, overhangs, elementwise, reductions, control)
 
 
 def all_cases() -> list[Case]:
