@@ -14,7 +14,8 @@ from typing_extensions import Never
 
 from tile_api.cache import default_cache
 from tile_api.disk_cache import disk_cache
-from tile_api.disk_cache.finding import Wanted, keep, revive
+from tile_api.disk_cache.entry import Entry
+from tile_api.disk_cache.finding import Wanted, keep, restore, revive
 from tile_api.disk_cache.kept import RevivedBuild
 from tile_api.frames import concise
 from tile_api.frontend.source import placed
@@ -108,6 +109,44 @@ def compile(
     if is_new and (settings.verbose if verbose is None else verbose):
         _tell_times(built)
     return CompiledKernel(built, func, told, tuple(recording.events))
+
+
+def made_again(
+    kernel: Kernel, target: str, options: BuildOptions, source: object, entry: Entry | None
+) -> CompiledKernel:
+    """Return a kernel that another process compiled, in this one.
+
+    Parameters
+    ----------
+    kernel, target, options
+        What it was compiled from.
+    source
+        Its prim func.
+    entry
+        Its machine code; None if it is compiled here, or found in the cache.
+
+    Raises
+    ------
+    TileError
+        If no plugin here serves the target, or compiling fails.
+    """
+    settings, plugins = Settings.from_environment(), default_host()
+    with recorded() as recording, timed("tile.compile", "call") as about:
+        with placed():
+            backend, exact = plugins.resolve(target)
+        about |= {"kernel": kernel.name, "target": str(exact)}
+        with placed(), shallow(kernel):
+            key = key_of(kernel, exact, options, plugins)
+            wanted = Wanted(kernel, exact, backend, options, plugins, key)
+            told: Callable[[], CompileKey] = partial(_itself, key)
+            built: Built | RevivedBuild
+            if entry is not None:
+                built = restore(entry, wanted)
+            elif settings.cache:
+                built, _, told = _found_or_built(wanted, settings)
+            else:
+                built, _, told = _built_anew(kernel, exact, options, plugins, settings)
+    return CompiledKernel(built, source, told, tuple(recording.events))
 
 
 def _tell_times(built: Built | RevivedBuild) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from typing_extensions import Never
 
+from tile_api.by_name import reduced
 from tile_api.cache import KernelCache
 from tile_api.compiling import compile, compile_key, par_compile
 from tile_api.frames import concise
@@ -21,9 +22,10 @@ from tile_api.options import refuse_unknown
 from tile_api.settings import environment_of_code
 from tile_core.errors import ArgumentCountError, FrontendTypeError, OutputError
 from tile_core.ir.stmt import Kernel
+from tile_core.records import Uncopied
 
 
-class JITKernelFactory:
+class JITKernelFactory(Uncopied):
     """What ``@tile.jit`` makes of a function.
 
     *Lazy*: the function returns a ``@T.prim_func``; all its arguments are compile-time
@@ -250,6 +252,10 @@ class JITKernelFactory:
             if self._eager is None:
                 self._eager = EagerFunction(self.func, self._options)
             return self._eager
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Return what `pickle` writes: the name, as of functions."""
+        return reduced(self, self.func, self.func, self._options)
 
     def __repr__(self) -> str:
         return f"<tile.jit {self.func.__name__}, {self.mode}>"

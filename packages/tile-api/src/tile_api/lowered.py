@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.errors import FrontendValueError
 from tile_core.ir.node import Node
-from tile_core.records import dataclass
+from tile_core.records import Uncopied, dataclass
 
 if TYPE_CHECKING:
     from tile_api.disk_cache.kept import RevivedBuild
@@ -34,7 +34,7 @@ def text_at(lowered: Lowered | RevivedBuild, stage: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class LoweredKernel:
+class LoweredKernel(Uncopied):
     """A kernel on its way to a machine that need not be here.
 
     Parameters
@@ -44,6 +44,12 @@ class LoweredKernel:
     """
 
     lowered: Lowered
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the kernel as it travels to other processes, where it is lowered again."""
+        from tile_api.pickled import lowered_again, packed_lowered
+
+        return lowered_again, (packed_lowered(self.lowered),)
 
     def ir(self, stage: str = "tile") -> str:
         """Return the program at a stage of compilation as text: see `CompiledKernel.ir`.

@@ -18,6 +18,8 @@ from itertools import chain
 from types import MemberDescriptorType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, get_origin
 
+from typing_extensions import Self
+
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # type checkers know that one
 else:
@@ -49,6 +51,20 @@ else:
             match_args=True, kw_only=kw_only, slots=slots, weakref_slot=False,
         )  # fmt: skip
         return (lambda made: _record(made, options)) if cls is None else _record(cls, options)
+
+
+class Uncopied:
+    """What never changes, or stands for itself: its copies are it, as those of functions are."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        """Return the object itself."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the object itself."""
+        return self
 
 
 @_eager

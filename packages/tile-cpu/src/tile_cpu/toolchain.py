@@ -19,10 +19,11 @@ from tile_core.tir.nodes import AttrStmt, PrimFunc, StringImm, tirx, tvm
 from tile_cpu.irtext import definitions
 from tile_cpu.llvm.alias_names import number_alias_names
 from tile_cpu.machine import Machine, host_machine, require_runnable
+from tile_cpu.of_tvm import OfTVM
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledModule:
+class CompiledModule(OfTVM):
     """Machine code for one machine, linked when its entry is first asked for.
 
     Parameters

@@ -14,6 +14,7 @@ from tile_runtime.errors import ArgumentCountError
 from tile_runtime.keywords import in_order
 from tile_runtime.loaded import loaded_torch
 from tile_runtime.manifest import Manifest, Scalar, Tensor
+from tile_runtime.manifest_json import text_of_manifest
 from tile_runtime.native.caller import Parameter
 from tile_runtime.native.installed import installed_library
 from tile_runtime.native.layouts import Kind
@@ -48,10 +49,14 @@ class LoadedKernel:
         What the host must know of it.
     executable
         Takes one checked argument per parameter, outputs among them.
+    code
+        The machine code, for other processes.
     """
 
-    def __init__(self, manifest: Manifest, executable: Callable[..., None]) -> None:
-        self.manifest = manifest
+    def __init__(
+        self, manifest: Manifest, executable: Callable[..., None], code: bytes = b""
+    ) -> None:
+        self.manifest, self._code = manifest, code
         self.run_unchecked = executable
         positions = range(len(manifest.parameters))
         self._inputs = tuple(p for p in positions if p not in manifest.outputs)
@@ -188,6 +193,20 @@ class LoadedKernel:
             if is_torch and isinstance(param, Tensor) and param.is_written:
                 changed.append(k)
         return _Plan(tuple(sorted(makers, key=lambda made: made[0])), tuple(changed))
+
+    def __copy__(self) -> LoadedKernel:
+        """Return the kernel itself: it does not change."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LoadedKernel:
+        """Return the kernel itself: it does not change."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the kernel as it travels to other processes, with its machine code."""
+        from tile_runtime.loading import loaded_again
+
+        return loaded_again, (text_of_manifest(self.manifest), self._code)
 
     def __repr__(self) -> str:
         names = ", ".join(p.name for p in self.manifest.parameters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tile_runtime import cpu_driver
@@ -11,6 +12,7 @@ from tile_runtime.bundle import Bundle, Variant, read_bundle
 from tile_runtime.driver import Driver
 from tile_runtime.errors import NoVariant, TileRuntimeError
 from tile_runtime.launcher import as_it_is, callable_of
+from tile_runtime.manifest_json import parse_manifest
 from tile_runtime.streams import allocator, device_of, stream_reader
 
 if TYPE_CHECKING:
@@ -55,7 +57,33 @@ def load(path: str | os.PathLike[str], target: str | None = None) -> LoadedKerne
     variant = choose(read_bundle(path), target, os.fspath(path))
     from tile_runtime.kernel import LoadedKernel
 
-    return LoadedKernel(variant.manifest, runner_of(variant))
+    return LoadedKernel(variant.manifest, runner_of(variant), variant.code)
+
+
+def loaded_again(text: str, code: bytes) -> LoadedKernel:
+    """Return a kernel that was loaded in another process.
+
+    A machine that cannot run it says so when it is called.
+
+    Parameters
+    ----------
+    text
+        Its manifest.
+    code
+        Its machine code.
+    """
+    from tile_runtime.kernel import LoadedKernel
+
+    variant = Variant(parse_manifest(text), code)
+    try:
+        run = runner_of(variant)
+    except TileRuntimeError as fault:
+        run = partial(_refuse, fault)
+    return LoadedKernel(variant.manifest, run, code)
+
+
+def _refuse(fault: TileRuntimeError, *args: object) -> None:
+    raise fault.with_traceback(None)
 
 
 def runner_of(

@@ -30,15 +30,17 @@ from tile_api.autotuner.pruning import pruned
 from tile_api.autotuner.supplied import get_autotune_inputs
 from tile_api.autotuner.task import Task
 from tile_api.autotuner.tune import Tuned, chosen_function, tune
+from tile_api.by_name import reduced
 from tile_api.cache import KernelCache
 from tile_api.frontend.source import calling_span
 from tile_api.frozen import frozen
 from tile_api.jitting import JITKernelFactory, jit
 from tile_api.settings import environment_of_code
 from tile_core.errors import ArgumentCountError, TuningError
+from tile_core.records import Uncopied
 
 
-class AutotunedFactory:
+class AutotunedFactory(Uncopied):
     """What ``@tile.autotune`` makes of a function decorated with ``@tile.jit``.
 
     It is called as the function is. Parameters that configurations set may be left out: the first
@@ -132,6 +134,11 @@ class AutotunedFactory:
     def with_options(self, options: TuneOptions) -> AutotunedFactory:
         """Return the same function, measured in another way."""
         return self._like(self.configs, options)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Return what `pickle` writes: the name, as of functions."""
+        stated = (self._key, self._prune, self._prune_by, self._left_out)
+        return reduced(self, self.func, self.factory, self.configs, self.options, *stated)
 
     def __repr__(self) -> str:
         return f"<tile.autotune {self.func.__name__}>"

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
 
-from tile_api.disk_cache.kept import RevivedBuild, can_be_kept, entry_of, executable_of
+from tile_api.disk_cache.entry import Entry
+from tile_api.disk_cache.kept import (
+    RevivedBuild,
+    can_be_kept,
+    entry_of,
+    error_of,
+    executable_of,
+)
 from tile_api.disk_cache.store import DiskCache
 from tile_api.keys import CompileKey, is_self_contained
 from tile_core.driver import BuildOptions, Built
@@ -56,6 +65,29 @@ def revive(cache: DiskCache, wanted: Wanted) -> RevivedBuild | None:
         return None
     times = {"load": (time.perf_counter() - start) * 1e3}
     cache.journal.note("hit", digest, milliseconds=round(times["load"], 1), **told)
+    return _revived(entry, wanted, executable, times)
+
+
+def restore(entry: Entry, wanted: Wanted) -> RevivedBuild:
+    """Return a kernel that another process compiled.
+
+    A machine that cannot run it says so when it is called.
+    """
+    start = time.perf_counter()
+    try:
+        executable = executable_of(entry, wanted.kernel)
+    except TileRuntimeError as fault:
+        executable = partial(_refuse, entry, wanted.kernel, fault)
+    return _revived(entry, wanted, executable, {"load": (time.perf_counter() - start) * 1e3})
+
+
+def _refuse(entry: Entry, kernel: Kernel, fault: TileRuntimeError, *args: object) -> None:
+    raise error_of(entry, kernel, fault)
+
+
+def _revived(
+    entry: Entry, wanted: Wanted, executable: Callable[..., None], times: Mapping[str, float]
+) -> RevivedBuild:
     resolved = (wanted.backend, wanted.target)
     return RevivedBuild(
         entry, wanted.kernel, resolved, wanted.options, wanted.host, executable, times

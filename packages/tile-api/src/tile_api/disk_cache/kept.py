@@ -22,6 +22,7 @@ from tile_core.target import Target
 if TYPE_CHECKING:
     from tile_core.passes.layout_report import LayoutReport
     from tile_runtime.bundle import Variant
+    from tile_runtime.errors import TileRuntimeError
 
 _CHEAP_TEXTS = ("planned", "pipelined", "lowered", "source")
 
@@ -99,7 +100,7 @@ class RevivedBuild:
         self.kernel = kernel
         self.backend, self.target = resolved
         self.executable, self.phases_ms = executable, phases_ms
-        self._entry, self._asked, self._host = entry, options, host
+        self.entry, self._asked, self._host = entry, options, host
 
     @property
     def runs_on_host(self) -> bool:
@@ -109,7 +110,7 @@ class RevivedBuild:
     @property
     def variant(self) -> Variant:
         """The kernel as bundles hold it, as it was kept."""
-        return _variant_of(self._entry)
+        return _variant_of(self.entry)
 
     @cached_property
     def lowered(self) -> Lowered:
@@ -142,7 +143,7 @@ class RevivedBuild:
         """Return the program as text, as it was kept or made again."""
         if stage == "tile":
             return print_kernel(self.kernel)
-        kept = self._entry.texts.get(stage)
+        kept = self.entry.texts.get(stage)
         return self.lowered.text(stage) if kept is None else kept
 
     def layouts(self) -> LayoutReport:
@@ -157,7 +158,7 @@ class RevivedBuild:
         UnsupportedOnTarget
             If the backend's artifact cannot show it.
         """
-        kept = self._entry.texts.get("asm")
+        kept = self.entry.texts.get("asm")
         if kept is not None:
             return kept
         show = getattr(self.artifact, "asm", None)
@@ -194,6 +195,13 @@ def executable_of(entry: Entry, kernel: Kernel) -> Callable[..., None]:
         made[0](*args)
 
     return run
+
+
+def error_of(entry: Entry, kernel: Kernel, fault: TileRuntimeError) -> TileError:
+    """Return what a launcher of an entry complains of, with a place in `kernel`."""
+    from tile_api.disk_cache.places import teller
+
+    return teller(kernel, _variant_of(entry).manifest)(fault)
 
 
 def _variant_of(entry: Entry) -> Variant:

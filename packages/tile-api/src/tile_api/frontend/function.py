@@ -39,10 +39,13 @@ from tile_core.ir.verify_parallel import verify_parallel
 from tile_core.ops.verify_barriers import verify_barriers
 from tile_core.ops.verify_reducers import verify_reducers
 from tile_core.recording import timed
+from tile_core.records import Uncopied
 
 
-class PrimFunc:
+class PrimFunc(Uncopied):
     """A traced kernel, not yet compiled. Immutable.
+
+    Pickled, it is its tile IR: the Python function stays behind.
 
     Attributes
     ----------
@@ -53,20 +56,25 @@ class PrimFunc:
     attrs : mapping
         What `T.func_attr` attached.
     orig_func : function
-        The Python function it was traced from.
+        The Python function it was traced from, in the process that traced it.
     """
 
     __slots__ = ("__name__", "__wrapped__", "_attrs", "_kernel", "_orig_func")
 
     def __init__(
-        self, kernel: Kernel, orig_func: Callable[..., Any], attrs: Mapping[str, object]
+        self, kernel: Kernel, orig_func: Callable[..., Any] | None, attrs: Mapping[str, object]
     ) -> None:
         set_ = object.__setattr__
         set_(self, "_kernel", kernel)
         set_(self, "_orig_func", orig_func)
         set_(self, "_attrs", dict(attrs))
         set_(self, "__name__", kernel.name)
-        set_(self, "__wrapped__", orig_func)
+        if orig_func is not None:
+            set_(self, "__wrapped__", orig_func)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what `pickle` writes: the tile IR and the attributes."""
+        return PrimFunc, (self.kernel, None, self._attrs)  # type: ignore[attr-defined]
 
     def __setattr__(self, name: str, value: object) -> None:
         raise FrontendTypeError(
@@ -90,8 +98,21 @@ class PrimFunc:
 
     @property
     def orig_func(self) -> Callable[..., Any]:
-        """The Python function."""
-        return self._orig_func  # type: ignore[no-any-return,attr-defined]
+        """The Python function.
+
+        Raises
+        ------
+        FrontendTypeError
+            If the prim func was unpickled: functions do not travel.
+        """
+        found = self._orig_func  # type: ignore[attr-defined]
+        if found is None:
+            raise FrontendTypeError(
+                f"the Python function of {self.name!r} stayed where it was traced",
+                span=calling_span(),
+                hint="print its tile IR: kernel.script()",
+            )
+        return found  # type: ignore[no-any-return]
 
     @property
     def name(self) -> str:

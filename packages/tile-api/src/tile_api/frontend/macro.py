@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
+from tile_api.by_name import reduced
 from tile_api.frontend.builder import active, here
 from tile_api.frontend.function import user_errors
 from tile_api.frontend.refused_calls import call_form
@@ -14,6 +15,7 @@ from tile_api.frontend.rewrite import rewrite_function
 from tile_api.frontend.source import read_source
 from tile_api.frontend.statements import activation_factory
 from tile_core.errors import ControlFlowError, FrontendTypeError, Note, ScopeError, TileError
+from tile_core.records import Uncopied
 
 _MAX_DEPTH = 100
 
@@ -26,7 +28,7 @@ class Ref:
     """
 
 
-class Macro:
+class Macro(Uncopied):
     """A function whose body is traced at each call.
 
     Buffers are passed by reference, scalars by value, Python objects as they are; names
@@ -106,6 +108,10 @@ class Macro:
         if instance is None:
             return self
         return _BoundMacro(self, instance)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Return what `pickle` writes: the name, as of functions."""
+        return reduced(self, self.source.function, self.source.function, self.kind)
 
     def __repr__(self) -> str:
         return f"<macro {self.source.function.__name__}>"

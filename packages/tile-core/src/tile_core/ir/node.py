@@ -11,13 +11,13 @@ from typing import Any, TypeVar, cast
 from typing_extensions import Self
 
 from tile_core.errors import Span
-from tile_core.records import dataclass
+from tile_core.records import Uncopied, dataclass
 
 N = TypeVar("N", bound="Node")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class Node(Uncopied):
     """An immutable IR node.
 
     Two nodes are equal only if they are the same object: two identical copies in a kernel

@@ -1,0 +1,115 @@
+"""Kernels on their way to other processes: what they are made of, and how they are made again.
+
+Machine code travels as the cache keeps it and runs where it arrives, without a compiler. What has
+no such form, as kernels of emulators and of the interpreter, is compiled again from its tile IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any
+
+from tile_core.driver import BuildOptions
+from tile_core.errors import TileError
+from tile_core.ir.stmt import Kernel
+from tile_core.records import dataclass
+
+if TYPE_CHECKING:
+    from tile_api.disk_cache.entry import Entry
+    from tile_api.disk_cache.kept import RevivedBuild
+    from tile_api.kernel import CompiledKernel
+    from tile_api.keys import CompileKey
+    from tile_api.lowered import LoweredKernel
+    from tile_core.driver import Built, Lowered
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A kernel without anything of the process that made it.
+
+    Parameters
+    ----------
+    kernel
+        Its tile IR, with its outputs.
+    target
+        The exact target, as targets are spelt.
+    options
+        What the user asked for; rules belong to the target and stay behind.
+    entry
+        Its machine code, as `tile_api.disk_cache.entry.encode` writes it; None if it has to be
+        compiled again.
+    source
+        What it was compiled from: a prim func.
+    """
+
+    kernel: Kernel
+    target: str
+    options: BuildOptions
+    entry: bytes | None = field(default=None, repr=False)
+    source: object = None
+
+
+def packed(built: Built | RevivedBuild, key: CompileKey | None, source: object = None) -> Packed:
+    """Return a compiled kernel as it travels; without a key it is compiled again."""
+    from tile_api.disk_cache.entry import encode
+
+    entry = None if key is None else _entry_of(built, str(key))
+    data = None if entry is None else encode(entry)
+    options = replace(built.options, rules=())
+    return Packed(built.kernel, str(built.target), options, data, source)
+
+
+def _entry_of(built: Any, key: str) -> Entry | None:
+    """Return the machine code of a kernel; None where it is none, or a tool to link it lacks."""
+    from tile_api.disk_cache.kept import RevivedBuild, can_be_kept, entry_of
+
+    if isinstance(built, RevivedBuild):
+        return built.entry
+    if can_be_kept(built.kernel, built.target, built.backend, built.options):
+        with suppress(TileError):
+            return entry_of(built, key)
+    return None
+
+
+def unpacked(made: Packed, told: Mapping[str, Any]) -> CompiledKernel:
+    """Return a compiled kernel that was packed; its code is loaded, or compiled again.
+
+    Parameters
+    ----------
+    told
+        Attributes of the kernel beside its code.
+
+    Raises
+    ------
+    TileError
+        If no plugin here serves the target, or it has to be compiled again and cannot be.
+    """
+    from tile_api.compiling import made_again
+    from tile_api.disk_cache.entry import decode
+
+    entry = None if made.entry is None else decode(made.entry)
+    kernel = made_again(made.kernel, made.target, made.options, made.source, entry)
+    vars(kernel).update(told)
+    return kernel
+
+
+def packed_lowered(lowered: Lowered) -> Packed:
+    """Return a kernel that was only lowered as it travels."""
+    return Packed(lowered.kernel, str(lowered.target), replace(lowered.options, rules=()))
+
+
+def lowered_again(made: Packed) -> LoweredKernel:
+    """Return a kernel that was lowered and packed, lowered again.
+
+    Raises
+    ------
+    TileError
+        If no plugin here serves the target.
+    """
+    from tile_api.compiling import default_host
+    from tile_api.lowered import LoweredKernel
+    from tile_core import driver
+
+    return LoweredKernel(driver.lower(made.kernel, made.target, default_host(), made.options))
