@@ -19,6 +19,7 @@ from tile_core.errors import LaunchError
 from tile_core.records import dataclass
 from tile_cpu.irtext import THREADS_SYMBOL, WORK_HINT_SYMBOL
 from tile_cpu.launcher import ENTRY, THREADS_ENTRY, Addresses, launcher_text
+from tile_runtime.forks import has_lost_threads, is_gnu, when_forked
 from tile_runtime.openmp import find_openmp
 
 # A thread that spins is there within 2 microseconds, one that sleeps within 50.
@@ -54,16 +55,35 @@ class _Once:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.runtime: Runtime | None = None
+        self._has_lost_pool = False
 
     def get(self) -> Runtime:
         if self.runtime is None:
             with self.lock:
                 if self.runtime is None:
                     self.runtime = _make()
+                    self.settle()
         return self.runtime
+
+    def settle(self) -> None:
+        """Stay on one thread in a fork that has no others, and would wait for them."""
+        runtime = self.runtime
+        if runtime is None:
+            return
+        if self._has_lost_pool or (is_gnu(runtime.openmp) and has_lost_threads()):
+            runtime.thread_count.value = 1
+            if runtime.openmp is None:
+                _configure_tvm_pool(1)
+
+    def forked(self) -> None:
+        """Settle in a fork: its memory is that of its parent, of its threads it has one."""
+        self.lock = threading.Lock()
+        self._has_lost_pool = self.runtime is not None and self.runtime.openmp is None
+        self.settle()
 
 
 _once = _Once()
+when_forked(_once.forked)
 
 
 def install() -> Runtime:
@@ -77,6 +97,8 @@ def install() -> Runtime:
 def set_num_threads(count: int | None) -> None:
     """Use `count` threads for parallel loops of this process; None follows OpenMP and torch.
 
+    A fork of a process that had threads of GNU's OpenMP keeps one: see `tile_runtime.forks`.
+
     Raises
     ------
     LaunchError
@@ -88,6 +110,7 @@ def set_num_threads(count: int | None) -> None:
     runtime.thread_count.value = count or 0
     if runtime.openmp is None:
         _configure_tvm_pool(count or processors())
+    _once.settle()
 
 
 def num_threads() -> int:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+import tile_runtime.forks  # noqa: F401  (from now on it sees forks)
+
 if TYPE_CHECKING:
     from tile_runtime.errors import TileRuntimeError
     from tile_runtime.inspecting import inspect

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from tile_runtime.driver import LaunchMemory, Pointer, quick_functions
 from tile_runtime.errors import DeviceAssertError, InvalidBundle, LaunchError, MissingFeature
+from tile_runtime.forks import has_lost_threads, is_gnu, when_forked
 from tile_runtime.manifest import Launch, Manifest, Status
 from tile_runtime.native.layouts import Interface
 from tile_runtime.openmp import find_openmp
@@ -184,7 +185,26 @@ def open_library(manifest: Manifest, code: bytes) -> CpuDriver:
     openmp = find_openmp()
     if openmp is not None:
         threads[:] = [_address(getattr(openmp, name)) for name in _OPENMP]
+    if is_gnu(openmp):
+        _on_gnu_threads.append(threads)
+        _stay_alone()
     return CpuDriver(library, manifest)
+
+
+_on_gnu_threads: list[Any] = []
+"""What libraries call for threads; libraries stay loaded until the process ends."""
+
+
+def _stay_alone() -> None:
+    """Where threads are missing, let libraries believe that a parallel loop calls them."""
+    if not has_lost_threads():
+        return
+    true = _address(ctypes.CDLL(None).getpid)  # takes nothing, and is never zero
+    for threads in _on_gnu_threads:
+        threads[_OPENMP.index("omp_in_parallel")] = true
+
+
+when_forked(_stay_alone)
 
 
 def _loaded(code: bytes) -> ctypes.CDLL:
