@@ -78,6 +78,16 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """Compare random programs on all targets with what they mean, for a minute.
+
+    ``nox -s fuzz -- --seed 7 --seconds 3600 --targets cpus --log fuzz.jsonl``; see tests/fuzz.
+    """
+    install(session, *DEV)
+    session.run("python", "-m", "fuzz", *session.posargs, env={"PYTHONPATH": "tests"})
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check formatting and style; ``nox -s lint -- --fix`` mends what can be mended."""
     install(session, "ruff==0.17.*")

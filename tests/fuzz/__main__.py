@@ -1,0 +1,118 @@
+"""``nox -s fuzz``: random programs on all targets, until the time is over."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from fuzz.exclusions import known
+from fuzz.generate import generate
+from fuzz.meaning import Invalid
+from fuzz.run import CPUS, TARGETS, Finding, run, warm
+from fuzz.shrink import shrink
+from fuzz.source import reproduction
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="nox -s fuzz --", description=__doc__)
+    parser.add_argument("--seed", type=int, help="of the programs; a fresh one by default")
+    parser.add_argument("--first", type=int, default=0, help="number of the first program")
+    parser.add_argument("--count", type=int, help="how many programs; no limit by default")
+    parser.add_argument("--seconds", type=float, help="when to stop; after 60 s by default")
+    parser.add_argument("--targets", help="all, cpus, or targets with commas between them")
+    parser.add_argument("--resume", type=Path, metavar="LOG", help="go on where a log ends")
+    parser.add_argument("--log", type=Path, help="write a line of JSON for each program")
+    parser.add_argument("--no-shrink", action="store_true", help="show failures as they are")
+    return parser.parse_args()
+
+
+def chosen(names: str | None) -> tuple[str, ...]:
+    groups = {None: TARGETS, "all": TARGETS, "cpus": CPUS}
+    return groups[names] if names in groups else tuple(str(names).split(","))
+
+
+def main() -> int:
+    options = arguments()
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
+    first, targets = options.first, chosen(options.targets)
+    if options.resume and options.resume.exists():
+        lines = [json.loads(line) for line in options.resume.read_text().splitlines()]
+        seed, first = lines[-1]["seed"], lines[-1]["program"] + 1
+        targets = chosen(options.targets) if options.targets else tuple(lines[-1]["targets"])
+    log = options.log or options.resume
+    limit = options.seconds or (float("inf") if options.count else 60.0)
+    print(f"fuzz: seed {seed}, from program {first}, on {', '.join(targets)}", flush=True)
+    warm(targets)
+    return loop(options, seed, first, targets, log, time.monotonic() + limit)
+
+
+def loop(
+    options: argparse.Namespace,
+    seed: int,
+    first: int,
+    targets: tuple[str, ...],
+    log: Path | None,
+    end: float,
+) -> int:
+    kinds: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
+    symptoms: dict[tuple[str, str, str], int] = {}
+    number = first
+    while time.monotonic() < end and (not options.count or number < first + options.count):
+        program = generate(seed, number)
+        try:
+            outcome = run(program, targets)
+        except Invalid as why:
+            kinds["without meaning"] += 1
+            record(log, seed, number, targets, invalid=str(why))
+            number += 1
+            continue
+        kinds["programs"] += 1
+        seconds.update(outcome.seconds)
+        record(log, seed, number, targets, findings=[vars(f) for f in outcome.findings],
+               seconds=outcome.seconds)  # fmt: skip
+        for finding in outcome.findings:
+            if known(finding.detail):
+                kinds["known"] += 1
+                continue
+            kinds[f"{finding.target} {finding.kind}"] += 1
+            key = (finding.target, finding.kind, finding.what)
+            symptoms[key] = symptoms.get(key, 0) + 1
+            if symptoms[key] == 1:
+                show(seed, number, program, finding, shrinks=not options.no_shrink)
+        number += 1
+    print(f"fuzz: seed {seed}, programs {first}…{number - 1}: {dict(kinds)}")
+    for target, spent in seconds.items():
+        print(f"  {target:20} {spent / max(1, kinds['programs']):.2f} s a program")
+    for (target, kind, what), times in sorted(symptoms.items(), key=lambda item: -item[1]):
+        print(f"  {times:4} {target}: {kind}: {what}")
+    return 1 if symptoms else 0
+
+
+def record(log: Path | None, seed: int, number: int, targets: Any, **what: Any) -> None:
+    if log:
+        with log.open("a") as file:
+            line = {"seed": seed, "program": number, "targets": list(targets), **what}
+            file.write(json.dumps(line) + "\n")
+
+
+def show(seed: int, number: int, program: Any, finding: Finding, *, shrinks: bool) -> None:
+    """Print a program that fails, as small as it gets."""
+    again = f"--seed {seed} --first {number} --count 1 --targets {finding.target}"
+    print(f"\n=== {finding.target}: {finding.kind}: {finding.what}\n    nox -s fuzz -- {again}")
+    if shrinks:
+        program, finding = shrink(program, finding)
+    print(finding.detail)
+    print(reproduction(program, finding.target), flush=True)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TILE_SIM_TIME_LIMIT", "60")
+    sys.exit(main())

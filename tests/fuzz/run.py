@@ -1,0 +1,257 @@
+"""Run one program on many targets, each run in a process of its own, and judge what came out."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import linecache
+import os
+import pickle
+import select
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fuzz.arguments import arguments, guarded
+from fuzz.meaning import expected
+from fuzz.program import Program
+from fuzz.source import text
+
+ON_CPU = ("interpret", "cpu")
+CPUS = ("interpret", "cpu", "cpu:haswell", "cpu:skylake-avx512")
+GPUS = ("cuda:sm_80@sim", "cuda:sm_90a@sim", "hip:gfx942@sim")
+TARGETS = (*CPUS, *GPUS)
+SECONDS = 120.0
+"""After which a program hangs: compilers of C++ on a busy machine are slow."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with a program on a target.
+
+    Parameters
+    ----------
+    kind
+        ``wrong`` (a result), ``refused`` (an error with a code of ours), ``raised`` (another
+        exception), ``crash`` (the process ended), ``hang``.
+    what
+        Its symptom in a line, the same for all programs that show it.
+    detail
+        All that is known.
+    """
+
+    target: str
+    kind: str
+    what: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a program on the targets: findings, and seconds by target."""
+
+    findings: tuple[Finding, ...]
+    seconds: dict[str, float]
+
+
+def run(program: Program, targets: Sequence[str], seconds: float = SECONDS) -> Outcome:
+    """Run a program on the targets, and compare with what it means.
+
+    Raises
+    ------
+    Invalid
+        If it means nothing.
+    """
+    given = arguments(program)
+    right = expected(program, given)
+    findings: list[Finding] = []
+    spent: dict[str, float] = {}
+    rest = list(targets)
+    while rest:
+        # A child goes on with the next target until one ends it.
+        reached = _child(program, rest, given, right, findings, spent, seconds)
+        rest = rest[reached:]
+    return Outcome(tuple(findings), spent)
+
+
+def _child(
+    program: Program,
+    targets: Sequence[str],
+    given: list[np.ndarray],
+    right: list[np.ndarray],
+    findings: list[Finding],
+    spent: dict[str, float],
+    seconds: float,
+) -> int:
+    """Run targets in a new process; return how many of them are through."""
+    reader, writer = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as noise, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+        if child == 0:
+            os.close(reader)
+            os.setpgid(0, 0)
+            for stream in (1, 2):
+                os.dup2(noise.fileno(), stream)
+            try:
+                for target in targets:
+                    found = one(program, target, given, right)
+                    os.write(writer, pickle.dumps(found) + b"\0END\0")
+            finally:
+                os._exit(0)
+        os.close(writer)
+        through = 0
+        for target in targets:
+            through += 1
+            start = time.monotonic()
+            message = _message(reader, seconds)
+            spent[target] = time.monotonic() - start
+            if message is None or not message:
+                findings.append(_ended(child, target, hung=message is None, noise=noise))
+                break
+            found = pickle.loads(message)
+            findings += [found] if found else []
+        else:
+            os.waitpid(child, 0)
+        os.close(reader)
+    return through
+
+
+def _message(reader: int, seconds: float) -> bytes | None:
+    """Return the next message of the child, nothing if it ended, None if it says nothing."""
+    data, limit = b"", time.monotonic() + seconds
+    while not data.endswith(b"\0END\0"):
+        ready, _, _ = select.select([reader], [], [], max(0.0, limit - time.monotonic()))
+        if not ready:
+            return None
+        more = os.read(reader, 1)
+        if not more:
+            return b""
+        data += more
+    return data[: -len(b"\0END\0")]
+
+
+def _ended(child: int, target: str, *, hung: bool, noise: Any) -> Finding:
+    if hung:
+        os.killpg(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    noise.seek(0)
+    said = noise.read()[-4000:].decode(errors="replace")
+    if hung:
+        return Finding(target, "hang", "it does not end", said)
+    code = os.waitstatus_to_exitcode(status)
+    name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+    return Finding(target, "crash", name, said)
+
+
+def one(
+    program: Program, target: str, given: list[np.ndarray], right: list[np.ndarray]
+) -> Finding | None:
+    """Compile a program and run it in this process; return what is wrong."""
+    import tile_api as tile
+    from tile_core.errors import TileError
+
+    warnings.simplefilter("ignore")
+    try:
+        main = module(text(program)).main
+        kernel = tile.compile(main, target=target)
+        # The last bytes of a tensor lie before a page that nobody may touch, or the first ones
+        # behind one; the emulator has copies of its own, and bounds of its own.
+        at_end = program.seed % 4 != 0
+        held = (
+            [guarded(a, at_end=at_end) for a in given]
+            if "@" not in target
+            else [*map(np.copy, given)]
+        )
+        kernel(*held, *(s.value for s in program.scalars))
+    except TileError as error:
+        first = str(error).splitlines()[0]
+        return Finding(target, "refused", _symptom(first), str(error))
+    except Exception as error:
+        import traceback
+
+        last = f"{type(error).__name__}: {error}".splitlines()[0]
+        return Finding(target, "raised", _symptom(last), traceback.format_exc())
+    return compare(program, target, held, right)
+
+
+def compare(
+    program: Program, target: str, held: list[np.ndarray], right: list[np.ndarray]
+) -> Finding | None:
+    for t, array, wanted in zip(program.tensors, held, right, strict=True):
+        if np.array_equal(array.view(np.uint8), wanted.view(np.uint8)):
+            continue
+        if np.array_equal(array, wanted):  # -0.0 and 0.0
+            continue
+        wrong = np.argwhere(array != wanted)
+        first = tuple(map(int, wrong[0]))
+        detail = (
+            f"{len(wrong)} of {array.size} elements of {t.name} are wrong; at {list(first)} "
+            f"is {array[first]}, not {wanted[first]}"
+        )
+        role = (
+            "an output"
+            if t.output
+            else "a tensor that is added to"
+            if t.name[0] == "G"
+            else "an input"
+        )
+        return Finding(target, "wrong", f"{role} is wrong", detail)
+    return None
+
+
+def _symptom(line: str) -> str:
+    """Return a message without what differs from program to program."""
+    import re
+
+    return re.sub(r"[a-z]*\d+", "#", re.sub(r"'[^']*'", "'…'", line))[:120]
+
+
+def module(source: str) -> Any:
+    """Return the module with this text; its lines are there for messages."""
+    folder = Path(tempfile.gettempdir(), f"tile-fuzz-{os.getuid()}")
+    folder.mkdir(exist_ok=True)
+    path = folder / f"p{hashlib.sha1(source.encode()).hexdigest()[:16]}.py"
+    path.write_text(source)
+    try:
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec
+        assert spec.loader
+        made = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(made)
+        linecache.getlines(str(path))
+    finally:
+        path.unlink()
+    return made
+
+
+def warm(targets: Sequence[str]) -> None:
+    """Import and compile once what all children need; nothing is launched before they fork."""
+    import tile_api as tile
+
+    main = module(WARMING).main
+    for target in targets:
+        tile.compile(main, target=target)
+
+
+WARMING = """
+import tile_api.language as T
+
+@T.prim_func
+def main(A: T.Tensor((16,), "float32")):
+    with T.Kernel(1, threads=32):
+        for i in T.Parallel(16):
+            A[i] = A[i] + 1.0
+"""
+
+Runner = Callable[[Program], Outcome]
