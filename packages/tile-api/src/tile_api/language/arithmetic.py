@@ -108,7 +108,11 @@ def align_up(value: Any, multiple: Any) -> Any:
 
 
 def floordiv(a: Any, b: Any) -> Any:
-    """Return the quotient rounded toward minus infinity, as Python's ``//``."""
+    """Return the quotient rounded toward minus infinity, as Python's ``//``.
+
+    Integers wrap: the lowest one over -1 is itself. The interpreter and the emulator refuse a
+    divisor of zero (TL6505); compiled kernels return 0, and from the remainders the dividend.
+    """
     if is_static(a, b):
         return _number("floordiv", lambda: a // b)
     return operate(BinaryOp.FLOORDIV, a, b)

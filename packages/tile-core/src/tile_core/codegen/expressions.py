@@ -11,12 +11,10 @@ from tile_core.codegen.literals import is_bare, literal, string_literal
 from tile_core.codegen.names import CppNames
 from tile_core.codegen.operators import (
     BIT_AND,
-    DIVIDE,
     FUNCTIONS,
     INFIX,
     LOGIC_OR,
     PRIMARY,
-    REMAIN,
     SHIFT,
     SUM,
     TERNARY,
@@ -190,6 +188,8 @@ def _operation(p: ExpressionPrinter, expr: Binary, operands: DType) -> Text:
     op, a, b = expr.op, expr.a, expr.b
     if operands.is_int and (op is BinaryOp.FLOORDIV or op is BinaryOp.FLOORMOD):
         return _rounding_down(p, expr)
+    if operands.is_int and (op is BinaryOp.TRUNCDIV or op is BinaryOp.TRUNCMOD):
+        return _rounding_to_zero(p, op, a, b)
     if op is BinaryOp.ADD and _is_negative(b):
         return p.infix(INFIX[BinaryOp.SUB], a, Const(-b.value, b.dtype))  # type: ignore[attr-defined]
     how = INFIX.get(op)
@@ -214,8 +214,15 @@ def _rounding_down(p: ExpressionPrinter, expr: Binary) -> Text:
             return f"{value} >> {int(b.value).bit_length() - 1}", SHIFT
         return f"{value} & {int(b.value) - 1}", BIT_AND
     if p.bounds.is_natural(a) and p.bounds.is_natural(b):
-        return p.infix(DIVIDE if divides else REMAIN, a, b)
+        return _rounding_to_zero(p, BinaryOp.TRUNCDIV if divides else BinaryOp.TRUNCMOD, a, b)
     return p.call(FUNCTIONS[expr.op], (a, b))
+
+
+def _rounding_to_zero(p: ExpressionPrinter, op: BinaryOp, a: Expr, b: Expr) -> Text:
+    """C++'s own division has no meaning for zero, nor where the quotient is no number."""
+    if p.bounds.of(b)[0] > 0:
+        return p.infix(INFIX[op], a, b)
+    return p.call(FUNCTIONS[op], (a, b))
 
 
 def _on_truths(p: ExpressionPrinter, expr: Binary) -> Text:

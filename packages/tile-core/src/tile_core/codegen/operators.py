@@ -54,9 +54,6 @@ INFIX = {
 }
 """Operators that C++ has. Division and remainder that round down are told apart by range."""
 
-DIVIDE = Infix("/", PRODUCT, PRODUCT, UNARY)
-REMAIN = Infix("%", PRODUCT, PRODUCT, UNARY)
-
 FUNCTIONS = {
     BinaryOp.FLOORDIV: "floordiv",
     BinaryOp.FLOORMOD: "floormod",

@@ -216,7 +216,7 @@ _INT_FOLDS: dict[BinaryOp, Callable[[Any, Any], Any]] = {
     BinaryOp.FLOORDIV: lambda a, b: a // b,
     BinaryOp.FLOORMOD: lambda a, b: a % b,
     BinaryOp.TRUNCDIV: lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
-    BinaryOp.TRUNCMOD: lambda a, b: math.copysign(1, a) * (abs(a) % abs(b)),
+    BinaryOp.TRUNCMOD: lambda a, b: (abs(a) % abs(b)) * (-1 if a < 0 else 1),
 }
 
 

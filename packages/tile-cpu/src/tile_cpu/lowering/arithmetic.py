@@ -65,29 +65,9 @@ def binary(
     if op.is_comparison:
         return _COMPARE[op](a, b)
     if op in DIVISIONS:
-        if not divisor_is_safe:
-            b = _without_trap(a, b)
-        return wrapped(divide(ctx, op, a, b), dtype)
+        return wrapped(divide(ctx, op, a, b, is_safe=divisor_is_safe), dtype)
     result = _INTEGER[op](a, b)
     return wrapped(result, dtype) if op in _MAY_WRAP else result
-
-
-def _without_trap(a: PrimExpr, b: PrimExpr) -> PrimExpr:
-    """Return a divisor that ends no process: one instead of zero, and where quotients overflow.
-
-    Nothing is defined of a division by zero. The lowest number over -1 is itself again, without a
-    remainder, as for every quotient that wraps.
-    """
-    kind, lanes = scalar_name(b), lanes_of(b)
-
-    def same(value: int) -> PrimExpr:
-        return number(value, kind, lanes)
-
-    traps = tirx.EQ(b, same(0))
-    if not kind.startswith("uint"):
-        lowest = -(1 << (int(kind.removeprefix("int")) - 1))
-        traps = tirx.Or(traps, tirx.And(tirx.EQ(b, same(-1)), tirx.EQ(a, same(lowest))))
-    return Select(traps, same(1), b)
 
 
 def _on_bools(op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:

@@ -124,6 +124,7 @@ class Context(ABC):
         self.stretch = 0  # elements of the vector loop at hand, if it is read ahead
         self.trusted: frozenset[Node] = frozenset()  # accesses proven by a test up front
         self.speculative: tuple[Env, ...] = ()  # what is known without the current condition
+        self.ahead_of_conditions: Env | None = None  # the same of all conditions of an expression
         self.block_entry: list[TirStmt] = []
         self.jump: TirBuffer | None = None
         self.status: TirBuffer | None = None
@@ -194,6 +195,16 @@ class Context(ABC):
             yield self.frame.statements
         finally:
             self.frame = before
+
+    @contextmanager
+    def condition(self) -> Iterator[None]:
+        """Emit a part of an expression that counts only under a condition of that expression."""
+        before = self.ahead_of_conditions
+        self.ahead_of_conditions = before or self.env
+        try:
+            yield
+        finally:
+            self.ahead_of_conditions = before
 
     @contextmanager
     def statement(self) -> Iterator[list[TirStmt]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tile_core.dtypes import DType
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.arith import as_expr
+from tile_core.ir.arith import as_expr, integer_bounds
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import (
     AddressOf,
@@ -102,7 +102,7 @@ def _emit(ctx: Context, expr: Expr) -> PrimExpr:
             if op is BinaryOp.DIV and lanes_of(left) > 1 and lanes_of(right) == 1:
                 return arithmetic.divided_by_scalar(ctx, left, right)
             left, right = together(left, right)
-            safe = op not in DIVISIONS or _is_positive(ctx, b)
+            safe = op not in DIVISIONS or _never_traps(ctx, b)
             return arithmetic.binary(ctx, op, left, right, a.dtype, divisor_is_safe=safe)
         case Unary(op=UnaryOp.NOT, a=a):
             floats = any(isinstance(n, Expr) and n.dtype.is_float for n in walk(a))
@@ -131,11 +131,24 @@ def _emit(ctx: Context, expr: Expr) -> PrimExpr:
     raise UnsupportedOnTarget(f"the CPU backend does not know {type(expr).__name__}")
 
 
-def _is_positive(ctx: Context, divisor: Expr) -> bool:
+def _never_traps(ctx: Context, divisor: Expr) -> bool:
+    """Whether a divisor is neither zero nor -1, here and wherever the machine runs ahead.
+
+    What a condition of the expression tells does not count: both of its sides may be computed.
+    Bounds are those of exact arithmetic, so a product must fit its type.
+    """
     if isinstance(divisor, Const):
-        return divisor.value != 0
-    low = ctx.env.bounds(divisor).low
-    return low is not None and low > 0
+        return divisor.value not in (0, -1)
+    bounds = (ctx.ahead_of_conditions or ctx.env).bounds(divisor)
+    if bounds.low is None or bounds.low <= 0:
+        return False
+    is_product = any(isinstance(n, Binary) and n.op in _PRODUCTS for n in walk(divisor))
+    return not is_product or (
+        bounds.high is not None and bounds.high <= integer_bounds(divisor.dtype)[1]
+    )
+
+
+_PRODUCTS = frozenset({BinaryOp.MUL, BinaryOp.SHL})
 
 
 def _constant(constant: int | float, dtype: DType) -> PrimExpr:
@@ -159,7 +172,7 @@ def _logical(ctx: Context, expr: Binary) -> PrimExpr:
     outer_speculative = ctx.speculative
     if lanes_of(a) > 1:
         ctx.speculative = (*outer_speculative, ctx.env)
-    with ctx.branch() as statements:
+    with ctx.branch() as statements, ctx.condition():
         b = value(ctx, expr.b)
     ctx.speculative = outer_speculative
     if not statements and is_free(expr.b):
@@ -188,12 +201,13 @@ def _select(ctx: Context, expr: Select) -> PrimExpr:
     outer_env, outer_speculative = ctx.env, ctx.speculative
     if lanes_of(cond) > 1:  # both sides run for all lanes
         ctx.speculative = (*outer_speculative, outer_env)
-    ctx.env = outer_env.assuming(expr.cond)
-    with ctx.branch() as then_statements:
-        then = value(ctx, expr.then)
-    ctx.env = outer_env.assuming(expr.cond, holds=False)
-    with ctx.branch() as else_statements:
-        otherwise = value(ctx, expr.otherwise)
+    with ctx.condition():
+        ctx.env = outer_env.assuming(expr.cond)
+        with ctx.branch() as then_statements:
+            then = value(ctx, expr.then)
+        ctx.env = outer_env.assuming(expr.cond, holds=False)
+        with ctx.branch() as else_statements:
+            otherwise = value(ctx, expr.otherwise)
     ctx.env, ctx.speculative = outer_env, outer_speculative
     statements = then_statements or else_statements
     if lanes_of(cond) > 1 or not statements:

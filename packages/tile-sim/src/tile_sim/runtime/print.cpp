@@ -87,4 +87,11 @@ void tsim_assertion_failed(const char* text, unsigned line) {
   report_and_abandon(finding, text);
 }
 
+void tsim_undefined(const char* text, unsigned line) {
+  Finding finding;
+  finding.kind = TSIM_UNDEFINED;
+  finding.line = line;
+  report_and_abandon(finding, text);
+}
+
 }  // extern "C"

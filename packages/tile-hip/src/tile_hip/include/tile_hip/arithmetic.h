@@ -102,6 +102,27 @@ TILE_DEVICE T abs(T x) {
   }
 }
 
+// What an integer is divided by where `b` is zero, or the quotient would be no number of the type:
+// zero gives the quotient 0 and the remainder a; the lowest number over -1 is itself again.
+template <class T>
+TILE_DEVICE T divisor_of(T a, T b) {
+  constexpr bool may_overflow = is_signed<T> && sizeof(T) >= sizeof(int);
+  if constexpr (may_overflow) {
+    constexpr T lowest = static_cast<T>(u64(1) << (8 * sizeof(T) - 1));
+    return b == T(0) || (b == T(-1) && a == lowest) ? T(1) : b;
+  } else {
+    return b == T(0) ? T(1) : b;
+  }
+}
+template <class T>
+TILE_DEVICE T whole_quotient(T a, T b) {
+  return b == T(0) ? T(0) : static_cast<T>(a / divisor_of(a, b));
+}
+template <class T>
+TILE_DEVICE T whole_remainder(T a, T b) {
+  return b == T(0) ? a : static_cast<T>(a % divisor_of(a, b));
+}
+
 // Quotient rounded down, and the remainder that goes with it.
 template <class T>
 TILE_DEVICE T floordiv(T a, T b) {
@@ -110,10 +131,11 @@ TILE_DEVICE T floordiv(T a, T b) {
   } else if constexpr (is_float<T>) {
     return cast<T>(__builtin_floorf(to_float(a) / to_float(b)));
   } else if constexpr (is_signed<T>) {
-    const T quotient = static_cast<T>(a / b);
-    return static_cast<T>(quotient - (quotient * b != a && (a < 0) != (b < 0)));
+    const T quotient = whole_quotient(a, b);
+    const bool is_rounded_up = (a < 0) != (b < 0) && b != 0 && quotient * b != a;
+    return static_cast<T>(quotient - is_rounded_up);
   } else {
-    return static_cast<T>(a / b);
+    return whole_quotient(a, b);
   }
 }
 
@@ -125,10 +147,10 @@ TILE_DEVICE T floormod(T a, T b) {
     const float x = to_float(a), y = to_float(b);
     return cast<T>(x - __builtin_floorf(x / y) * y);
   } else if constexpr (is_signed<T>) {
-    const T rest = static_cast<T>(a % b);
+    const T rest = whole_remainder(a, b);
     return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
   } else {
-    return static_cast<T>(a % b);
+    return whole_remainder(a, b);
   }
 }
 

@@ -66,7 +66,7 @@ TILE_DEVICE T truncdiv(T a, T b) {
   } else if constexpr (is_float<T>) {
     return cast<T>(__builtin_truncf(to_float(a) / to_float(b)));
   } else {
-    return static_cast<T>(a / b);
+    return whole_quotient(a, b);
   }
 }
 template <class T>
@@ -74,7 +74,7 @@ TILE_DEVICE T truncmod(T a, T b) {
   if constexpr (is_float<T>) {
     return fmod(a, b);
   } else {
-    return static_cast<T>(a % b);
+    return whole_remainder(a, b);
   }
 }
 

@@ -57,19 +57,24 @@ TILE_HOST T abs(T x) {
 }
 
 // Quotient rounded down, and the remainder that goes with it. The lowest number over -1 is itself
-// again, without a remainder, as on GPUs; this machine would trap.
+// again, without a remainder, as on GPUs; this machine would trap. A division by zero is reported.
 template <class T>
 TILE_HOST bool overflows(T a, T b) {
   constexpr T lowest = is_signed<T> ? static_cast<T>(u64(1) << (8 * sizeof(T) - 1)) : T(0);
   return is_signed<T> && b == static_cast<T>(-1) && a == lowest;
 }
 template <class T>
-TILE_HOST T floordiv(T a, T b) {
+TILE_HOST void refuse_zero(T b, unsigned line) {
+  if (__builtin_expect(b == T(0), 0)) tsim_undefined("an integer is divided by zero", line);
+}
+template <class T>
+TILE_HOST T floordiv(T a, T b, unsigned line = __builtin_LINE()) {
   if constexpr (same<T, double>) {
     return __builtin_floor(a / b);
   } else if constexpr (is_float<T>) {
     return cast<T>(__builtin_floorf(to_float(a) / to_float(b)));
   } else {
+    refuse_zero(b, line);
     if (overflows(a, b)) return a;
     const T quotient = static_cast<T>(a / b);
     const bool is_rounded_up = is_signed<T> && quotient * b != a && (a < T(0)) != (b < T(0));
@@ -77,13 +82,14 @@ TILE_HOST T floordiv(T a, T b) {
   }
 }
 template <class T>
-TILE_HOST T floormod(T a, T b) {
+TILE_HOST T floormod(T a, T b, unsigned line = __builtin_LINE()) {
   if constexpr (same<T, double>) {
     return a - __builtin_floor(a / b) * b;
   } else if constexpr (is_float<T>) {
     const float x = to_float(a), y = to_float(b);
     return cast<T>(x - __builtin_floorf(x / y) * y);
   } else {
+    refuse_zero(b, line);
     if (overflows(a, b)) return T(0);
     const T rest = static_cast<T>(a % b);
     const bool is_of_other_sign = is_signed<T> && rest != T(0) && (rest < T(0)) != (b < T(0));
@@ -93,16 +99,26 @@ TILE_HOST T floormod(T a, T b) {
 
 // Quotient rounded toward zero, and the remainder that goes with it.
 template <class T>
-TILE_HOST T truncdiv(T a, T b) {
-  if constexpr (same<T, double>) return __builtin_trunc(a / b);
-  else if constexpr (is_float<T>) return cast<T>(__builtin_truncf(to_float(a) / to_float(b)));
-  else return overflows(a, b) ? a : static_cast<T>(a / b);
+TILE_HOST T truncdiv(T a, T b, unsigned line = __builtin_LINE()) {
+  if constexpr (same<T, double>) {
+    return __builtin_trunc(a / b);
+  } else if constexpr (is_float<T>) {
+    return cast<T>(__builtin_truncf(to_float(a) / to_float(b)));
+  } else {
+    refuse_zero(b, line);
+    return overflows(a, b) ? a : static_cast<T>(a / b);
+  }
 }
 template <class T>
-TILE_HOST T truncmod(T a, T b) {
-  if constexpr (same<T, double>) return __builtin_fmod(a, b);
-  else if constexpr (is_float<T>) return cast<T>(__builtin_fmodf(to_float(a), to_float(b)));
-  else return overflows(a, b) ? T(0) : static_cast<T>(a % b);
+TILE_HOST T truncmod(T a, T b, unsigned line = __builtin_LINE()) {
+  if constexpr (same<T, double>) {
+    return __builtin_fmod(a, b);
+  } else if constexpr (is_float<T>) {
+    return cast<T>(__builtin_fmodf(to_float(a), to_float(b)));
+  } else {
+    refuse_zero(b, line);
+    return overflows(a, b) ? T(0) : static_cast<T>(a % b);
+  }
 }
 
 // The bits of an integer, within the width of its type.

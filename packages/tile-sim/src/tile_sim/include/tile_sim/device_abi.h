@@ -215,5 +215,7 @@ enum tsim_rounded_operation {
 void tsim_print(const char* format, const char* kinds, const unsigned long long* values,
                 unsigned line);
 void tsim_assertion_failed(const char* text, unsigned line);
+// An operation without a result, such as a division by zero; ends the block.
+void tsim_undefined(const char* text, unsigned line);
 
 }  // extern "C"
