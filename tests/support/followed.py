@@ -65,9 +65,9 @@ class Followed:
         self.beside = beside
         return made
 
-    def with_barriers(self, launch: Launch, *args: Any) -> Launch:
+    def with_barriers(self, launch: Launch, *args: Any, **options: Any) -> Launch:
         """Follow what becomes of a launch."""
-        made = insert_barriers(launch, *args)
+        made = insert_barriers(launch, *args, **options)
         if has_protocol(made) and self.kernel is not None:
             self.follow(self.order.index(launch), made)
         return made
@@ -109,8 +109,8 @@ def following() -> Iterator[Followed]:
     def prepared(*args: Any) -> Any:
         return followed.prepared(*args)
 
-    def with_barriers(*args: Any) -> Any:
-        return followed.with_barriers(*args)
+    def with_barriers(*args: Any, **options: Any) -> Any:
+        return followed.with_barriers(*args, **options)
 
     prepared.__name__, with_barriers.__name__ = prepare.__name__, insert_barriers.__name__
     lower.prepare, lower.insert_barriers = prepared, with_barriers  # type: ignore[assignment]

@@ -26,10 +26,10 @@ N = 32
 def shift(A: T.Tensor((N,), "float32")):
     with T.Kernel(1, threads=N):
         t = T.get_thread_binding()
-        row = T.alloc_shared((N,), "float32")
-        row[t] = A[t]
+        other = T.alloc_var("float32")
+        other = A[N - 1 - t]
         {between}
-        A[t] = row[N - 1 - t]
+        A[t] = other
 
 kernel = tile.compile(shift, target="cpu")
 kernel(np.ones(N, "float32"))

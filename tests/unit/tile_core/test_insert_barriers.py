@@ -178,20 +178,6 @@ def test_branches_that_threads_take_apart_hold_none() -> None:
     assert outline(main.kernel) == ["copy", "barrier", "if", "  B[tx]"]
 
 
-def test_programs_of_threads_wait_for_themselves() -> None:
-    @T.prim_func
-    def main(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32")):
-        with T.Kernel(1, threads=64):
-            tx = T.get_thread_binding()
-            S = T.alloc_shared((64,), "int32")
-            S[tx] = A[tx]
-            T.sync_threads()
-            B[tx] = S[63 - tx]
-            S[tx] = S[tx] + 1
-
-    assert outline(main.kernel) == ["S[tx]", "barrier", "B[tx]", "S[tx]"]
-
-
 def test_conditions_of_loops_wait_too() -> None:
     @T.prim_func
     def main(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32")):

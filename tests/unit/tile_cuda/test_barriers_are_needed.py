@@ -84,8 +84,8 @@ def test_without_a_barrier(
     insert = lower.insert_barriers
     counts = []
 
-    def insert_all_but_one(launch: Launch, *args: Any) -> Launch:
-        made = insert(launch, *args)
+    def insert_all_but_one(launch: Launch, *args: Any, **options: Any) -> Launch:
+        made = insert(launch, *args, **options)
         counts.append(sum(isinstance(n, Barrier) for n in walk(made)))
         return without(made, dropped)
 

@@ -25,6 +25,8 @@ class PassConfigKey(str, Enum):
     ``TL_DISABLE_WGMMA`` lets warps multiply on Hopper where warpgroups could.
     ``TL_DISABLE_WARP_SPECIALIZED`` and ``TL_DISABLE_TMA_LOWER`` leave copies on Hopper to all
     threads: no thread copies for others, and no results leave in bulk.
+    ``TL_DISABLE_THREAD_STORAGE_SYNC`` leaves barriers to programs of threads: between accesses of
+    shared memory that such a program makes itself, nothing is put in.
     """
 
     TL_ENABLE_FAST_MATH = "tl.enable_fast_math"

@@ -18,7 +18,7 @@ from tile_core.ops.rule import Rule
 from tile_core.passes.insertion import TILE_PASSES
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.host import PluginHost
-from tile_core.recording import Category, kept, timed
+from tile_core.recording import Category, kept, ran, timed
 from tile_core.records import dataclass
 from tile_core.target import Target
 
@@ -207,7 +207,8 @@ def lower(
     with clock.phase("verify"):
         verify(kernel)
     with guarded(kernel, target, "plan"):
-        planned = _run_passes(kernel, target, host, options, clock)
+        ordered = _with_barriers(kernel, backend, options)
+        planned = _run_passes(ordered, target, host, options, clock)
     with guarded(planned, target, "lower"), clock.phase("lower"):
         module = backend.lower(planned, target, options)
     return Lowered(kernel, planned, target, backend, options, module, clock.phases)
@@ -244,7 +245,8 @@ def estimate(
     verify(kernel)
     bound = bind_sizes(kernel, sizes or {})
     with guarded(kernel, target, "plan"):
-        planned = _run_passes(kernel, target, host, options, _Clock())
+        ordered = _with_barriers(kernel, backend, options)
+        planned = _run_passes(ordered, target, host, options, _Clock())
     question = CostQuestion(
         kernel=kernel,
         planned=planned,
@@ -258,6 +260,15 @@ def estimate(
             return backend.estimate(question)
         backend.lower(planned, target, options)  # refuses what cannot be lowered
         return roofline(question, notes=(UNKNOWN,))
+
+
+def _with_barriers(kernel: Kernel, backend: Backend, options: BuildOptions) -> Kernel:
+    """Return the kernel with barriers between threads, where the backend leaves them to us."""
+    if backend.orders_threads or options.config("tl.disable_thread_storage_sync", False):
+        return kernel
+    from tile_core.passes.order_threads import order_threads
+
+    return ran(order_threads, kernel)
 
 
 def _run_passes(

@@ -115,6 +115,7 @@ def tile_backends() -> list[Backend]:
             toolchain=toolchain,
             estimate=estimate,
             peaks=peaks,
+            orders_threads=True,
         )
     ]
 

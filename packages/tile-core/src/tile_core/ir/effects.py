@@ -40,6 +40,7 @@ class Access:
 def accesses(root: Stmt | Node) -> Iterator[Access]:
     """Yield every access below `root`, in program order within each statement."""
     atomic: set[Node] = set()
+    read: set[Node] = set()
     for node in walk(root):
         match node:
             case Store(buffer=buffer):
@@ -48,11 +49,19 @@ def accesses(root: Stmt | Node) -> Iterator[Access]:
                 yield Access(buffer, Mode.READ, node)
             case Call(function=function, args=args) if effect_of(function) & Effect.ATOMIC:
                 atomic |= {a for a in args if isinstance(a, AddressOf)}
+            case Call(function="ptx_ldmatrix", args=args):
+                read |= {a for a in args if isinstance(a, AddressOf) and _is_met(a)}
+            case AddressOf(buffer=buffer) if node in read:
+                yield Access(buffer, Mode.READ, node)
             case AddressOf(buffer=buffer):
                 yield from _addressed(node, buffer, node in atomic)
             case Leaf():
                 yield from (Access(r.buffer, Mode.READ, node, r) for r in node.reads())
                 yield from (Access(r.buffer, Mode.WRITE, node, r) for r in node.writes())
+
+
+def _is_met(address: AddressOf) -> bool:
+    return not address.buffer.scope.is_thread_private
 
 
 def _addressed(node: AddressOf, buffer: Buffer, is_atomic: bool) -> Iterator[Access]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
 
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.effects import Mode
 from tile_core.ir.evaluate import free_variables
-from tile_core.ir.expr import Binary, BinaryOp, Expr, Extent, Var
+from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Expr, Extent, Var
 from tile_core.ir.node import Node, substitute
 from tile_core.passes.linear import Linear
 from tile_core.passes.ranges import Env
+from tile_core.passes.thread_hazards import Spot, ThreadHazards
 from tile_core.passes.touches import Doer, Side, Touch, tensor_of
 
 Box: TypeAlias = "tuple[Side, ...]"
@@ -27,6 +28,14 @@ class Age(Enum):
     LAST = "one round ago"
     EARLIER = "at least two rounds ago"
     OVER = "in some round of a loop that is over"
+
+
+class Told(Enum):
+    """What signals between threads, as of barriers in memory, say about an access."""
+
+    NOT = "nothing"
+    SENT = "a signal was sent after it"
+    HEARD = "a signal that was sent after it was waited for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +61,17 @@ class Pending:
         For an asynchronous copy that nobody waited for: how many groups were closed since
         it was issued (0: its own is still open), counted as far as any wait tells apart;
         else None.
+    in_warp
+        A barrier of the warp has followed: other threads of it have seen the access.
+    told
+        Since then a signal was sent for which others may wait; a wait makes it ``"heard"``.
     """
 
     touch: Touch
     ages: tuple[tuple[Loop, Age], ...] = ()
     in_flight: int | None = None
+    in_warp: bool = False
+    told: Told = Told.NOT
 
 
 def never(a: Touch, b: Touch) -> bool:
@@ -75,13 +90,19 @@ class Memory:
         memory, where that is planned.
     same_thread
         What is known of threads.
+    threads
+        What is known of the accesses that an explicit program of threads makes; None: between
+        them, barriers are the program's own affair.
     """
 
     spans: Mapping[Buffer, tuple[int, int]] = field(default_factory=dict)
     same_thread: SameThread = never
+    threads: ThreadHazards | None = None
+    stands_for: dict[Var, Var] = field(default_factory=dict)
     env: Env = field(default_factory=Env)
     _others: dict[tuple[object, ...], Var] = field(default_factory=dict)
     _boxes: dict[Pending, Box] = field(default_factory=dict)
+    _meetings: dict[tuple[Pending, Touch], bool] = field(default_factory=dict)
 
     def conflict(self, before: Pending, now: Touch) -> bool:
         """Whether a barrier must stand between two accesses."""
@@ -90,13 +111,43 @@ class Memory:
             return False
         if not self.share_bytes(earlier.storage, now.storage):
             return False
-        if earlier.doer is now.doer and now.doer in (Doer.FIRST, Doer.THREAD):
+        if earlier.doer is now.doer is Doer.FIRST or _run_apart(earlier, now):
             return False
-        if _run_apart(earlier, now):
-            return False
+        if earlier.doer is now.doer is Doer.THREAD and earlier.storage is now.storage:
+            return self._threads_meet(before, now)
         if earlier.buffer is now.buffer and self.apart(self.box(before), now.box):
             return False
         return earlier.storage is not now.storage or not self.same_thread(earlier, now)
+
+    def _threads_meet(self, before: Pending, now: Touch) -> bool:
+        """Whether threads of an explicit program may meet at an element of one shared storage."""
+        if self.threads is None or now.storage.scope is not Scope.SHARED:
+            return False
+        if before.told is Told.HEARD or _fill_by_pointers(before.touch, now):
+            return False
+        key = (before, now)
+        if key not in self._meetings:
+            self._meetings[key] = self.threads.meet(
+                self._spot(before),
+                Spot(now.box, now.when),
+                same_buffer=before.touch.buffer is now.buffer,
+                by_warp=before.in_warp,
+            )
+        return self._meetings[key]
+
+    def _spot(self, pending: Pending) -> Spot:
+        when: Box = tuple((condition, 1) for condition in pending.touch.when)
+        carried = []
+        for loop, age in pending.ages:
+            when = self._aged(when, loop, age)
+            step = static_value(loop.step)
+            if loop.var is not None and step is not None and age is not Age.OVER:
+                ago = 1 if age is Age.LAST else self._rounds(loop, loop.var)
+                carried.append((loop.var, step, ago))
+        conditions = tuple(side[0] for side in when if side is not None)
+        return Spot(
+            self.box(pending), tuple(c for c in conditions if isinstance(c, Expr)), tuple(carried)
+        )
 
     def share_bytes(self, a: Buffer, b: Buffer) -> bool:
         """Whether two storages may be, in part, the same memory."""
@@ -130,19 +181,21 @@ class Memory:
         if not self._moves(pending, loop):
             return pending
         ages[loop] = Age.EARLIER if loop in ages else Age.LAST
-        return Pending(pending.touch, tuple(ages.items()), pending.in_flight)
+        return replace(pending, ages=tuple(ages.items()))
 
     def left(self, pending: Pending, loop: Loop) -> Pending:
         """Return the access as what follows `loop` sees it."""
         if not self._moves(pending, loop):
             return pending
         ages = {**dict(pending.ages), loop: Age.OVER}
-        return Pending(pending.touch, tuple(ages.items()), pending.in_flight)
+        return replace(pending, ages=tuple(ages.items()))
 
     def _moves(self, pending: Pending, loop: Loop) -> bool:
         if any(known == loop for known, _ in pending.ages):
             return dict(pending.ages)[loop] is not Age.OVER
-        return bool(_variables(self.box(pending)) & loop.bound)
+        names = _variables(self.box(pending))
+        names |= {v for condition in pending.touch.when for v in free_variables(condition)}
+        return bool(names & loop.bound)
 
     def box(self, pending: Pending) -> Box:
         """Return the elements touched, in terms of what variables are now."""
@@ -166,7 +219,11 @@ class Memory:
 
     def _other(self, loop: Loop, age: Age, var: Var) -> Var:
         """Return what stands for the value that `var` had."""
-        return self._others.setdefault((loop.path, age, var), Var(f"{var.name}_then", var.dtype))
+        key = (loop.path, age, var)
+        if key not in self._others:
+            then = self._others[key] = Var(f"{var.name}_then", var.dtype)
+            self.stands_for[then] = self.stands_for.get(var, var)
+        return self._others[key]
 
     def _rounds(self, loop: Loop, var: Var) -> Var:
         """Return how many rounds ago "earlier" is: at least two."""
@@ -183,6 +240,11 @@ def _run_apart(a: Touch, b: Touch) -> bool:
         return False
     (first, count), (other, others) = a.threads, b.threads
     return first + count <= other or other + others <= first
+
+
+def _fill_by_pointers(a: Touch, b: Touch) -> bool:
+    """Whether functions fill memory from two addresses on: how far they get is theirs to know."""
+    return a.mode is b.mode is Mode.WRITE and all(isinstance(t.node, AddressOf) for t in (a, b))
 
 
 def _modes_conflict(a: Mode, b: Mode) -> bool:

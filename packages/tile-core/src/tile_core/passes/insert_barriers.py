@@ -35,12 +35,15 @@ from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
-from tile_core.passes.hazards import Loop, Memory, Pending, SameThread, never
+from tile_core.passes.hazards import Loop, Memory, Pending, SameThread, Told, never
 from tile_core.passes.products_under_way import (
     ends_products,
     factors_in_memory,
     products_before,
 )
+from tile_core.passes.signals import awaits_signal, sends_signal
+from tile_core.passes.thread_hazards import ThreadHazards
+from tile_core.passes.threads_apart import touches_apart
 from tile_core.passes.touches import Doer, Touch, is_plain, touches
 from tile_core.passes.uniformity import Uniformity, is_thread_program
 
@@ -59,6 +62,9 @@ def insert_barriers(
     places: Any = None,
     shared: Mapping[Buffer, int] | None = None,
     same_thread: SameThread = never,
+    *,
+    between_threads: bool = True,
+    warp_size: int = 32,
 ) -> Launch:
     """Return `launch` with a barrier wherever threads of a block would race without one.
 
@@ -71,11 +77,14 @@ def insert_barriers(
     among themselves. What an asynchronous copy writes counts as written where the program waits for
     it, and what a product reads that is left under way as read there too. Loops are followed around
     to a fixed point; where only what happened before a loop conflicts, the barrier stands before
-    it. Branches that threads take apart from each other hold no barrier: it comes before. Between
-    accesses that an explicit program of threads makes itself, barriers are that program's own
-    affair. So are those between statements for ranges of threads that have none in common; inside
-    of a range, barriers are for its threads. A copy of the engine that a barrier in memory counts
-    waits for what its range did to the tile before; what uses the tile waits at that barrier.
+    it. Branches that threads take apart from each other hold no barrier: it comes before. In
+    explicit programs of threads, accesses of shared memory conflict if tables of all threads show
+    that two of them may meet at an element, and neither a barrier, one of the warp where the two
+    are of one warp, nor a signal that was sent and waited for stands between; on tensors, barriers
+    are the program's own affair. So are those between statements for ranges of threads that have
+    none in common; inside of a range, barriers are for its threads. A copy of the engine that a
+    barrier in memory counts waits for what its range did to the tile before; what uses the tile
+    waits at that barrier.
 
     Parameters
     ----------
@@ -84,8 +93,16 @@ def insert_barriers(
         that share bytes conflict. By default every tile has memory of its own.
     same_thread
         Whether two accesses of a storage are, element by element, the same thread's.
+    between_threads
+        Whether accesses that an explicit program of threads makes itself get barriers; if not,
+        only those that the plan of memory needs stand between them.
+    warp_size
+        Threads that a barrier of the warp waits for.
     """
     flow = _Flow(launch, Memory(_spans(launch, places, shared), same_thread))
+    if flow.by_thread and between_threads:
+        memory, names = flow.memory, flow.uniform.variables
+        memory.threads = ThreadHazards(launch, names, memory.stands_for, warp_size)
     flow.visit(launch.body, (), NONE)
     body = _rebuilt(launch.body, (), flow.decided)
     return launch if body is launch.body else replace(launch, body=body)
@@ -148,7 +165,9 @@ class _Flow:
             case For() | Pipelined() | While():
                 return self._loop(stmt, path, state)
             case Barrier():
-                return synced(state) if is_full(stmt, self.running) else state
+                if is_full(stmt, self.running):
+                    return synced(state)
+                return _in_warps(state) if stmt.scope == "warp" else _signalled(state, stmt)
             case ClusterSync() | Evaluate(value=Call(function="cluster_sync")):
                 return synced(state)
             case CopyCommit():
@@ -173,6 +192,8 @@ class _Flow:
         state = self._act(path, self._touches(stmt, path, self._doer(stmt)), state)
         if isinstance(stmt, (Evaluate, Let)) and effects_of(stmt) & Effect.BLOCK:
             return synced(state)
+        if self.by_thread:
+            state = _signalled(state, stmt)
         if ends_products(stmt):
             return state.union(*(_begun(t) for t in self._late_reads(stmt, path)))
         return state
@@ -247,16 +268,8 @@ class _Flow:
     def _apart(self, stmt: Stmt, path: Path) -> tuple[Touch, ...]:
         """Return what a statement touches that holds no barrier, as threads run it apart."""
         if (path, "apart") not in self.known:
-            shared_work = {
-                inner
-                for node in walk(stmt)
-                if isinstance(node, (Leaf, Parallel))
-                for inner in walk(node)
-            }
-            found = self._touches(stmt, path, Doer.THREAD)
-            self.known[path, "apart"] = tuple(
-                replace(t, doer=Doer.TILE) if t.node in shared_work else t for t in found
-            )
+            found = touches_apart(stmt, self.meaning)
+            self.known[path, "apart"] = tuple(t for t in found if t.storage.scope in _WATCHED)
         return self.known[path, "apart"]
 
     def _on_threads(self, stmt: OnThreads, path: Path, state: State) -> State:
@@ -361,6 +374,23 @@ def is_full(barrier: Barrier, running: int | None = None) -> bool:
 def synced(state: State) -> State:
     """Return what is still pending after a barrier: copies in flight."""
     return frozenset(p for p in state if p.in_flight is not None)
+
+
+def _in_warps(state: State) -> State:
+    """Return what is still pending after a barrier of the warp: others have not waited."""
+    return frozenset(replace(p, in_warp=p.in_flight is None) for p in state)
+
+
+def _signalled(state: State, stmt: Stmt) -> State:
+    """Return the state after a statement that tells other threads, or waits to be told."""
+    if sends_signal(stmt):
+        return frozenset(
+            replace(p, told=Told.SENT) if p.told is Told.NOT and p.in_flight is None else p
+            for p in state
+        )
+    if awaits_signal(stmt):
+        return frozenset(replace(p, told=Told.HEARD) if p.told is Told.SENT else p for p in state)
+    return state
 
 
 def _begun(touch: Touch) -> tuple[Pending, ...]:

@@ -48,6 +48,8 @@ class Touch:
         The access goes on until the program waits for it.
     threads
         First and count of the threads that the access is left to, None for those of the block.
+    when
+        Conditions under which a thread of an explicit program gets to the access.
     """
 
     buffer: Buffer
@@ -57,6 +59,7 @@ class Touch:
     doer: Doer = Doer.TILE
     is_async: bool = False
     threads: tuple[int, int] | None = None
+    when: tuple[Expr, ...] = ()
 
     @property
     def storage(self) -> Buffer:

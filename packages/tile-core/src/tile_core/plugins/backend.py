@@ -86,6 +86,10 @@ class Backend:
         ``peaks(target, machine)`` returns what a machine does at most: measured, where it is the
         one at hand, else out of a table, in which `machine` names a row. It may take a second.
         None: nobody knows.
+    orders_threads
+        `lower` itself puts barriers between the accesses of explicit programs of threads
+        (`tile_core.passes.insert_barriers`), once it knows where tiles lie. Otherwise the kernel
+        that passes and `lower` get has them, unless the user asked for none.
     api_version
         The `API_VERSION` the backend was written against. The host refuses others.
     """
@@ -103,3 +107,4 @@ class Backend:
     toolchain: Callable[[Target, Any], Mapping[str, str]] = no_toolchain
     estimate: Callable[[CostQuestion], Estimate] | None = None
     peaks: Callable[[Target, str], Peaks] | None = None
+    orders_threads: bool = False

@@ -20,12 +20,16 @@ class Choices:
         The last rounds of pipelines may be rounds of their steady state.
     specialises
         Copies of pipelined loops may get threads of their own.
+    orders_threads
+        Accesses of shared memory that an explicit program of threads makes get the barriers
+        that they need.
     """
 
     guards: bool = True
     stages_stores: bool = True
     folds_pipelines: bool = True
     specialises: bool = True
+    orders_threads: bool = True
 
 
 BY_DEFAULT = Choices()
@@ -37,6 +41,7 @@ _FORBIDDEN_BY = {
     "tl.disable_pipeline_folding": "folds_pipelines",
     "tl.disable_warp_specialized": "specialises",
     "tl.disable_tma_lower": "specialises",
+    "tl.disable_thread_storage_sync": "orders_threads",
 }
 
 

@@ -87,7 +87,7 @@ def lower_kernel(
         ready = prepare(kernel, target, machine, rules, choices)
         layouts = _layouts(ready.kernel, target, machine, rules)
         layouts.notes = (*ready.notes, *more)
-        maker = _Maker(ready.kernel, target, machine, layouts, choices.guards)
+        maker = _Maker(ready.kernel, target, machine, layouts, choices)
         steps = tuple(maker.steps(ready.kernel.body))
         spaces = maker.workspaces(steps)
         return DeviceProgram(ready.kernel, machine, steps, layouts, spaces, compile_flags)
@@ -125,10 +125,15 @@ class _Maker:
     """Makes a device function of each launch of one kernel."""
 
     def __init__(
-        self, kernel: Kernel, target: Target, machine: SimtMachine, layouts: Layouts, guarded: bool
+        self,
+        kernel: Kernel,
+        target: Target,
+        machine: SimtMachine,
+        layouts: Layouts,
+        choices: Choices,
     ) -> None:
         self.kernel, self.target, self.machine = kernel, target, machine
-        self.places, self.guarded = Places(layouts), guarded
+        self.places, self.choices = Places(layouts), choices
         self.launches = sum(isinstance(node, Launch) for node in walk(kernel.body))
         self.made = 0
         self.env = _facts_of_parameters(kernel)
@@ -164,7 +169,10 @@ class _Maker:
         check_launch(launch, self.machine)
         resident = blocks_to_hold(launch, self.machine)
         shared, room = plan_shared(launch, self.places, self.machine)
-        launch = ran(insert_barriers, launch, self.places, shared)
+        launch = ran(
+            insert_barriers, launch, self.places, shared,
+            between_threads=self.choices.orders_threads, warp_size=self.machine.warp_size,
+        )  # fmt: skip
         ctx = self._context(launch)
         body = _top(launch, ctx, ran(lower_stmt, launch.body, ctx))
         threads = {*launch.thread_vars, ctx.thread}
@@ -216,7 +224,7 @@ class _Maker:
         env = env if is_line else env.with_loop(thread, 0, threads)
         return SimtContext(
             self.target, self.machine, launch, thread, threads, env, self.places, names,
-            lower_stmt, self.guarded, is_thread_program(launch),
+            lower_stmt, self.choices.guards, is_thread_program(launch),
         )  # fmt: skip
 
     def _parameters(

@@ -1,0 +1,25 @@
+"""Barriers in explicit programs of threads, for machines that run threads in turn."""
+
+from __future__ import annotations
+
+from tile_core.ir.node import Node, rewrite
+from tile_core.ir.stmt import Kernel, Launch
+from tile_core.passes.insert_barriers import insert_barriers
+from tile_core.passes.uniformity import is_thread_program
+
+
+def order_threads(kernel: Kernel) -> Kernel:
+    """Return `kernel` with the barriers that its explicit programs of threads lack.
+
+    Before   s[tx] = A[tx];  B[tx] = s[127 - tx]
+    After    s[tx] = A[tx];  barrier;  B[tx] = s[127 - tx]
+
+    Returns the same object when there is nothing to do.
+    """
+
+    def rule(node: Node) -> Node:
+        if isinstance(node, Launch) and is_thread_program(node):
+            return insert_barriers(node)
+        return node
+
+    return rewrite(kernel, rule)

@@ -1,0 +1,279 @@
+"""Whether two accesses of explicit threads may meet: one element, two threads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from tile_core.ir.buffer import static_value
+from tile_core.ir.evaluate import free_variables
+from tile_core.ir.expr import Expr, Extent, Var
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import For, Launch, Pipelined
+from tile_core.passes.linear import Linear
+from tile_core.passes.ranges import Env
+from tile_core.passes.thread_tables import Array, meet, table
+from tile_core.passes.touches import Side
+
+Never: TypeAlias = Literal[False]
+
+_MOST_ROUNDS = 1024
+_MOST_ELEMENTS = 1 << 20
+"""Larger tables are not made: what they would say is taken for unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """What one access touches: a box, and the conditions under which a thread gets there.
+
+    Parameters
+    ----------
+    carried
+        The index of each loop that the access was carried around, its step, and how many
+        rounds ago that was.
+    """
+
+    box: tuple[Side, ...]
+    when: tuple[Expr, ...] = ()
+    carried: tuple[tuple[Var, int, Extent], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """The values a loop's index takes, and the bounds as the program says them."""
+
+    start: Extent
+    stop: Extent
+    step: int
+    values: range
+
+
+class ThreadHazards:
+    """Answers for one launch, by tables of all threads of a block.
+
+    Indices are worked out for every thread, and for every round of loops with bounds that
+    are known. What is the same for all threads, but not known, such as the number of the
+    block, may differ by a constant; what differs between threads and is not known, such as
+    an index out of memory, may be anything.
+
+    Parameters
+    ----------
+    varies
+        Whether the value of an expression may differ between threads.
+    stands_for
+        For names of the value that a variable had in another round: the variable.
+    warp_size
+        Threads that a barrier of the warp waits for.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        varies: set[Var],
+        stands_for: Mapping[Var, Var],
+        warp_size: int = 32,
+    ) -> None:
+        self.varies, self.stands_for = varies, stands_for
+        count = math.prod(launch.threads)
+        number = np.arange(count).reshape(1, -1)
+        self.own, self.warp = number[0], number[0] // warp_size
+        self.threads: dict[Var, Array] = {}
+        for var, extent in zip(launch.thread_vars, launch.threads, strict=True):
+            self.threads[var] = number % extent
+            number = number // extent
+        self.count = count
+        self.rounds: dict[Var, _Round] = {}
+        self.env = _environment(launch)
+        self._learn_rounds(launch)
+
+    def _learn_rounds(self, launch: Launch) -> None:
+        for node in walk(launch.body):
+            if not isinstance(node, (For, Pipelined)):
+                continue
+            step = static_value(node.step) if isinstance(node, For) else 1
+            start, stop = self.env.bounds(node.start), self.env.bounds(node.stop)
+            if step is None or step == 0:
+                continue
+            ends = (start.low, stop.high) if step > 0 else (start.high, stop.low)
+            if ends[0] is None or ends[1] is None:
+                continue
+            exact = start.low == start.high or step in (1, -1)
+            values = range(ends[0], ends[1], step if exact else (1 if step > 0 else -1))
+            self.rounds[node.var] = _Round(node.start, node.stop, step, values)
+
+    def meet(self, a: Spot, b: Spot, *, same_buffer: bool = True, by_warp: bool = False) -> bool:
+        """Whether two threads, of different warps if `by_warp`, may touch one element."""
+        sides = list(zip(a.box, b.box, strict=True)) if same_buffer else []
+        known = [(x, y) for x, y in sides if x is not None and y is not None]
+        exprs = [e for x, y in known for e in (*x, *y)] + [*a.when, *b.when]
+        carried = (*a.carried, *b.carried)
+        for _, _, ago in carried:
+            if isinstance(ago, Var) and ago not in self.env.bounds_of:
+                self.env = self.env.with_bounds(ago, Linear.of_number(2), None)
+        values = self._values(exprs, carried)
+        here, there = self._active(a.when, values), self._active(b.when, values)
+        elements: list[tuple[Array, Array]] = []
+        for x, y in known:
+            pair = self._positions(x, y, values)
+            if pair is False:
+                return False
+            if pair is not None:
+                elements.append(pair)
+        rounds = np.broadcast_shapes(*(v.shape for v in values.values()))[0]
+        ours, theirs = self._joined(elements, rounds)
+        shape = (ours.shape[0], self.count)
+        groups = self.warp if by_warp else self.own
+        return meet(
+            ours, theirs, groups, np.broadcast_to(here, shape), np.broadcast_to(there, shape)
+        )
+
+    # Rounds ----------------------------------------------------------------------------------
+
+    def _values(
+        self, exprs: Iterable[Extent], carried: tuple[tuple[Var, int, Extent], ...]
+    ) -> dict[Var, Array]:
+        """Return the threads, and every combination of rounds that can be."""
+        wanted: dict[Var, range] = {}
+        queue = [v for e in exprs for v in free_variables(e)]
+        named = set(queue)
+        queue += [v for var, _, ago in carried if var in named for v in free_variables(ago)]
+        total = 1
+        while queue:
+            var = queue.pop(0)
+            if var in wanted or var in self.threads:
+                continue
+            values = self._range(var, carried)
+            if values is None or total * max(len(values), 1) > _MOST_ROUNDS:
+                continue
+            wanted[var] = values
+            total *= max(len(values), 1)
+            if var in self.rounds:
+                found = self.rounds[var]
+                queue += [*free_variables(found.start), *free_variables(found.stop)]
+        axes = np.meshgrid(*(np.asarray(r, np.int64) for r in wanted.values()), indexing="ij")
+        rounds = {v: x.reshape(-1, 1) for v, x in zip(wanted, axes, strict=True)}
+        return {**self.threads, **self._possible(rounds, carried)}
+
+    def _range(self, var: Var, carried: tuple[tuple[Var, int, Extent], ...]) -> range | None:
+        for index, _, ago in carried:
+            if ago is var and index in self.rounds:
+                return range(2, max(len(self.rounds[index].values), 2))
+        found = self.rounds.get(self.stands_for.get(var, var))
+        return None if found is None else found.values
+
+    def _possible(
+        self, rounds: dict[Var, Array], carried: tuple[tuple[Var, int, Extent], ...]
+    ) -> dict[Var, Array]:
+        """Leave out rounds that never come: of loops in loops, and before the first."""
+        if not rounds:
+            return rounds
+        kept = np.full(next(iter(rounds.values())).shape, True)
+        for var, found in self.rounds.items():
+            start, stop = table(found.start, rounds), table(found.stop, rounds)
+            if var not in rounds or start is None or stop is None:
+                continue
+            at = rounds[var]
+            kept &= (start <= at) & (at < stop) if found.step > 0 else (stop < at) & (at <= start)
+        for var, step, ago in carried:
+            count = table(ago, rounds)
+            if var in rounds and var in self.rounds and count is not None:
+                first = self.rounds[var].values[0] if self.rounds[var].values else 0
+                then = rounds[var] - step * count
+                kept &= then >= first if step > 0 else then <= first
+        return {v: x[kept[:, 0]] for v, x in rounds.items()}
+
+    def _active(self, when: tuple[Expr, ...], values: Mapping[Var, Array]) -> Array:
+        active: Array = np.asarray([[True]])
+        for condition in when:
+            holds = table(condition, values)
+            if holds is not None:
+                active = active & (holds != 0)
+        return active
+
+    # Elements --------------------------------------------------------------------------------
+
+    def _positions(
+        self, x: tuple[Extent, Extent], y: tuple[Extent, Extent], values: Mapping[Var, Array]
+    ) -> tuple[Array, Array] | Never | None:
+        """Return the positions along one dimension; False: never the same; None: unknown."""
+        width, other = static_value(x[1]), static_value(y[1])
+        if width is None or other is None:
+            return None
+        left, right = table(x[0], values), table(y[0], values)
+        if left is None or right is None:
+            first, rest = self._parts(x[0], values)
+            second, more = self._parts(y[0], values)
+            if first is None or second is None:
+                return None
+            gap = more - rest
+            if not gap.is_number:
+                return self._beyond(first, width, second, other, gap)
+            if int(gap.constant) != gap.constant:
+                return None
+            left, right = first, second + int(gap.constant)
+        return self._widened(left, width), self._widened(right, other)
+
+    def _widened(self, start: Array, width: int) -> Array:
+        return start[..., None] + np.arange(max(width, 0))
+
+    def _parts(
+        self, start: Extent, values: Mapping[Var, Array]
+    ) -> tuple[Array, Linear] | tuple[None, Linear]:
+        """Split into what tables know, and the rest, which is the same for all threads."""
+        total: Array = np.asarray([[0]])
+        rest = Linear()
+        form = self.env.linear(start)
+        for key, factor, atom in form.parts():
+            known = table(atom, values)
+            if known is None:
+                if self._differs(atom):
+                    return None, rest
+                rest = rest + Linear(0, {key: factor}, {key: atom})
+            elif int(factor) != factor:
+                return None, rest
+            else:
+                total = total + known * int(factor)
+        return total, rest.plus(form.constant)
+
+    def _differs(self, atom: Expr) -> bool:
+        """Whether an atom may differ between threads."""
+        return any(self.stands_for.get(v, v) in self.varies for v in free_variables(atom))
+
+    def _beyond(self, a: Array, width: int, b: Array, other: int, gap: Linear) -> Never | None:
+        """Return False if one box lies behind the other for whatever the gap between may be."""
+        if not a.size or not b.size:
+            return False
+        after = gap.plus(int(b.min()) - int(a.max()) - width)
+        before = (-gap).plus(int(a.min()) - int(b.max()) - other)
+        return False if self.env.is_natural(after) or self.env.is_natural(before) else None
+
+    def _joined(self, elements: list[tuple[Array, Array]], rounds: int) -> tuple[Array, Array]:
+        """Return one number for each element of the boxes, along what is known of them."""
+        shape = (rounds, self.count, 1)
+        ours: Array = np.zeros(shape, np.int64)
+        theirs: Array = np.zeros(shape, np.int64)
+        for a, b in elements:
+            grown = ours.shape[-1] * a.shape[-1], theirs.shape[-1] * b.shape[-1]
+            if max(grown) * rounds * self.count > _MOST_ELEMENTS or not (a.size and b.size):
+                continue
+            low = min(a.min(), b.min())
+            span = max(a.max(), b.max()) - low + 1
+            full = (rounds, self.count)
+            ours = (ours[..., None] * span + (a - low)[..., None, :]).reshape(*full, -1)
+            theirs = (theirs[..., None] * span + (b - low)[..., None, :]).reshape(*full, -1)
+        return ours, theirs
+
+
+def _environment(launch: Launch) -> Env:
+    env = Env()
+    for var, extent in zip(launch.thread_vars, launch.threads, strict=True):
+        env = env.with_loop(var, 0, extent)
+    env = env.with_grid(launch.block_vars, launch.grid)
+    for node in walk(launch.body):
+        if (isinstance(node, For) and static_value(node.step) == 1) or isinstance(node, Pipelined):
+            env = env.with_loop(node.var, node.start, node.stop)
+    return env
