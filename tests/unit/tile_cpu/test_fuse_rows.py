@@ -320,3 +320,22 @@ def test_a_joined_pass_that_reads_what_it_has_written_reads_the_new_value() -> N
         OUT_X,
     )
     assert is_fused(check(kernel))
+
+
+@pytest.mark.parametrize("second", ["@copy(src=Y[bx * 8, 0], dst=x[0:8, 0:43])", "loop", "@fill"])
+@pytest.mark.parametrize("kind", ["SUM", "ABSMAX"])
+def test_a_total_is_of_what_a_tile_held_before_the_next_pass_writes_it(second, kind) -> None:
+    """Both passes are one loop over columns, at whose end the tile has its new contents."""
+    writes = {
+        "loop": loop("x[i, j] = X[bx * 8 + i, j] * 3.0"),
+        "@fill": "@fill(dst=x[0:8, 0:43], value=-9.0)",
+    }
+    kernel = parse(
+        LOAD,
+        loop("u[i] = 0.0", extents="(4)"),  # the run of passes begins behind it
+        SUM_X.replace("SUM", kind),
+        writes.get(second, second),
+        OUT_X,
+        OUT_T,
+    )
+    check(kernel)

@@ -123,8 +123,25 @@ def _joined(first: RowPass, second: RowPass) -> RowPass | None:
             ):
                 return None
     second = _with_old_values(second, replacements)
-    totals = (*first.totals, *second.totals)
-    return RowPass(first.column, first.columns, (*named, *second.body), totals)
+    overwritten = {store.buffer.storage for store in second.stores()}
+    kept, totals = _with_named_totals(first.totals, overwritten)
+    body = (*named, *kept, *second.body)
+    return RowPass(first.column, first.columns, body, (*totals, *second.totals))
+
+
+def _with_named_totals(
+    totals: Sequence[Total], overwritten: set[Buffer]
+) -> tuple[list[Let], list[Total]]:
+    """Return names for the values that are combined of what is `overwritten` before the end."""
+    names: list[Let] = []
+    result: list[Total] = []
+    for total in totals:
+        if any(isinstance(n, Load) and n.buffer.storage in overwritten for n in walk(total.value)):
+            name = Var(f"{total.dst.name}_value", total.value.dtype)
+            names.append(Let(name, total.value))
+            total = replace(total, value=name)
+        result.append(total)
+    return names, result
 
 
 def _stores_one_place_each(one: RowPass) -> bool:
