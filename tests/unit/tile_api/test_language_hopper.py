@@ -194,7 +194,6 @@ def test_the_text_reads_back(cluster: int | None) -> None:
 
 
 SAID: dict[str, Callable[..., None]] = {
-    "ws": lambda A, S: _part(S),
     "tma_copy": lambda A, S: T.tma_copy(S, A),
     "tma_store_arrive": lambda A, S: T.tma_store_arrive(),
     "fence_proxy_async": lambda A, S: T.fence_proxy_async(),
@@ -205,11 +204,6 @@ SAID: dict[str, Callable[..., None]] = {
     "cluster_sync": lambda A, S: T.cluster_sync(),
     "copy_cluster": lambda A, S: T.copy_cluster(S, S, dst_block=1),
 }
-
-
-def _part(S: Any) -> None:
-    with T.ws(0):
-        T.clear(S)
 
 
 @pytest.mark.parametrize("name", SAID)

@@ -310,11 +310,11 @@ def test_barriers_that_not_all_threads_reach():
         threads([a], in_a_warp, np.zeros(64, np.int32), count=64)
     assert caught.value.span.line == 2
 
-    def one_warp(bx, tx, ty, tz):
-        return when(tx < 32, at(Barrier(), 2))
+    def two_warps(bx, tx, ty, tz):
+        return when((tx // 32) % 2 < 1, at(Barrier(), 2))
 
-    with pytest.raises(Deadlock, match="1 of 2 warps have finished"):
-        threads([a], one_warp, np.zeros(64, np.int32), count=64)
+    with pytest.raises(Deadlock, match="1 of 3 warps have finished"):
+        threads([a], two_warps, np.zeros(64, np.int32), count=96)
 
     def apart(bx, tx, ty, tz):
         return when(tx < 32, at(Barrier(), 2), at(Barrier(), 3))

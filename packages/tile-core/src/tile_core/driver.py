@@ -15,6 +15,7 @@ from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
 from tile_core.ir.verify import verify
 from tile_core.ops.rule import Rule
+from tile_core.ops.select_ranges import select_ranges
 from tile_core.passes.insertion import TILE_PASSES
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.host import PluginHost
@@ -274,7 +275,8 @@ def _with_barriers(kernel: Kernel, backend: Backend, options: BuildOptions) -> K
 def _run_passes(
     kernel: Kernel, target: Target, host: PluginHost, options: BuildOptions, clock: _Clock
 ) -> Kernel:
-    """Run the insertions at `TILE_PASSES` in the order of their names."""
+    """Say which threads do what, then run the insertions at `TILE_PASSES` in order of names."""
+    kernel = ran(select_ranges, kernel)
     for insertion in host.insertions(target):
         if insertion.point != TILE_PASSES:
             continue

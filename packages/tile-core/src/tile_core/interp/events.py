@@ -117,13 +117,16 @@ Event: TypeAlias = "Wait | Collective | Vote | GridWait | Spin | Pending"
 
 
 def require_all(node: Node, what: str, lanes: Lanes) -> None:
-    """Raise `Deadlock` unless every thread of the warp is active."""
+    """Raise `Deadlock` unless every thread of the warp that belongs to the range is active."""
     if lanes.mask is None or lanes.mask.all():
         return
-    missing = int((~lanes.mask).sum())
+    expected = lanes.among(lanes.team)
+    missing = int((expected & ~lanes.mask).sum())
+    if not missing:
+        return
     raise Deadlock(
-        f"{what} waits for all threads of the block, but {missing} of the {lanes.count} threads "
-        f"of warp {lanes.warp} do not reach it",
+        f"{what} waits for all threads of the block, but {missing} of the {int(expected.sum())} "
+        f"threads of warp {lanes.warp} do not reach it",
         span=node.span or lanes.span,
         hint="move it out of the branch that only some threads take",
     )

@@ -24,6 +24,8 @@ from tile_core.ir.clusters import check_clusters, place_in_cluster
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Launch
+from tile_core.ops.own_tiles import own_tiles
+from tile_core.ops.select_ranges import select_ranges
 
 
 def interpret(
@@ -50,6 +52,7 @@ def interpret(
         If an argument is not what the kernel declares, or a grid is empty.
     """
     machine = Machine(options or InterpretOptions())
+    kernel = own_tiles(select_ranges(kernel))
     machine.granules = _granules(kernel)
     machine.launcher = _launch
     with np.errstate(all="ignore"):

@@ -228,6 +228,13 @@ class Lanes:
         """The mask, written out."""
         return np.ones(self.count, np.bool_) if self.mask is None else self.mask
 
+    def among(self, team: tuple[int, int] | None) -> Array:
+        """Return which lanes are threads of a range, given by its first and count; None: all."""
+        if team is None:
+            return np.ones(self.count, np.bool_)
+        numbers = np.arange(self.first, self.first + self.count)
+        return (numbers >= team[0]) & (numbers < team[0] + team[1])
+
     @contextmanager
     def only(self, mask: Array) -> Iterator[None]:
         """Restrict the active lanes to `mask` for a while; at least one must remain."""

@@ -261,15 +261,27 @@ def _on_threads(stmt: OnThreads, lanes: Lanes) -> Steps:
     if lanes.team is None:
         yield from steps(stmt.body, lanes)
         return
-    outside, warp = lanes.team, lanes.warp
+    outside, warp, mask = lanes.team, lanes.warp, lanes.mask
     inside = (outside[0] + stmt.first, stmt.count)
-    if not inside[0] <= lanes.first < inside[0] + inside[1]:
-        return
+    if lanes.is_part:
+        if not inside[0] <= lanes.first < inside[0] + inside[1]:
+            return
+        if inside == (lanes.first, lanes.weight):
+            lanes.warp = None  # nobody else takes part
+    else:
+        taken = lanes.where(lanes.among(inside))
+        if not taken.any():
+            return
+        lanes.mask = None if taken.all() else taken
     lanes.team = inside
-    if lanes.is_part and inside == (lanes.first, lanes.weight):
-        lanes.warp = None  # nobody else takes part
     yield from steps(stmt.body, lanes)
     lanes.team, lanes.warp = outside, warp
+    if not lanes.is_part:
+        after = lanes.active
+        if mask is not None or not taken.all():
+            around = np.ones(lanes.count, np.bool_) if mask is None else mask
+            after = after | (around & ~taken)
+        lanes.mask = None if after.all() else after
 
 
 def _evaluate(stmt: Evaluate, lanes: Lanes) -> Steps:

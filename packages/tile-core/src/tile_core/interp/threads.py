@@ -146,7 +146,7 @@ def _release(warps: list[_Warp], block: Block, arrivals: dict[int, int]) -> bool
     """Let go whoever has what it waits for; return whether anybody was."""
     released = _release_named(warps, block, arrivals)
     for first, count in {w.lanes.team for w in warps if not w.done and w.lanes.team}:
-        team = [w for w in warps if first <= w.lanes.first < first + count]
+        team = [w for w in warps if w.lanes.among((first, count)).any()]
         released |= _release_team(team, (first, count), block)
     return released
 

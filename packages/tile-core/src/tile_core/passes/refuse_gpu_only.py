@@ -6,7 +6,7 @@ from tile_core.errors import Span, UnsupportedOnTarget
 from tile_core.ir.expr import Call
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS, RANGE_INTRINSICS
 from tile_core.ir.node import Node
-from tile_core.ir.stmt import Kernel, OnThreads
+from tile_core.ir.stmt import Kernel
 from tile_core.ops.async_copy import CopyArrive
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.gemm import Gemm
@@ -66,7 +66,6 @@ _OF_RANGES: dict[type[Node], str] = {
     BulkWait: "tma_store_wait",
     CopyArrive: "cp_async_barrier_noinc",
     FenceAsync: "fence_proxy_async",
-    OnThreads: "ws",
     RemoteCopy: "copy_cluster",
     SetRegisters: "set_max_nreg",
 }

@@ -7,6 +7,7 @@ from dataclasses import replace
 from tile_core.errors import Note, UnsupportedOnTarget
 from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, rewrite, substitute, walk
@@ -18,6 +19,7 @@ from tile_core.ir.stmt import (
     Launch,
     Leaf,
     Let,
+    OnThreads,
     Parallel,
     Pipelined,
     Seq,
@@ -27,6 +29,7 @@ from tile_core.ir.stmt import (
     flattened,
 )
 from tile_core.ops.control import Barrier, Print
+from tile_core.ops.own_tiles import own_tiles
 from tile_core.passes.thread_loops import ThreadLoops
 from tile_core.passes.uniformity import Uniformity, is_thread_program
 from tile_core.passes.warp_exchange import Exchange
@@ -44,8 +47,9 @@ def serialise_threads(kernel: Kernel) -> Kernel:
     Loops and branches whose conditions are the same for all threads stay around the loops
     over threads. Thread-private buffers and names that live across a barrier get one
     element per thread; shuffles, votes and warp reductions go through such arrays, with
-    warps of 32 threads. Tile operators and data-parallel loops run once per block. Returns
-    the same object when no launch speaks of its threads.
+    warps of 32 threads. Tile operators and data-parallel loops run once per block, or once per
+    range of threads where a range runs them alone; ranges take their turns in the order of
+    the program. Returns the same object when no launch speaks of its threads.
 
     Raises
     ------
@@ -56,9 +60,11 @@ def serialise_threads(kernel: Kernel) -> Kernel:
     def rule(node: Node) -> Node:
         if isinstance(node, Launch) and is_thread_program(node):
             return replace(node, body=_Serialiser(node).run())
+        if isinstance(node, Launch) and any(isinstance(n, OnThreads) for n in walk(node.body)):
+            return replace(node, body=rewrite(node.body, _as_a_whole))
         return node
 
-    return rewrite(kernel, rule)
+    return rewrite(own_tiles(kernel), rule)
 
 
 class _Serialiser:
@@ -66,7 +72,8 @@ class _Serialiser:
 
     def __init__(self, launch: Launch) -> None:
         self.launch, self.loops = launch, ThreadLoops(launch)
-        self.facts = Uniformity(launch)
+        apart = _written_apart(launch)
+        self.facts = Uniformity(launch, apart)
         while missed := self._miscounted(launch.body, inside=False):
             self.facts = Uniformity(launch, self.facts.storages | missed)
 
@@ -83,9 +90,7 @@ class _Serialiser:
     def meets(self, stmt: Node) -> bool:
         """Whether the threads of the block must come together somewhere in `stmt`."""
         match stmt:
-            case Parallel():
-                return True
-            case Barrier():
+            case Parallel() | Barrier() | OnThreads():
                 return True
             case Leaf():
                 return not self.acts_per_thread(stmt)
@@ -181,6 +186,9 @@ class _Serialiser:
                 self.refuse_apart(stmt, masked=True)
                 self._refuse_private(stmt)
                 return [self.loops.named(stmt)]
+            case OnThreads(first=first, count=count, body=body):
+                with self.loops.only(first, count):
+                    return self.sequence(body)
             case If():
                 return self.branch(stmt)
             case For() | Pipelined() | While():
@@ -283,6 +291,30 @@ class _Serialiser:
 
 def _var(stmt: For | Pipelined | While) -> Var | None:
     return None if isinstance(stmt, While) else stmt.var
+
+
+def _as_a_whole(node: Node) -> Node:
+    """Return the statements of a range of threads that runs them as one."""
+    return node.body if isinstance(node, OnThreads) else node
+
+
+def _written_apart(launch: Launch) -> set[Buffer]:
+    """Return thread-private storages that a range of threads writes, and others use too."""
+    inside: dict[Buffer, set[Node | None]] = {}
+    written: set[Buffer] = set()
+
+    def visit(node: Node, part: Node | None) -> None:
+        if isinstance(node, OnThreads):
+            part = part or node
+            written.update(storages_written(node))
+        if isinstance(node, Buffer) and node.storage.scope.is_thread_private:
+            inside.setdefault(node.storage, set()).add(part)
+        if not isinstance(node, (Alloc, Buffer)):
+            for child in node.children():
+                visit(child, part)
+
+    visit(launch.body, None)
+    return {s for s, parts in inside.items() if s in written and len(parts) > 1}
 
 
 def _exchanges(node: Node) -> bool:

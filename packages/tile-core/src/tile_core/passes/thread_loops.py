@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
-from tile_core.ir.arith import const
+from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.expr import AddressOf, Expr, Load, Var
+from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Alloc, For, If, Launch, Leaf, Stmt, Store
 from tile_core.ops.serial import expand
@@ -33,6 +35,8 @@ class ThreadLoops:
         Which threads are active; None where all of them are.
     hoisted
         Allocations that belong before all loops.
+    first, size
+        The range of threads that loops are over: all, or those that run the part at hand.
     """
 
     def __init__(self, launch: Launch) -> None:
@@ -42,6 +46,17 @@ class ThreadLoops:
         self.names: dict[Var, Buffer | Expr] = {}
         self.mask: Buffer | None = None
         self.hoisted: list[Stmt] = []
+        self.first, self.size = 0, self.count
+
+    @contextmanager
+    def only(self, first: int, size: int) -> Iterator[None]:
+        """Loop over `size` threads alone for a while, from the one numbered `first` now."""
+        before = self.first, self.size
+        self.first, self.size = self.first + first, size
+        try:
+            yield
+        finally:
+            self.first, self.size = before
 
     def array(self, name: str, like: Expr) -> Buffer:
         """Return a new array with one element per thread."""
@@ -72,19 +87,40 @@ class ThreadLoops:
         """Return a loop over the active threads, or `everyone`, around `body`."""
         if self.mask is not None and not everyone:
             body = If(Load(self.mask, (self.index,)), body)
+        starts = self._starts()
+        if starts is None:
+            body = If(self._in_range(), body)
+            starts = tuple((0, n) for n in self.launch.threads)
         body = self.named(_expanded_operators(body))
         fresh: dict[Node, Var] = {v: Var(v.name, v.dtype) for v in self.launch.thread_vars}
         body = substitute(body, {**fresh})
         used = {n for n in walk(body) if isinstance(n, Var)}
-        for old, extent in zip(self.launch.thread_vars, self.launch.threads, strict=True):
+        for old, (start, stop) in zip(self.launch.thread_vars, starts, strict=True):
             var = fresh[old]
-            if extent == 1:
+            if stop == start + 1:
                 if var in used:
-                    body = substitute(body, {var: const(0, var.dtype)})
+                    body = substitute(body, {var: const(start, var.dtype)})
                 continue
-            zero, one = const(0, var.dtype), const(1, var.dtype)
-            body = For(var, zero, const(extent, var.dtype), one, body, span=self.launch.span)
+            low, high, one = (const(n, var.dtype) for n in (start, stop, 1))
+            body = For(var, low, high, one, body, span=self.launch.span)
         return body
+
+    def _starts(self) -> tuple[tuple[int, int], ...] | None:
+        """Return for each index where it starts and stops; None if the range is no box."""
+        threads = self.launch.threads
+        first, last = self.first, self.first + self.size - 1
+        bounds: list[tuple[int, int]] = []
+        for extent in threads:
+            low, high = first % extent, last % extent
+            first, last = first // extent, last // extent
+            if first != last and (low, high) != (0, extent - 1):
+                return None
+            bounds.append((low, high + 1))
+        return tuple(bounds)
+
+    def _in_range(self) -> Expr:
+        below = binary(BinaryOp.LT, self.index, self.first + self.size)
+        return binary(BinaryOp.AND, binary(BinaryOp.GE, self.index, self.first), below)
 
     def named(self, stmt: Stmt) -> Stmt:
         """Return `stmt` with expanded buffers and names in place of the original ones."""

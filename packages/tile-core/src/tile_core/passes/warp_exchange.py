@@ -57,8 +57,10 @@ class Exchange:
         if name == "match_any_sync":
             return self.matching()
         if name.startswith("syncthreads_"):
-            vote = cast(truth(self.call.args[0]), INT32)
-            return self.combined(name, self.publish(vote), self.threads.count)
+            given = self.publish(cast(truth(self.call.args[0]), INT32))
+            if self.threads.size < self.threads.count:
+                return self.voted(name, given)
+            return self.combined(name, given, self.threads.count)
         return cast(self.combined(name, self.publish(self.contribution(name)), WARP),
                     self.call.dtype)  # fmt: skip
 
@@ -128,6 +130,25 @@ class Exchange:
         start = Store(result, (w,), Load(given, (w * group,)))
         self.steps.append(For(w, const(0), const(groups), const(1), Seq((start, rest))))
         return Load(result, (self.me // group,))
+
+    def voted(self, name: str, given: Buffer) -> Expr:
+        """Combine the votes of all threads that run this; return what each of them receives."""
+        first, size = self.threads.first, self.threads.size
+        result, k, zero = (
+            Buffer("combined", (1,), given.dtype, Scope.SHARED),
+            Var("k", INT32),
+            const(0),
+        )
+        self.threads.hoisted.append(Alloc(result))
+        step = Store(
+            result,
+            (zero,),
+            cast(_COMBINE[name](Load(result, (zero,)), Load(given, (k,))), given.dtype),
+        )
+        start = Store(result, (zero,), Load(given, (const(first),)))
+        rest = For(k, const(first + 1), const(first + size), const(1), step)
+        self.steps.append(Seq((start, rest)))
+        return Load(result, (zero,))
 
     def step(self, name: str, result: Buffer, w: Var, given: Buffer, at: Expr) -> Expr:
         """Return the group's result after one more element."""

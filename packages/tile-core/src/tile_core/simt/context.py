@@ -69,6 +69,8 @@ class SimtContext:
         First and count of the threads that were left to themselves, and their workspaces.
     barriers
         What barriers for parts of the threads are for.
+    first
+        Number in the block of the thread whose `thread` is 0.
     maps
         Tensor maps that the host passes, by the variable that stands for each.
     safe_values
@@ -91,6 +93,7 @@ class SimtContext:
     workspaces: list[Buffer] = field(default_factory=list)
     ranges: dict[tuple[int, int], list[Buffer]] = field(default_factory=dict)
     barriers: dict[tuple[object, ...], int] = field(default_factory=dict)
+    first: int = 0
     maps: dict[Var, TensorMap] = field(default_factory=dict)
     safe_values: dict[Buffer, Expr] = field(default_factory=dict)
     eviction: str | None = None

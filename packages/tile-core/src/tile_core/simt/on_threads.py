@@ -8,7 +8,8 @@ from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.arith import binary
 from tile_core.ir.device_calls import PREFIX, device
 from tile_core.ir.expr import BinaryOp, Call, Expr
-from tile_core.ir.node import Node, rewrite
+from tile_core.ir.intrinsics import Effect, effect_of
+from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import If, Let, OnThreads, Seq, Stmt
 from tile_core.simt.context import SimtContext
 from tile_core.simt.drop_turns import drop_turns
@@ -26,18 +27,20 @@ def lower_on_threads(stmt: OnThreads, ctx: SimtContext) -> Stmt:
     Raises
     ------
     UnsupportedOnTarget
-        If the program has more ranges of threads than the machine has barriers, or a range
-        that needs a barrier is no whole number of warps.
+        If the program has more ranges of threads than the machine has barriers, a range that
+        needs a barrier is no whole number of warps, or asks what the whole block votes.
     """
     if (stmt.first, stmt.count) == (0, ctx.threads):
         return ctx.lower_stmt(stmt.body)
+    _refuse_votes(stmt)
     thread = ctx.thread if stmt.first == 0 else ctx.fresh_var("thread")
     inner = replace(
         ctx,
         thread=thread,
         threads=stmt.count,
+        first=ctx.first + stmt.first,
         env=ctx.env.with_loop(thread, 0, stmt.count),
-        workspaces=ctx.workspaces_of(stmt.first, stmt.count),
+        workspaces=ctx.workspaces_of(ctx.first + stmt.first, stmt.count),
     )
     lowered = inner.lower_stmt(stmt.body)
     turns = [ctx.named_barrier(use) for use in ctx.barriers if use[0] == "turn"]
@@ -45,6 +48,18 @@ def lower_on_threads(stmt: OnThreads, ctx: SimtContext) -> Stmt:
     if stmt.first:
         body = Seq((Let(thread, ctx.thread - stmt.first), body))
     return If(_belongs(stmt, ctx), body, span=stmt.span)
+
+
+def _refuse_votes(stmt: OnThreads) -> None:
+    """Raise if the threads of a range count themselves: the instruction asks the whole block."""
+    for node in walk(stmt.body):
+        if isinstance(node, Call) and effect_of(node.function) & Effect.BLOCK:
+            raise UnsupportedOnTarget(
+                f"T.{node.function} asks all threads of the block, and {stmt.count} of them "
+                "get here",
+                span=node.span or stmt.span,
+                hint="move it out of the branch, or count with T.atomic_add in shared memory",
+            )
 
 
 def _belongs(stmt: OnThreads, ctx: SimtContext) -> Expr:
@@ -72,5 +87,5 @@ def _among(node: Node, stmt: OnThreads, ctx: SimtContext) -> Node:
         )
     if stmt.count == ctx.machine.warp_size:
         return device("sync_warp")
-    number = ctx.named_barrier((stmt.first, stmt.count), stmt.span)
+    number = ctx.named_barrier((ctx.first + stmt.first, stmt.count), stmt.span)
     return device("bar_sync", number, stmt.count)

@@ -287,11 +287,13 @@ def _touches(group: Group, stmt: Stmt, lasts: int | None = None) -> Iterator[Eve
             (group.facts.name(tile), rank), box, lasts, lasts is not None,
             statement=key, turn=group.next_turn(key), span=stmt.span,
             own=content if any(tile is other for other, _ in written) else None,
+            team=(group.first, group.count),
         )  # fmt: skip
     for tile, box in written:
         assert tile.scope is Scope.SHARED
         assert content is not None
-        yield Write((group.facts.name(tile), rank), box, content, begun, span=stmt.span)
+        team = group.first, group.count
+        yield Write((group.facts.name(tile), rank), box, content, begun, team, span=stmt.span)
 
 
 __all__ = ["CLUSTER", "WARP", "act"]

@@ -117,12 +117,15 @@ class Write(Event):
     ----------
     lasts
         Which of the copies that these threads began it is; None if it is over at once.
+    team
+        First and count of the threads that share the work out.
     """
 
     tile: Tile
     box: Box
     content: Content
     lasts: int | None = None
+    team: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,8 @@ class Read(Event):
     own
         What this run of the statement writes to the same tile, element by element: other warps
         of the range may have done so already to their elements.
+    team
+        First and count of the threads that share the work out.
     """
 
     tile: Tile
@@ -153,6 +158,7 @@ class Read(Event):
     statement: Statement | None = None
     turn: int = 0
     own: Content | None = None
+    team: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class Tiles:
             ordered = other.ends.is_in(clock)
             late = other.is_late and not _of_one_copy(touch, other)
             beside = touch.by_engine or other.by_engine or late
-            apart = beside or touch.scope != other.scope
+            apart = beside or not _of_one_range(touch, other)
             if apart and not ordered:
                 raise ProtocolBroken(_conflict(tile, box, other, touch), touch.span)
             unseen = touch.by_engine and not touch.writes and other.writes and not other.by_engine
@@ -101,6 +101,15 @@ class Tiles:
             for _, touch in touches.values():
                 if touch.role == role and touch.by_engine and isinstance(touch.event, Read):
                     yield touch.ends, touch.span
+
+
+def _of_one_range(a: Touch, b: Touch) -> bool:
+    """Whether threads of one range do both, which barriers of the range order."""
+    if a.scope == b.scope:
+        return True
+    if not isinstance(a.event, (Read, Write)) or not isinstance(b.event, (Read, Write)):
+        return False
+    return a.scope[0] == b.scope[0] and a.event.team is not None and a.event.team == b.event.team
 
 
 def _of_one_copy(a: Touch, b: Touch) -> bool:

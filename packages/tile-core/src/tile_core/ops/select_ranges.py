@@ -1,0 +1,237 @@
+"""Branches that select a range of threads, as statements for that range."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product
+
+from tile_core.ir.arith import binary
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.evaluate import evaluate, is_host_evaluable
+from tile_core.ir.expr import Binary, BinaryOp, Expr, Var
+from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.stmt import (
+    For,
+    If,
+    Kernel,
+    Launch,
+    Leaf,
+    Let,
+    OnThreads,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+    While,
+    flattened,
+)
+from tile_core.ops.atomic import AtomicTile
+from tile_core.ops.control import Barrier
+from tile_core.ops.copy import Copy, Im2col, Transpose
+from tile_core.ops.fill import Fill
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, Scan
+
+_WARP = 32
+"""Threads that every machine's warps are made of: a barrier waits for no fewer."""
+
+_SHARED_OUT = (
+    AtomicTile, Copy, Fill, Gemm, Im2col, Reduce, ReducerFinalize, ReducerInit, Scan, Transpose,
+)  # fmt: skip
+"""Operators whose elements the threads that run them share out."""
+
+_EMPTY = Seq(())
+
+
+def select_ranges(kernel: Kernel) -> Kernel:
+    """Return `kernel` with statements for ranges in place of branches between threads.
+
+    Before   if tx < 128: copy A, s;  else: B[tx] = 5       (of 256 threads)
+    After    threads 0 count 128: copy A, s
+             threads 128 count 128: B[tx] = 5
+
+    That is done where a branch holds what the threads that enter it do together: a tile operator,
+    a data-parallel loop, or a barrier that the other side does not have. The condition must
+    depend on nothing but the number of the thread, beside factors that are the same for all of
+    them, and select neighbours. Other branches stay as they are. Returns the same object when
+    there is none.
+    """
+
+    def rule(node: Node) -> Node:
+        if isinstance(node, Launch) and _may_select(node):
+            return replace(node, body=_Selector(node).block(node.body))
+        return node
+
+    return rewrite(kernel, rule)
+
+
+def _may_select(launch: Launch) -> bool:
+    """Whether the body mentions a thread, and something that threads do together in a branch."""
+    threads = set(launch.thread_vars)
+    nodes = [*walk(launch.body)]
+    return any(isinstance(n, Var) and n in threads for n in nodes) and any(
+        isinstance(n, If) and (does_together(n) or _waits(n)) for n in nodes
+    )
+
+
+def does_together(stmt: Node) -> bool:
+    """Whether `stmt` holds work that is shared out among all threads that run it."""
+    if isinstance(stmt, Parallel):
+        return True
+    if isinstance(stmt, _SHARED_OUT):
+        tiles = [n for n in walk(stmt) if isinstance(n, Buffer)]
+        return any(not tile.storage.scope.is_thread_private for tile in tiles)
+    if isinstance(stmt, Leaf):
+        return False
+    return any(does_together(c) for c in stmt.children() if not isinstance(c, (Expr, Buffer)))
+
+
+def _waits(stmt: Stmt | None) -> bool:
+    """Whether `stmt` holds a barrier of all threads of the block."""
+    return stmt is not None and any(
+        isinstance(n, Barrier) and n.scope == "block" and n.number is None for n in walk(stmt)
+    )
+
+
+class _Selector:
+    """Rewrites the body of one launch."""
+
+    def __init__(self, launch: Launch) -> None:
+        nx, ny, nz = launch.threads
+        self.count = math.prod(launch.threads)
+        x, y, z = launch.thread_vars
+        self.places = [{x: i, y: j, z: k} for k, j, i in product(range(nz), range(ny), range(nx))]
+        self.known: dict[Var, int] = {x: 0, y: 0, z: 0}
+        self.names: dict[Node, Node] = {}
+
+    def block(self, stmt: Stmt, first: int = 0, count: int | None = None) -> Stmt:
+        """Return `stmt` as the `count` threads from `first` on run it."""
+        count = self.count if count is None else count
+        match stmt:
+            case Seq(body=body):
+                made = tuple(self.block(item, first, count) for item in body)
+                if all(new is old for new, old in zip(made, body, strict=True)):
+                    return stmt
+                pairs = zip(made, body, strict=True)
+                opened = (flattened(new) if new is not old else [new] for new, old in pairs)
+                return replace(stmt, body=tuple(item for items in opened for item in items))
+            case Let(var=var, value=value):
+                meaning = substitute(value, self.names)
+                if is_host_evaluable(meaning, self.known):
+                    self.names[var] = meaning
+                return stmt
+            case If() if does_together(stmt) or _waits(stmt):
+                return self.branch(stmt, first, count)
+            case OnThreads(body=body):
+                inner = self.block(body, first + stmt.first, stmt.count)
+                return stmt if inner is body else replace(stmt, body=inner)
+            case For(body=body) | While(body=body) | Pipelined(body=body):
+                inner = self.block(body, first, count)
+                return stmt if inner is body else replace(stmt, body=inner)
+        return stmt
+
+    def branch(self, stmt: If, first: int, count: int) -> Stmt:
+        """Return a branch with something inside that its threads do together."""
+        chosen, rest = self.condition(stmt.cond)
+        selected = None if chosen is None else self.selected(chosen, first, count)
+        if selected is None:
+            return self.entered(stmt, first, count)
+        if rest is not None:
+            return self.refined(stmt, _all_of(chosen), rest, first, count)
+        taken = [number for number, holds in enumerate(selected) if holds]
+        left = [number for number, holds in enumerate(selected) if not holds]
+        if not taken or not left:
+            side = stmt.then if taken else stmt.otherwise
+            return _EMPTY if side is None else self.block(side, first, count)
+        if not self.divides(stmt, taken, left):
+            return self.entered(stmt, first, count)
+        parts: list[Stmt] = [self.part(stmt, stmt.then, taken, first)]
+        if stmt.otherwise is not None:
+            if _are_neighbours(left):
+                parts.append(self.part(stmt, stmt.otherwise, left, first))
+            else:
+                parts.append(If(~stmt.cond, stmt.otherwise, span=stmt.span))
+        return Seq(tuple(parts), span=stmt.span)
+
+    def refined(self, stmt: If, chosen: Expr, rest: Expr, first: int, count: int) -> Stmt:
+        """Return a branch on threads and on something else as one inside of the other."""
+        other = stmt.otherwise
+        if other is not None and (does_together(other) or _waits(other)):
+            return self.entered(stmt, first, count)
+        outer = If(chosen, If(rest, stmt.then, span=stmt.span), span=stmt.span)
+        inside = self.branch(outer, first, count)
+        if other is None or inside is outer:
+            return stmt if inside is outer else inside
+        return Seq((inside, If(~stmt.cond, other, span=stmt.span)), span=stmt.span)
+
+    def divides(self, stmt: If, taken: list[int], left: list[int]) -> bool:
+        """Whether both sides may be left to ranges of threads."""
+        other = stmt.otherwise
+        if not _are_neighbours(taken):
+            return False
+        if other is not None and does_together(other) and not _are_neighbours(left):
+            return False
+        if does_together(stmt):
+            return True
+        whole = taken[0] % _WARP == 0 and len(taken) % _WARP == 0
+        return whole and _waits(stmt.then) and not _waits(other)
+
+    def part(self, stmt: If, body: Stmt, numbers: list[int], first: int) -> OnThreads:
+        """Return one side of a branch as a statement for its threads."""
+        inner = self.block(body, first + numbers[0], len(numbers))
+        return OnThreads(numbers[0], len(numbers), inner, span=stmt.span)
+
+    def entered(self, stmt: If, first: int, count: int) -> Stmt:
+        """Return a branch that stays one, with what can be done inside of it."""
+        then = self.block(stmt.then, first, count)
+        other = stmt.otherwise
+        rest = None if other is None else self.block(other, first, count)
+        if then is stmt.then and rest is other:
+            return stmt
+        return replace(stmt, then=then, otherwise=rest)
+
+    def condition(self, cond: Expr) -> tuple[list[Expr] | None, Expr | None]:
+        """Return the factors of a condition that only threads decide, and all the others."""
+        factors = [*_factors(cond)]
+        chosen, rest = [], []
+        for factor in factors:
+            meaning = substitute(factor, self.names)
+            if is_host_evaluable(meaning, self.known) and _mentions(meaning, self.known):
+                chosen.append(factor)
+            else:
+                rest.append(factor)
+        return (chosen or None), (_all_of(rest) if rest else None)
+
+    def selected(self, factors: list[Expr], first: int, count: int) -> list[bool] | None:
+        """Return for each thread of a range whether all factors hold; None if one has no value."""
+        meanings = [substitute(factor, self.names) for factor in factors]
+        try:
+            return [
+                all(evaluate(meaning, place) for meaning in meanings)
+                for place in self.places[first : first + count]
+            ]
+        except (ArithmeticError, ValueError):
+            return None
+
+
+def _factors(cond: Expr) -> list[Expr]:
+    if isinstance(cond, Binary) and cond.op is BinaryOp.AND:
+        return [*_factors(cond.a), *_factors(cond.b)]
+    return [cond]
+
+
+def _all_of(factors: list[Expr] | None) -> Expr:
+    assert factors
+    result = factors[0]
+    for factor in factors[1:]:
+        result = binary(BinaryOp.AND, result, factor)
+    return result
+
+
+def _mentions(expr: Expr, threads: dict[Var, int]) -> bool:
+    return any(isinstance(node, Var) and node in threads for node in walk(expr))
+
+
+def _are_neighbours(numbers: list[int]) -> bool:
+    return numbers[-1] - numbers[0] + 1 == len(numbers)
