@@ -70,6 +70,11 @@ def settled(value: Expr, dtype: DType, *, saturate: bool = True) -> Expr:
     return _signed(cast(value, INT) & 15, dtype)
 
 
+def converted(value: Expr, dtype: DType) -> Expr:
+    """Return `value`, in its carrier, converted to `dtype`, in the carrier of that."""
+    return settled(value, dtype) if is_narrow(dtype) else cast(value, dtype)
+
+
 def unpacked(bits: Expr, dtype: DType) -> Expr:
     """Return the value, in its carrier, of an element whose stored bits are `bits`."""
     if not is_narrow(dtype):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tile_core.ir.arith import as_expr, binary, call, cast, const, select
+from tile_core.ir.arith import as_expr, binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load
 from tile_core.ir.stmt import Alloc, If, Let, Stmt, Store
@@ -14,12 +14,13 @@ from tile_core.layout.digits import row_major_position
 from tile_core.layout.images import reduced_fragment
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.serial.loops import accumulator
-from tile_core.ops.serial.reduce import combine
+from tile_core.ops.serial.reduce import combine, magnitude
 from tile_core.simt.accesses import lower_store
 from tile_core.simt.build import do, seq, unrolled
 from tile_core.simt.context import SimtContext
 from tile_core.simt.exchange import Exchange, exchange_along
 from tile_core.simt.holders import by_holders, held, if_held, is_dense, is_known, slot_map
+from tile_core.simt.packing import carrier, converted, packed, unpacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def totals_of_rows(op: Reduce, plan: RowPlan, ctx: SimtContext) -> Stmt:
              across warps: parts = part[r], barrier, part[r] = sum of parts, barrier;
              total[r] = part[r]
     """
-    wide = accumulator("part", op.dst.buffer.dtype).dtype
+    wide = carrier(accumulator("part", op.dst.buffer.dtype).dtype)
     part = ctx.registers("part", plan.row.slots, str(wide))
     identity = const(op.kind.identity(op.dst.buffer.dtype), wide)
     return seq(
@@ -94,13 +95,14 @@ def totals_of_rows(op: Reduce, plan: RowPlan, ctx: SimtContext) -> Stmt:
 
 def _fold(op: Reduce, plan: RowPlan, part: Buffer, ctx: SimtContext) -> Stmt:
     """Combine the registers of one thread, each into the register of its row."""
-    registers = ctx.places.flat(op.src.buffer)
+    registers, result = ctx.places.flat(op.src.buffer), op.dst.buffer.dtype
 
     def step(slot: Expr) -> Stmt:
         at = _row_slot(op, plan, slot, ctx)
-        value = cast(cast(Load(registers, (slot,)), op.dst.buffer.dtype), part.dtype)
+        value = unpacked(Load(registers, (slot,)), op.src.buffer.dtype)
+        value = cast(converted(value, result), part.dtype)
         if op.kind.takes_magnitudes:
-            value = call("abs", value)
+            value = cast(converted(magnitude(value), result), part.dtype)
         total = Store(part, (at,), _combined(op, Load(part, (at,)), value))
         return if_held(plan.source, slot, total, ctx)
 
@@ -204,6 +206,7 @@ def _deliver(op: Reduce, plan: RowPlan, part: Buffer, ctx: SimtContext) -> Stmt:
         place = held(plan.row, ctx.thread, slot)
         indices = _indices(op, place.coords)
         result = _with_old(op, Load(part, (slot,)), Load(op.dst.buffer, indices))
+        result = cast(result, op.dst.buffer.dtype)
         stored = lower_store(Store(op.dst.buffer, indices, result), ctx)
         return If(binary(BinaryOp.EQ, place.replica, 0), stored)
 
@@ -211,22 +214,21 @@ def _deliver(op: Reduce, plan: RowPlan, part: Buffer, ctx: SimtContext) -> Stmt:
 
 
 def _into_registers(op: Reduce, plan: RowPlan, part: Buffer, ctx: SimtContext) -> Stmt:
-    registers = ctx.places.flat(op.dst.buffer)
+    registers, dtype = ctx.places.flat(op.dst.buffer), op.dst.buffer.dtype
     wanted = ctx.fragment_of(op.dst.buffer).reshape(plan.row.shape)
 
     def store(slot: Expr) -> Stmt:
         at = as_expr(plan.row.slot_at(*held(wanted, ctx.thread, slot).coords))
-        result = _with_old(op, Load(part, (at,)), Load(registers, (slot,)))
-        return Store(registers, (slot,), result)
+        old = unpacked(Load(registers, (slot,)), dtype)
+        result = converted(_with_old(op, Load(part, (at,)), old), dtype)
+        return Store(registers, (slot,), packed(result, dtype))
 
     return by_holders(wanted, unrolled(ctx, "r", wanted.slots, store), ctx)
 
 
 def _with_old(op: Reduce, value: Expr, old: Expr) -> Expr:
     """Return the result, to which the old one counts where it is not cleared."""
-    if not op.clear:
-        value = _combined(op, value, cast(old, value.dtype))
-    return cast(value, op.dst.buffer.dtype)
+    return value if op.clear else _combined(op, value, cast(old, value.dtype))
 
 
 def _indices(op: Reduce, coords: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from tile_core.ir.arith import call, cast, const
+from tile_core.ir.arith import cast, const
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, Ramp, Var
 from tile_core.ir.intrinsics import Effect, effect_of
@@ -16,6 +16,7 @@ from tile_core.ops.fill import Fill
 from tile_core.ops.reduce import Reduce, ReduceKind
 from tile_core.ops.serial import expand
 from tile_core.ops.serial.loops import accumulator, element, load
+from tile_core.ops.serial.reduce import magnitude
 from tile_core.records import dataclass
 from tile_cpu.rules.elementwise import as_parallel
 
@@ -170,7 +171,7 @@ def _of_reduction(op: Reduce, row: Var) -> tuple[int, RowPass] | None:
     value = load(op.src, (0, 1), (row, column))
     wide = cast(cast(value, dtype), accumulator("total", dtype).dtype)
     if op.kind.takes_magnitudes:
-        wide = call("abs", wide)
+        wide = magnitude(wide)
     axes = tuple(None if axis is None else 0 for axis in op.dst_axes)
     indices = element(op.dst, axes, (row,))
     total = Total(op.kind, wide, op.dst.buffer, indices, op.clear)

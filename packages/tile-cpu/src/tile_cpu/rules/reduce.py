@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.ir.arith import call, cast, const
+from tile_core.ir.arith import cast, const
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Expr, Var
 from tile_core.ops.reduce import Reduce, Scan
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial import expand
 from tile_core.ops.serial.loops import accumulator, load, store
-from tile_core.ops.serial.reduce import combine
+from tile_core.ops.serial.reduce import combine, magnitude
 from tile_core.tir.build import i32, seq
 from tile_core.tir.nodes import For as TirFor
 from tile_core.tir.nodes import ForKind, PrimExpr, Select, TirBuffer, tirx
@@ -60,7 +60,7 @@ class _Rows:
         value = load(op.src, tuple(axes), (*self.at, self.r))
         self.source = value
         value_: Expr = cast(cast(value, op.dst.buffer.dtype), self.total)
-        self.value = call("abs", value_) if op.kind.takes_magnitudes else value_
+        self.value = magnitude(value_) if op.kind.takes_magnitudes else value_
 
     def are_contiguous(self) -> bool:
         """Whether neighbours along the reduced dimension are neighbours in memory."""

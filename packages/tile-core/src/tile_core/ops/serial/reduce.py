@@ -38,6 +38,11 @@ def combine(kind: ReduceKind, a: Expr, b: Expr, *, nan_propagate: bool = False) 
     return select(spoiled, const(math.nan, a.dtype), better)
 
 
+def magnitude(value: Expr) -> Expr:
+    """Return the absolute value; truth values are their own."""
+    return value if value.dtype.is_bool else call("abs", value)
+
+
 def expand_reduce(op: Reduce) -> Stmt:
     """Return loops over the kept dimensions with one accumulator each."""
     kept = [n for axis, n in enumerate(op.src.extents) if axis != op.dim]
@@ -58,7 +63,7 @@ def expand_reduce_at(op: Reduce, at: tuple[Var, ...]) -> Stmt:
     value = cast(load(op.src, src_axes, (*at[: len(kept)], r)), op.dst.buffer.dtype)
     value = cast(value, total.dtype)
     if op.kind.takes_magnitudes:
-        value = call("abs", value)
+        value = magnitude(value)
     result: Expr = read(total)
     if not op.clear:
         old = cast(load(op.dst, dst_axes, at), total.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.errors import InternalError
-from tile_core.ir.arith import binary, cast, const, select
+from tile_core.ir.arith import binary, const, select
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.ir.stmt import Stmt, Store
@@ -18,6 +18,7 @@ from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import unrolled
 from tile_core.simt.context import SimtContext
 from tile_core.simt.holders import held
+from tile_core.simt.packing import carrier, converted, packed
 from tile_core.simt.rules.reduce import lower_reduce
 
 
@@ -36,10 +37,11 @@ def lower_init(op: ReducerInit, ctx: SimtContext) -> Stmt:
     """Return the start of each part: a start value counts once, in the first of an element's."""
     registers = ctx.places.flat(op.reducer)
     fragment = ctx.fragment_of(op.reducer)
-    identity = const(op.kind.identity(op.reducer.dtype), op.reducer.dtype)
+    dtype = op.reducer.dtype
+    identity = packed(converted(const(op.kind.identity(dtype), carrier(dtype)), dtype), dtype)
     if op.init is None:
         return unrolled(ctx, "r", fragment.slots, lambda r: Store(registers, (r,), identity))
-    start = cast(lower_expr(op.init, ctx), op.reducer.dtype)
+    start = packed(converted(lower_expr(op.init, ctx), dtype), dtype)
 
     def first(slot: Expr) -> Stmt:
         replica = held(fragment, ctx.thread, slot).replica

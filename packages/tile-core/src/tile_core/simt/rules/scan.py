@@ -16,6 +16,7 @@ from tile_core.ops.serial.loops import accumulator
 from tile_core.ops.serial.reduce import combine, expand_scan
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
+from tile_core.simt.packing import carrier
 from tile_core.simt.staging import by_each_thread, copied_in, copied_out
 
 
@@ -43,7 +44,7 @@ def lower_scan(op: Scan, ctx: SimtContext) -> Stmt:
             span=op.span,
             hint="scan a tile of fixed extents, and carry the last element over",
         )
-    wide = accumulator("total", op.dst.buffer.dtype).dtype
+    wide = carrier(accumulator("total", op.dst.buffer.dtype).dtype)
     tile = ctx.scratch_tile("scanned", shape, str(wide))
     barrier = do("sync", span=op.span)
     return Seq(

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.dtypes import dtype_of
-from tile_core.interp.values import Array
+from tile_core.dtypes import FORMATS, dtype_of
+from tile_core.interp.values import Array, settle
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.reduce import ReduceKind, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
@@ -29,39 +29,128 @@ KINDS: dict[str, Function] = {
     "bitxor": lambda x, axis: np.bitwise_xor.reduce(x, axis=axis),
 }
 ARITHMETIC = ("sum", "max", "min", "abssum", "absmax")
+BITWISE = ("bitand", "bitor", "bitxor")
 ONTO: dict[str, Function] = {
     "sum": np.add,
     "abssum": np.add,
     "max": np.maximum,
     "absmax": np.maximum,
     "min": np.minimum,
+    "bitand": np.bitwise_and,
+    "bitor": np.bitwise_or,
+    "bitxor": np.bitwise_xor,
 }
 """How the reduced elements meet the old contents: as they are."""
+NO_SUMS = ("handle", "float8_e8m0fnu")
+"""Types that results of reductions cannot have: addresses, and powers of two without a sign."""
 
 
 def cases() -> Iterator[Case]:
     """Yield the cases of this family."""
-    for dtype in ("float32", "float16", "bfloat16", "float64", "int32", "int64"):
-        for kind in ARITHMETIC:
-            yield _reduce(kind, dtype, (6, 19), 1, clear=True)
-            yield _reduce(kind, dtype, (6, 19), 0, clear=False)
-    for dtype in ("int32", "uint8", "int64"):
-        for kind in ("bitand", "bitor", "bitxor"):
-            yield _reduce(kind, dtype, (6, 19), 1, clear=True)
+    for source in FORMATS:
+        if source != "handle":
+            yield _every(source, _destinations(source), (4, 18), 1, clear=True)
+    for dtype in ("float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8"):
+        kinds = ARITHMETIC if dtype_of(dtype).is_float else tuple(KINDS)
+        yield _every(dtype, {dtype: kinds}, (6, 19), 0, clear=False)
     for shape, dim in (((1, 1), 1), ((7,), 0), ((3, 5, 7), 1), ((2, 64), 1), ((64, 2), 0)):
         yield _reduce("sum", "float32", shape, dim, clear=True)
         yield _reduce("max", "float32", shape, dim, clear=False)
     yield from (_kept(), _widening(), _nan(False), _nan(True), _scoped("shared"), _scoped("local"))
     for kind in ("sum", "max"):
-        for dtype in ("float32", "int32"):
+        for dtype in ("float32", "int32", "int4", "float4_e2m1fn", "bool"):
             yield _scan(kind, dtype, 1, False)
             yield _scan(kind, dtype, 0, True)
-    yield from (_reducer("sum"), _reducer("max"), _reducer_without_init())
+    yield from (_reducer("sum"), _reducer("max"), _reducer("max", "int4"), _reducer_without_init())
+
+
+def _destinations(source: str) -> dict[str, tuple[str, ...]]:
+    """Return the types to which a tile of `source` is reduced, with the reductions.
+
+    How elements are read depends on the source alone, how results are combined and stored on
+    the destination: all types meet float32 and int32 from both sides, and themselves.
+    """
+    wanted = ("float32", "int32")
+    chosen = FORMATS if source in wanted else dict.fromkeys((*wanted, source))
+    return {d: _kinds(source, d) for d in chosen if d not in NO_SUMS}
+
+
+def _kinds(source: str, destination: str) -> tuple[str, ...]:
+    if "float32" in (source, destination):
+        return ARITHMETIC
+    if source == destination:
+        return ("sum", "absmax")
+    floats = any(dtype_of(d).is_float for d in (source, destination))
+    return ("min",) if floats else ("min", *BITWISE)
 
 
 def _out_shape(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
     rest = tuple(n for k, n in enumerate(shape) if k != dim)
     return rest or (1,)
+
+
+def _every(
+    source: str,
+    wanted: dict[str, tuple[str, ...]],
+    shape: tuple[int, ...],
+    dim: int,
+    *,
+    clear: bool,
+) -> Case:
+    """Reductions of one tile: an output for each type, in it a row for each kind."""
+    rows = _out_shape(shape, dim)[0]
+    shapes = [(len(kinds), rows) for kinds in wanted.values()]
+
+    def build() -> Kernel:
+        a, tile = ir.tensor("A", shape, source), ir.fragment("tile", shape, source)
+        outputs = [ir.tensor(f"to_{d}", s, d) for d, s in zip(wanted, shapes, strict=True)]
+        steps: list[Any] = [ir.alloc(tile), ir.copy(a, tile)]
+        for output, (dtype, kinds) in zip(outputs, wanted.items(), strict=True):
+            for row, kind in enumerate(kinds):
+                place = ir.region(output, (row, 0), (1, rows))
+                total = ir.fragment(f"{kind}_{dtype}", (rows,), dtype)
+                steps += [
+                    ir.alloc(total), ir.copy(place, total),
+                    ir.reduce(kind, tile, total, dim, clear=clear), ir.copy(total, place),
+                ]  # fmt: skip
+        return ir.kernel([a, *outputs], 1, lambda bx: steps, threads=32)
+
+    def expected(a: Array, *old: Array) -> dict[int, Array]:
+        found: dict[int, Array] = {}
+        for position, (dtype, kinds) in enumerate(wanted.items()):
+            x = _converted(logical(a, source, shape), source, dtype)
+            totals = [_total(kind, x, dim, dtype) for kind in kinds]
+            if not clear:
+                was = logical(old[position], dtype, shapes[position])
+                was = _converted(was, dtype, dtype)
+                totals = [ONTO[k](t, row) for k, t, row in zip(kinds, totals, was, strict=True)]
+            found[position + 1] = np.stack(totals)
+        return found
+
+    def inputs(rng: np.random.Generator) -> list[Array]:
+        low = 1 if source == "float8_e8m0fnu" else -4  # these are positive
+        old = [numbers(rng, s, d, -9, 10) for d, s in zip(wanted, shapes, strict=True)]
+        return [numbers(rng, shape, source, low), *old]
+
+    onto = "" if clear else "-onto"
+    return Case(f"reduce/every{onto}/{source}/{label(shape)}@{dim}", build, inputs, expected)
+
+
+def _converted(values: Array, source: str, destination: str) -> Array:
+    """Return elements as the destination has them: integers wrap, floats saturate."""
+    there = dtype_of(destination)
+    if there.is_float:
+        return settle(values.astype(np.float64), there).astype(np.float64)
+    if dtype_of(source).is_float and there.kind.value == "uint":
+        values = np.maximum(values, 0)
+    return values != 0 if there.is_bool else settle(values.astype(np.int64), there)
+
+
+def _total(kind: str, x: Array, dim: int, dtype: str) -> Array:
+    """Return the reduction of converted elements; integers wrap, truth values stay such."""
+    magnitudes = settle(np.abs(x), dtype_of(dtype)) if kind == "absmax" else x
+    total: Array = KINDS["max" if kind == "absmax" else kind](magnitudes, dim)
+    return total != 0 if dtype == "bool" else total
 
 
 def _reduce(kind: str, dtype: str, shape: tuple[int, ...], dim: int, *, clear: bool) -> Case:
@@ -77,11 +166,8 @@ def _reduce(kind: str, dtype: str, shape: tuple[int, ...], dim: int, *, clear: b
         return ir.kernel([a, b], 1, lambda bx: steps, threads=32)
 
     def expected(a: Array, b: Array) -> dict[int, Array]:
-        x, old = logical(a, dtype), logical(b, dtype)
-        if x.dtype.kind == "f":
-            x, old = x.astype(np.float64), old.astype(np.float64)
-        result = np.asarray(KINDS[kind](x, dim)).reshape(out)
-        return {1: result if clear else ONTO[kind](result, old)}
+        result = np.asarray(KINDS[kind](logical(a, dtype), dim)).reshape(out)
+        return {1: result if clear else ONTO[kind](result, logical(b, dtype))}
 
     return Case(
         f"reduce/{kind}{'' if clear else '-onto'}/{dtype}/{label(shape)}@{dim}",
@@ -168,7 +254,7 @@ def _scoped(scope: str) -> Case:
 
 
 def _scan(kind: str, dtype: str, dim: int, reverse: bool) -> Case:
-    shape = (5, 11)
+    shape = (5, 12)
 
     def build() -> Kernel:
         a, b, s = (
@@ -181,9 +267,11 @@ def _scan(kind: str, dtype: str, dim: int, reverse: bool) -> Case:
         return ir.kernel([a, b], 1, lambda bx: steps)
 
     def expected(a: Array, b: Array) -> dict[int, Array]:
-        x = np.flip(a, dim) if reverse else a
+        x = _converted(logical(a, dtype, shape), dtype, dtype)
+        x = np.flip(x, dim) if reverse else x
         total = np.cumsum(x, axis=dim) if kind == "sum" else np.maximum.accumulate(x, axis=dim)
-        return {1: np.flip(total, dim) if reverse else total}
+        total = np.flip(total, dim) if reverse else total
+        return {1: total != 0 if dtype == "bool" else total}
 
     return Case(
         f"scan/{kind}{'-reverse' if reverse else ''}/{dtype}/{label(shape)}@{dim}",
@@ -193,20 +281,20 @@ def _scan(kind: str, dtype: str, dim: int, reverse: bool) -> Case:
     )
 
 
-def _reducer(kind: str) -> Case:
+def _reducer(kind: str, dtype: str = "int32") -> Case:
     """Every iteration counts once; the start value counts once per element."""
 
     def build() -> Kernel:
-        a, b = ir.tensor("A", (6, 13), "int32"), ir.tensor("B", (6,), "int32")
-        acc = Buffer("acc", (6,), dtype_of("int32"), Scope.REDUCER)
-        out = ir.fragment("out", (6,), "int32")
+        a, b = ir.tensor("A", (6, 14), dtype), ir.tensor("B", (6,), dtype)
+        acc = Buffer("acc", (6,), dtype_of(dtype), Scope.REDUCER)
+        out = ir.fragment("out", (6,), dtype)
         k = ReduceKind(kind)
 
         def body(bx: Any) -> Any:
             return [
                 ir.alloc(acc, out),
                 ReducerInit(acc, k, ir.value(-2)),
-                ir.parallel((6, 13), lambda i, j: ReducerUpdate(acc, k, (i,), ir.load(a, i, j))),
+                ir.parallel((6, 14), lambda i, j: ReducerUpdate(acc, k, (i,), ir.load(a, i, j))),
                 ReducerFinalize(acc, k, whole(out)),
                 ir.copy(out, b),
             ]
@@ -214,12 +302,13 @@ def _reducer(kind: str) -> Case:
         return ir.kernel([a, b], 1, body)
 
     def expected(a: Array, b: Array) -> dict[int, Array]:
-        return {1: a.sum(1) - 2 if kind == "sum" else np.maximum(a.max(1), -2)}
+        x = logical(a, dtype, (6, 14)).astype(np.int64)
+        return {1: x.sum(1) - 2 if kind == "sum" else np.maximum(x.max(1), -2)}
 
     return Case(
-        f"reducer/{kind}/int32/6x13",
+        f"reducer/{kind}/{dtype}/6x14",
         build,
-        lambda rng: [numbers(rng, (6, 13), "int32", -9, 10), poison((6,), "int32")],
+        lambda rng: [numbers(rng, (6, 14), dtype, -9, 10), poison((6,), dtype)],
         expected,
     )
 
