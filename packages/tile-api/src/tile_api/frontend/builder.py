@@ -71,9 +71,16 @@ _LOOPS = frozenset(
 
 @dataclass(slots=True)
 class Block:
-    """Statements collected so far, and whether a `break` or `continue` ended them."""
+    """Statements collected so far, and whether a `break` or `continue` ended them.
+
+    Parameters
+    ----------
+    form
+        The frame that opened it, if others ask for that.
+    """
 
     kind: BlockKind
+    form: object = None
     statements: list[Stmt] = field(default_factory=list)
     ended_by: str | None = None
     warned: bool = False

@@ -16,6 +16,7 @@ from tile_core.errors import (
     FrontendTypeError,
     OutputError,
     ReturnInControlFlow,
+    Span,
     TraceAssertionError,
 )
 from tile_core.ir import arith
@@ -53,6 +54,39 @@ def condition(builder: Builder, value: Any, where: str) -> bool | Expr:
             "taken once, while the kernel is traced"
         )
     return bool(value)
+
+
+def while_condition(builder: Builder, cond: bool | Expr) -> bool | Expr:
+    """Return the condition of a loop if it can end; warn if its body never runs.
+
+    Raises
+    ------
+    ControlFlowError
+        If it is always true.
+    """
+    if cond is False:
+        builder.warn("the condition of this `while` is always false: its body is dropped")
+    if cond is True:
+        raise ControlFlowError(
+            "the condition of this `while` is always true, so the loop would never end",
+            span=builder.span,
+            hint="test a run-time value, such as an alloc_var that the body changes",
+        )
+    return cond
+
+
+def close_while(builder: Builder, cond: bool | Expr, span: Span | None) -> None:
+    """End the body of a `while` loop and emit the loop, unless its condition is false."""
+    body = builder.close()
+    if isinstance(cond, bool):
+        return
+    leaves = any(isinstance(node, Break) for node in walk(body))
+    builder.emit(While(cond, body, span=span))
+    if is_pure(cond) and not leaves:
+        builder.warn(
+            "nothing in this `while` loop can change its condition, which reads no buffer or "
+            "alloc_var: once entered, it never ends"
+        )
 
 
 def is_number(value: Any) -> bool:
@@ -126,30 +160,15 @@ class Control(ActivationBase):
         with builder.operand("`while`", conditional=True):
             cond = condition(builder, thunk(), "`while`")
         self.left_names = {}
-        if cond is False:
-            builder.warn("the condition of this `while` is always false: its body is dropped")
+        if while_condition(builder, cond) is False:
             return
-        if cond is True:
-            raise ControlFlowError(
-                "the condition of this `while` is always true, so the loop would never end",
-                span=builder.span,
-                hint="test a run-time value, such as an alloc_var that the body changes",
-            )
         span = builder.span
         builder.open(BlockKind.WHILE)
         self.push_scope("while")
         yield None
         self.pop_scope()
-        body = builder.close()
         left = self.left_names
-        leaves = any(isinstance(node, Break) for node in walk(body))
-        loop = builder.emit(While(cond, body, span=span))
-        if is_pure(cond) and not leaves:
-            builder.warn(
-                "nothing in this `while` loop can change its condition, which reads no buffer or "
-                "alloc_var: once entered, it never ends"
-            )
-        del loop
+        close_while(builder, cond, span)
         self.left_names = left
 
     def break_(self) -> None:

@@ -17,6 +17,7 @@ from tile_api.language.annotations import *
 from tile_api.language.arithmetic import *
 from tile_api.language.atomics import *
 from tile_api.language.barriers import *
+from tile_api.language.builder_forms import *
 from tile_api.language.clusters import *
 from tile_api.language.compat import *
 from tile_api.language.conversions import *
@@ -41,6 +42,7 @@ from tile_api.language.rng import *
 from tile_api.language.symbols import *
 from tile_api.language.tensor import *
 from tile_api.language.thread import *
+from tile_api.language.thread_axes import *
 from tile_api.language.unavailable import UNAVAILABLE
 from tile_api.language.vectors import *
 from tile_api.language.views import *
@@ -88,10 +90,11 @@ def __getattr__(name: str) -> Any:
 
 
 _MODULES = (
-    *("allocate", "allreduce", "annotations", "arithmetic", "atomics", "barriers", "clusters"),
+    *("allocate", "allreduce", "annotations", "arithmetic", "atomics", "barriers", "builder_forms"),
+    "clusters",
     *("compat", "conversions", "copies", "debug", "dtypes", "elementary", "externs", "fills"),
     *("function", "launch", "loops", "matmul", "memory", "persistent", "reducers", "reductions"),
-    *("rng", "symbols", "tensor", "thread", "vectors", "views", "warp_groups"),
+    *("rng", "symbols", "tensor", "thread", "thread_axes", "vectors", "views", "warp_groups"),
 )
 __all__ = sorted(
     {"Any", *_TABLES, *_LAZY}.union(

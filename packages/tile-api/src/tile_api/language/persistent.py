@@ -20,38 +20,6 @@ from tile_core.records import dataclass
 
 
 @dataclass(frozen=True)
-class _ThreadLoop(LoopSpec):
-    extent: int
-    axis: int
-
-    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
-        yield require_launch("T.thread_binding").thread_vars[self.axis]
-
-
-def thread_binding(extent: int, thread: str = "threadIdx.x") -> LoopSpec:
-    """Run the body in every thread along one axis of the block; yields its index.
-
-    Raises
-    ------
-    FrontendValueError
-        If `thread` is not a thread axis or the block has another extent along it.
-    """
-    axes = {"threadIdx.x": 0, "threadIdx.y": 1, "threadIdx.z": 2}
-    launch = require_launch("T.thread_binding")
-    if thread not in axes:
-        raise FrontendValueError(
-            f"{thread!r} is not a thread axis", span=here(), hint=f"use one of {', '.join(axes)}"
-        )
-    if launch.threads[axes[thread]] != extent:
-        raise FrontendValueError(
-            f"the block has {launch.threads[axes[thread]]} threads along {thread}, not {extent}",
-            span=here(),
-            hint="loop over as many threads as T.Kernel(threads=...) starts",
-        )
-    return _ThreadLoop(extent, axes[thread])
-
-
-@dataclass(frozen=True)
 class _PersistentLoop(LoopSpec):
     domain: tuple[Expr, ...]
     wave_size: Expr
@@ -281,4 +249,4 @@ def _grid_size() -> Expr:
     return size
 
 
-__all__ = ["BaseTileScheduler", "Persistent", "PersistentTileScheduler", "thread_binding"]
+__all__ = ["BaseTileScheduler", "Persistent", "PersistentTileScheduler"]

@@ -1,0 +1,105 @@
+"""Indices of threads and blocks in the form of loops: `T.thread_binding`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tile_api.frontend.builder import Builder, Frame
+from tile_api.frontend.loopspec import LoopSpec, index_bounds
+from tile_api.language.launch import KernelLaunchFrame, require_launch
+from tile_api.language.operands import here
+from tile_core.errors import FrontendTypeError, FrontendValueError
+from tile_core.ir import arith
+from tile_core.ir.equal import same_value
+from tile_core.ir.expr import Const, Expr, Var
+
+__all__ = ["thread_binding"]
+
+_AXES = {
+    f"{what}Idx.{axis}": (what, k) for what in ("thread", "block") for k, axis in enumerate("xyz")
+}
+
+
+class ThreadAxis(LoopSpec, Frame):
+    """An index of the launch: what a loop runs over, ``with`` enters, or a name is bound to."""
+
+    def __init__(self, index: Expr) -> None:
+        self.index = index
+
+    def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
+        """Yield the index: each thread runs the body with its own."""
+        yield self.index
+
+    def enter(self, builder: Builder, names: tuple[str, ...]) -> Expr:
+        """Return the index."""
+        return self.index
+
+
+def thread_binding(
+    start: Any,
+    stop: Any = None,
+    thread: str | None = None,
+    *,
+    annotations: dict[str, Any] | None = None,
+) -> ThreadAxis:
+    """Return the index of the thread (or block) along one axis, as a loop over all of them.
+
+    ``for tx in T.thread_binding(0, 128, thread="threadIdx.x"):`` runs its body in every thread;
+    ``tx = T.thread_binding(0, 128, thread="threadIdx.x")`` names the index.
+
+    Parameters
+    ----------
+    start, stop
+        The values of the index; with one of them it counts from 0. As many as the launch has
+        threads, or blocks, along that axis.
+    thread
+        ``"threadIdx.x"`` to ``"threadIdx.z"``, ``"blockIdx.x"`` to ``"blockIdx.z"``.
+    annotations
+        Accepted as a hint to code generators; no effect.
+
+    Raises
+    ------
+    FrontendTypeError
+        If `thread` is missing, or a bound no integer.
+    FrontendValueError
+        If it is no axis, or the launch has another extent along it.
+    """
+    if thread is None and isinstance(stop, str):
+        stop, thread = None, stop
+    launch = require_launch("T.thread_binding")
+    if thread is None:
+        raise FrontendTypeError(
+            "T.thread_binding needs the name of an axis",
+            span=here(),
+            hint='write T.thread_binding(0, 128, thread="threadIdx.x")',
+        )
+    if thread not in _AXES:
+        raise FrontendValueError(
+            f"{thread!r} is not an axis of threads or blocks",
+            span=here(),
+            hint=f"use one of {', '.join(_AXES)}",
+        )
+    first, last = index_bounds(0, start) if stop is None else index_bounds(start, stop)
+    index, extent, what = _found(launch, thread)
+    wanted = arith.as_expr(last - first)
+    if not same_value(wanted, extent):
+        told = extent.value if isinstance(extent, Const) else "another number of"
+        asked = f", not {wanted.value}" if isinstance(wanted, Const) else ""
+        raise FrontendValueError(
+            f"the launch has {told} {what} along {thread}{asked}",
+            span=here(),
+            hint=f"give as many as T.Kernel starts: all {what} run the body",
+        )
+    shifted = isinstance(first, Const) and first.value == 0
+    return ThreadAxis(index if shifted else arith.as_expr(first + index))
+
+
+def _found(launch: KernelLaunchFrame, thread: str) -> tuple[Var | Const, Expr, str]:
+    """Return the index along an axis, how many there are, and of what."""
+    what, axis = _AXES[thread]
+    if what == "thread":
+        return launch.thread_vars[axis], arith.const(launch.threads[axis]), "threads"
+    if axis >= len(launch.grid):
+        return arith.const(0), arith.const(1), "blocks"
+    return launch.block_vars[axis], launch.grid[axis], "blocks"
