@@ -142,12 +142,12 @@ MISTAKES = [
             A[0, 0] = 1.0
         """,
         """
-        [TL1003] T.reads must be a buffer, a region A[a:b, c] or an element A[i, j], got a float32 value
+        [TL1003] T.reads names a buffer, a region or an element
          --> program.py:7:13
           |
         7 |             T.reads(A[0, 0] + 1.0)
           |             ^^^^^^^^^^^^^^^^^^^^^^
-        hint: allocate it with T.alloc_shared or T.alloc_fragment, or make it a parameter
+        hint: write T.reads(A[0:16, k])
         """,
     ),
     Mistake(

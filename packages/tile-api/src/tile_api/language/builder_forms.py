@@ -7,11 +7,12 @@ from typing import Any
 
 from tile_api.frontend.builder import BlockKind, Builder, Frame, current
 from tile_api.frontend.control import close_while, condition, while_condition
-from tile_api.frontend.values import as_region, as_value
+from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_api.language.operands import here
 from tile_core.errors import ControlFlowError, FrontendTypeError, FrontendValueError, Span
 from tile_core.ir import arith
-from tile_core.ir.expr import BinaryOp, Expr, Var
+from tile_core.ir.buffer import Region
+from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.stmt import If as IfStmt
 from tile_core.ir.stmt import Seq
 
@@ -225,7 +226,12 @@ def _stated(what: str, regions: tuple[Any, ...]) -> None:
     _enclosing(what)
     for group in regions:
         for region in group if isinstance(group, (list, tuple)) else (group,):
-            as_region(region, what)
+            if not isinstance(region, (BufferValue, Region, VarHandle, Load)):
+                raise FrontendTypeError(
+                    f"{what} names a buffer, a region or an element",
+                    span=here(),
+                    hint=f"write {what}(A[0:16, k])",
+                )
 
 
 class _Guarded(Frame):
