@@ -11,12 +11,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tile_api.frontend.accumulation import as_update
+from tile_api.frontend.large_expressions import with_named_parts
 from tile_api.frontend.source import SpanTable, calling_span
 from tile_core.errors import ControlFlowError, ScopeError, Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Load, Var
 from tile_core.ir.interval import Interval
-from tile_core.ir.stmt import Let, Seq, Stmt, Store
+from tile_core.ir.stmt import Launch, Let, Parallel, Pipelined, Seq, Stmt, Store, While
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
@@ -67,6 +68,10 @@ _LOOPS = frozenset(
         BlockKind.WHILE,
     }
 )
+
+
+_NOT_CUT = (Seq, Parallel, Pipelined, While, Launch)
+"""Statements whose expressions are evaluated again and again, or on the host."""
 
 
 @dataclass(slots=True)
@@ -166,6 +171,8 @@ class Builder:
                 span=self.span,
                 hint="use an `if` statement and an alloc_var for the result",
             )
+        if self.launch is not None and not isinstance(stmt, _NOT_CUT):
+            stmt = with_named_parts(stmt, self._part)
         if isinstance(stmt, TileOperator):
             stmt = self._checked(stmt)
         if isinstance(stmt, Store) and stmt.buffer in self.reducers:
@@ -247,6 +254,13 @@ class Builder:
         """Name the value of `value` at this point and return the name."""
         var = Var(name, value.dtype, span=self.span)
         self.emit(Let(var, value))
+        return var
+
+    def _part(self, name: str, value: Expr) -> Var:
+        """Name a part of the statement at hand, which is as small as it gets."""
+        var = Var(self.fresh(name), value.dtype, span=self.span)
+        if self.blocks[-1].ended_by is None:
+            self.blocks[-1].statements.append(Let(var, value, span=self.span))
         return var
 
     @contextmanager

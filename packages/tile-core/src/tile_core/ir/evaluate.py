@@ -8,7 +8,7 @@ from typing import Any
 from tile_core.errors import InternalError
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Extent, Select, Unary, UnaryOp
 from tile_core.ir.expr import Var as Variable
-from tile_core.ir.node import walk
+from tile_core.ir.node import walk, walk_once
 
 
 def _truncdiv(a: int, b: int) -> int:
@@ -54,7 +54,7 @@ def free_variables(root: Extent) -> dict[Variable, None]:
     """Return the variables `root` mentions, as an ordered set."""
     if isinstance(root, int):
         return {}
-    return {node: None for node in walk(root) if isinstance(node, Variable)}
+    return {node: None for node in walk_once(root) if isinstance(node, Variable)}
 
 
 def is_host_evaluable(root: Expr, known: Mapping[Variable, Any]) -> bool:

@@ -18,6 +18,7 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
+from tile_core.ir.interval_arithmetic import UNBOUNDED, Ends, combine, hull, negated
 from tile_core.records import dataclass
 
 
@@ -27,6 +28,11 @@ class Interval:
 
     low: int | None
     high: int | None
+
+    @property
+    def ends(self) -> Ends:
+        """Both ends, as interval arithmetic takes them."""
+        return self.low, self.high
 
     @property
     def is_negative(self) -> bool:
@@ -40,16 +46,42 @@ class Interval:
 
 
 ANYTHING = Interval(None, None)
+_DEPTH = 64
+"""How deeply nested expressions are understood."""
+_MOST_TERMS = 512
+"""How many terms of expressions, written out, are compared one by one."""
 
 
 def interval(expr: Extent, ranges: Mapping[Var, Interval]) -> Interval:
     """Return bounds of an integer expression, given those of its variables.
 
     The result contains every value the expression can take without integer overflow; what
-    is not understood (loads, calls, bit operations) is unbounded.
+    is not understood (loads, calls, what is nested very deeply) is unbounded.
     """
+    return _interval_of(expr, ranges, {}, _DEPTH)
+
+
+def _interval_of(
+    expr: Extent, ranges: Mapping[Var, Interval], known: dict[Expr, Interval], depth: int
+) -> Interval:
+    """Return bounds of an expression; `known` are those of parts that were met before."""
     if isinstance(expr, int):
         return Interval(expr, expr)
+    if not isinstance(expr, Binary | Select | Unary | Cast):
+        return _interval_here(expr, ranges, known, depth)
+    if depth == 0:
+        return ANYTHING
+    if expr not in known:
+        known[expr] = _interval_here(expr, ranges, known, depth - 1)
+    return known[expr]
+
+
+def _interval_here(
+    expr: Expr, ranges: Mapping[Var, Interval], known: dict[Expr, Interval], depth: int
+) -> Interval:
+    def interval(part: Expr, ranges: Mapping[Var, Interval]) -> Interval:
+        return _interval_of(part, ranges, known, depth)
+
     match expr:
         case Const(value=value) if not expr.dtype.is_float:
             return Interval(int(value), int(value))
@@ -63,81 +95,23 @@ def interval(expr: Extent, ranges: Mapping[Var, Interval]) -> Interval:
                 ANYTHING
             )  # fmt: skip
         case Unary(op=UnaryOp.NEG, a=a):
-            return _negated(interval(a, ranges))
+            return _interval(negated(interval(a, ranges).ends))
         case Select(then=then, otherwise=otherwise):
-            return _hull(interval(then, ranges), interval(otherwise, ranges))
+            return _interval(hull(interval(then, ranges).ends, interval(otherwise, ranges).ends))
         case Binary(op=op, a=a, b=b) if expr.dtype.is_int:
-            return _binary(op, interval(a, ranges), interval(b, ranges))
+            if op is BinaryOp.SUB and isinstance(difference := subtract(a, b), int):
+                return Interval(difference, difference)
+            return _interval(combine(op, interval(a, ranges).ends, interval(b, ranges).ends))
     return ANYTHING
+
+
+def _interval(ends: Ends) -> Interval:
+    return ANYTHING if ends == UNBOUNDED else Interval(*ends)
 
 
 def _promised(var: Var) -> Interval:
     contract = var.contract
     return ANYTHING if contract is None else Interval(contract.smallest, contract.largest)
-
-
-def _negated(x: Interval) -> Interval:
-    return Interval(None if x.high is None else -x.high, None if x.low is None else -x.low)
-
-
-def _hull(x: Interval, y: Interval) -> Interval:
-    low = None if x.low is None or y.low is None else min(x.low, y.low)
-    high = None if x.high is None or y.high is None else max(x.high, y.high)
-    return Interval(low, high)
-
-
-def _plus(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else a + b
-
-
-def _binary(op: BinaryOp, x: Interval, y: Interval) -> Interval:
-    match op:
-        case BinaryOp.ADD:
-            return Interval(_plus(x.low, y.low), _plus(x.high, y.high))
-        case BinaryOp.SUB:
-            return _binary(BinaryOp.ADD, x, _negated(y))
-        case BinaryOp.MUL:
-            return _product(x, y)
-        case BinaryOp.FLOORDIV if y.low is not None and y.low > 0:
-            return _quotient(x, y)
-        case BinaryOp.FLOORMOD if y.low is not None and y.low > 0:
-            high = None if y.high is None else y.high - 1
-            if x.is_natural and x.high is not None:
-                high = x.high if high is None else min(high, x.high)
-            return Interval(0, high)
-        case BinaryOp.MIN:
-            known = [h for h in (x.high, y.high) if h is not None]
-            low = None if x.low is None or y.low is None else min(x.low, y.low)
-            return Interval(low, min(known, default=None))
-        case BinaryOp.MAX:
-            return _negated(_binary(BinaryOp.MIN, _negated(x), _negated(y)))
-    return ANYTHING
-
-
-def _product(x: Interval, y: Interval) -> Interval:
-    if None not in (x.low, x.high, y.low, y.high):
-        ends = [a * b for a in (x.low or 0, x.high or 0) for b in (y.low or 0, y.high or 0)]
-        return Interval(min(ends), max(ends))
-    if x.is_natural and y.is_natural:
-        return Interval((x.low or 0) * (y.low or 0), None)
-    if (x.is_negative and y.low is not None and y.low > 0) or (
-        y.is_negative and x.low is not None and x.low > 0
-    ):
-        return Interval(None, -1)
-    return ANYTHING
-
-
-def _quotient(x: Interval, y: Interval) -> Interval:
-    """Floor division by something positive."""
-    low_by, high_by = y.low or 1, y.high
-    low: int | None = None
-    if x.low is not None:
-        low = x.low // low_by if x.low < 0 else (0 if high_by is None else x.low // high_by)
-    high: int | None = None
-    if x.high is not None:
-        far = -1 if high_by is None else x.high // high_by
-        high = x.high // low_by if x.high >= 0 else far
-    return Interval(low, high)
 
 
 def subtract(a: Extent, b: Extent, *, together: bool = False) -> Extent:
@@ -153,6 +127,8 @@ def subtract(a: Extent, b: Extent, *, together: bool = False) -> Extent:
     """
     if isinstance(a, int) and isinstance(b, int):
         return a - b
+    if not (_is_small(a) and _is_small(b)):
+        return 0 if a is b else arith.as_expr(a) - b
     terms: dict[object, int] = {}
     atoms: dict[object, Expr] = {}
     constant = _collect(a, 1, terms, atoms, together)
@@ -167,6 +143,15 @@ def subtract(a: Extent, b: Extent, *, together: bool = False) -> Extent:
     if isinstance(b, int):
         return arith.as_expr(a) - b
     return arith.as_expr(a, b.dtype) - b
+
+
+def _is_small(expr: Extent) -> bool:
+    """Whether an expression has few terms once what it shares is written out."""
+    left, stack = _MOST_TERMS, [] if isinstance(expr, int) else [expr]
+    while stack and left:
+        stack += [child for child in stack.pop().children() if isinstance(child, Expr)]
+        left -= 1
+    return not stack
 
 
 def same_extent(a: Extent, b: Extent) -> bool:

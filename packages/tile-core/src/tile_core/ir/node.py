@@ -89,6 +89,22 @@ def walk(root: Node) -> Iterator[Node]:
         stack += node.children()[::-1]
 
 
+def walk_once(root: Node) -> Iterator[Node]:
+    """Yield every node under `root` where `walk` meets it first.
+
+    For questions about expressions whose names were replaced by what they stand for: written
+    out, those can be exponentially long.
+    """
+    seen: set[Node] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            yield node
+            stack += node.children()[::-1]
+
+
 def rewrite(root: N, rule: Callable[[Node], Node]) -> N:
     """Apply `rule` to every node, children first, and return the new root.
 

@@ -26,6 +26,7 @@ from tile_core.ir.expr import (
     Var,
 )
 from tile_core.ir.interval import Interval, structure
+from tile_core.ir.interval_arithmetic import Ends, combine
 from tile_core.passes.linear import Linear, Number
 from tile_core.records import dataclass
 
@@ -72,6 +73,8 @@ class Env:
     multiples: Mapping[object, int] = field(default_factory=dict)
     _forms: dict[Expr, Linear] = field(init=False, compare=False, repr=False, default_factory=dict)
     """Normal forms worked out already: parts of indices are shared, and asked for again."""
+    _ends: dict[Expr, Ends] = field(init=False, compare=False, repr=False, default_factory=dict)
+    """Numeric bounds worked out already, of operands of what is not linear."""
 
     def with_loop(self, var: Var, start: Extent, stop: Extent) -> Env:
         """Learn ``start <= var < stop``."""
@@ -188,6 +191,11 @@ class Env:
                 return left.times(right.constant)
             case BinaryOp.MUL if left.is_number:
                 return right.times(left.constant)
+            case BinaryOp.SHL if _is_shift(right) and expr.dtype.kind.value == "int":
+                return left.times(2 ** int(right.constant))
+            case BinaryOp.SHR if _is_shift(right):
+                by = const(2 ** int(right.constant), a.dtype)
+                return self._arithmetic(expr, BinaryOp.FLOORDIV, a, by)
             case BinaryOp.FLOORDIV | BinaryOp.FLOORMOD if right.is_number and right.constant > 0:
                 quotient = self._quotient(left, int(right.constant))
                 if quotient is None:
@@ -238,6 +246,11 @@ class Env:
         return Interval(
             None if low is None else math.ceil(low), None if high is None else math.floor(high)
         )
+
+    def _ends_of(self, operand: Expr) -> Ends:
+        if operand not in self._ends:
+            self._ends[operand] = self.bounds(operand).ends
+        return self._ends[operand]
 
     def proves(self, condition: Expr) -> bool:
         """Whether `condition` certainly holds."""
@@ -355,10 +368,9 @@ class Env:
                 return self._worst(a, b, low=True)
             case Select(then=a, otherwise=b):
                 return self._worst(a, b, low=True)
-            case Binary(op=BinaryOp.MUL, a=a, b=b) if self._natural(a) and self._natural(b):
-                return [Linear()]
-            case Binary(op=BinaryOp.BITAND, a=a, b=b) if self._natural(a) or self._natural(b):
-                return [Linear()]
+            case Binary(op=op, a=a, b=b) if atom.dtype.is_int:
+                low, _ = combine(op, self._ends_of(a), self._ends_of(b))
+                return self._type_limit(atom, low=True) if low is None else [Linear.of_number(low)]
         return self._type_limit(atom, low=True)
 
     def _highs(self, atom: Expr) -> list[Linear]:
@@ -380,8 +392,13 @@ class Env:
                 return self._worst(a, b, low=False)
             case Select(then=a, otherwise=b):
                 return self._worst(a, b, low=False)
-            case Binary(op=BinaryOp.BITAND, a=a, b=b):
+            case Binary(op=BinaryOp.BITAND, a=a, b=b) if self._natural(a) or self._natural(b):
                 return [self.linear(x) for x in (a, b) if self._natural(x)]
+            case Binary(op=op, a=a, b=b) if atom.dtype.is_int:
+                _, high = combine(op, self._ends_of(a), self._ends_of(b))
+                return (
+                    self._type_limit(atom, low=False) if high is None else [Linear.of_number(high)]
+                )
         return self._type_limit(atom, low=False)
 
     def _type_limit(self, atom: Expr, *, low: bool) -> list[Linear]:
@@ -404,6 +421,10 @@ class Env:
     def _positive(self, expr: Expr) -> bool:
         low = self.lowest(self.linear(expr), 8)
         return low is not None and low > 0
+
+
+def _is_shift(by: Linear) -> bool:
+    return by.is_number and 0 <= by.constant < 63
 
 
 def prove_in_range(index: Expr, extent: Extent, env: Env) -> bool:

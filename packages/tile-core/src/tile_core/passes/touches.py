@@ -14,7 +14,7 @@ from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Extent, Load, Ramp, Var
 from tile_core.ir.interval import Interval, interval
 from tile_core.ir.linear import linear_in
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, substitute, walk, walk_once
 from tile_core.ir.stmt import For, Leaf, Let, Parallel, Pipelined, Store
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy
@@ -143,7 +143,7 @@ def _lets(root: Node) -> dict[Var, Expr]:
 
 def is_plain(value: Node) -> bool:
     """Whether an expression is arithmetic on variables alone, the same at every time."""
-    return not any(isinstance(n, (Load, Call, AddressOf)) for n in walk(value))
+    return not any(isinstance(n, (Load, Call, AddressOf)) for n in walk_once(value))
 
 
 def _boxes(access: Access) -> Iterator[tuple[Side, ...]]:

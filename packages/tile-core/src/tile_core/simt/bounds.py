@@ -11,6 +11,8 @@ from tile_core.dtypes import DType, dtype_of
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Select, Unary, UnaryOp, Var
+from tile_core.ir.interval import subtract
+from tile_core.ir.interval_arithmetic import combine
 from tile_core.ir.stmt import Launch
 
 Range: TypeAlias = "tuple[int, int]"
@@ -96,10 +98,14 @@ class Bounds:
 def _binary(bounds: Bounds, expr: Binary) -> Range:
     if not (expr.a.dtype.is_int or expr.a.dtype.is_bool):
         return limits(expr.dtype)
+    if expr.op is BinaryOp.SUB and isinstance(known := subtract(expr.a, expr.b), int):
+        return fitted(known, known, expr.dtype)
     a, b = bounds.of(expr.a), bounds.of(expr.b)
-    rule = _OPERATIONS.get(expr.op)
-    found = None if rule is None else rule(a, b)
-    return limits(expr.dtype) if found is None else fitted(*found, expr.dtype)
+    condition = _CONDITIONS.get(expr.op)
+    if condition is not None:
+        return condition(a, b)
+    low, high = combine(expr.op, a, b)
+    return limits(expr.dtype) if low is None or high is None else fitted(low, high, expr.dtype)
 
 
 def _unary(bounds: Bounds, expr: Unary) -> Range:
@@ -133,70 +139,11 @@ _RULES: dict[type, Callable[[Bounds, Any], Range]] = {
 }
 
 
-def _product(a: Range, b: Range) -> Range:
-    ends = (a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1])
-    return min(ends), max(ends)
-
-
-def _quotient(a: Range, b: Range) -> Range | None:
-    if b[0] <= 0:
-        return None
-    ends = (a[0] // b[0], a[0] // b[1], a[1] // b[0], a[1] // b[1])
-    return min(ends), max(ends)
-
-
-def _remainder(a: Range, b: Range) -> Range | None:
-    if b[0] <= 0:
-        return None
-    if b[0] == b[1] and a[0] // b[0] == a[1] // b[0]:
-        return a[0] % b[0], a[1] % b[0]
-    return 0, min(a[1], b[1] - 1) if a[0] >= 0 else b[1] - 1
-
-
-def _natural_only(rule: Callable[[Range, Range], Range | None]) -> Any:
-    return lambda a, b: rule(a, b) if a[0] >= 0 and b[0] >= 0 else None
-
-
-def _bit_and(a: Range, b: Range) -> Range | None:
-    highs = [x[1] for x in (a, b) if x[0] >= 0]
-    return (0, min(highs)) if highs else None
-
-
-def _bit_or(a: Range, b: Range) -> Range:
-    return max(a[0], b[0]), (1 << max(a[1], b[1]).bit_length()) - 1
-
-
-def _bit_xor(a: Range, b: Range) -> Range:
-    return 0, (1 << max(a[1], b[1]).bit_length()) - 1
-
-
-def _shift_left(a: Range, b: Range) -> Range | None:
-    return _product(a, (1 << b[0], 1 << b[1])) if b[0] >= 0 and b[1] < 64 else None
-
-
-def _shift_right(a: Range, b: Range) -> Range | None:
-    return _quotient(a, (1 << b[0], 1 << b[1])) if b[0] >= 0 and b[1] < 64 else None
-
-
 def _decided(yes: bool, no: bool) -> Range:
     return (1, 1) if yes else (0, 0) if no else _TRUTH
 
 
-_OPERATIONS: dict[BinaryOp, Callable[[Range, Range], Range | None]] = {
-    BinaryOp.ADD: lambda a, b: (a[0] + b[0], a[1] + b[1]),
-    BinaryOp.SUB: lambda a, b: (a[0] - b[1], a[1] - b[0]),
-    BinaryOp.MUL: _product,
-    BinaryOp.FLOORDIV: _quotient,
-    BinaryOp.FLOORMOD: _remainder,
-    BinaryOp.TRUNCDIV: _natural_only(_quotient),
-    BinaryOp.TRUNCMOD: _natural_only(_remainder),
-    BinaryOp.MIN: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    BinaryOp.MAX: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-    BinaryOp.BITAND: _bit_and,
-    BinaryOp.BITOR: _natural_only(_bit_or),
-    BinaryOp.BITXOR: _natural_only(_bit_xor),
-    BinaryOp.SHL: _shift_left,
-    BinaryOp.SHR: _shift_right,
+_CONDITIONS: dict[BinaryOp, Callable[[Range, Range], Range]] = {
     BinaryOp.LT: lambda a, b: _decided(a[1] < b[0], a[0] >= b[1]),
     BinaryOp.LE: lambda a, b: _decided(a[1] <= b[0], a[0] > b[1]),
     BinaryOp.GT: lambda a, b: _decided(a[0] > b[1], a[1] <= b[0]),

@@ -108,6 +108,7 @@ class Context(ABC):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.vars: dict[Var, PrimExpr] = {}
+        self.terms: dict[Node, int] = {}  # of what names of integers stand for, written out
         self.places: dict[Buffer, Place] = {}
         self.pointers: dict[Buffer, Any] = {}
         self.safe: dict[Buffer, Expr] = {}

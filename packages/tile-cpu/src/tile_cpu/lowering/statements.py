@@ -19,7 +19,7 @@ from typing import Any
 
 from tile_core.errors import InternalError
 from tile_core.ir.expr import Const, Expr, Var
-from tile_core.ir.node import Node
+from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import (
     Alloc,
     AnnotateLayout,
@@ -57,6 +57,9 @@ from tile_cpu.lowering import access, storage
 from tile_cpu.lowering.checks import emit_check
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.types import number, scalar_name
+
+_MOST_TERMS = 64
+"""Of an integer that TVM may look into, all names written out."""
 
 _UNROLL_LIMIT = 64
 
@@ -169,7 +172,7 @@ def _let(ctx: Context, var: Var, value: Expr) -> list[TirStmt]:
         kind = scalar_name(computed)
         if isinstance(computed, IntImm):
             ctx.vars[var] = computed
-        elif kind.startswith("float"):
+        elif kind.startswith("float") or not _may_be_looked_into(ctx, var, value):
             ctx.vars[var] = ctx.keep(computed, var.name)
         else:
             named = TirVar(var.name, computed.ty)
@@ -177,6 +180,17 @@ def _let(ctx: Context, var: Var, value: Expr) -> list[TirStmt]:
             ctx.vars[var] = named
     ctx.env = ctx.env.with_let(var, value)
     return statements
+
+
+def _may_be_looked_into(ctx: Context, var: Var, value: Expr) -> bool:
+    """Whether TVM, which writes out what names stand for, is done with a value soon.
+
+    Where each name of a chain stands twice in the next, what is written out doubles each time.
+    """
+    terms = sum(ctx.terms.get(node, 1) for node in walk(value))
+    is_short = terms <= _MOST_TERMS
+    ctx.terms[var] = terms if is_short else 1
+    return is_short
 
 
 def _if(ctx: Context, stmt: If) -> TirStmt:

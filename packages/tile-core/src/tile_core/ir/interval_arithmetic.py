@@ -1,0 +1,208 @@
+"""Interval arithmetic: which integers an operation can give, from those of its operands.
+
+The one table that every range analysis reads. Arithmetic is that of unbounded integers; what a
+type makes of a result that it cannot hold is for the caller to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tile_core.ir.expr import BinaryOp
+
+End: TypeAlias = "int | None"
+Ends: TypeAlias = "tuple[End, End]"
+"""The smallest and the largest value, both included; None is unbounded."""
+
+UNBOUNDED: Ends = (None, None)
+_WIDEST_SHIFT = 64
+
+
+def combine(op: BinaryOp, a: Ends, b: Ends) -> Ends:
+    """Return bounds of ``x op y`` for all ``x`` within `a` and ``y`` within `b`.
+
+    Every value is within them; they are attained wherever both operands are finite, for all
+    operations but bitwise ones and remainders. Operations that are not arithmetic of integers, and
+    divisors that may not be positive, give `UNBOUNDED`.
+
+    Examples
+    --------
+    >>> combine(BinaryOp.BITXOR, (0, 63), (5, 5))
+    (0, 63)
+    >>> combine(BinaryOp.SHR, (0, None), (2, 2))
+    (0, None)
+    """
+    rule = _RULES.get(op)
+    return UNBOUNDED if rule is None else rule(a, b)
+
+
+def negated(a: Ends) -> Ends:
+    """Return bounds of ``-x``.
+
+    >>> negated((None, 3))
+    (-3, None)
+    """
+    low, high = a
+    return (None if high is None else -high, None if low is None else -low)
+
+
+def hull(a: Ends, b: Ends) -> Ends:
+    """Return bounds of what is within either.
+
+    >>> hull((0, 3), (2, None))
+    (0, None)
+    """
+    low = None if a[0] is None or b[0] is None else min(a[0], b[0])
+    high = None if a[1] is None or b[1] is None else max(a[1], b[1])
+    return low, high
+
+
+def is_natural(a: Ends) -> bool:
+    """Whether no value is below zero."""
+    return a[0] is not None and a[0] >= 0
+
+
+def _add(a: Ends, b: Ends) -> Ends:
+    low = None if a[0] is None or b[0] is None else a[0] + b[0]
+    high = None if a[1] is None or b[1] is None else a[1] + b[1]
+    return low, high
+
+
+def _sub(a: Ends, b: Ends) -> Ends:
+    return _add(a, negated(b))
+
+
+def _mul(a: Ends, b: Ends) -> Ends:
+    if a[0] is not None and a[1] is not None and b[0] is not None and b[1] is not None:
+        ends = (a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1])
+        return min(ends), max(ends)
+    if a == (0, 0) or b == (0, 0):
+        return 0, 0
+    for x, y in ((a, b), (b, a)):  # the sign of one operand is known, and an end of the other
+        if is_natural(x):
+            return _scaled(x, y)
+        if is_natural(negated(x)):
+            return negated(_scaled(negated(x), y))
+    return UNBOUNDED
+
+
+def _scaled(a: Ends, b: Ends) -> Ends:
+    """Return bounds of a product with a first operand that is not negative."""
+
+    def lowest(end: End) -> End:
+        if end is None:
+            return None
+        by = a[0] if end >= 0 else a[1]
+        return 0 if end == 0 else None if by is None else end * by
+
+    low, high = lowest(b[0]), lowest(None if b[1] is None else -b[1])
+    return low, None if high is None else -high
+
+
+def _floordiv(a: Ends, b: Ends) -> Ends:
+    least, most = b
+    if least is None or least <= 0:
+        return UNBOUNDED
+
+    def lowest(end: End) -> End:
+        if end is None or end < 0:
+            return None if end is None else end // least
+        return 0 if most is None else end // most
+
+    def highest(end: End) -> End:
+        if end is None or end >= 0:
+            return None if end is None else end // least
+        return -1 if most is None else end // most
+
+    return lowest(a[0]), highest(a[1])
+
+
+def _floormod(a: Ends, b: Ends) -> Ends:
+    low, high = a
+    least, most = b
+    if least is None or least <= 0:
+        return UNBOUNDED
+    if least == most and low is not None and high is not None and low // least == high // least:
+        return low % least, high % least
+    largest = None if most is None else most - 1
+    if high is not None and is_natural(a):
+        if high < least:  # nothing is divided
+            return low, high
+        largest = high if largest is None else min(high, largest)
+    return 0, largest
+
+
+def _min(a: Ends, b: Ends) -> Ends:
+    low = None if a[0] is None or b[0] is None else min(a[0], b[0])
+    return low, min((end for end in (a[1], b[1]) if end is not None), default=None)
+
+
+def _max(a: Ends, b: Ends) -> Ends:
+    return negated(_min(negated(a), negated(b)))
+
+
+def _bit_and(a: Ends, b: Ends) -> Ends:
+    natural = [x for x in (a, b) if is_natural(x)]
+    if not natural:
+        return UNBOUNDED
+    return 0, min((x[1] for x in natural if x[1] is not None), default=None)
+
+
+def _ones(a: Ends, b: Ends) -> End:
+    """Return the largest number that has no more bits than any value of two that are natural."""
+    if a[1] is None or b[1] is None:
+        return None
+    bits: int = max(a[1], b[1]).bit_length()
+    return (1 << bits) - 1
+
+
+def _bit_or(a: Ends, b: Ends) -> Ends:
+    low = max(a[0] or 0, b[0] or 0)
+    return low, _ones(a, b)
+
+
+def _bit_xor(a: Ends, b: Ends) -> Ends:
+    if a[0] == a[1] and b[0] == b[1] and a[0] is not None and b[0] is not None:
+        return a[0] ^ b[0], a[0] ^ b[0]
+    return 0, _ones(a, b)
+
+
+def _powers(b: Ends) -> Ends | None:
+    """Return bounds of ``2**y``, if every `y` is one that a type can be shifted by."""
+    if b[0] is None or b[1] is None or b[0] < 0 or b[1] >= _WIDEST_SHIFT:
+        return None
+    return 1 << b[0], 1 << b[1]
+
+
+def _shl(a: Ends, b: Ends) -> Ends:
+    by = _powers(b)
+    return UNBOUNDED if by is None else _mul(a, by)
+
+
+def _shr(a: Ends, b: Ends) -> Ends:
+    by = _powers(b)
+    return UNBOUNDED if by is None else _floordiv(a, by)
+
+
+def _of_natural(rule: Callable[[Ends, Ends], Ends]) -> Callable[[Ends, Ends], Ends]:
+    """Return `rule` for operands that are never negative; nothing is known of others."""
+    return lambda a, b: rule(a, b) if is_natural(a) and is_natural(b) else UNBOUNDED
+
+
+_RULES: dict[BinaryOp, Callable[[Ends, Ends], Ends]] = {
+    BinaryOp.ADD: _add,
+    BinaryOp.SUB: _sub,
+    BinaryOp.MUL: _mul,
+    BinaryOp.FLOORDIV: _floordiv,
+    BinaryOp.FLOORMOD: _floormod,
+    BinaryOp.TRUNCDIV: _of_natural(_floordiv),
+    BinaryOp.TRUNCMOD: _of_natural(_floormod),
+    BinaryOp.MIN: _min,
+    BinaryOp.MAX: _max,
+    BinaryOp.BITAND: _bit_and,
+    BinaryOp.BITOR: _of_natural(_bit_or),
+    BinaryOp.BITXOR: _of_natural(_bit_xor),
+    BinaryOp.SHL: _shl,
+    BinaryOp.SHR: _shr,
+}
