@@ -8,13 +8,13 @@ from tile_core.ir.expr import BinaryOp, Cast, Expr, Load
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Store
 from tile_core.passes.guards.ledger import note_guard
-from tile_core.passes.ranges import prove_in_range
 from tile_core.tir.nodes import BufferLoad, BufferStore, IfThenElse, PrimExpr, tirx
 from tile_core.tir.nodes import Cast as TirCast
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering import casts
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import divide
+from tile_cpu.lowering.overflow import is_inside, wraps_within
 from tile_cpu.lowering.places import Place
 from tile_cpu.lowering.types import memory_type, number, prim
 
@@ -39,13 +39,14 @@ def guard(
 def outside_checks(ctx: Context, at: Expr, buffer: Buffer, axis: int) -> list[PrimExpr]:
     """Return what must hold for an index to be inside a dimension, less what is proven."""
     extent = buffer.shape[axis]
-    if prove_in_range(at, extent, ctx.env):
+    if is_inside(ctx, at, extent):
         return []
     position = ctx.index(at, "int64" if at.dtype.bits == 64 else "int32")
     kind = str(position.ty.dtype)
     checks = []
     low = ctx.env.bounds(at).low
-    if low is None or low < 0:
+    # Bounds are those of exact arithmetic: a sum that wraps comes out below them.
+    if low is None or low < 0 or wraps_within(ctx, at):
         note_guard(buffer, axis, at, ctx.env, from_below=True)
         checks.append(tirx.GE(position, number(0, kind)))
     fixed = static_value(extent)

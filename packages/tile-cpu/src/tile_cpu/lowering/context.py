@@ -115,6 +115,8 @@ class Context(ABC):
         self.env = Env()
         self.frame = Frame()
         self.lane: Lane | None = None
+        self.given: set[Var] = set()  # integers that the caller or memory gave
+        self.arbitrary: dict[Expr, bool] = {}  # whether such take part
         self.vectors: frozenset[Var] = frozenset()  # names that differ between lanes
         self.first_values: dict[Var, PrimExpr] = {}  # of those, in the first lane
         self.lane_cells: dict[Buffer, TirBuffer] = {}  # private memory, a vector per element

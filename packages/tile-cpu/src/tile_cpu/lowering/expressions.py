@@ -37,6 +37,7 @@ from tile_cpu.lowering.access import address, load
 from tile_cpu.lowering.calls import emit_call
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import DIVISIONS
+from tile_cpu.lowering.overflow import WRAPPING, may_wrap, wrapping
 from tile_cpu.lowering.types import lanes_of, number, prim, scalar_name, together, value_type
 
 
@@ -102,12 +103,18 @@ def _emit(ctx: Context, expr: Expr) -> PrimExpr:
             if op is BinaryOp.DIV and lanes_of(left) > 1 and lanes_of(right) == 1:
                 return arithmetic.divided_by_scalar(ctx, left, right)
             left, right = together(left, right)
+            if op in WRAPPING and may_wrap(ctx, expr):
+                return wrapping(ctx, op, left, right, a.dtype)
             safe = op not in DIVISIONS or _never_traps(ctx, b)
             return arithmetic.binary(ctx, op, left, right, a.dtype, divisor_is_safe=safe)
         case Unary(op=UnaryOp.NOT, a=a):
             floats = any(isinstance(n, Expr) and n.dtype.is_float for n in walk(a))
             truth = value(ctx, a)
             return arithmetic.negated(ctx, truth) if floats else tirx.Not(truth)
+        case Unary(op=UnaryOp.NEG, a=a) if may_wrap(ctx, expr):
+            inner = value(ctx, a)
+            zero = number(0, scalar_name(inner), lanes_of(inner))
+            return wrapping(ctx, BinaryOp.SUB, zero, inner, a.dtype)
         case Unary(op=op, a=a):
             return arithmetic.unary(ctx, op, value(ctx, a), a.dtype)
         case Select():

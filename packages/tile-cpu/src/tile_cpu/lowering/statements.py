@@ -56,6 +56,7 @@ from tile_core.tir.nodes import While as TirWhile
 from tile_cpu.lowering import access, storage
 from tile_cpu.lowering.checks import emit_check
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
+from tile_cpu.lowering.overflow import note_name
 from tile_cpu.lowering.types import number, scalar_name
 
 _MOST_TERMS = 64
@@ -178,6 +179,7 @@ def _let(ctx: Context, var: Var, value: Expr) -> list[TirStmt]:
             named = TirVar(var.name, computed.ty)
             ctx.run(Bind(named, computed))
             ctx.vars[var] = named
+    note_name(ctx, var, value)
     ctx.env = ctx.env.with_let(var, value)
     return statements
 

@@ -32,6 +32,7 @@ from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.context import Context, Frame, Lane
 from tile_cpu.lowering.fetching import fetch_next_round, read_ahead
+from tile_cpu.lowering.overflow import is_inside, wraps_within
 from tile_cpu.lowering.places import Place, row_major
 from tile_cpu.lowering.streaming import streamed
 from tile_cpu.lowering.types import (
@@ -137,7 +138,7 @@ def reach(ctx: Context, node: Load | Store) -> Reach:
     if not buffer.scope.is_global or not ctx.settings.guarded or node in ctx.trusted:
         return Reach(None, count)
     for axis, (at, extent) in enumerate(zip(node.indices, buffer.shape, strict=True)):
-        if prove_in_range(at, extent, ctx.env):
+        if is_inside(ctx, at, extent):
             continue
         if not varies(ctx, at):
             for check in access.outside_checks(ctx, at, buffer, axis):
@@ -164,6 +165,8 @@ def _room(ctx: Context, at: Expr, extent: Any, lane: Lane) -> PrimExpr:
         fixed = static_value(extent)
         limit = number(fixed, kind) if fixed is not None else ctx.index(extent, kind)
         room = limit - first
+        if wraps_within(ctx, at):
+            room = Select(tirx.GE(first, number(0, kind)), room, number(0, kind))
         if kind == "int64":
             room = TirCast(prim("int32"), tirx.Min(room, number(lane.lanes, kind)))
     return ctx.keep_index(room)

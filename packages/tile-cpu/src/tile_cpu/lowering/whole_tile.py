@@ -13,6 +13,7 @@ from tile_core.passes.linear import Linear
 from tile_core.passes.ranges import Env, prove_in_range
 from tile_core.tir.nodes import PrimExpr
 from tile_cpu.lowering.context import Context
+from tile_cpu.lowering.overflow import wraps_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ def whole_tile(ctx: Context, loop: Parallel) -> Whole:
     conditions: dict[object, Expr] = {}
     inner: list[Var] = list(loop.vars)
     for node, env in _accesses(loop.body, ctx.env, inner):
-        needed = _conditions(node, env, inner)
+        wrap = [wraps_within(ctx, at) for at in node.indices]
+        needed = _conditions(node, env, inner, wrap)
         if needed is not None:
             accesses.add(node)
             conditions.update(needed)
@@ -77,16 +79,18 @@ def _accesses(stmt: Node, env: Env, inner: list[Var]) -> Iterator[tuple[Load | S
             known = known.with_let(child.var, child.value)
 
 
-def _conditions(node: Load | Store, env: Env, inner: list[Var]) -> dict[object, Expr] | None:
+def _conditions(
+    node: Load | Store, env: Env, inner: list[Var], wrap: list[bool]
+) -> dict[object, Expr] | None:
     needed: dict[object, Expr] = {}
-    for at, extent in zip(node.indices, node.buffer.shape, strict=True):
-        if prove_in_range(at, extent, env):
+    for at, extent, wraps in zip(node.indices, node.buffer.shape, wrap, strict=True):
+        if not wraps and prove_in_range(at, extent, env):
             continue
         form = env.linear(at)
         below = env.linear(extent) - form.plus(1)
         for value in (form, below):
-            if env.is_natural(value):
-                continue
+            if env.is_natural(value) and not (wraps and value is form):
+                continue  # what is known of exact sums says nothing of one that wraps
             lowest = _lowest(value, env, inner)
             if lowest is None:
                 return None

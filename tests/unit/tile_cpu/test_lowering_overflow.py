@@ -1,0 +1,116 @@
+"""Integers at the limits of their types: results wrap, whatever TVM and LLVM assume of indices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tile_api as tile
+import tile_api.language as T
+from support.arrays import poisoned
+
+LOW, HIGH = -(2**31), 2**31 - 1
+EDGES = [LOW, LOW + 1, -(2**30), -1, 0, 1, 2**30, HIGH - 1, HIGH]
+
+
+@T.macro
+def combine(C, i, a, b):
+    C[0, i] = a + b
+    C[1, i] = a - b
+    C[2, i] = a * b
+    C[3, i] = T.if_then_else(a + 1 > a, 1, 0)
+    C[4, i] = T.max(a + 1, a)
+    C[5, i] = -a
+    C[6, i] = (a * 2) // 2
+    C[7, i] = a + b - b
+    C[8, i] = T.if_then_else(a - b < 0, 1, 0)
+    C[9, i] = (32 + a) // (b | 1)
+    C[10, i] = T.min(a + b, b)
+    C[11, i] = (a + 7) // 8 * 8 - a
+
+
+def of_scalars():
+    @T.prim_func
+    def main(C: T.Tensor((12, 1), "int64"), a: T.int32, b: T.int32):
+        with T.Kernel(1, threads=32):
+            combine(C, 0, a, b)
+
+    return main
+
+
+def of_elements(count: int, dtype: str):
+    @T.prim_func
+    def main(C: T.Tensor((12, count), "int64"), A: T.Tensor((count,), dtype),
+             B: T.Tensor((count,), dtype)):  # fmt: skip
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(count):
+                combine(C, i, A[i], B[i])
+
+    return main
+
+
+def test_scalar_parameters_wrap():
+    compiled = tile.compile(of_scalars(), target="cpu")
+    interpreted = tile.compile(of_scalars(), target="interpret")
+    for a in EDGES:
+        for b in EDGES:
+            ours, wanted = (poisoned(12, 1, dtype="int64") for _ in range(2))
+            compiled(ours, a, b)
+            interpreted(wanted, a, b)
+            np.testing.assert_array_equal(ours, wanted, err_msg=f"{a}, {b}")
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64"])
+def test_elements_wrap(dtype):
+    limits = np.iinfo(dtype)
+    near = [limits.min, limits.min + 1, limits.max // 2 + 1, limits.max - 1, limits.max, 0, 1, 5]
+    a, b = (x.ravel() for x in np.meshgrid(np.array(near, dtype), np.array(near, dtype)))
+    results = []
+    for target in ("cpu", "interpret"):
+        c = poisoned(12, len(a), dtype="int64")
+        tile.compile(of_elements(len(a), dtype), target=target)(c, a, b)
+        results.append(c)
+    np.testing.assert_array_equal(*results)
+
+
+def test_indices_that_wrap_are_outside():
+    """What a sum is known to exceed says nothing of the sum once it has wrapped."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32"), B: T.Tensor((3, 32), "int32"), e: T.int32):
+        with T.Kernel(1, threads=32):
+            T.assume(e >= 0)
+            for i in T.Parallel(32):
+                B[0, i] = A[e + i]
+            for i in T.serial(32):
+                B[1, i] = A[T.min(e + i, 63)]
+            for i in T.serial(32):
+                B[2, i] = A[(e + i + 1) // 2]
+
+    a = np.arange(1, 65, dtype=np.int32)
+    kernel = tile.compile(main, target="cpu")
+    for e in (0, 40, HIGH, HIGH - 10):
+        b = poisoned(3, 32, dtype="int32")
+        kernel(a, b, e)
+        at = (np.int64(e) + np.arange(33) + 2**31) % 2**32 - 2**31
+        rows = [at[:32], np.minimum(at[:32], 63), at[1:] // 2]
+        wanted = [[int(a[k]) if 0 <= k < 64 else 0 for k in row] for row in rows]
+        assert b.tolist() == wanted, e
+
+
+def test_loops_and_blocks_need_no_wrapping():
+    """Indices of the kernel itself keep the arithmetic that TVM and LLVM see through."""
+
+    @T.prim_func
+    def main(A: T.Tensor((T.dynamic("n"), 256), "float32"), B: T.Tensor((32, 8), "uint8")):
+        with T.Kernel(T.ceildiv(A.shape[0], 32), threads=32) as bx:
+            a = T.alloc_shared((32, 256), "float32")
+            T.copy(A[bx * 32, 0], a)
+            for i, j in T.Parallel(32, 256):
+                a[i, j] += T.cast(T.cast(B[i, j // 32], "int32") - 128, "float32") * 2
+            T.copy(a, A[bx * 32, 0])
+
+    text = tile.compile(main, target="cpu").ir("lowered")
+    assert "cpu_add" not in text
+    assert "cpu_sub" not in text
+    assert "cpu_mul" not in text
