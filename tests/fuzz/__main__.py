@@ -115,4 +115,6 @@ def show(seed: int, number: int, program: Any, finding: Finding, *, shrinks: boo
 
 if __name__ == "__main__":
     os.environ.setdefault("TILE_SIM_TIME_LIMIT", "60")
+    # What is kept on disk would have to be linked: nothing is compiled twice here.
+    os.environ.setdefault("TILE_DISABLE_CACHE", "1")
     sys.exit(main())

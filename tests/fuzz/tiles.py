@@ -352,7 +352,8 @@ class Writer:
         index = self.scene.fresh("l")
         if kind == "while":
             self.tiles.append(Tile(index, "int32", (), "var", 0))
-        with self.inside(name(index, 0, 3)):
+        high = max(0, count.data - 1) if count.kind == "const" else 1
+        with self.inside(name(index, 0, high)):
             body = self.body(4)
         return [Loop(index, kind, count, body, rng.randrange(4))] if body else []
 
