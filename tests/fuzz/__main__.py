@@ -15,6 +15,7 @@ from typing import Any
 from fuzz.exclusions import known
 from fuzz.generate import generate
 from fuzz.meaning import Invalid
+from fuzz.mutants import Fate, score, table
 from fuzz.run import CPUS, TARGETS, Finding, run, warm
 from fuzz.shrink import shrink
 from fuzz.source import reproduction
@@ -29,6 +30,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--targets", help="all, cpus, or targets with commas between them")
     parser.add_argument("--resume", type=Path, metavar="LOG", help="go on where a log ends")
     parser.add_argument("--log", type=Path, help="write a line of JSON for each program")
+    parser.add_argument("--mutants", type=int, help="break so many lines of each GPU program")
     parser.add_argument("--no-shrink", action="store_true", help="show failures as they are")
     return parser.parse_args()
 
@@ -50,6 +52,9 @@ def main() -> int:
     limit = options.seconds or (float("inf") if options.count else 60.0)
     print(f"fuzz: seed {seed}, from program {first}, on {', '.join(targets)}", flush=True)
     warm(targets)
+    if options.mutants:
+        on = tuple(t for t in targets if t.endswith("@sim"))
+        return break_programs(options, seed, first, on, time.monotonic() + limit)
     return loop(options, seed, first, targets, log, time.monotonic() + limit)
 
 
@@ -94,6 +99,30 @@ def loop(
     for (target, kind, what), times in sorted(symptoms.items(), key=lambda item: -item[1]):
         print(f"  {times:4} {target}: {kind}: {what}")
     return 1 if symptoms else 0
+
+
+def break_programs(
+    options: argparse.Namespace, seed: int, first: int, targets: tuple[str, ...], end: float
+) -> int:
+    """Score the checks of the emulator: break printed kernels, and see who notices."""
+    fates: list[tuple[str, Fate]] = []
+    number = first
+    while time.monotonic() < end and (not options.count or number < first + options.count):
+        program, rng = generate(seed, number), random.Random(f"{seed}:{number}:mutants")
+        for target in targets:
+            try:
+                found = score(program, target, rng, options.mutants)
+            except Invalid:
+                continue
+            fates += [(target, fate) for fate in found]
+            for fate in found:
+                if fate.what in ("missed", "without line", "crash"):
+                    m = fate.mutant
+                    print(f"{fate.what}: seed {seed}, program {number}, {target}, line {m.line}")
+                    print(f"  {m.before}\n  -> {m.after}\n  {fate.said}", flush=True)
+        number += 1
+    print(table(fates))
+    return any(fate.what in ("missed", "without line", "crash") for _, fate in fates)
 
 
 def record(log: Path | None, seed: int, number: int, targets: Any, **what: Any) -> None:

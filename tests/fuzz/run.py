@@ -7,11 +7,13 @@ import importlib.util
 import linecache
 import os
 import pickle
+import re
 import select
 import signal
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -74,84 +76,59 @@ def run(program: Program, targets: Sequence[str], seconds: float = SECONDS) -> O
     right = expected(program, given)
     findings: list[Finding] = []
     spent: dict[str, float] = {}
-    rest = list(targets)
-    while rest:
-        # A child goes on with the next target until one ends it.
-        reached = _child(program, rest, given, right, findings, spent, seconds)
-        rest = rest[reached:]
+    for target in targets:
+        start = time.monotonic()
+        found = in_child(lambda target=target: one(program, target, given, right), seconds)
+        spent[target] = time.monotonic() - start
+        if isinstance(found, Ended):
+            findings.append(Finding(target, found.kind, found.what, found.said))
+        elif found is not None:
+            findings.append(found)
     return Outcome(tuple(findings), spent)
 
 
-def _child(
-    program: Program,
-    targets: Sequence[str],
-    given: list[np.ndarray],
-    right: list[np.ndarray],
-    findings: list[Finding],
-    spent: dict[str, float],
-    seconds: float,
-) -> int:
-    """Run targets in a new process; return how many of them are through."""
+@dataclass(frozen=True)
+class Ended:
+    """A child that has no result: ``crash`` or ``hang``, how it ended, and what it said."""
+
+    kind: str
+    what: str
+    said: str
+
+
+def in_child(work: Callable[[], Any], seconds: float = SECONDS) -> Any:
+    """Return what `work` returns in a process of its own, or how that ended."""
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
-    with tempfile.TemporaryFile() as noise, warnings.catch_warnings():
+    with tempfile.TemporaryFile() as noise, warnings.catch_warnings(), open(reader, "rb") as pipe:
         warnings.simplefilter("ignore")
         child = os.fork()
         if child == 0:
-            os.close(reader)
             os.setpgid(0, 0)
             for stream in (1, 2):
                 os.dup2(noise.fileno(), stream)
             try:
-                for target in targets:
-                    found = one(program, target, given, right)
-                    os.write(writer, pickle.dumps(found) + b"\0END\0")
-            finally:
-                os._exit(0)
+                with open(writer, "wb") as result:
+                    pickle.dump(work(), result)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
         os.close(writer)
-        through = 0
-        for target in targets:
-            through += 1
-            start = time.monotonic()
-            message = _message(reader, seconds)
-            spent[target] = time.monotonic() - start
-            if message is None or not message:
-                findings.append(_ended(child, target, hung=message is None, noise=noise))
-                break
-            found = pickle.loads(message)
-            findings += [found] if found else []
-        else:
-            os.waitpid(child, 0)
-        os.close(reader)
-    return through
-
-
-def _message(reader: int, seconds: float) -> bytes | None:
-    """Return the next message of the child, nothing if it ended, None if it says nothing."""
-    data, limit = b"", time.monotonic() + seconds
-    while not data.endswith(b"\0END\0"):
-        ready, _, _ = select.select([reader], [], [], max(0.0, limit - time.monotonic()))
+        ready, _, _ = select.select([pipe], [], [], seconds)
         if not ready:
-            return None
-        more = os.read(reader, 1)
-        if not more:
-            return b""
-        data += more
-    return data[: -len(b"\0END\0")]
-
-
-def _ended(child: int, target: str, *, hung: bool, noise: Any) -> Finding:
-    if hung:
-        os.killpg(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    noise.seek(0)
-    said = noise.read()[-4000:].decode(errors="replace")
-    if hung:
-        return Finding(target, "hang", "it does not end", said)
-    code = os.waitstatus_to_exitcode(status)
-    name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-    return Finding(target, "crash", name, said)
+            os.killpg(child, signal.SIGKILL)
+        data = pipe.read() if ready else b""
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if status == 0:
+            return pickle.loads(data)
+        noise.seek(0)
+        said = noise.read()[-4000:].decode(errors="replace")
+    if not ready:
+        return Ended("hang", "it does not end", said)
+    name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+    return Ended("crash", name, said)
 
 
 def one(
@@ -178,8 +155,6 @@ def one(
         first = str(error).splitlines()[0]
         return Finding(target, "refused", _symptom(first), str(error))
     except Exception as error:
-        import traceback
-
         last = f"{type(error).__name__}: {error}".splitlines()[0]
         return Finding(target, "raised", _symptom(last), traceback.format_exc())
     return compare(program, target, held, right)
@@ -212,8 +187,6 @@ def compare(
 
 def _symptom(line: str) -> str:
     """Return a message without what differs from program to program."""
-    import re
-
     return re.sub(r"[a-z]*\d+", "#", re.sub(r"'[^']*'", "'…'", line))[:120]
 
 
@@ -253,5 +226,3 @@ def main(A: T.Tensor((16,), "float32")):
         for i in T.Parallel(16):
             A[i] = A[i] + 1.0
 """
-
-Runner = Callable[[Program], Outcome]
