@@ -100,11 +100,14 @@ def test_one_thread_may_write_both_halves_one_after_the_other() -> None:
     agree(k, GivenLayouts(4, {}), [np.zeros((4, 4), np.uint8)])
 
 
-def test_loops_are_dealt_out_in_pairs() -> None:
-    a, c = tensor("A", (4, 8), "int32"), tensor("C", (4, 8), "int4")
+@pytest.mark.parametrize("shape", [(4, 8), (2, 48), (3, 10), (1, 2), (5, 34)])
+def test_loops_are_dealt_out_in_pairs(shape: tuple[int, int]) -> None:
+    """Also where the last round of pairs leaves threads without work."""
+    a, c = tensor("A", shape, "int32"), tensor("C", shape, "int4")
     k = kernel([a, c], 1, lambda bx: copy(a, c), threads=32)
-    given = np.random.default_rng(0).integers(-8, 8, (4, 8)).astype(np.int32)
-    agree(k, GivenLayouts(32, {}, vector=1), [given, np.zeros((4, 4), np.uint8)])
+    given = np.random.default_rng(0).integers(-8, 8, shape).astype(np.int32)
+    poison = np.full((shape[0], shape[1] // 2), 0x5A, np.uint8)
+    agree(k, GivenLayouts(32, {}, vector=1), [given, poison])
 
 
 @pytest.mark.parametrize("vector", [1, 4])

@@ -88,7 +88,12 @@ class LoopLayout:
 
 
 def planned(
-    extents: Sequence[int], threads: int, vector: int = 1, *, holds_tiles: bool = False
+    extents: Sequence[int],
+    threads: int,
+    vector: int = 1,
+    *,
+    least: int = 1,
+    holds_tiles: bool = False,
 ) -> LoopLayout:
     """Return the layout of a loop that nothing else determines.
 
@@ -102,6 +107,8 @@ def planned(
     vector
         The most elements of one access, a power of two. Fewer are taken where that leaves
         less of the last round empty.
+    least
+        The fewest, which must divide the number of iterations.
     holds_tiles
         Fragments take their layout from the loop: threads are filled evenly if that is
         possible, and each point of a loop smaller than the block is run by several threads.
@@ -110,7 +117,7 @@ def planned(
     total = math.prod(box)
     if holds_tiles and total < threads:
         return _replicated(box, threads // total)
-    v = _width(total, threads, vector, even=holds_tiles)
+    v = max(least, _width(total, threads, vector, even=holds_tiles))
     if holds_tiles and len(box) > 1:
         rows = _row_groups(box, threads, vector)
         if total % (threads * v):

@@ -31,7 +31,7 @@ def in_pairs(loop: Parallel, layout: LoopLayout, ctx: SimtContext) -> LoopLayout
     total = math.prod(layout.extents)
     if not stores or holds or layout.vector > 1 or total % 2:
         return layout
-    return planned(layout.extents, min(ctx.threads, total // 2), 2)
+    return planned(layout.extents, ctx.threads, 2, least=2)
 
 
 def check_bytes(body: Stmt, lanes: Lanes, ctx: SimtContext) -> None:
