@@ -57,6 +57,11 @@ def run_lint(session: nox.Session) -> None:
     session.run("ruff", "check", "--quiet", ".")
 
 
+def run_fuzz(session: nox.Session) -> None:
+    """Compare random programs with what they mean, for a minute unless arguments say otherwise."""
+    session.run("python", "-m", "fuzz", *session.posargs, env={"PYTHONPATH": "tests"})
+
+
 @nox.session
 def quickstart(session: nox.Session) -> None:
     """Compile a GEMM and flash attention for this CPU, check them, print how fast they are."""
@@ -66,8 +71,9 @@ def quickstart(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run every check of the project: style, types, then all tests, on all cores.
+    """Run every check of the project: style, types, all tests on all cores, random programs.
 
+    Random programs have a fresh seed, which is printed: ``nox -s fuzz -- --seed N`` repeats them.
     With arguments, run only pytest with them: ``nox -s tests -- tests/unit -x``.
     """
     install(session, *DEV)
@@ -75,6 +81,8 @@ def tests(session: nox.Session) -> None:
         run_lint(session)
         session.run("mypy")
     session.run("pytest", *(session.posargs or ("-n", "auto")))
+    if not session.posargs:
+        run_fuzz(session)
 
 
 @nox.session
@@ -84,7 +92,7 @@ def fuzz(session: nox.Session) -> None:
     ``nox -s fuzz -- --seed 7 --seconds 3600 --targets cpus --log fuzz.jsonl``; see tests/fuzz.
     """
     install(session, *DEV)
-    session.run("python", "-m", "fuzz", *session.posargs, env={"PYTHONPATH": "tests"})
+    run_fuzz(session)
 
 
 @nox.session

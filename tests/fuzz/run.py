@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import importlib.util
 import linecache
@@ -106,6 +107,7 @@ def in_child(work: Callable[[], Any], seconds: float = SECONDS) -> Any:
         child = os.fork()
         if child == 0:
             os.setpgid(0, 0)
+            faulthandler.disable()
             for stream in (1, 2):
                 os.dup2(noise.fileno(), stream)
             try:

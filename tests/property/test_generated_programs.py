@@ -1,0 +1,120 @@
+"""The generator of random programs: they mean something, and what is wrong with one is found."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+
+import numpy as np
+import pytest
+
+import tile_api as tile
+from fuzz import run as running
+from fuzz.arguments import arguments, guarded
+from fuzz.generate import generate
+from fuzz.meaning import Invalid, expected
+from fuzz.mutants import mutants, replaced
+from fuzz.operations import apply, const, load, name
+from fuzz.program import Copy, Launch, Parallel, Program, Region, Store, Sync, Tensor, Tile
+from fuzz.run import Ended, Finding, in_child, module, run
+from fuzz.shrink import shrink
+from fuzz.source import text
+from tile_core.errors import DataRace
+from tile_sim import checking
+
+TX = name("tx", 0, 31)
+
+
+def exchange(*middle: object) -> Program:
+    """Return threads that exchange elements through shared memory."""
+    tensors = (
+        Tensor("A", "int32", (32,), (None,), -4, 4),
+        Tensor("R", "int32", (32,), (None,), -4, 4, output=True),
+    )
+    across = apply("sub", const(31), TX)
+    body = (
+        Store("s", (TX,), load("A", "int32", (-4, 4), TX)),
+        *middle,
+        Store("R", (TX,), load("s", "int32", (-4, 4), across)),
+    )
+    tiles = (Tile("s", "int32", (32,), "shared"),)
+    return Program(tensors, (), (Launch((const(1),), 32, tiles, body, threads_named=True),))
+
+
+def test_a_program_means_what_numpy_computes() -> None:
+    program = exchange(Sync())
+    a, r = arguments(program)
+    np.testing.assert_array_equal(expected(program, [a, r])[1], a[::-1])
+
+
+def test_a_program_whose_result_depends_on_an_order_means_nothing() -> None:
+    program = exchange()
+    with pytest.raises(Invalid, match="what another one writes is read"):
+        expected(program, arguments(program))
+
+
+def test_what_nothing_wrote_means_nothing() -> None:
+    tile = Tile("s", "int32", (4,), "shared")
+    tensor = Tensor("R", "int32", (4,), (None,), -4, 4, output=True)
+    body = (Copy(Region("s"), Region("R")),)
+    program = Program((tensor,), (), (Launch((const(1),), 32, (tile,), body),))
+    with pytest.raises(Invalid, match="what nothing wrote is copied"):
+        expected(program, arguments(program))
+
+
+def test_programs_of_a_seed_are_the_same_ones_and_mean_something() -> None:
+    programs = [generate(3, number) for number in range(20)]
+    assert programs == [generate(3, number) for number in range(20)]
+    for program in programs:
+        expected(program, arguments(program))
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_the_interpreter_agrees(number: int) -> None:
+    assert run(generate(1, number), ["interpret"]).findings == ()
+
+
+def test_children_that_end_or_hang_are_findings() -> None:
+    crash = in_child(os.abort)
+    assert isinstance(crash, Ended)
+    assert (crash.kind, crash.what) == ("crash", "SIGABRT")
+    hang = in_child(lambda: time.sleep(60), seconds=0.1)
+    assert isinstance(hang, Ended)
+    assert hang.kind == "hang"
+
+
+@pytest.mark.parametrize(("at_end", "offset"), [(True, 20), (False, -1)])
+def test_memory_beside_a_tensor_cannot_be_touched(at_end: bool, offset: int) -> None:
+    def touch() -> None:
+        held = guarded(np.zeros(5, np.int32), at_end=at_end)
+        ctypes.string_at(held.ctypes.data + offset, 1)
+
+    found = in_child(touch)
+    assert isinstance(found, Ended)
+    assert found.what == "SIGSEGV"
+
+
+def test_a_program_that_fails_becomes_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a target be wrong where a maximum is taken."""
+
+    def wrong(program: Program, target: str, *_: object) -> Finding | None:
+        return Finding(target, "wrong", "a maximum") if "T.max(" in text(program) else None
+
+    monkeypatch.setattr(running, "one", wrong)
+    program = next(
+        p for n in range(50) if "T.max(" in text(p := generate(2, n)) and len(text(p)) < 2500
+    )
+    small, finding = shrink(program, Finding("cpu", "wrong", "a maximum"), seconds=30.0)
+    assert finding.what == "a maximum"
+    assert len(text(small)) < len(text(program)) / 2
+    assert sum(isinstance(s, Parallel) for s in small.launches[0].body) <= 2
+
+
+def test_the_mutant_without_a_barrier_is_caught() -> None:
+    program = exchange(Sync())
+    main = module(text(program)).main
+    source = tile.compile(main, target="cuda:sm_80@sim").get_kernel_source()
+    (without,) = [m for m in mutants(source) if m.kind == "drop sync"]
+    with checking("all"), pytest.raises(DataRace):
+        replaced(program, "cuda:sm_80@sim", without.text)(*arguments(program))
