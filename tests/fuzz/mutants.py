@@ -201,7 +201,8 @@ def replaced(program: Program, target: str, source: str) -> Callable[..., Any]:
 
     artifact.print_program = changed
     try:
-        return tile.compile(module(text(program)).main, target=target)
+        with tile.settings.override(cache=False):
+            return tile.compile(module(text(program)).main, target=target)
     finally:
         artifact.print_program = before
 
