@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
+import tile_api as tile
 import tile_api.language as T
 from tile_api.language.gpu_only import GPU_NAMES
 from tile_core.errors import UnsupportedOnTarget
@@ -218,6 +220,27 @@ def test_machines_without_them_say_which_they_lack(name: str) -> None:
         refuse_gpu_only(kernel.kernel, Target("cpu"))
     assert caught.value.message == f"T.{name} is an instruction of GPUs; cpu does not have it"
     assert refuse_gpu_only(kernel.kernel, Target("interpret"), ranges=False) is kernel.kernel
+
+
+def test_what_only_orders_is_nothing_where_everything_is_in_order() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=64):
+            T.set_max_nreg(24, 0)
+            T.pdl_sync()
+            T.fence_proxy_async()
+            for i in T.Parallel(64):
+                A[i] = A[i] + 1.0
+            T.warpgroup_arrive()
+            T.warpgroup_commit_batch()
+            T.tma_store_arrive()
+            T.tma_store_wait()
+            T.pdl_trigger()
+
+    for target in ("cpu", "interpret", "cuda:sm_80@sim", "hip:gfx942@sim"):
+        a = np.zeros(64, "float32")
+        tile.compile(main, target=target)(a)
+        assert (a == 1).all()
 
 
 def test_what_the_interpreter_knows_is_written_by_hand() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tile_api.frontend.builder import BlockKind, Builder, Frame, active, current
 from tile_api.frontend.loopspec import index_bounds
+from tile_api.frontend.returns import without_returns
 from tile_core.errors import (
     ControlFlowError,
     FrontendTypeError,
@@ -100,7 +101,7 @@ class KernelLaunchFrame(Frame):
 
     def exit(self, builder: Builder) -> None:
         """End the launch."""
-        body = self._with_barriers(builder.close())
+        body = self._with_barriers(without_returns(builder.close()))
         builder.launch = None
         builder.emit(
             Launch(

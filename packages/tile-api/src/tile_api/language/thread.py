@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tile_api.frontend.builder import BlockKind, current
+from tile_api.frontend.returns import ThreadReturn
 from tile_api.frontend.values import as_value
 from tile_api.language.launch import require_launch
 from tile_api.language.operands import call, count, emit, here, is_number
-from tile_core.errors import FrontendValueError
+from tile_core.errors import ControlFlowError, FrontendValueError
 from tile_core.ir import arith
 from tile_core.ir.expr import BinaryOp, Const, Expr
 from tile_core.ops.control import Barrier
@@ -37,6 +39,7 @@ __all__ = [
     "syncthreads_and",
     "syncthreads_count",
     "syncthreads_or",
+    "thread_return",
     "tvm_storage_sync",
     "tvm_warp_activemask",
     "tvm_warp_shuffle",
@@ -114,6 +117,27 @@ def sync_warp(mask: Any = None) -> None:
 def sync_grid() -> None:
     """Wait until all threads of all blocks get here; needs a cooperative launch."""
     emit(Barrier("grid"))
+
+
+def thread_return() -> None:
+    """Leave the kernel: the thread that gets here does nothing of what follows.
+
+    Barriers behind it wait for the threads that stay, if these are whole warps side by side.
+
+    Raises
+    ------
+    ControlFlowError
+        In `T.Parallel`, whose elements belong to no thread that could leave.
+    """
+    require_launch("T.thread_return")
+    builder = current()
+    if builder.inside(BlockKind.PARALLEL):
+        raise ControlFlowError(
+            "T.thread_return cannot stand in T.Parallel, whose elements all threads share out",
+            span=builder.span,
+            hint="put an `if` around what shall not be done for some elements",
+        )
+    emit(ThreadReturn())
 
 
 def tvm_storage_sync(scope: str, *_: Any) -> None:

@@ -94,7 +94,7 @@ _GROUPS: tuple[tuple[str, str, str], ...] = (
         "Let let bind Range IterVar CallEffectKind ProducerLoad arg"
         " block_name_suffix_context buffer buffer_decl buffer_var env_thread func_name func_ret"
         " get_let_value has_let_value index_map iter_var launch_thread ret"
-        " target thread_return var Reduce PartialFragment",
+        " target var Reduce PartialFragment",
     ),
 )
 

@@ -146,12 +146,15 @@ class _Selector:
             return _EMPTY if side is None else self.block(side, first, count)
         if not self.divides(stmt, taken, left):
             return self.entered(stmt, first, count)
-        parts: list[Stmt] = [self.part(stmt, stmt.then, taken, first)]
-        if stmt.otherwise is not None:
-            if _are_neighbours(left):
-                parts.append(self.part(stmt, stmt.otherwise, left, first))
-            else:
-                parts.append(If(~stmt.cond, stmt.otherwise, span=stmt.span))
+        parts: list[Stmt] = []
+        for cond, side, numbers in (
+            (stmt.cond, stmt.then, taken),
+            (~stmt.cond, stmt.otherwise, left),
+        ):
+            if side is not None and _are_neighbours(numbers):
+                parts.append(self.part(stmt, side, numbers, first))
+            elif side is not None:
+                parts.append(If(cond, side, span=stmt.span))
         return Seq(tuple(parts), span=stmt.span)
 
     def refined(self, stmt: If, chosen: Expr, rest: Expr, first: int, count: int) -> Stmt:
@@ -167,15 +170,16 @@ class _Selector:
 
     def divides(self, stmt: If, taken: list[int], left: list[int]) -> bool:
         """Whether both sides may be left to ranges of threads."""
-        other = stmt.otherwise
-        if not _are_neighbours(taken):
+        sides = [(stmt.then, taken), (stmt.otherwise, left)]
+        together = [n for side, n in sides if side is not None and does_together(side)]
+        waiting = [n for side, n in sides if _waits(side)]
+        if not all(_are_neighbours(numbers) for numbers in together):
             return False
-        if other is not None and does_together(other) and not _are_neighbours(left):
-            return False
-        if does_together(stmt):
+        if together:
             return True
-        whole = taken[0] % _WARP == 0 and len(taken) % _WARP == 0
-        return whole and _waits(stmt.then) and not _waits(other)
+        (numbers,) = waiting if len(waiting) == 1 else ([0, _WARP],)
+        whole = numbers[0] % _WARP == 0 and len(numbers) % _WARP == 0
+        return whole and _are_neighbours(numbers)
 
     def part(self, stmt: If, body: Stmt, numbers: list[int], first: int) -> OnThreads:
         """Return one side of a branch as a statement for its threads."""

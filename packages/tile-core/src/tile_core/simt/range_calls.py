@@ -52,6 +52,13 @@ def lower_range_call(expr: Call, ctx: SimtContext) -> Expr:
     return replace(device(name, *_arguments(expr, ctx)), span=expr.span)
 
 
+def lacks_instruction(expr: Call, ctx: SimtContext) -> bool:
+    """Whether the machine does not have what one of `RANGE_INTRINSICS` names."""
+    name = expr.function
+    feature = _SPECIAL[name][0] if name in _SPECIAL else NAMES[name][1]
+    return not ctx.machine.has(feature)
+
+
 def refuse_raw(expr: Call, ctx: SimtContext) -> None:
     """Say why an instruction that the machine has is not offered in its raw form.
 

@@ -38,6 +38,7 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.reduce import ReducerUpdate
 from tile_core.ops.serial.reduce import expand_reducer_update
+from tile_core.passes.drop_orders import is_order
 from tile_core.passes.guards.ledger import located, open_ledger
 from tile_core.passes.ranges import Env
 from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
@@ -47,6 +48,7 @@ from tile_core.simt.elementwise import lower_parallel
 from tile_core.simt.gpu_calls import lower_gpu_call, names_instruction
 from tile_core.simt.on_threads import lower_on_threads
 from tile_core.simt.packing import named
+from tile_core.simt.range_calls import lacks_instruction
 from tile_core.simt.rules.control import lower_barrier
 from tile_core.simt.vectorise import vectorise
 
@@ -141,6 +143,8 @@ def _update(stmt: ReducerUpdate, ctx: SimtContext) -> Stmt:
 
 def _evaluate(stmt: Evaluate, ctx: SimtContext) -> Stmt:
     if isinstance(stmt.value, Call) and names_instruction(stmt.value):
+        if is_order(stmt) and lacks_instruction(stmt.value, ctx):
+            return NOTHING
         return replace(stmt, value=lower_gpu_call(stmt.value, ctx))
     lowered = lower_evaluate(stmt, ctx)
     return by_one_thread(lowered, ctx) if _acts(stmt.value) else lowered

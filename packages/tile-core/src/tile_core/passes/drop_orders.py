@@ -1,0 +1,46 @@
+"""Orders and hints to engines that a machine lacks, left out of the program."""
+
+from __future__ import annotations
+
+from tile_core.ir.expr import Call
+from tile_core.ir.node import Node, rewrite
+from tile_core.ir.stmt import Evaluate, Kernel, Seq
+from tile_core.ops.bulk_copy import FenceAsync
+from tile_core.ops.mbarrier import SetRegisters
+
+ORDERS = frozenset(
+    [
+        "fence_proxy_async",
+        "pdl_sync",
+        "pdl_trigger",
+        "tma_store_arrive",
+        "tma_store_wait",
+        "warpgroup_arrive",
+        "warpgroup_commit_batch",
+    ]
+)
+"""Intrinsics that put the work of engines, or launches, in an order that others have anyway."""
+
+
+def drop_orders(kernel: Kernel) -> Kernel:
+    """Return `kernel` without what only hints, or orders what one thread does in order.
+
+    Before   eval pdl_sync();  copy A, s;  fence_async
+    After    copy A, s
+
+    Returns the same object when there is nothing of the kind.
+    """
+
+    def rule(node: Node) -> Node:
+        return Seq(()) if is_order(node) else node
+
+    return rewrite(kernel, rule)
+
+
+def is_order(node: Node) -> bool:
+    """Whether a statement is such an order or hint."""
+    if isinstance(node, (FenceAsync, SetRegisters)):
+        return True
+    if not isinstance(node, Evaluate):
+        return False
+    return isinstance(node.value, Call) and node.value.function in ORDERS
