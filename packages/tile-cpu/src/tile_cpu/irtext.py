@@ -7,6 +7,7 @@ called. TVM marks imported functions always-inline, so each becomes one or two i
 name                      meaning
 ========================  =======================================================
 ``tile_mload_i32x16``     ``(ptr, i32 n)``: load lanes below n, others are zero
+``tile_cload_i32x16``     ``(ptr, i1 lanes)``: load the lanes that are set, others are zero
 ``tile_mstore_i32x16``    ``(ptr, i32 n, vector)``: store lanes below n
 ``tile_stream_i32x16``    ``(ptr, vector)``: store past the caches where aligned
 ``tile_enter_i32x16``     ``(ptr, vector)``: the same, translating addresses ahead of time
@@ -21,7 +22,7 @@ name                      meaning
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from tile_cpu.llvm.text import function_text
 from tile_cpu.machine import Machine
@@ -58,6 +59,20 @@ declare {vec} @{name}(ptr, i32, <{lanes} x i1>, {vec})
 define {vec} @{match[0]}(ptr %p, i32 %n) #0 {{
 {_lane_mask(lanes)}\
   %r = call {vec} @{name}(ptr %p, i32 {bits // 8}, <{lanes} x i1> %m, {vec} zeroinitializer)
+  ret {vec} %r
+}}
+"""
+
+
+def _conditional_load(match: re.Match[str], machine: Machine) -> str:
+    del machine
+    bits, lanes = int(match[1]), int(match[2])
+    vec, mask = f"<{lanes} x i{bits}>", f"<{lanes} x i1>"
+    name = f"llvm.masked.load.v{lanes}i{bits}.p0"
+    return f"""\
+declare {vec} @{name}(ptr, i32, {mask}, {vec})
+define {vec} @{match[0]}(ptr %p, {mask} %m) #0 {{
+  %r = call {vec} @{name}(ptr %p, i32 {bits // 8}, {mask} %m, {vec} zeroinitializer)
   ret {vec} %r
 }}
 """
@@ -222,6 +237,7 @@ unknown:
 
 _WRITERS: tuple[tuple[str, Callable[[re.Match[str], Machine], str]], ...] = (
     (r"tile_mload_i(8|16|32|64)x(\d+)", _masked_load),
+    (r"tile_cload_i(8|16|32|64)x(\d+)", _conditional_load),
     (r"tile_mstore_i(8|16|32|64)x(\d+)", _masked_store),
     (r"tile_(stream|enter)_i(8|16|32|64)x(\d+)", _stream),
     (r"tile_dot_bf16_x(\d+)", _dot_bf16),
@@ -244,7 +260,18 @@ def definitions(names: Iterable[str], machine: Machine) -> str:
         return ""
     own = {name: _define(name, machine) for name in wanted}
     rest = function_text([name for name, text in own.items() if text is None], machine)
-    return "\n".join([*(text for text in own.values() if text), rest, _attributes(machine)])
+    texts = _declared_once(text for text in own.values() if text)
+    return "\n".join([*texts, rest, _attributes(machine)])
+
+
+def _declared_once(texts: Iterable[str]) -> Iterator[str]:
+    """Yield `texts` less declarations of what an earlier one declares."""
+    known: set[str] = set()
+    for text in texts:
+        lines = text.splitlines(keepends=True)
+        declared = {line for line in lines if line.startswith("declare ")}
+        yield "".join(line for line in lines if line not in declared & known)
+        known |= declared
 
 
 def _define(name: str, machine: Machine) -> str | None:

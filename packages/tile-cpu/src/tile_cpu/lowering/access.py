@@ -30,9 +30,13 @@ def guard(
     if not (buffer.scope.is_global and ctx.settings.guarded) or node in ctx.trusted:
         return None
     result: PrimExpr | None = None
+    env = ctx.env
+    if ctx.speculative is not None:  # the condition may hold in no lane at all
+        ctx.env = ctx.speculative
     for axis, at in enumerate(indices):
         for condition in outside_checks(ctx, at, buffer, axis):
             result = condition if result is None else tirx.And(result, condition)
+    ctx.env = env
     return result
 
 
@@ -110,6 +114,10 @@ def put(place: Place, offset: PrimExpr, stored: PrimExpr) -> TirStmt:
 
 def load(ctx: Context, expr: Load) -> PrimExpr:
     """Return the value of an element, or the safe value outside a global buffer."""
+    if ctx.speculative is not None:
+        from tile_cpu.lowering.vector_access import refuse_speculation
+
+        refuse_speculation(ctx, expr)
     if ctx.lane is not None:
         from tile_cpu.lowering.vector_access import vector_load
 

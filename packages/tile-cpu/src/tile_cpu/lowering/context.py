@@ -126,7 +126,8 @@ class Context(ABC):
         self.round: Var | None = None  # the index of the sequential loop around
         self.stretch = 0  # elements of the vector loop at hand, if it is read ahead
         self.trusted: frozenset[Node] = frozenset()  # accesses proven by a test up front
-        self.speculative: tuple[Env, ...] = ()  # what is known without the current condition
+        self.speculative: Env | None = None  # what is known without conditions on lanes
+        self.lane_mask: PrimExpr | None = None  # the lanes whose conditions hold
         self.ahead_of_conditions: Env | None = None  # the same of all conditions of an expression
         self.block_entry: list[TirStmt] = []
         self.jump: TirBuffer | None = None

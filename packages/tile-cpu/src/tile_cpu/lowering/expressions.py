@@ -32,6 +32,7 @@ from tile_core.tir.nodes import Cast as TirCast
 from tile_core.tir.nodes import IfThenElse, PrimExpr, StringImm, tirx
 from tile_core.tir.nodes import Ramp as TirRamp
 from tile_core.tir.nodes import Select as TirSelect
+from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering import arithmetic, casts
 from tile_cpu.lowering.access import address, load
 from tile_cpu.lowering.calls import emit_call
@@ -108,9 +109,7 @@ def _emit(ctx: Context, expr: Expr) -> PrimExpr:
             safe = op not in DIVISIONS or _never_traps(ctx, b)
             return arithmetic.binary(ctx, op, left, right, a.dtype, divisor_is_safe=safe)
         case Unary(op=UnaryOp.NOT, a=a):
-            floats = any(isinstance(n, Expr) and n.dtype.is_float for n in walk(a))
-            truth = value(ctx, a)
-            return arithmetic.negated(ctx, truth) if floats else tirx.Not(truth)
+            return _negation(ctx, a, value(ctx, a))
         case Unary(op=UnaryOp.NEG, a=a) if may_wrap(ctx, expr):
             inner = value(ctx, a)
             zero = number(0, scalar_name(inner), lanes_of(inner))
@@ -177,8 +176,8 @@ def _logical(ctx: Context, expr: Binary) -> PrimExpr:
     a = value(ctx, expr.a)
     join = tirx.And if expr.op is BinaryOp.AND else tirx.Or
     outer_speculative = ctx.speculative
-    if lanes_of(a) > 1:
-        ctx.speculative = (*outer_speculative, ctx.env)
+    if lanes_of(a) > 1 and ctx.speculative is None:
+        ctx.speculative = ctx.env
     with ctx.branch() as statements, ctx.condition():
         b = value(ctx, expr.b)
     ctx.speculative = outer_speculative
@@ -205,17 +204,8 @@ def is_free(expr: Expr) -> bool:
 def _select(ctx: Context, expr: Select) -> PrimExpr:
     """Emit a choice; as control flow where a side must not, or need not, be evaluated."""
     cond = value(ctx, expr.cond)
-    outer_env, outer_speculative = ctx.env, ctx.speculative
-    if lanes_of(cond) > 1:  # both sides run for all lanes
-        ctx.speculative = (*outer_speculative, outer_env)
-    with ctx.condition():
-        ctx.env = outer_env.assuming(expr.cond)
-        with ctx.branch() as then_statements:
-            then = value(ctx, expr.then)
-        ctx.env = outer_env.assuming(expr.cond, holds=False)
-        with ctx.branch() as else_statements:
-            otherwise = value(ctx, expr.otherwise)
-    ctx.env, ctx.speculative = outer_env, outer_speculative
+    then, then_statements = _side(ctx, expr, expr.then, cond)
+    otherwise, else_statements = _side(ctx, expr, expr.otherwise, cond)
     statements = then_statements or else_statements
     if lanes_of(cond) > 1 or not statements:
         for statement in (*then_statements, *else_statements):
@@ -238,3 +228,28 @@ def _select(ctx: Context, expr: Select) -> PrimExpr:
     )
     result = loaded(cell)
     return casts.truth(ctx, result) if kind == "bool" else result
+
+
+def _side(ctx: Context, expr: Select, side: Expr, cond: PrimExpr) -> tuple[PrimExpr, list[TirStmt]]:
+    """Return one side of a choice, and the statements that compute it.
+
+    A condition that differs between lanes masks what its sides load: both run for all lanes.
+    """
+    holds = side is expr.then
+    outer = ctx.env, ctx.speculative, ctx.lane_mask
+    with ctx.branch() as statements, ctx.condition():
+        ctx.env = ctx.env.assuming(expr.cond, holds=holds)
+        if lanes_of(cond) > 1:
+            ctx.speculative = outer[1] or outer[0]
+            if any(isinstance(n, Load) and n.buffer.scope.is_global for n in walk(side)):
+                mask = cond if holds else _negation(ctx, expr.cond, cond)
+                ctx.lane_mask = mask if outer[2] is None else tirx.And(outer[2], mask)
+        result = value(ctx, side)
+    ctx.env, ctx.speculative, ctx.lane_mask = outer
+    return result, statements
+
+
+def _negation(ctx: Context, condition: Expr, truth: PrimExpr) -> PrimExpr:
+    """Return the negation of `truth`, the value of `condition`."""
+    floats = any(isinstance(n, Expr) and n.dtype.is_float for n in walk(condition))
+    return arithmetic.negated(ctx, truth) if floats else tirx.Not(truth)

@@ -182,7 +182,6 @@ def vector_load(ctx: Context, expr: Load) -> PrimExpr | None:
     lane = ctx.lane
     assert lane is not None
     place = ctx.place(expr.buffer)
-    _refuse_speculation(ctx, expr)
     stride = lane_stride(ctx, place, expr.indices, lane.var)
     if place.packing > 1:
         raise NotVectorisable("elements are packed")
@@ -210,13 +209,34 @@ def private_element(ctx: Context, node: Load | Store) -> tuple[TirBuffer, PrimEx
     return ctx.lane_cells[node.buffer], at
 
 
-def _refuse_speculation(ctx: Context, expr: Load) -> None:
-    """Raise for a load that only some lanes may execute, if its address may be wild."""
-    if not ctx.speculative or expr.buffer.scope.is_global:
+def refuse_speculation(ctx: Context, expr: Load) -> None:
+    """Raise for a load that only some lanes may execute, if its address may be wild.
+
+    Tensors are no matter: their loads are guarded or masked.
+
+    Raises
+    ------
+    NotVectorisable
+        If the address is known to lie in its tile only where a condition on lanes holds.
+    """
+    if expr.buffer.scope.is_global or expr.buffer in ctx.lane_cells:
         return
-    for at, extent in zip(expr.indices, expr.buffer.shape, strict=True):
-        if not prove_in_range(at, extent, ctx.speculative[0]):
-            raise NotVectorisable("a load under a condition may leave its buffer")
+    if not _is_certain(ctx, expr):
+        raise NotVectorisable("a load under a condition may leave its buffer")
+
+
+def _is_certain(ctx: Context, expr: Load) -> bool:
+    """Whether `expr` is in range whatever conditions on lanes say."""
+    env = ctx.speculative or ctx.env
+    pairs = zip(expr.indices, expr.buffer.shape, strict=True)
+    return all(prove_in_range(at, extent, env) for at, extent in pairs)
+
+
+def _lane_mask(ctx: Context, expr: Load) -> PrimExpr | None:
+    """Return the lanes that may load, None if all may: a test up front or the ranges say so."""
+    if ctx.lane_mask is None or expr in ctx.trusted or _is_certain(ctx, expr):
+        return None
+    return ctx.lane_mask
 
 
 def _contiguous(ctx: Context, expr: Load, place: Place, lane: Lane) -> PrimExpr:
@@ -225,16 +245,20 @@ def _contiguous(ctx: Context, expr: Load, place: Place, lane: Lane) -> PrimExpr:
         offset = access.position(ctx, place, expr.indices)
         fetch_next_round(ctx, expr, place)
         read_ahead(ctx, expr, place, offset)
-    memory = memory_type(expr.buffer.dtype)
-    if valid.condition is None and valid.count is None:
+    memory, mask = memory_type(expr.buffer.dtype), _lane_mask(ctx, expr)
+    is_whole = valid.condition is None and valid.count is None
+    if is_whole and mask is None:
         return ctx.keep(vload(place.flat, [offset], lane.lanes))
     count = lane_count(valid, lane)
     bits = int("".join(c for c in memory if c.isdigit()))
     at = tirx.address_of(BufferLoad(place.flat, [offset]))
-    name = f"tile_mload_i{bits}x{lane.lanes}"
-    raw = extern(with_lanes(f"int{bits}", lane.lanes), name, at, count)
+    name, which = f"tile_mload_i{bits}x{lane.lanes}", count
+    if mask is not None:
+        name = f"tile_cload_i{bits}x{lane.lanes}"
+        which = mask if is_whole else tirx.And(mask, _lanes_before(count, lane))
+    raw = extern(with_lanes(f"int{bits}", lane.lanes), name, at, which)
     loaded = ctx.keep(_as(memory, raw, lane.lanes))
-    return _with_safe_value(ctx, expr.buffer, loaded, count, lane)
+    return loaded if is_whole else _with_safe_value(ctx, expr.buffer, loaded, count, lane)
 
 
 def lane_count(valid: Reach, lane: Lane) -> PrimExpr:
@@ -256,9 +280,13 @@ def _with_safe_value(
     if annotated is None:
         return stored
     value = casts.encode(ctx, ctx.value(tile_cast(annotated, buffer.dtype)), buffer.dtype)
-    numbers = tirx.Ramp(i32(0), i32(1), lane.lanes)
-    inside = tirx.LT(numbers, spread(count, lane.lanes))
+    inside = _lanes_before(count, lane)
     return ctx.keep(Select(inside, stored, spread(value, lane.lanes)))
+
+
+def _lanes_before(count: PrimExpr, lane: Lane) -> PrimExpr:
+    """Return which lanes come before lane `count`."""
+    return tirx.LT(tirx.Ramp(i32(0), i32(1), lane.lanes), spread(count, lane.lanes))
 
 
 def _gathered(ctx: Context, expr: Load, place: Place, lane: Lane) -> PrimExpr:
@@ -269,12 +297,13 @@ def _gathered(ctx: Context, expr: Load, place: Place, lane: Lane) -> PrimExpr:
     if place.index != "int32" or place.layout is not None:
         raise NotVectorisable("scattered elements are too far apart")
     offset = access.position(ctx, place, expr.indices)
-    memory = memory_type(expr.buffer.dtype)
-    if memory not in ("float32", "int32", "uint32", "float64", "int64", "uint64"):
+    memory, mask = memory_type(expr.buffer.dtype), _lane_mask(ctx, expr)
+    is_short = memory not in ("float32", "int32", "uint32", "float64", "int64", "uint64")
+    if is_short and mask is None:
         return _assembled(ctx, place, ctx.keep(offset), lane.lanes)
     from tile_cpu.llvm_helpers import gather
 
-    return ctx.keep(gather(place.flat, spread(offset, lane.lanes), lane.lanes))
+    return ctx.keep(gather(place.flat, spread(offset, lane.lanes), lane.lanes, mask))
 
 
 def _assembled(ctx: Context, place: Place, offsets: PrimExpr, lanes: int) -> PrimExpr:

@@ -6,6 +6,7 @@ from collections import Counter
 
 from tile_core.errors import InternalError
 from tile_core.testing.conformance import (
+    choices,
     control,
     copies,
     elementwise,
@@ -15,7 +16,7 @@ from tile_core.testing.conformance import (
 )
 from tile_core.testing.conformance.case import Case
 
-FAMILIES = (copies, products, overhangs, elementwise, reductions, control)
+FAMILIES = (copies, products, overhangs, elementwise, choices, reductions, control)
 
 
 def all_cases() -> list[Case]:
