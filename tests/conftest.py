@@ -11,12 +11,14 @@ import hypothesis
 import pytest
 
 from support.followed import NOT_FOLLOWED, following
+from support.pretended_machine import pretend_from_environment
 from tile_core.plugins.host import PluginHost, installed_plugins
 
 # Tests see what this checkout compiles; those of the cache on disk name a folder of their own.
 os.environ["TILE_CACHE_SIZE"] = "0"
 # Who reads of a failing test is a developer.
 os.environ.setdefault("TILE_FULL_TRACEBACK", "1")
+pretend_from_environment()
 
 hypothesis.settings.register_profile("dev", deadline=None, max_examples=50)
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True)

@@ -1,0 +1,31 @@
+"""The contract on lesser processors than this one, whose code can run here."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.guarded import GuardedProcess, check_case
+from tile_core.testing.conformance.catalogue import all_cases
+from tile_cpu.machine import MACHINES, missing_features
+
+LESSER = {
+    "znver3": 3,  # AVX2 only: half as many lanes and registers, no dot products of bytes
+    "skylake-avx512": 5,  # AVX-512 without those of bytes and of bfloat16
+}
+"""Which machine, and how seldom a case that multiplies nothing is run on it."""
+
+NAMES = [case.name for case in all_cases()]
+
+
+@pytest.mark.parametrize(
+    ("machine", "name"),
+    [
+        pytest.param(machine, name, id=f"{machine}-{name}")
+        for machine, share in LESSER.items()
+        if not missing_features(MACHINES[machine])
+        for at, name in enumerate(NAMES)
+        if at % share == 0 or name.startswith("gemm/")
+    ],
+)
+def test_lesser_machine(machine: str, name: str, guarded_process: GuardedProcess) -> None:
+    guarded_process.call(check_case, name, f"cpu:{machine}")
