@@ -16,15 +16,16 @@ from tile_cpu.gemm.operands import (
     Extent,
     GemmSpec,
     OperandA,
+    copied_a,
     packed_b,
     start_from,
     store_to,
 )
-from tile_cpu.gemm.packing import emit_pack_b
+from tile_cpu.gemm.packing import emit_copy_rows, emit_pack_b
 from tile_cpu.gemm.row_sums import emit_row_sums, row_sums
 from tile_cpu.gemm.shape import RegisterTile, Segment, choose_tile, row_segments
 from tile_cpu.gemm.tile import emit_tile_gemm
-from tile_cpu.machine import MACHINES, host_machine, missing_features
+from tile_cpu.machine import MACHINES, Machine, host_machine, missing_features
 from tile_cpu.toolchain import compile_module
 from tile_cpu.vectors import Matrix
 from unit.tile_cpu.gemm_programs import Case, check, program
@@ -236,9 +237,10 @@ def test_steps_along_k_are_even() -> None:
     }
 
 
-def run_tile(m: int, n: int, k: int, *, scaled: bool) -> tuple[np.ndarray, np.ndarray]:
+def run_tile(
+    m: int, n: int, k: int, machine: Machine, *, scaled: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Multiply packed int8 or rescaled float32 tiles as attention does; return both results."""
-    machine = host_machine()
     dtypes = F32 if scaled else ("int8", "int8", "int32")
     kernel = choose_kernel(machine, *dtypes)
     spec = GemmSpec(machine, kernel, RegisterTile(4, 2))
@@ -253,6 +255,10 @@ def run_tile(m: int, n: int, k: int, *, scaled: bool) -> tuple[np.ndarray, np.nd
     factor = scratch([m], dtypes[2], "factor")
     panels, room = packed_b(spec, k, n)
     left, ready = OperandA(Matrix.of(a)), None
+    if kernel.a_dtype != dtypes[0]:  # the step multiplies wider elements
+        left, more = copied_a(spec, m, k)
+        ready = emit_copy_rows(spec, Matrix.of(a), left, m, k)
+        room += more
     if kernel.flip_b:
         sums, more = row_sums(spec, m)
         left, ready = emit_row_sums(spec, left, sums, m, k)
@@ -276,11 +282,17 @@ def run_tile(m: int, n: int, k: int, *, scaled: bool) -> tuple[np.ndarray, np.nd
     )
     by = np.arange(m)[:, None] if scaled else 1
     expected = z.astype(np.int64) * by + x.astype(np.int64) @ y.astype(np.int64)
-    compile_module(PrimFunc([a, b, c], body)).entry()(x, y, z)
+    compile_module(PrimFunc([a, b, c], body), machine).entry()(x, y, z)
     return z.astype(np.int64), expected
 
 
 @pytest.mark.parametrize("scaled", [True, False], ids=["rescaled", "int8"])
 @pytest.mark.parametrize("n", [64, 70, 9])
 def test_tile_gemm_on_ready_operands(n: int, scaled: bool) -> None:
-    np.testing.assert_array_equal(*run_tile(22, n, 36, scaled=scaled))
+    np.testing.assert_array_equal(*run_tile(22, n, 36, host_machine(), scaled=scaled))
+
+
+@pytest.mark.parametrize("machine", RUNNABLE)
+def test_tile_gemm_on_other_machines(machine: Machine) -> None:
+    for scaled in (False, True):
+        np.testing.assert_array_equal(*run_tile(22, 70, 36, machine, scaled=scaled))
