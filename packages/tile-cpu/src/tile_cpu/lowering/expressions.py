@@ -204,8 +204,8 @@ def is_free(expr: Expr) -> bool:
 def _select(ctx: Context, expr: Select) -> PrimExpr:
     """Emit a choice; as control flow where a side must not, or need not, be evaluated."""
     cond = value(ctx, expr.cond)
-    then, then_statements = _side(ctx, expr, expr.then, cond)
-    otherwise, else_statements = _side(ctx, expr, expr.otherwise, cond)
+    then, then_statements = _side(ctx, expr, cond, holds=True)
+    otherwise, else_statements = _side(ctx, expr, cond, holds=False)
     statements = then_statements or else_statements
     if lanes_of(cond) > 1 or not statements:
         for statement in (*then_statements, *else_statements):
@@ -230,12 +230,14 @@ def _select(ctx: Context, expr: Select) -> PrimExpr:
     return casts.truth(ctx, result) if kind == "bool" else result
 
 
-def _side(ctx: Context, expr: Select, side: Expr, cond: PrimExpr) -> tuple[PrimExpr, list[TirStmt]]:
+def _side(
+    ctx: Context, expr: Select, cond: PrimExpr, *, holds: bool
+) -> tuple[PrimExpr, list[TirStmt]]:
     """Return one side of a choice, and the statements that compute it.
 
     A condition that differs between lanes masks what its sides load: both run for all lanes.
     """
-    holds = side is expr.then
+    side = expr.then if holds else expr.otherwise
     outer = ctx.env, ctx.speculative, ctx.lane_mask
     with ctx.branch() as statements, ctx.condition():
         ctx.env = ctx.env.assuming(expr.cond, holds=holds)
