@@ -6,6 +6,7 @@ what the kernel was not compiled for, naming argument, expectation and what came
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,10 +33,13 @@ from tile_core.errors import (
     LaunchError,
     Note,
 )
+from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import storages_read, storages_written
 from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import Var
+from tile_core.ir.node import walk
+from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Kernel
 from tile_core.records import dataclass
 from tile_runtime.dtypes import explained
@@ -157,6 +161,8 @@ class Signature:
         for tensor, is_written in zip(tensors, written, strict=True):
             check_shape(self.name(tensor[0]), tensor, values, tensors)
             check_strides(self.name(tensor[0]), tensor, values, written=is_written)
+        if any(arg is None for arg in passed):
+            self._check_left_out(values, passed)
         return Checked(values, tuple(passed))
 
     def scalar(self, position: int, arg: Any) -> Any:
@@ -174,6 +180,23 @@ class Signature:
         return f"{self.kernel.name}.{param.name}"
 
     # Parts ---------------------------------------------------------------------------------
+
+    def _check_left_out(self, values: Mapping[Var, Any], passed: list[Any]) -> None:
+        """Raise if the body needs a symbol that only tensors tell for which None was passed."""
+        used = {node for node in walk(self.kernel.body) if isinstance(node, Var)}
+        for symbol in symbols_of(self.kernel):
+            if symbol not in used or symbol in values:
+                continue
+            for position, arg in zip(self.inputs, passed, strict=True):
+                param = self.kernel.params[position]
+                sizes = (*param.shape, *(param.strides or ())) if isinstance(param, Buffer) else ()
+                if arg is None and any(symbol in free_variables(as_expr(size)) for size in sizes):
+                    raise ArgumentTypeError(
+                        f"{self.name(param)}: None was passed, and no other argument tells the "
+                        f"value of {symbol.name}",
+                        notes=declared(param),  # type: ignore[arg-type]
+                        hint="pass a tensor of that shape: the kernel does not read it",
+                    )
 
     def _output_shape(self, position: int, values: Mapping[Var, Any]) -> tuple[int, ...]:
         param = self.kernel.params[position]
@@ -196,6 +219,12 @@ class Signature:
                     hint="check the sizes that this extent is computed from",
                 )
             shape.append(size)
+        if math.prod(shape) * param.dtype.bits >> 65:
+            raise ArgumentShapeError(
+                f"{self.name(param)}: no memory holds {' x '.join(map(str, shape))} elements",
+                notes=declared(param),
+                hint="pass smaller arguments",
+            )
         return tuple(shape)
 
     def _wrong_count(self, got: int) -> LaunchError:

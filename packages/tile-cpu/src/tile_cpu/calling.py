@@ -108,12 +108,8 @@ def launcher_source(lowered: Lowered) -> str:
             values.append(f"pointer(address({name}))")
         else:
             values.append(name)
-    texts = [symbol_text(kernel.params, names, symbol) for symbol in lowered.symbols]
-    if None in texts:
-        before.append(f"known = solved({', '.join(names)})")
-    for position, text in enumerate(texts):
-        before.append(f"s{position} = {f'known[{position}]' if text is None else text}")
-        values.append(f"s{position}")
+    before += _symbols(lowered, names)
+    values += [f"s{position}" for position in range(len(lowered.symbols))]
     if lowered.checks:
         before.append("status = Status(0)")
         values.append("pointer(status_address(status))")
@@ -122,6 +118,25 @@ def launcher_source(lowered: Lowered) -> str:
         after.append("flush()")
     lines = [*before, f"entry({', '.join(values)})", *after]
     return "\n".join([f"def run({', '.join(names)}):", *(f"    {line}" for line in lines)]) + "\n"
+
+
+def _symbols(lowered: Lowered, names: Sequence[str]) -> list[str]:
+    """Return the lines that find the symbols out of the arguments, `names`."""
+    params, symbols = lowered.kernel.params, lowered.symbols
+    texts = [symbol_text(params, names, symbol) for symbol in symbols]
+    solved = f"solved({', '.join(names)})"
+    lines = [f"known = {solved}"] if None in texts else []
+    for position, text in enumerate(texts):
+        lines.append(f"s{position} = {f'known[{position}]' if text is None else text}")
+    if not any(texts):
+        return lines
+    all_of_them = "".join(f"s{position}, " for position in range(len(symbols)))
+    return [
+        "try:",
+        *(f"    {line}" for line in lines),
+        "except AttributeError:",  # of a tensor that is None, as the kernel does not use it
+        f"    {all_of_them}= {solved}",
+    ]
 
 
 def _nothing() -> None:

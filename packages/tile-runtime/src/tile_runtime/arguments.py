@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from tile_runtime.dtypes import are_bits_of, bytes_of, explained, matches, packing_of
@@ -106,6 +107,12 @@ def output_shape(manifest: Manifest, param: Tensor, values: Mapping[str, Any]) -
         if size < 0:
             raise ArgumentShapeError(f"{name}: {size} is negative")
         shape.append(size)
+    if prod(shape) * bytes_of(param.dtype) >> 62:
+        raise ArgumentShapeError(
+            f"{manifest.kernel}.{param.name}: no memory holds "
+            f"{' x '.join(map(str, shape))} elements",
+            hint="pass smaller arguments",
+        )
     return tuple(shape)
 
 

@@ -15,6 +15,7 @@ import hashlib
 import io
 import json
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,13 @@ if TYPE_CHECKING:
     import zipfile
 
 INDEX = "bundle.json"
+MOST_BYTES = 1 << 30
+"""What a bundle may have, as a file and unpacked."""
+
+MOST_TEXT = 1 << 20
+"""What a manifest, and the index, may have."""
+
+_STORED, _DEFLATED = 0, 8  # as archives number them
 _TIME = (1980, 1, 1, 0, 0, 0)  # the first that archives can say: no bundle tells when it was made
 _FAMILIES = frozenset({"cpu", "cuda", "hip"})
 
@@ -116,7 +124,9 @@ def _archive(variants: Sequence[Variant]) -> bytes:
             text = text_of_manifest(variant.manifest)
             _add(archive, f"{number}/manifest.json", text.encode())
             _add(archive, code, variant.code)
-            rows.append({"target": variant.target, "code_sha256": _digest(variant.code)})
+            digests = {"code_sha256": variant.code, "manifest_sha256": text.encode()}
+            row = {name: _digest(data) for name, data in digests.items()}
+            rows.append({"target": variant.target, **row})
         index = {"schema": SCHEMA, "kernel": variants[0].manifest.kernel, "variants": rows}
         _add(archive, INDEX, (json.dumps(index, indent=1, sort_keys=True) + "\n").encode())
     return memory.getvalue()
@@ -148,8 +158,8 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     """
     import zipfile
 
-    data = Path(path).read_bytes()
     where = f"{os.fspath(path)}"
+    data = _bytes_of(Path(path), where)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _read(archive, where)
@@ -163,22 +173,56 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
         ) from None
 
 
+def _bytes_of(path: Path, where: str) -> bytes:
+    """Return what is in a file; what has no end, such as a device or a pipe, is not read."""
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > MOST_BYTES:
+            told = f"has {facts.st_size} bytes" if facts.st_size else "is no file on a disk"
+            raise InvalidBundle(f"{where} is no bundle of kernels: it {told}")
+        return file.read(facts.st_size)
+
+
+def _member(archive: zipfile.ZipFile, name: str, most: int, where: str) -> bytes:
+    """Return a part of a bundle; nothing is unpacked that says that it is larger than `most`."""
+    entry = archive.getinfo(name)
+    if entry.file_size > most or entry.compress_type not in (_STORED, _DEFLATED):
+        raise InvalidBundle(
+            f"{where}: {name} has {entry.file_size} bytes, of at most {most} that are read"
+            if entry.file_size > most
+            else f"{where}: {name} is packed in another way than bundles are"
+        )
+    with archive.open(entry) as file:
+        return file.read(entry.file_size)  # without a size it unpacks all, whatever the entry says
+
+
 def _read(archive: zipfile.ZipFile, where: str) -> Bundle:
-    index: Any = load_json(archive.read(INDEX), f"{where}: {INDEX}")
+    index: Any = load_json(_member(archive, INDEX, MOST_TEXT, where), f"{where}: {INDEX}")
     check_schema(index, where)
     reader = Reader(index, f"{where}: {INDEX}")
     kernel = reader.text("kernel")
-    rows = reader.records("variants", lambda row: (row.text("target"), row.text("code_sha256")))
-    variants = []
-    for number, (target, digest) in enumerate(rows):
+    rows = reader.records("variants", _row)
+    variants: list[Variant] = []
+    left = MOST_BYTES
+    for number, (target, code_digest, manifest_digest) in enumerate(rows):
         name = f"{number}/manifest.json"
-        manifest = parse_manifest(archive.read(name), f"{where}: {name}")
-        code = archive.read(f"{number}/code")
-        if _digest(code) != digest:
-            raise InvalidBundle(f"{where}: the code for {target} is not what was saved")
+        text = _member(archive, name, min(left, MOST_TEXT), where)
+        manifest = parse_manifest(text, f"{where}: {name}")
+        code = _member(archive, f"{number}/code", left - len(text), where)
+        left -= len(text) + len(code)
+        for what, data, digest in (
+            ("code", code, code_digest),
+            ("manifest", text, manifest_digest),
+        ):
+            if _digest(data) != digest:
+                raise InvalidBundle(f"{where}: the {what} for {target} is not what was saved")
         if manifest.machine.target != target or manifest.machine.family not in _FAMILIES:
             raise InvalidBundle(f"{where}: {name} is for {manifest.machine.target}, not {target}")
         variants.append(Variant(manifest, code))
     if not variants:
         raise InvalidBundle(f"{where} holds no variant")
     return Bundle(kernel, tuple(variants))
+
+
+def _row(row: Reader) -> tuple[str, str, str]:
+    return row.text("target"), row.text("code_sha256"), row.text("manifest_sha256")

@@ -48,7 +48,12 @@ def launcher_source(manifest: Manifest, driver: Driver) -> str:
     lines += _steps(manifest, tensors, known, driver)
     body = [f"        {line}" for line in lines]
     head = [f"def run({', '.join(arguments)}):", "    try:"]
-    tail = ["    except Fault as fault:", "        raise told(fault) from None"]
+    tail = [
+        "    except Fault as fault:",
+        "        raise told(fault) from None",
+        "    except ArithmeticError as error:",
+        "        raise told(undefined(error)) from None",
+    ]
     return "\n".join([*head, *body, *tail]) + "\n"
 
 
@@ -123,7 +128,15 @@ def _symbols(manifest: Manifest, arguments: Sequence[str], known: dict[str, str]
                 lines.append(f"n_{tensor} = {tensor}.shape")
             found = found.replace(f"{tensor}.shape[", f"n_{tensor}[")
         lines.append(f"s{position} = {found}")
-    return lines
+    if not any(texts):
+        return lines
+    values = "".join(f"s{position}, " for position in range(len(symbols)))
+    return [
+        "try:",
+        *(f"    {line}" for line in lines),
+        "except AttributeError:",  # of a tensor that is None, as the kernel does not use it
+        f"    {values}= solved({', '.join(arguments)})",
+    ]
 
 
 def _tensor_in(text: str) -> str:

@@ -136,6 +136,7 @@ def _helpers(manifest: Manifest, driver: Driver) -> dict[str, Any]:
     symbols = symbols_of(manifest)
     return {
         **FUNCTIONS,
+        "undefined": partial(_undefined, manifest.kernel),
         "address": address_of,
         "strides": strides_of,
         "solved": lambda *args: solutions(manifest.parameters, symbols, args),
@@ -189,6 +190,13 @@ def _unmet(manifest: Manifest, position: int) -> NoReturn:
         f"{message} (does not hold for these arguments)",
         hint="pass arguments for which it holds",
         subject=("step", position),
+    )
+
+
+def _undefined(kernel: str, error: ArithmeticError) -> LaunchError:
+    return LaunchError(
+        f"{kernel}: what the host computes has no value for these arguments: {error}",
+        hint="pass arguments for which it is defined",
     )
 
 

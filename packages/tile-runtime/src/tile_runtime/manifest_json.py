@@ -30,6 +30,7 @@ from tile_runtime.manifest import (
     Value,
     Workspace,
 )
+from tile_runtime.validity import check
 
 _R = TypeVar("_R")
 _KINDS = {
@@ -120,7 +121,7 @@ def from_json(data: Any, where: str = "the manifest") -> Manifest:
     """
     check_schema(data, where)
     reader = Reader(data, where)
-    return Manifest(
+    found = Manifest(
         kernel=reader.text("kernel"),
         machine=reader.record("machine", _machine),
         parameters=reader.records("parameters", _parameter),
@@ -133,6 +134,8 @@ def from_json(data: Any, where: str = "the manifest") -> Manifest:
         prints=reader.flag("prints"),
         provenance=reader.texts("provenance"),
     )
+    check(found, where)
+    return found
 
 
 class Reader:
@@ -157,7 +160,7 @@ class Reader:
     def dtype(self, name: str = "dtype") -> str:
         """Return the name of an element type."""
         value = self.text(name)
-        if not bits_of(value):
+        if not 0 < bits_of(value) <= 64:
             raise InvalidBundle(f"{self.where}: {value!r} is no element type")
         return value
 
