@@ -164,6 +164,46 @@ MISTAKES = [
         whole=True,
     ),
     Mistake(
+        "an output that is only read",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((16,), "float32"), B: T.Tensor((16,), "float32")):
+            with T.Kernel(1):
+                T.copy(A, B)
+        tile.compile(kernel, out_idx=0)
+        """,
+        """
+        [TL1009] kernel never writes A, which is returned: parameter 0 of 2
+         --> program.py:2:12
+          |
+        2 | def kernel(A: T.Tensor((16,), "float32"), B: T.Tensor((16,), "float32")):
+          |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: name what the kernel writes: B
+        """,
+        whole=True,
+    ),
+    Mistake(
+        "an output that is never written",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((16,), "float32")):
+            C = T.empty((16,), "float32")
+            with T.Kernel(1):
+                A[0] = 1.0
+            return C
+        tile.compile(kernel, target="cpu")
+        """,
+        """
+        [TL1009] kernel never writes C, which is returned: parameter 1 of 2
+         --> program.py:3:9
+          |
+        3 |     C = T.empty((16,), "float32")
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: name what the kernel writes: A
+        """,
+        whole=True,
+    ),
+    Mistake(
         "out_idx in eager style",
         """
         @tile.jit(out_idx=[0])

@@ -32,6 +32,7 @@ from tile_core.driver import BuildOptions, Built
 from tile_core.environment import processors
 from tile_core.errors import FrontendTypeError, FrontendValueError, OutputError
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.effects import storages_written
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel
 from tile_core.logs import log
@@ -299,10 +300,11 @@ def with_outputs(kernel: Kernel, out_idx: int | Sequence[int] | None) -> Kernel:
     Raises
     ------
     OutputError
-        If the function already states its outputs, or an index is not a tensor parameter.
+        If the function already states its outputs, an index is not a tensor parameter, or the
+        body never writes an output.
     """
     if out_idx is None:
-        return kernel
+        return _with_written(kernel)
     wanted: list[Any] = list(out_idx) if isinstance(out_idx, (list, tuple)) else [out_idx]
     if not all(isinstance(index, int) and not isinstance(index, bool) for index in wanted):
         raise OutputError(
@@ -329,7 +331,32 @@ def with_outputs(kernel: Kernel, out_idx: int | Sequence[int] | None) -> Kernel:
                 hint="name each output once; -1 is the last parameter",
             )
         positions.append(position)
-    return replace(kernel, outputs=tuple(positions))
+    return _with_written(replace(kernel, outputs=tuple(positions)))
+
+
+def _with_written(kernel: Kernel) -> Kernel:
+    """Return a kernel unless it leaves an output as it was allocated.
+
+    Raises
+    ------
+    OutputError
+        If the body never writes an output.
+    """
+    if not kernel.outputs:
+        return kernel
+    written = storages_written(kernel.body)
+    for position in kernel.outputs:
+        param = kernel.params[position]
+        if param not in written:
+            names = [p.name for p in kernel.params if p in written and isinstance(p, Buffer)]
+            told = f"name what the kernel writes: {', '.join(names)}" if names else ""
+            raise OutputError(
+                f"{kernel.name} never writes {param.name}, which is returned: parameter "
+                f"{position} of {len(kernel.params)}",
+                span=param.span,
+                hint=told or f"write to {param.name} in the kernel",
+            )
+    return kernel
 
 
 def par_compile(

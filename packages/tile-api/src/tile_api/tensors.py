@@ -15,6 +15,7 @@ from tile_api.integrations.torch_dtypes import torch_storage
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import LaunchError
 from tile_core.records import dataclass
+from tile_runtime.callers import torch_calls
 from tile_runtime.loaded import loaded_torch
 
 
@@ -180,11 +181,14 @@ def output_maker(
     """Return what allocates an uninitialised, contiguous output.
 
     It is of the kind and on the device of `like`: torch tensors are answered with torch
-    tensors, everything else with NumPy arrays, or with torch tensors on a GPU. Four-bit
-    elements are packed: the last extent is halved.
+    tensors, everything else with NumPy arrays, or with torch tensors on a GPU. Without `like`,
+    programs that use torch get torch tensors: those that run under the alias of TileLang, and
+    modules that have imported torch. Four-bit elements are packed: the last extent is halved.
 
     Parameters
     ----------
+    like
+        The first tensor among the arguments, or None.
     device
         Where the kernel runs: ``"cpu"``, or a kind such as ``"cuda"`` or ``"hip"``.
 
@@ -210,9 +214,25 @@ def output_maker(
         return partial(torch.empty, shape, dtype=torch_storage(dtype), device=place)
     import numpy as np
 
-    return partial(
+    array = partial(
         np.empty, shape, packed_type(dtype).numpy() if dtype.packing > 1 else dtype.numpy()
     )
+    if like is not None:
+        return array
+
+    def made() -> Any:
+        torch = torch_if_installed() if _is_aliased() else loaded_torch()
+        if torch is None or not (_is_aliased() or torch_calls()):
+            return array()
+        return torch.empty(shape, dtype=torch_storage(dtype))
+
+    return made
+
+
+def _is_aliased() -> bool:
+    """Whether programs written for TileLang run here: their tensors are torch's."""
+    alias = sys.modules.get("tile_api.tilelang.installing")
+    return alias is not None and alias.installed() is not None
 
 
 def packed_type(dtype: DType) -> DType:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from tile_runtime.callers import torch_calls
 from tile_runtime.dtypes import bits_of, packing_of
 from tile_runtime.errors import LaunchError
 from tile_runtime.loaded import loaded_torch
@@ -37,7 +38,8 @@ def output_maker(
     """Return what allocates an uninitialised, contiguous output.
 
     Torch tensors are answered with torch tensors, everything else with NumPy arrays, or with
-    torch tensors on a GPU. Four-bit elements are packed: the last extent is halved. NumPy
+    torch tensors on a GPU. Without `like`, modules that have imported torch get torch tensors.
+    Four-bit elements are packed: the last extent is halved. NumPy
     arrays hold element types that NumPy lacks as those of `ml_dtypes`, if it is installed,
     else as unsigned integers of the same size.
 
@@ -69,7 +71,17 @@ def output_maker(
         return partial(torch.empty, shape, dtype=_of_torch(param.dtype, torch), device=place)
     import numpy as np
 
-    return partial(np.empty, shape, _of_numpy(param.dtype))
+    array = partial(np.empty, shape, _of_numpy(param.dtype))
+    if like is not None:
+        return array
+
+    def made() -> Any:
+        torch = loaded_torch()
+        if torch is None or not torch_calls():
+            return array()
+        return torch.empty(shape, dtype=_of_torch(param.dtype, torch))
+
+    return made
 
 
 def _of_torch(name: str, torch: Any) -> Any:
