@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+import tile_api.language as T
 from support.mistakes import Mistake
 from tile_core.errors import FrontendError
 
@@ -222,6 +223,31 @@ MISTAKES = [
         """,
         whole=True,
     ),
+    Mistake(
+        "a decorator between",
+        """
+        import functools
+        def logged(function):
+            @functools.wraps(function)
+            def wrapper(*args):
+                return function(*args)
+            return wrapper
+        @T.prim_func
+        @logged
+        def kernel(A: T.Tensor((4,), "float32")):
+            with T.Kernel(1):
+                A[0] = 1.0
+        """,
+        """
+        [TL1001] a decorator wrapped 'kernel': a kernel is traced from its text, and would leave out what 'logged.<locals>.wrapper' does
+         --> program.py:7:1
+          |
+        7 | @T.prim_func
+          | ^^^^^^^^^^^^
+        hint: remove the decorator between, or call what it does in the kernel as a T.macro
+        """,
+        whole=True,
+    ),
 ]
 
 
@@ -230,3 +256,23 @@ def test_message(mistake):
     error = mistake.error()
     assert type(error) is FrontendError
     assert str(error) == mistake.expected
+
+
+def test_a_file_that_was_edited(tmp_path):
+    path = tmp_path / "program.py"
+    text = 'def kernel(A: T.Tensor((4,), "float32")):\n    with T.Kernel(1):\n        A[0] = 1.0\n'
+    path.write_text(text)
+    names = {"T": T}
+    exec(compile(text, str(path), "exec"), names)
+    path.write_text(text.replace("1.0", "2.0"))
+    with pytest.raises(FrontendError) as caught:
+        T.prim_func(names["kernel"])
+    place = caught.value.span
+    assert place is not None
+    assert place.file == __file__
+    assert str(caught.value).replace(str(path), "program.py").splitlines()[0] == (
+        "[TL1001] the text of 'kernel' was edited after it was imported: program.py says something else now"
+    )
+    assert str(caught.value).splitlines()[-1] == (
+        "hint: import it again: importlib.reload(module), or start the program again"
+    )

@@ -194,7 +194,7 @@ class Signature:
                     raise ArgumentTypeError(
                         f"{self.name(param)}: None was passed, and no other argument tells the "
                         f"value of {symbol.name}",
-                        notes=declared(param),  # type: ignore[arg-type]
+                        notes=declared(param),
                         hint="pass a tensor of that shape: the kernel does not read it",
                     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tile_api.autotuner.configs import Config
 from tile_api.autotuner.plain import plain
+from tile_api.frozen import is_number_of_numpy
 from tile_api.numbers import next_power_of_2
 from tile_core.errors import ArgumentCountError, TuningError
 from tile_core.ir.buffer import Buffer
@@ -167,7 +168,7 @@ def described(value: Any) -> Any:
     ([64, 32], 'float16')
     """
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is not None and dtype is not None:
+    if shape is not None and dtype is not None and not is_number_of_numpy(value):
         told = ",".join(str(int(n)) for n in shape)
         return f"{str(dtype).removeprefix('torch.')}[{told}]"
     return plain(value)

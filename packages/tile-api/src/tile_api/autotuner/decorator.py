@@ -33,7 +33,7 @@ from tile_api.autotuner.tune import Tuned, chosen_function, tune
 from tile_api.by_name import reduced
 from tile_api.cache import KernelCache
 from tile_api.frontend.source import calling_span
-from tile_api.frozen import frozen
+from tile_api.frozen import frozen, is_number_of_numpy
 from tile_api.jitting import JITKernelFactory, jit
 from tile_api.settings import environment_of_code
 from tile_core.errors import ArgumentCountError, TuningError
@@ -261,7 +261,8 @@ class AutotunedFactory(Uncopied):
 
 def _frozen(value: Any) -> Any:
     """Return a hashable stand-in for an argument; tensors of one shape are alike."""
-    return described(value) if hasattr(value, "shape") else frozen(value)
+    is_tensor = hasattr(value, "shape") and not is_number_of_numpy(value)
+    return described(value) if is_tensor else frozen(value)
 
 
 def autotune(

@@ -9,6 +9,8 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
+from tile_api.frozen import is_number_of_numpy
+
 
 def plain(value: Any) -> Any:
     """Return a stand-in for a compile-time value that JSON can hold.
@@ -25,6 +27,8 @@ def plain(value: Any) -> Any:
         return f"{type(value).__name__}.{value.name}"
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if is_number_of_numpy(value):
+        return plain(value.item())
     if isinstance(value, Mapping):
         return {_name(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

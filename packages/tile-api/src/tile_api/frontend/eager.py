@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import types
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
@@ -18,7 +19,13 @@ from tile_api.contracts import require_kept
 from tile_api.frontend.builder import Builder, tracing
 from tile_api.frontend.function import check_parameter, finish, run_traced, user_errors
 from tile_api.frontend.rewrite import Rewritten, rewrite_function
-from tile_api.frontend.source import FunctionSource, evaluate_annotations, read_source
+from tile_api.frontend.source import (
+    FunctionSource,
+    current_lines,
+    evaluate_annotations,
+    read_source,
+    require_bare,
+)
 from tile_api.frontend.types import TensorSpec
 from tile_core.dtypes import DType
 from tile_core.errors import ConstBindingError, FrontendError, Note, SignatureError
@@ -279,12 +286,29 @@ def is_eager(function: Callable[..., Any]) -> bool:
     """Whether the function's own body is a kernel, rather than returning one.
 
     Decided by its text: it declares a parameter as a tensor, or it uses `T.const`, `T.empty`
-    or ``with T.Kernel`` outside nested functions.
+    or ``with T.Kernel`` outside nested functions. Where a decorator wrapped the function, it is
+    the text of the inner one; a wrapper is called, and cannot be a kernel itself.
+
+    Raises
+    ------
+    FrontendError
+        If the text was edited since the function was imported, or a kernel is wrapped.
     """
-    try:
-        source = read_source(function)
-    except FrontendError:
+    inner = inspect.unwrap(function)
+    if not isinstance(inner, types.FunctionType):
         return False
+    current_lines(inner)
+    try:
+        source = read_source(inner)
+    except FrontendError:  # of a lambda, or there is no text
+        return False
+    found = _is_eager(source)
+    if found and isinstance(function, types.FunctionType):
+        require_bare(function)
+    return found
+
+
+def _is_eager(source: FunctionSource) -> bool:
     args = source.tree.args
     names = {a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
     nested = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -299,7 +323,7 @@ def is_eager(function: Callable[..., Any]) -> bool:
         elif isinstance(node, ast.Call) and _last_name(node.func) in _EAGER_CALLS:
             return True
         stack.extend(ast.iter_child_nodes(node))
-    return any(isinstance(a, TensorSpec) for a in evaluate_annotations(function).values())
+    return any(isinstance(a, TensorSpec) for a in evaluate_annotations(source.function).values())
 
 
 _EAGER_CALLS = frozenset({"Kernel", "ClusterKernel", "const", "empty"})

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
+from tile_api.frontend.unedited import lines_of
 from tile_core.errors import FrontendError, Span, TileError
 from tile_core.records import dataclass
 
@@ -48,12 +49,13 @@ class FunctionSource:
 
 
 def read_source(function: Callable[..., Any]) -> FunctionSource:
-    """Return the source of `function`, read now (files change while notebooks run).
+    """Return the source of `function`, as it was when the function was compiled.
 
     Raises
     ------
     FrontendError
-        If the text cannot be found or is not a plain `def`.
+        If the text cannot be found, was edited since, or is not a plain `def`; or if a decorator
+        wrapped the function, which reading its text would leave out.
     """
     if not isinstance(function, types.FunctionType):
         raise FrontendError(
@@ -61,9 +63,9 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
             span=calling_span(),
             hint="decorate a function defined with `def`",
         )
-    code = function.__code__
-    file, first = code.co_filename, code.co_firstlineno
-    lines = linecache.getlines(file, function.__globals__)
+    require_bare(function)
+    file = function.__code__.co_filename
+    lines, first = current_lines(function)
     if not lines:
         raise FrontendError(
             f"the source text of {function.__name__!r} cannot be found (looked for {file!r})",
@@ -85,6 +87,46 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
             hint="lambdas and `async def` cannot be kernels",
         )
     return FunctionSource(function, tree, file)
+
+
+def require_bare(function: types.FunctionType) -> None:
+    """Refuse a function that stands for another one, whose text is not its own.
+
+    Raises
+    ------
+    FrontendError
+        If it is what `functools.wraps` made.
+    """
+    inner = inspect.unwrap(function)
+    if inner is function:
+        return
+    code = function.__code__
+    raise FrontendError(
+        f"a decorator wrapped {function.__name__!r}: a kernel is traced from its text, and would "
+        f"leave out what {getattr(code, 'co_qualname', code.co_name)!r} does",
+        span=calling_span(),
+        hint="remove the decorator between, or call what it does in the kernel as a T.macro",
+    )
+
+
+def current_lines(function: types.FunctionType) -> tuple[list[str], int]:
+    """Return the lines of the file that has the text of `function`, and where it begins.
+
+    Raises
+    ------
+    FrontendError
+        If the text was edited since the function was compiled.
+    """
+    found = lines_of(function)
+    if found is None:
+        file = function.__code__.co_filename
+        raise FrontendError(
+            f"the text of {function.__name__!r} was edited after it was imported: {file} says "
+            "something else now",
+            span=calling_span(),
+            hint="import it again: importlib.reload(module), or start the program again",
+        )
+    return found
 
 
 def calling_span() -> Span | None:
