@@ -27,7 +27,8 @@ HEAD = """\
 Written by `nox -s conformance`, from the run that this page tells of: every case of the contract
 (`tile_core.testing.conformance`) and every kernel file of [examples/](../../examples/README.md),
 the same text for every target. Results are compared with NumPy's. GPUs are emulated: the text that
-a GPU's compiler gets runs thread by thread, with all checks on.
+a GPU's compiler gets runs thread by thread, with all checks on. On the CPU tensors of the contract
+lie between pages that cannot be touched, and cases run for lesser processors as well.
 
 A number says how many cases there are, and that all of them passed; `7 of 9` that two of nine were
 refused, with an error that says so.

@@ -61,7 +61,7 @@ class Overhang:
         more = "-dynamic" * self.dynamic + f"-{self.batches}-batches" * (self.batches > 0)
         more += "-doubled" * self.doubled
         sizes = "x".join(map(str, (*self.extents, "block", self.block[0], "from", self.offset)))
-        return f"gemm/overhang-{letters}{more}/{self.factor}-{self.total}/{sizes}"
+        return f"gemm/overhang/{self.factor}-{self.total}/{letters}{more}-{sizes}"
 
     def kernel(self) -> Kernel:
         """Return the product; its loop holds two copies and a gemm, as users write it."""
