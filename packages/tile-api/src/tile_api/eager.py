@@ -106,7 +106,7 @@ class EagerFunction:
 
     @property
     def tensor_names(self) -> tuple[str, ...]:
-        """The tensor parameters, in the order of the signature."""
+        """The parameters that are tensors or pointers, in the order of the signature."""
         return self._tensor_names
 
     def constants(self, kwargs: Mapping[str, Any]) -> tuple[str, ...]:

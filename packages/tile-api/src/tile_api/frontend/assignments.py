@@ -151,10 +151,13 @@ class Assignments(ActivationBase):
                 hint="index the buffer itself, or use T.copy or T.fill on the region",
             )
         elif isinstance(target, Expr):
+            hint = "only buffers have elements: allocate one with T.alloc_local"
+            if target.dtype.is_handle:
+                hint = "make a tensor of the address: T.make_tensor(pointer, shape, dtype)"
             raise MutationError(
                 f"an element of a value of dtype {target.dtype} cannot be assigned to",
                 span=self.builder.span,
-                hint="only buffers have elements: allocate one with T.alloc_local",
+                hint=hint,
             )
         else:
             target[index] = value

@@ -26,8 +26,8 @@ from tile_api.frontend.source import (
     read_source,
     require_bare,
 )
-from tile_api.frontend.types import TensorSpec
-from tile_core.dtypes import DType
+from tile_api.frontend.types import PointerSpec, TensorSpec
+from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import ConstBindingError, FrontendError, Note, SignatureError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.contract import Contract
@@ -139,6 +139,7 @@ class EagerState:
     values: Mapping[str, int] | None
     symbols: dict[str, Var] = field(default_factory=dict)
     tensors: dict[str, Buffer] = field(default_factory=dict)
+    pointers: dict[str, Var] = field(default_factory=dict)
 
     def constant(
         self, builder: Builder, name: str, dtype: DType, contract: Contract | None = None
@@ -178,13 +179,16 @@ class EagerFunction:
 
     Parameters
     ----------
+    annotated
+        What annotations declare: tensors, and pointers (`T.ptr`).
     tensor_names
-        Its tensor parameters, in signature order; every other parameter is compile-time.
+        Its parameters that are tensors or pointers, in signature order; every other parameter
+        is compile-time.
     """
 
     source: FunctionSource
     rewritten: Rewritten
-    annotated: Mapping[str, TensorSpec]
+    annotated: Mapping[str, TensorSpec | PointerSpec]
     tensor_names: tuple[str, ...]
 
     def signature(self, compile_time: Mapping[str, Any]) -> EagerSignature:
@@ -206,7 +210,8 @@ class EagerFunction:
         state = EagerState(dict(constants))
         builder = self._run(state, compile_time)
         self._require_declared(state)
-        params = tuple(state.tensors[name] for name in self.tensor_names)
+        declared: dict[str, Buffer | Var] = {**state.tensors, **state.pointers}
+        params = tuple(declared[name] for name in self.tensor_names)
         return finish(builder, params, self.source.span)
 
     def _run(self, state: EagerState, compile_time: Mapping[str, Any]) -> Builder:
@@ -220,19 +225,22 @@ class EagerFunction:
         return builder
 
     def _initial(self, state: EagerState, builder: Builder, name: str) -> Any:
-        """Return what a tensor parameter holds before any declaration in the body."""
+        """Return what a parameter of a launch holds before any declaration in the body."""
         from tile_api.frontend.values import BufferValue
 
-        spec = self.annotated.get(name)
+        spec, span = self.annotated.get(name), self.source.parameter_span(name)
         if spec is None:
             return None
-        buffer = spec.buffer(name, self.source.parameter_span(name))
+        if isinstance(spec, PointerSpec):
+            state.pointers[name] = Var(name, dtype_of("handle"), span=span)
+            return state.pointers[name]
+        buffer = spec.buffer(name, span)
         state.tensors[name] = buffer
         return BufferValue(buffer)
 
     def _require_declared(self, state: EagerState) -> None:
         for name in self.tensor_names:
-            if name not in state.tensors:
+            if name not in state.tensors and name not in state.pointers:
                 raise SignatureError(
                     f"the tensor parameter {name!r} is not declared before the kernel",
                     span=self.source.parameter_span(name),
@@ -273,13 +281,26 @@ def eager_function(function: Callable[..., Any]) -> EagerFunction:
     source = read_source(function)
     rewritten = rewrite_function(source, kind="eager", references=frozenset())
     annotations = evaluate_annotations(source.function)
-    specs = {n: a for n, a in annotations.items() if isinstance(a, TensorSpec) and n != "return"}
+    specs = _declarations(annotations)
     names = []
     for name, parameter in inspect.signature(source.function).parameters.items():
         check_parameter(parameter, source.function, source.parameter_span(name))
         if name in specs or name in rewritten.declared:
             names.append(name)
     return EagerFunction(source, rewritten, specs, tuple(names))
+
+
+def _declarations(annotations: Mapping[str, Any]) -> dict[str, TensorSpec | PointerSpec]:
+    """Return what annotations declare that a launch takes: tensors, and pointers."""
+    found: dict[str, TensorSpec | PointerSpec] = {}
+    for name, annotation in annotations.items():
+        if name == "return":
+            continue
+        if isinstance(annotation, (TensorSpec, PointerSpec)):
+            found[name] = annotation
+        elif isinstance(annotation, DType) and annotation.is_handle:
+            found[name] = PointerSpec()
+    return found
 
 
 def is_eager(function: Callable[..., Any]) -> bool:

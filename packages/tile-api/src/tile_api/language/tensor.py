@@ -22,7 +22,7 @@ def _at_address(spec: TensorSpec, data: Any, name: str = "view") -> BufferValue:
     address = as_value(data)
     if not (address.dtype.is_handle or str(address.dtype) in ("int64", "uint64")):
         raise FrontendTypeError(
-            f"a tensor needs an address to lie at, got a {address.dtype} value",
+            f"a tensor needs an address to lie at, got a value of {address.dtype}",
             span=here(),
             hint="pass buffer.data, a T.ptr parameter, or an element of a table of addresses",
         )
