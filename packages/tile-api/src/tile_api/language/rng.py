@@ -23,6 +23,11 @@ _GENERATORS = (_PHILOX, "curandStateMRG32k3a_t", "curandStateXORWOW_t")
 def rng_init(seed: Any, seq: Any = None, off: Any = 0, generator: str = _PHILOX) -> None:
     """Start this thread's generator.
 
+    Each thread draws the numbers of its sequence one after the other. In a `T.Parallel` loop of
+    a block of `n` threads, iterations go round the threads in row-major order: iteration `k` is
+    run by thread ``k % n``. On a GPU an iteration that touches a register tile is run by the
+    thread that holds the element, so that there the numbers depend on the tile's layout.
+
     Parameters
     ----------
     seed, off

@@ -11,12 +11,12 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Call, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Alloc, Evaluate, For, Kernel, Launch, Let, Seq, Stmt, Store
+from tile_core.ops.random_loops import DRAWS
 
 _INT64, _UINT32, _UINT64 = dtype_of("int64"), dtype_of("uint32"), dtype_of("uint64")
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 _ROUNDS = 10
-_DRAWS = frozenset({"rng_rand", "rng_rand_float", "rng_rand_normal"})
 
 
 def draw_random(kernel: Kernel) -> Kernel:
@@ -69,7 +69,7 @@ class _Generator:
         body: list[Stmt] = []
         for stmt in node.body:
             match stmt:
-                case Let(value=Call(function=function)) if function in _DRAWS:
+                case Let(value=Call(function=function)) if function in DRAWS:
                     body += self.drawn(stmt, function)
                 case _:
                     body.append(stmt)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tile_core.ir.stmt import Kernel
+from tile_core.ops.random_loops import deal_random_loops
 from tile_core.passes.draw_random import draw_random
 from tile_core.passes.drop_orders import drop_orders
 from tile_core.passes.insertion import Insertion, in_order, on_every_target
@@ -27,6 +28,7 @@ _IN_ORDER: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
     ("refuse_gpu_only", refuse_gpu_only),
     ("split_grid_barriers", on_every_target(split_grid_barriers)),
     ("split_vectors", on_every_target(split_vectors)),
+    ("deal_random_loops", on_every_target(deal_random_loops)),
     ("draw_random", on_every_target(draw_random)),
     ("serialise_threads", on_every_target(serialise_threads)),
     ("widen_gemm_factors", widen_gemm_factors),
