@@ -98,7 +98,7 @@ def _number(buffer: Buffer, axis: int, part: Any) -> Extent:
         expr = arith.cast(expr, "int32")
     if not expr.dtype.is_int:
         raise _not_integer(buffer, axis, f"a value of dtype {expr.dtype}")
-    return int(expr.value) if isinstance(expr, Const) else expr
+    return int(expr.value) if isinstance(expr, Const) else arith.promoted(expr)
 
 
 def _not_integer(buffer: Buffer, axis: int, what: str) -> IndexMismatch:

@@ -230,7 +230,7 @@ class VarHandle:
 
     def astype(self, dtype: str) -> Expr:
         """Return the value converted to `dtype`."""
-        return arith.cast(self.__tile_expr__(), dtype)
+        return arith.truncated(arith.cast(self.__tile_expr__(), dtype))
 
     def __iter__(self) -> Any:
         yield self.__tile_expr__()

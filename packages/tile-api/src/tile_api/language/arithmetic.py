@@ -76,8 +76,8 @@ def min(a: Any, b: Any, *more: Any) -> Any:
 
 
 def abs(x: Any) -> Any:
-    """Return the absolute value of `x`, in its own element type."""
-    return builtins.abs(x) if is_number(x) else call("abs", x)
+    """Return the absolute value of `x`; differences of short integers are those of int32."""
+    return builtins.abs(x) if is_number(x) else call("abs", arith.promoted(as_value(x)))
 
 
 def clamp(x: Any, low: Any, high: Any) -> Any:

@@ -72,7 +72,7 @@ def cast(x: Any, dtype: object, round: str = "", sat: bool = True, rbits: Any = 
     if is_number(x):
         converted: Expr = target(x)
         return converted
-    return arith.cast(as_value(x, target), target, saturate=sat)
+    return arith.truncated(arith.cast(as_value(x, target), target, saturate=sat))
 
 
 def Cast_(dtype: object, x: Any) -> Expr:

@@ -123,7 +123,7 @@ class dtype(DType):
         if isinstance(value, (int, float)) and self.is_int:
             _check_fits(self, value)
             value = int(value)
-        return arith.cast(_value(value, self), self)
+        return arith.truncated(arith.cast(_value(value, self), self))
 
     @property
     def type_code(self) -> int:

@@ -22,6 +22,7 @@ from tile_core.ir.expr import (
     UnaryOp,
 )
 from tile_core.ir.intrinsics import INTRINSICS
+from tile_core.ir.short_integers import RING, is_short, loses_bits, may_leave
 
 INT32, FLOAT32, BOOL = dtype_of("int32"), dtype_of("float32"), dtype_of("bool")
 
@@ -137,6 +138,7 @@ def binary(op: BinaryOp, left: Any, right: Any) -> Expr:
     b = as_expr(right, a.dtype)
     if op.is_logical:
         return _logical(op, a, b)
+    a, b = _promoted_operands(op, a, b)
     common = promote(a.dtype, b.dtype)
     if common.is_bool and not op.is_comparison and op not in _BOOL_SAFE:
         common = INT32.with_lanes(common.lanes)
@@ -177,6 +179,44 @@ def _refuse(op: BinaryOp, dtype: DType) -> None:
         raise DtypeMismatch(
             f"{op.value!r} does not work on addresses", hint="index a tensor made by T.make_tensor"
         )
+
+
+def _promoted_operands(op: BinaryOp, a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """Return operands as C's integer promotions leave them, where that can be told from the result.
+
+    Sums, differences and products of short integers have the same low bits in any width, so they
+    stay short; what looks at more than those bits sees the whole int32.
+    """
+    if not (a.dtype.is_int and b.dtype.is_int):
+        return promoted(a), promoted(b)
+    if op in (BinaryOp.SHL, BinaryOp.SHR):
+        b = promoted(b)
+        if op is BinaryOp.SHR or may_leave(b, a.dtype):
+            a = promoted(a)
+        return (_as_int32(a) if may_leave(b, a.dtype) else a), b
+    return (a, b) if op in RING else (promoted(a), promoted(b))
+
+
+def _as_int32(expr: Expr) -> Expr:
+    return cast(expr, INT32) if is_short(expr.dtype) else expr
+
+
+def promoted(expr: Expr) -> Expr:
+    """Return a short integer as C computes it: as int32 where its own width may have lost bits.
+
+    Variables, elements and conversions have the value that their type holds.
+    """
+    if not is_short(expr.dtype) or not loses_bits(expr):
+        return expr
+    match expr:
+        case Binary(op=op, a=a, b=b):
+            return binary(op, _as_int32(promoted(a)), _as_int32(promoted(b)))
+        case Unary(op=op, a=a):
+            return unary(op, _as_int32(promoted(a)))
+        case Select(cond=cond, then=then, otherwise=otherwise, lazy=lazy):
+            sides = (_as_int32(promoted(side)) for side in (then, otherwise))
+            return select(cond, *sides, lazy=lazy)
+    return expr
 
 
 def _logical(op: BinaryOp, a: Expr, b: Expr) -> Expr:
@@ -328,6 +368,8 @@ def cast(value: Any, dtype: str, *, saturate: bool = True) -> Expr:
     """
     target = dtype if isinstance(dtype, DType) else dtype_of(dtype)
     expr = as_expr(value, target)
+    if not target.is_int or target.bits > expr.dtype.bits:
+        expr = promoted(expr)
     if target.lanes == 1 and expr.dtype.lanes > 1:
         target = target.with_lanes(expr.dtype.lanes)
     if expr.dtype == target:
@@ -340,6 +382,13 @@ def cast(value: Any, dtype: str, *, saturate: bool = True) -> Expr:
 
         return Broadcast(cast(expr, target.scalar), target.lanes)
     return Cast(target, expr, saturate)
+
+
+def truncated(expr: Expr) -> Expr:
+    """Return what a conversion to its own type that a program asks for leaves of `expr`."""
+    if not is_short(expr.dtype) or not loses_bits(expr):
+        return expr
+    return Cast(expr.dtype, _as_int32(promoted(expr)))
 
 
 def _refuse_addresses(expr: Expr, target: DType) -> None:
@@ -392,6 +441,8 @@ def call(function: str, *args: Any) -> Expr:
             hint="call a C function with T.call_extern, or use a function of T",
         )
     exprs = tuple(as_expr(a) for a in args)
+    if function == "abs":
+        exprs = tuple(promoted(e) for e in exprs)
     return Call(function, *intrinsic.resolve(function, exprs))
 
 

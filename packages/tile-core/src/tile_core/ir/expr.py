@@ -223,9 +223,9 @@ def _call(function: str, *args: Any) -> Expr:
 
 
 def _cast(value: Expr, dtype: str) -> Expr:
-    from tile_core.ir.arith import cast
+    from tile_core.ir.arith import cast, truncated
 
-    return cast(value, dtype)
+    return truncated(cast(value, dtype))
 
 
 Extent: TypeAlias = "int | Expr"
