@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tile_core.errors import DataRace, TileError
+from tile_core.errors import DataRace, Deadlock, TileError
 from tile_sim import checking
 from tile_sim.sources import SourceKernel
 
@@ -159,3 +159,16 @@ def test_unordered_accesses_are_a_race(name: str, schedule: str) -> None:
     spans = [error.span, *(note.span for note in error.notes)]
     lines = {span.line for span in spans if span is not None}
     assert _text(case).splitlines().index(case.line) + 1 in lines, str(error)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    "body",
+    ["if (tid < 100) {\ntile::sync();\n}\nO[tid] = 1;", "if (tid >= 32) {\ntile::sync();\n}"],
+)
+def test_a_barrier_of_all_that_some_run_past(body: str, schedule: str) -> None:
+    """Machines let it open once the others have exited: nothing hangs, and it is wrong."""
+    with pytest.raises(Deadlock, match="ran to the end without it") as caught:
+        _run(Case(body), schedule)
+    assert caught.value.span is not None
+    assert _text(Case(body)).splitlines()[caught.value.span.line - 1] == "tile::sync();"

@@ -39,6 +39,9 @@ _KERNEL_FLAGS = (
 _TITLE = re.compile(r"^// \w+ for \w+$", re.MULTILINE)
 """The comment that names the machine: machines that get the same kernel share a library."""
 
+_RETURN = re.compile(r"\breturn;")
+"""Where threads leave a kernel before its end: others need not wait for them."""
+
 
 def header_folders() -> tuple[Path, ...]:
     """Return where a printed kernel finds ``tile.h`` and the headers that it includes."""
@@ -129,7 +132,7 @@ def _make_kernel(
     log("toolchain", lambda: f"{compiler.name} translates {name} for the emulator")
     with tempfile.TemporaryDirectory() as folder:
         source = f"{name}.cpp"
-        Path(folder, source).write_text(text)
+        Path(folder, source).write_text(_RETURN.sub("return tsim_leave();", text))
         arguments = [*flags, *(f"-I{path}" for path in header_folders()), "-shared"]
         # Linked against the runtime by its path: both are loaded together, whoever comes first.
         arguments += ["-o", str(target), source, str(runtime)]

@@ -141,8 +141,9 @@ def _with_theirs(op: Reduce, mine: Load, theirs: Expr, ctx: SimtContext) -> Stmt
 def _across_warps(op: Reduce, plan: RowPlan, part: Buffer, ctx: SimtContext) -> Stmt:
     """Bring the parts of several warps together through shared memory.
 
-    One lane of each group that agrees after the shuffles writes; every thread reads all parts
-    of its rows, so the order of combination is the same for all of them.
+    One lane of each group that agrees after the shuffles writes; every thread that holds a row
+    reads all parts of it, so the order of combination is the same for all of them. Threads
+    behind the holders have no row: theirs would be memory beside the parts.
     """
     exchange, rows = plan.exchange, math.prod(plan.row.shape)
     if exchange.warp_count == 1:
@@ -180,7 +181,7 @@ def _across_warps(op: Reduce, plan: RowPlan, part: Buffer, ctx: SimtContext) -> 
     return seq(
         unrolled(ctx, "r", plan.row.slots, write),
         do("sync"),
-        unrolled(ctx, "r", plan.row.slots, total),
+        by_holders(plan.source, unrolled(ctx, "r", plan.row.slots, total), ctx),
         do("sync"),
     )
 

@@ -16,6 +16,7 @@ void Barriers::start() {
     std::memset(b.waiting, 0, sizeof b.waiting);
   }
   votes_ = voters_ = 0;
+  finished_ = 0;
 }
 
 namespace {
@@ -101,8 +102,26 @@ void Barriers::order(Block& block, Barrier& barrier) {
   }
 }
 
+void Barriers::thread_finished(int thread) {
+  if (!finished_++) first_finished_ = thread;
+}
+
+// Machines let a barrier of all open once the others have exited, but no program may count on it:
+// a branch has led some of its threads around the barrier.
+void Barriers::require_all(const Block& block, const Barrier& barrier) {
+  if (barrier.expected || !finished_ || !block.checks_for(TSIM_CHECK_BARRIER)) return;
+  Finding finding = barrier_finding(barrier.line, barrier);
+  finding.other_line = 0;
+  finding.thread = barrier.first_thread;
+  finding.other_thread = first_finished_;
+  report(finding, format("%d of %d threads of the block wait at a barrier of all; thread %d ran "
+                         "to the end without it",
+                         barrier.arrived, block.thread_count, first_finished_));
+}
+
 void Barriers::open(Block& block, Barrier& barrier) {
   ++block.statistics.barriers;
+  require_all(block, barrier);
   if (block.checks_for(TSIM_CHECK_RACE)) order(block, barrier);
   for (int w = 0; w < block.warp_count; ++w) {
     if (!barrier.waiting[w]) continue;
@@ -138,6 +157,8 @@ int Barriers::reach_counting(Block& block, bool predicate, bool& is_all, uint32_
 using namespace tsim;
 
 extern "C" {
+
+void tsim_leave() { current_thread->leaves = true; }
 
 void tsim_sync(unsigned line) { current_block->barriers.reach(*current_block, 0, 0, true, line); }
 

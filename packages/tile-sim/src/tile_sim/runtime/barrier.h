@@ -23,6 +23,10 @@ class Barriers {
   // A barrier of all threads may be complete now that one has exited.
   void thread_exited(Block& block);
 
+  // A thread has run to the end of the kernel, which it did not leave early: barriers of all that
+  // open later are not for it alone.
+  void thread_finished(int thread);
+
   // The same as `reach(block, 0, 0, true, line)`, and sums up a predicate: the number of threads
   // for which it is true, and whether that is all of them.
   int reach_counting(Block& block, bool predicate, bool& is_all, uint32_t line);
@@ -43,7 +47,11 @@ class Barriers {
   void open(Block& block, Barrier& barrier);
   void order(Block& block, Barrier& barrier);
 
+  void require_all(const Block& block, const Barrier& barrier);
+
   Barrier barriers_[BARRIERS];
+  int finished_ = 0;      // threads that have run to the end
+  int first_finished_ = 0;
   int votes_ = 0;         // of the counting barrier that is being filled
   int voters_ = 0;
   int result_ = 0;        // of the one that was completed last

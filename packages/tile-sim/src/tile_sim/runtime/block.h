@@ -50,6 +50,7 @@ struct Thread {
   StoreQueue stores;
   Issued issued;
   uint32_t generation;       // of the cluster's barrier, at which it has arrived
+  bool leaves;               // the kernel before its end
   bool has_arrived;          // and not waited yet
   bool has_waited;           // for earlier grids
   bool has_launched;         // later ones

@@ -206,7 +206,7 @@ void start_block(Block& block) {
     thread.copies.start();
     thread.stores.start();
     thread.issued.start();
-    thread.has_arrived = thread.has_waited = thread.has_launched = false;
+    thread.leaves = thread.has_arrived = thread.has_waited = thread.has_launched = false;
     thread.started = 0;
   }
   block.barriers.start();

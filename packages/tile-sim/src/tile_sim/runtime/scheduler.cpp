@@ -166,6 +166,7 @@ void end_block(Block& block) {
   Thread& me = *current_thread;
   check_stores_at_exit(block, me);
   check_products_at_exit(block, me);
+  if (!me.leaves) block.barriers.thread_finished(me.id);
   me.state = State::EXITED;
   block.warps[me.warp].alive &= ~(1ull << me.lane);
   --block.alive;

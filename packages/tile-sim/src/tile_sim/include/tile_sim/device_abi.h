@@ -84,6 +84,9 @@ void tsim_lds_load(const tsim_shared* to, const tsim_global* tensor, long long o
                    unsigned bytes, int predicate, int is_narrow, unsigned line);
 void tsim_lds_wait(int left, unsigned line);
 
+// The thread returns before the kernel's end: barriers are not for it any more.
+void tsim_leave(void);
+
 // Barriers. Kinds of tsim_sync_count: 0 counts the true predicates, 1 is "all", 2 is "any".
 void tsim_sync(unsigned line);
 int tsim_sync_count(int kind, int predicate, unsigned line);
