@@ -32,6 +32,7 @@ from tile_core.errors import (
 )
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Var
+from tile_core.ir.initial_values import define_variables
 from tile_core.ir.node import Node, walk
 from tile_core.ir.printer import print_kernel, symbols_of
 from tile_core.ir.stmt import For, Kernel, KernelOptions, Launch, Let, Parallel, Pipelined
@@ -322,7 +323,7 @@ def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None
     verify_parallel(kernel, frozenset(builder.accumulators))
     verify_reducers(kernel)
     verify_barriers(kernel)
-    return kernel
+    return define_variables(kernel)
 
 
 def _refuse_unbound(kernel: Kernel) -> None:

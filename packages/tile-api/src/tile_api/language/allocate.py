@@ -123,7 +123,8 @@ def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var"
     dtype
         Element type; assigned values are converted to it.
     init
-        A number or expression stored at once. Without it the value is undefined.
+        A number or expression stored at once. Without it the variable is zero; where something
+        is surely stored before it is read, that costs nothing.
 
     Raises
     ------
