@@ -12,10 +12,10 @@ MISTAKES = [
         "a barrier of the grid in a loop",
         """
         @T.prim_func
-        def kernel(A: T.Tensor((128,), "float32")):
+        def kernel(A: T.Tensor((128,), "float32"), n: T.int32):
             with T.Kernel(1, threads=32):
                 t = T.get_thread_binding(0)
-                for k in T.serial(3):
+                for k in T.serial(n):
                     A[t] = k
                     T.sync_grid()
         tile.compile(kernel, target="cuda:sm_80@sim")
@@ -31,56 +31,28 @@ MISTAKES = [
         whole=True,
     ),
     Mistake(
-        "registers behind a barrier of the grid",
+        "a barrier in memory behind a barrier of the grid",
         """
         @T.prim_func
         def kernel(A: T.Tensor((128,), "float32")):
             with T.Kernel(1, threads=32):
-                t = T.get_thread_binding(0)
-                f = T.alloc_fragment((128,), "float32")
-                T.copy(A, f)
+                ready = T.alloc_barrier(32)
+                T.barrier_arrive(ready)
                 T.sync_grid()
-                T.copy(f, A)
+                T.barrier_wait(ready, 0)
         tile.compile(kernel, target="cuda:sm_80@sim")
         """,
         """
-        [TL4001] 'f' is kept across a barrier of the whole grid, and blocks that run one after another cannot do that
-         --> program.py:8:9
-          |
-        8 |         T.copy(f, A)
-          |         ^^^^^^^^^^^^
-        note: it is made here
-         --> program.py:5:13
-          |
-        5 |         f = T.alloc_fragment((128,), "float32")
-          |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: put the barrier at the top level of the kernel, and what must outlive it into T.alloc_global or a tensor
-        """,
-        whole=True,
-    ),
-    Mistake(
-        "a value behind a barrier of the grid",
-        """
-        @T.prim_func
-        def kernel(A: T.Tensor((128,), "float32")):
-            with T.Kernel(1, threads=32):
-                t = T.get_thread_binding(0)
-                x = A[t] + 1
-                T.sync_grid()
-                A[t] = x
-        tile.compile(kernel, target="cuda:sm_80@sim")
-        """,
-        """
-        [TL4001] 'x' is kept across a barrier of the whole grid, and blocks that run one after another cannot do that
+        [TL4001] 'ready' is kept across a barrier of the whole grid, and blocks that run one after another cannot do that
          --> program.py:7:9
           |
-        7 |         A[t] = x
-          |         ^^^^
+        7 |         T.barrier_wait(ready, 0)
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^
         note: it is made here
-         --> program.py:5:9
+         --> program.py:4:17
           |
-        5 |         x = A[t] + 1
-          |         ^^^^^^^^^^^^
+        4 |         ready = T.alloc_barrier(32)
+          |                 ^^^^^^^^^^^^^^^^^^^
         hint: put the barrier at the top level of the kernel, and what must outlive it into T.alloc_global or a tensor
         """,
         whole=True,

@@ -115,7 +115,11 @@ def sync_warp(mask: Any = None) -> None:
 
 
 def sync_grid() -> None:
-    """Wait until all threads of all blocks get here; needs a cooperative launch."""
+    """Wait until all threads of all blocks get here, however many blocks there are.
+
+    Each part of the kernel between such barriers is a launch of its own. Tiles, variables and
+    values that blocks and threads need behind the barrier are kept in global memory meanwhile.
+    """
     emit(Barrier("grid"))
 
 

@@ -1,0 +1,207 @@
+"""What blocks remember across a barrier of the whole grid, in global memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tile_core.ir.buffer import Buffer, Region, Scope, static_value, whole
+from tile_core.ir.effects import Mode, accesses
+from tile_core.ir.expr import AddressOf, Expr, Load, Var
+from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.stmt import (
+    Alloc,
+    AnnotateLayout,
+    For,
+    If,
+    Launch,
+    Leaf,
+    Let,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
+from tile_core.ops.copy import Copy
+from tile_core.passes.uniformity import is_thread_program
+
+_KEPT = (Scope.SHARED, Scope.FRAGMENT)
+_OWN = (Scope.LOCAL, Scope.VAR)
+
+
+class GridState:
+    """Where one launch keeps what its blocks and threads need behind a barrier of the grid.
+
+    What is accessed by the element lives in global memory from the start, each block, or each
+    thread, in a place of its own. Tiles that operators work on are copied there in front of the
+    barrier and back behind it.
+
+    Parameters
+    ----------
+    launch
+        Its body still holds the barriers.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self.by_thread = is_thread_program(launch)
+        self.homes: dict[Buffer | Var, Buffer] = {}
+
+    def can_keep(self, item: Stmt) -> bool:
+        """Whether what an `Alloc` or a `Let` makes can be kept."""
+        if isinstance(item, Let):
+            return str(item.var.dtype) != "handle"
+        if not isinstance(item, Alloc) or item.buffer.static_shape is None:
+            return False
+        if item.buffer.scope in _OWN:
+            return self.is_by_element(item.buffer)
+        return item.buffer.scope in _KEPT
+
+    def is_by_element(self, buffer: Buffer) -> bool:
+        """Whether no operator works on the tile, and nothing views it."""
+        if buffer.scope not in (*_OWN, Scope.SHARED):
+            return False
+        for node in walk(self.launch.body):
+            if isinstance(node, AnnotateLayout) and node.buffer.storage is buffer:
+                return False
+            if isinstance(node, Leaf) and any(_is_of(n, buffer) for n in walk(node)):
+                return False
+            if isinstance(node, (Load, Store, AddressOf)):
+                other = node.buffer
+                if other.storage is buffer and other is not buffer:
+                    return False
+        return True
+
+    def home(self, kept: Buffer | Var) -> Buffer:
+        """Return the global memory of all blocks for a tile or a value."""
+        if kept not in self.homes:
+            shape = () if isinstance(kept, Var) else kept.shape
+            self.homes[kept] = Buffer(
+                f"{kept.name}_kept",
+                (*self.launch.grid, *self._threads(kept), *shape),
+                kept.dtype,
+                Scope.GLOBAL,
+                workspace=True,
+                span=kept.span,
+            )
+        return self.homes[kept]
+
+    def place(self, kept: Buffer | Var) -> tuple[Expr, ...]:
+        """Return the first indices of what the running block, or thread, keeps."""
+        x, y, z = self.launch.thread_vars
+        nx, ny, _ = self.launch.threads
+        thread = (x + nx * (y + ny * z),) if self._threads(kept) else ()
+        return (*self.launch.block_vars, *thread)
+
+    def _threads(self, kept: Buffer | Var) -> tuple[int, ...]:
+        own = isinstance(kept, Var) or kept.scope in _OWN
+        return (math.prod(self.launch.threads),) if own and self.by_thread else ()
+
+    # Programs ----------------------------------------------------------------------------
+
+    def allocations(self) -> list[Stmt]:
+        """Return what makes the global memory available."""
+        return [Alloc(home, span=home.span) for home in self.homes.values()]
+
+    def moved(self, items: Sequence[Stmt], tiles: Sequence[Buffer]) -> list[Stmt]:
+        """Return statements that access `tiles` where they are kept."""
+        homes = {tile: (self.home(tile), self.place(tile)) for tile in tiles}
+
+        def rule(node: Node) -> Node:
+            if isinstance(node, (Load, Store, AddressOf)) and node.buffer in homes:
+                home, place = homes[node.buffer]
+                return replace(node, buffer=home, indices=(*place, *node.indices))
+            return node
+
+        kept = [s for s in items if not (isinstance(s, Alloc) and s.buffer in homes)]
+        return [rewrite(item, rule) for item in kept]
+
+    def saved(self, kept: Buffer | Var) -> Stmt:
+        """Return the statement that keeps a tile or a value."""
+        home, place = self.home(kept), self.place(kept)
+        if isinstance(kept, Var):
+            return Store(home, place, kept, span=kept.span)
+        return Copy(whole(kept), self._region(kept), span=kept.span)
+
+    def restored(self, kept: Buffer | Var) -> Stmt:
+        """Return the statement that brings it back."""
+        home, place = self.home(kept), self.place(kept)
+        if isinstance(kept, Var):
+            return Let(kept, Load(home, place), span=kept.span)
+        return Copy(self._region(kept), whole(kept), span=kept.span)
+
+    def _region(self, tile: Buffer) -> Region:
+        home, place = self.home(tile), self.place(tile)
+        ones = (1,) * len(place)
+        return Region(home, (*place, *((0,) * tile.rank)), (*ones, *tile.shape), span=tile.span)
+
+
+def needs_before(stmt: Stmt, tile: Buffer) -> bool | None:
+    """Whether `stmt` may need what a tile held before: True, False if it writes all, else None."""
+    match stmt:
+        case Seq(body=body):
+            return first_need(body, tile)
+        case If(cond=cond, then=then, otherwise=otherwise):
+            if _reads(cond, tile):
+                return True
+            sides = [needs_before(then, tile)]
+            sides.append(None if otherwise is None else needs_before(otherwise, tile))
+            return True if True in sides else False if sides == [False, False] else None
+        case For(body=body) | Pipelined(body=body) | While(body=body):
+            bounds = [c for c in stmt.children() if isinstance(c, Expr)]
+            if any(_reads(b, tile) for b in bounds) or needs_before(body, tile):
+                return True
+            return None
+        case Parallel(body=body):
+            return _element_by_element(stmt, flat_body(body), tile)
+    if _reads(stmt, tile):
+        return True
+    if isinstance(stmt, Leaf):
+        whole_ones = (r for r in stmt.writes() if r.buffer is tile and r.is_whole)
+        return False if any(True for _ in whole_ones) else None
+    if isinstance(stmt, Store) and stmt.buffer is tile and tile.static_shape == (1,):
+        return False
+    return None
+
+
+def first_need(items: Sequence[Stmt], tile: Buffer) -> bool | None:
+    """Return what `needs_before` says of statements one after the other."""
+    for item in items:
+        need = needs_before(item, tile)
+        if need is not None:
+            return need
+    return None
+
+
+def flat_body(body: Stmt) -> tuple[Stmt, ...]:
+    """Return the statements of a loop's body."""
+    return body.body if isinstance(body, Seq) else (body,)
+
+
+def _element_by_element(loop: Parallel, body: Sequence[Stmt], tile: Buffer) -> bool | None:
+    """Whether a data-parallel loop needs a tile, or writes each of its elements."""
+    if _reads(loop, tile):
+        return True
+    extents = [static_value(e) for e in loop.extents]
+    for item in body:
+        if isinstance(item, Store) and item.buffer is tile:
+            same = len(item.indices) == len(loop.vars) and all(
+                a is b for a, b in zip(item.indices, loop.vars, strict=True)
+            )
+            if same and extents == [static_value(e) for e in tile.shape]:
+                return False
+    return None
+
+
+def _reads(node: Node, tile: Buffer) -> bool:
+    return any(
+        a.buffer.storage is tile and not (isinstance(a.node, Store) or a.mode is Mode.WRITE)
+        for a in accesses(node)
+    )
+
+
+def _is_of(node: Node, buffer: Buffer) -> bool:
+    return isinstance(node, Buffer) and node.storage is buffer
