@@ -59,7 +59,8 @@ def run_lint(session: nox.Session) -> None:
 
 def run_fuzz(session: nox.Session) -> None:
     """Compare random programs with what they mean, for a minute unless arguments say otherwise."""
-    session.run("python", "-m", "fuzz", *session.posargs, env={"PYTHONPATH": "tests"})
+    options = session.posargs or ("--seconds", "60", "--each", "3")
+    session.run("python", "-m", "fuzz", *options, env={"PYTHONPATH": "tests"})
 
 
 @nox.session

@@ -28,6 +28,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--count", type=int, help="how many programs; no limit by default")
     parser.add_argument("--seconds", type=float, help="when to stop; after 60 s by default")
     parser.add_argument("--targets", help="all, cpus, or targets with commas between them")
+    parser.add_argument("--each", type=int, help="run a program on so many of the targets, drawn")
     parser.add_argument("--resume", type=Path, metavar="LOG", help="go on where a log ends")
     parser.add_argument("--log", type=Path, help="write a line of JSON for each program")
     parser.add_argument("--mutants", type=int, help="break so many lines of each GPU program")
@@ -38,6 +39,13 @@ def arguments() -> argparse.Namespace:
 def chosen(names: str | None) -> tuple[str, ...]:
     groups = {None: TARGETS, "all": TARGETS, "cpus": CPUS}
     return groups[names] if names in groups else tuple(str(names).split(","))
+
+
+def drawn(targets: tuple[str, ...], most: int | None, seed: int, number: int) -> tuple[str, ...]:
+    """Return the targets of a program, all of them or some."""
+    if most is None or most >= len(targets):
+        return targets
+    return tuple(random.Random(f"{seed}:{number}:targets").sample(targets, most))
 
 
 def main() -> int:
@@ -68,12 +76,13 @@ def loop(
 ) -> int:
     kinds: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
+    runs: Counter[str] = Counter()
     symptoms: dict[tuple[str, str, str], int] = {}
     number = first
     while time.monotonic() < end and (not options.count or number < first + options.count):
         program = generate(seed, number)
         try:
-            outcome = run(program, targets)
+            outcome = run(program, drawn(targets, options.each, seed, number))
         except Invalid as why:
             kinds["without meaning"] += 1
             record(log, seed, number, targets, invalid=str(why))
@@ -81,6 +90,7 @@ def loop(
             continue
         kinds["programs"] += 1
         seconds.update(outcome.seconds)
+        runs.update(outcome.seconds.keys())
         record(log, seed, number, targets, findings=[vars(f) for f in outcome.findings],
                seconds=outcome.seconds)  # fmt: skip
         for finding in outcome.findings:
@@ -95,7 +105,7 @@ def loop(
         number += 1
     print(f"fuzz: seed {seed}, programs {first}…{number - 1}: {dict(kinds)}")
     for target, spent in seconds.items():
-        print(f"  {target:20} {spent / max(1, kinds['programs']):.2f} s a program")
+        print(f"  {target:20} {runs[target]:5} programs, {spent / runs[target]:.2f} s each")
     for (target, kind, what), times in sorted(symptoms.items(), key=lambda item: -item[1]):
         print(f"  {times:4} {target}: {kind}: {what}")
     return 1 if symptoms else 0

@@ -7,15 +7,10 @@ from __future__ import annotations
 
 import re
 
-EXCLUDED: dict[str, str] = {
-    "ragged products": "factors that hang over their tensors leave garbage in results on the CPU",
-    "reductions of short types": "reductions over tiles of 4 bits add codes instead of values",
-}
+EXCLUDED: dict[str, str] = {}
 """The name that the generator asks for, and what goes wrong."""
 
-KNOWN: dict[str, str] = {
-    r"Buffer row is used before its definition": "what the CPU hoists out of a branch",
-}
+KNOWN: dict[str, str] = {}
 """A pattern that the detail of a finding has, and what its cause is."""
 
 

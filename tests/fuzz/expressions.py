@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from fuzz.elements import ELEMENTS
-from fuzz.operations import COMPARISONS, OPERATIONS, apply, cast, clamp, const
+from fuzz.operations import COMPARISONS, LAZY, OPERATIONS, apply, cast, clamp, const
 from fuzz.program import Expr
 
 COMPUTED = ("int32", "int32", "float32", "float32", "float16", "bfloat16", "int64", "int8", "int16")
@@ -82,6 +82,8 @@ class Source:
         if kind in ("neg", "abs", "half"):
             return apply(kind, first)
         if kind in ("div", "mod"):
+            if rng.random() < 0.15:
+                return self.guarded(kind, first, self.leaf(dtype))
             return apply(kind, first, self.divisor(dtype, depth))
         if kind in ("shl", "shr"):
             return apply(kind, first, const(rng.randrange(1, 5), dtype))
@@ -89,9 +91,17 @@ class Source:
             return apply(kind, first, const(rng.choice((-3, -1, 2, 3, 5)), dtype))
         return apply(kind, first, self.value(dtype, depth))
 
+    def guarded(self, kind: str, first: Expr, second: Expr) -> Expr:
+        """Divide where the divisor is not zero."""
+        if second.kind == "const" or first.kind == "const" or second.low == second.high:
+            return first
+        safe = apply("ne", second, const(0, second.dtype))
+        choice = self.rng.choice(LAZY)
+        return apply(choice, safe, apply(kind, first, second), self.number(first.dtype))
+
     def divisor(self, dtype: str, depth: int) -> Expr:
         if self.rng.random() < 0.7:
-            return const(self.rng.choice((2, 3, 4, 5, 8, 7, -3, -2)), dtype)
+            return const(self.rng.choice((2, 3, 4, 5, 8, 7, -3, -2, -1)), dtype)
         some = apply("and", self.value(dtype, depth), const(7, dtype))
         return apply("add", some, const(1, dtype))
 

@@ -1,8 +1,9 @@
 """What a program computes, in NumPy, and whether it means something at all.
 
 All iterations of a data-parallel loop, or all threads, run in step on arrays with one entry for
-each. Elements remember who touched them since the last barrier: a program whose result depends
-on an order, or that reads what nothing wrote, is `Invalid`.
+each. Statements that all threads run are ordered, as if barriers stood between them; elements
+remember who touched them since: a program whose result depends on another order, or that reads
+what nothing wrote, is `Invalid`.
 """
 
 from __future__ import annotations
@@ -85,6 +86,8 @@ class Block:
     active: np.ndarray = field(default_factory=lambda: np.ones((), bool))
     private: dict[str, str] = field(default_factory=dict)
     threads: bool = False
+    apart: int = 0
+    """Statements around this one that threads run apart: nothing orders those in them."""
     steps: int = 0
 
     def who(self, memory: Memory) -> np.ndarray:
@@ -189,7 +192,7 @@ class Block:
             if self.steps > MOST_STEPS:
                 raise Invalid("it takes too long")
             self.step(s)
-            if not self.threads and not self.lanes.shape:
+            if not self.apart and (self.threads or not self.lanes.shape):
                 self.barrier()
 
     def step(self, s: Stmt) -> None:
@@ -245,26 +248,30 @@ class Block:
             self.names[name] = np.where(self.active, value, self.names[name])
 
     def branch(self, s: If) -> None:
-        condition = np.broadcast_to(self.value(s.condition) != 0, self.lanes.shape)
+        some = self.value(s.condition)
+        condition = np.broadcast_to(some != 0, self.lanes.shape)
         outer = self.active
+        self.apart += some.ndim > 0
         for body, active in ((s.then, outer & condition), (s.otherwise, outer & ~condition)):
             if np.any(active):
                 self.active = active
                 self.run(body)
+        self.apart -= some.ndim > 0
         self.active = outer
 
     def loop(self, s: Loop) -> None:
-        count = np.broadcast_to(self.value(s.count), self.lanes.shape)
-        outer = self.active
+        count = np.asarray(self.value(s.count))
+        outer, apart = self.active, count.ndim > 0
+        self.apart += apart
+        count = np.broadcast_to(count, self.lanes.shape)
         for n in range(int(max(0, np.max(count)))):
             self.active = outer & (n < count)
             if not np.any(self.active):
                 break
             self.names[s.index] = np.asarray(n)
             self.run(s.body)
-            if not self.threads and not self.lanes.shape:
-                self.barrier()
         self.names.pop(s.index, None)
+        self.apart -= apart
         self.active = outer
 
     def parallel(self, s: Parallel) -> None:
@@ -276,8 +283,10 @@ class Block:
             self.names[name] = place.ravel()
         self.lanes = np.arange(int(np.prod(shape)))
         self.active = np.ones(self.lanes.shape, bool)
+        self.apart += 1
         if self.lanes.size:
             self.run(s.body)
+        self.apart -= 1
         self.lanes, self.active = np.zeros((), np.int64), np.ones((), bool)
         # What iterations left in variables is not the same in all threads.
         kept = {n: v for n, v in self.names.items() if n in before and not np.shape(v)}

@@ -56,11 +56,14 @@ class _Writer:
     """Shared tiles written, and read, since the last barrier."""
     counts: list[Tile] = field(default_factory=list)
     """Shared tiles to which nothing else stores."""
+    syncs: bool = True
+    """Whether barriers are written; the compiler inserts them otherwise."""
     alike: bool = True
     """Whether all threads run the statement that is written: barriers may stand there."""
 
     def launch(self) -> Launch:
         rng = self.rng
+        self.syncs = rng.random() < 0.5
         self.threads, self.blocks = rng.choice(THREADS), rng.choice((1, 1, 2, 3))
         self.names = [name("bx", 0, self.blocks - 1), self.tx]
         self.names += [name(s.name, -(1 << 31), (1 << 31) - 1) for s in self.scene.scalars]
@@ -197,7 +200,7 @@ class _Writer:
     def sync(self) -> list[Stmt]:
         self.written.clear()
         self.reads.clear()
-        return [Sync()]
+        return [Sync()] if self.syncs else []
 
     def put_shared(self) -> list[Stmt]:
         t = self.rng.choice([t for t in self.tiles if t.scope == "shared"])
@@ -250,7 +253,7 @@ class _Writer:
             at = self.tx
         body = [
             Store(s.name, (self.tx,), const(0)),
-            Sync(),
+            *self.sync(),
             Atomic(op, s.name, (at,), value),
             *self.sync(),
             SetVar(
