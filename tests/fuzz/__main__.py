@@ -126,6 +126,8 @@ def break_programs(
                 continue
             fates += [(target, fate) for fate in found]
             for fate in found:
+                shown = {k: v for k, v in vars(fate.mutant).items() if k != "text"}
+                record(options.log, seed, number, [target], fate=fate.what, said=fate.said, **shown)
                 if fate.what in ("missed", "without line", "crash"):
                     m = fate.mutant
                     print(f"{fate.what}: seed {seed}, program {number}, {target}, line {m.line}")

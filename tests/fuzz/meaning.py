@@ -22,6 +22,7 @@ from fuzz.program import (
     Expr,
     Fill,
     Gemm,
+    Hint,
     If,
     Launch,
     Loop,
@@ -34,8 +35,10 @@ from fuzz.program import (
     Stmt,
     Store,
     Sync,
+    Transpose,
 )
 
+TILES = (Copy, Parallel, Fill, Reduce, Scan, Gemm, Transpose)
 NOBODY, MANY = -1, -2
 MOST_STEPS = 4000
 
@@ -52,6 +55,7 @@ class Memory:
     values: np.ndarray
     defined: np.ndarray
     is_global: bool = False
+    safe: int = 0
     writer: np.ndarray = field(init=False)
     reader: np.ndarray = field(init=False)
     adder: np.ndarray = field(init=False)
@@ -148,7 +152,7 @@ class Block:
     def load(self, e: Expr, active: np.ndarray) -> np.ndarray:
         memory = self.buffers[e.data]
         if 0 in memory.values.shape:
-            return np.zeros(np.shape(self.lanes))
+            return np.full(np.shape(self.lanes), memory.safe)
         if e.data in self.private:
             return self.load_private(e, memory, active)
         places, inside = self.indices(memory, e.args, active)
@@ -156,7 +160,7 @@ class Block:
         if np.any(touched & ~memory.defined[places]):
             raise Invalid(f"{e.data} is read before it is written")
         self.note_reads(memory, places, touched)
-        found = np.where(inside, memory.values[places], 0)
+        found = np.where(inside, memory.values[places], memory.safe)
         self.check_bounds(e, found, active)
         return found
 
@@ -196,6 +200,9 @@ class Block:
                 self.barrier()
 
     def step(self, s: Stmt) -> None:
+        if self.threads and isinstance(s, TILES):
+            self.together(s)
+            return
         match s:
             case Copy():
                 self.copy(s)
@@ -228,6 +235,10 @@ class Block:
                 self.write_tile(memory, ELEMENTS[memory.dtype].settle(start + product))
             case Atomic():
                 self.atomic(s)
+            case Transpose():
+                self.write_tile(self.buffers[s.target], self.tile(s.source).T)
+            case Hint():
+                pass
             case Sync():
                 if not np.all(self.active):
                     raise Invalid("a barrier that some threads miss")
@@ -237,6 +248,18 @@ class Block:
         for memory in self.buffers.values():
             if not memory.is_global:
                 memory.forget()
+
+    def together(self, s: Stmt) -> None:
+        """Run a statement on tiles that all threads here run together."""
+        state = self.lanes, self.active, self.apart
+        names = dict(self.names)
+        self.lanes, self.active, self.apart = np.zeros((), np.int64), np.ones((), bool), 0
+        self.threads = False
+        self.step(s)
+        self.barrier()
+        self.threads = True
+        self.names = names
+        self.lanes, self.active, self.apart = state
 
     def set_name(self, name: str, value: np.ndarray) -> None:
         value = np.broadcast_to(value, self.lanes.shape)
@@ -277,7 +300,7 @@ class Block:
     def parallel(self, s: Parallel) -> None:
         if self.lanes.shape:
             raise Invalid("a data-parallel loop in another one")
-        shape = tuple(extent for _, extent in s.axes)
+        shape = tuple(int(self.names[n]) if isinstance(n, str) else n for _, n in s.axes)
         before = dict(self.names)
         for (name, _), place in zip(s.axes, np.indices(shape), strict=True):
             self.names[name] = place.ravel()
@@ -396,7 +419,7 @@ class Block:
             raise Invalid("what nothing wrote is copied")
         if source.is_global:
             self.note_reads(source, at, inside & there)
-        values = ELEMENTS[target.dtype].settle(np.where(inside, source.values[at], 0))
+        values = ELEMENTS[target.dtype].settle(np.where(inside, source.values[at], source.safe))
         reached = tuple(p[there] for p in to)
         if target.is_global:
             who = np.full(int(there.sum()), self.number << 32)
@@ -442,8 +465,9 @@ def expected(program: Program, given: list[np.ndarray]) -> list[np.ndarray]:
     names = {s: np.asarray(n) for s, n in program.symbols.items()}
     names |= {s.name: ELEMENTS[s.dtype].settle(np.asarray(s.value)) for s in program.scalars}
     for launch in program.launches:
-        for memory in tensors.values():
+        for name, memory in tensors.items():
             memory.forget()
+            memory.safe = dict(launch.safe).get(name, 0)
         run_launch(launch, tensors, names)
     return [
         np.where(

@@ -51,7 +51,9 @@ class Copy:
 
 @dataclass(frozen=True)
 class Parallel:
-    axes: tuple[tuple[str, int], ...]
+    """A data-parallel loop; an extent is a number, or a symbol."""
+
+    axes: tuple[tuple[str, int | str], ...]
     body: tuple[Stmt, ...]
 
 
@@ -130,12 +132,30 @@ class Atomic:
 
 
 @dataclass(frozen=True)
+class Transpose:
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A statement that changes how a program runs, not what it means."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Sync:
     pass
 
 
+STATEMENTS = (
+    Copy, Parallel, Store, SetVar, If, Loop, Fill, Reduce, Scan, Gemm, Atomic, Sync, Transpose,
+    Hint,
+)  # fmt: skip
 Stmt: TypeAlias = (
     "Copy | Parallel | Store | SetVar | If | Loop | Fill | Reduce | Scan | Gemm | Atomic | Sync"
+    "| Transpose | Hint"
 )
 
 
@@ -188,6 +208,8 @@ class Launch:
     tiles: tuple[Tile, ...]
     body: tuple[Stmt, ...]
     threads_named: bool = False
+    safe: tuple[tuple[str, int], ...] = ()
+    """What reads outside of a tensor give, if not 0."""
 
 
 @dataclass(frozen=True)

@@ -10,28 +10,17 @@ from typing import Any
 from fuzz.meaning import Invalid
 from fuzz.operations import COMPARISONS, LOGIC, const
 from fuzz.program import (
-    Atomic,
-    Copy,
+    STATEMENTS,
     Expr,
-    Fill,
-    Gemm,
     If,
     Launch,
     Loop,
-    Parallel,
     Program,
-    Reduce,
-    Region,
-    Scan,
-    SetVar,
-    Store,
-    Sync,
     Tensor,
     Tile,
-)  # fmt: skip
+)
 from fuzz.run import Finding, run
 
-STATEMENTS = (Copy, Parallel, Store, SetVar, If, Loop, Fill, Reduce, Scan, Gemm, Atomic, Sync)
 SECONDS = 120.0
 
 
@@ -173,6 +162,3 @@ def _names(node: Any) -> Iterator[str]:
     elif is_dataclass(node):
         for f in fields(node):
             yield from _names(getattr(node, f.name))
-
-
-assert Region

@@ -12,6 +12,7 @@ from fuzz.program import (
     Expr,
     Fill,
     Gemm,
+    Hint,
     If,
     Launch,
     Loop,
@@ -26,6 +27,7 @@ from fuzz.program import (
     Sync,
     Tensor,
     Tile,
+    Transpose,
 )
 
 
@@ -108,6 +110,10 @@ def statement(s: Stmt) -> list[str]:
             index = ", ".join(map(expression, s.index))
             value = s.tile if s.value is None else expression(s.value)
             return [f"T.atomic_{s.op}({s.buffer}[{index}], {value})"]
+        case Transpose():
+            return [f"T.transpose({s.source}, {s.target})"]
+        case Hint():
+            return [s.text]
         case Sync():
             return ["T.sync_threads()"]
 
@@ -128,6 +134,9 @@ def launch(one: Launch) -> list[str]:
     named = names[0] if len(names) == 1 else f"({', '.join(names)})"
     grid = ", ".join(map(expression, one.grid))
     body = [allocation(t) for t in one.tiles]
+    if one.safe:
+        values = ", ".join(f"{tensor}: {value}" for tensor, value in one.safe)
+        body.append(f"T.annotate_safe_value({{{values}}})")
     if one.threads_named:
         body.append("tx = T.get_thread_binding()")
     lines = [f"    {line}" for line in body] + indented(one.body)

@@ -18,6 +18,7 @@ from fuzz.program import (
     Expr,
     Fill,
     Gemm,
+    Hint,
     If,
     Launch,
     Loop,
@@ -32,6 +33,7 @@ from fuzz.program import (
     Store,
     Tensor,
     Tile,
+    Transpose,
 )
 
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 17, 24, 31, 32, 33, 48, 64)
@@ -103,7 +105,8 @@ def program(rng: Random) -> Program:
     if rng.random() < 0.2:
         scene.scalars.append(Scalar("x", "float32", rng.randrange(-4, 5)))
     launches = tuple(
-        Writer(scene, scene.rng).launch() for _ in range(rng.choice((1, 1, 1, 1, 2, 3)))
+        Writer(scene, rng).whole() if rng.random() < 0.1 else Writer(scene, rng).launch()
+        for _ in range(rng.choice((1, 1, 1, 1, 2, 3)))
     )
     return Program(
         tuple(scene.tensors.values()), tuple(scene.scalars), launches, rng.randrange(1 << 16)
@@ -131,6 +134,7 @@ class Writer:
     known: list[Known] = field(default_factory=list)
     names: list[Expr] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
+    safe: dict[str, int] = field(default_factory=dict)
     depth: int = 0
 
     def launch(self) -> Launch:
@@ -161,8 +165,47 @@ class Writer:
         body += self.finish()
         grid = tuple(self.grid(n) for n in reversed(range(rank)))
         self.scene.written |= self.written
+        if rng.random() < 0.15:
+            order = rng.choice(("row", "column"))
+            body.insert(0, Hint(f"T.use_swizzle({rng.randrange(1, 5)}, order={order!r})"))
         threads = rng.choice((32, 64, 128, 128, 256))
-        return Launch(grid, threads, tuple(self.tiles), tuple(body))
+        return Launch(grid, threads, tuple(self.tiles), tuple(body), safe=tuple(self.safe.items()))
+
+    def whole(self) -> Launch:
+        """Return a launch of one data-parallel loop over tensors whose extents are symbols."""
+        rng = self.rng
+        extents = [rng.choice((1, 2, 5, 8, 17, 33)) for _ in range(rng.choice((1, 2, 2, 3)))]
+        self.axes = [Axis(n, 1, const(0)) for n in extents]
+        self.names = [
+            name("bx", 0, 0),
+            *map(_any, (name(s.name, 0, 0, s.dtype) for s in self.scene.scalars)),
+        ]
+        axes = self.all_axes()
+        for _ in range(2):
+            dtype = rng.choice([t for t in TYPES if ELEMENTS[t].bits > 4])
+            self.scene.tensor("A", dtype, tuple(extents), self.bounds(dtype), False)
+        with self.nest(axes) as source:
+            source.leaves = [*source.leaves, *([lambda: self.direct(axes)] * 3)]
+            dtype = rng.choice([t for t in TYPES if ELEMENTS[t].bits > 4])
+            value = source.value(dtype)
+            r = self.scene.tensor("R", dtype, tuple(extents), (value.low, value.high), True)
+            body: tuple[Stmt, ...] = (Store(r.name, self.indices(axes), value),)
+            if rng.random() < 0.2:
+                body = (If(source.condition(1), body),)
+        symbols = {
+            s: n
+            for t in self.scene.tensors.values()
+            for s, n in zip(t.symbols, t.shape, strict=True)
+            if s
+        }
+        shown = [
+            rng.choice([s for s, n in symbols.items() if n == extent] or [extent])
+            for extent in extents
+        ]
+        loops = tuple(zip(INDEX_NAMES, shown, strict=False))
+        self.scene.written.add(r.name)
+        self.written.add(r.name)
+        return Launch((const(1),), rng.choice((32, 128)), (), (Parallel(loops, body),))
 
     def grid(self, axis: int) -> Expr:
         """Return how many blocks an axis has: computed from a symbol if one fits."""
@@ -206,7 +249,10 @@ class Writer:
         if usable and self.rng.random() < 0.5:
             return self.rng.choice(usable)
         kind = dtype or self.rng.choice(TYPES)
-        return self.scene.tensor("A", kind, self.ragged(axes), self.bounds(kind), False)
+        made = self.scene.tensor("A", kind, self.ragged(axes), self.bounds(kind), False)
+        if self.rng.random() < 0.1 and kind != "bool":
+            self.safe[made.name] = self.rng.choice([v for v in (-1, 1, 3) if v >= made.low])
+        return made
 
     def ragged(self, axes: tuple[int, ...]) -> tuple[int, ...]:
         """Return extents of a tensor over which tiles hang, or not."""
@@ -273,7 +319,8 @@ class Writer:
             dtype = t.dtype
         region = self.region(t, axes)
         tile = self.new_tile(axes, dtype)
-        self.know(tile, axes, min(t.low, 0), max(t.high, 0))
+        safe = self.safe.get(t.name, 0)
+        self.know(tile, axes, min(t.low, safe), max(t.high, safe))
         return Copy(region, Region(tile.name))
 
     def some_axes(self) -> tuple[int, ...]:
@@ -297,9 +344,61 @@ class Writer:
         if self.depth < 2:
             kinds += [self.branch, self.loop, self.loop]
         if self.depth == 0:
-            kinds += [lambda: [self.load_new()], self.reduce, self.reduce, self.scan]
+            kinds += [
+                self.move,
+                self.transpose,
+                lambda: [self.load_new()],
+                self.reduce,
+                self.reduce,
+                self.scan,
+            ]
             kinds += [self.product, self.product, self.atomic, self.variable]
         return self.rng.choice(kinds)()
+
+    def move(self) -> list[Stmt]:
+        """Copy a tile to another one, or some of its rows."""
+        rng = self.rng
+        k = rng.choice([k for k in self.known if k.axes] or [self.known[0]])
+        others = [
+            o
+            for o in self.known
+            if o.axes == k.axes and o is not k and o.low <= k.low and k.high <= o.high
+        ]
+        if not k.axes or k.tile.dtype == "bool":
+            return []
+        others = [o for o in others if o.tile.dtype != "bool"]
+        if not others or rng.random() < 0.4:
+            tile = self.new_tile(k.axes, k.tile.dtype)
+            if tile.dtype != k.tile.dtype:
+                return []
+            self.know(tile, k.axes, k.low, k.high)
+            return [Copy(Region(k.tile.name), Region(tile.name))]
+        other = rng.choice(others)
+        rows = k.tile.shape[0]
+        scopes = {k.tile.scope, other.tile.scope}
+        if scopes != {"shared"} or rows < 2 or ELEMENTS[other.tile.dtype].bits == 4:
+            return [Copy(Region(k.tile.name), Region(other.tile.name))]
+        height = rng.randrange(1, rows)
+        extents = (height, *k.tile.shape[1:])
+        zeros = (const(0),) * (len(extents) - 1)
+        here, there = (
+            Region(t.tile.name, (const(rng.randrange(rows - height + 1)), *zeros), extents, True)
+            for t in (k, other)
+        )
+        return [Copy(here, there)]
+
+    def transpose(self) -> list[Stmt]:
+        usable = [
+            k for k in self.known
+            if len(k.axes) == 2 and k.tile.scope == "shared" and ELEMENTS[k.tile.dtype].bits > 4
+        ]  # fmt: skip
+        if not usable:
+            return []
+        k = self.rng.choice(usable)
+        axes = k.axes[::-1]
+        tile = self.new_tile(axes, k.tile.dtype, "shared")
+        self.know(tile, axes, k.low, k.high)
+        return [Transpose(k.tile.name, tile.name)]
 
     def fill(self) -> list[Stmt]:
         k = self.rng.choice(self.known)
@@ -510,7 +609,8 @@ class Writer:
             index.append(i if start.kind == "const" and start.data == 0 else apply("add", start, i))
         if self.rng.random() < 0.2:
             index[0] = self.from_tensor(t.shape[0])
-        return load(t.name, t.dtype, (min(t.low, 0), max(t.high, 0)), *index)
+        safe = self.safe.get(t.name, 0)
+        return load(t.name, t.dtype, (min(t.low, safe), max(t.high, safe)), *index)
 
     def compute(self) -> list[Stmt]:
         rng = self.rng
@@ -625,9 +725,32 @@ class Writer:
         most = 8 * depth * max(steps, 1)
         self.know(c, (0, 1), -most, most)
         kinds = ("pipelined", "pipelined", "pipelined", "serial")
-        return [
+        statements: list[Stmt] = [
             Fill(c.name, 0),
             Loop(loop.data, rng.choice(kinds), const(steps), tuple(body), rng.randrange(4)),
+        ]
+        if rng.random() < 0.3 and self.axes[1].extent % 8 == 0:
+            statements += self.second(c)
+        return statements
+
+    def second(self, c: Tile) -> list[Stmt]:
+        """Multiply a product by another matrix, as attention does."""
+        rng, width = self.rng, self.axes[1].extent
+        kind, sums = ("int8", "int32") if c.dtype == "int32" else ("float16", "float32")
+        p = self.new_tile((0, 1), kind)
+        v = Tile(self.scene.fresh("s"), kind, (width, width), "shared")
+        self.tiles.append(v)
+        out = self.new_tile((0, 1), sums, "fragment")
+        t = self.scene.tensor("A", kind, (width, width), (-2, 2), False)
+        i, j = self.indices((0, 1))
+        element = load(c.name, c.dtype, (-(1 << 20), 1 << 20), i, j)
+        value = cast(clamp(element, -8, 8), kind)
+        self.know(p, (0, 1), -8, 8)
+        self.know(out, (0, 1), -16 * width, 16 * width)
+        return [
+            Parallel(self.loops((0, 1)), (Store(p.name, (i, j), value),)),
+            Copy(Region(t.name, (const(0), const(0))), Region(v.name)),
+            Gemm(p.name, v.name, out.name, (False, rng.random() < 0.5), clear=True),
         ]
 
     # -- the end --------------------------------------------------------------------------------
@@ -653,7 +776,7 @@ class Writer:
             dtype = "float32"
         whole = self.ragged(self.all_axes())
         shape = tuple(whole[a] if a in k.axes else self.axes[a].blocks for a in self.all_axes())
-        direct = rng.random() < 0.3 and k.axes
+        direct = (rng.random() < 0.3 and k.axes) or list(k.axes) != sorted(k.axes)
         t = self.scene.tensor("R", dtype, shape, (k.low, k.high), True)
         self.written.add(t.name)
         if direct:
@@ -662,7 +785,7 @@ class Writer:
                 for a, place in zip(self.all_axes(), self.places(), strict=True)
             )
             value = cast(self.element(k), dtype)
-            return [Parallel(self.loops(k.axes), (Store(t.name, index, value),))]
+            return [Parallel(self.loops(tuple(sorted(k.axes))), (Store(t.name, index, value),))]
         starts = tuple(
             self.axes[a].origin if a in k.axes else self.axes[a].block for a in self.all_axes()
         )
