@@ -6,15 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from fuzz.elements import ELEMENTS
 from fuzz.expressions import Source
 from fuzz.operations import apply, cast, clamp, const, load, name
 from fuzz.program import (
     Atomic,
+    Copy,
     Expr,
+    Fill,
     If,
     Launch,
     Loop,
+    Parallel,
     Program,
+    Region,
     Scalar,
     SetVar,
     Stmt,
@@ -161,6 +166,8 @@ class _Writer:
         kinds: list[Callable[[], list[Stmt]]] = [self.variable, self.put_local, self.again]
         if self.alike:
             kinds += [self.put_shared, self.put_shared, self.shuffle, self.count]
+            if depth == 0:
+                kinds += [self.ranges]
         if depth < 2:
             kinds += [lambda: self.branch(depth), lambda: self.loop(depth)]
         return self.rng.choice(kinds)()
@@ -262,6 +269,39 @@ class _Writer:
         ]
         self.names.append(name(v.name, -BOUND, BOUND))
         return body
+
+    def ranges(self) -> list[Stmt]:
+        """Let ranges of whole warps work on tiles of their own, or all threads on one."""
+        first = self.on_tile()
+        if self.threads % 128 or self.rng.random() < 0.3:
+            return first
+        condition = apply("lt", self.tx, const(64 * self.rng.randrange(1, self.threads // 64)))
+        other = tuple(self.on_tile()) if self.rng.random() < 0.5 else ()
+        return [If(condition, tuple(first), other)]
+
+    def on_tile(self) -> list[Stmt]:
+        """Return tile operators on a new tile."""
+        rng = self.rng
+        usable = [t for t in self.scene.tensors.values() if t.name[0] == "A" and not t.output]
+        t = rng.choice([t for t in usable if ELEMENTS[t.dtype].bits > 8] or [self.wide()])
+        s = self.new("shared", (self.threads,), t.dtype)
+        i = name("i", 0, self.threads - 1)
+        index = Source(rng, [lambda: i, lambda: load(s.name, s.dtype, (-BOUND, BOUND), i)])
+        start = (
+            apply("mul", self.names[0], const(rng.choice((1, 8)))) if self.blocks > 1 else const(0)
+        )
+        body: list[Stmt] = [Copy(Region(t.name, (start,)), Region(s.name))]
+        if rng.random() < 0.3:
+            body = [Fill(s.name, rng.choice((0, 3)))]
+        for _ in range(rng.randrange(3)):
+            value = clamp(index.value(s.dtype, 2), -BOUND, BOUND)
+            loop = (("i", self.threads),)
+            body.append(Parallel(loop, (Store(s.name, (i,), value),)))
+        self.defined.append(s)
+        return body
+
+    def wide(self) -> Tensor:
+        return self.scene.tensor("A", "float32", (self.threads,), (-4, 4), False)
 
     def branch(self, depth: int) -> list[Stmt]:
         before = self.names[:], self.defined[:], self.alike

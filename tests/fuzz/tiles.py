@@ -244,6 +244,7 @@ class Writer:
         usable = [
             t for t in self.scene.tensors.values()
             if len(t.shape) == rank and not t.output and t.name not in self.written
+            and not t.name.startswith("G")
             and dtype in (None, t.dtype)
         ]  # fmt: skip
         if usable and self.rng.random() < 0.5:
