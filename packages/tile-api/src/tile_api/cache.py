@@ -6,10 +6,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 CACHE_SIZE = 1024
 """Kernels kept in memory; the least recently used one goes first."""
+
+HELD = 32
+"""Kernels kept although nobody has them any more: a compiled one takes a megabyte."""
 
 Value = TypeVar("Value")
 
@@ -17,39 +21,59 @@ Value = TypeVar("Value")
 class KernelCache(Generic[Value]):
     """Values by everything that changes them; safe among threads.
 
+    Parameters
+    ----------
+    size
+        Values that are held; the least recently used one goes first.
+    lends
+        Values that are no longer held are found as long as somebody else has them.
+
     Attributes
     ----------
     enabled
         While False nothing is found and nothing is remembered.
     """
 
-    def __init__(self, size: int = CACHE_SIZE) -> None:
+    def __init__(self, size: int = CACHE_SIZE, *, lends: bool = False) -> None:
         self.enabled = True
         self._size = size
+        self._lends = lends
         self._kernels: OrderedDict[Hashable, Value] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lent: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
+        self._lock = threading.RLock()  # a kernel that is dropped runs code of others
 
     def get(self, key: Hashable) -> Value | None:
         """Return what is stored under `key`, or None."""
         with self._lock:
-            if self.enabled and key in self._kernels:
-                self._kernels.move_to_end(key)
-                return self._kernels[key]
-        return None
+            if not self.enabled:
+                return None
+            found: Value | None = self._kernels.get(key)
+            if found is None:
+                found = self._lent.get(key)
+            if found is not None:
+                self._hold(key, found)
+            return found
 
     def put(self, key: Hashable, kernel: Value) -> None:
         """Remember `kernel`, dropping the least recently used one if there are too many."""
         with self._lock:
             if not self.enabled:
                 return
-            self._kernels[key] = kernel
-            while len(self._kernels) > self._size:
-                self._kernels.popitem(last=False)
+            if self._lends:
+                self._lent[key] = kernel
+            self._hold(key, kernel)
+
+    def _hold(self, key: Hashable, kernel: Value) -> None:
+        self._kernels[key] = kernel
+        self._kernels.move_to_end(key)
+        while len(self._kernels) > self._size:
+            self._kernels.popitem(last=False)
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
             self._kernels.clear()
+            self._lent.clear()
 
     def values(self) -> list[Value]:
         """Return what is remembered, the most recently used last."""
@@ -63,7 +87,7 @@ class KernelCache(Generic[Value]):
 @lru_cache(maxsize=1)
 def default_cache() -> KernelCache[object]:
     """Return the process's cache, made on first use."""
-    return KernelCache()
+    return KernelCache(HELD, lends=True)
 
 
 def enable_cache() -> None:

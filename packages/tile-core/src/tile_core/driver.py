@@ -60,8 +60,14 @@ class BuildOptions:
         return dict(self.pass_configs).get(key, default)
 
 
+class Referable:
+    """What can be referred to weakly although it has slots."""
+
+    __slots__ = ("__weakref__",)
+
+
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class Lowered(Referable):
     """A kernel as far as no toolchain and no machine is needed.
 
     Parameters

@@ -9,6 +9,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from tvm_ffi import load_module as load_code
 from tvm_ffi import structural_walk
 
 from tile_core.errors import ToolchainError
@@ -83,7 +84,8 @@ def load_module(code: bytes, machine: Machine) -> CompiledModule:
         path = Path(folder, "kernel.ll")
         path.write_bytes(code)
         start = time.perf_counter()
-        library = tvm.runtime.load_module(str(path))
+        # As `tvm.runtime.load_module`, which keeps what it loads until the process ends.
+        library = load_code(str(path), keep_module_alive=False)
     return CompiledModule(machine, library, {"load": time.perf_counter() - start})
 
 
