@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -69,6 +70,8 @@ def load_runtime(path: Path) -> ctypes.CDLL:
     library.tsim_launch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(CConfig)]
     library.tsim_free_result.restype = None
     library.tsim_free_result.argtypes = [ctypes.POINTER(CResult)]
+    library.tsim_stop.restype = None
+    library.tsim_stop.argtypes = [ctypes.POINTER(ctypes.c_int)]
     if (found := library.tsim_abi_version()) != ABI_VERSION:
         raise InternalError(f"the emulator's runtime has interface {found}, not {ABI_VERSION}")
     return library
@@ -120,13 +123,46 @@ class KernelLibrary:
                 f"{name} takes {kernel.parameter_count} arguments, got {len(arguments)}"
             )
         addresses = (ctypes.c_void_p * max(1, len(arguments)))(*map(ctypes.addressof, arguments))
-        result = self.runtime.tsim_launch(
-            ctypes.addressof(kernel), addresses, ctypes.byref(_config(sizes, settings))
-        )
+        config = _config(sizes, settings)
+        result = _interruptible(self.runtime, ctypes.addressof(kernel), addresses, config)
         try:
             return outcome_of(result.contents)
         finally:
             self.runtime.tsim_free_result(result)
+
+
+def _interruptible(runtime: ctypes.CDLL, kernel: int, addresses: Any, config: CConfig) -> Any:
+    """Launch so that Ctrl-C, or any handler of a signal that raises, ends the launch.
+
+    Python runs such handlers in the main thread, between its own instructions: so another
+    thread launches, and the main thread waits for it.
+    """
+    results: list[Any] = []
+
+    def launch() -> None:
+        results.append(runtime.tsim_launch(kernel, addresses, ctypes.byref(config)))
+
+    worker = threading.Thread(target=launch, name="tile_sim launch", daemon=True)
+    if threading.current_thread() is not threading.main_thread() or not _started(worker):
+        launch()
+        return results[0]
+    try:
+        worker.join()
+    except BaseException:
+        runtime.tsim_stop(config.stop)
+        worker.join()
+        runtime.tsim_free_result(results[0])
+        raise
+    return results[0]
+
+
+def _started(worker: threading.Thread) -> bool:
+    """Start a thread; False if the process is about to end and starts none."""
+    try:
+        worker.start()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _config(sizes: Geometry, settings: SimSettings) -> CConfig:
@@ -146,4 +182,5 @@ def _config(sizes: Geometry, settings: SimSettings) -> CConfig:
         banks=sizes.banks,
         sector_bytes=sizes.sector_bytes,
         resident=sizes.resident,
+        stop=ctypes.pointer(ctypes.c_int(0)),
     )

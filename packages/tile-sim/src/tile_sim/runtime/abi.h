@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define TSIM_ABI_VERSION 7
+#define TSIM_ABI_VERSION 8
 
 // ---------------------------------------------------------------------------------------------
 // Kernels. `TILE_EXPORT(gemm)` of an emitted source defines the symbol `tsim_kernel_gemm`, an
@@ -120,6 +120,7 @@ typedef struct tsim_config {
   uint32_t banks;             // of shared memory, four bytes each: 32 or 64; 0 means 32
   uint32_t sector_bytes;      // of global memory, a power of two up to 128; 0 means 32
   uint32_t resident;          // blocks whose registers a multiprocessor holds; 0 means 1
+  int* stop;                  // what tsim_stop is told of the launch; null: it cannot be stopped
 } tsim_config;
 
 // ---------------------------------------------------------------------------------------------
@@ -227,6 +228,10 @@ uint32_t tsim_abi_version(void);
 // kernel->parameters[i]. A configuration that cannot be launched gives one TSIM_INVALID report.
 // Concurrent launches are allowed. The caller must free the result.
 tsim_result* tsim_launch(const tsim_kernel* kernel, void** arguments, const tsim_config* config);
+
+// Ends the launch that has this `stop`, from another thread, wherever its blocks are; returns
+// when no host thread runs one any more.
+void tsim_stop(int* stop);
 
 void tsim_free_result(tsim_result* result);
 

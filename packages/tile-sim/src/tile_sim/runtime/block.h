@@ -16,6 +16,7 @@
 #include "clock.h"
 #include "counters.h"
 #include "engine.h"
+#include "faults.h"
 #include "fiber.h"
 #include "lds_load.h"
 #include "mbarrier.h"
@@ -149,6 +150,7 @@ struct Cluster {
   bool is_abandoned;
   uint64_t random_state;
   uint64_t deadline;       // nanoseconds of the steady clock; 0 if none
+  Text text;               // of the kernel
   void* host_stack;        // where the launch continues once the blocks are over
   sigjmp_buf escape;       // the same, from a signal
   std::unique_ptr<Stacks> stacks;

@@ -167,6 +167,7 @@ std::unique_ptr<Cluster> make_cluster(Launch& launch) {
   const int blocks = int(blocks_of(config));
   cluster.config = &config;
   cluster.deadline = launch.deadline;
+  cluster.text = text_of(*launch.kernel);
   cluster.stacks = Stacks::take(blocks * threads_of(config), config.stack_bytes);
   // Pages of their own: an access far outside is a fault, not somebody else's memory.
   cluster.arena_stride = arena_size(config);
@@ -261,8 +262,10 @@ void collect_from(Launch& launch, const Block& block) {
 // What each host thread does: clusters, until there are none, or enough has been found.
 void work(Launch& launch) {
   SignalStack signal_stack;
+  Worker worker(launch.config.stop);
   std::unique_ptr<Cluster> cluster = make_cluster(launch);
-  while (!launch.reports.is_full() && !launch.reports.is_flooded()) {
+  while (!launch.reports.is_full() && !launch.reports.is_flooded() &&
+         !is_stopped(launch.config)) {
     const uint64_t number = launch.next_cluster++;
     if (number >= launch.clusters) break;
     run_cluster(*cluster, number);

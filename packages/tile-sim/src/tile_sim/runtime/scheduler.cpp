@@ -4,6 +4,7 @@
 
 #include "cluster.h"
 #include "deadlock.h"
+#include "faults.h"
 
 namespace tsim {
 
@@ -138,6 +139,7 @@ void resume(Block& block, Thread& next) {
 
 // The thread that runs after the current one; never returns if there is none.
 Thread& next_thread(Block& here, Thread& me) {
+  if (is_stopped(*here.config)) abandon_block();
   check_time(here);
   Block* block = &here;
   here.cluster->engine.maybe_deliver(*here.cluster);
@@ -221,6 +223,7 @@ void yield_thread(uint32_t line) {
   Block& block = *current_block;
   Thread& me = *current_thread;
   me.line = line;
+  if (is_stopped(*block.config)) abandon_block();
   check_deadline(block);
   Block* other = &block;
   if (block.cluster->blocks.size() > 1) {
