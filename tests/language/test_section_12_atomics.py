@@ -125,7 +125,7 @@ def test_the_previous_value_of_tiles_is_refused(op):
                 getattr(T, f"atomic_{op}")(B, S, return_prev=True)
 
 
-def test_variables_and_constants_as_values(run):
+def test_every_thread_adds_variables_and_constants(run):
     @T.prim_func
     def main(B: T.Tensor((3,), "float32"), C: T.Tensor((1,), "int32")):
         with T.Kernel(4, threads=32) as bx:
@@ -137,8 +137,8 @@ def test_variables_and_constants_as_values(run):
 
     b, c = np.zeros(3, "float32"), np.zeros(1, "int32")
     run(main, b, c)
-    assert b.tolist() == [2, 4, 3]
-    assert c.tolist() == [6]
+    assert b.tolist() == [2 * 32, 4 * 32, 3]
+    assert c.tolist() == [6 * 32]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_vectors(run, width, dtype, source):
 
     @T.prim_func
     def main(A: T.Tensor((3, 8), dtype), B: T.Tensor((8,), dtype)):
-        with T.Kernel(3, threads=32) as bx:
+        with T.Kernel(3, threads=1) as bx:
             S = T.alloc_shared((8,), dtype)
             T.copy(A[bx, :], S)
             for i in T.serial(8 // width):
@@ -241,3 +241,35 @@ def test_a_lock_free_count_of_threads(run):
     run(main, n, seen)
     assert n.tolist() == [64]
     assert sorted(seen.tolist()) == sorted([*range(32), *range(32)])
+
+
+@pytest.mark.parametrize("form", ["add", "constant", "x2", "x4", "branch", "max", "previous"])
+def test_every_thread_runs_what_stands_outside_of_loops(run, form):
+    """With 16 threads: an addition counts them, a maximum does not."""
+
+    @T.prim_func
+    def main(A: T.Tensor((16,), "float32"), B: T.Tensor((16,), "float32")):
+        with T.Kernel(1, threads=16):
+            if form == "add":
+                T.atomic_add(B[0], A[0])
+            elif form == "constant":
+                T.atomic_add(B[0], 1.0)
+            elif form == "x2":
+                T.atomic_addx2(B[0], A[0])
+            elif form == "x4":
+                T.atomic_addx4(B[0], A[0])
+            elif form == "branch":
+                if A[3] > 0:
+                    for _ in T.serial(2):
+                        T.atomic_add(B[0], 0.5)
+            elif form == "max":
+                T.atomic_max(B[0], 16.0)
+            else:
+                old = T.atomic_add(B[0], 1.0, return_prev=True)
+                T.atomic_add(B[8], old)
+
+    b = np.zeros(16, np.float32)
+    run(main, np.ones(16, np.float32), b)
+    width = {"x2": 2, "x4": 4}.get(form, 1)
+    assert b[:4].tolist() == [16.0] * width + [0.0] * (4 - width)
+    assert b[8] == (sum(range(16)) if form == "previous" else 0)

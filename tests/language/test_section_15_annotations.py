@@ -95,7 +95,7 @@ def test_swizzled_blocks_give_the_same_result(run, order, enable):
     a = np.zeros((6, 5), np.int32)
     run(main, a)
     i, j = np.indices((6, 5))
-    assert np.array_equal(a, i * 10 + j)
+    assert np.array_equal(a, (i * 10 + j) * 32)
 
 
 def test_swizzle_of_an_unknown_order():

@@ -109,22 +109,22 @@ def test_ranges_keep_variables_of_their_own() -> None:
     assert a[1].tolist() == [3 * i + 30 for i in range(8)]
 
 
-def test_statements_around_ranges_are_done_once() -> None:
+def test_atomics_are_of_the_threads_that_get_there() -> None:
     @T.prim_func
     def kernel(A: T.Tensor((4,), "int32")):
         with T.Kernel(1, threads=256):
             S = T.alloc_shared((4,), "int32")
-            old = T.atomic_add(A[0], 1, return_prev=True)
+            T.atomic_add(A[0], 1)
             T.fill(S, 5)
             with T.ws(0):
                 T.atomic_add(A[1], 1)
             with T.ws(0, 1):
-                A[2] = S[1] + old
+                A[2] = S[1]
             T.atomic_add(A[3], 1)
 
     a = np.zeros(4, np.int32)
     run(kernel, a)
-    assert a.tolist() == [1, 1, 5, 1]
+    assert a.tolist() == [256, 128, 5, 256]
 
 
 def test_a_range_waits_for_its_own_threads_only() -> None:

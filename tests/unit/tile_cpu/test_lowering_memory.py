@@ -126,7 +126,7 @@ def test_four_bit_tensors_are_packed(name: str) -> None:
 def test_atomics_from_many_blocks(dtype: str) -> None:
     @T.prim_func
     def main(A: T.Tensor((64, 8), dtype), total: T.Tensor((8,), dtype), top: T.Tensor((8,), dtype)):
-        with T.Kernel(64) as bx:
+        with T.Kernel(64, threads=1) as bx:
             for j in T.serial(8):
                 T.atomic_add(total[j], A[bx, j])
                 T.atomic_max(top[j], A[bx, j])
@@ -142,7 +142,7 @@ def test_atomics_from_many_blocks(dtype: str) -> None:
 def test_atomics_return_the_previous_value_and_skip_what_is_outside() -> None:
     @T.prim_func
     def main(C: T.Tensor((4,), "int32"), tickets: T.Tensor((64,), "int32")):
-        with T.Kernel(64) as bx:
+        with T.Kernel(64, threads=1) as bx:
             tickets[bx] = T.atomic_add(C[0], 1, return_prev=True)
             T.atomic_add(C[bx + 4], 1)
 

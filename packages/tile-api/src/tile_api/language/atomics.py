@@ -50,6 +50,9 @@ def atomic_add(
 ) -> Expr | None:
     """Add `value` to `dst`, each element indivisibly.
 
+    A scalar is added by every thread that gets there: outside of `T.Parallel` by all threads of
+    the block, whether the program names them or not. A tile is added once.
+
     Parameters
     ----------
     dst
@@ -198,7 +201,7 @@ def atomic_or(
 
 
 def atomic_addx2(dst: Any, value: Any, return_prev: bool = False) -> Expr | None:
-    """Add two values to two neighbouring elements, each indivisibly.
+    """Add two values to two neighbouring elements, each indivisibly, in every thread.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.effects import accesses, storages_written
+from tile_core.ir.effects import accesses, counts_threads, storages_written
 from tile_core.ir.expr import Call, Expr, Var
 from tile_core.ir.gpu_intrinsics import RANGE_INTRINSICS
 from tile_core.ir.intrinsics import Effect, effect_of
@@ -64,9 +64,11 @@ def facts_of(stmt: Node) -> Facts:
 def is_thread_program(launch: Launch) -> bool:
     """Return whether the body says something about single threads.
 
-    It does if it mentions a thread index, or exchanges values between threads. Otherwise it
-    is a tile program, which runs once per block.
+    It does if it mentions a thread index, exchanges values between threads, or adds atomically
+    outside of data-parallel loops. Otherwise it is a tile program, which runs once per block.
     """
+    if counts_threads(launch):
+        return True
     indices = set(launch.thread_vars)
     for node in walk(launch.body):
         if isinstance(node, Var) and node in indices:

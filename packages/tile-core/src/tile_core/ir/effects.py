@@ -5,6 +5,7 @@ Synchronisation, pipelining and the checks ask here and nowhere else.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from enum import Enum
 
@@ -12,7 +13,7 @@ from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import AddressOf, Call, Load
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import Leaf, Stmt, Store
+from tile_core.ir.stmt import Evaluate, Launch, Leaf, Parallel, Stmt, Store
 from tile_core.records import dataclass
 
 
@@ -91,3 +92,27 @@ def effects_of(root: Stmt | Node) -> Effect:
         if isinstance(node, Call):
             total |= effect_of(node.function)
     return total
+
+
+def counts_threads(launch: Launch) -> bool:
+    """Whether a statement outside of data-parallel loops and operators counts who runs it.
+
+    An atomic addition does, and so does whatever returns the previous value: each thread of the
+    block runs them. Loads, and stores, maxima and the like whose value nobody asks for leave
+    the same behind however many threads run them.
+    """
+    return math.prod(launch.threads) > 1 and _counts(launch.body)
+
+
+def _counts(node: Node) -> bool:
+    match node:
+        case Parallel() | Leaf() | Buffer():
+            return False
+        case Evaluate(value=Call(function=function)) if function in _LEAVE_THE_SAME:
+            return False
+        case Call(function=function) if effect_of(function) & Effect.ATOMIC:
+            return function != "atomic_load"
+    return any(_counts(child) for child in node.children())
+
+
+_LEAVE_THE_SAME = frozenset({"atomic_store", "atomic_max", "atomic_min", "atomic_and", "atomic_or"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.effects import counts_threads
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, walk
@@ -28,9 +29,13 @@ _EXCHANGES = Effect.WARP | Effect.BLOCK
 
 
 def is_thread_program(launch: Launch) -> bool:
-    """Whether the body speaks of single threads: names an index, or exchanges values."""
+    """Whether the body speaks of single threads.
+
+    It names an index, exchanges values, or does what each thread does for itself, such as
+    atomic additions outside of data-parallel loops.
+    """
     indices = set(launch.thread_vars)
-    return any(
+    return counts_threads(launch) or any(
         (isinstance(node, Var) and node in indices)
         or (isinstance(node, Call) and bool(effect_of(node.function) & _EXCHANGES))
         for node in walk(launch.body)
