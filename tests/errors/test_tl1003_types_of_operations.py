@@ -347,16 +347,16 @@ MISTAKES = [
         """,
     ),
     Mistake(
-        "one value added to a whole tile",
+        "bits of one value set in a whole tile",
         """
-        T.atomic_add(A, 1.0)
+        T.atomic_or(A, 1)
         """,
         """
-        [TL1003] T.atomic_add of a single value needs one element as destination, not a tile of 'A'
+        [TL1003] T.atomic_or of a single value needs one element as destination, not a tile of 'A'
          --> program.py:6:9
           |
-        6 |         T.atomic_add(A, 1.0)
-          |         ^^^^^^^^^^^^^^^^^^^^
+        6 |         T.atomic_or(A, 1)
+          |         ^^^^^^^^^^^^^^^^^
         hint: index it, as in A[i], or pass a tile as value
         """,
     ),
@@ -442,15 +442,15 @@ MISTAKES = [
         """,
     ),
     Mistake(
-        "a tile of vectors",
+        "a workspace of vectors",
         """
-        wide = T.alloc_shared((16,), "float32x4")
+        wide = T.alloc_global((16,), "float32x4")
         """,
         """
-        [TL1003] the dtype given to T.alloc_shared is float32x4: the elements of a buffer are scalars
+        [TL1003] the dtype given to T.alloc_global is float32x4: the elements of a buffer are scalars
          --> program.py:6:16
           |
-        6 |         wide = T.alloc_shared((16,), "float32x4")
+        6 |         wide = T.alloc_global((16,), "float32x4")
           |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         hint: add a dimension of 4 elements of float32; T.vectorized and T.Ramp reach them together
         """,

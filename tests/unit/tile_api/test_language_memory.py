@@ -95,7 +95,7 @@ def test_atomic_load_and_store():
             UnsupportedForm,
             "cannot return the previous values of a whole tile",
         ),
-        (lambda C, **_: T.atomic_add(C, 1), FrontendTypeError, "needs one element as destination"),
+        (lambda C, **_: T.atomic_or(C, 1), FrontendTypeError, "needs one element as destination"),
         (lambda F, **_: T.atomic_add(F[0, 0], 1), ScopeMismatch, "'F' is in local.fragment"),
         (lambda H, **_: T.atomic_add(H[0], 1), DtypeMismatch, "no atomic add on int8"),
         (lambda C, **_: T.atomic_or(C[0, 0], 1), DtypeMismatch, "no atomic or on float32"),

@@ -143,7 +143,7 @@ class Assignments(ActivationBase):
         if isinstance(value, Held):
             value = value.handle
         if isinstance(target, BufferValue):
-            store(target.buffer, index, value)
+            target[index] = value
         elif isinstance(target, Region):
             raise MutationError(
                 f"the region {target.buffer.name!r} cannot be assigned to through an index",
@@ -167,7 +167,7 @@ class Assignments(ActivationBase):
         if isinstance(target, BufferValue):
             before = self.builder.place
             self.builder.place = (self.table, number)
-            result = load(target.buffer, index, self.builder.span)
+            result = target[index]
             self.builder.place = before
             return result
         if isinstance(target, Region):
@@ -230,9 +230,17 @@ class Assignments(ActivationBase):
         setattr(target, attribute, self.bind(attribute, getattr(target, attribute, None), value))
         self.scopes[-1].bound.pop(attribute, None)
 
-    def param(self, name: str, value: Any, by_reference: bool) -> Any:
-        """Return what the parameter `name` of a macro holds for the argument `value`."""
-        if by_reference:
+    def param(self, name: str, value: Any, passing: str) -> Any:
+        """Return what the parameter `name` of a macro holds for the argument `value`.
+
+        Parameters
+        ----------
+        passing
+            "reference" (`T.Ref`), "either" (`T.Var`: by reference where it is a place), or
+            "value".
+        """
+        place = isinstance(value, (VarHandle, Load, Region))
+        if passing == "reference" or (passing == "either" and place):
             return self._reference(name, value)
         if isinstance(value, VarHandle) and value.buffer.scope is not Scope.BARRIER:
             return self.freeze(name, value.__tile_expr__())

@@ -116,6 +116,7 @@ class Builder:
         self.eager = eager
         self.blocks: list[Block] = [Block(BlockKind.FUNCTION)]
         self.launch: KernelLaunchFrame | None = None
+        self.before_launch: list[Stmt] = []  # allocations that the next launch begins with
         self.ranges: dict[Var, Interval] = {}
         self.outputs: list[Buffer] = []
         self.returned: tuple[Buffer, ...] | None = None
@@ -236,6 +237,15 @@ class Builder:
         value = frame.enter(self, names)
         self._pending.append((frame, len(self.blocks)))
         return value
+
+    @contextmanager
+    def aside(self, statements: list[Stmt]) -> Iterator[None]:
+        """Collect what is emitted meanwhile in `statements`."""
+        self.blocks.append(Block(BlockKind.REGION, statements=statements))
+        try:
+            yield
+        finally:
+            self.blocks.pop()
 
     def end_block(self, keyword: str) -> None:
         """Note that nothing after this `break` or `continue` is reached."""

@@ -279,7 +279,7 @@ def eager_function(function: Callable[..., Any]) -> EagerFunction:
         If the body contains what has no meaning in a kernel.
     """
     source = read_source(function)
-    rewritten = rewrite_function(source, kind="eager", references=frozenset())
+    rewritten = rewrite_function(source, kind="eager", references={})
     annotations = evaluate_annotations(source.function)
     specs = _declarations(annotations)
     names = []

@@ -166,7 +166,7 @@ def prim_func(function: Callable[..., Any] | None = None, **options: Any) -> Any
     if function is None:
         return prim_func
     source = read_source(function)
-    rewritten = rewrite_function(source, kind="prim_func", references=frozenset())
+    rewritten = rewrite_function(source, kind="prim_func", references={})
     builder = Builder(source.function.__name__)
     params = parameters(source, evaluate_annotations(source.function))
     run_traced(builder, source, rewritten, {name: handle(p) for name, p in params.items()})

@@ -129,17 +129,19 @@ class _BoundMacro:
         return self.macro(self.instance, *args, **kwargs)
 
 
-def _references(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the parameters annotated with `T.Ref` (or, as in old code, `T.Var`)."""
+def _references(function: Callable[..., Any]) -> dict[str, str]:
+    """Return how parameters are passed that are not passed by value.
+
+    By reference those annotated with `T.Ref`; those annotated with `T.Var`, its older name that
+    programs also use for values, if the argument is a place.
+    """
     from tile_api.language.symbols import Var
 
-    raw = dict(getattr(function, "__annotations__", {}))
-    if any(isinstance(a, str) for a in raw.values()):
-        texts = {"T.Ref", "Ref", "T.Var"}
-        named = {n for n, a in raw.items() if isinstance(a, str) and a in texts}
-    else:
-        named = set()
-    return frozenset(named | {n for n, a in raw.items() if a is Ref or a is Var})
+    passed: dict[object, str] = {Ref: "reference", Var: "either"}
+    passed |= {"T.Ref": "reference", "Ref": "reference", "T.Var": "either"}
+    raw = getattr(function, "__annotations__", {})
+    hashable = {n: a for n, a in raw.items() if isinstance(a, (str, type))}
+    return {n: passed[a] for n, a in hashable.items() if a in passed}
 
 
 def macro(function: Callable[..., Any] | None = None, **options: Any) -> Any:

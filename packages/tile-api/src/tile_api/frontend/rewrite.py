@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tile_api.frontend.names import assigned_names
@@ -52,7 +52,9 @@ class Rewritten:
     declared: tuple[str, ...]
 
 
-def rewrite_function(source: FunctionSource, *, kind: str, references: frozenset[str]) -> Rewritten:
+def rewrite_function(
+    source: FunctionSource, *, kind: str, references: Mapping[str, str]
+) -> Rewritten:
     """Return the tracing form of a function.
 
     Parameters
@@ -60,7 +62,7 @@ def rewrite_function(source: FunctionSource, *, kind: str, references: frozenset
     kind
         "prim_func", "eager", "macro" or "inline".
     references
-        Parameters of a macro that stand for the argument's place (`T.Ref`).
+        How parameters of a macro are passed, by name, that are not passed by value.
 
     Raises
     ------
@@ -131,7 +133,7 @@ def _prologue(
     parameters: list[str],
     locals_: set[str],
     kind: str,
-    references: frozenset[str],
+    references: Mapping[str, str],
 ) -> list[ast.stmt]:
     lines = [f"{STATE} = {ENTER}()"]
     fresh = sorted(locals_ - _all_names(tree.args))
@@ -139,7 +141,7 @@ def _prologue(
     if kind in ("macro", "inline"):
         receiver = parameters[:1] if parameters[:1] in (["self"], ["cls"]) else []
         lines += [
-            f"{p} = {STATE}.param({p!r}, {p}, {p in references})"
+            f"{p} = {STATE}.param({p!r}, {p}, {references.get(p, 'value')!r})"
             for p in parameters
             if p not in receiver
         ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tile_api.frontend.builder import current, here
-from tile_api.frontend.indexing import ResolvedIndex, resolve_index
+from tile_api.frontend.indexing import resolve_index
+from tile_api.frontend.vectors import has_step, slice_indices, vector_value
 from tile_core.dtypes import DType
 from tile_core.errors import (
     ControlFlowError,
@@ -304,7 +305,14 @@ def _language_dtype(dtype: DType) -> DType:
 
 
 def load(buffer: Buffer, index: Any, span: Span | None) -> Load | Region:
-    """Return the element ``buffer[index]``, or a region if any part of `index` is a slice."""
+    """Return the element ``buffer[index]``, or a region if any part of `index` is a slice.
+
+    A slice with a step along the last dimension gives the vector of its elements.
+    """
+    if has_step(index):
+        vector = slice_indices(buffer, index)
+        if vector is not None:
+            return Load(buffer, vector, span=span)
     where = resolve_index(buffer, index)
     if where.is_element:
         return Load(buffer, where.indices, span=span)
@@ -317,22 +325,29 @@ def store(buffer: Buffer, index: Any, value: Any) -> None:
     Raises
     ------
     MutationError
-        If `index` selects more than one element.
+        If `index` selects more than one element, and neither it nor `value` is a vector.
     """
     builder = current()
-    where = resolve_index(buffer, index)
-    if not where.is_element:
+    indices = None
+    if has_step(index):
+        indices, vector = slice_indices(buffer, index), vector_value(value)
+        value = value if vector is None else vector
+    elif (where := resolve_index(buffer, index)).is_element:
+        indices = where.indices
+    elif (vector := vector_value(value)) is not None:
+        indices, value = slice_indices(buffer, index), vector
+    if indices is None:
         raise MutationError(
             f"a slice of {buffer.name!r} cannot be assigned to",
             span=builder.span,
             hint="use T.copy(src, dst) for tiles and T.fill(dst, value) for one value, or assign "
             "elements in a T.Parallel loop",
         )
-    builder.emit(Store(buffer, where.indices, _stored(buffer, where, value)))
+    builder.emit(Store(buffer, indices, _stored(buffer, indices, value)))
 
 
-def _stored(buffer: Buffer, where: ResolvedIndex, value: Any) -> Expr:
-    lanes = where.indices[-1].dtype.lanes if where.indices else 1
+def _stored(buffer: Buffer, indices: tuple[Expr, ...], value: Any) -> Expr:
+    lanes = indices[-1].dtype.lanes if indices else 1
     given = as_value(value, buffer.dtype).dtype.lanes
     if buffer.dtype.lanes == 1 and given not in (1, lanes):
         raise ShapeMismatch(

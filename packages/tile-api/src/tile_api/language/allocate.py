@@ -7,6 +7,7 @@ from typing import Any
 from tile_api.frontend.builder import Builder, current
 from tile_api.frontend.types import as_dtype, as_element, as_scope, as_shape
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
+from tile_api.frontend.vector_buffers import VectorBufferValue
 from tile_core.dtypes import DType
 from tile_core.errors import FrontendTypeError, FrontendValueError, ScopeError
 from tile_core.ir import arith
@@ -44,21 +45,21 @@ def _static_shape(shape: Any, what: str) -> tuple[Extent, ...]:
     return extents
 
 
-def _allocate(builder: Builder, buffer: Buffer) -> BufferValue:
-    builder.emit(Alloc(buffer))
-    return BufferValue(buffer)
-
-
-def _tile(what: str, default_name: str, shape: Any, dtype: Any, scope: str) -> BufferValue:
-    builder = _inside(what)
+def _tile(
+    what: str, default_name: str, shape: Any, dtype: Any, scope: str, *, anywhere: bool = False
+) -> BufferValue:
+    builder = current() if anywhere else _inside(what)
+    element = as_dtype(dtype, f"the dtype given to {what}")
+    extents = _static_shape(shape, what)
     buffer = Buffer(
         builder.take_hint(default_name),
-        _static_shape(shape, what),
-        as_element(dtype, f"the dtype given to {what}"),
+        extents if element.lanes == 1 else (*extents, element.lanes),
+        element.scalar,
         as_scope(scope),
         span=builder.span,
     )
-    return _allocate(builder, buffer)
+    builder.emit(Alloc(buffer))
+    return BufferValue(buffer) if element.lanes == 1 else VectorBufferValue(buffer)
 
 
 def alloc_shared(shape: Any, dtype: Any, scope: str = "shared.dyn") -> BufferValue:
@@ -81,18 +82,29 @@ def alloc_fragment(shape: Any, dtype: Any, scope: str = "local.fragment") -> Buf
 
 
 def alloc_local(shape: Any, dtype: Any, scope: str = "local") -> BufferValue:
-    """Allocate an array that each thread has for itself. Contents are undefined."""
+    """Allocate an array that each thread has for itself. Contents are undefined.
+
+    Elements of a vector type, such as ``T.float32x4``, are read and stored whole; tile operators
+    see them as a last dimension. So it is in every scope.
+    """
     return _tile("T.alloc_local", "local", shape, dtype, scope)
 
 
 def alloc_buffer(
     shape: Any, dtype: Any = "float32", data: Any = None, scope: str = "global", **_: Any
 ) -> BufferValue:
-    """Allocate a buffer in any scope, under its name in TVM; prefer the other functions."""
+    """Allocate a buffer in any scope, under its name in TVM; prefer the other functions.
+
+    Before ``with T.Kernel`` a tile is allocated for the next launch.
+    """
     place = as_scope(scope)
     if place is Scope.GLOBAL:
         return alloc_global(shape, dtype)
-    return _tile("T.alloc_buffer", "buffer", shape, dtype, scope)
+    builder = current()
+    if builder.launch is not None:
+        return _tile("T.alloc_buffer", "buffer", shape, dtype, scope)
+    with builder.aside(builder.before_launch):
+        return _tile("T.alloc_buffer", "buffer", shape, dtype, scope, anywhere=True)
 
 
 def alloc_global(shape: Any, dtype: Any) -> BufferValue:
@@ -109,7 +121,8 @@ def alloc_global(shape: Any, dtype: Any) -> BufferValue:
         workspace=True,
         span=builder.span,
     )
-    return _allocate(builder, buffer)
+    builder.emit(Alloc(buffer))
+    return BufferValue(buffer)
 
 
 def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var") -> VarHandle:

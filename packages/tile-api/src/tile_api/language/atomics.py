@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tile_api.frontend.builder import current
+from tile_api.frontend.builder import BlockKind, current
 from tile_api.frontend.values import BufferValue, VarHandle, as_region, as_value
+from tile_api.language.loops import Parallel, grid
 from tile_api.language.operands import choice, element, emit, here, is_tile, static_size, text
 from tile_api.language.vectors import lane_of
 from tile_core.dtypes import DType
@@ -58,8 +59,8 @@ def atomic_add(
     dst
         An element ``C[i, j]``, or a buffer or region, in global or shared memory.
     value
-        A scalar for an element; a tile otherwise, matched to `dst` as in `T.copy`. An element
-        `dst` facing a tile is where the tile starts.
+        A scalar, for an element or for each element of a tile; or a tile, matched to `dst` as
+        in `T.copy`. An element `dst` facing a tile is where the tile starts.
     memory_order
         ``"relaxed"`` (the default), ``"consume"``, ``"acquire"``, ``"release"``,
         ``"acq_rel"`` or ``"seq_cst"``.
@@ -111,19 +112,47 @@ def _update(
     order = _order(memory_order, ORDERS, "relaxed")
     if is_tile(value):
         if return_prev:
-            raise UnsupportedForm(
-                f"{name} cannot return the previous values of a whole tile",
-                span=here(),
-                hint="update single elements in a T.Parallel loop to get them",
-            )
+            raise _no_previous(name)
         src = as_region(value, f"the value of {name}")
         target = as_region(dst, f"the destination of {name}")
         _check_scope(target.buffer, name)
         emit(AtomicTile(kind, src, target, order, bool(use_tma)))
         return None
+    if is_tile(dst) and not _is_single(dst):
+        if return_prev:
+            raise _no_previous(name)
+        _each(f"atomic_{kind.value}", as_region(dst, f"the destination of {name}"), value, order)
+        return None
     buffer, indices = _scalar_target(dst, name)
     _check_dtype(buffer.dtype, kind.value)
     return _scalar(f"atomic_{kind.value}", buffer, indices, value, order, return_prev)
+
+
+def _no_previous(name: str) -> UnsupportedForm:
+    return UnsupportedForm(
+        f"{name} cannot return the previous values of a whole tile",
+        span=here(),
+        hint="update single elements in a T.Parallel loop to get them",
+    )
+
+
+def _is_single(dst: Any) -> bool:
+    """Whether a buffer or region has one element, and that is known."""
+    buffer = dst.buffer if isinstance(dst, (BufferValue, Region)) else dst
+    extents = dst.extents if isinstance(dst, Region) else buffer.shape
+    return all(isinstance(e, int) and e == 1 for e in extents)
+
+
+def _each(function: str, dst: Region, value: Any, order: str) -> None:
+    """Update every element of a tile with one value."""
+    buffer, builder = dst.buffer, current()
+    _check_scope(buffer, f"T.{function}")
+    _check_dtype(buffer.dtype, function.removeprefix("atomic_"))
+    loop = grid if builder.inside(BlockKind.PARALLEL) else Parallel
+    for point in loop(*dst.extents):
+        at = point if isinstance(point, tuple) else (point,)
+        where = tuple(arith.as_expr(s) + i for s, i in zip(dst.starts, at, strict=True))
+        _scalar(function, buffer, where, value, order, False)
 
 
 def _order(value: Any, allowed: tuple[str, ...], default: str) -> str:

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tile_api.frontend.builder import current
+from tile_api.frontend.builder import BlockKind, current
 from tile_api.frontend.values import as_buffer, as_region, as_value
+from tile_api.frontend.vectors import is_strided
+from tile_api.language.loops import Parallel, grid
 from tile_api.language.operands import choice, count, emit, here
-from tile_core.errors import FrontendTypeError
+from tile_core.errors import FrontendTypeError, ShapeMismatch
+from tile_core.ir import arith
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Expr, Load
+from tile_core.ir.stmt import Store
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.copy import Copy, Im2col, Transpose
+from tile_core.ops.pairing import describe
 
 __all__ = [
     "async_copy",
@@ -77,7 +84,47 @@ def copy(
         "prefer_instruction": prefer_instruction,
         "loop_layout": loop_layout,
     }
+    if is_strided(src) or is_strided(dst):
+        _copy_strided(src, dst)
+        return
     emit(_copy("T.copy", src, dst, options, annotations, is_async=False))
+
+
+def _copy_strided(src: Any, dst: Any) -> None:
+    """Copy the elements of a slice with a step, such as ``A[i, 0:64:2]``, one by one.
+
+    Raises
+    ------
+    ShapeMismatch
+        If the other side is not as many elements along one dimension.
+    """
+    builder = current()
+    lanes = max(x.dtype.lanes for x in (src, dst) if is_strided(x))
+    loop = grid if builder.inside(BlockKind.PARALLEL) else Parallel
+    for i in loop(lanes):
+        (a, read), (b, written) = (_along(x, lanes, i) for x in (src, dst))
+        value = arith.cast(Load(a, read, span=here()), b.dtype)
+        builder.emit(Store(b, written, value))
+
+
+def _along(x: Any, lanes: int, i: Expr) -> tuple[Buffer, tuple[Expr, ...]]:
+    """Return element `i` of the `lanes` elements that one side of a copy stands for."""
+    if is_strided(x):
+        *before, ramp = x.indices
+        return x.buffer, (*before, ramp.base + ramp.stride * i)
+    region = as_region(x, "an operand of T.copy")
+    long = [axis for axis, extent in enumerate(region.extents) if extent != 1]
+    if region.is_element:
+        long = [len(region.extents) - 1]
+    elif [region.extents[axis] for axis in long] != [lanes]:
+        raise ShapeMismatch(
+            f"a slice with a step has {lanes} elements, which {describe(region)} has not along "
+            "one dimension",
+            span=here(),
+            hint="copy a slice of as many elements, or elements in a T.Parallel loop",
+        )
+    starts = tuple(arith.as_expr(s) for s in region.starts)
+    return region.buffer, tuple(s + i if axis in long else s for axis, s in enumerate(starts))
 
 
 def async_copy(

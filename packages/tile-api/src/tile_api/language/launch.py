@@ -95,7 +95,8 @@ class KernelLaunchFrame(Frame):
             builder.ranges[var] = Interval(0, count - 1)
         if self.prelude is not None and self.prelude not in builder.sources:
             builder.sources.append(self.prelude)
-        builder.open(BlockKind.LAUNCH)
+        builder.open(BlockKind.LAUNCH).statements += builder.before_launch
+        builder.before_launch.clear()
         builder.launch = self
         return self.block_vars[0] if len(self.block_vars) == 1 else self.block_vars
 

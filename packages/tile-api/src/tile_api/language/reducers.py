@@ -7,9 +7,13 @@ from typing import Any
 from tile_api.frontend.builder import current
 from tile_api.frontend.values import as_buffer, as_region, as_value
 from tile_api.language.operands import count, element, emit, here
+from tile_api.language.reductions import check_batch
 from tile_core.errors import Note, ReducerMisuse
 from tile_core.ir import arith
-from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.buffer import Buffer, Scope, whole
+from tile_core.ir.expr import Extent
+from tile_core.ir.stmt import Alloc
+from tile_core.ops.copy import Copy
 from tile_core.ops.reduce import ReduceKind, ReducerFinalize, ReducerInit, ReducerUpdate
 
 __all__ = ["finalize_reducer", "reducer_init", "reducer_update"]
@@ -64,10 +68,10 @@ def finalize_reducer(acc: Any, dst: Any = None, batch: Any = 1) -> None:
     Parameters
     ----------
     dst
-        A buffer or region of the reducer's shape. Left out for a reducer allocated with
-        `replication`, which is a fragment and holds the results itself.
+        A buffer or region of the reducer's shape, dimensions of extent 1 apart. Left out for a
+        reducer allocated with `replication`, which is a fragment and holds the results itself.
     batch
-        How many results share a barrier, a wish; at least 1.
+        How many results share a barrier, a wish; it divides the number of results.
 
     Raises
     ------
@@ -92,7 +96,21 @@ def finalize_reducer(acc: Any, dst: Any = None, batch: Any = 1) -> None:
             span=here(),
             hint=f"write T.finalize_reducer({buffer.name}, dst), with a fragment or shared tile",
         )
-    emit(ReducerFinalize(buffer, kind, as_region(dst, "the destination of T.finalize_reducer")))
+    check_batch(f"T.finalize_reducer({buffer.name})", buffer.static_shape, batch)
+    region = as_region(dst, "the destination of T.finalize_reducer")
+    if region.extents == buffer.shape or _without_ones(region.extents) != buffer.shape:
+        emit(ReducerFinalize(buffer, kind, region))
+        return
+    builder = current()
+    name = builder.fresh(f"{buffer.name}_total")
+    total = Buffer(name, buffer.shape, buffer.dtype, Scope.FRAGMENT, span=here())
+    builder.emit(Alloc(total))
+    emit(ReducerFinalize(buffer, kind, whole(total)))
+    emit(Copy(whole(total), region))
+
+
+def _without_ones(extents: tuple[Extent, ...]) -> tuple[Extent, ...]:
+    return tuple(e for e in extents if not (isinstance(e, int) and e == 1))
 
 
 def _kind(buffer: Buffer, what: str) -> ReduceKind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tile_api.frontend.builder import current
@@ -61,12 +62,13 @@ def reduce(
     clear
         Overwrite `out`; otherwise its old contents take part, once.
     batch
-        How many results share a barrier, a wish; at least 1.
+        How many results share a barrier, a wish; it divides the number of results.
 
     Raises
     ------
     FrontendValueError
-        Unknown kind, `dim` outside, `batch` below 1, or a bitwise reduction of floats.
+        Unknown kind, `dim` outside, a `batch` that does not divide the results, or a bitwise
+        reduction of floats.
     ShapeMismatch
         If `out` has another shape.
     """
@@ -80,7 +82,7 @@ def _reduce(
     name = f"T.reduce_{kind.value}"
     src = as_region(buffer, f"the source of {name}")
     dst = as_region(out, f"the destination of {name}")
-    count(batch, "batch")
+    check_batch(f"T.reduce_{kind.value} to {describe(dst)}", dst.static_extents, batch)
     if kind.is_bitwise and (src.buffer.dtype.is_float or dst.buffer.dtype.is_float):
         raise FrontendValueError(
             f"{name} works on integers and bools, got {src.buffer.dtype} to {dst.buffer.dtype}",
@@ -91,6 +93,24 @@ def _reduce(
     emit(
         Reduce(kind, src, dst, axis, _flag(name, "clear", clear), _flag(name, "nan_propagate", nan))
     )
+
+
+def check_batch(what: str, extents: tuple[int, ...] | None, batch: Any) -> None:
+    """Refuse batches into which results do not come out even.
+
+    Raises
+    ------
+    FrontendValueError
+        If `batch` does not divide the number of results, or is below 1.
+    """
+    size = count(batch, "batch")
+    results = size if extents is None else math.prod(extents)
+    if results % size:
+        raise FrontendValueError(
+            f"{what}: {results} results make no batches of {size}",
+            span=here(),
+            hint="give a batch that divides them, or leave it out",
+        )
 
 
 def _flag(name: str, what: str, value: Any) -> bool:

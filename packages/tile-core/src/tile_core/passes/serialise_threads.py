@@ -263,7 +263,11 @@ class _Serialiser:
             raise self.apart(stmt)
 
     def _refuse_private(self, stmt: Node) -> None:
+        inside = [n for n in walk(stmt) if isinstance(n, (Let, Alloc))]
+        own = {n.var if isinstance(n, Let) else n.buffer for n in inside}  # of each iteration
         for node in walk(stmt):
+            if node in own or (isinstance(node, Buffer) and node.storage in own):
+                continue
             if isinstance(node, Buffer) and self.facts.is_private(node):
                 raise UnsupportedOnTarget(
                     f"a data-parallel loop uses {node.name!r}, of which each thread has its own",
