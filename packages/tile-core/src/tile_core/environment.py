@@ -25,7 +25,8 @@ def cache_home(given: Mapping[str, str] | None = None) -> Path:
     """Return the folder of caches.
 
     ``$TILE_CACHE_DIR``, else ``$TILELANG_CACHE_DIR``, else ``$XDG_CACHE_HOME/tile``, else
-    ``~/.cache/tile``.
+    ``~/.cache/tile``. Where there is no home, as in some containers, it is a folder that cannot be
+    made: nothing is kept, and whoever wants to keep something says so.
 
     Parameters
     ----------
@@ -38,11 +39,14 @@ def cache_home(given: Mapping[str, str] | None = None) -> Path:
     '/var/cache/tile'
     """
     env = environment() if given is None else given
-    if chosen := env.get("TILE_CACHE_DIR") or env.get("TILELANG_CACHE_DIR"):
-        return Path(chosen).expanduser()
-    base = env.get("XDG_CACHE_HOME", "")
-    # The XDG base directory specification: a path that is not absolute is to be ignored.
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tile"
+    try:
+        if chosen := env.get("TILE_CACHE_DIR") or env.get("TILELANG_CACHE_DIR"):
+            return Path(chosen).expanduser()
+        base = env.get("XDG_CACHE_HOME", "")
+        # The XDG base directory specification: a path that is not absolute is to be ignored.
+        return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tile"
+    except RuntimeError:
+        return Path(os.devnull) / "tile"
 
 
 def processors() -> int:

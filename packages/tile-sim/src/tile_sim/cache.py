@@ -101,7 +101,7 @@ def _used(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError:  # a cache of somebody else, filled in advance
-        return path.exists()
+        return os.path.exists(path)  # which finds names that are too long nowhere
     return True
 
 

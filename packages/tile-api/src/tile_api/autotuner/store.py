@@ -122,7 +122,9 @@ class TuneStore:
                 return merged(tables.values()), [*tables]
 
     def _files(self, place: Place) -> list[Path]:
-        return sorted(self._folder.glob(f"{_name(place)}.*{SUFFIX}"))
+        with suppress(OSError):  # a name that is too long
+            return sorted(self._folder.glob(f"{_name(place)}.*{SUFFIX}"))
+        return []
 
 
 def read_table(path: Path, missing: str | None = "name a file that tile tune wrote") -> Table:

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,8 @@ def _clear(cache: DiskCache) -> tuple[int, int]:
 
 def _emulated(root: Path) -> Iterator[Path]:
     """Yield the libraries of emulated kernels, which the emulator keeps by itself."""
-    yield from sorted((root / _EMULATOR).glob("*.so"))
+    with suppress(OSError):  # a name that is too long
+        yield from sorted((root / _EMULATOR).glob("*.so"))
 
 
 def _files(count: int, what: str = "kernel") -> str:

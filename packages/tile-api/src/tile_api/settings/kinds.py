@@ -95,7 +95,23 @@ def text(allowed: str) -> Kind:
 
 def folder() -> Kind:
     """Return the kind of folders, which need not exist yet."""
-    return Kind("folder", "a folder that you may write", lambda found: Path(found).expanduser())
+    return Kind("folder", "a folder that you may write", path_of)
+
+
+def path_of(text: str) -> Path:
+    """Return a path; ``~`` and ``~user`` are homes.
+
+    Raises
+    ------
+    ValueError
+        If no path is written so: there is no such home, or it holds what ends a name.
+    """
+    if "\0" in text:
+        raise ValueError(text)
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError(text) from None
 
 
 def choice(*names: str) -> Kind:

@@ -107,7 +107,7 @@ def _kept(text: str) -> tuple[str, ...]:
 
 
 def _paths(text: str) -> tuple[Path, ...]:
-    return tuple(Path(part).expanduser() for part in text.split(os.pathsep) if part)
+    return tuple(kinds.path_of(part) for part in text.split(os.pathsep) if part)
 
 
 def _share(text: str) -> float:

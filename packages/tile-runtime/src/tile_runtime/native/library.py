@@ -81,12 +81,12 @@ def build_library(folder: Path, compiler: Sequence[str]) -> Path | None:
     Several processes may do so at once: it gets its name when it is complete.
     """
     aside = folder / f"{os.urandom(8).hex()}.aside"
-    try:
-        target = folder / file_name()
-        if target.exists():
-            return target
-        import subprocess  # takes a while, and is needed once on a machine
+    target = folder / file_name()
+    if os.path.exists(target):  # which finds names that are too long nowhere
+        return target
+    import subprocess  # takes a while, and is needed once on a machine
 
+    try:
         folder.mkdir(parents=True, exist_ok=True)
         command = [*compiler, *FLAGS, "-o", os.fspath(aside), os.fspath(SOURCE)]
         subprocess.run(command, check=True, capture_output=True, timeout=60)
