@@ -20,6 +20,7 @@ from tile_api.frontend.source import (
 )
 from tile_api.frontend.statements import activation_factory
 from tile_api.frontend.types import PointerSpec, TensorSpec
+from tile_api.frontend.unlaunched import with_launches
 from tile_api.frontend.values import BufferValue
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import (
@@ -313,7 +314,7 @@ def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None
     kernel = Kernel(
         builder.name,
         everything,
-        builder.close(),
+        with_launches(builder.close()),
         tuple(range(len(params), len(everything))),
         tuple(builder.sources),
         options,
