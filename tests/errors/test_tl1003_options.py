@@ -49,8 +49,10 @@ MISTAKES = [
     mistake(
         "many kernels",
         'tile.par_compile([kernel], target="cpu", optimise=3)',
-        "tile.compile has no option 'optimise'",
-        ALL,
+        "tile.par_compile has no option 'optimise'",
+        ALL.replace("it has out_idx", "it has funcs, out_idx").replace(
+            ", host", ", num_workers, ignore_error"
+        ),
     ),
     mistake(
         "a decorator",

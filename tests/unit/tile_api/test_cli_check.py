@@ -141,3 +141,39 @@ def test_what_is_no_bundle(tmp_path, capsys):
     assert capsys.readouterr().err.startswith("[TL8001] ")
     assert main(["bundle", "inspect", str(tmp_path / "none.tile")]) == 1
     assert "No such file or directory" in capsys.readouterr().err
+
+
+TILELANG_PROGRAM = """
+import tilelang
+import tilelang.language as T
+import torch
+
+@tilelang.jit(out_idx=[-1], target="cuda")
+def shifted(n):
+    @T.prim_func
+    def main(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
+        with T.Kernel(1, threads=n):
+            row = T.alloc_fragment((n,), "float32")
+            {first}
+            for i in T.Parallel(n):
+                B[i] = row[i]
+    return main
+
+a = torch.ones(32, device="cuda")
+print(shifted(32)(a).sum().item(), torch.cuda.get_device_capability(), a.device)
+"""
+
+
+def test_a_tilelang_program_is_checked_as_it_is(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(TILELANG_PROGRAM.format(first="T.copy(A, row)"))
+    done = tile_("check", "--as-tilelang", "--gpu", "sm_80", path)
+    assert (done.returncode, done.stdout) == (0, "32.0 (8, 0) cuda:0\n")
+    assert "no mistake was found on interpret" in done.stderr
+    path.write_text(TILELANG_PROGRAM.format(first="pass"))
+    done = tile_("check", "--as-tilelang", path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("[TL6502] ")
+    done = tile_("check", path)
+    assert done.returncode == 1
+    assert "No module named 'tilelang'" in done.stderr

@@ -286,13 +286,13 @@ def test_gpu_instructions_take_tiles_barriers_and_settings():
         bar = T.alloc_barrier([128, 128])
         T.mbarrier_wait_parity(bar[1], 0)
         T.barrier_arrive(bar[0])
-        T.tma_gather4(A[0:8, 0:8], F, barrier=bar[0], threads=32)
+        T.tma_gather4(A[0:8, 0:8], F, 0, 1, barrier=bar[0], swizzle=32)
 
     assert on(f)[-3:] == [
         "eval mbarrier_wait_parity(&rw barrier[1], 0)",
         "eval mbarrier_arrive(&rw barrier[0])",
         '@gpu(name="tma_gather4", regions=[A[0:8, 0:8], F[0:8, 0:8], barrier[0]], '
-        'settings=["threads=32"])',
+        'values=[0, 1], settings=["swizzle=32"])',
     ]
 
 

@@ -154,7 +154,7 @@ def gemm(*args, **kwargs):
 
 def test_gemm():
     assert gemm("A", "B", "C") == [GEMM_LINE.format("false", "")]
-    assert gemm("A", "B", "C", False, False, 1, True, 2, wg_wait=-1, annotations={}) == [
+    assert gemm("A", "B", "C", False, False, 1, True, k_pack=2, wg_wait=-1, annotations={}) == [
         GEMM_LINE.format("true", ", policy=FullRow, k_pack=2, wg_wait=-1")
     ]
     late = emitted(
@@ -203,7 +203,7 @@ def test_products_that_are_left_under_way():
     ]
     with pytest.raises(GemmShapeMismatch):
         emitted(lambda A, B, C, G: T.wgmma_gemm(B, A, C), **GEMM)
-    with pytest.raises(FrontendValueError, match="pending must be at least 0"):
+    with pytest.raises(FrontendValueError, match="number of products must be at least 0"):
         emitted(lambda A, B, C, G: T.wait_wgmma(-1), **GEMM)
 
 

@@ -361,27 +361,37 @@ def _with_written(kernel: Kernel) -> Kernel:
 
 def par_compile(
     funcs: Iterable[Any],
-    *args: Any,
+    out_idx: int | Sequence[int] | None = None,
+    execution_backend: str | None = None,
+    target: object = None,
+    target_host: object = None,
+    verbose: bool | None = None,
+    pass_configs: Mapping[Any, object] | None = None,
+    compile_flags: str | Sequence[str] | None = None,
     num_workers: int | None = None,
     ignore_error: bool = False,
-    **kwargs: Any,
+    **unknown: Never,
 ) -> list[CompiledKernel | None]:
     """Compile many functions on several threads, in order.
 
     Parameters
     ----------
+    out_idx, execution_backend, target, target_host, verbose, pass_configs, compile_flags
+        As for `compile`.
+    num_workers
+        How many threads; as many as there are processors, unless given.
     ignore_error
         Warn and return None in place of a kernel that does not compile.
     """
     from concurrent.futures import ThreadPoolExecutor  # takes a while, and few need it
 
-    refuse_unknown(compile, kwargs)
-
+    refuse_unknown(par_compile, unknown)
+    options = (out_idx, execution_backend, target, target_host, verbose, pass_configs)
     context = copy_context()  # of settings, which threads do not inherit
 
     def one(func: Any) -> CompiledKernel | None:
         try:
-            return context.copy().run(compile, func, *args, **kwargs)
+            return context.copy().run(compile, func, *options, compile_flags)
         except Exception as error:
             if not ignore_error:
                 raise

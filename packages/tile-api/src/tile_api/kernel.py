@@ -380,10 +380,13 @@ class CompiledKernel(KernelFiles, KernelRecords, KernelCopies):
             )
         sys.stdout.write("\n".join(self.ir(stage) for stage in parts[which]) + "\n")
 
-    def print_source_code(self, which: str = "kernel") -> None:
-        """Print the generated source; deprecated name of `show_source`."""
+    def print_source_code(self, which: str = "kernel", file: str | None = None) -> None:
+        """Print the generated source, or write it to `file`; deprecated name of `show_source`."""
         warnings.warn("use show_source", DeprecationWarning, stacklevel=2)
-        self.show_source(which)
+        if file is None:
+            self.show_source(which)
+        else:
+            self.export_sources(**{f"{which}_path": file})
 
     def export_sources(self, kernel_path: str | None = None, host_path: str | None = None) -> None:
         """Write the generated sources to files.

@@ -56,7 +56,7 @@ class KernelFiles:
         """Write `sass` to a file."""
         Path(path).write_text(self.sass)
 
-    def export_library(self, path: str | os.PathLike[str]) -> None:
+    def export_library(self, kernel_file: str | os.PathLike[str]) -> None:
         """Write the machine code alone: a shared library, a cubin or a code object.
 
         What a launch of it takes is not in the file; `CompiledKernel.save` writes that, too.
@@ -70,7 +70,7 @@ class KernelFiles:
         """
         from tile_api.saving import own_variant
 
-        Path(path).write_bytes(own_variant(self._built).code)
+        Path(kernel_file).write_bytes(own_variant(self._built).code)
 
     @property
     def adapter(self) -> Any:

@@ -210,13 +210,13 @@ class Profiler:
 
     def assert_allclose(
         self,
-        reference: Callable[..., Any],
+        reference_program: Callable[..., Any],
         input_tensors: Sequence[Any] | None = None,
         atol: float = 1e-2,
         rtol: float = 1e-2,
         max_mismatched_ratio: float = 0.01,
     ) -> None:
-        """Raise `AssertionError` if the kernel's outputs differ from those of `reference`.
+        """Raise `AssertionError` if the kernel's outputs differ from those of `reference_program`.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class Profiler:
         from tile_api.compare import assert_outputs_close
 
         args = list(input_tensors) if input_tensors is not None else self.inputs()
-        expected = reference(*args)
+        expected = reference_program(*args)
         got = self.kernel(*args)
         assert_outputs_close(got, expected, atol, rtol, max_mismatched_ratio)
 
@@ -241,13 +241,13 @@ class Profiler:
 
     def manual_assert_close(
         self,
-        reference: Callable[..., Any],
+        reference_program: Callable[..., Any],
         input_tensors: Sequence[Any] | None = None,
         manual_check_prog: Callable[..., Any] | None = None,
     ) -> None:
         """Pass the kernel's and the reference's outputs to `manual_check_prog`."""
         args = list(input_tensors) if input_tensors is not None else self.inputs()
         if manual_check_prog is None:
-            self.assert_allclose(reference, args)
+            self.assert_allclose(reference_program, args)
             return
-        manual_check_prog(self.kernel(*args), reference(*args))
+        manual_check_prog(self.kernel(*args), reference_program(*args))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -9,7 +10,7 @@ import threading
 import pytest
 
 from tile_api.tilelang import install
-from tile_core.errors import UnmappedDevice
+from tile_core.errors import FrontendValueError, UnmappedDevice
 
 torch = pytest.importorskip("torch")
 
@@ -48,8 +49,9 @@ def test_tensors_are_made(device: object) -> None:
         torch.eye(3, device=place),
         torch.full((2,), 1.5, device=place, pin_memory=True),
     ]
-    assert {str(tensor.device) for tensor in made} == {"cpu"}
-    assert all(tensor.is_cuda for tensor in made)
+    assert {str(tensor.device) for tensor in made} == {"cuda:0"}
+    assert all(tensor.is_cuda and not tensor.is_cpu for tensor in made)
+    assert {tensor.get_device() for tensor in made} == {0}
 
 
 @pytest.mark.usefixtures("on_cpu")
@@ -58,7 +60,7 @@ def test_in_other_threads_too() -> None:
     thread = threading.Thread(target=lambda: made.append(torch.ones(2, device="cuda")))
     thread.start()
     thread.join()
-    assert made[0].device.type == "cpu"
+    assert made[0].device.type == "cuda"
 
 
 @pytest.mark.usefixtures("on_cpu")
@@ -114,14 +116,17 @@ def test_modules_move() -> None:
 @pytest.mark.usefixtures("on_cpu")
 def test_devices() -> None:
     x = torch.ones(2, device="cuda")
-    assert torch.device("cuda") == x.device == torch.device("cuda:3")
+    assert x.device == torch.device("cuda:0") == torch.device("cuda", 0) == torch.device(0)
+    assert x.device.index == torch.cuda.current_device()
     assert isinstance(x.device, torch.device)
-    assert torch.device("meta").type == "meta"
+    assert torch.ones(2, device="meta").device.type == torch.device("meta").type == "meta"
+    assert x.to(torch.ones(1).device).device == x.device
+    assert torch.zeros(2, device=x.device).device == x.device
     with torch.device("cuda"):
-        assert torch.ones(2).device.type == "cpu"
-    torch.set_default_device("cuda")
+        assert torch.ones(2).device.type == "cuda"
+    torch.set_default_device("cuda:0")
     try:
-        assert torch.get_default_device().type == "cpu"
+        assert torch.get_default_device() == x.device == torch.ones(2).device
     finally:
         torch.set_default_device(None)
 
@@ -146,10 +151,10 @@ def test_queries() -> None:
     assert torch.cuda.is_available()
     assert torch.cuda.device_count() == 1
     assert torch.cuda.current_device() == 0
-    assert torch.cuda.get_device_capability() == (8, 9)
+    assert torch.cuda.get_device_capability() == (9, 0)
     facts = torch.cuda.get_device_properties(0)
-    assert (facts.major, facts.minor, facts.warp_size) == (8, 9, 32)
-    assert facts.multi_processor_count >= 1
+    assert (facts.major, facts.minor, facts.warp_size) == (9, 0, 32)
+    assert (facts.multi_processor_count, facts.total_memory) == (132, 80 << 30)
     assert facts.name == torch.cuda.get_device_name()
     assert torch.version.hip is None
     torch.cuda.synchronize()
@@ -176,6 +181,35 @@ def test_emulated_gpus(target: str, capability: object, processors: int, hip: bo
         assert facts.multi_processor_count == processors
         assert facts.warp_size == (64 if hip else 32)
         assert (torch.version.hip is not None) == hip
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpret", "cuda:sm_80@sim"])
+@pytest.mark.parametrize("by", ["option", "variable"])
+def test_the_gpu_that_programs_are_told_of(
+    target: str, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = "sm_89,multiprocessors=60,memory=24"
+    if by == "variable":
+        monkeypatch.setenv("TILE_PRETENDED_GPU", asked)
+    with install(target, asked if by == "option" else ""):
+        from tilelang.carver.arch import driver
+
+        import tilelang
+
+        facts = torch.cuda.get_device_properties()
+        assert (facts.major, facts.minor) == torch.cuda.get_device_capability() == (8, 9)
+        assert facts.multi_processor_count == driver.get_num_sms() == 60
+        assert torch.cuda.mem_get_info()[1] == facts.total_memory == 24 << 30
+        assert tilelang.utils.target.determine_target("auto", True).arch == "sm_89"
+        assert tilelang.contrib.nvcc.get_target_compute_version() == "8.9"
+    if by == "option":
+        assert "TILE_PRETENDED_GPU" not in os.environ
+
+
+@pytest.mark.parametrize("asked", ["h100", "sm_90,sms=3", "sm_90,sm_80", "memory=0", "memory=x"])
+def test_a_gpu_that_says_nothing_is_refused(asked: str) -> None:
+    with pytest.raises(FrontendValueError, match="says nothing of a GPU"):
+        install("cpu", asked)
 
 
 @pytest.mark.usefixtures("on_cpu")
@@ -222,7 +256,7 @@ def test_saved_tensors(tmp_path) -> None:
 @pytest.mark.usefixtures("on_cpu")
 def test_types_of_a_gpu_by_name() -> None:
     assert torch.ones(2).type("torch.cuda.HalfTensor").dtype == torch.float16
-    assert torch.ones(2).type() == "torch.FloatTensor"
+    assert torch.ones(2).type() == "torch.cuda.FloatTensor"
     assert torch.cuda.FloatTensor is torch.FloatTensor
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
 
 from tile_api.autotuner.decorator import AutotunedFactory
-from tile_api.autotuner.options import OPTION_NAMES, TuneOptions
+from tile_api.autotuner.options import OPTION_NAMES, TuneKeywords, TuneOptions
 from tile_api.jitting import JITKernelFactory, jit
 from tile_api.kernel import CompiledKernel
 from tile_core.errors import TuningError
@@ -73,7 +73,16 @@ class AutoTuner:
         """Return a tuner for a function that makes kernels."""
         return cls(kernel, configs)
 
-    def set_compile_args(self, **options: Any) -> Self:
+    def set_compile_args(
+        self,
+        out_idx: Any = None,
+        target: Any = None,
+        execution_backend: str | None = None,
+        target_host: Any = None,
+        verbose: bool | None = None,
+        pass_configs: Mapping[Any, object] | None = None,
+        **options: Any,
+    ) -> Self:
         """Say how to compile: what `tile_api.compile` takes beside the function.
 
         Raises
@@ -81,21 +90,36 @@ class AutoTuner:
         TuningError
             If there is no such option.
         """
-        _require_known(options, _COMPILE, "set_compile_args")
-        self._compile = options
+        given = {
+            "out_idx": out_idx,
+            "target": target,
+            "execution_backend": execution_backend,
+            "target_host": target_host,
+            "verbose": verbose,
+            "pass_configs": pass_configs,
+            **options,
+        }
+        _require_known(given, _COMPILE, "set_compile_args")
+        self._compile = {name: value for name, value in given.items() if value is not None}
         return self
 
-    def set_profile_args(self, **options: Any) -> Self:
+    def set_profile_args(self, *, backend: str = "event", **options: Unpack[TuneKeywords]) -> Self:
         """Say how to measure and check: attributes of `TuneOptions`.
+
+        Parameters
+        ----------
+        backend
+            Accepted for compatibility: kernels are measured by one clock.
+        options
+            Those of `tile_api.autotune`.
 
         Raises
         ------
         TuningError
             If there is no such option.
         """
-        known = {k: v for k, v in options.items() if k != "backend"}  # a clock of TileLang's
-        _require_known(known, OPTION_NAMES, "set_profile_args")
-        self._options = replace(self._options, **known)
+        _require_known(options, OPTION_NAMES, "set_profile_args")
+        self._options = replace(self._options, **options)
         return self
 
     def set_kernel_parameters(self, *args: Any, **kwargs: Any) -> Self:
@@ -107,7 +131,15 @@ class AutoTuner:
         self,
         warmup: float = 25,
         rep: float = 100,
-        timeout: float = 100,
+        timeout: float = 180,
+        use_pipeline: bool = False,
+        enable_grouped_compile: bool = False,
+        group_compile_size: int = 2,
+        benchmark_devices: object = None,
+        benchmark_multi_gpu: bool = False,
+        early_stop: bool = False,
+        early_stop_factor: float = 2.0,
+        *,
         budget: object = None,
     ) -> AutotuneResult:
         """Tune, unless a table knows the result.
@@ -118,6 +150,12 @@ class AutoTuner:
             Milliseconds.
         timeout
             Seconds for a step of one candidate.
+        use_pipeline, enable_grouped_compile, group_compile_size
+            Accepted for compatibility: candidates are compiled while others are measured.
+        benchmark_devices, benchmark_multi_gpu
+            Accepted for compatibility: candidates are measured on one machine.
+        early_stop, early_stop_factor
+            Stop measuring a candidate that takes this many times as long as the best.
         budget
             As for `tile_api.autotune`.
 
@@ -128,6 +166,8 @@ class AutoTuner:
         """
         chosen = self._options.budget if budget is None else budget
         options = replace(self._options, warmup=warmup, rep=rep, timeout=timeout, budget=chosen)
+        if early_stop:
+            options = replace(options, early_stop=True, early_stop_factor=early_stop_factor)
         args, kwargs = self._arguments
         found = AutotunedFactory(self._factory(), self.configs, options).tune(*args, **kwargs)
         return AutotuneResult(

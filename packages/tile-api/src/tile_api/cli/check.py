@@ -24,7 +24,19 @@ def add_parser(subparsers: Any) -> None:
         "every read of what nothing wrote. They run in the interpreter, or in the emulator with "
         "--target cuda:sm_80@sim, whatever targets the program names. What follows the program "
         "belongs to it. Ends with 1 if a mistake is found, or no kernel was called.",
-        usage="tile check [--target TARGET] [--checks NAMES] SCRIPT [ARGUMENT ...]",
+        usage="tile check [--as-tilelang] [--target TARGET] [--gpu GPU] [--checks NAMES] SCRIPT "
+        "[ARGUMENT ...]",
+    )
+    parser.add_argument(
+        "--as-tilelang",
+        action="store_true",
+        help="let 'import tilelang' find this project, and torch's GPU be the CPU",
+    )
+    parser.add_argument(
+        "--gpu",
+        default="",
+        help="with --as-tilelang, which GPU the program is told of, such as sm_80 "
+        "(TILE_PRETENDED_GPU)",
     )
     parser.add_argument(
         "--target",
@@ -63,6 +75,10 @@ def run(args: argparse.Namespace) -> int:
     if not Path(script).is_file():
         args.refuse(f"there is no file {script!r}")
     _require_checks(parse_target_spec(args.target))
+    if args.as_tilelang:
+        from tile_api.tilelang.installing import install
+
+        install(args.target, args.gpu)
     sys.argv = [script, *rest]
     sys.path.insert(0, str(Path(script).resolve().parent))
     called: set[str] = set()

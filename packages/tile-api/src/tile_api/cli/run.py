@@ -22,7 +22,8 @@ def add_parser(subparsers: Any) -> None:
         help="run a program with its kernels on a chosen target",
         description="Run a Python program as python does. Options of this command come before the "
         "program, what follows belongs to the program.",
-        usage="tile run [--as-tilelang] [--target TARGET] (SCRIPT | -m MODULE) [ARGUMENT ...]",
+        usage="tile run [--as-tilelang] [--target TARGET] [--gpu GPU] (SCRIPT | -m MODULE) "
+        "[ARGUMENT ...]",
     )
     parser.add_argument(
         "--as-tilelang",
@@ -34,6 +35,12 @@ def add_parser(subparsers: Any) -> None:
         "--target",
         help="where kernels run. Alone, it is the target of kernels that name none; with "
         "--as-tilelang of all kernels, whatever they name (TILE_TARGET, or auto)",
+    )
+    parser.add_argument(
+        "--gpu",
+        default="",
+        help="with --as-tilelang, which GPU the program is told of where none is, such as sm_80 or "
+        "sm_90,multiprocessors=100,memory=40 (TILE_PRETENDED_GPU)",
     )
     parser.add_argument("-m", dest="is_module", action="store_true", help="run a module")
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -49,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         args.refuse(f"there is no file {name!r}")
     target = args.target or os.environ.get("TILE_TARGET")
     if args.as_tilelang:
-        require_machine(install(target or "auto"), "--target")
+        require_machine(install(target or "auto", args.gpu), "--target")
     elif target:
         os.environ["TILE_TARGET"] = target
     return _run(name, rest, is_module=args.is_module)

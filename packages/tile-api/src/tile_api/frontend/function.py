@@ -139,16 +139,25 @@ class PrimFunc(Uncopied):
 
 
 @concise
-def prim_func(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Trace `function` now and return the kernel.
+def prim_func(
+    func: Callable[..., Any] | None = None,
+    private: bool = False,
+    check_well_formed: bool = True,
+    *,
+    eager_jit: bool = False,
+    **options: Any,
+) -> Any:
+    """Trace `func` now and return the kernel.
 
     Parameters
     ----------
-    function
+    func
         Each parameter is annotated with a tensor declaration (`T.Tensor`, `T.StridedTensor`),
         a scalar dtype (`T.int32`) or `T.ptr`. Its body is executed once, as a tracer.
-    options
-        Accepted for compatibility: `private`, `check_well_formed`.
+    private, check_well_formed, options
+        Accepted for compatibility; of the `options` there is `is_stir`.
+    eager_jit
+        Must be false: `tile_api.jit` makes a function that is traced when it is called.
 
     Raises
     ------
@@ -157,16 +166,16 @@ def prim_func(function: Callable[..., Any] | None = None, **options: Any) -> Any
     FrontendError
         If the body contains what has no meaning in a kernel.
     """
-    unknown = set(options) - {"private", "check_well_formed", "is_stir"}
+    unknown = set(options) - {"is_stir"} | ({"eager_jit"} if eager_jit else set())
     if unknown:
         raise FrontendTypeError(
             f"T.prim_func has no option {sorted(unknown)[0]!r}",
             span=calling_span(),
             hint="use @T.prim_func alone",
         )
-    if function is None:
+    if func is None:
         return prim_func
-    source = read_source(function)
+    source = read_source(func)
     rewritten = rewrite_function(source, kind="prim_func", references={})
     builder = Builder(source.function.__name__)
     params = parameters(source, evaluate_annotations(source.function))

@@ -144,8 +144,8 @@ def _references(function: Callable[..., Any]) -> dict[str, str]:
     return {n: passed[a] for n, a in hashable.items() if a in passed}
 
 
-def macro(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Make `function` a macro: its statements are traced where it is called.
+def macro(func: Callable[..., Any] | None = None, *, hygienic: bool = True) -> Any:
+    """Make `func` a macro: its statements are traced where it is called.
 
     Scalars and expressions are passed by value (evaluated once), buffers by reference, and
     other Python objects as they are. A parameter annotated `T.Ref` stands for the place that
@@ -154,29 +154,31 @@ def macro(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
     Parameters
     ----------
-    options
-        `hygienic` is accepted; names are always hygienic.
+    hygienic
+        Accepted for compatibility: names are always the macro's own.
     """
-    if function is None:
-        return lambda f: macro(f, **options)
-    return Macro(function)
+    if func is None:
+        return macro
+    return Macro(func)
 
 
-def inline(function: Callable[..., Any]) -> Macro:
+def inline(func: Callable[..., Any]) -> Macro:
     """Make a method of a trace-time helper class part of the kernel that calls it.
 
     Like `macro`, and attributes of objects can be assigned: an attribute that holds an
     `alloc_var` is stored to, any other is replaced.
     """
-    return Macro(function, "inline")
+    return Macro(func, "inline")
 
 
-def meta_class(cls: type) -> type:
+def meta_class(cls: type | None = None) -> Any:
     """Make a class whose methods are traced where they are called.
 
     Every plain method defined in the class body becomes an `inline` function, except those
-    Python calls by itself other than `__init__`.
+    Python calls by itself other than `__init__`. Written with or without brackets.
     """
+    if cls is None:
+        return meta_class
     from types import FunctionType
 
     for name, member in list(vars(cls).items()):

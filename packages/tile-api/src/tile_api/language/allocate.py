@@ -107,12 +107,23 @@ def alloc_buffer(
         return _tile("T.alloc_buffer", "buffer", shape, dtype, scope, anywhere=True)
 
 
-def alloc_global(shape: Any, dtype: Any) -> BufferValue:
+def alloc_global(shape: Any, dtype: Any, scope: str = "global") -> BufferValue:
     """Allocate a global workspace for the duration of a launch. Contents are undefined.
 
     `shape` may contain run-time expressions.
+
+    Raises
+    ------
+    FrontendValueError
+        If `scope` is another than ``"global"``.
     """
     builder = current()
+    if scope != "global":
+        raise FrontendValueError(
+            f"T.alloc_global allocates global memory, not {scope!r}",
+            span=builder.span,
+            hint="use T.alloc_shared, T.alloc_fragment or T.alloc_local",
+        )
     buffer = Buffer(
         builder.take_hint("workspace"),
         as_shape(shape, "the shape given to T.alloc_global"),
@@ -229,7 +240,7 @@ def alloc_reducer(
     return value
 
 
-def empty(*args: Any, dtype: Any = None) -> BufferValue:
+def empty(*shape: Any, dtype: Any = "float32") -> BufferValue:
     """Declare an output: a contiguous tensor that the runtime allocates and the call returns.
 
     ``T.empty(M, N, dtype=…)``, ``T.empty((M, N), "float16")`` and ``T.empty([M, N], dtype)``
@@ -247,16 +258,15 @@ def empty(*args: Any, dtype: Any = None) -> BufferValue:
             span=builder.span,
             hint="move it up, or use T.alloc_shared or T.alloc_fragment for a tile",
         )
-    if len(args) == 2 and isinstance(args[1], (str, DType)) and dtype is None:
-        shape, dtype = args
-    elif len(args) == 1:
-        (shape,) = args
-    else:
-        shape = args
+    extents: Any = shape
+    if len(shape) == 2 and isinstance(shape[1], (str, DType)):
+        extents, dtype = shape
+    elif len(shape) == 1:
+        (extents,) = shape
     buffer = Buffer(
         builder.take_hint("output"),
-        as_shape(shape, "the shape given to T.empty"),
-        as_dtype("float32" if dtype is None else dtype, "the dtype given to T.empty"),
+        as_shape(extents, "the shape given to T.empty"),
+        as_dtype(dtype, "the dtype given to T.empty"),
         Scope.GLOBAL,
         span=builder.span,
     )

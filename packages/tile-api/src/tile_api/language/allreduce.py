@@ -37,28 +37,28 @@ class Reducer:
     identity: Any
 
 
-def comm_reducer(combine: Any, identities: Sequence[Any]) -> Reducer:
+def comm_reducer(combiner: Any, identity: Sequence[Any]) -> Reducer:
     """Describe an associative and commutative operation, for `T.tvm_thread_allreduce`.
 
     Parameters
     ----------
-    combine
+    combiner
         A function of two values, such as ``lambda x, y: x + y``.
-    identities
+    identity
         A list of one value: the identity.
 
     Raises
     ------
     FrontendTypeError
-        If `combine` is not a function, or there is not exactly one identity.
+        If `combiner` is not a function, or there is not exactly one identity.
     """
-    if not callable(combine) or len(identities) != 1:
+    if not callable(combiner) or len(identity) != 1:
         raise FrontendTypeError(
             "T.comm_reducer takes a function of two values and a list with its identity",
             span=here(),
             hint="T.comm_reducer(lambda x, y: x + y, [T.float32(0)])",
         )
-    return Reducer(combine, identities[0])
+    return Reducer(combiner, identity[0])
 
 
 def tvm_thread_allreduce(

@@ -43,12 +43,12 @@ __all__ = [
 ]
 
 
-def annotate_layout(layouts: Mapping[Any, Any], *_: Any, **__: Any) -> None:
+def annotate_layout(layout_map: Mapping[Any, Any]) -> None:
     """Fix the physical layout of buffers.
 
     Parameters
     ----------
-    layouts
+    layout_map
         By buffer: a `T.Layout` (a `T.Fragment` for fragments), or a function from logical
         to physical coordinates.
 
@@ -62,7 +62,7 @@ def annotate_layout(layouts: Mapping[Any, Any], *_: Any, **__: Any) -> None:
         If a buffer is given two different layouts.
     """
     builder = current()
-    for buffer, spec in _items(layouts, "T.annotate_layout"):
+    for buffer, spec in _items(layout_map, "T.annotate_layout"):
         layout = _layout_for(buffer, spec)
         first = builder.layouts.setdefault(buffer.storage, (layout, here()))
         if first[0] != layout:
@@ -158,12 +158,12 @@ def _forward(buffer: Buffer, spec: Any) -> Callable[..., Any]:
     return spec  # type: ignore[no-any-return]
 
 
-def annotate_safe_value(values: Mapping[Any, Any]) -> None:
+def annotate_safe_value(safe_value_map: Mapping[Any, Any]) -> None:
     """Say what loads outside a global tensor give, instead of 0, to the end of this block.
 
     Parameters
     ----------
-    values
+    safe_value_map
         By tensor: a number or expression, converted to its element type.
 
     Raises
@@ -171,7 +171,7 @@ def annotate_safe_value(values: Mapping[Any, Any]) -> None:
     ScopeMismatch
         If a buffer is not global: others must not be read outside.
     """
-    for buffer, value in _items(values, "T.annotate_safe_value"):
+    for buffer, value in _items(safe_value_map, "T.annotate_safe_value"):
         if not buffer.scope.is_global:
             raise ScopeMismatch(
                 f"only global tensors have a safe value; {buffer.name!r} is in "
@@ -216,9 +216,9 @@ def annotate_restrict_buffers(*buffers: Any) -> None:
     emit(Hint("may_alias", names))
 
 
-def annotate_l2_hit_ratio(ratios: Mapping[Any, Any]) -> None:
+def annotate_l2_hit_ratio(l2_hit_ratio_map: Mapping[Any, Any]) -> None:
     """Wish how much of each tensor stays in the GPU's second-level cache, from 0 to 1."""
-    for buffer, ratio in _items(ratios, "T.annotate_l2_hit_ratio"):
+    for buffer, ratio in _items(l2_hit_ratio_map, "T.annotate_l2_hit_ratio"):
         if not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
             raise FrontendValueError(
                 f"a hit ratio lies between 0 and 1, got {ratio!r} for {buffer.name!r}",
@@ -228,9 +228,9 @@ def annotate_l2_hit_ratio(ratios: Mapping[Any, Any]) -> None:
         emit(Hint("l2_hit_ratio", (buffer.name, str(float(ratio)))))
 
 
-def annotate_min_blocks_per_sm(blocks: Any) -> None:
+def annotate_min_blocks_per_sm(n: Any) -> None:
     """Wish how many blocks share a multiprocessor, with fewer registers for each thread."""
-    emit(Hint("min_blocks_per_sm", (count(blocks, "the number of blocks"),)))
+    emit(Hint("min_blocks_per_sm", (count(n, "the number of blocks"),)))
 
 
 def _registers(value: Any) -> int:
@@ -244,27 +244,27 @@ def _registers(value: Any) -> int:
     return number
 
 
-def set_max_nreg(registers: Any, is_inc: Any) -> None:
-    """Wish for `registers` per thread of this warp group, more (`is_inc`) or fewer than now.
+def set_max_nreg(reg_count: Any, is_inc: Any) -> None:
+    """Wish for `reg_count` registers per thread of this warp group, more (`is_inc`) or fewer.
 
     Inside of `T.ws` the groups change them there. Elsewhere the wish is for the groups that the
     compiler makes of a block itself.
     """
-    number = _registers(registers)
+    number = _registers(reg_count)
     if current().inside(BlockKind.THREADS):
         emit(SetRegisters(number, bool(is_inc)))
     else:
         emit(Hint("max_registers", (number, "inc" if is_inc else "dec")))
 
 
-def inc_max_nreg(registers: Any) -> None:
+def inc_max_nreg(reg_count: Any) -> None:
     """Wish for more registers per thread of this warp group."""
-    set_max_nreg(registers, True)
+    set_max_nreg(reg_count, True)
 
 
-def dec_max_nreg(registers: Any) -> None:
+def dec_max_nreg(reg_count: Any) -> None:
     """Give back registers of the threads of this warp group."""
-    set_max_nreg(registers, False)
+    set_max_nreg(reg_count, False)
 
 
 def no_set_max_nreg() -> None:
@@ -277,14 +277,14 @@ def disable_warp_group_reg_alloc() -> None:
     no_set_max_nreg()
 
 
-def annotate_producer_reg_dealloc(registers: Any = 24) -> None:
-    """Wish for `registers` per thread of the warps that copy."""
-    emit(Hint("producer_registers", (_registers(registers),)))
+def annotate_producer_reg_dealloc(reg_count: Any = 24) -> None:
+    """Wish for `reg_count` registers per thread of the warps that copy."""
+    emit(Hint("producer_registers", (_registers(reg_count),)))
 
 
-def annotate_consumer_reg_alloc(registers: Any = 240) -> None:
-    """Wish for `registers` per thread of the warps that compute."""
-    emit(Hint("consumer_registers", (_registers(registers),)))
+def annotate_consumer_reg_alloc(reg_count: Any = 240) -> None:
+    """Wish for `reg_count` registers per thread of the warps that compute."""
+    emit(Hint("consumer_registers", (_registers(reg_count),)))
 
 
 def annotate_compile_flags(flags: Any) -> None:
@@ -311,15 +311,15 @@ def annotate_pass_configs(configs: Mapping[Any, Any]) -> None:
         current().pass_configs[str(getattr(key, "value", key))] = value
 
 
-def func_attr(attributes: Mapping[str, Any]) -> None:
+def func_attr(attrs: Mapping[str, Any]) -> None:
     """Attach attributes to the kernel function; they have no effect on results."""
-    if not isinstance(attributes, Mapping):
+    if not isinstance(attrs, Mapping):
         raise FrontendTypeError(
-            f"attributes are a dictionary, got {attributes!r}",
+            f"attributes are a dictionary, got {attrs!r}",
             span=here(),
             hint='write T.func_attr({"name": value})',
         )
-    current().attrs.update(attributes)
+    current().attrs.update(attrs)
 
 
 class AttributeFrame(Frame):
@@ -346,13 +346,13 @@ class AttributeFrame(Frame):
                 builder.attrs[self.key] = self.before
 
 
-def attr(node: Any, key: str, value: Any) -> AttributeFrame:
-    """Attach a raw attribute to the statements inside: ``with T.attr(node, key, value):``."""
-    if not isinstance(key, str):
+def attr(node: Any, attr_key: str, value: Any) -> AttributeFrame:
+    """Attach a raw attribute to the statements inside: ``with T.attr(node, attr_key, value):``."""
+    if not isinstance(attr_key, str):
         raise FrontendTypeError(
-            f"the key of an attribute is a string, got {key!r}",
+            f"the key of an attribute is a string, got {attr_key!r}",
             span=here(),
             hint="write T.attr(node, 'key', value)",
         )
     current()
-    return AttributeFrame(node, key, value)
+    return AttributeFrame(node, attr_key, value)

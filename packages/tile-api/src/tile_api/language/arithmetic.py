@@ -80,31 +80,32 @@ def abs(x: Any) -> Any:
     return builtins.abs(x) if is_number(x) else call("abs", arith.promoted(as_value(x)))
 
 
-def clamp(x: Any, low: Any, high: Any) -> Any:
-    """Return ``min(max(x, low), high)``."""
-    return min(max(x, low), high)
+def clamp(dst: Any, min_val: Any, max_val: Any) -> Any:
+    """Return ``min(max(dst, min_val), max_val)``."""
+    return min(max(dst, min_val), max_val)
 
 
-def ceildiv(a: Any, b: Any) -> Any:
-    """Return ``a / b`` rounded up, for a positive `b`.
+def ceildiv(lhs: Any, rhs: Any) -> Any:
+    """Return ``lhs / rhs`` rounded up, for a positive `rhs`.
 
     >>> ceildiv(3, 2)
     2
     """
-    if is_static(a, b):
-        return _number("ceildiv", lambda: -(-a // b))
-    return operate(BinaryOp.FLOORDIV, operate(BinaryOp.ADD, a, operate(BinaryOp.SUB, b, 1)), b)
+    if is_static(lhs, rhs):
+        return _number("ceildiv", lambda: -(-lhs // rhs))
+    most = operate(BinaryOp.ADD, lhs, operate(BinaryOp.SUB, rhs, 1))
+    return operate(BinaryOp.FLOORDIV, most, rhs)
 
 
-def align_up(value: Any, multiple: Any) -> Any:
-    """Return the smallest multiple of `multiple` that is at least `value`.
+def align_up(x: Any, y: Any) -> Any:
+    """Return the smallest multiple of `y` that is at least `x`.
 
     >>> align_up(13, 8)
     16
     """
-    if is_static(value, multiple):
-        return _number("align_up", lambda: -(-value // multiple) * multiple)
-    return operate(BinaryOp.MUL, ceildiv(value, multiple), multiple)
+    if is_static(x, y):
+        return _number("align_up", lambda: -(-x // y) * y)
+    return operate(BinaryOp.MUL, ceildiv(x, y), y)
 
 
 def floordiv(a: Any, b: Any) -> Any:
@@ -140,39 +141,39 @@ def truncmod(a: Any, b: Any) -> Any:
     return operate(BinaryOp.TRUNCMOD, a, b)
 
 
-def shift_left(x: Any, bits: Any) -> Any:
-    """Return ``x << bits``."""
-    if is_static(x, bits):
-        return _number("shift_left", lambda: x << bits)
-    return operate(BinaryOp.SHL, x, bits)
+def shift_left(x: Any, y: Any) -> Any:
+    """Return ``x << y``."""
+    if is_static(x, y):
+        return _number("shift_left", lambda: x << y)
+    return operate(BinaryOp.SHL, x, y)
 
 
-def shift_right(x: Any, bits: Any) -> Any:
-    """Return ``x >> bits``; signed integers keep their sign."""
-    if is_static(x, bits):
-        return _number("shift_right", lambda: x >> bits)
-    return operate(BinaryOp.SHR, x, bits)
+def shift_right(x: Any, y: Any) -> Any:
+    """Return ``x >> y``; signed integers keep their sign."""
+    if is_static(x, y):
+        return _number("shift_right", lambda: x >> y)
+    return operate(BinaryOp.SHR, x, y)
 
 
-def bitwise_and(a: Any, b: Any) -> Any:
-    """Return ``a & b`` of integers."""
-    if is_static(a, b):
-        return _number("bitwise_and", lambda: a & b)
-    return operate(BinaryOp.BITAND, a, b)
+def bitwise_and(x: Any, y: Any) -> Any:
+    """Return ``x & y`` of integers."""
+    if is_static(x, y):
+        return _number("bitwise_and", lambda: x & y)
+    return operate(BinaryOp.BITAND, x, y)
 
 
-def bitwise_or(a: Any, b: Any) -> Any:
-    """Return ``a | b`` of integers."""
-    if is_static(a, b):
-        return _number("bitwise_or", lambda: a | b)
-    return operate(BinaryOp.BITOR, a, b)
+def bitwise_or(x: Any, y: Any) -> Any:
+    """Return ``x | y`` of integers."""
+    if is_static(x, y):
+        return _number("bitwise_or", lambda: x | y)
+    return operate(BinaryOp.BITOR, x, y)
 
 
-def bitwise_xor(a: Any, b: Any) -> Any:
-    """Return ``a ^ b`` of integers."""
-    if is_static(a, b):
-        return _number("bitwise_xor", lambda: a ^ b)
-    return operate(BinaryOp.BITXOR, a, b)
+def bitwise_xor(x: Any, y: Any) -> Any:
+    """Return ``x ^ y`` of integers."""
+    if is_static(x, y):
+        return _number("bitwise_xor", lambda: x ^ y)
+    return operate(BinaryOp.BITXOR, x, y)
 
 
 def bitwise_not(x: Any) -> Any:
@@ -207,9 +208,9 @@ def _counted(name: str, x: Any) -> Expr:
         raise error.at(here()) from None
 
 
-def likely(condition: Any) -> Any:
-    """Return `condition`, which is expected to hold most of the time."""
-    return scalar(condition)
+def likely(cond: Any) -> Any:
+    """Return `cond`, which is expected to hold most of the time."""
+    return scalar(cond)
 
 
 def fmul(x: Any, y: Any) -> Any:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from tile_api.frontend.builder import BlockKind, current
 from tile_api.frontend.values import BufferValue, VarHandle, as_region, as_value
 from tile_api.language.loops import Parallel, grid
-from tile_api.language.operands import choice, element, emit, here, is_tile, static_size, text
+from tile_api.language.operands import (
+    Annotations,
+    choice,
+    element,
+    emit,
+    here,
+    is_tile,
+    static_size,
+    text,
+)
 from tile_api.language.vectors import lane_of
 from tile_core.dtypes import DType
 from tile_core.errors import (
@@ -47,7 +55,7 @@ def atomic_add(
     memory_order: str | None = None,
     return_prev: bool = False,
     use_tma: bool = False,
-    annotations: Mapping[str, Any] | None = None,
+    annotations: Annotations = None,
 ) -> Expr | None:
     """Add `value` to `dst`, each element indivisibly.
 
@@ -92,14 +100,22 @@ def atomic_add(
 
 
 def atomic_max(
-    dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False
+    dst: Any,
+    value: Any,
+    memory_order: str | None = None,
+    return_prev: bool = False,
+    annotations: Annotations = None,
 ) -> Expr | None:
     """Replace elements of `dst` by the larger of them and `value`; see `T.atomic_add`."""
     return _update(AtomicKind.MAX, dst, value, memory_order, return_prev, False)
 
 
 def atomic_min(
-    dst: Any, value: Any, memory_order: str | None = None, return_prev: bool = False
+    dst: Any,
+    value: Any,
+    memory_order: str | None = None,
+    return_prev: bool = False,
+    annotations: Annotations = None,
 ) -> Expr | None:
     """Replace elements of `dst` by the smaller of them and `value`; see `T.atomic_add`."""
     return _update(AtomicKind.MIN, dst, value, memory_order, return_prev, False)
@@ -317,7 +333,7 @@ def atomic_load(src: Any, memory_order: str = "seq_cst") -> Expr:
     return builder.let(builder.fresh("loaded"), value)
 
 
-def atomic_store(dst: Any, value: Any, memory_order: str = "seq_cst") -> None:
+def atomic_store(dst: Any, src: Any, memory_order: str = "seq_cst") -> None:
     """Write an element indivisibly.
 
     Parameters
@@ -332,7 +348,7 @@ def atomic_store(dst: Any, value: Any, memory_order: str = "seq_cst") -> None:
     """
     order = _order(memory_order, _STORE_ORDERS, "seq_cst")
     buffer, indices = _scalar_target(_variable_element(dst), "T.atomic_store")
-    converted = arith.cast(as_value(value, buffer.dtype), buffer.dtype)
+    converted = arith.cast(as_value(src, buffer.dtype), buffer.dtype)
     where = AddressOf(buffer, indices, "w", span=here())
     emit(Evaluate(Call("atomic_store", (where, converted, text(order)), buffer.dtype, span=here())))
 

@@ -153,19 +153,19 @@ def _barrier(x: Any, what: str) -> AddressOf:
     return AddressOf(region.buffer, (arith.as_expr(region.starts[0]),), "rw", span=here())
 
 
-def mbarrier_arrive(bar: Any, cta_id: Any = None) -> None:
+def mbarrier_arrive(mbarrier: Any, cta_id: Any = None) -> None:
     """Arrive at a barrier: every thread that runs this, once.
 
     Parameters
     ----------
-    bar
-        One barrier: ``bar`` or ``bar[i]``.
+    mbarrier
+        One barrier: ``mbarrier`` or ``mbarrier[i]``.
     cta_id
         The rank of a block in the cluster: arrive at its barrier of this name instead. That
         tells its threads of what this one wrote only if the kernel reads a tensor that it
         writes, or copies to other blocks by threads: it costs as much as rounds of a product.
     """
-    address = _barrier(bar, "T.mbarrier_arrive")
+    address = _barrier(mbarrier, "T.mbarrier_arrive")
     _check_rank(cta_id)
     rank = () if cta_id is None else (arith.cast(as_value(cta_id), "int32"),)
     if rank:
@@ -186,7 +186,7 @@ def _check_rank(cta_id: Any) -> None:
         )
 
 
-def mbarrier_wait_parity(bar: Any, parity: Any) -> None:
+def mbarrier_wait_parity(mbarrier: Any, parity: Any) -> None:
     """Wait until the phase of `parity` of a barrier has completed.
 
     Phases are numbered from 0, and a fresh barrier counts as if one of parity 1 had completed
@@ -202,7 +202,7 @@ def mbarrier_wait_parity(bar: Any, parity: Any) -> None:
     FrontendValueError
         If it is a number other than 0 and 1.
     """
-    address = _barrier(bar, "T.mbarrier_wait_parity")
+    address = _barrier(mbarrier, "T.mbarrier_wait_parity")
     number = parity.value if isinstance(parity, Const) else parity
     if is_number(number) and number not in (0, 1):
         raise FrontendValueError(
@@ -220,19 +220,19 @@ def mbarrier_wait_parity(bar: Any, parity: Any) -> None:
     evaluate(gpu_call("mbarrier_wait_parity", address, arith.cast(value, "int32")))
 
 
-def mbarrier_expect_tx(bar: Any, nbytes: Any) -> None:
-    """Tell a barrier that copies will bring `nbytes` more before its phase may complete.
+def mbarrier_expect_tx(mbarrier: Any, tx: Any) -> None:
+    """Tell a barrier that copies will bring `tx` bytes more before its phase may complete.
 
     Every thread that runs this does so: let one do it, as in ``if tx == 0:``.
     """
-    address = _barrier(bar, "T.mbarrier_expect_tx")
-    evaluate(gpu_call("mbarrier_expect_tx", address, _bytes(nbytes)))
+    address = _barrier(mbarrier, "T.mbarrier_expect_tx")
+    evaluate(gpu_call("mbarrier_expect_tx", address, _bytes(tx)))
 
 
-def mbarrier_arrive_expect_tx(bar: Any, nbytes: Any) -> None:
+def mbarrier_arrive_expect_tx(mbarrier: Any, tx: Any) -> None:
     """Do `T.mbarrier_expect_tx` and `T.mbarrier_arrive` in one."""
-    address = _barrier(bar, "T.mbarrier_arrive_expect_tx")
-    evaluate(gpu_call("mbarrier_arrive_expect_tx", address, _bytes(nbytes)))
+    address = _barrier(mbarrier, "T.mbarrier_arrive_expect_tx")
+    evaluate(gpu_call("mbarrier_arrive_expect_tx", address, _bytes(tx)))
 
 
 def _bytes(nbytes: Any) -> Expr:
@@ -245,19 +245,33 @@ def _bytes(nbytes: Any) -> Expr:
     return arith.cast(as_value(nbytes), "int32")
 
 
-def ptx_arrive_cluster_barrier(bar: Any, cta_id: Any) -> None:
+def ptx_arrive_cluster_barrier(mbarrier: Any, cta_id: Any) -> None:
     """Arrive at the barrier of the block of rank `cta_id` in the cluster."""
-    mbarrier_arrive(bar, cta_id)
+    mbarrier_arrive(mbarrier, cta_id)
 
 
-def cp_async_barrier_noinc(bar: Any) -> None:
+def cp_async_barrier_noinc(barrier: Any) -> None:
     """Arrive at a barrier once this thread's copies by `T.ptx_cp_async` so far are complete."""
-    evaluate(gpu_call("cp_async_barrier_noinc", _barrier(bar, "T.cp_async_barrier_noinc")))
+    evaluate(gpu_call("cp_async_barrier_noinc", _barrier(barrier, "T.cp_async_barrier_noinc")))
 
 
-barrier_arrive = ptx_arrive_barrier = mbarrier_arrive
-barrier_wait = ptx_wait_barrier = mbarrier_wait_parity
-ptx_arrive_barrier_expect_tx = mbarrier_arrive_expect_tx
+barrier_arrive = mbarrier_arrive
+barrier_wait = mbarrier_wait_parity
+
+
+def ptx_arrive_barrier(barrier_id: Any) -> None:
+    """Arrive at a barrier; `T.mbarrier_arrive` in TVM's spelling."""
+    mbarrier_arrive(barrier_id)
+
+
+def ptx_wait_barrier(barrier_id: Any, parity: Any = 0) -> None:
+    """Wait for a phase of a barrier; `T.mbarrier_wait_parity` in TVM's spelling."""
+    mbarrier_wait_parity(barrier_id, parity)
+
+
+def ptx_arrive_barrier_expect_tx(barrier_id: Any, byte_count: Any) -> None:
+    """Do what `T.mbarrier_arrive_expect_tx` does, in TVM's spelling."""
+    mbarrier_arrive_expect_tx(barrier_id, byte_count)
 
 
 # Asynchronous work --------------------------------------------------------------------------
@@ -304,15 +318,24 @@ def warpgroup_wait(num_mma: int = 0) -> None:
     emit(WaitProducts(count(num_mma, "the number of products", least=0)))
 
 
-def warpgroup_fence_operand(tile: Any, *_: Any, **__: Any) -> None:
+def warpgroup_fence_operand(
+    buffer_or_ptr: Any, offset: Any = 0, num_regs: Any = None, dtype: Any = None
+) -> None:
     """Accept a tile in registers: products keep those they work on in place by themselves.
+
+    Parameters
+    ----------
+    buffer_or_ptr
+        The tile, or an address in it.
+    offset, num_regs, dtype
+        Which of its registers; accepted, not used.
 
     Raises
     ------
     FrontendTypeError
         If the tile is not in registers.
     """
-    buffer, _indices = element(tile, "the operand of T.warpgroup_fence_operand")
+    buffer, _indices = element(buffer_or_ptr, "the operand of T.warpgroup_fence_operand")
     if buffer.scope not in (Scope.FRAGMENT, Scope.LOCAL):
         raise FrontendTypeError(
             f"T.warpgroup_fence_operand takes a tile in registers, and {buffer.name!r} is in "

@@ -8,7 +8,18 @@ from typing import Any
 
 from tile_api.frontend.values import as_region, as_value
 from tile_api.language.barriers import barrier_region, gpu_call
-from tile_api.language.launch import KernelLaunchFrame, require_launch
+from tile_api.language.launch import (
+    KernelLaunchFrame,
+    get_block_binding,
+    get_block_bindings,
+    get_block_extent,
+    get_block_extents,
+    get_thread_binding,
+    get_thread_bindings,
+    get_thread_extent,
+    get_thread_extents,
+    require_launch,
+)
 from tile_api.language.operands import choice, count, emit, evaluate, here, is_number
 from tile_core.errors import FrontendValueError
 from tile_core.ir import arith
@@ -125,6 +136,15 @@ def _launch_in_clusters(what: str) -> KernelLaunchFrame:
     return launch
 
 
+for _query in (
+    *(get_block_binding, get_block_bindings, get_block_extent, get_block_extents),
+    *(get_thread_binding, get_thread_bindings, get_thread_extent, get_thread_extents),
+    *(get_cluster_dims, get_cluster_size, get_cluster_extent, get_cluster_extents),
+    *(get_cluster_id, get_cluster_ids),
+):  # a launch is asked by itself, too: T.KernelLaunchFrame.Current().get_block_extent(0)
+    setattr(KernelLaunchFrame, _query.__name__, staticmethod(_query))
+
+
 # Copies -------------------------------------------------------------------------------------
 
 
@@ -221,7 +241,10 @@ def copy_cluster(
     dst_block: Any = None,
     cluster_mask: Any = None,
     remote_barrier: Any = None,
-    **options: Any,
+    eviction_policy: str | None = None,
+    coalesced_width: int | None = None,
+    annotations: Any = None,
+    loop_layout: object | None = None,
 ) -> None:
     """Copy a shared tile into the shared memory of another block of the cluster.
 
@@ -238,6 +261,8 @@ def copy_cluster(
         A barrier of block `dst_block`, by its name here: the copy runs by itself and tells the
         barrier of its bytes, which that block expects. Without it the threads copy, and the
         data is there after `T.cluster_sync`.
+    eviction_policy, coalesced_width, annotations, loop_layout
+        Wishes, as of `T.copy`, without effect on results.
 
     Raises
     ------
@@ -247,7 +272,13 @@ def copy_cluster(
         If the tiles are not alike.
     """
     if cluster_mask is not None and dst_block is None:
-        tma_copy(src, dst, barrier=remote_barrier, cluster_mask=cluster_mask)
+        tma_copy(
+            src,
+            dst,
+            barrier=remote_barrier,
+            cluster_mask=cluster_mask,
+            eviction_policy=eviction_policy,
+        )
         return
     launch = _launch_in_clusters("T.copy_cluster")
     if dst_block is None:

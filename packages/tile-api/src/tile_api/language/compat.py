@@ -36,7 +36,16 @@ __all__ = [
 
 
 def decl_buffer(
-    shape: Any, dtype: Any = "float32", data: Any = None, scope: str = "global", **options: Any
+    shape: Any,
+    dtype: Any = "float32",
+    data: Any = None,
+    strides: Any = None,
+    elem_offset: Any = None,
+    scope: str = "global",
+    align: int = 0,
+    offset_factor: int = 0,
+    buffer_type: str = "",
+    axis_separators: Any = None,
 ) -> Any:
     """Return a buffer: a new one, or with `data` one at that address.
 
@@ -44,14 +53,16 @@ def decl_buffer(
     ----------
     data
         The `data` of another buffer, of which the result is a view, or any address.
-    options
-        Of those in TVM `strides` counts, with an address only.
+    strides
+        With an address only.
+    elem_offset, align, offset_factor, buffer_type, axis_separators
+        Accepted for compatibility and dropped.
     """
     if data is None:
         return alloc_buffer(shape, dtype, scope=scope)
     if isinstance(data, AddressOf):
         return view(data.buffer, shape, dtype)
-    return make_tensor(data, shape, dtype, options.get("strides"))
+    return make_tensor(data, shape, dtype, strides)
 
 
 def buffer_store(buffer: Any, value: Any, indices: Any) -> None:
@@ -64,6 +75,23 @@ def continue_loop() -> None:
     emit_jump(current(), "continue")
 
 
+def allocate(
+    extents: Any,
+    dtype: Any,
+    scope: str = "global",
+    condition: Any = None,
+    annotations: Any = None,
+) -> Any:
+    """Allocate a buffer; `T.alloc_buffer` in TVM's spelling.
+
+    Parameters
+    ----------
+    condition, annotations
+        Accepted for compatibility and dropped.
+    """
+    return alloc_buffer(extents, dtype, scope=scope)
+
+
 def identity(value: Any) -> Any:
     """Return `value`: a hint to another compiler."""
     return value
@@ -74,7 +102,7 @@ def type_annotation(spec: Any) -> str:
     return str(dtype(spec))
 
 
-def sblock_attr(attributes: Mapping[str, Any]) -> None:
+def sblock_attr(attrs: Mapping[str, Any]) -> None:
     """Accept attributes of a block of another compiler and drop them.
 
     Raises
@@ -82,16 +110,21 @@ def sblock_attr(attributes: Mapping[str, Any]) -> None:
     FrontendTypeError
         If they are not a dictionary.
     """
-    if not isinstance(attributes, Mapping):
+    if not isinstance(attrs, Mapping):
         raise FrontendTypeError(
-            f"attributes are a dictionary, got {attributes!r}",
+            f"attributes are a dictionary, got {attrs!r}",
             span=here(),
             hint='write T.sblock_attr({"name": value})',
         )
 
 
-ignore_loop_partition = meta_var = tvm_thread_invariant = identity
-allocate = sblock_alloc_buffer = alloc_buffer
+def tvm_thread_invariant(cond: Any) -> Any:
+    """Return `cond`: a hint to another compiler."""
+    return cond
+
+
+ignore_loop_partition = meta_var = identity
+sblock_alloc_buffer = alloc_buffer
 break_loop = loop_break
 Ptr = ptr
 SizeVar = Var

@@ -41,8 +41,8 @@ _WITH_INFINITY = frozenset(
 )
 
 
-def cast(x: Any, dtype: object, round: str = "", sat: bool = True, rbits: Any = None) -> Expr:
-    """Return `x` converted to `dtype`.
+def cast(value: Any, dtype: object, round: str = "", sat: bool = True, rbits: Any = None) -> Expr:
+    """Return `value` converted to `dtype`.
 
     Parameters
     ----------
@@ -68,11 +68,11 @@ def cast(x: Any, dtype: object, round: str = "", sat: bool = True, rbits: Any = 
             hint="pass both round='rs' and rbits=..., or neither",
         )
     if mode == "rs":
-        return gpu_call("cast_rs", as_value(x), as_value(rbits), dtype=target)
-    if is_number(x):
-        converted: Expr = target(x)
+        return gpu_call("cast_rs", as_value(value), as_value(rbits), dtype=target)
+    if is_number(value):
+        converted: Expr = target(value)
         return converted
-    return arith.truncated(arith.cast(as_value(x, target), target, saturate=sat))
+    return arith.truncated(arith.cast(as_value(value, target), target, saturate=sat))
 
 
 def Cast_(dtype: object, x: Any) -> Expr:
@@ -120,17 +120,17 @@ def _names_dtype(x: object) -> bool:
     return isinstance(x, (str, type)) or type(x).__name__ == "dtype"
 
 
-def if_then_else(condition: Any, then: Any, otherwise: Any) -> Any:
-    """Return `then` if `condition` holds, else `otherwise`; only that side is evaluated.
+def if_then_else(cond: Any, t: Any, f: Any) -> Any:
+    """Return `t` if `cond` holds, else `f`; only that side is evaluated.
 
     A condition known while tracing selects at once.
     """
-    return _select(condition, then, otherwise, lazy=True)
+    return _select(cond, t, f, lazy=True)
 
 
-def Select(condition: Any, then: Any, otherwise: Any) -> Any:
-    """Return `then` if `condition` holds, else `otherwise`; both sides are evaluated."""
-    return _select(condition, then, otherwise, lazy=False)
+def Select(condition: Any, true_value: Any, false_value: Any) -> Any:
+    """Return `true_value` if `condition` holds, else `false_value`; both sides are evaluated."""
+    return _select(condition, true_value, false_value, lazy=False)
 
 
 def _select(condition: Any, then: Any, otherwise: Any, *, lazy: bool) -> Any:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
 from typing import Any
 
 from tile_api.frontend.builder import BlockKind, current
 from tile_api.frontend.values import as_buffer, as_region, as_value
 from tile_api.frontend.vectors import is_strided
 from tile_api.language.loops import Parallel, grid
-from tile_api.language.operands import choice, count, emit, here
+from tile_api.language.operands import Annotations, choice, count, emit, here, merged
 from tile_core.errors import FrontendTypeError, ShapeMismatch
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer
@@ -42,7 +42,7 @@ def copy(
     disable_tma: bool = False,
     eviction_policy: str | None = None,
     prefer_instruction: str | None = None,
-    annotations: Mapping[str, Any] | None = None,
+    annotations: Annotations = None,
     loop_layout: object | None = None,
 ) -> None:
     """Copy every element of `src` to the matching element of `dst`, converting the dtype.
@@ -133,7 +133,7 @@ def async_copy(
     *,
     coalesced_width: int | None = None,
     eviction_policy: str | None = None,
-    annotations: Mapping[str, Any] | None = None,
+    annotations: Annotations = None,
     loop_layout: object | None = None,
 ) -> None:
     """Start copying `src` (global) to `dst` (shared) and do not wait.
@@ -160,18 +160,11 @@ def _copy(
     src: Any,
     dst: Any,
     options: dict[str, Any],
-    annotations: Mapping[str, Any] | None,
+    annotations: Annotations,
     *,
     is_async: bool,
 ) -> Copy:
-    if annotations is not None:
-        if not isinstance(annotations, Mapping):
-            raise FrontendTypeError(
-                f"annotations must be a dictionary, got {annotations!r}",
-                span=here(),
-                hint="leave them out: they have no effect on results",
-            )
-        options = options | {k: v for k, v in annotations.items() if k in options}
+    options = merged(options, annotations)
     width, policy = options["coalesced_width"], options["eviction_policy"]
     instruction = options.get("prefer_instruction")
     return Copy(
@@ -198,7 +191,7 @@ def ptx_wait_group(pending: Any = 0) -> None:
     emit(CopyWait(count(pending, "the number of groups", least=0)))
 
 
-def transpose(src: Any, dst: Any) -> None:
+def transpose(src: Any, dst: Any, annotations: Annotations = None) -> None:
     """Write the transpose of `src` to `dst`: ``dst[j, i] = src[i, j]`` on the last two dimensions.
 
     Raises
@@ -224,7 +217,7 @@ def im2col(
     dilation: Any,
     pad: Any,
     eviction_policy: str | None = None,
-    annotations: Mapping[str, Any] | None = None,
+    annotations: Annotations = None,
 ) -> None:
     """Gather image patches into a tile of the matrix whose product with a filter convolves.
 
@@ -260,6 +253,7 @@ def im2col(
     )
 
 
+@functools.wraps(im2col)
 def c2d_im2col(*args: Any, **kwargs: Any) -> None:
     """Do what `T.im2col` does, under its older name; warns."""
     current().warn("T.c2d_im2col is now called T.im2col")

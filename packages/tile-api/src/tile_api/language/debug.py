@@ -106,4 +106,6 @@ def _check(cond: Any, message: str, kind: CheckKind, name: str) -> None:
         emit(Check(expr, message or print_expr_text(expr), kind))
 
 
-Assert = device_assert
+def Assert(condition: Any, message: str = "") -> None:
+    """Stop the kernel with an error unless `condition` holds; `T.device_assert` in TVM's words."""
+    device_assert(condition, message)

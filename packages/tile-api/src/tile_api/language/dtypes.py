@@ -204,40 +204,53 @@ DTYPES: dict[str, dtype] = {
 """Every element type of the `T` namespace by its name there."""
 
 
-def get_tvm_dtype(spec: object) -> dtype:
-    """Return the element type meant by `spec`; `T.dtype` under an older name."""
-    return dtype(spec)
+def get_tvm_dtype(value: object) -> dtype:
+    """Return the element type meant by `value`; `T.dtype` under an older name."""
+    return dtype(value)
 
 
-def is_float4(spec: object) -> bool:
-    """Whether `spec` is a four-bit float, packed or one per byte."""
-    return dtype(spec).is_float4()
+def is_float4(value: object) -> bool:
+    """Whether `value` is a four-bit float, packed or one per byte."""
+    return dtype(value).is_float4()
 
 
-def is_float4_e2m1fn(spec: object) -> bool:
-    """Whether `spec` is the four-bit float stored two per byte."""
-    return dtype(spec).is_float4_e2m1fn()
+def is_float4_e2m1fn(value: object) -> bool:
+    """Whether `value` is the four-bit float stored two per byte."""
+    return dtype(value).is_float4_e2m1fn()
 
 
-def is_float4_e2m1_unpacked(spec: object) -> bool:
-    """Whether `spec` is the four-bit float stored one per byte."""
-    return dtype(spec).is_float4_e2m1_unpacked()
+def is_float4_e2m1_unpacked(value: object) -> bool:
+    """Whether `value` is the four-bit float stored one per byte."""
+    return dtype(value).is_float4_e2m1_unpacked()
 
 
-def is_f8f6f4_family(spec: object) -> bool:
-    """Whether `spec` is a float of 8, 6 or 4 bits."""
-    return dtype(spec).is_narrow_float
+def is_f8f6f4_family(value: object) -> bool:
+    """Whether `value` is a float of 8, 6 or 4 bits."""
+    return dtype(value).is_narrow_float
 
 
-def validate_gemm_ab_dtypes(a: object, b: object) -> None:
+def validate_gemm_ab_dtypes(
+    a_dtype: object,
+    b_dtype: object,
+    *,
+    a_in_tmem: bool = False,
+    allow_f8f6f4_mixed: bool = False,
+) -> None:
     """Check that matrices of these element types can be multiplied.
+
+    Parameters
+    ----------
+    a_dtype, b_dtype
+        Of the two factors.
+    a_in_tmem, allow_f8f6f4_mixed
+        Accepted for compatibility: floats of 8 bits and fewer always mix.
 
     Raises
     ------
     FrontendValueError
         If they differ and are neither both integers nor both floats of 8 bits and fewer.
     """
-    left, right = dtype(a), dtype(b)
+    left, right = dtype(a_dtype), dtype(b_dtype)
     both_small = left.is_narrow_float and right.is_narrow_float
     if left != right and not both_small and not (left.is_int and right.is_int):
         raise FrontendValueError(

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tile_api.frontend.values import as_value
-from tile_api.language.operands import call, choice, here, is_number
-from tile_core.errors import FrontendTypeError
+from tile_api.language.operands import call, choice, is_number
 from tile_core.ir import arith
 from tile_core.ir.expr import BinaryOp, Expr
 
@@ -91,6 +90,15 @@ def _binary(name: str, meaning: str) -> Function2:
     return _documented(function, name, f"Return {meaning}; integers are converted to float32.")
 
 
+def _numbered(name: str, meaning: str) -> Function2:
+    """Return a function whose operands have numbers, as in TVM."""
+
+    def function(x1: Any, x2: Any) -> Expr:
+        return call(name, x1, x2)
+
+    return _documented(function, name, f"Return {meaning}; integers are converted to float32.")
+
+
 def _documented(function: F, name: str, text: str) -> F:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = text
@@ -131,10 +139,10 @@ isfinite = _unary("isfinite", "whether `x` is neither infinite nor NaN")
 
 pow = _binary("pow", "`x` raised to the power `y`")
 fmod = _binary("fmod", "the remainder of ``x / y`` with the sign of `x`")
-hypot = _binary("hypot", "``sqrt(x*x + y*y)`` without overflow in between")
-copysign = _binary("copysign", "`x` with the sign of `y`")
-atan2 = _binary("atan2", "the angle in radians of the point (`y`, `x`): arguments ordinate first")
-nextafter = _binary("nextafter", "the neighbour of `x` in the direction of `y`")
+hypot = _numbered("hypot", "``sqrt(x1*x1 + x2*x2)`` without overflow in between")
+copysign = _numbered("copysign", "`x1` with the sign of `x2`")
+atan2 = _numbered("atan2", "the angle in radians of the point (`x2`, `x1`): ordinate first")
+nextafter = _numbered("nextafter", "the neighbour of `x1` in the direction of `x2`")
 
 __exp = _unary("__exp", "an approximation of ``exp(x)``")
 __exp10 = _unary("__exp10", "an approximation of ``exp10(x)``")
@@ -171,9 +179,9 @@ def round(x: Any, rounding_mode: str = "ties-to-even") -> Expr:
     return arith.select(is_half, farther, whole)
 
 
-def ldexp(x: Any, n: Any) -> Expr:
-    """Return ``x * 2**n`` for an integer `n`."""
-    return call("ldexp", x, n)
+def ldexp(x1: Any, x2: Any) -> Expr:
+    """Return ``x1 * 2**x2`` for an integer `x2`."""
+    return call("ldexp", x1, x2)
 
 
 def fma(x: Any, y: Any, z: Any) -> Expr:
@@ -185,24 +193,26 @@ def ieee(name: str) -> Callable[..., Expr]:
     """Return the correctly rounded function `name`, which takes a ``rounding_mode``."""
     arity = {"fmaf": 3, "frcp": 1, "fsqrt": 1, "frsqrt": 1}.get(name, 2)
 
-    def function(*values: Any, rounding_mode: str = "rn") -> Expr:
-        if len(values) == arity + 1 and isinstance(values[-1], str):
-            *values, rounding_mode = values  # type: ignore[assignment]
-        if len(values) != arity:
-            raise FrontendTypeError(
-                f"T.ieee_{name} takes {arity} values, got {len(values)}",
-                span=here(),
-                hint="give each operand, and the rounding mode by name: rounding_mode='rn'",
-            )
-        mode = choice(rounding_mode, ("rn", "rz", "ru", "rd"), "rounding mode")
+    def rounded(mode: Any, *values: Any) -> Expr:
+        told = choice(mode, ("rn", "rz", "ru", "rd"), "rounding mode")
         floats = [float(v) if is_number(v) else v for v in values]
-        return call(f"ieee_{name}_{mode}", *floats)
+        return call(f"ieee_{name}_{told}", *floats)
+
+    def one(x: Any, rounding_mode: str = "rn") -> Expr:
+        return rounded(rounding_mode, x)
+
+    def two(x: Any, y: Any, rounding_mode: str = "rn") -> Expr:
+        return rounded(rounding_mode, x, y)
+
+    def three(x: Any, y: Any, z: Any, rounding_mode: str = "rn") -> Expr:
+        return rounded(rounding_mode, x, y, z)
 
     text = (
         f"Return the correctly rounded result of ``{name}`` on {arity} float values.\n\n"
         "    ``rounding_mode`` is ``rn`` (nearest even), ``rz`` (toward zero), ``ru`` (up) or\n"
         "    ``rd`` (down); anything else raises `FrontendValueError`.\n    "
     )
+    function: Callable[..., Expr] = (one, two, three)[arity - 1]
     return _documented(function, f"ieee_{name}", text)
 
 

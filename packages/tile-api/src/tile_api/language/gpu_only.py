@@ -7,11 +7,13 @@ Nothing here is a function of its own: the tables of `tile_core.ir.gpu_intrinsic
 from __future__ import annotations
 
 from enum import Enum
+from inspect import Parameter, Signature
 from typing import Any
 
 from tile_api.frontend.builder import current
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_api.language import barriers, clusters
+from tile_api.language.gpu_signatures import arranged, signature_of
 from tile_api.language.operands import element, emit, here, is_tile
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import FrontendTypeError
@@ -21,6 +23,10 @@ from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
 from tile_core.ir.stmt import Evaluate
 from tile_core.ops.gpu_only import GPU_OPERATORS, GpuOperator
 from tile_core.records import dataclass
+
+_ANY = Signature(
+    [Parameter("args", Parameter.VAR_POSITIONAL), Parameter("settings", Parameter.VAR_KEYWORD)]
+)
 
 
 def gpu_call(name: str, *args: Expr, dtype: DType | None = None) -> Call:
@@ -32,16 +38,22 @@ def gpu_call(name: str, *args: Expr, dtype: DType | None = None) -> Call:
 class GpuIntrinsic:
     """The function ``T.name``: a scalar instruction of GPUs.
 
-    Buffers and barriers among the arguments are passed by address, keyword arguments as
-    their name followed by their value. A kernel that calls it compiles only for GPUs that
-    have the instruction; elsewhere compilation raises `UnsupportedOnTarget`.
+    Buffers and barriers among the arguments are passed by address, arguments that can only be
+    given by name as their name followed by their value. A kernel that calls it compiles only for
+    GPUs that have the instruction; elsewhere compilation raises `UnsupportedOnTarget`.
     """
 
     name: str
 
+    @property
+    def __signature__(self) -> Signature:
+        """What `inspect.signature` tells."""
+        return signature_of(self.name) or _ANY
+
     def __call__(self, *args: Any, **settings: Any) -> Any:
         """Emit the instruction; return its result where it has one that is used."""
         current()
+        args, settings = arranged(self.name, args, settings)
         values: list[Expr] = [_argument(self.name, a) for a in args if a is not None]
         for key, value in settings.items():
             if value is not None:
@@ -84,8 +96,14 @@ class GpuTileOperator:
 
     name: str
 
+    @property
+    def __signature__(self) -> Signature:
+        """What `inspect.signature` tells."""
+        return signature_of(self.name) or _ANY
+
     def __call__(self, *args: Any, **settings: Any) -> None:
         """Emit the operator; compilation for other machines raises `UnsupportedOnTarget`."""
+        arranged(self.name, args, settings)  # names that there are not are refused
         regions: list[Region] = []
         values: list[Expr] = []
         texts: list[str] = []

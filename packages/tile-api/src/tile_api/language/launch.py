@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tile_api.frontend.builder import BlockKind, Builder, Frame, active, current
@@ -124,6 +125,15 @@ class KernelLaunchFrame(Frame):
             first.append(ClusterSync(span=self.span) if self.cluster else Barrier(span=self.span))
         last = (ClusterSync(span=self.span),) if self.leaves_together and self.cluster else ()
         return Seq((*first, *body.body, *last), span=body.span) if first or last else body
+
+    @property
+    def num_threads(self) -> int:
+        """How many threads a block has."""
+        return math.prod(self.threads)
+
+    def get_num_threads(self) -> int:
+        """Return how many threads a block has."""
+        return self.num_threads
 
     @property
     def blocks(self) -> list[Any]:

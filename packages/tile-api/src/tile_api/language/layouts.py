@@ -74,9 +74,9 @@ def make_wgmma_swizzled_layout(buffer: Any, continuity: Any = None, k_major: boo
     return shared_operand(*_tile(buffer), False)
 
 
-def make_mma_swizzle_layout(buffer: Any, is_smooth: bool = False) -> Layout:
+def make_mma_swizzle_layout(shared_buf: Any, is_smooth: bool = False) -> Layout:
     """Return the layout of a matrix operand; row-major if `is_smooth`."""
-    return make_linear_layout(buffer) if is_smooth else make_swizzled_layout(buffer)
+    return make_linear_layout(shared_buf) if is_smooth else make_swizzled_layout(shared_buf)
 
 
 def make_full_bank_swizzled_layout(buffer: Any) -> Layout:
@@ -94,9 +94,9 @@ def make_quarter_bank_swizzled_layout(buffer: Any) -> Layout:
     return swizzled(*_tile(buffer), Swizzle.QUARTER)
 
 
-def make_linear_layout(buffer: Any) -> Layout:
+def make_linear_layout(buffer_or_load_or_region: Any) -> Layout:
     """Return the row-major layout."""
-    return row_major(_tile(buffer)[0])
+    return row_major(_tile(buffer_or_load_or_region)[0])
 
 
 def make_fully_replicated_layout_fragment(buffer: Any, threads: Any) -> Fragment:

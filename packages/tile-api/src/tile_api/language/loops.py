@@ -337,9 +337,10 @@ def Pipelined(
     num_stages: Any = 0,
     order: Sequence[int] | None = None,
     stage: Sequence[int] | None = None,
+    annotations: dict[str, Any] | None = None,
+    *,
     sync: object = None,
     group: object = None,
-    annotations: dict[str, Any] | None = None,
 ) -> LoopSpec:
     """Loop over ``range(start, stop)``, overlapping copies into shared tiles with work.
 

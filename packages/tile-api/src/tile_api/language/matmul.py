@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from tile_api.frontend.builder import current
 from tile_api.frontend.values import as_region, as_value
-from tile_api.language.operands import count, element, emit, here
+from tile_api.language.operands import Annotations, count, element, emit, here, merged
 from tile_core.errors import FrontendTypeError, FrontendValueError, Note, ScopeMismatch
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Region, Scope
@@ -28,10 +27,11 @@ def gemm(
     transpose_B: bool = False,
     policy: GemmWarpPolicy | int = GemmWarpPolicy.Square,
     clear_accum: Any = False,
+    mbar: Any = None,
+    annotations: Annotations = None,
+    *,
     k_pack: int = 1,
     wg_wait: int = 0,
-    mbar: Any = None,
-    annotations: Mapping[str, Any] | None = None,
 ) -> None:
     """Multiply two tiles and add the product to a third: ``C += op(A) @ op(B)``.
 
@@ -89,17 +89,19 @@ def wgmma_gemm(
     transpose_B: bool = False,
     policy: GemmWarpPolicy | int = GemmWarpPolicy.Square,
     clear_accum: Any = False,
+    annotations: Annotations = None,
 ) -> None:
     """Start a product of tiles on Hopper GPUs and do not wait; `T.wait_wgmma` does.
 
     Operands and errors are those of `T.gemm`; other machines refuse to compile it.
     """
+    merged({}, annotations)
     op = _product("T.wgmma_gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, 1)
     emit(replace(op, wg_wait=-1, instruction="wgmma"))
 
 
-def wait_wgmma(pending: int = 0) -> None:
-    """Wait until at most `pending` of the products that were left under way still are.
+def wait_wgmma(id: int = 0) -> None:
+    """Wait until at most `id` of the products that were left under way still are.
 
     Products are left so by ``T.gemm(…, wg_wait=-1)`` and `T.wgmma_gemm`, and end in the order
     in which they began. Where products run as they are met there is nothing to wait for.
@@ -107,9 +109,9 @@ def wait_wgmma(pending: int = 0) -> None:
     Raises
     ------
     FrontendValueError
-        If `pending` is negative.
+        If `id` is negative.
     """
-    emit(WaitProducts(count(pending, "pending", least=0)))
+    emit(WaitProducts(count(id, "the number of products", least=0)))
 
 
 def _emit_on_gpu(name: str, op: Gemm, more: tuple[Region, ...]) -> None:
@@ -189,12 +191,7 @@ def _policy(policy: Any) -> GemmWarpPolicy:
 
 def _check_hints(wg_wait: Any, annotations: Any) -> None:
     count(wg_wait, "wg_wait", least=-1)
-    if annotations is not None and not isinstance(annotations, Mapping):
-        raise FrontendTypeError(
-            f"annotations must be a dictionary, got {annotations!r}",
-            span=here(),
-            hint="leave them out: they have no effect on results",
-        )
+    merged({}, annotations)
 
 
 def dp4a(A: Any, B: Any, C: Any) -> None:

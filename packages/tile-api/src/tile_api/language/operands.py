@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar, cast
 
 from tile_api.frontend.builder import current
 from tile_api.frontend.builder import here as here
@@ -66,6 +67,41 @@ def _spread(args: tuple[Any, ...]) -> tuple[Expr, ...]:
     """Convert arguments; plain numbers take the element type of the first expression."""
     like = next((as_value(a).dtype for a in args if not is_number(a)), None)
     return tuple(as_value(a, like) for a in args)
+
+
+Annotations = Mapping[str, Any] | None
+"""Options as a dictionary, as other compilers have them."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def dtype_by_name(function: F) -> F:
+    """Let the first parameter of a function, a dtype, be given by name after the others."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **options: Any) -> Any:
+        first = (options.pop("dtype"),) if args and "dtype" in options else ()
+        return function(*first, *args, **options)
+
+    return cast(F, called)
+
+
+def merged(options: dict[str, Any], annotations: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return `options` with those that annotations give, which win; others there are dropped.
+
+    Raises
+    ------
+    FrontendTypeError
+        If the annotations are no dictionary.
+    """
+    if annotations is None:
+        return options
+    if not isinstance(annotations, Mapping):
+        raise FrontendTypeError(
+            f"annotations must be a dictionary, got {annotations!r}",
+            span=here(),
+            hint="leave them out: they have no effect on results",
+        )
+    return options | {k: v for k, v in annotations.items() if k in options}
 
 
 def count(value: Any, what: str, *, least: int = 1) -> int:

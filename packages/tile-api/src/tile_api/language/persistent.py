@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -113,20 +112,67 @@ def Persistent(
     return _PersistentLoop(tuple(extents), size, first, group_size)
 
 
-class BaseTileScheduler(ABC):
-    """What tile schedulers have in common: a position in an order of tiles."""
+class BaseTileScheduler:
+    """A position in an order of tiles; what the order is, a class made from this one says.
 
-    @abstractmethod
-    def init(self, worker: Any) -> None:
-        """Start at the first tile of `worker`."""
+    Parameters
+    ----------
+    stateful
+        Keep the position in variables; without, there is no current tile.
+    name
+        Prefix of the variables' names.
 
-    @abstractmethod
+    Attributes
+    ----------
+    m_idx, n_idx, current_iter, linear_idx
+        Variables: the current tile, how many came before, and its place in the order.
+    """
+
+    def __init__(self, stateful: bool = True, name: str | None = None) -> None:
+        self.stateful = stateful
+        if stateful:
+            prefix = "" if name is None else f"{name}_"
+            self.m_idx = _variable(f"{prefix}m_idx")
+            self.n_idx = _variable(f"{prefix}n_idx")
+            self.current_iter = _variable(f"{prefix}current_iter")
+            self.linear_idx = _variable(f"{prefix}linear_idx")
+
+    def update_current_idx(self, linear_idx: Any) -> None:
+        """Store the row and column of the tile at a place of the order: the class says how."""
+        raise self._left_out("update_current_idx")
+
     def valid(self) -> Expr:
-        """Return whether the current tile exists."""
+        """Return whether the current tile exists: the class says how."""
+        raise self._left_out("valid")
 
-    @abstractmethod
-    def next_tile(self, step: Any = None) -> None:
-        """Go on to the next tile."""
+    def init(self, linear_init: Any) -> None:
+        """Start at the tile at place `linear_init`."""
+        self._require_state()
+        self.linear_idx.store(linear_init)
+        self.current_iter.store(0)
+        self.update_current_idx(self.linear_idx)
+
+    def next_tile(self, step: Any) -> None:
+        """Go on by `step` tiles."""
+        self._require_state()
+        self.linear_idx.store(as_value(self.linear_idx) + as_value(step))
+        self.current_iter.store(as_value(self.current_iter) + 1)
+        self.update_current_idx(self.linear_idx)
+
+    def _left_out(self, method: str) -> FrontendValueError:
+        return FrontendValueError(
+            f"the tile scheduler {type(self).__name__} has no {method}()",
+            span=here(),
+            hint="define it in the class, or use T.PersistentTileScheduler",
+        )
+
+    def _require_state(self) -> None:
+        if not self.stateful:
+            raise FrontendValueError(
+                "a tile scheduler made with stateful=False has no current tile",
+                span=here(),
+                hint="use .coord(tile_id)",
+            )
 
 
 class PersistentTileScheduler(BaseTileScheduler):
@@ -178,13 +224,7 @@ class PersistentTileScheduler(BaseTileScheduler):
         self.num_m_tiles, self.num_n_tiles = num_m_tiles, num_n_tiles
         self.num_workers = _grid_size() if num_workers is None else num_workers
         self.swizzle_size, self.column_major = swizzle_size, column_major
-        self.stateful = stateful
-        if stateful:
-            prefix = "" if name is None else f"{name}_"
-            self.m_idx = _variable(f"{prefix}m_idx")
-            self.n_idx = _variable(f"{prefix}n_idx")
-            self.current_iter = _variable(f"{prefix}current_iter")
-            self.linear_idx = _variable(f"{prefix}linear_idx")
+        super().__init__(stateful, name)
 
     def coord(self, tile_id: Any) -> tuple[Expr, Expr]:
         """Return the row and column of the tile at place `tile_id` of the order."""
@@ -199,12 +239,9 @@ class PersistentTileScheduler(BaseTileScheduler):
         across, along = start + inside % width, inside // width
         return (along, across) if self.column_major else (across, along)
 
-    def init(self, worker: Any) -> None:
-        """Start at tile number `worker`."""
-        self._require_state()
-        self.linear_idx.store(worker)
-        self.current_iter.store(0)
-        self._locate()
+    def init(self, worker_id: Any) -> None:
+        """Start at tile number `worker_id`."""
+        super().init(worker_id)
 
     def valid(self) -> Expr:
         """Return whether the current tile exists."""
@@ -215,24 +252,13 @@ class PersistentTileScheduler(BaseTileScheduler):
 
     def next_tile(self, step: Any = None) -> None:
         """Go on by `step` tiles, by default the number of workers."""
-        self._require_state()
-        by = as_value(self.num_workers if step is None else step)
-        self.linear_idx.store(as_value(self.linear_idx) + by)
-        self.current_iter.store(as_value(self.current_iter) + 1)
-        self._locate()
+        super().next_tile(self.num_workers if step is None else step)
 
-    def _locate(self) -> None:
-        row, column = self.coord(self.linear_idx)
+    def update_current_idx(self, linear_idx: Any) -> None:
+        """Store the row and column of the tile at a place of the order."""
+        row, column = self.coord(linear_idx)
         self.m_idx.store(row)
         self.n_idx.store(column)
-
-    def _require_state(self) -> None:
-        if not self.stateful:
-            raise FrontendValueError(
-                "a tile scheduler made with stateful=False has no current tile",
-                span=here(),
-                hint="use .coord(tile_id)",
-            )
 
 
 def _variable(name: str) -> VarHandle:

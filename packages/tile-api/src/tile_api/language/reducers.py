@@ -6,7 +6,7 @@ from typing import Any
 
 from tile_api.frontend.builder import current
 from tile_api.frontend.values import as_buffer, as_region, as_value
-from tile_api.language.operands import count, element, emit, here
+from tile_api.language.operands import Annotations, element, emit, here, merged
 from tile_api.language.reductions import check_batch
 from tile_core.errors import Note, ReducerMisuse
 from tile_core.ir import arith
@@ -22,12 +22,12 @@ __all__ = ["finalize_reducer", "reducer_init", "reducer_update"]
 _ALLOCATE = "allocate it with T.alloc_reducer(shape, dtype, op)"
 
 
-def reducer_init(acc: Any, init: Any = None) -> None:
+def reducer_init(reducer: Any, init: Any = None) -> None:
     """Open an epoch of a reducer.
 
     Parameters
     ----------
-    acc
+    reducer
         Allocated with `T.alloc_reducer`, without `replication`.
     init
         Takes part in each result exactly once; by default nothing does.
@@ -35,9 +35,9 @@ def reducer_init(acc: Any, init: Any = None) -> None:
     Raises
     ------
     ReducerMisuse
-        If `acc` is not such a reducer.
+        If `reducer` is not such a reducer.
     """
-    buffer = as_buffer(acc, "the reducer")
+    buffer = as_buffer(reducer, "the reducer")
     kind = _kind(buffer, "T.reducer_init")
     start = None
     if init is not None:
@@ -62,7 +62,9 @@ def reducer_update(target: Any, value: Any) -> None:
     )
 
 
-def finalize_reducer(acc: Any, dst: Any = None, batch: Any = 1) -> None:
+def finalize_reducer(
+    reducer: Any, dst: Any = None, batch: Any = 1, annotations: Annotations = None
+) -> None:
     """Close the epoch of a reducer: write its results to `dst`.
 
     Parameters
@@ -72,14 +74,16 @@ def finalize_reducer(acc: Any, dst: Any = None, batch: Any = 1) -> None:
         reducer allocated with `replication`, which is a fragment and holds the results itself.
     batch
         How many results share a barrier, a wish; it divides the number of results.
+    annotations
+        The same option as a dictionary; it wins. Unknown entries are dropped.
 
     Raises
     ------
     ReducerMisuse
-        If `acc` is no reducer, or `dst` is missing, or given for one that is a fragment.
+        If `reducer` is no reducer, or `dst` is missing, or given for one that is a fragment.
     """
-    count(batch, "batch")
-    buffer = as_buffer(acc, "the reducer")
+    batch = merged({"batch": batch}, annotations)["batch"]
+    buffer = as_buffer(reducer, "the reducer")
     if buffer.scope is Scope.FRAGMENT and buffer in current().reducers:
         if dst is not None:
             raise ReducerMisuse(

@@ -7,7 +7,7 @@ from typing import Any
 
 from tile_api.frontend.builder import current
 from tile_api.frontend.values import as_region
-from tile_api.language.operands import call, choice, count, emit, here
+from tile_api.language.operands import Annotations, call, choice, count, emit, here, merged
 from tile_core.dtypes import dtype_of
 from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.ir import arith
@@ -43,7 +43,13 @@ _KINDS = {kind.value: kind for kind in ReduceKind}
 
 
 def reduce(
-    buffer: Any, out: Any, reduce_type: str, dim: Any = -1, clear: Any = True, batch: Any = 1
+    buffer: Any,
+    out: Any,
+    reduce_type: str,
+    dim: Any = -1,
+    clear: Any = True,
+    batch: Any = 1,
+    annotations: Annotations = None,
 ) -> None:
     """Combine the elements of `buffer` along `dim` into `out`.
 
@@ -63,6 +69,8 @@ def reduce(
         Overwrite `out`; otherwise its old contents take part, once.
     batch
         How many results share a barrier, a wish; it divides the number of results.
+    annotations
+        The same options as a dictionary; it wins. Unknown entries are dropped.
 
     Raises
     ------
@@ -73,15 +81,25 @@ def reduce(
         If `out` has another shape.
     """
     kind = _KINDS[choice(reduce_type, _KINDS, "reduction")]
-    _reduce(kind, buffer, out, dim, clear, batch)
+    _reduce(kind, buffer, out, dim, clear, batch, annotations)
 
 
 def _reduce(
-    kind: ReduceKind, buffer: Any, out: Any, dim: Any, clear: Any, batch: Any, nan: Any = False
+    kind: ReduceKind,
+    buffer: Any,
+    out: Any,
+    dim: Any,
+    clear: Any,
+    batch: Any,
+    annotations: Annotations,
+    nan_propagate: Any = False,
 ) -> None:
     name = f"T.reduce_{kind.value}"
+    options = merged({"batch": batch, "nan_propagate": nan_propagate}, annotations)
+    nan = options["nan_propagate"]
     src = as_region(buffer, f"the source of {name}")
     dst = as_region(out, f"the destination of {name}")
+    batch = options["batch"]
     check_batch(f"T.reduce_{kind.value} to {describe(dst)}", dst.static_extents, batch)
     if kind.is_bitwise and (src.buffer.dtype.is_float or dst.buffer.dtype.is_float):
         raise FrontendValueError(
@@ -142,9 +160,16 @@ def normal_dim(name: str, dim: Any, region: Region) -> int:
     return number % rank
 
 
-def reduce_sum(buffer: Any, out: Any, dim: Any = -1, clear: Any = True, batch: Any = 1) -> None:
+def reduce_sum(
+    buffer: Any,
+    out: Any,
+    dim: Any = -1,
+    clear: Any = True,
+    batch: Any = 1,
+    annotations: Annotations = None,
+) -> None:
     """Add up the elements along `dim`; see `T.reduce`."""
-    _reduce(ReduceKind.SUM, buffer, out, dim, clear, batch)
+    _reduce(ReduceKind.SUM, buffer, out, dim, clear, batch, annotations)
 
 
 def reduce_max(
@@ -154,9 +179,10 @@ def reduce_max(
     clear: Any = True,
     batch: Any = 1,
     nan_propagate: Any = False,
+    annotations: Annotations = None,
 ) -> None:
     """Take the maximum along `dim`; NaN is ignored unless `nan_propagate`. See `T.reduce`."""
-    _reduce(ReduceKind.MAX, buffer, out, dim, clear, batch, nan_propagate)
+    _reduce(ReduceKind.MAX, buffer, out, dim, clear, batch, annotations, nan_propagate)
 
 
 def reduce_min(
@@ -166,9 +192,10 @@ def reduce_min(
     clear: Any = True,
     batch: Any = 1,
     nan_propagate: Any = False,
+    annotations: Annotations = None,
 ) -> None:
     """Take the minimum along `dim`; NaN is ignored unless `nan_propagate`. See `T.reduce`."""
-    _reduce(ReduceKind.MIN, buffer, out, dim, clear, batch, nan_propagate)
+    _reduce(ReduceKind.MIN, buffer, out, dim, clear, batch, annotations, nan_propagate)
 
 
 def reduce_absmax(
@@ -178,32 +205,58 @@ def reduce_absmax(
     clear: Any = True,
     batch: Any = 1,
     nan_propagate: Any = False,
+    annotations: Annotations = None,
 ) -> None:
     """Take the maximum of absolute values along `dim`; see `T.reduce`."""
-    _reduce(ReduceKind.ABSMAX, buffer, out, dim, clear, batch, nan_propagate)
+    _reduce(ReduceKind.ABSMAX, buffer, out, dim, clear, batch, annotations, nan_propagate)
 
 
-def reduce_abssum(buffer: Any, out: Any, dim: Any = -1, batch: Any = 1) -> None:
+def reduce_abssum(
+    buffer: Any, out: Any, dim: Any = -1, batch: Any = 1, annotations: Annotations = None
+) -> None:
     """Add up absolute values along `dim`, overwriting `out`; see `T.reduce`."""
-    _reduce(ReduceKind.ABSSUM, buffer, out, dim, True, batch)
+    _reduce(ReduceKind.ABSSUM, buffer, out, dim, True, batch, annotations)
 
 
-def reduce_bitand(buffer: Any, out: Any, dim: Any = -1, clear: Any = True, batch: Any = 1) -> None:
+def reduce_bitand(
+    buffer: Any,
+    out: Any,
+    dim: Any = -1,
+    clear: Any = True,
+    batch: Any = 1,
+    annotations: Annotations = None,
+) -> None:
     """Combine integers or bools along `dim` with ``&``; see `T.reduce`."""
-    _reduce(ReduceKind.BITAND, buffer, out, dim, clear, batch)
+    _reduce(ReduceKind.BITAND, buffer, out, dim, clear, batch, annotations)
 
 
-def reduce_bitor(buffer: Any, out: Any, dim: Any = -1, clear: Any = True, batch: Any = 1) -> None:
+def reduce_bitor(
+    buffer: Any,
+    out: Any,
+    dim: Any = -1,
+    clear: Any = True,
+    batch: Any = 1,
+    annotations: Annotations = None,
+) -> None:
     """Combine integers or bools along `dim` with ``|``; see `T.reduce`."""
-    _reduce(ReduceKind.BITOR, buffer, out, dim, clear, batch)
+    _reduce(ReduceKind.BITOR, buffer, out, dim, clear, batch, annotations)
 
 
-def reduce_bitxor(buffer: Any, out: Any, dim: Any = -1, clear: Any = True, batch: Any = 1) -> None:
+def reduce_bitxor(
+    buffer: Any,
+    out: Any,
+    dim: Any = -1,
+    clear: Any = True,
+    batch: Any = 1,
+    annotations: Annotations = None,
+) -> None:
     """Combine integers or bools along `dim` with ``^``; see `T.reduce`."""
-    _reduce(ReduceKind.BITXOR, buffer, out, dim, clear, batch)
+    _reduce(ReduceKind.BITXOR, buffer, out, dim, clear, batch, annotations)
 
 
-def cumsum(src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False) -> None:
+def cumsum(
+    src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False, annotations: Annotations = None
+) -> None:
     """Write the running sum of `src` along `dim` to `dst`, each element included.
 
     Parameters
@@ -223,7 +276,9 @@ def cumsum(src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False) -> Non
     _scan("T.cumsum", ReduceKind.SUM, src, dst, dim, reverse)
 
 
-def cummax(src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False) -> None:
+def cummax(
+    src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False, annotations: Annotations = None
+) -> None:
     """Write the running maximum of `src` along `dim` to `dst`; see `T.cumsum`."""
     _scan("T.cummax", ReduceKind.MAX, src, dst, dim, reverse)
 

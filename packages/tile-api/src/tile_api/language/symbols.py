@@ -31,7 +31,7 @@ def _names(text: str, what: str) -> list[str]:
 
 
 def dynamic(
-    names: str,
+    name: str,
     dtype: Any = "int32",
     *,
     min: int | None = None,
@@ -47,7 +47,7 @@ def dynamic(
 
     Parameters
     ----------
-    names
+    name
         One name gives one symbol; several, separated by commas or blanks, a tuple.
     dtype
         An integer type.
@@ -77,20 +77,20 @@ def dynamic(
             hint='use "int32" or "int64"',
         )
     span = here()
-    wanted = _names(names, "T.dynamic")
+    wanted = _names(name, "T.dynamic")
     promised = contract_of(wanted[0], element, min, max, multiple_of)
-    symbols = tuple(_Var(name, element, promised, span=span) for name in wanted)
+    symbols = tuple(_Var(each, element, promised, span=span) for each in wanted)
     return symbols[0] if len(symbols) == 1 else symbols
 
 
-def symbolic(names: str, dtype: Any = "int32", **contract: int | None) -> Any:
+def symbolic(name: str, dtype: Any = "int32", **contract: int | None) -> Any:
     """Return `dynamic` symbols; the old name."""
     warnings.warn("T.symbolic is deprecated: use T.dynamic", KernelWarning, stacklevel=2)
-    return dynamic(names, dtype, **contract)
+    return dynamic(name, dtype, **contract)
 
 
 def const(
-    names: str,
+    name: str,
     dtype: Any = "int32",
     *,
     min: int | None = None,
@@ -119,9 +119,9 @@ def const(
             hint="use T.dynamic for run-time dimensions, or a Python int",
         )
     element = as_dtype(dtype, "the dtype of a constant")
-    wanted = _names(names, "T.const")
+    wanted = _names(name, "T.const")
     promised = contract_of(wanted[0], element, min, max, multiple_of)
-    values = tuple(builder.eager.constant(builder, name, element, promised) for name in wanted)
+    values = tuple(builder.eager.constant(builder, each, element, promised) for each in wanted)
     return values[0] if len(values) == 1 else values
 
 

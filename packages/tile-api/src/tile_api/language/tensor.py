@@ -168,7 +168,7 @@ class _PointerType(dtype_class):
     __slots__ = ()
 
     def __call__(  # type: ignore[override]
-        self, dtype: Any = None, storage_scope: str = "global", **_: Any
+        self, dtype: Any = None, storage_scope: str = "global", is_size_var: bool = False, **_: Any
     ) -> Any:
         """Return the annotation of a pointer parameter to elements of `dtype`."""
         from tile_api.frontend.types import as_scope

@@ -95,10 +95,10 @@ def _check_numbered(number: Any, threads: Any) -> None:
         )
 
 
-def named_barrier_arrive(barrier_id: Any, arrive_count: Any) -> None:
+def named_barrier_arrive(barrier_id: Any, thread_count: Any) -> None:
     """Arrive at a numbered barrier without waiting."""
-    _check_numbered(barrier_id, arrive_count)
-    emit(Barrier("block", as_value(barrier_id), as_value(arrive_count), arrives_only=True))
+    _check_numbered(barrier_id, thread_count)
+    emit(Barrier("block", as_value(barrier_id), as_value(thread_count), arrives_only=True))
 
 
 def sync_warp(mask: Any = None) -> None:
@@ -144,16 +144,22 @@ def thread_return() -> None:
     emit(ThreadReturn())
 
 
-def tvm_storage_sync(scope: str, *_: Any) -> None:
-    """Wait for the threads that share memory of `scope`: ``"shared"``, ``"warp"``, ``"global"``."""
+def tvm_storage_sync(storage_scope: str, is_load: bool = False, num_blocks: int = -1) -> None:
+    """Wait for the threads that share memory of a scope: ``"shared"``, ``"warp"``, ``"global"``.
+
+    Parameters
+    ----------
+    is_load, num_blocks
+        Accepted for compatibility.
+    """
     kinds = {"shared": "block", "shared.dyn": "block", "warp": "warp", "global": "grid"}
-    if scope not in kinds:
+    if storage_scope not in kinds:
         raise FrontendValueError(
-            f"there is no barrier for memory {scope!r}",
+            f"there is no barrier for memory {storage_scope!r}",
             span=here(),
             hint="use 'shared', 'warp' or 'global'",
         )
-    emit(Barrier(kinds[scope]))
+    emit(Barrier(kinds[storage_scope]))
 
 
 # Exchanges between the lanes of a warp ------------------------------------------------------
@@ -162,14 +168,14 @@ def tvm_storage_sync(scope: str, *_: Any) -> None:
 # warps share what it does; only shuffles of an explicit width of 64 reach across.
 
 
-def shfl_sync(value: Any, lane: Any, width: Any = 32, mask: Any = _ALL_LANES) -> Expr:
-    """Return `value` of the lane `lane`, counted within groups of `width` lanes."""
-    return _shuffle("shfl_sync", value, lane, width)
+def shfl_sync(value: Any, srcLane: Any, width: Any = 32, mask: Any = _ALL_LANES) -> Expr:
+    """Return `value` of the lane `srcLane`, counted within groups of `width` lanes."""
+    return _shuffle("shfl_sync", value, srcLane, width)
 
 
-def shfl_xor(value: Any, lane_mask: Any, width: Any = 32, mask: Any = _ALL_LANES) -> Expr:
-    """Return `value` of the lane whose number is this one's ``^ lane_mask``."""
-    return _shuffle("shfl_xor", value, lane_mask, width)
+def shfl_xor(value: Any, delta: Any, width: Any = 32, mask: Any = _ALL_LANES) -> Expr:
+    """Return `value` of the lane whose number is this one's ``^ delta``."""
+    return _shuffle("shfl_xor", value, delta, width)
 
 
 def shfl_down(value: Any, delta: Any, width: Any = 32, mask: Any = _ALL_LANES) -> Expr:
@@ -193,32 +199,29 @@ def _shuffle(name: str, value: Any, lane: Any, width: Any) -> Expr:
     return call(name, as_value(value), arith.cast(as_value(lane), "int32"), arith.const(size))
 
 
-def tvm_warp_shuffle(mask: Any, value: Any, lane: Any, width: Any, warp_size: Any) -> Expr:
+def tvm_warp_shuffle(mask: Any, value: Any, warp_id: Any, width: Any, warp_size: Any) -> Expr:
     """Return `T.shfl_sync` in TVM's order of arguments."""
-    return shfl_sync(value, lane, width)
+    return shfl_sync(value, warp_id, width)
 
 
-def tvm_warp_shuffle_up(mask: Any, value: Any, delta: Any, width: Any, warp_size: Any) -> Expr:
+def tvm_warp_shuffle_up(mask: Any, value: Any, offset: Any, width: Any, warp_size: Any) -> Expr:
     """Return `T.shfl_up` in TVM's order of arguments."""
-    return shfl_up(value, delta, width)
+    return shfl_up(value, offset, width)
 
 
-def tvm_warp_shuffle_down(mask: Any, value: Any, delta: Any, width: Any, warp_size: Any) -> Expr:
+def tvm_warp_shuffle_down(mask: Any, value: Any, offset: Any, width: Any, warp_size: Any) -> Expr:
     """Return `T.shfl_down` in TVM's order of arguments."""
-    return shfl_down(value, delta, width)
+    return shfl_down(value, offset, width)
 
 
-def _vote(name: str, args: tuple[Any, ...]) -> Expr:
-    """Call a vote on a predicate, which CUDA writes after a mask of all lanes."""
-    if len(args) == 2 and _is_full_mask(args[0]):
-        args = (args[1],)
-    if not 1 <= len(args) <= 2:
-        raise FrontendValueError(
-            f"T.{name} takes a predicate and a mask",
-            span=here(),
-            hint=f"write T.{name}(predicate) or T.{name}(mask, predicate)",
-        )
-    return call(name, arith.truth(as_value(args[0])))
+def _voted(value: Any, mask: Any) -> Expr:
+    """Return what is voted on, which CUDA writes after a mask of all lanes."""
+    is_cuda = _is_full_mask(value) and not (is_number(mask) and mask == _ALL_LANES)
+    return as_value(mask if is_cuda else value)
+
+
+def _vote(name: str, predicate: Any, mask: Any) -> Expr:
+    return call(name, arith.truth(_voted(predicate, mask)))
 
 
 def _is_full_mask(value: Any) -> bool:
@@ -226,24 +229,24 @@ def _is_full_mask(value: Any) -> bool:
     return is_number(number) and number in (-1, _ALL_LANES, 2**64 - 1)
 
 
-def any_sync(predicate: Any, *mask: Any) -> Expr:
+def any_sync(predicate: Any, mask: Any = _ALL_LANES) -> Expr:
     """Return 1 if `predicate` holds in any active lane of the warp, else 0."""
-    return _vote("any_sync", (predicate, *mask))
+    return _vote("any_sync", predicate, mask)
 
 
-def all_sync(predicate: Any, *mask: Any) -> Expr:
+def all_sync(predicate: Any, mask: Any = _ALL_LANES) -> Expr:
     """Return 1 if `predicate` holds in all active lanes of the warp, else 0."""
-    return _vote("all_sync", (predicate, *mask))
+    return _vote("all_sync", predicate, mask)
 
 
-def ballot_sync(predicate: Any, *mask: Any) -> Expr:
+def ballot_sync(predicate: Any, mask: Any = _ALL_LANES) -> Expr:
     """Return a bit per lane of the warp: whether `predicate` holds there."""
-    return _vote("ballot_sync", (predicate, *mask))
+    return _vote("ballot_sync", predicate, mask)
 
 
 def ballot(predicate: Any) -> Expr:
     """Return a bit per lane of the warp: whether `predicate` holds there."""
-    return _vote("ballot_sync", (predicate,))
+    return ballot_sync(predicate)
 
 
 def activemask() -> Expr:
@@ -251,20 +254,14 @@ def activemask() -> Expr:
     return call("activemask")
 
 
-def _match(name: str, args: tuple[Any, ...]) -> Expr:
-    if len(args) == 2 and _is_full_mask(args[0]):
-        args = (args[1],)
-    return call(name, as_value(args[0]))
-
-
-def match_any_sync(value: Any, *mask: Any) -> Expr:
+def match_any_sync(value: Any, mask: Any = _ALL_LANES) -> Expr:
     """Return a bit per lane of the warp: whether it holds the same `value` as this one."""
-    return _match("match_any_sync", (value, *mask))
+    return call("match_any_sync", _voted(value, mask))
 
 
-def match_all_sync(value: Any, *mask: Any) -> Expr:
+def match_all_sync(value: Any, mask: Any = _ALL_LANES) -> Expr:
     """Return the mask of the active lanes if all hold the same `value`, else 0."""
-    return _match("match_all_sync", (value, *mask))
+    return call("match_all_sync", _voted(value, mask))
 
 
 def syncthreads_count(predicate: Any) -> Expr:
@@ -295,25 +292,30 @@ def linear_thread_index() -> Expr:
     return index
 
 
-def get_lane_idx(warp_size: Any = 32) -> Expr:
-    """Return the number of this thread in its warp."""
-    return linear_thread_index() % count(warp_size, "warp_size")
+def get_lane_idx(warp_size: Any = None) -> Expr:
+    """Return the number of this thread in its warp, of 32 threads unless `warp_size` is given."""
+    return linear_thread_index() % _warp(warp_size)
 
 
-def get_warp_idx(warp_size: Any = 32) -> Expr:
+def get_warp_idx(warp_size: Any = None) -> Expr:
     """Return the number of this thread's warp in its block."""
-    return linear_thread_index() // count(warp_size, "warp_size")
+    return linear_thread_index() // _warp(warp_size)
 
 
-def get_warp_idx_sync(warp_size: Any = 32) -> Expr:
+def get_warp_idx_sync(warp_size: Any = None) -> Expr:
     """Return the number of this thread's warp in its block, all lanes together."""
     return get_warp_idx(warp_size)
 
 
-def get_warp_group_idx(warp_size: Any = 32, warps_per_group: Any = 4) -> Expr:
-    """Return the number of this thread's group of warps in its block."""
-    group = count(warp_size, "warp_size") * count(warps_per_group, "warps_per_group")
-    return linear_thread_index() // group
+def get_warp_group_idx(warp_size: Any = None, warps_per_group: Any = None) -> Expr:
+    """Return the number of this thread's group of warps, of 4 unless told otherwise."""
+    warps = 4 if warps_per_group is None else count(warps_per_group, "warps_per_group")
+    return linear_thread_index() // (_warp(warp_size) * warps)
+
+
+def _warp(size: Any) -> int:
+    """Return how many threads a warp has: on every machine as many as on NVIDIA's."""
+    return _WARP if size is None else count(size, "warp_size")
 
 
 def shuffle_elect(thread_extent: Any = 0) -> Expr:

@@ -8,7 +8,7 @@ from typing import Any
 from tile_api.frontend.values import as_value
 from tile_api.language import arithmetic
 from tile_api.language.elementary import fma
-from tile_api.language.operands import count, here, is_number
+from tile_api.language.operands import count, dtype_by_name, here, is_number
 from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.ir import arith
 from tile_core.ir.expr import Broadcast as BroadcastNode
@@ -106,20 +106,26 @@ def lane_of(vector: Expr, lane: int) -> Expr:
     return vector if vector.dtype.lanes == 1 else ShuffleNode((vector,), (lane,), span=here())
 
 
-def vectorlow(vector: Any) -> Expr:
-    """Return the first half of the lanes."""
+@dtype_by_name
+def vectorlow(dtype: Any, vec: Any = None) -> Expr:
+    """Return the first half of the lanes of `vec`; the dtype may be left out."""
+    vector = dtype if vec is None else vec
     half = as_value(vector).dtype.lanes // 2
     return Shuffle([vector], range(half))
 
 
-def vectorhigh(vector: Any) -> Expr:
-    """Return the second half of the lanes."""
+@dtype_by_name
+def vectorhigh(dtype: Any, vec: Any = None) -> Expr:
+    """Return the second half of the lanes of `vec`; the dtype may be left out."""
+    vector = dtype if vec is None else vec
     lanes = as_value(vector).dtype.lanes
     return Shuffle([vector], range(lanes // 2, lanes))
 
 
-def vectorcombine(low: Any, high: Any) -> Expr:
-    """Return the lanes of `low` followed by those of `high`."""
+@dtype_by_name
+def vectorcombine(dtype: Any, vec1: Any, vec2: Any = None) -> Expr:
+    """Return the lanes of `vec1` followed by those of `vec2`; the dtype may be left out."""
+    low, high = (dtype, vec1) if vec2 is None else (vec1, vec2)
     lanes = as_value(low).dtype.lanes + as_value(high).dtype.lanes
     return Shuffle([low, high], range(lanes))
 
@@ -134,13 +140,7 @@ def _need_scalar(expr: Expr, what: str) -> None:
 
 
 def _packed(name: str, arity: int, compute: Callable[..., Any], meaning: str) -> Callable[..., Any]:
-    def function(*values: Any) -> Expr:
-        if len(values) != arity:
-            raise FrontendTypeError(
-                f"T.{name} takes {arity} pairs, got {len(values)}",
-                span=here(),
-                hint="pass vectors of two lanes, such as T.float16x2(a, b)",
-            )
+    def packed(*values: Any) -> Expr:
         pairs = [v if is_number(v) else as_value(v) for v in values]
         for pair in pairs:
             if is_number(pair) or pair.dtype.lanes != 2:
@@ -153,6 +153,16 @@ def _packed(name: str, arity: int, compute: Callable[..., Any], meaning: str) ->
         result: Expr = compute(*pairs)
         return result
 
+    def one(x: Any) -> Expr:
+        return packed(x)
+
+    def two(x: Any, y: Any) -> Expr:
+        return packed(x, y)
+
+    def three(x: Any, y: Any, z: Any) -> Expr:
+        return packed(x, y, z)
+
+    function: Callable[..., Any] = (one, two, three)[arity - 1]
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Return {meaning} of pairs such as float16x2, lane by lane."
     return function

@@ -31,8 +31,8 @@ __all__ = [
 ]
 
 
-def reshape(buffer: Any, shape: Any) -> BufferValue:
-    """Return a view of `buffer` with another shape: the same elements in row-major order.
+def reshape(src: Any, shape: Any) -> BufferValue:
+    """Return a view of `src` with another shape: the same elements in row-major order.
 
     Parameters
     ----------
@@ -44,28 +44,28 @@ def reshape(buffer: Any, shape: Any) -> BufferValue:
     ViewMismatch
         If the numbers of elements differ, or cannot be shown to be equal.
     """
-    base = as_buffer(buffer, "the operand of T.reshape")
+    base = as_buffer(src, "the operand of T.reshape")
     return _view("T.reshape", base, _filled(base, shape), base.dtype)
 
 
-def view(buffer: Any, shape: Any = None, dtype: Any = None, strides: Any = None) -> BufferValue:
-    """Return a view of the bits of `buffer` with another shape, element type, or both.
+def view(src: Any, shape: Any = None, dtype: Any = None, strides: Any = None) -> BufferValue:
+    """Return a view of the bits of `src` with another shape, element type, or both.
 
     Parameters
     ----------
     shape
-        By default that of `buffer`, the last extent scaled to the new element type.
+        By default that of `src`, the last extent scaled to the new element type.
     dtype
-        By default that of `buffer`.
+        By default that of `src`.
     strides
         If given, those of row-major order: views are contiguous.
 
     Raises
     ------
     ViewMismatch
-        If the views do not cover the same bits, or `buffer` is not contiguous.
+        If the views do not cover the same bits, or `src` is not contiguous.
     """
-    base = as_buffer(buffer, "the operand of T.view")
+    base = as_buffer(src, "the operand of T.view")
     element_type = base.dtype if dtype is None else as_dtype(dtype, "the dtype given to T.view")
     extents = _rescaled(base, element_type) if shape is None else as_shape(shape, "the view")
     result = _view("T.view", base, extents, element_type)
@@ -202,18 +202,46 @@ def make_tensor(ptr: Any, shape: Any, dtype: Any = "float32", strides: Any = Non
 
 
 def make_tensor_from_addr(
-    addr: Any, shape: Any, dtype: Any = "float32", strides: Any = None
+    addr: Any,
+    shape: Any,
+    dtype: Any = "float32",
+    strides: Any = None,
+    storage_scope: str = "global",
 ) -> BufferValue:
-    """Return the tensor at an address given as an integer; the same as `T.make_tensor`."""
+    """Return the tensor at an address given as an integer; as `T.make_tensor`.
+
+    Raises
+    ------
+    FrontendValueError
+        If `storage_scope` is another than ``"global"``.
+    """
+    choice(storage_scope, ("global",), "memory of a tensor")
     return make_tensor(addr, shape, dtype, strides)
 
 
-def match_buffer(param: Any, shape: Any, dtype: Any = "float32", **options: Any) -> BufferValue:
+def match_buffer(
+    param: Any,
+    shape: Any = None,
+    dtype: Any = "float32",
+    data: Any = None,
+    strides: Any = None,
+    elem_offset: Any = None,
+    scope: str = "global",
+    align: int = -1,
+    offset_factor: int = 0,
+    buffer_type: str = "default",
+    axis_separators: Any = None,
+) -> BufferValue:
     """Return the tensor that a pointer parameter points to.
 
-    Of the `options` of TVM's function of that name `strides` counts; the others are dropped.
+    Parameters
+    ----------
+    shape, strides
+        In elements; row-major by default.
+    data, elem_offset, scope, align, offset_factor, buffer_type, axis_separators
+        Accepted for compatibility and dropped.
     """
-    return make_tensor(param, shape, dtype, options.get("strides") or None)
+    return make_tensor(param, shape, dtype, strides or None)
 
 
 _MASKS = {1: "r", 2: "w", 3: "rw"}
@@ -221,7 +249,7 @@ _MASKS = {1: "r", 2: "w", 3: "rw"}
 
 def access_ptr(
     base: Any,
-    access: Any = "r",
+    access_type: Any = "r",
     *extents: Any,
     offset: Any = 0,
     extent: Any = None,
@@ -233,7 +261,7 @@ def access_ptr(
     ----------
     base
         A buffer, a region or an element: where the address starts.
-    access
+    access_type
         ``"r"``, ``"w"`` or ``"rw"``: what is done through it; barriers depend on it.
     extents, extent, ignore_last_ndim
         How much is touched; accepted, not used.
@@ -245,7 +273,7 @@ def access_ptr(
     FrontendValueError
         Another access.
     """
-    mode = choice(_MASKS.get(access, access), ("r", "w", "rw"), "access")
+    mode = choice(_MASKS.get(access_type, access_type), ("r", "w", "rw"), "access")
     buffer, indices = element(base, "the base of T.access_ptr")
     if not (isinstance(offset, int) and offset == 0):
         if all(isinstance(i, Const) and i.value == 0 for i in indices):
@@ -256,12 +284,12 @@ def access_ptr(
     return AddressOf(buffer, indices, mode, span=here())
 
 
-def address_of(x: Any) -> AddressOf:
+def address_of(obj: Any) -> AddressOf:
     """Return the address of an element ``A[i, j]``, or of a buffer's first element."""
-    return address(x, "the operand of T.address_of")
+    return address(obj, "the operand of T.address_of")
 
 
-def tvm_access_ptr(dtype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any) -> AddressOf:
+def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any) -> AddressOf:
     """Return ``data + offset`` as an address: `T.access_ptr` in TVM's spelling."""
     buffer = data.buffer if isinstance(data, (AddressOf, BufferValue)) else data
     if not isinstance(buffer, Buffer):

@@ -36,6 +36,8 @@ class Settings:
     forced_target
         ``TILE_FORCE_TARGET``: what kernels are compiled for, whatever target the program names;
         empty leaves it to the program.
+    pretended_gpu
+        ``TILE_PRETENDED_GPU``: which GPU programs are told of that run on the host in its place.
     threads
         ``TILE_NUM_THREADS``: threads of a CPU kernel; 0 follows torch or OpenMP.
     cuda_compiler, hip_compiler
@@ -77,6 +79,7 @@ class Settings:
 
     target: str = "auto"
     forced_target: str = ""
+    pretended_gpu: str = ""
     threads: int = 0
     cuda_compiler: str = ""
     hip_compiler: str = ""

@@ -10,6 +10,7 @@ from typing import Any
 
 from tile_api.settings import kinds
 from tile_api.settings.kinds import Kind
+from tile_api.settings.pretended import WORDS, parse_gpu
 from tile_core.errors import FrontendValueError
 from tile_core.logs import ALL, CATEGORIES, SIGNS
 from tile_core.records import dataclass
@@ -157,6 +158,12 @@ def grouped() -> Mapping[str, tuple[Variable, ...]]:
     }
 
 
+def _gpu(text: str) -> str:
+    """Return the text of a GPU that programs can be told of."""
+    parse_gpu(text)
+    return text
+
+
 def _of_compiling() -> tuple[Variable, ...]:
     return (
         Variable(
@@ -169,6 +176,11 @@ def _of_compiling() -> tuple[Variable, ...]:
             "TILE_FORCE_TARGET", "forced_target", kinds.text("a target, as TILE_TARGET"), "",
             "The target of all kernels, whatever target the program names.", of_code=True,
             unset="it is left to the program",
+        ),
+        Variable(
+            "TILE_PRETENDED_GPU", "pretended_gpu", Kind("GPU", WORDS, _gpu), "",
+            "Which GPU TileLang programs are told of, where kernels run on the host.",
+            unset="sm_90 for data centres on the CPU, else the one that is emulated",
         ),
         Variable(
             "TILE_NUM_THREADS", "threads", kinds.number("threads; 0 follows torch or OpenMP"), 0,

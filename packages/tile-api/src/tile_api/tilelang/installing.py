@@ -22,6 +22,7 @@ from tile_core.target import Target
 NAME = "tilelang"
 HERE = "tile_api.tilelang"
 _TARGET = "TILE_FORCE_TARGET"
+_GPU = "TILE_PRETENDED_GPU"
 _PATH = "PYTHONPATH"
 
 
@@ -73,7 +74,7 @@ def installed() -> Installation | None:
     return _process().current
 
 
-def install(target: object = "cpu") -> Installation:
+def install(target: object = "cpu", gpu: str = "") -> Installation:
     """Let ``import tilelang`` find this package, and let a GPU be found, for the whole process.
 
     Where kernels run on the host (the CPU, the interpreter, an emulator), ``device="cuda"``,
@@ -86,6 +87,9 @@ def install(target: object = "cpu") -> Installation:
     target
         Where kernels run, whatever ``target=`` a program names; any spelling of a target.
         ``"auto"`` is the GPU if there is one, else the CPU.
+    gpu
+        Which GPU programs are told of where none is: such as ``"sm_80"``, or
+        ``"sm_90,multiprocessors=100,memory=40"``. "" leaves it to ``TILE_PRETENDED_GPU``.
 
     Returns
     -------
@@ -97,11 +101,13 @@ def install(target: object = "cpu") -> Installation:
     AliasConflict
         If TileLang itself has been imported, or another target is installed already.
     TileError
-        If there is no such target, or no backend for it.
+        If there is no such target, or no backend for it, or `gpu` names none.
     """
     from tile_api.compiling import default_host
+    from tile_api.settings import Settings
 
     exact = default_host().resolve(target)[1]
+    Settings.from_environment({**os.environ, **({_GPU: gpu} if gpu else {})})
     current = installed()
     if current is not None:
         if current.target == exact:
@@ -112,9 +118,11 @@ def install(target: object = "cpu") -> Installation:
         )
     _refuse_the_other()
     made = Installation(
-        exact, runs_on_host(exact), {n: os.environ.get(n) for n in (_TARGET, _PATH)}
+        exact, runs_on_host(exact), {n: os.environ.get(n) for n in (_TARGET, _GPU, _PATH)}
     )
     os.environ[_TARGET] = str(exact)
+    if gpu:
+        os.environ[_GPU] = gpu
     os.environ[_PATH] = os.pathsep.join(filter(None, (_for_children(), os.environ.get(_PATH))))
     sys.path.append(_for_children())  # multiprocessing hands on this one
     made._finder = _Finder()

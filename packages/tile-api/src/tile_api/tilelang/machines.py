@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_api.tilelang.devices.facts import DeviceProperties, capability_of, properties_of
+from tile_api.tilelang.devices.facts import (
+    DeviceProperties,
+    capability_of,
+    pretended_gpu,
+    properties_of,
+)
 from tile_api.tilelang.targets import forced_target
 from tile_core.target import Target
 
@@ -28,7 +33,7 @@ class Machine:
     @property
     def capability(self) -> tuple[int, int]:
         """The compute capability that programs are told."""
-        return capability_of(self.target.arch if self.target.kind in ("cuda", "hip") else "")
+        return capability_of(pretended_gpu(self.target).arch)
 
     @property
     def arch(self) -> str:

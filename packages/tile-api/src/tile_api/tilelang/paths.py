@@ -29,7 +29,7 @@ def _room(name: str, names: str) -> dict[str, str]:
 
 _LOWER = _room("lowering", "lower")
 _COMPILE = _names("tile_api.compiling", "compile par_compile")
-_KERNEL = _names("tile_api.kernel", "JITKernel=CompiledKernel")
+_KERNEL = _room("kernels", "JITKernel")
 _JIT = {
     **_COMPILE,
     **_KERNEL,

@@ -34,6 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="where kernels run, whatever target they name (TILE_TARGET, or cpu)",
     )
     group.addoption(
+        "--tile-gpu",
+        default="",
+        help="which GPU tests are told of where none is, such as sm_80 (TILE_PRETENDED_GPU)",
+    )
+    group.addoption(
         "--tile-unsupported",
         choices=_UNSUPPORTED,
         default=_UNSUPPORTED[0],
@@ -57,7 +62,8 @@ def _install(config: pytest.Config) -> None:
     if installed() is not None:
         return
     try:
-        require_machine(install(config.known_args_namespace.tile_target), "--tile-target")
+        asked = config.known_args_namespace
+        require_machine(install(asked.tile_target, asked.tile_gpu), "--tile-target")
     except TileError as error:
         uninstall()
         raise pytest.UsageError(str(error)) from None

@@ -25,9 +25,10 @@ def do_bench(
     backend: str = "event",
     return_mode: str = "mean",
     device: object = None,
+    cache_size: int = 256,
+    early_stop_baseline: float | None = None,
     grad_to_none: Iterable[Any] | None = None,
     flush: bool | None = None,
-    early_stop_baseline: float | None = None,
 ) -> Any:
     """Return how long one call of `fn` takes, in milliseconds.
 
@@ -52,6 +53,8 @@ def do_bench(
         ``"timing"`` for a `Timing`, which has the interval of 95 % confidence.
     device
         ``"cpu"``, ``"cuda"``, …; None: the GPU if torch was imported and sees one.
+    cache_size
+        Accepted for compatibility: as many MiB are cleared as the machine's caches have.
     grad_to_none
         Tensors whose ``grad`` is dropped before each call.
     flush

@@ -288,9 +288,9 @@ class Fragment(FragmentNames):
             threads=threads,
         )
 
-    def replicate(self, count: int) -> Fragment:
-        """Return the fragment held `count` times, each time by threads of its own."""
-        (count,) = extents_of(count)
+    def replicate(self, replicate: int) -> Fragment:
+        """Return the fragment held `replicate` times, each time by threads of its own."""
+        (count,) = extents_of(replicate)
         rep = Input(self.rank)
         copies = self.replication * count
         coords = (*inputs(self.rank), rep % self.replication)

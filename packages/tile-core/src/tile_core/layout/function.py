@@ -87,11 +87,11 @@ class Layout(LayoutNames):
     def __init__(
         self,
         shape: Sequence[int] | int,
-        forward: Forward,
+        forward_fn: Forward,
         output_shape: Sequence[int] | None = None,
     ) -> None:
         box = extents_of(shape)
-        exprs = tuple(simplify(e, box) for e in apply_forward(forward, inputs(len(box))))
+        exprs = tuple(simplify(e, box) for e in apply_forward(forward_fn, inputs(len(box))))
         object.__setattr__(self, "shape", box)
         object.__setattr__(self, "outputs", exprs)
         object.__setattr__(self, "output_shape", physical_box(exprs, box, output_shape))
@@ -357,16 +357,18 @@ class Layout(LayoutNames):
         )
         return f"elements {one} and {other} share the address {int(flat[order[twin]])}"
 
-    def reshape(self, shape: Sequence[int] | int, num: int = 1, den: int = 1) -> Layout:
+    def reshape(
+        self, shape: Sequence[int] | int, rescale_num: int = 1, rescale_den: int = 1
+    ) -> Layout:
         """Return this storage seen through a box of another shape.
 
         Parameters
         ----------
         shape
             The new logical shape. Elements keep their row-major order.
-        num, den
+        rescale_num, rescale_den
             Bits of an element before and after, for views of another element type:
-            ``size * num == new_size * den``.
+            ``size * rescale_num == new_size * rescale_den``.
 
         Raises
         ------
@@ -375,12 +377,14 @@ class Layout(LayoutNames):
             elements that form a wide one are not consecutive and aligned in storage.
         """
         box = extents_of(shape)
-        exprs, physical = reshaped(self.outputs, self.shape, self.output_shape, box, num, den)
+        exprs, physical = reshaped(
+            self.outputs, self.shape, self.output_shape, box, rescale_num, rescale_den
+        )
         return Layout(box, exprs, physical)
 
-    def expand(self, leading: Sequence[int] | int) -> Layout:
-        """Return the layout with dimensions `leading` put in front, on both sides."""
-        lead = extents_of(leading)
+    def expand(self, leading_shape: Sequence[int] | int) -> Layout:
+        """Return the layout with dimensions `leading_shape` put in front, on both sides."""
+        lead = extents_of(leading_shape)
         front = inputs(len(lead))
         shape = lead + self.shape
         moved = [Input(axis + len(lead)) for axis in range(self.rank)]

@@ -29,6 +29,18 @@ class GemmWarpPolicy(IntEnum):
     FullRow = 1
     FullCol = 2
 
+    def is_square(self) -> bool:
+        """Tell whether warps are along both M and N."""
+        return self is GemmWarpPolicy.Square
+
+    def is_full_row(self) -> bool:
+        """Tell whether all warps are along M."""
+        return self is GemmWarpPolicy.FullRow
+
+    def is_full_col(self) -> bool:
+        """Tell whether all warps are along N."""
+        return self is GemmWarpPolicy.FullCol
+
     @classmethod
     def from_warp_partition(cls, m_warp: int, n_warp: int) -> GemmWarpPolicy:
         """Return the policy that puts `m_warp` warps along M and `n_warp` along N."""

@@ -70,7 +70,7 @@ def _answers(torch: Any, facts: DeviceProperties) -> dict[str, Any]:
         "is_tf32_supported": _constant(True),
         "is_current_stream_capturing": _constant(False),
         "can_device_access_peer": _constant(False),
-        "mem_get_info": lambda device=None: host_memory(),
+        "mem_get_info": lambda device=None: _memory(facts),
         "memory_stats": lambda device=None: {},
         "memory_summary": lambda device=None, abbreviated=False: "",
         "manual_seed": lambda value: _quiet(seed(value)),
@@ -91,6 +91,11 @@ def _answers(torch: Any, facts: DeviceProperties) -> dict[str, Any]:
         "current_stream": _constant(stream),
         "default_stream": _constant(stream),
     }
+
+
+def _memory(facts: DeviceProperties) -> tuple[int, int]:
+    """Return how much memory is free: of the GPU's as much as this machine has."""
+    return min(host_memory()[0], facts.total_memory), facts.total_memory
 
 
 def _constant(value: Any) -> Callable[..., Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tile_core.environment import processors
+from tile_api.settings.pretended import PretendedGpu, parse_gpu
+from tile_core.environment import environment
 from tile_core.target import Target
 
 _MULTIPROCESSORS = {
@@ -19,9 +20,13 @@ _SHARED_KIB = {
     **{"gfx908": 64, "gfx90a": 64, "gfx942": 64, "gfx950": 160},
 }
 
-PORTABLE = (8, 9)
-"""What the CPU is told to be: the newest whose programs use tiles, FP8 among them, and no
-instructions of one architecture."""
+_MEMORY_GIB = {
+    **{"sm_70": 32, "sm_75": 16, "sm_80": 80, "sm_86": 48, "sm_89": 48, "sm_90": 80},
+    **{"sm_90a": 80, "gfx908": 32, "gfx90a": 64, "gfx942": 192, "gfx950": 288},
+}
+
+DATA_CENTRE = "sm_90"
+"""What the CPU and the interpreter are told to be: many clients run on nothing older."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +58,19 @@ class DeviceProperties:
 def properties_of(target: Target) -> DeviceProperties:
     """Return what a program is told about the GPU that `target` stands in for.
 
-    An emulated GPU has the sizes of the architecture, and as many multiprocessors as one for
-    data centres. The CPU, and the interpreter, have one for each of their cores: programs start
-    as many persistent blocks.
+    It has the sizes of one for data centres, unless ``TILE_PRETENDED_GPU`` says otherwise. The
+    CPU and the interpreter run programs for `DATA_CENTRE`.
     """
-    arch = target.arch if target.executor else ""
+    gpu = pretended_gpu(target)
+    arch = gpu.arch
     major, minor = capability_of(arch)
     shared = shared_bytes_of(arch)
     return DeviceProperties(
-        name=f"{arch or 'a GPU'}, in its place {target}",
+        name=f"{arch}, in its place {target}",
         major=major,
         minor=minor,
-        multi_processor_count=_MULTIPROCESSORS.get(arch) or processors(),
-        total_memory=host_memory()[1],
+        multi_processor_count=gpu.multiprocessors or _MULTIPROCESSORS.get(arch, 132),
+        total_memory=(gpu.memory or _MEMORY_GIB.get(arch, 80)) << 30,
         warp_size=64 if arch.startswith("gfx9") else 32,
         shared_memory_per_block_optin=shared,
         shared_memory_per_multiprocessor=shared + 1024,
@@ -73,12 +78,19 @@ def properties_of(target: Target) -> DeviceProperties:
     )
 
 
+def pretended_gpu(target: Target) -> PretendedGpu:
+    """Return which GPU programs are told of: the one that was asked for, or that is emulated."""
+    asked = parse_gpu(environment().get("TILE_PRETENDED_GPU", ""))
+    emulated = target.arch if target.kind in ("cuda", "hip") else ""
+    return asked if asked.arch else replace(asked, arch=emulated or DATA_CENTRE)
+
+
 def capability_of(arch: str) -> tuple[int, int]:
     """Return the compute capability, as torch counts it for GPUs of both makers."""
     digits = arch.removeprefix("sm_").removeprefix("gfx").rstrip("af")
     if arch.startswith("gfx"):
         return 9, {"gfx908": 0, "gfx90a": 0, "gfx942": 4, "gfx950": 5}.get(arch, 4)
-    return (int(digits[:-1]), int(digits[-1])) if digits else PORTABLE
+    return int(digits[:-1]), int(digits[-1])
 
 
 def shared_bytes_of(arch: str) -> int:

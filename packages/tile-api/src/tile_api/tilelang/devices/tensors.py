@@ -45,10 +45,17 @@ def tensor_patches(torch: Any, patches: Patches) -> None:
     patches.wrap(torch.Tensor, "type", _typed)
     patches.wrap(torch, "set_default_tensor_type", _typing)
     patches.set(torch.Tensor, "is_cuda", property(_is_cuda))
+    patches.set(torch.Tensor, "is_cpu", property(_is_cpu))
+    patches.set(torch.Tensor, "device", property(_device_of(torch)))
+    patches.wrap(torch.Tensor, "get_device", _index_of)
     patches.set(torch.nn.Module, "cuda", lambda module, device=None: module)
     patches.set(torch, "device", _device_class(torch.device))
     patches.wrap(torch, "Generator", _generator_class)
-    patches.wrap(torch, "set_default_device", _first_on_host)
+    asked: list[Any] = []
+    patches.wrap(torch, "set_default_device", functools.partial(_first_on_host, asked))
+    patches.wrap(torch, "get_default_device", functools.partial(_default_device, torch, asked))
+    context = importlib.import_module("torch.utils._device").DeviceContext
+    patches.wrap(context, "__init__", _entering)
     patches.wrap(torch, "load", _loading)
     patches.wrap(torch.autocast, "__init__", _autocasting)
 
@@ -67,12 +74,35 @@ def _without_gpu(function: Callable[..., Any]) -> Callable[..., Any]:
     return mapped
 
 
-def _first_on_host(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of a device that takes a GPU for the CPU."""
+def _first_on_host(asked: list[Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of a device that takes a GPU for the CPU, and notes what was asked for."""
 
     @functools.wraps(function)
     def mapped(device: Any) -> Any:
+        asked[:] = [device] if device is not None and is_gpu(device) else []
         return function(on_host(device))
+
+    return mapped
+
+
+def _default_device(torch: Any, asked: list[Any], function: Callable[..., Any]) -> Any:
+    """Return ``torch.get_default_device``, which tells programs what they asked for."""
+
+    @functools.wraps(function)
+    def mapped() -> Any:
+        if asked and asked_by_a_program():
+            return torch.device(asked[0])
+        return function()
+
+    return mapped
+
+
+def _entering(init: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what ``with torch.device("cuda")`` begins with, for the CPU."""
+
+    @functools.wraps(init)
+    def mapped(self: Any, device: Any) -> None:
+        init(self, on_host(device))
 
     return mapped
 
@@ -122,6 +152,8 @@ def _typed(to_type: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(to_type)
     def mapped(tensor: Any, dtype: Any = None, *args: Any, **keywords: Any) -> Any:
+        if dtype is None and asked_by_a_program():
+            return to_type(tensor).replace("torch.", "torch.cuda.", 1)
         return to_type(tensor, _host_type(dtype), *args, **keywords)
 
     return mapped
@@ -140,14 +172,39 @@ def _is_cuda(tensor: Any) -> bool:
     return asked_by_a_program()
 
 
+def _is_cpu(tensor: Any) -> bool:
+    return not asked_by_a_program()
+
+
+def _device_of(torch: Any) -> Callable[[Any], Any]:
+    """Return the getter of ``Tensor.device``: to programs, tensors on the CPU are on the GPU."""
+    truth = torch._C.TensorBase.device.__get__
+    host, gpu = torch.device(HOST), torch.device("cuda", 0)
+
+    def device(tensor: Any) -> Any:
+        found = truth(tensor)
+        return gpu if found == host and asked_by_a_program() else found
+
+    return device
+
+
+def _index_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``Tensor.get_device``, which tells programs of the first GPU."""
+
+    @functools.wraps(function)
+    def mapped(tensor: Any) -> Any:
+        return 0 if asked_by_a_program() else function(tensor)
+
+    return mapped
+
+
 def _device_class(real: Any) -> Any:
-    """Return a class that stands for `torch.device`; to programs its GPUs are the CPU."""
+    """Return a class that stands for `torch.device`, to which a number is that of a GPU."""
 
     class Meta(type):
         def __call__(cls, *args: Any, **keywords: Any) -> Any:
-            kind = keywords.get("type", keywords.get("device", args[0] if args else None))
-            if is_gpu(kind) and asked_by_a_program():
-                return real(HOST)
+            if args and isinstance(args[0], int):
+                return real("cuda", *args)
             return real(*args, **keywords)
 
         def __instancecheck__(cls, instance: object) -> bool:

@@ -20,7 +20,7 @@ ROCM_HOME = os.environ.get("ROCM_HOME", "")
 TL_ROOT = str(Path(__file__).parents[1])
 TL_LIBS: list[str] = []
 THIRD_PARTY_ROOT = CUTLASS_INCLUDE_DIR = TILELANG_TEMPLATE_PATH = ""
-TILELANG_HIP_SAVE_TEMP_FILES = os.environ.get("TILELANG_HIP_SAVE_TEMP_FILES", "0")
+TILELANG_HIP_SAVE_TEMP_FILES = "0"
 
 
 class CacheState:

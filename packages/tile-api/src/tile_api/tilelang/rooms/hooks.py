@@ -12,8 +12,8 @@ Hook = Callable[..., Any]
 
 
 def _registering(kind: str, name: str) -> Callable[[Any], Any]:
-    def register(function: Any = None, override: bool = True) -> Any:
-        if function is None or isinstance(function, bool):
+    def register(func: Any = None, override: bool = True) -> Any:
+        if func is None or isinstance(func, bool):
             return register
         if machine().target.kind == kind:
             raise UnsupportedName(
@@ -21,7 +21,7 @@ def _registering(kind: str, name: str) -> Callable[[Any], Any]:
                 hint="read it with kernel.get_kernel_source(); pass compile_flags=, or call your "
                 "own code with T.import_source and T.call_extern",
             )
-        return function
+        return func
 
     register.__name__ = name
     register.__doc__ = f"""Accept a function that changes the source of kernels for {kind}.

@@ -9,17 +9,27 @@ from tile_api.lowered import LoweredKernel
 from tile_api.tilelang.targets import source_target
 
 
-def lower(func: Any, target: object = None, *args: Any, **options: Any) -> LoweredKernel:
+def lower(
+    func_or_mod: Any,
+    target: object = "auto",
+    target_host: object = None,
+    runtime_only: bool = False,
+    enable_host_codegen: bool = False,
+    enable_device_compile: bool = False,
+    **options: Any,
+) -> LoweredKernel:
     """Return a kernel as source; as `tile_api.lower`, but a GPU without name is the usual one.
 
     Parameters
     ----------
-    func
+    func_or_mod
         The traced function.
     target
         For which machine. Of a GPU without an architecture, where there is none, the one that
         programs can expect: see `tile_api.tilelang.targets.USUAL`.
-    args, options
+    target_host, runtime_only, enable_host_codegen, enable_device_compile
+        Accepted for compatibility: nothing of the source depends on them.
+    options
         As for `tile_api.lower`.
     """
-    return compiling.lower(func, source_target(target), *args, **options)
+    return compiling.lower(func_or_mod, source_target(target), **options)

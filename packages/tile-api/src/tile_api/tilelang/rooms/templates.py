@@ -29,8 +29,8 @@ class NoRasterization:
 class Rasterization2DRow:
     """Blocks run in panels of rows."""
 
-    def __init__(self, panel_width_: int = 4) -> None:
-        self.panel_width_ = panel_width_
+    def __init__(self, panel_width: int = 4) -> None:
+        self.panel_width_ = panel_width
 
 
 class Rasterization2DColumn(Rasterization2DRow):
@@ -89,7 +89,15 @@ class BaseTemplate(ABC):
         """Return the `topk` most promising sizes, the best first."""
         return sorted(self._candidates(), key=lambda hint: hint.cost)[:topk]
 
-    get_hardware_aware_configs = recommend_hints
+    def get_hardware_aware_configs(self, arch: Device | None = None, topk: int = 10) -> list[Hint]:
+        """Return the `topk` most promising sizes for a machine, the best first."""
+        if arch is not None:
+            self._arch = arch
+        return self.recommend_hints(topk)
+
+    def has_arch(self) -> bool:
+        """Tell whether a machine was set."""
+        return self._arch is not None
 
     def equivalent_function(self) -> Any:
         """Return a name for the operator: there is no other form of it, and using it raises."""

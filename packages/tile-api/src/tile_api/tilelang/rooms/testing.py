@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,13 +51,13 @@ class Requirement:
     what: str
     holds: Callable[[Machine], bool]
 
-    def __call__(self, test: Any = None) -> Any:
+    def __call__(self, func: Any = None) -> Any:
         """Mark a test; without one, return the decorator itself."""
-        if test is None:
+        if func is None:
             return self
         for mark in self.marks():
-            test = mark(test)
-        return test
+            func = mark(func)
+        return func
 
     def marks(self) -> list[Any]:
         """Return the marks of pytest, for ``pytest.param(..., marks=...)``."""
@@ -108,29 +108,29 @@ def requires_cuda_compute_version(
     )
 
 
-def requires_cuda_compute_version_ge(major: int, minor: int = 0) -> Requirement:
+def requires_cuda_compute_version_ge(major_version: int, minor_version: int = 0) -> Requirement:
     """Return a decorator for tests that need this NVIDIA GPU or a newer one."""
-    return requires_cuda_compute_version(major, minor, "ge")
+    return requires_cuda_compute_version(major_version, minor_version, "ge")
 
 
-def requires_cuda_compute_version_gt(major: int, minor: int = 0) -> Requirement:
+def requires_cuda_compute_version_gt(major_version: int, minor_version: int = 0) -> Requirement:
     """Return a decorator for tests that need a newer NVIDIA GPU than this."""
-    return requires_cuda_compute_version(major, minor, "gt")
+    return requires_cuda_compute_version(major_version, minor_version, "gt")
 
 
-def requires_cuda_compute_version_le(major: int, minor: int = 0) -> Requirement:
+def requires_cuda_compute_version_le(major_version: int, minor_version: int = 0) -> Requirement:
     """Return a decorator for tests that need this NVIDIA GPU or an older one."""
-    return requires_cuda_compute_version(major, minor, "le")
+    return requires_cuda_compute_version(major_version, minor_version, "le")
 
 
-def requires_cuda_compute_version_lt(major: int, minor: int = 0) -> Requirement:
+def requires_cuda_compute_version_lt(major_version: int, minor_version: int = 0) -> Requirement:
     """Return a decorator for tests that need an older NVIDIA GPU than this."""
-    return requires_cuda_compute_version(major, minor, "lt")
+    return requires_cuda_compute_version(major_version, minor_version, "lt")
 
 
-def requires_cuda_compute_version_eq(major: int, minor: int = 0) -> Requirement:
+def requires_cuda_compute_version_eq(major_version: int, minor_version: int = 0) -> Requirement:
     """Return a decorator for tests that need just this NVIDIA GPU."""
-    return requires_cuda_compute_version(major, minor, "eq")
+    return requires_cuda_compute_version(major_version, minor_version, "eq")
 
 
 def requires_package(*packages: str) -> Requirement:
@@ -185,35 +185,34 @@ def torch_assert_close(
     return True
 
 
-def process_func(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+def process_func(func: Callable[..., Any], name: str | None = None, **kwargs: Any) -> Any:
     """Run a function that measures a kernel; print its name and what it returns, and return that.
 
     Parameters
     ----------
-    function
+    func
         Returns milliseconds.
-    args, keywords
-        Its arguments; ``name`` is a name for what is printed.
+    name
+        For what is printed.
+    kwargs
+        Arguments of the function.
     """
-    name = keywords.pop("name", None) or f"{function.__module__}.{function.__name__}"
-    latency = function(*args, **keywords)
-    sys.stdout.write(f"{name}: {latency} ms\n")
+    latency = func(**kwargs)
+    sys.stdout.write(f"{name or f'{func.__module__}.{func.__name__}'}: {latency} ms\n")
     return latency
 
 
-def regression(prefixes: Any = None, verbose: bool = False) -> None:
+def regression(prefixes: Sequence[str] = ("regression_",), verbose: bool = True) -> None:
     """Run all functions of the calling file that are called ``regression_…``.
 
     Parameters
     ----------
     prefixes
-        Run those whose names, after ``regression_``, start with one of these; None means all.
+        How names of those that are run begin.
     verbose
         Accepted for compatibility.
     """
     space = sys._getframe(1).f_globals
-    wanted = ("",) if prefixes is None else tuple(prefixes)
     for name, value in list(space.items()):
-        head, _, rest = name.partition("regression_")
-        if not head and rest and rest.startswith(wanted) and callable(value):
+        if name.startswith(tuple(prefixes)) and callable(value):
             value()
