@@ -103,13 +103,17 @@ def test_targets() -> None:
     with install("cpu"):
         assert targets.determine_target("auto") == "cuda"
         found = targets.determine_target("auto", return_object=True)
-        assert (found.kind.name, found.arch) == ("cuda", "sm_89")
-        assert targets.target_is_ampere("cuda")
+        assert (found.kind.name, found.arch) == ("cuda", "sm_90")
+        assert targets.target_is_hopper("cuda")
         assert targets.target_is_hopper("cuda -arch=sm_90a")
+        assert targets.target_is_ampere("cuda -arch=sm_89")
         assert targets.target_is_cdna({"kind": "hip", "mcpu": "gfx942"})
         assert targets.check_cuda_availability()
-        assert tilelang.contrib.nvcc.get_target_compute_version() == "8.9"
+        assert tilelang.contrib.nvcc.get_target_compute_version() == "9.0"
         assert tilelang.contrib.nvcc.have_fp8()
+        assert tilelang.contrib.nvcc.have_tma("cuda")
+    with install("cpu", gpu="sm_89"):
+        assert targets.target_is_ampere("cuda")
         assert not tilelang.contrib.nvcc.have_tma("cuda")
     with install("hip:gfx942@sim"):
         assert targets.determine_target() == "hip"
@@ -123,7 +127,7 @@ def test_the_machine_as_a_chooser_of_tiles_sees_it(target: str) -> None:
         arch = carver.arch.CUDA("cuda")
         assert carver.arch.driver.get_num_sms() == arch.compute_max_core >= 1
         assert arch.smem_cap >= 99 << 10
-        assert arch.sm_version == (80 if "80" in target else 89)
+        assert arch.sm_version == (80 if "80" in target else 90)
         assert carver.arch.CUDA("cuda -arch=sm_90a").sm_version == 90
 
 

@@ -9,8 +9,8 @@ from tile_api.tilelang import install, testing
 from tile_core.errors import FrontendValueError
 
 MACHINES = {
-    "cpu": {"cuda", "llvm", "gpu", "cuda_or_cdna", "ge 8.9", "lt 9.0", "eq 8.9"},
-    "interpret": {"cuda", "llvm", "gpu", "cuda_or_cdna", "ge 8.9", "lt 9.0", "eq 8.9"},
+    "cpu": {"cuda", "llvm", "gpu", "cuda_or_cdna", "ge 8.9", "gt 8.9", "ge 9.0"},
+    "interpret": {"cuda", "llvm", "gpu", "cuda_or_cdna", "ge 8.9", "gt 8.9", "ge 9.0"},
     "cuda:sm_80@sim": {"cuda", "llvm", "gpu", "cuda_or_cdna", "lt 9.0", "le 8.9"},
     "cuda:sm_90a@sim": {"cuda", "llvm", "gpu", "cuda_or_cdna", "ge 8.9", "gt 8.9", "ge 9.0"},
     "hip:gfx942@sim": {"rocm", "cdna", "llvm", "gpu", "cuda_or_cdna"},
@@ -38,7 +38,7 @@ def runs(requirement) -> bool:
 def test_where_tests_run(target: str) -> None:
     with install(target):
         found = {name for name, requirement in REQUIREMENTS.items() if runs(requirement)}
-    expected = MACHINES[target] | ({"le 8.9"} if target in ("cpu", "interpret") else set())
+    expected = MACHINES[target]
     assert found == expected
 
 

@@ -234,6 +234,22 @@ def _mask(value: Any) -> Expr | None:
     return arith.cast(as_value(value), "int32")
 
 
+def _check_block(dst_block: Any, size: int) -> None:
+    """Refuse the number of a block that a cluster of `size` blocks does not have."""
+    if dst_block is None:
+        raise FrontendValueError(
+            "T.copy_cluster must be told to which block it copies",
+            span=here(),
+            hint="write dst_block=rank, the number of a block in the cluster",
+        )
+    if is_number(dst_block) and count(dst_block, "dst_block", least=0) >= size:
+        raise FrontendValueError(
+            f"there is no block {dst_block} in a cluster of {size}",
+            span=here(),
+            hint=f"use ranks 0 to {size - 1}",
+        )
+
+
 def copy_cluster(
     src: Any,
     dst: Any,
@@ -281,19 +297,7 @@ def copy_cluster(
         )
         return
     launch = _launch_in_clusters("T.copy_cluster")
-    if dst_block is None:
-        raise FrontendValueError(
-            "T.copy_cluster must be told to which block it copies",
-            span=here(),
-            hint="write dst_block=rank, the number of a block in the cluster",
-        )
-    size = math.prod(launch.cluster)
-    if is_number(dst_block) and count(dst_block, "dst_block", least=0) >= size:
-        raise FrontendValueError(
-            f"there is no block {dst_block} in a cluster of {size}",
-            span=here(),
-            hint=f"use ranks 0 to {size - 1}",
-        )
+    _check_block(dst_block, math.prod(launch.cluster))
     told = remote_barrier is not None
     bar = barrier_region(remote_barrier, "the barrier of T.copy_cluster") if told else None
     launch.leaves_together = True

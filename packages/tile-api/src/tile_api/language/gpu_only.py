@@ -13,7 +13,6 @@ from typing import Any
 from tile_api.frontend.builder import current
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_api.language import barriers, clusters
-from tile_api.language.gpu_signatures import arranged, signature_of
 from tile_api.language.operands import element, emit, here, is_tile
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import FrontendTypeError
@@ -27,6 +26,20 @@ from tile_core.records import dataclass
 _ANY = Signature(
     [Parameter("args", Parameter.VAR_POSITIONAL), Parameter("settings", Parameter.VAR_KEYWORD)]
 )
+
+
+def _signature(name: str) -> Signature:
+    from tile_api.language.gpu_signatures import signature_of  # few kernels name instructions
+
+    return signature_of(name) or _ANY
+
+
+def _arranged(name: str, args: Any, settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    if not settings:
+        return args, settings
+    from tile_api.language.gpu_signatures import arranged
+
+    return arranged(name, args, settings)
 
 
 def gpu_call(name: str, *args: Expr, dtype: DType | None = None) -> Call:
@@ -48,12 +61,12 @@ class GpuIntrinsic:
     @property
     def __signature__(self) -> Signature:
         """What `inspect.signature` tells."""
-        return signature_of(self.name) or _ANY
+        return _signature(self.name)
 
     def __call__(self, *args: Any, **settings: Any) -> Any:
         """Emit the instruction; return its result where it has one that is used."""
         current()
-        args, settings = arranged(self.name, args, settings)
+        args, settings = _arranged(self.name, args, settings)
         values: list[Expr] = [_argument(self.name, a) for a in args if a is not None]
         for key, value in settings.items():
             if value is not None:
@@ -99,11 +112,11 @@ class GpuTileOperator:
     @property
     def __signature__(self) -> Signature:
         """What `inspect.signature` tells."""
-        return signature_of(self.name) or _ANY
+        return _signature(self.name)
 
     def __call__(self, *args: Any, **settings: Any) -> None:
         """Emit the operator; compilation for other machines raises `UnsupportedOnTarget`."""
-        arranged(self.name, args, settings)  # names that there are not are refused
+        _arranged(self.name, args, settings)  # names that there are not are refused
         regions: list[Region] = []
         values: list[Expr] = []
         texts: list[str] = []

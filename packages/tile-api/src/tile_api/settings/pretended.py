@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-WORDS = "an architecture, multiprocessors=N, memory=GIB, or several, as in sm_90,memory=80"
+from tile_core.records import dataclass
+
 _ARCH = re.compile(r"sm_\d{2,3}[af]?|gfx[0-9a-f]{3,4}")
 
 

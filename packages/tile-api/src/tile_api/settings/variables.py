@@ -10,7 +10,6 @@ from typing import Any
 
 from tile_api.settings import kinds
 from tile_api.settings.kinds import Kind
-from tile_api.settings.pretended import WORDS, parse_gpu
 from tile_core.errors import FrontendValueError
 from tile_core.logs import ALL, CATEGORIES, SIGNS
 from tile_core.records import dataclass
@@ -21,6 +20,7 @@ KEPT = ("ir", "src", "asm", "trace")
 CHECKS = ("all", "none", "oob", "bounds", "uninit", "race", "wait", "barrier", "counters")
 """What ``TILE_CHECK`` may name; ``oob`` and ``bounds`` are the same."""
 
+_GPU = "an architecture, multiprocessors=N, memory=GIB, or several, as in sm_90,memory=80"
 SCHEDULES = ("forward", "reverse", "random")
 LONGEST = 1e6
 """Seconds that a time limit may have."""
@@ -160,6 +160,8 @@ def grouped() -> Mapping[str, tuple[Variable, ...]]:
 
 def _gpu(text: str) -> str:
     """Return the text of a GPU that programs can be told of."""
+    from tile_api.settings.pretended import parse_gpu  # few name one
+
     parse_gpu(text)
     return text
 
@@ -178,7 +180,7 @@ def _of_compiling() -> tuple[Variable, ...]:
             unset="it is left to the program",
         ),
         Variable(
-            "TILE_PRETENDED_GPU", "pretended_gpu", Kind("GPU", WORDS, _gpu), "",
+            "TILE_PRETENDED_GPU", "pretended_gpu", Kind("GPU", _GPU, _gpu), "",
             "Which GPU TileLang programs are told of, where kernels run on the host.",
             unset="sm_90 for data centres on the CPU, else the one that is emulated",
         ),

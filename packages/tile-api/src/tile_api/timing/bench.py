@@ -41,8 +41,8 @@ def do_bench(
         Milliseconds before and during measurement; `_n_warmup`, `_n_repeat`: calls instead.
     quantiles
         Return these quantiles (0..1) instead of one number.
-    fast_flush
-        On GPUs caches are cleared by words; else by bytes, which takes longer.
+    fast_flush, cache_size
+        On GPUs caches are cleared by words; else by bytes, which takes longer. Their size is known.
     backend
         ``"event"``: each call by itself, with events on a GPU. ``"cupti"``: the kernels on the
         GPU alone. ``"cudagraph"``: many calls in one graph, so that the host costs nothing;
@@ -53,13 +53,10 @@ def do_bench(
         ``"timing"`` for a `Timing`, which has the interval of 95 % confidence.
     device
         ``"cpu"``, ``"cuda"``, …; None: the GPU if torch was imported and sees one.
-    cache_size
-        Accepted for compatibility: as many MiB are cleared as the machine's caches have.
     grad_to_none
         Tensors whose ``grad`` is dropped before each call.
     flush
-        Whether caches are cleared before each call, so that it finds its data in memory. None:
-        on GPUs only.
+        Whether caches are cleared before each call; None: on GPUs only.
     early_stop_baseline
         Milliseconds: if the first calls all take longer, they are the result.
 

@@ -20,6 +20,11 @@ def _field(nbit: int, value: Any, pos: Any, storage: str) -> Any:
     return (value >> shift) & T.cast((1 << nbit) - 1, storage)
 
 
+def _bits16(value: Any, dtype: str) -> Any:
+    """Return the lowest 16 bits of a value, computed in more of them, as a float."""
+    return T.reinterpret(T.cast(value, "uint16"), dtype)
+
+
 def _tir_packed_to_signed_convert(storage_type: str = "uint", storage_nbit: int = 8) -> Unpack:
     """Return what unpacks numbers that were stored with half their range added."""
     storage = f"{storage_type}{storage_nbit}"
@@ -74,7 +79,7 @@ def _tir_packed_to_fp4_to_f16(storage_type: str = "uint", storage_nbit: int = 8)
         bits = T.cast(_field(nbit, val, pos, storage), "uint16")
         exponent = bits & T.uint16(7)
         sign = (bits >> T.uint16(3)) << T.uint16(15)
-        number = T.reinterpret(sign | ((exponent | T.uint16(8)) << T.uint16(10)), "float16")
+        number = _bits16(sign | ((exponent | T.uint16(8)) << T.uint16(10)), "float16")
         return T.if_then_else(exponent == T.uint16(0), T.float16(0), number)
 
     return convert
@@ -92,7 +97,7 @@ def _tir_u8_to_f4_to_bf16(nbit: int, val: Any, pos: Any, scale: Any, dtype: Any)
     exponent = ((bits & T.uint16(6)) >> T.uint16(1)) + T.uint16(126)
     scaled = T.min(exponent + T.cast(scale, "uint16"), T.uint16(255))
     fraction = (bits & T.uint16(1)) << T.uint16(6)
-    return T.reinterpret(sign | (scaled << T.uint16(7)) | fraction, "bfloat16")
+    return _bits16(sign | (scaled << T.uint16(7)) | fraction, "bfloat16")
 
 
 def _tir_u8_to_f8_e4m3_to_f16(nbit: int, val: Any, dtype: Any) -> Any:
