@@ -10,7 +10,7 @@ from tile_api.frontend.values import as_buffer, as_region, as_value
 from tile_api.frontend.vectors import is_strided
 from tile_api.language.loops import Parallel, grid
 from tile_api.language.operands import Annotations, choice, count, emit, here, merged
-from tile_core.errors import FrontendTypeError, ShapeMismatch
+from tile_core.errors import ShapeMismatch
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Load
