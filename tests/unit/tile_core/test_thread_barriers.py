@@ -62,6 +62,11 @@ def test_what_the_program_says_counts() -> None:
     assert added("s[tx] = A[tx]\n@barrier()\nB[tx] = s[63 - tx]\ns[tx] = 1") == 1
 
 
+def test_loops_that_never_run_need_none() -> None:
+    inside = "for k: int32 in range(0, 0, 1) serial:\n  if tx != k:\n    v[0] = s[63 - tx]"
+    assert added(f"s[tx] = A[tx]\n{inside}\nB[tx] = s[tx]") == 0
+
+
 @pytest.mark.parametrize(
     ("count", "text", "threads", "size"),
     [

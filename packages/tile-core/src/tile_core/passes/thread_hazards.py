@@ -124,6 +124,8 @@ class ThreadHazards:
             if pair is not None:
                 elements.append(pair)
         rounds = np.broadcast_shapes(*(v.shape for v in values.values()))[0]
+        if not rounds:
+            return False  # the loops around them never run
         ours, theirs = self._joined(elements, rounds)
         shape = (ours.shape[0], self.count)
         groups = self.warp if by_warp else self.own
