@@ -282,13 +282,13 @@ MISTAKES = [
     ),
     mistake(
         "an engine on a CPU",
-        "T.fence_proxy_async()",
+        "T.tma_load(S, A)",
         """
-        [TL4001] T.alloc_barrier is an instruction of GPUs; cpu does not have it
-         --> program.py:5:16
+        [TL4001] T.tma_load is an instruction of GPUs; cpu does not have it
+         --> program.py:6:9
           |
-        5 |         full = T.alloc_barrier([128] * 2)
-          |                ^^^^^^^^^^^^^^^^^^^^^^^^^^
+        6 |         T.tma_load(S, A)
+          |         ^^^^^^^^^^^^^^^^
         hint: use the portable operators (T.copy, T.gemm, T.sync_threads), or compile for a GPU
         """,
         target="cpu",

@@ -232,15 +232,46 @@ MISTAKES = [
         target="cuda:sm_80@sim",
     ),
     mistake(
-        "barriers on a CPU",
-        "T.mbarrier_arrive(full[0])",
+        "nobody arrives on a CPU",
+        "T.mbarrier_wait_parity(full[0], 0)",
         """
-        [TL4001] T.alloc_barrier is an instruction of GPUs; cpu does not have it
-         --> program.py:5:16
+        [TL6504] threads of a block wait for ever at barriers that nobody completes
+         --> program.py:6:9
           |
-        5 |         full = T.alloc_barrier([128] * 2)
-          |                ^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: use the portable operators (T.copy, T.gemm, T.sync_threads), or compile for a GPU
+        6 |         T.mbarrier_wait_parity(full[0], 0)
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: count arrivals and compare parities; target 'interpret' tells who waits for what
+        """,
+        target="cpu",
+    ),
+    mistake(
+        "parts that wait for each other on a CPU",
+        """
+        with T.ws(0):
+            T.mbarrier_wait_parity(full[1], 0)
+        with T.ws(1):
+            T.mbarrier_arrive(full[0])
+            T.mbarrier_wait_parity(full[0], 1)
+        """,
+        """
+        [TL6504] threads of a block wait for ever at barriers that nobody completes
+         --> program.py:6:9
+          |
+        6 |         with T.ws(0):
+          |         ^^^^^^^^^^^^^
+        hint: count arrivals and compare parities; target 'interpret' tells who waits for what
+        """,
+        target="cpu",
+    ),
+    mistake(
+        "a barrier beyond the last on a CPU",
+        "T.mbarrier_arrive(full[n + 1])",
+        """
+        [TL6009] device assertion failed: there is no barrier of this number in full[2]
+         --> program.py:6:9
+          |
+        6 |         T.mbarrier_arrive(full[n + 1])
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         """,
         target="cpu",
     ),

@@ -14,37 +14,37 @@ MISTAKES = [
         """
         @T.prim_func
         def kernel(A: T.Tensor((16, 16), "float16")):
-            with T.Kernel(1):
+            with T.Kernel(2, cluster_dims=2):
                 tile_ = T.alloc_shared((16, 16), "float16")
-                T.tma_copy(tile_, A)
+                T.copy_cluster(tile_, tile_, dst_block=1)
         tile.compile(kernel, target="cpu")
         """,
         """
-        [TL4001] T.tma_copy is an instruction of GPUs; cpu does not have it
+        [TL4001] T.copy_cluster is an instruction of GPUs; cpu does not have it
          --> program.py:5:9
           |
-        5 |         T.tma_copy(tile_, A)
-          |         ^^^^^^^^^^^^^^^^^^^^
+        5 |         T.copy_cluster(tile_, tile_, dst_block=1)
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         hint: use the portable operators (T.copy, T.gemm, T.sync_threads), or compile for a GPU
         """,
         whole=True,
     ),
     Mistake(
-        "a barrier of GPUs",
+        "a barrier of another block",
         """
         @T.prim_func
         def kernel(A: T.Tensor((16,), "float32")):
-            with T.Kernel(1, threads=128):
-                ready = T.alloc_barrier(128)
-                T.barrier_wait(ready, 0)
+            with T.Kernel(2, threads=128, cluster_dims=2):
+                ready = T.alloc_cluster_barrier(128)
+                T.mbarrier_arrive(ready, 1)
         tile.compile(kernel, target="cpu")
         """,
         """
-        [TL4001] T.alloc_barrier is an instruction of GPUs; cpu does not have it
-         --> program.py:4:17
+        [TL4001] T.mbarrier_arrive is an instruction of GPUs; cpu does not have it
+         --> program.py:5:9
           |
-        4 |         ready = T.alloc_barrier(128)
-          |                 ^^^^^^^^^^^^^^^^^^^^
+        5 |         T.mbarrier_arrive(ready, 1)
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^
         hint: use the portable operators (T.copy, T.gemm, T.sync_threads), or compile for a GPU
         """,
         whole=True,

@@ -21,6 +21,6 @@ def mistake(
 ) -> Mistake:
     """Return a kernel whose line 6 and those behind it are `body`."""
     inside = textwrap.indent(textwrap.dedent(body).strip(), " " * 8)
-    last = f'tile.compile(kernel, target="{target}")' + CALL * (target == "interpret")
+    last = f'tile.compile(kernel, target="{target}")' + CALL * (target in ("interpret", "cpu"))
     program = f"{HEAD.replace('{more}', more)}{inside}\n{last}"
     return Mistake(name, program, message, whole=True)

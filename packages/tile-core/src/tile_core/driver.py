@@ -270,7 +270,8 @@ def estimate(
 
 
 def _with_barriers(kernel: Kernel, backend: Backend, options: BuildOptions) -> Kernel:
-    """Return the kernel with barriers between threads, where the backend leaves them to us."""
+    """Return the kernel with ranges of threads, and barriers that the backend leaves to us."""
+    kernel = ran(select_ranges, kernel)
     if backend.orders_threads or options.config("tl.disable_thread_storage_sync", False):
         return kernel
     from tile_core.passes.order_threads import order_threads
@@ -281,8 +282,7 @@ def _with_barriers(kernel: Kernel, backend: Backend, options: BuildOptions) -> K
 def _run_passes(
     kernel: Kernel, target: Target, host: PluginHost, options: BuildOptions, clock: _Clock
 ) -> Kernel:
-    """Say which threads do what, then run the insertions at `TILE_PASSES` in order of names."""
-    kernel = ran(select_ranges, kernel)
+    """Run the insertions at `TILE_PASSES` in the order of their names."""
     for insertion in host.insertions(target):
         if insertion.point != TILE_PASSES:
             continue

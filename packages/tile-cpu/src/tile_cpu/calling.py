@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from tile_core.dtypes import Kind
-from tile_core.errors import DeviceAssertError
+from tile_core.errors import Deadlock, DeviceAssertError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
+from tile_core.passes.turns import STUCK
 from tile_core.plugins.calling import solutions, symbol_text
 from tile_cpu.lowering.externs import require_symbols
 from tile_cpu.lowering.launch import MAIN, Lowered
@@ -169,6 +170,12 @@ def _packed(tensor: Any) -> tuple[Any, Callable[[], None]]:
 def _fail(lowered: Lowered, number: int) -> None:
     check = lowered.checks[number - 1]
     told = check.message or print_expr(check.cond, Names())
+    if told == STUCK:
+        raise Deadlock(
+            told,
+            span=check.span,
+            hint="count arrivals and compare parities; target 'interpret' tells who waits for what",
+        )
     raise DeviceAssertError(f"device assertion failed: {told}", span=check.span)
 
 

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import cast
 
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.node import Node, rewrite, substitute
-from tile_core.ir.stmt import Alloc, AnnotateLayout, Kernel, Launch, OnThreads, Seq, Stmt
+from tile_core.ir.effects import storages_written
+from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.stmt import (
+    Alloc,
+    AnnotateLayout,
+    Kernel,
+    Launch,
+    Leaf,
+    OnThreads,
+    Seq,
+    Stmt,
+    Store,
+)
 
 
-def own_tiles(kernel: Kernel) -> Kernel:
+def _never(launch: Launch) -> bool:
+    return False
+
+
+def own_tiles(kernel: Kernel, of_threads: Callable[[Launch], bool] = _never) -> Kernel:
     """Return `kernel` with a register tile for each range of threads that uses one of its name.
 
     Before   alloc f;  threads 0 count 128: fill f;  threads 128 count 128: copy A, f
@@ -21,21 +36,29 @@ def own_tiles(kernel: Kernel) -> Kernel:
     Threads hold a tile in registers, so ranges without a common thread have nothing in common
     there either. A tile that threads outside of the ranges use as well stays one. Returns the
     same object when there is nothing to do.
+
+    Parameters
+    ----------
+    of_threads
+        Whether variables and arrays of threads are separated, too, in a launch that runs each
+        range as one. What all threads write to one goes to those of all ranges then.
     """
 
     def rule(node: Node) -> Node:
-        return _separated(node) if isinstance(node, Launch) else node
+        return _separated(node, of_threads(node)) if isinstance(node, Launch) else node
 
     return rewrite(kernel, rule)
 
 
-def _separated(launch: Launch) -> Launch:
+def _separated(launch: Launch, of_threads: bool) -> Launch:
     users: dict[Buffer, dict[tuple[int, int] | None, None]] = {}
 
     def visit(node: Node, part: tuple[int, int] | None) -> None:
         if isinstance(node, (Alloc, AnnotateLayout)):
             return
-        if isinstance(node, Buffer) and node.storage.scope.is_spread:
+        if isinstance(node, Buffer) and (
+            node.storage.scope.is_spread or (of_threads and node.storage.scope.is_thread_private)
+        ):
             users.setdefault(node.storage, {})[part] = None
         if isinstance(node, OnThreads) and part is None:
             part = node.first, node.count
@@ -43,17 +66,17 @@ def _separated(launch: Launch) -> Launch:
             visit(child, part)
 
     visit(launch.body, None)
-    several = {tile: [*parts] for tile, parts in users.items() if _are_apart([*parts])}
-    if not several:
-        return launch
+    parts_of = {tile: _parts(launch, tile, [*parts]) for tile, parts in users.items()}
     own: dict[tuple[int, int], dict[Node, Node]] = {}
     copies: dict[Buffer, list[Buffer]] = {}
-    for tile, (_, *others) in several.items():
+    for tile, others in parts_of.items():
         for part in others:
-            assert part is not None
             made = replace(tile)
             own.setdefault(part, {})[tile] = made
             copies.setdefault(tile, []).append(made)
+
+    if not copies:
+        return launch
 
     def visible(node: Node) -> Iterator[Stmt]:
         """Yield a statement of a sequence, and behind an `Alloc` those of the other ranges."""
@@ -61,6 +84,10 @@ def _separated(launch: Launch) -> Launch:
         if isinstance(node, Alloc):
             for tile in copies.get(node.buffer, ()):
                 yield replace(node, buffer=tile)
+        elif isinstance(node, (Store, Leaf)):
+            for tile in storages_written(node):
+                for other in copies.get(tile, ()):
+                    yield substitute(node, {tile: other})
 
     def outermost(node: Node) -> Node:
         """Name tiles from the outermost ranges on: those inside of them are part of them."""
@@ -73,9 +100,16 @@ def _separated(launch: Launch) -> Launch:
     return replace(launch, body=cast("Stmt", outermost(launch.body)))
 
 
-def _are_apart(parts: list[tuple[int, int] | None]) -> bool:
-    """Whether there are several ranges, and no thread belongs to two of them."""
-    ranges = sorted(part for part in parts if part is not None)
-    if len(ranges) < 2 or len(ranges) < len(parts):
-        return False
-    return all(a[0] + a[1] <= b[0] for a, b in pairwise(ranges))
+def _parts(
+    launch: Launch, tile: Buffer, users: list[tuple[int, int] | None]
+) -> list[tuple[int, int]]:
+    """Return the ranges that need a tile of their own beside the one that is there."""
+    ranges = sorted(part for part in users if part is not None)
+    if not all(a[0] + a[1] <= b[0] for a, b in pairwise(ranges)):
+        return []
+    if None not in users:
+        return ranges[1:]
+    if tile.scope.is_spread:
+        return []
+    parts = (n for n in walk(launch.body) if isinstance(n, OnThreads))
+    return ranges if any(tile in storages_written(part) for part in parts) else []

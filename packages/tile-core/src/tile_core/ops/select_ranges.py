@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 
@@ -44,7 +45,11 @@ _SHARED_OUT = (
 _EMPTY = Seq(())
 
 
-def select_ranges(kernel: Kernel) -> Kernel:
+def _nothing(node: Node) -> bool:
+    return False
+
+
+def select_ranges(kernel: Kernel, acts: Callable[[Node], bool] = _nothing) -> Kernel:
     """Return `kernel` with statements for ranges in place of branches between threads.
 
     Before   if tx < 128: copy A, s;  else: B[tx] = 5       (of 256 threads)
@@ -56,22 +61,28 @@ def select_ranges(kernel: Kernel) -> Kernel:
     depend on nothing but the number of the thread, beside factors that are the same for all of
     them, and select neighbours. Other branches stay as they are. Returns the same object when
     there is none.
+
+    Parameters
+    ----------
+    acts
+        What else threads of a range do by themselves.
     """
 
     def rule(node: Node) -> Node:
-        if isinstance(node, Launch) and _may_select(node):
-            return replace(node, body=_Selector(node).block(node.body))
+        if isinstance(node, Launch) and _may_select(node, acts):
+            return replace(node, body=_Selector(node, acts).block(node.body))
         return node
 
     return rewrite(kernel, rule)
 
 
-def _may_select(launch: Launch) -> bool:
+def _may_select(launch: Launch, acts: Callable[[Node], bool]) -> bool:
     """Whether the body mentions a thread, and something that threads do together in a branch."""
     threads = set(launch.thread_vars)
     nodes = [*walk(launch.body)]
     return any(isinstance(n, Var) and n in threads for n in nodes) and any(
-        isinstance(n, If) and (does_together(n) or _waits(n)) for n in nodes
+        isinstance(n, If) and (does_together(n) or _waits(n) or any(map(acts, walk(n))))
+        for n in nodes
     )
 
 
@@ -97,7 +108,8 @@ def _waits(stmt: Stmt | None) -> bool:
 class _Selector:
     """Rewrites the body of one launch."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launch, acts: Callable[[Node], bool]) -> None:
+        self.acts = acts
         nx, ny, nz = launch.threads
         self.count = math.prod(launch.threads)
         x, y, z = launch.thread_vars
@@ -121,7 +133,7 @@ class _Selector:
                 if is_host_evaluable(meaning, self.known):
                     self.names[var] = meaning
                 return stmt
-            case If() if does_together(stmt) or _waits(stmt):
+            case If() if self.is_shared(stmt) or _waits(stmt):
                 return self.branch(stmt, first, count)
             case OnThreads(body=body):
                 inner = self.block(body, first + stmt.first, stmt.count)
@@ -130,6 +142,10 @@ class _Selector:
                 inner = self.block(body, first, count)
                 return stmt if inner is body else replace(stmt, body=inner)
         return stmt
+
+    def is_shared(self, stmt: Stmt) -> bool:
+        """Whether `stmt` holds what its threads do together, or by themselves as a range."""
+        return does_together(stmt) or any(map(self.acts, walk(stmt)))
 
     def branch(self, stmt: If, first: int, count: int) -> Stmt:
         """Return a branch with something inside that its threads do together."""
@@ -160,7 +176,7 @@ class _Selector:
     def refined(self, stmt: If, chosen: Expr, rest: Expr, first: int, count: int) -> Stmt:
         """Return a branch on threads and on something else as one inside of the other."""
         other = stmt.otherwise
-        if other is not None and (does_together(other) or _waits(other)):
+        if other is not None and (self.is_shared(other) or _waits(other)):
             return self.entered(stmt, first, count)
         outer = If(chosen, If(rest, stmt.then, span=stmt.span), span=stmt.span)
         inside = self.branch(outer, first, count)
@@ -171,7 +187,7 @@ class _Selector:
     def divides(self, stmt: If, taken: list[int], left: list[int]) -> bool:
         """Whether both sides may be left to ranges of threads."""
         sides = [(stmt.then, taken), (stmt.otherwise, left)]
-        together = [n for side, n in sides if side is not None and does_together(side)]
+        together = [n for side, n in sides if side is not None and self.is_shared(side)]
         waiting = [n for side, n in sides if _waits(side)]
         if not all(_are_neighbours(numbers) for numbers in together):
             return False

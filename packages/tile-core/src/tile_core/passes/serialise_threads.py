@@ -30,7 +30,9 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ops.control import Barrier, Print
 from tile_core.ops.own_tiles import own_tiles
+from tile_core.passes.count_signals import Arrive
 from tile_core.passes.thread_loops import ThreadLoops
+from tile_core.passes.turns import Await, awaits
 from tile_core.passes.uniformity import Uniformity, is_thread_program
 from tile_core.passes.warp_exchange import Exchange
 
@@ -60,11 +62,12 @@ def serialise_threads(kernel: Kernel) -> Kernel:
     def rule(node: Node) -> Node:
         if isinstance(node, Launch) and is_thread_program(node):
             return replace(node, body=_Serialiser(node).run())
-        if isinstance(node, Launch) and any(isinstance(n, OnThreads) for n in walk(node.body)):
-            return replace(node, body=rewrite(node.body, _as_a_whole))
+        if isinstance(node, Launch) and not awaits(node.body):
+            body = rewrite(node.body, _as_a_whole)
+            return node if body is node.body else replace(node, body=body)
         return node
 
-    return rewrite(own_tiles(kernel), rule)
+    return rewrite(own_tiles(kernel, lambda launch: not is_thread_program(launch)), rule)
 
 
 class _Serialiser:
@@ -72,6 +75,7 @@ class _Serialiser:
 
     def __init__(self, launch: Launch) -> None:
         self.launch, self.loops = launch, ThreadLoops(launch)
+        self.has_turns = awaits(launch.body)
         apart = _written_apart(launch)
         self.facts = Uniformity(launch, apart)
         while missed := self._miscounted(launch.body, inside=False):
@@ -110,6 +114,8 @@ class _Serialiser:
                 own = self.facts.is_private(buffer)
                 return own or any(self.facts.varies(c) for c in (*stmt.indices, stmt.value))
             case Print(values=values) if values:
+                return True
+            case Arrive():
                 return True
             case Leaf():
                 touched = [n for n in walk(stmt) if isinstance(n, Buffer)]
@@ -188,7 +194,10 @@ class _Serialiser:
                 return [self.loops.named(stmt)]
             case OnThreads(first=first, count=count, body=body):
                 with self.loops.only(first, count):
-                    return self.sequence(body)
+                    inner = self.sequence(body)
+                return [replace(stmt, body=Seq(tuple(inner)))] if self.has_turns else inner
+            case Await():
+                return [self.loops.named(stmt)]
             case If():
                 return self.branch(stmt)
             case For() | Pipelined() | While():

@@ -13,6 +13,7 @@ from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Alloc, For, If, Launch, Leaf, Stmt, Store
 from tile_core.ops.serial import expand
+from tile_core.passes.count_signals import Arrive
 
 
 class ThreadLoops:
@@ -158,6 +159,8 @@ def _expanded_operators(stmt: Stmt) -> Stmt:
     """Return `stmt` with tile operators on private memory as loops of one thread."""
 
     def rule(node: Node) -> Node:
+        if isinstance(node, Arrive):
+            return node.written()
         return rewrite(expand(node), rule) if isinstance(node, Leaf) else node
 
     return rewrite(stmt, rule)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.random_loops import deal_random_loops
+from tile_core.passes.count_signals import open_signals, take_turns
 from tile_core.passes.draw_random import draw_random
 from tile_core.passes.drop_orders import drop_orders
 from tile_core.passes.insertion import Insertion, in_order, on_every_target
@@ -25,12 +26,14 @@ from tile_cpu.passes.widen_gemm_factors import widen_gemm_factors
 
 _IN_ORDER: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
     ("drop_orders", on_every_target(drop_orders)),
+    ("open_signals", on_every_target(open_signals)),
     ("refuse_gpu_only", refuse_gpu_only),
     ("split_grid_barriers", on_every_target(split_grid_barriers)),
     ("split_vectors", on_every_target(split_vectors)),
     ("deal_random_loops", on_every_target(deal_random_loops)),
     ("draw_random", on_every_target(draw_random)),
     ("serialise_threads", on_every_target(serialise_threads)),
+    ("take_turns", on_every_target(take_turns)),
     ("widen_gemm_factors", widen_gemm_factors),
     ("fuse_gemm_loops", fuse_gemm_loops),
     ("stream_gemm_operands", stream_gemm_operands),
