@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator
 
 import pytest
 
-from support.guarded import GuardedProcess
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing.conformance.case import Case
@@ -87,14 +85,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             for case in all_cases()
         ]
         metafunc.parametrize(("case", "backend"), params)
-
-
-@pytest.fixture(scope="session")
-def guarded_process() -> Iterator[GuardedProcess]:
-    """A process for kernels that may end it."""
-    process = GuardedProcess()
-    yield process
-    process.close()
 
 
 @pytest.fixture

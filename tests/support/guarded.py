@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -128,6 +129,10 @@ class GuardedProcess:
             self._pool = None
 
 
+IN_ITS_OWN_PROCESS = GuardedProcess()
+"""Where the tests of one process run what may end it."""
+
+
 def _outcome(function: Callable[..., None], args: tuple[Any, ...]) -> tuple[str, str]:
     """Return why `function` is refused, and how it failed; empty texts if it was right."""
     warnings.simplefilter("ignore")  # they are those of other tests
@@ -140,16 +145,19 @@ def _outcome(function: Callable[..., None], args: tuple[Any, ...]) -> tuple[str,
     return "", ""
 
 
-def check_case(name: str, target: str) -> None:
-    """Check one case of the contract on `target`, with tensors between guard pages."""
-    cases = _known_cases()
-    cases[name].check(guarded_runner(target))
+def check_guarded(case: Case | str, target: str) -> None:
+    """Check a case on `target`, or the one of the contract that has this name.
+
+    Tensors lie between guard pages, in a process of its own.
+    """
+    IN_ITS_OWN_PROCESS.call(_check, case, target)
 
 
-_CASES: dict[str, Case] = {}
+def _check(case: Case | str, target: str) -> None:
+    found = _cases_by_name()[case] if isinstance(case, str) else case
+    found.check(guarded_runner(target))
 
 
-def _known_cases() -> dict[str, Case]:
-    if not _CASES:
-        _CASES.update({case.name: case for case in all_cases()})
-    return _CASES
+@cache
+def _cases_by_name() -> dict[str, Case]:
+    return {case.name: case for case in all_cases()}

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
+from support.guarded import IN_ITS_OWN_PROCESS, SIDES, guarded
 from tile_core.tir.build import bind, i32, loop, parameter, seq
 from tile_core.tir.nodes import ForKind, PrimFunc, Var, tirx
 from tile_cpu.gemm.macro import emit_blocked_gemm, plan_gemm
@@ -16,7 +17,7 @@ from tile_cpu.machine import Machine, host_machine
 from tile_cpu.toolchain import compile_module
 from tile_cpu.vectors import Matrix, as_expr, ceil_div
 
-POISON, GUARD_BYTES = 64, 4096
+POISON = 64
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,11 @@ def as_argument(array: np.ndarray) -> object:
 
 
 def check(case: Case, machine: Machine | None = None) -> None:
-    """Run `case` on integers and compare exactly; nothing around C may change."""
+    """Run `case` on integers and compare exactly; nothing beside the tensors may be touched."""
+    IN_ITS_OWN_PROCESS.call(_check, case, machine)
+
+
+def _check(case: Case, machine: Machine | None) -> None:
     rng = np.random.default_rng(case.m * 7919 + case.n * 31 + case.k)
     k = stored_depth(case)
     a = integers(rng, (k, case.m) if case.trans_a else (case.m, k), case.dtypes[0])
@@ -108,12 +113,9 @@ def check(case: Case, machine: Machine | None = None) -> None:
     left, right = (a.T if case.trans_a else a), (b.T if case.trans_b else b)
     left, right = left[:, : case.k].astype(wide), right[: case.k].astype(wide)
     expected = left @ right + (POISON if case.accumulate else 0)
-    guard = GUARD_BYTES // dtype.itemsize
-    memory = np.full(case.m * case.n + 2 * guard, POISON).astype(dtype)
-    c = memory[guard : guard + case.m * case.n].reshape(case.m, case.n)
-    compile_module(program(case, machine), machine).entry()(
-        as_argument(a), as_argument(b), as_argument(c)
-    )
-    np.testing.assert_array_equal(c.astype(wide), expected.astype(dtype).astype(wide))
-    assert (memory[:guard].astype(wide) == POISON).all()
-    assert (memory[guard + case.m * case.n :].astype(wide) == POISON).all()
+    entry = compile_module(program(case, machine), machine).entry()
+    for side in SIDES:
+        c = np.full((case.m, case.n), POISON).astype(dtype)
+        with guarded((a, b, c), side) as lent:
+            entry(*(as_argument(array) for array in lent))
+        np.testing.assert_array_equal(c.astype(wide), expected.astype(dtype).astype(wide))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from support.guarded import check_guarded
 from tile_core.plugins.host import PluginHost
 from tile_core.testing.conformance.overhangs import Overhang
 from tile_core.testing.oracle import INTERPRETER, runner
@@ -27,31 +28,33 @@ TRANSPOSES = list(itertools.product((False, True), (False, True)))
 STATIC_AND_DYNAMIC = pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 
 
+def _check(overhang: Overhang) -> None:
+    check_guarded(overhang.case(), "cpu")
+
+
 @pytest.mark.parametrize("dtypes", TYPES, ids="-".join)
 @pytest.mark.parametrize(("first", "second"), TRANSPOSES, ids=["NN", "NT", "TN", "TT"])
 @STATIC_AND_DYNAMIC
-def test_every_type(
-    host: PluginHost, dtypes: tuple[str, str], first: bool, second: bool, dynamic: bool
-) -> None:
+def test_every_type(dtypes: tuple[str, str], first: bool, second: bool, dynamic: bool) -> None:
     offset = 3 if first is second else 0
     overhang = Overhang(*dtypes, first, second, dynamic, offset=offset)
-    overhang.case().check(runner("cpu", host))
+    _check(overhang)
 
 
 @pytest.mark.parametrize("dtypes", MORE_TYPES, ids="-".join)
-def test_more_types(host: PluginHost, dtypes: tuple[str, str]) -> None:
-    Overhang(*dtypes, offset=3).case().check(runner("cpu", host))
-    Overhang(*dtypes, True, True, dynamic=True).case().check(runner("cpu", host))
+def test_more_types(dtypes: tuple[str, str]) -> None:
+    _check(Overhang(*dtypes, offset=3))
+    _check(Overhang(*dtypes, True, True, dynamic=True))
 
 
 @pytest.mark.parametrize("rows", [1, 3, 8, 16])
 @pytest.mark.parametrize("second", [False, True], ids=["N", "T"])
 @STATIC_AND_DYNAMIC
-def test_few_rows(host: PluginHost, rows: int, second: bool, dynamic: bool) -> None:
+def test_few_rows(rows: int, second: bool, dynamic: bool) -> None:
     """Those that read the second factor in place, or as dot products along its rows."""
     sizes = {"extents": (rows + 1, 33, 40), "block": (rows, 32, 16), "blocks": (3, 2)}
     overhang = Overhang(transpose_b=second, dynamic=dynamic, **sizes)
-    overhang.case().check(runner("cpu", host))
+    _check(overhang)
 
 
 @pytest.mark.parametrize(
@@ -65,22 +68,20 @@ def test_few_rows(host: PluginHost, rows: int, second: bool, dynamic: bool) -> N
     ids=["first", "second", "k", "blocks"],
 )
 @STATIC_AND_DYNAMIC
-def test_one_side(host: PluginHost, extents: tuple, blocks: tuple, dynamic: bool) -> None:
+def test_one_side(extents: tuple, blocks: tuple, dynamic: bool) -> None:
     overhang = Overhang(dynamic=dynamic, extents=extents, blocks=blocks)
-    overhang.case().check(runner("cpu", host))
-    replace(overhang, transpose_b=True).case().check(runner("cpu", host))
+    _check(overhang)
+    _check(replace(overhang, transpose_b=True))
 
 
 @pytest.mark.parametrize(("first", "second"), TRANSPOSES, ids=["NN", "NT", "TN", "TT"])
 @pytest.mark.parametrize("rows", [2, 16])
 @pytest.mark.parametrize("doubled", [False, True], ids=["fused", "streamed"])
-def test_batches_outside(
-    host: PluginHost, first: bool, second: bool, rows: int, doubled: bool
-) -> None:
+def test_batches_outside(first: bool, second: bool, rows: int, doubled: bool) -> None:
     """A dimension that is neither rows nor columns may end as well."""
     sizes = {"extents": (rows + 1, 33, 20), "block": (rows, 32, 16), "blocks": (2, 2)}
     overhang = Overhang("float32", "float32", first, second, not doubled, **sizes)
-    replace(overhang, batches=3, doubled=doubled).case().check(runner("cpu", host))
+    _check(replace(overhang, batches=3, doubled=doubled))
 
 
 def test_the_interpreter_agrees(host: PluginHost) -> None:
