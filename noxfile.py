@@ -144,6 +144,19 @@ def conformance(session: nox.Session) -> None:
 
 
 @nox.session
+def machines(session: nox.Session) -> None:
+    """Run what depends on the processor as lesser ones do: AVX2 only; AVX-512 without dots."""
+    install(session, *DEV)
+    for machine in ("znver3", "znver4,avx512vnni,avx512bf16"):
+        session.run(
+            "pytest",
+            *("-n", "auto", "tests/unit/tile_cpu", "tests/language", "-k", "tile_cpu or cpu"),
+            *session.posargs,
+            env={"TILE_TEST_MACHINE": machine},
+        )
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure against NumPy and torch at equal thread counts and print the tables."""
     install(session, *DEV)

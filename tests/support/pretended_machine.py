@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cache
 
 from tile_cpu import machine as machines
 
@@ -25,10 +26,8 @@ def pretended(wanted: str, here: machines.Machine) -> machines.Machine:
 
 
 def pretend_from_environment() -> None:
-    """Make detection find what `VARIABLE` asks for, if it is set."""
+    """Make detection find what `VARIABLE` asks for, if it is set; before others import it."""
     wanted = os.environ.get(VARIABLE)
-    if not wanted:
-        return
-    read = machines.parse_cpuinfo
-    machines.parse_cpuinfo = lambda text: pretended(wanted, read(text))
-    machines.host_machine.cache_clear()
+    if wanted:
+        found = pretended(wanted, machines.host_machine())
+        machines.host_machine = cache(lambda: found)

@@ -56,7 +56,9 @@ def test_accumulators_stay_in_registers(name: str) -> None:
 
 
 def test_foreign_code_does_not_run() -> None:
-    name = next(n for n in ("sapphirerapids", "alderlake") if missing_features(MACHINES[n]))
+    name = next((n for n, row in MACHINES.items() if missing_features(row)), None)
+    if name is None:
+        pytest.skip("this machine can run everything there is a row for")
     compiled = compile_module(program(Case(8, 16, 4), MACHINES[name]), MACHINES[name])
     with pytest.raises(MissingFeature, match=name):
         compiled.entry()
