@@ -3,8 +3,8 @@
 Programs make tensors on a GPU, ask which one there is, and wait for it. While kernels run on
 the host, all of that is answered here. Three rules:
 
-- Wherever torch takes a device, a GPU means the CPU. Tensors *are* on the CPU and say so; only
-  ``tensor.is_cuda`` and the queries of ``torch.cuda`` keep up appearances, and only to programs:
+- Wherever torch takes a device, a GPU means the CPU. Tensors *are* on the CPU; their devices
+  and the queries of ``torch.cuda`` keep up appearances, all of them, and only to programs:
   torch's own code is told the truth.
 - ``tensor.cuda()``, ``.to("cuda")`` and ``.cpu()`` copy, as they do between two memories: a
   kernel that writes to one side must not change the other. A leaf that collects gradients stays
