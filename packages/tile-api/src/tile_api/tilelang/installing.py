@@ -14,6 +14,8 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
+from tile_api.tilelang.after_import import when_imported
+from tile_api.tilelang.devices.patches import Patches
 from tile_api.tilelang.paths import MODULES
 from tile_api.tilelang.targets import USUAL, runs_on_host
 from tile_core.errors import AliasConflict, MissingFeature
@@ -24,6 +26,7 @@ HERE = "tile_api.tilelang"
 _TARGET = "TILE_FORCE_TARGET"
 _GPU = "TILE_PRETENDED_GPU"
 _PATH = "PYTHONPATH"
+TVM = "tvm"
 
 
 @dataclass(slots=True)
@@ -43,6 +46,7 @@ class Installation:
     _before: dict[str, str | None] = field(default_factory=dict, repr=False)
     _finder: Any = field(default=None, repr=False)
     _devices: Any = field(default=None, repr=False)
+    _tvm: Any = field(default=None, repr=False)
 
     def __enter__(self) -> Installation:
         return self
@@ -128,6 +132,7 @@ def install(target: object = "cpu", gpu: str = "") -> Installation:
     made._finder = _Finder()
     sys.meta_path.insert(0, made._finder)
     _register()
+    made._tvm = _ChangedTvm()
     if made.maps_devices:
         from tile_api.tilelang.devices import map_devices
 
@@ -144,6 +149,8 @@ def uninstall() -> None:
         return
     if made._devices is not None:
         made._devices.undo()
+    if made._tvm is not None:
+        made._tvm.undo()
     sys.meta_path.remove(made._finder)
     if _for_children() in sys.path:
         sys.path.remove(_for_children())
@@ -199,6 +206,25 @@ def _refuse_the_other() -> None:
             f"{NAME} is imported already, from {getattr(there, '__file__', 'elsewhere')}",
             hint="call tile_api.tilelang.install() before anything imports tilelang",
         )
+
+
+class _ChangedTvm:
+    """The functions of TVM that take expressions of kernels, once TVM is imported."""
+
+    def __init__(self) -> None:
+        self.patches = Patches()
+        self.waiting = when_imported(TVM, self._change)
+
+    def _change(self, tvm: Any) -> None:
+        from tile_api.tilelang.tvm_names import patch_tvm
+
+        patch_tvm(tvm, self.patches)
+
+    def undo(self) -> None:
+        """Put back what was there."""
+        if self.waiting is not None:
+            self.waiting.forget()
+        self.patches.undo()
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -17,13 +17,9 @@ one thread and cost time in every call.
 
 from __future__ import annotations
 
-import importlib.abc
-import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
+from tile_api.tilelang.after_import import when_imported
 from tile_api.tilelang.devices.patches import Patches
 from tile_core.target import Target
 
@@ -38,12 +34,7 @@ def map_devices(target: Target) -> MappedDevices:
     target
         What kernels run on; programs that ask are told about the GPU it emulates.
     """
-    mapped = MappedDevices(target)
-    if TORCH in sys.modules:
-        mapped.patch(sys.modules[TORCH])
-    else:
-        sys.meta_path.insert(0, mapped.finder)
-    return mapped
+    return MappedDevices(target)
 
 
 class MappedDevices:
@@ -52,7 +43,7 @@ class MappedDevices:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.patches = Patches()
-        self.finder = _AfterImport(self)
+        self.waiting = when_imported(TORCH, self.patch)
 
     def patch(self, torch: Any) -> None:
         """Replace what concerns devices in torch."""
@@ -62,52 +53,8 @@ class MappedDevices:
         tensor_patches(torch, self.patches)
         cuda_patches(torch, self.target, self.patches)
 
-    def forget_import(self) -> None:
-        """Stop waiting for torch."""
-        if self.finder in sys.meta_path:
-            sys.meta_path.remove(self.finder)
-
     def undo(self) -> None:
         """Put back what was there."""
-        self.forget_import()
+        if self.waiting is not None:
+            self.waiting.forget()
         self.patches.undo()
-
-
-class _AfterImport(importlib.abc.MetaPathFinder):
-    """Lets torch be imported as ever, and patches it then."""
-
-    def __init__(self, mapped: MappedDevices) -> None:
-        self.mapped = mapped
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname != TORCH:
-            return None
-        for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(fullname, path, target)
-            if spec is not None and spec.loader is not None:
-                spec.loader = _Patching(spec.loader, self.mapped)
-                return spec
-        return None
-
-
-class _Patching(importlib.abc.Loader):
-    """A loader that patches what another loader loaded."""
-
-    def __init__(self, loader: Any, mapped: MappedDevices) -> None:
-        self.loader = loader
-        self.mapped = mapped
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        module: ModuleType | None = self.loader.create_module(spec)
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        spec = module.__spec__
-        module.__loader__ = self.loader
-        if spec is not None:
-            spec.loader = self.loader
-        self.loader.exec_module(module)
-        self.mapped.forget_import()
-        self.mapped.patch(module)
