@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tile_api as tile
-from tile_core.errors import InternalError, TileWarning
+from tile_core.errors import InternalError, TileWarning, ToolchainError
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.hookspecs import hookimpl
 from tile_core.plugins.host import PluginHost
@@ -92,3 +92,51 @@ def test_warnings_that_the_user_made_errors_of_are_none(program):
         warnings.simplefilter("error")
         with pytest.raises(TileWarning, match="seven registers"):
             tile.compile(program(PROGRAM)["kernel"], target="bad", host=host)
+
+
+def refuse(*_):
+    raise ToolchainError("the compiler does not accept line 7").of_text()
+
+
+REFUSED = PROGRAM.replace("A[0] = 1.0", "T.import_source('int own;'); A[0] = 1.0")
+
+
+def test_text_of_ours_that_a_compiler_refuses(program, monkeypatch, tmp_path):
+    """The user cannot do anything about it, so it is no TL5001."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    host = PluginHost()
+    host.add("bad", Plugin(replace(WORKS, compile=refuse)))
+    with pytest.raises(InternalError) as caught:
+        tile.compile(program(PROGRAM)["kernel"], target="bad", host=host)
+    text = str(caught.value)
+    folder = re.search(r"traceback are in (.*)", text)[1]
+    assert text.replace(folder, "FOLDER") == EXPECTED.format(
+        phase="compile", cause="the compiler does not accept line 7"
+    )
+    assert Path(folder, "kernel.tile").read_text().startswith("kernel kernel(")
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"), [(REFUSED, []), (PROGRAM, ["-DX"])], ids=["text", "flags"]
+)
+def test_what_users_bring_may_be_refused(program, text, flags):
+    host = PluginHost()
+    host.add("bad", Plugin(replace(WORKS, compile=refuse)))
+    with pytest.raises(ToolchainError, match="line 7"):
+        tile.compile(program(text)["kernel"], target="bad", host=host, compile_flags=flags)
+
+
+def test_what_tvm_does_not_accept(program, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("tile_cpu.toolchain._passes", fail)
+    with pytest.raises(InternalError, match=r"TVM could not compile for .*: it is false"):
+        tile.compile(program(PROGRAM)["kernel"], target="cpu")
+
+
+def test_what_the_host_compiler_does_not_accept(program, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("tile_sim.toolchain._DIALECT", ("-include", "no-such-header.h"))
+    monkeypatch.setenv("TILE_CACHE_DIR", str(tmp_path))
+    with pytest.raises(InternalError, match="does not accept") as caught:
+        tile.compile(program(PROGRAM)["kernel"], target="cuda:sm_80@sim")
+    assert caught.value.notes[0].text.startswith("the kernel and the traceback are in ")

@@ -51,7 +51,8 @@ def save(
             continue
         lowered = driver.lower(built.kernel, target, host, built.options)
         _require_export(lowered)
-        with guarded(built.kernel, lowered.target, "compile"):
+        flags = lowered.options.compile_flags
+        with guarded(built.kernel, lowered.target, "compile", flags):
             artifact = lowered.backend.compile(lowered.module, lowered.target, lowered.options)
         variants.append(variant_of(lowered, artifact))
     write_bundle(path, variants)

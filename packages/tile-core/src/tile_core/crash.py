@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tile_core.errors import FrontendValueError, InternalError, Note, TileError
+from tile_core.errors import FrontendValueError, InternalError, Note, TileError, ToolchainError
+from tile_core.ir.expr import Call
+from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
 from tile_core.target import Target
 
 
 @contextmanager
-def guarded(kernel: Kernel, target: Target, phase: str) -> Iterator[None]:
+def guarded(
+    kernel: Kernel, target: Target, phase: str, flags: Sequence[str] = ()
+) -> Iterator[None]:
     """Turn whatever goes wrong in a phase, and is no `TileError`, into an `InternalError`.
 
-    The kernel and the traceback are written to a folder that the message names. Warnings that
-    the user has made errors of stay what they are.
+    So is what a compiler does not accept, if all of its text is ours. The kernel and the traceback
+    are written to a folder that the message names. Warnings that the user has made errors of stay
+    what they are.
+
+    Parameters
+    ----------
+    flags
+        Of the user, for the toolchain.
 
     Raises
     ------
@@ -32,6 +42,16 @@ def guarded(kernel: Kernel, target: Target, phase: str) -> Iterator[None]:
             error.notes = (_dumped(kernel, target, phase, error),)
             error.hint = error.hint or _REPORT
         raise
+    except ToolchainError as error:
+        if not error.refuses_text or flags or _brings_text(kernel):
+            raise
+        raise InternalError(
+            f"the compiler failed to {phase} the kernel {kernel.name!r} for {target}: "
+            f"{error.message}",
+            span=error.span or kernel.span,
+            notes=(_dumped(kernel, target, phase, error),),
+            hint=_REPORT,
+        ) from error
     except (TileError, RecursionError, Warning):
         raise
     except Exception as error:
@@ -43,6 +63,13 @@ def guarded(kernel: Kernel, target: Target, phase: str) -> Iterator[None]:
             notes=(_dumped(kernel, target, phase, error),),
             hint=_REPORT,
         ) from error
+
+
+def _brings_text(kernel: Kernel) -> bool:
+    """Whether a kernel has C text of the user, or calls functions of C by name."""
+    return bool(kernel.sources) or any(
+        isinstance(node, Call) and node.function.startswith("extern:") for node in walk(kernel.body)
+    )
 
 
 @contextmanager

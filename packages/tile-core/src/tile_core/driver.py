@@ -98,7 +98,8 @@ class Lowered(Referable):
             return print_kernel(getattr(self.module, "kernel", self.planned))
         if stage == "lowered":
             return str(self.module)
-        return self.backend.source(self.module, self.target)
+        with guarded(self.kernel, self.target, "print", self.options.compile_flags):
+            return self.backend.source(self.module, self.target)
 
     def layouts(self) -> LayoutReport:
         """Return how each tile of the kernel is stored, and who asked for that.
@@ -187,9 +188,10 @@ def complete(lowered: Lowered, host: PluginHost) -> Built:
         Whatever is wrong with the toolchain.
     """
     kernel, backend, clock = lowered.kernel, lowered.backend, _Clock(lowered.phases_ms)
-    with guarded(kernel, lowered.target, "compile"), clock.phase("compile"):
+    flags = lowered.options.compile_flags
+    with guarded(kernel, lowered.target, "compile", flags), clock.phase("compile"):
         artifact = backend.compile(lowered.module, lowered.target, lowered.options)
-    with guarded(kernel, lowered.target, "load"), clock.phase("load"):
+    with guarded(kernel, lowered.target, "load", flags), clock.phase("load"):
         executable = backend.load(artifact, lowered.planned)
     report = {"name": kernel.name, "target": str(lowered.target), "phases_ms": clock.phases}
     host.kernel_built(report)

@@ -239,9 +239,21 @@ class WarpPartitionError(TileError, ValueError):
 
 
 class ToolchainError(TileError):
-    """A compiler was missing or failed; its output is attached."""
+    """A compiler was missing or failed; its output is attached.
+
+    Attributes
+    ----------
+    refuses_text
+        Whether it refused the text of a kernel, rather than a flag or to be started at all.
+    """
 
     code = "TL5001"
+    refuses_text = False
+
+    def of_text(self) -> ToolchainError:
+        """Return this error, said to be about the text of a kernel."""
+        self.refuses_text = True
+        return self
 
 
 # TL6xxx: the launch ------------------------------------------------------------------------

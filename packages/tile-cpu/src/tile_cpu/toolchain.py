@@ -126,10 +126,10 @@ def compile_module(
         with timed("LLVM", "tool", machine=machine.name):
             library = tvm.get_global_func("target.build.llvm")(module, target)
     except (RuntimeError, ValueError, TypeError) as error:
-        lines = [line for line in str(error).splitlines() if line.strip()]
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise ToolchainError(
             f"TVM could not compile for {machine.name}: {lines[-1] if lines else error}"
-        ) from error
+        ).of_text() from error
     done = time.perf_counter()
     return CompiledModule(machine, library, {"passes": middle - start, "llvm": done - middle})
 

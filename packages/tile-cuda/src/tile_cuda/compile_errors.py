@@ -53,7 +53,7 @@ def refusal(source: PrintedSource, log: str, compiler: str, arch: str) -> Toolch
     if not complaints:
         words = "\n".join(line for line in log.strip().splitlines() if not _NOISE.match(line))
         hint = _ASSEMBLY_HINT if "ptxas" in log else None
-        return ToolchainError(f"{compiler} failed for {arch}:\n{words}", hint=hint)
+        return ToolchainError(f"{compiler} failed for {arch}:\n{words}", hint=hint).of_text()
     head = f"{compiler} does not accept the kernel's C++ for {arch}:"
     return refusal_of(source, NAME, head, complaints, _hint)
 

@@ -68,14 +68,14 @@ def refusal(source: PrintedSource, log: str, compiler: str, arch: str) -> Toolch
         return ToolchainError(
             f"{compiler} failed to assemble for {arch}:\n{words}",
             hint="the assembler refuses an instruction: look for asm() in T.import_source",
-        )
+        ).of_text()
     if complaints:
         head = f"{compiler} does not accept the kernel's C++ for {arch}:"
         return refusal_of(source, NAME, head, complaints, _hint)
     option = _OPTION.search(log)
     if option is not None:
         return ToolchainError(f"{compiler}: {option['text']}", hint="compile_flags go to clang")
-    return ToolchainError(f"{compiler} failed for {arch}:\n{log.strip()}")
+    return ToolchainError(f"{compiler} failed for {arch}:\n{log.strip()}").of_text()
 
 
 def _hint(complaint: Complaint) -> str | None:

@@ -133,7 +133,7 @@ def run_compiler(
         raise ToolchainError(
             f"{compiler.name} does not accept {what}:\n{told}",
             hint=hint or f"the command was {' '.join(command)}",
-        )
+        ).of_text()
 
 
 def dialect() -> tuple[str, ...]:

@@ -121,7 +121,7 @@ class RevivedBuild:
     def artifact(self) -> Any:
         """What the backend's toolchain makes of it, made again."""
         lowered = self.lowered
-        with guarded(self.kernel, self.target, "compile"):
+        with guarded(self.kernel, self.target, "compile", lowered.options.compile_flags):
             return self.backend.compile(lowered.module, lowered.target, lowered.options)
 
     @property

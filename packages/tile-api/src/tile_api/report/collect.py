@@ -120,7 +120,8 @@ def _texts(
 
 def _compiled(lowered: Lowered, missing: dict[str, str]) -> Any:
     try:
-        with guarded(lowered.kernel, lowered.target, "compile"), timed("compile", "phase"):
+        flags = lowered.options.compile_flags
+        with guarded(lowered.kernel, lowered.target, "compile", flags), timed("compile", "phase"):
             return lowered.backend.compile(lowered.module, lowered.target, lowered.options)
     except TileError as error:
         missing["asm"] = missing["resources"] = str(error).partition("\n")[0]

@@ -100,7 +100,7 @@ def refusal_of(
         f"{head}\n{words}",
         span=span_of(source, name, first),
         hint=hint(first) or _general_hint(first),
-    )
+    ).of_text()
 
 
 def _shown(complaint: Complaint) -> str:
