@@ -19,6 +19,7 @@ def make_tensor(shape: tuple[int, ...], dtype: DType, kind: str, *, seed: int) -
     kind
         A name of `TensorSupplyType`. ``Auto``: unsigned 0..2, other integers -2..2, bool
         0/1, floats uniform in -1..1, narrow floats small integers, four-bit types any bits.
+        ``Normal`` has mean -1 and ``Randn`` mean 0, both deviation 1; ``Uniform`` is in -1..1.
     """
     return _to_torch_if_there(make_array(shape, dtype, kind, seed=seed), dtype)
 
@@ -56,7 +57,7 @@ def _values(shape: tuple[int, ...], dtype: DType, kind: str, rng: Any) -> Any:
         low, high = (0, 3) if dtype.kind.value == "uint" else (-2, 3)
         return rng.integers(low, high, shape)
     if kind in ("Normal", "Randn"):
-        return rng.standard_normal(shape)
+        return rng.standard_normal(shape) - (kind == "Normal")
     return rng.uniform(-1, 1, shape)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
@@ -92,6 +93,16 @@ class PrimFunc(Uncopied):
     def params(self) -> tuple[Buffer | Var, ...]:
         """The parameters in call order."""
         return self.kernel.params
+
+    @property
+    def buffer_map(self) -> dict[Buffer | Var, BufferValue]:
+        """The tensor parameters as kernels see them, by parameter; addresses are int64."""
+        int64 = dtype_of("int64")
+        return {
+            param: BufferValue(replace(param, dtype=int64) if param.dtype.is_handle else param)
+            for param in self.params
+            if isinstance(param, Buffer)
+        }
 
     @property
     def attrs(self) -> dict[str, object]:
