@@ -432,3 +432,34 @@ def test_tables_are_written_for_people_too(in_process, tuning):
     assert {json.dumps(row["config"]) for row in rows} == {'{"block": 16}', '{"block": 32}'}
     assert {(row["name"], row["target"], row["status"]) for row in rows} == {("scale", "cpu", "ok")}
     assert rows[0]["bucket"] == {"factor": 2.0, "n": 64}
+
+
+@pytest.mark.parametrize("way", ["set_autotune_inputs", "supply_prog", "one tensor"])
+def test_inputs_of_the_user_settle_symbolic_dimensions(in_process, way):
+    m = T.dynamic("m")
+    rows, seen = np.ones((5, 64), np.float32), []
+
+    def supplied(params):
+        seen.append([(p.name, p.dtype) for p in params])
+        return rows if way == "one tensor" else [rows]
+
+    options = {} if way == "set_autotune_inputs" else {"supply_prog": supplied}
+
+    @tile.autotune(configs=CONFIGS, **QUICK, **options)
+    @tile.jit(out_idx=[-1], target="cpu")
+    def add(n, block=64):
+        @T.prim_func
+        def main(A: T.Tensor((m, n), "float32"), B: T.Tensor((m, n), "float32")):
+            with T.Kernel(m, T.ceildiv(n, block), threads=16) as (row, c):
+                for i in T.Parallel(block):
+                    B[row, c * block + i] = A[row, c * block + i] + 1
+
+        return main
+
+    if way == "set_autotune_inputs":
+        with tile.autotuner.set_autotune_inputs(rows):
+            kernel = add(64)
+    else:
+        kernel = add(64)
+        assert seen[0] == [("A", "float32")]
+    np.testing.assert_array_equal(kernel(np.zeros((3, 64), np.float32)), np.ones((3, 64)))

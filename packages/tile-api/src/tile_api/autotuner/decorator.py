@@ -213,6 +213,9 @@ class AutotunedFactory(Uncopied):
             options = replace(options, sizes={**sizes_of(params, given), **options.sizes})
             inputs = tuple(self._tensors(given)) or None if inputs is None else inputs
             told |= rounded_tensors(params, given) if self._key is None else {}
+        else:
+            settled = self._settled(configs, given, inputs)
+            options = replace(options, sizes={**settled, **options.sizes})
         return Task(
             self.func.__name__,
             identity_of(self.func, compile_options, tuned),
@@ -223,6 +226,29 @@ class AutotunedFactory(Uncopied):
             options,
             inputs,
         )
+
+    def _settled(
+        self, configs: Sequence[Config], given: Mapping[str, Any], inputs: Sequence[Any] | None
+    ) -> dict[str, int]:
+        """Return the symbolic dimensions that inputs have which the user supplies.
+
+        Those of `set_autotune_inputs`, else what `supply_prog` makes where dimensions are open.
+        """
+        from tile_api.autotuner.inputs import open_parameters
+
+        supply = self.options.supply_prog
+        if inputs is None and supply is None:
+            return {}
+        params = self._parameters(configs, given)
+        passed = open_parameters(params, self.factory.options.get("out_idx")) if params else []
+        if inputs is None and supply is not None:
+            seen = [param for _, param in passed]
+            if all(isinstance(extent, int) for param in seen for extent in param.shape):
+                return {}
+            made = supply(seen)
+            inputs = made if isinstance(made, list | tuple) else [made]
+        pairs = zip(passed, inputs or (), strict=False)
+        return sizes_of([p for p, _ in passed], {p.name: tensor for (p, _), tensor in pairs})
 
     def _parameters(self, configs: Sequence[Config], given: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return what all candidates take: it is known from the first that can be traced.

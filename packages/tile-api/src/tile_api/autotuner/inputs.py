@@ -32,12 +32,13 @@ class KernelParam:
     dtype
         Of the elements: ``"float32"``.
     shape
-        In elements; empty for a scalar.
+        In elements; empty for a scalar. An extent that `supply_prog` settles, by the tensor that
+        it returns, is still a symbol.
     """
 
     name: str
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[Any, ...]
 
     def torch_dtype(self) -> Any:
         """Return the ``torch.dtype`` that stores such elements."""
@@ -177,6 +178,22 @@ class Inputs:
             told = str(error).partition("\n")[0] or type(error).__name__
             return Outcome(WRONG, "AssertionError", told)
         return None
+
+
+def open_parameters(params: Sequence[Any], out_idx: Any) -> list[tuple[Any, KernelParam]]:
+    """Return the parameters that a caller passes, as they are and as `supply_prog` sees them.
+
+    Parameters
+    ----------
+    params
+        Of a traced function; symbols in their shapes stay.
+    out_idx
+        Positions of those that are returned.
+    """
+    places = [] if out_idx is None else [out_idx] if isinstance(out_idx, int) else out_idx
+    returned = {place % len(params) for place in places}
+    passed = [p for number, p in enumerate(params) if number not in returned]
+    return [(p, KernelParam(p.name, str(p.dtype), getattr(p, "shape", ()))) for p in passed]
 
 
 def passed_parameters(kernel: Kernel, sizes: Any) -> list[KernelParam]:
