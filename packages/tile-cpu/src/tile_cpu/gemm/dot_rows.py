@@ -101,16 +101,21 @@ def emit_dot_rows(
         rows = _Rows(kernel, a, b, extent, tuple(names), first, partial)
         return seq(binds, _multiply(rows, passes), _add_up(rows, sums))
 
-    blocks = ceil_div(columns, at_once)
-    if extent.m_valid is not None:  # there may be no row to repeat
-        blocks = Select(as_expr(extent.m_valid) > 0, as_expr(blocks), i32(0))
     return seq(
         allocate(sums),
         allocate(partial),
         prepare,
-        loop(blocks, some_rows, name="block"),
+        loop(_blocks(extent, columns, at_once), some_rows, name="block"),
         _write_out(kernel, extent, columns, sums, start, finish),
     )
+
+
+def _blocks(extent: Extent, columns: Any, at_once: int) -> Any:
+    """Return how often some rows of B are multiplied; never if there is no row of A to repeat."""
+    blocks = ceil_div(columns, at_once)
+    if extent.m_valid is None:
+        return blocks
+    return Select(as_expr(extent.m_valid) > 0, as_expr(blocks), i32(0))
 
 
 @dataclass(frozen=True, slots=True)
