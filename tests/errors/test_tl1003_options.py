@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - messages are compared as they are printed
 """TL1003: options that do not exist, with the nearest that does."""
 
 from __future__ import annotations
@@ -28,6 +29,24 @@ def mistake(name: str, line: str, message: str, hint: str, before: str = KERNEL)
 
 
 MISTAKES = [
+    Mistake(
+        "arrays for a function of NumPy",
+        """
+        @tile.jit
+        def add(a, b):
+            return a + b
+        add(np.ones(4), np.ones(4))
+        """,
+        """
+        [TL1003] add was called with an array for 'a', and declares no tensors: @tile.jit does not translate array code
+         --> program.py:4:1
+          |
+        4 | add(np.ones(4), np.ones(4))
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: begin it with M, N = T.const("M, N") and a: T.Tensor((M, N), "float32"), write the loops under `with T.Kernel(...)`, and return what T.empty made; or return a @T.prim_func, and call the kernel: f(sizes)(arrays)
+        """,
+        whole=True,
+    ),
     mistake(
         "a letter is missing",
         'tile.compile(kernel, target="cpu", pass_config={})',

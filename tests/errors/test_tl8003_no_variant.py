@@ -43,3 +43,17 @@ def test_what_was_asked_for_is_not_inside(tmp_path: Path) -> None:
         "[TL8003] x.tile has no variant for hip:gfx942; it has cuda:sm_80\n"
         "hint: save one: kernel.save(path, targets=['hip:gfx942'])"
     )
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_what_was_asked_for_cannot_run(tmp_path: Path) -> None:
+    path = tmp_path / "x.tile"
+    bundle_of_numbers(path, "cuda:sm_80")
+    for target in ("cuda:sm_80", "cuda"):
+        with pytest.raises(NoVariant) as caught:
+            load(path, target=target)
+        assert str(caught.value).replace(str(path), "x.tile") == (
+            "[TL8003] the variant of x.tile for cuda:sm_80 cannot run here: there is no driver\n"
+            "hint: run it on a machine that has this, or save a variant for this one: "
+            "kernel.save(path, targets=['cpu'])"
+        )

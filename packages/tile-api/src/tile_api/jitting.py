@@ -15,7 +15,7 @@ from tile_api.cache import KernelCache
 from tile_api.compiling import compile, compile_key, par_compile
 from tile_api.frames import concise
 from tile_api.frontend.source import calling_span, placed
-from tile_api.frozen import frozen
+from tile_api.frozen import frozen, is_number_of_numpy
 from tile_api.kernel import CompiledKernel
 from tile_api.keys import CompileKey
 from tile_api.options import refuse_unknown
@@ -223,14 +223,29 @@ class JITKernelFactory(Uncopied):
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         made = self.func(*args, **kwargs)
-        if not isinstance(getattr(made, "kernel", made), Kernel):
+        if isinstance(getattr(made, "kernel", made), Kernel):
+            return made
+        self._refuse_arrays(self.signature.bind(*args, **kwargs).arguments)
+        raise FrontendTypeError(
+            f"{self.func.__name__} returned {type(made).__name__}, not a @T.prim_func",
+            span=calling_span(),
+            hint="return the @T.prim_func, or declare tensors at the top of the body: "
+            'A: T.Tensor((M, N), "float32")',
+        )
+
+    def _refuse_arrays(self, arguments: Mapping[str, Any]) -> None:
+        """Say how functions of arrays are written, if one was called as if it were one."""
+        name = next((n for n, value in arguments.items() if _is_array(value)), None)
+        code = getattr(self.func, "__code__", None)
+        if name is not None and "prim_func" not in getattr(code, "co_names", ()):
             raise FrontendTypeError(
-                f"{self.func.__name__} returned {type(made).__name__}, not a @T.prim_func",
+                f"{self.func.__name__} was called with an array for {name!r}, and declares no "
+                "tensors: @tile.jit does not translate array code",
                 span=calling_span(),
-                hint="return the @T.prim_func, or declare tensors at the top of the body: "
-                'A: T.Tensor((M, N), "float32")',
+                hint=f'begin it with M, N = T.const("M, N") and {name}: T.Tensor((M, N), '
+                '"float32"), write the loops under `with T.Kernel(...)`, and return what T.empty '
+                "made; or return a @T.prim_func, and call the kernel: f(sizes)(arrays)",
             )
-        return made
 
     def _key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
@@ -243,7 +258,11 @@ class JITKernelFactory(Uncopied):
             ) from None
         bound.apply_defaults()
         with placed():
-            return (frozen(bound.arguments), environment_of_code())
+            try:
+                return (frozen(bound.arguments), environment_of_code())
+            except FrontendTypeError:
+                self._refuse_arrays(bound.arguments)
+                raise
 
     def _eager_function(self) -> Any:
         from tile_api.eager import EagerFunction
@@ -263,6 +282,11 @@ class JITKernelFactory(Uncopied):
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Bind to an instance, so that methods can be decorated."""
         return self if instance is None else functools.partial(self, instance)
+
+
+def _is_array(value: Any) -> bool:
+    is_described = hasattr(value, "shape") and hasattr(value, "dtype")
+    return is_described and not is_number_of_numpy(value) and not isinstance(value, type)
 
 
 def jit(

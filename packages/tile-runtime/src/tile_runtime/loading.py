@@ -142,6 +142,13 @@ def choose(bundle: Bundle, target: str | None = None, where: str = "the bundle")
         if reason is None:
             fitting.append(variant)
         reasons[variant.target] = reason or ""
+    if not fitting and target is not None and reasons:
+        told = "; ".join(f"for {name} cannot run here: {why}" for name, why in reasons.items())
+        raise NoVariant(
+            f"the variant of {where} {told}",
+            hint="run it on a machine that has this, or save a variant for this one: "
+            "kernel.save(path, targets=['cpu'])",
+        )
     if not fitting:
         inside = ", ".join(v.target for v in bundle.variants)
         told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
