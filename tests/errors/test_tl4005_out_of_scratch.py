@@ -42,6 +42,27 @@ MISTAKES = [
         whole=True,
     ),
     Mistake(
+        "a fragment larger than registers",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((4096, 4096), "float32")):
+            with T.Kernel(1, threads=128):
+                tile_ = T.alloc_fragment((4096, 4096), "float32")
+                T.copy(A, tile_)
+                T.copy(tile_, A)
+        tile.lower(kernel, target="cuda:sm_80")
+        """,
+        """
+        [TL4005] the fragment tile_ takes 131072 registers of each of 128 threads, and a thread of sm_80 has 255
+         --> program.py:4:17
+          |
+        4 |         tile_ = T.alloc_fragment((4096, 4096), "float32")
+          |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: choose a smaller tile and loop over it, or more threads: T.Kernel(..., threads=...); T.alloc_shared tiles are kept once for all threads
+        """,
+        whole=True,
+    ),
+    Mistake(
         "one round larger than shared memory",
         """
         @T.prim_func

@@ -31,7 +31,7 @@ from tile_core.simt.elect_issuer import elect_issuers
 from tile_core.simt.fewer_stages import attempts, tell_of_fewer_stages
 from tile_core.simt.join_branches import join_branches
 from tile_core.simt.kept_guards import settled
-from tile_core.simt.limits import check_launch
+from tile_core.simt.limits import check_fragments, check_launch
 from tile_core.simt.loads_beside import loads_beside
 from tile_core.simt.name_waves import name_waves
 from tile_core.simt.pin_sums import pin_sums
@@ -102,6 +102,7 @@ def lower_kernel(
         with attempted():
             return lowered(kernel, replace(choices, stages_stores=False), Note(NO_ROOM))
 
+    check_fragments(kernel, machine)
     for stages, attempt in attempts(kernel, machine):
         try:
             program = fitted(attempt)
