@@ -75,7 +75,12 @@ class JITKernelFactory(Uncopied):
 
     @concise
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return a compiled kernel (lazy), or run and return the outputs (eager)."""
+        """Return a compiled kernel (lazy), or run and return the outputs (eager).
+
+        ``__return_kernel=True`` is TileLang's spelling of `compile`.
+        """
+        if kwargs and kwargs.pop("__return_kernel", False):
+            return self.compile(*args, **kwargs)
         if self._decide() == "eager":
             return self._eager_function().run(args, kwargs)
         return self._lazy(args, kwargs)

@@ -237,3 +237,44 @@ def test_deprecated() -> None:
         warnings.simplefilter("always")
         assert old() == 1
     assert str(caught[0].message) == "old is deprecated: use new"
+
+
+@T.prim_func
+def strided(A: T.StridedTensor((8, 4), (8, 1), "float32"), n: T.int32):
+    with T.Kernel(1, threads=32):
+        A[0, 0] = n
+
+
+def test_a_traced_function_tells_its_tensors() -> None:
+    (tensor,) = strided.buffer_map.values()
+    assert (list(tensor.shape), list(tensor.strides)) == ([8, 4], [8, 1])
+    assert strided.buffer_map[strided.params[0]].dtype == "float32"
+
+
+def test_a_call_may_return_the_kernel() -> None:
+    with install("cpu"):
+
+        @tilelang.jit
+        def doubled(A, block: int = 16):
+            n = T.const("n")
+            A: T.Tensor((n,), "float32")
+            B = T.empty((n,), "float32")
+            with T.Kernel(T.ceildiv(n, block), threads=32) as bx:
+                for i in T.Parallel(block):
+                    B[bx * block + i] = A[bx * block + i] * 2
+            return B
+
+        tuned = tilelang.autotune(configs=[{"block": 8}], warmup=1, rep=1)(doubled)
+        a = np.arange(8, dtype="float32")
+        for function in (doubled, tuned):
+            kernel = function(a, __return_kernel=True)
+            assert isinstance(kernel, tilelang.JITKernel)
+            assert kernel(a).tolist() == (a * 2).tolist()
+
+
+def test_the_class_of_kernels_compiles_one() -> None:
+    with install("cpu"):
+        kernel = tilelang.JITKernel(strided, target="cuda")
+        assert isinstance(kernel, tilelang.JITKernel)
+        assert kernel.target.startswith("cpu")
+    assert not isinstance(strided, tilelang.JITKernel)

@@ -89,7 +89,12 @@ class AutotunedFactory(Uncopied):
         return self.factory.mode
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the best kernel (lazy style), or run it and return the outputs (eager)."""
+        """Return the best kernel (lazy style), or run it and return the outputs (eager).
+
+        ``__return_kernel=True`` is TileLang's spelling of `compile`.
+        """
+        if kwargs and kwargs.pop("__return_kernel", False):
+            return self.compile(*args, **kwargs)
         tuned = self._result(args, kwargs)
         if tuned is None:
             return self.factory(*args, **kwargs)
