@@ -160,6 +160,25 @@ def test_numbered_barriers_in_the_wrong_order(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_warps_that_wait_for_barriers_of_their_own(target: str) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((128,), "int32"), B: T.Tensor((128,), "int32")):
+        with T.Kernel(1, threads=128):
+            t = T.get_thread_binding()
+            s = T.alloc_shared((128,), "int32")
+            came = T.alloc_barrier([32] * 4)
+            s[t] = A[t]
+            T.mbarrier_arrive(came[t // 32])
+            T.mbarrier_wait_parity(came[t // 32], 0)
+            B[t] = s[t // 32 * 32 + 31 - t % 32]
+
+    a = np.arange(128, dtype="int32")
+    b = np.zeros_like(a)
+    tile.compile(main, target=target)(a, b)
+    np.testing.assert_array_equal(b, a.reshape(4, 32)[:, ::-1].ravel())
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_variables_of_parts_and_loops_that_are_left(target: str) -> None:
     @T.prim_func
     def main(A: T.Tensor((2, 64), "int32"), B: T.Tensor((8,), "int32")):

@@ -94,7 +94,7 @@ class _Serialiser:
     def meets(self, stmt: Node) -> bool:
         """Whether the threads of the block must come together somewhere in `stmt`."""
         match stmt:
-            case Parallel() | Barrier() | OnThreads():
+            case Parallel() | Barrier() | OnThreads() | Await():
                 return True
             case Leaf():
                 return not self.acts_per_thread(stmt)
@@ -188,6 +188,10 @@ class _Serialiser:
             case Barrier():
                 self.refuse_apart(stmt, masked=stmt.scope != "warp" and stmt.count is None)
                 return []
+            case Await(cond=cond):
+                each = self.facts.varies(cond)
+                self.refuse_apart(stmt, masked=not each)
+                return [self.loops.over_threads(stmt) if each else self.loops.named(stmt)]
             case Parallel() | Leaf():
                 self.refuse_apart(stmt, masked=True)
                 self._refuse_private(stmt)
@@ -196,8 +200,6 @@ class _Serialiser:
                 with self.loops.only(first, count):
                     inner = self.sequence(body)
                 return [replace(stmt, body=Seq(tuple(inner)))] if self.has_turns else inner
-            case Await():
-                return [self.loops.named(stmt)]
             case If():
                 return self.branch(stmt)
             case For() | Pipelined() | While():

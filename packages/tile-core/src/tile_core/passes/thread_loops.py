@@ -11,9 +11,10 @@ from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite, substitute, walk
-from tile_core.ir.stmt import Alloc, For, If, Launch, Leaf, Stmt, Store
+from tile_core.ir.stmt import Alloc, Check, CheckKind, For, If, Launch, Leaf, Stmt, Store
 from tile_core.ops.serial import expand
 from tile_core.passes.count_signals import Arrive
+from tile_core.passes.turns import STUCK, Await
 
 
 class ThreadLoops:
@@ -161,6 +162,8 @@ def _expanded_operators(stmt: Stmt) -> Stmt:
     def rule(node: Node) -> Node:
         if isinstance(node, Arrive):
             return node.written()
+        if isinstance(node, Await):  # of threads that wait for different things: it is true by now
+            return Check(node.cond, STUCK, CheckKind.ASSERT, span=node.span)
         return rewrite(expand(node), rule) if isinstance(node, Leaf) else node
 
     return rewrite(stmt, rule)
