@@ -179,15 +179,15 @@ MISTAKES = [
         more=", cluster_dims=2",
     ),
     mistake(
-        "a part of a tile for another block",
-        "T.copy_cluster(S[0:32, 0:64], S[0:32, 0:64], dst_block=1)",
+        "a smaller part of a tile of another block",
+        "T.copy_cluster(S[0:32, 0:64], S[0:32, 0:32], dst_block=1)",
         """
-        [TL2001] [32, 64] of S[64, 64] cannot be copied to [32, 64] of S[64, 64] of another block
+        [TL2001] [32, 64] of S[64, 64] cannot be copied to [32, 32] of S[64, 64] of another block
          --> program.py:6:9
           |
-        6 |         T.copy_cluster(S[0:32, 0:64], S[0:32, 0:64], dst_block=1)
+        6 |         T.copy_cluster(S[0:32, 0:64], S[0:32, 0:32], dst_block=1)
           |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: pass whole tiles of one shape, or what first indices leave: S[k, :, :]
+        hint: pass tiles or parts of them, of the same extents: S[k, 0:8, 0:32]
         """,
         more=", cluster_dims=2",
     ),

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile_api.frames import shortened
-from tile_api.kernel_class import CompilingClass
 from tile_api.kernel_copies import KernelCopies
 from tile_api.kernel_files import KernelFiles
 from tile_api.kernel_records import KernelRecords
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from tile_core.recording import Event
 
 
-class CompiledKernel(KernelFiles, KernelRecords, KernelCopies, metaclass=CompilingClass):
+class CompiledKernel(KernelFiles, KernelRecords, KernelCopies):
     """A kernel ready to run.
 
     ``kernel(*args)`` takes the parameters in order or by name, without those that are returned.

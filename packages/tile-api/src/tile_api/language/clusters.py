@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -20,14 +21,15 @@ from tile_api.language.launch import (
     get_thread_extents,
     require_launch,
 )
+from tile_api.language.loops import grid
 from tile_api.language.operands import choice, count, emit, evaluate, here, is_number
 from tile_core.errors import FrontendValueError
 from tile_core.ir import arith
-from tile_core.ir.buffer import static_value
+from tile_core.ir.buffer import Region, static_value
 from tile_core.ir.expr import Expr
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.pairing import pair
-from tile_core.ops.remote_copy import RemoteCopy
+from tile_core.ops.remote_copy import RemoteCopy, inner_shape
 
 __all__ = [
     "block_rank_in_cluster",
@@ -267,8 +269,9 @@ def copy_cluster(
     Parameters
     ----------
     src, dst
-        Whole shared tiles of one shape and element type; `dst` names the tile as this block
-        does, and means that of block `dst_block`.
+        Shared tiles of one element type, or parts of them of one shape; `dst` names the tile as
+        this block does, and means that of block `dst_block`. Parts of several rows are copied
+        row by row.
     dst_block
         Its rank in the cluster.
     cluster_mask
@@ -301,11 +304,31 @@ def copy_cluster(
     told = remote_barrier is not None
     bar = barrier_region(remote_barrier, "the barrier of T.copy_cluster") if told else None
     launch.leaves_together = True
-    emit(
-        RemoteCopy(
-            as_region(src, "the source of T.copy_cluster"),
-            as_region(dst, "the destination of T.copy_cluster"),
-            arith.cast(as_value(dst_block), "int32"),
-            bar,
-        )
-    )
+    source = as_region(src, "the source of T.copy_cluster")
+    target = as_region(dst, "the destination of T.copy_cluster")
+    rank = arith.cast(as_value(dst_block), "int32")
+    for a, b in _runs(source, target):
+        emit(RemoteCopy(a, b, rank, bar))
+
+
+def _runs(src: Region, dst: Region) -> Iterator[tuple[Region, Region]]:
+    """Yield regions whose elements lie side by side, in a loop where there are several."""
+    whole = inner_shape(src) is not None and inner_shape(src) == inner_shape(dst)
+    long, others = ([e for e in r.extents if e != 1] for r in (src, dst))
+    if whole or len(long) < 2 or long != others:
+        yield src, dst
+        return
+    for point in grid(*long[:-1]):
+        at = point if isinstance(point, tuple) else (point,)
+        yield _row(src, at), _row(dst, at)
+
+
+def _row(region: Region, at: tuple[Expr, ...]) -> Region:
+    """Return the part of a region with these indices along its first long dimensions."""
+    left = iter(at)
+    starts, extents = list(region.starts), list(region.extents)
+    for axis, extent in enumerate(region.extents):
+        index = None if extent == 1 else next(left, None)
+        if index is not None:
+            starts[axis], extents[axis] = arith.as_expr(starts[axis]) + index, 1
+    return Region(region.buffer, tuple(starts), tuple(extents), span=region.span)

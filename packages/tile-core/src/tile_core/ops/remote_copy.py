@@ -18,8 +18,8 @@ class RemoteCopy(TileOperator):
     Parameters
     ----------
     src, dst : Region, shared, of one shape and element type
-        Whole tiles, or what one index of their first dimensions leaves, as in ``S[k, :, :]``.
-        `dst` names the tile as this block does.
+        Elements that lie side by side in rows: whole tiles, some rows of them, or part of one
+        row, as in ``S[k, 8:24, :]`` or ``S[k, i, 0:32]``. `dst` names the tile as this block does.
     block
         The rank in the cluster of the block whose tile is written.
     barrier : one element of a buffer of barriers
@@ -67,14 +67,15 @@ class RemoteCopy(TileOperator):
             raise ShapeMismatch(
                 f"{_shown(self.src)} cannot be copied to {_shown(self.dst)} of another block",
                 span=self.span,
-                hint="pass whole tiles of one shape, or what first indices leave: S[k, :, :]",
+                hint="pass tiles or parts of them, of the same extents: S[k, 0:8, 0:32]",
             )
 
 
 def inner_shape(region: Region) -> tuple[int, ...] | None:
     """Return the extents of a region behind first dimensions of one element each.
 
-    None if elements between them are left out.
+    None if its elements do not lie side by side in a tile of rows: of all dimensions behind the
+    first of those the region has all elements.
     """
     extents, shape = region.static_extents, region.buffer.static_shape
     if extents is None or shape is None or region.is_element:
@@ -82,7 +83,7 @@ def inner_shape(region: Region) -> tuple[int, ...] | None:
     lead = 0
     while lead < len(extents) and extents[lead] == 1:
         lead += 1
-    return extents[lead:] if extents[lead:] == shape[lead:] else None
+    return extents[lead:] if extents[lead + 1 :] == shape[lead + 1 :] else None
 
 
 def _shown(region: Region) -> str:

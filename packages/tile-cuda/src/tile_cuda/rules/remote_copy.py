@@ -9,7 +9,7 @@ from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.device_calls import device
-from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Load
+from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Load
 from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Stmt, Store
 from tile_core.layout import Layout, row_major
 from tile_core.machine import SimtMachine
@@ -87,9 +87,13 @@ def lower_remote_copy(op: RemoteCopy, ctx: SimtContext) -> Stmt:
     rank = lower_expr(op.block, ctx)
     if op.barrier is None:
         return _by_threads(source, target, count, rank, ctx)
-    if nbytes % BULK:
+    odd = next((a for a in (source, target) if _offset_bytes(a) % BULK), None)
+    if nbytes % BULK or odd is not None:
+        told = f"{nbytes} bytes, no multiple of {BULK}"
+        if odd is not None:
+            told = f"a part that begins at byte {_offset_bytes(odd)}, no multiple of {BULK}"
         raise UnsupportedOnTarget(
-            f"{src.name!r} has {nbytes} bytes, no multiple of {BULK}: the engine cannot copy it",
+            f"{src.name!r} has {told}: the engine cannot copy it",
             span=op.span,
             hint="leave remote_barrier out, and wait with T.cluster_sync()",
         )
@@ -104,6 +108,12 @@ def _are_alike(op: RemoteCopy, ctx: SimtContext) -> bool:
     if is_whole(op.src) and is_whole(op.dst):
         return layouts[0].same_function(layouts[1])
     return all(layout.same_function(row_major(layout.shape)) for layout in layouts)
+
+
+def _offset_bytes(place: AddressOf) -> int:
+    """Return how far into its tile an address is, if that is known; else 0."""
+    (index,) = place.indices
+    return int(index.value) * place.buffer.dtype.bits // 8 if isinstance(index, Const) else 0
 
 
 def _start(region: Region, ctx: SimtContext) -> AddressOf:

@@ -1,17 +1,12 @@
-"""What programs ask of TileLang's kernel class and of traced functions."""
+"""What programs ask of traced functions, and the numbers that they are tried on."""
 
 from __future__ import annotations
 
-import copy
-
-import numpy as np
 import pytest
 
-import tile_api as tile
 import tile_api.language as T
 from tile_api.supply import make_array
 from tile_core.dtypes import dtype_of
-from tile_core.errors import FrontendTypeError
 
 
 def doubling():
@@ -41,24 +36,6 @@ def test_the_tensors_of_a_function_by_parameter() -> None:
     assert second.shape[1] == 4
     assert table.dtype == "int64"
     assert func.params[3] not in found
-
-
-def test_the_class_of_kernels_compiles_functions() -> None:
-    kernel = tile.JITKernel(doubling(), out_idx=[1], target="cpu", verbose=False)
-    assert isinstance(kernel, tile.JITKernel)
-    a = np.arange(24, dtype=np.float32).reshape(3, 8)[:, :4]
-    assert np.array_equal(kernel(a, np.zeros(4, np.int64), 3), a * 3)
-    by_position = tile.JITKernel(doubling(), [1], "cython", "cpu")
-    assert by_position.target == kernel.target
-    assert isinstance(copy.copy(kernel), tile.JITKernel)
-
-
-def test_a_kernel_of_nothing_is_refused() -> None:
-    with pytest.raises(FrontendTypeError) as caught:
-        tile.JITKernel(target="cpu")
-    assert caught.value.message == "JITKernel needs a function to compile"
-    with pytest.raises(FrontendTypeError):
-        tile.JITKernel(doubling(), from_database=True)
 
 
 @pytest.mark.parametrize(
