@@ -42,6 +42,10 @@ TYPES = (
     "float32", "float32", "float16", "float16", "int32", "int32", "bfloat16", "int8", "uint8",
     "int64", "int16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "int4", "bool", "float64",
 )  # fmt: skip
+KINDS = (
+    "compute", "load_again", "fill", "branch", "loop", "move", "transpose", "more", "reduce",
+    "scan", "product", "atomic", "variable",
+)  # fmt: skip
 ELEMENTS_OF_TILES = 4096
 MOST_ADDED = 4096
 INDEX_NAMES = ("i", "j", "k")
@@ -135,6 +139,8 @@ class Writer:
     names: list[Expr] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
     safe: dict[str, int] = field(default_factory=dict)
+    without: set[str] = field(default_factory=set)
+    """Kinds of statements that this launch does without: others come together more often."""
     depth: int = 0
 
     def launch(self) -> Launch:
@@ -159,8 +165,10 @@ class Writer:
         ]
         # What the compiler knows nothing about may be anything.
         self.names = [n if n.dtype != "int32" or n.data in BLOCKS else _any(n) for n in self.names]
+        if rng.random() < 0.7:
+            self.without = {kind for kind in KINDS if rng.random() < 0.6}
         body: list[Stmt] = [self.load_new()]
-        for _ in range(rng.randrange(1, 5)):
+        for _ in range(rng.randrange(1, 6)):
             body += self.step()
         body += self.finish()
         grid = tuple(self.grid(n) for n in reversed(range(rank)))
@@ -348,13 +356,17 @@ class Writer:
             kinds += [
                 self.move,
                 self.transpose,
-                lambda: [self.load_new()],
+                self.more,
                 self.reduce,
                 self.reduce,
                 self.scan,
             ]
             kinds += [self.product, self.product, self.atomic, self.variable]
-        return self.rng.choice(kinds)()
+        left = [kind for kind in kinds if kind.__name__ not in self.without]
+        return self.rng.choice(left or kinds)()
+
+    def more(self) -> list[Stmt]:
+        return [self.load_new()]
 
     def move(self) -> list[Stmt]:
         """Copy a tile to another one, or some of its rows."""
