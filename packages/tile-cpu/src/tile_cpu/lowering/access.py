@@ -14,9 +14,9 @@ from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering import casts
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import divide
-from tile_cpu.lowering.overflow import is_inside, wraps_within
+from tile_cpu.lowering.overflow import is_inside, may_leave_tile, wraps_within
 from tile_cpu.lowering.places import Place
-from tile_cpu.lowering.types import memory_type, number, prim
+from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, spread
 
 
 def guard(
@@ -24,16 +24,19 @@ def guard(
 ) -> PrimExpr | None:
     """Return the condition under which an access is inside `buffer`, None if it always is.
 
-    Only global buffers have one; what is proven is left out. `node` is the access, which a
-    test around the loop may have proven.
+    Tiles have one only where data say which element; what is proven is left out. `node` is the
+    access, which a test around the loop may have proven.
     """
-    if not (buffer.scope.is_global and ctx.settings.guarded) or node in ctx.trusted:
+    if not ctx.settings.guarded or node in ctx.trusted:
         return None
+    is_tile = not buffer.scope.is_global
     result: PrimExpr | None = None
     env = ctx.env
     if ctx.speculative is not None:  # the condition may hold in no lane at all
         ctx.env = ctx.speculative
     for axis, at in enumerate(indices):
+        if is_tile and not may_leave_tile(ctx, at, buffer.shape[axis]):
+            continue
         for condition in outside_checks(ctx, at, buffer, axis):
             result = condition if result is None else tirx.And(result, condition)
     ctx.env = env
@@ -46,18 +49,18 @@ def outside_checks(ctx: Context, at: Expr, buffer: Buffer, axis: int) -> list[Pr
     if is_inside(ctx, at, extent):
         return []
     position = ctx.index(at, "int64" if at.dtype.bits == 64 else "int32")
-    kind = str(position.ty.dtype)
+    kind, lanes = scalar_name(position), lanes_of(position)
     checks = []
     low = ctx.env.bounds(at).low
     # Bounds are those of exact arithmetic: a sum that wraps comes out below them.
     if low is None or low < 0 or wraps_within(ctx, at):
         note_guard(buffer, axis, at, ctx.env, from_below=True)
-        checks.append(tirx.GE(position, number(0, kind)))
+        checks.append(tirx.GE(position, number(0, kind, lanes)))
     fixed = static_value(extent)
     limit = number(fixed, kind) if fixed is not None else ctx.index(extent, kind)
     if not ctx.env.is_natural(ctx.env.linear(extent) - ctx.env.linear(at).plus(1)):
         note_guard(buffer, axis, at, ctx.env)
-    checks.append(tirx.LT(position, limit))
+    checks.append(tirx.LT(position, spread(limit, lanes)))
     return checks
 
 

@@ -60,13 +60,25 @@ def is_inside(ctx: Context, at: Expr, extent: Extent) -> bool:
 
     Proofs are those of exact arithmetic, so what may wrap must be bounded by what follows.
     """
-    if not prove_in_range(at, extent, ctx.env):
-        return False
-    if not wraps_within(ctx, at):
+    if prove_in_range(at, extent, ctx.env) and not wraps_within(ctx, at):
         return True
     fixed = static_value(extent)
+    if fixed is None or not _is_arbitrary(ctx, at):
+        return False
     low, high = reach(ctx, at)
-    return fixed is not None and low >= 0 and high < fixed
+    return low >= 0 and high < fixed
+
+
+def may_leave_tile(ctx: Context, at: Expr, extent: Extent) -> bool:
+    """Whether an index into scratch follows from data, and nothing says that it stays inside.
+
+    Tiles are not guarded: the program is wrong, and the checks say so. Compiled code must not
+    fault for that.
+    """
+    is_data = _is_arbitrary(ctx, at) or any(
+        isinstance(node, Var) and node in ctx.unbounded for node in walk(at)
+    )
+    return is_data and not is_inside(ctx, at, extent)
 
 
 def wraps_within(ctx: Context, root: Expr) -> bool:
@@ -102,8 +114,9 @@ def _is_arbitrary(ctx: Context, expr: Expr) -> bool:
 
 def note_name(ctx: Context, var: Var, value: Expr) -> None:
     """Remember that `var` stands for `value`."""
-    if var.dtype.is_int and _is_arbitrary(ctx, value):
+    if var.dtype.is_int and var.dtype.lanes == 1 and _is_arbitrary(ctx, value):
         ctx.given.add(var)
+        ctx.reaches[var] = reach(ctx, value)
 
 
 def reach(ctx: Context, expr: Expr) -> Reach:
@@ -116,9 +129,10 @@ def reach(ctx: Context, expr: Expr) -> Reach:
         case Const(value=value):
             return int(value), int(value)
         case Var():
-            bounds = ctx.env.bounds(expr)
-            low, high = bounds.low, bounds.high
-            return (least if low is None else low), (most if high is None else high)
+            bounds, known = ctx.env.bounds(expr), ctx.reaches.get(expr, (least, most))
+            low = known[0] if bounds.low is None else max(bounds.low, known[0])
+            high = known[1] if bounds.high is None else min(bounds.high, known[1])
+            return (low, high) if low <= high else known
         case Cast(value=value) if not value.dtype.is_float and not value.dtype.is_handle:
             found = reach(ctx, value)
         case Select(then=then, otherwise=otherwise):

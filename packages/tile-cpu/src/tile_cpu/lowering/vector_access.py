@@ -32,7 +32,7 @@ from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.context import Context, Frame, Lane
 from tile_cpu.lowering.fetching import fetch_next_round, read_ahead
-from tile_cpu.lowering.overflow import is_inside, wraps_within
+from tile_cpu.lowering.overflow import is_inside, may_leave_tile, wraps_within
 from tile_cpu.lowering.places import Place, row_major
 from tile_cpu.lowering.streaming import streamed
 from tile_cpu.lowering.types import (
@@ -135,10 +135,11 @@ def reach(ctx: Context, node: Load | Store) -> Reach:
     count = lane.count
     condition: PrimExpr | None = None
     buffer = node.buffer
-    if not buffer.scope.is_global or not ctx.settings.guarded or node in ctx.trusted:
+    if not ctx.settings.guarded or node in ctx.trusted:
         return Reach(None, count)
+    is_tile = not buffer.scope.is_global
     for axis, (at, extent) in enumerate(zip(node.indices, buffer.shape, strict=True)):
-        if is_inside(ctx, at, extent):
+        if not may_leave_tile(ctx, at, extent) if is_tile else is_inside(ctx, at, extent):
             continue
         if not varies(ctx, at):
             for check in access.outside_checks(ctx, at, buffer, axis):
@@ -291,19 +292,34 @@ def _lanes_before(count: PrimExpr, lane: Lane) -> PrimExpr:
 
 def _gathered(ctx: Context, expr: Load, place: Place, lane: Lane) -> PrimExpr:
     """Load lane by lane from scattered addresses."""
-    valid = reach(ctx, expr)
+    is_tile = not expr.buffer.scope.is_global
+    valid = Reach(None, lane.count) if is_tile else reach(ctx, expr)
     if valid.count is not None or valid.condition is not None or place.base is not None:
         raise NotVectorisable("scattered elements need a guard")
     if place.index != "int32" or place.layout is not None:
         raise NotVectorisable("scattered elements are too far apart")
     offset = access.position(ctx, place, expr.indices)
     memory, mask = memory_type(expr.buffer.dtype), _lane_mask(ctx, expr)
+    if is_tile:
+        mask = _inside_tile(ctx, expr, mask, lane)
     is_short = memory not in ("float32", "int32", "uint32", "float64", "int64", "uint64")
     if is_short and mask is None:
         return _assembled(ctx, place, ctx.keep(offset), lane.lanes)
     from tile_cpu.llvm_helpers import gather
 
     return ctx.keep(gather(place.flat, spread(offset, lane.lanes), lane.lanes, mask))
+
+
+def _inside_tile(ctx: Context, expr: Load, mask: PrimExpr | None, lane: Lane) -> PrimExpr | None:
+    """Return which lanes of `mask` read elements of their tile, as far as that is open."""
+    if not ctx.settings.guarded:
+        return mask
+    for axis, (at, extent) in enumerate(zip(expr.indices, expr.buffer.shape, strict=True)):
+        if may_leave_tile(ctx, at, extent):
+            for check in access.outside_checks(ctx, at, expr.buffer, axis):
+                inside = spread(check, lane.lanes)
+                mask = inside if mask is None else tirx.And(mask, inside)
+    return mask
 
 
 def _assembled(ctx: Context, place: Place, offsets: PrimExpr, lanes: int) -> PrimExpr:
