@@ -170,6 +170,30 @@ def test_signals_that_are_waited_for_are_trusted() -> None:
     assert barriers(order_threads(main.kernel)) == barriers(main.kernel)
 
 
+def test_no_barrier_helps_threads_of_a_branch() -> None:
+    for text in (
+        "if tx < 48:\n  s[tx] = 1\n  B[tx] = s[47 - tx]",
+        "if tx < 48:\n  B[tx] = s[47 - tx]\n  s[tx] = 1",
+        "if tx < 16:\n  B[tx] = 1\nelse:\n  s[tx] = 1\n  B[tx] = s[79 - tx]",
+        "if tx < 32:\n  if bx < 1:\n    s[tx] = 1\n    B[tx] = s[31 - tx]",
+    ):
+        with pytest.raises(DataRace, match="no barrier of the block can stand in a branch"):
+            added(text)
+
+
+def test_branches_that_order_themselves_are_not_refused() -> None:
+    for text in (
+        "if tx < 32:\n  s[tx] = 1\n  B[tx] = s[tx]",
+        'if tx < 32:\n  s[tx] = 1\n  @barrier(scope="warp")\n  B[tx] = s[31 - tx]',
+        "if tx < 32:\n  s[tx] = 1\n  B[tx] = s[63 - tx]",
+        "if tx < 32:\n  s[A[tx]] = 1\n  B[tx] = s[tx]",
+        "if A[tx] > 0:\n  s[tx] = 1\n  B[tx] = s[63 - tx]",
+        "if tx == 5:\n  s[3] = 1\n  B[tx] = s[3]",
+        "if bx == 0:\n  s[tx] = 1\n  @barrier()\n  B[tx] = s[63 - tx]",
+    ):
+        assert added(text) == 0
+
+
 # Programs of chance -----------------------------------------------------------------------------
 
 INDICES = (

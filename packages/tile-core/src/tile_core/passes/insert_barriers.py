@@ -99,7 +99,7 @@ def insert_barriers(
     warp_size
         Threads that a barrier of the warp waits for.
     """
-    flow = _Flow(launch, Memory(_spans(launch, places, shared), same_thread))
+    flow = Flow(launch, Memory(_spans(launch, places, shared), same_thread))
     if flow.by_thread and between_threads:
         memory, names = flow.memory, flow.uniform.variables
         memory.threads = ThreadHazards(launch, names, memory.stands_for, warp_size)
@@ -135,7 +135,7 @@ class _Around:
         self.continued: State = NONE
 
 
-class _Flow:
+class Flow:
     """Follows the program and decides, once and for all, before which places a barrier stands."""
 
     def __init__(self, launch: Launch, memory: Memory) -> None:
@@ -384,13 +384,15 @@ def _in_warps(state: State) -> State:
 def _signalled(state: State, stmt: Stmt) -> State:
     """Return the state after a statement that tells other threads, or waits to be told."""
     if sends_signal(stmt):
-        return frozenset(
-            replace(p, told=Told.SENT) if p.told is Told.NOT and p.in_flight is None else p
-            for p in state
-        )
+        state = frozenset(_told(p, Told.NOT, Told.SENT) for p in state)
     if awaits_signal(stmt):
-        return frozenset(replace(p, told=Told.HEARD) if p.told is Told.SENT else p for p in state)
+        state = frozenset(_told(p, Told.SENT, Told.HEARD) for p in state)
     return state
+
+
+def _told(pending: Pending, before: Told, after: Told) -> Pending:
+    is_told = pending.told is before and pending.in_flight is None
+    return replace(pending, told=after) if is_told else pending
 
 
 def _begun(touch: Touch) -> tuple[Pending, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Kernel, Launch
 from tile_core.passes.insert_barriers import insert_barriers
+from tile_core.passes.races_apart import refuse_races_apart
 from tile_core.passes.uniformity import is_thread_program
 
 
@@ -15,11 +16,16 @@ def order_threads(kernel: Kernel) -> Kernel:
     After    s[tx] = A[tx];  barrier;  B[tx] = s[127 - tx]
 
     Returns the same object when there is nothing to do.
+
+    Raises
+    ------
+    DataRace
+        If threads surely race within a branch that not all of them take.
     """
 
     def rule(node: Node) -> Node:
         if isinstance(node, Launch) and is_thread_program(node):
-            return insert_barriers(node)
+            return insert_barriers(refuse_races_apart(node))
         return node
 
     return rewrite(kernel, rule)

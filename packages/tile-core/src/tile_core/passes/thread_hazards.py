@@ -68,6 +68,9 @@ class ThreadHazards:
         For names of the value that a variable had in another round: the variable.
     warp_size
         Threads that a barrier of the warp waits for.
+    only_sure
+        Whether threads meet only where all about it is known: by default they may meet where
+        something is not.
     """
 
     def __init__(
@@ -76,8 +79,10 @@ class ThreadHazards:
         varies: set[Var],
         stands_for: Mapping[Var, Var],
         warp_size: int = 32,
+        *,
+        only_sure: bool = False,
     ) -> None:
-        self.varies, self.stands_for = varies, stands_for
+        self.varies, self.stands_for, self.only_sure = varies, stands_for, only_sure
         count = math.prod(launch.threads)
         number = np.arange(count).reshape(1, -1)
         self.own, self.warp = number[0], number[0] // warp_size
@@ -115,6 +120,8 @@ class ThreadHazards:
             if isinstance(ago, Var) and ago not in self.env.bounds_of:
                 self.env = self.env.with_bounds(ago, Linear.of_number(2), None)
         values = self._values(exprs, carried)
+        if self.only_sure and not self._is_known(a, b, same_buffer, values):
+            return False
         here, there = self._active(a.when, values), self._active(b.when, values)
         elements: list[tuple[Array, Array]] = []
         for x, y in known:
@@ -131,6 +138,20 @@ class ThreadHazards:
         groups = self.warp if by_warp else self.own
         return meet(
             ours, theirs, groups, np.broadcast_to(here, shape), np.broadcast_to(there, shape)
+        )
+
+    def _is_known(self, a: Spot, b: Spot, same_buffer: bool, values: Mapping[Var, Array]) -> bool:
+        """Whether tables tell all about two accesses in one round."""
+        if not same_buffer or a.carried or b.carried:
+            return False
+        sides = [side for side in (*a.box, *b.box) if side is not None]
+        exprs = [side[0] for side in sides] + [*a.when, *b.when]
+        names = {v for e in exprs for v in free_variables(e)}
+        return (
+            len(sides) == len(a.box) + len(b.box)
+            and all(static_value(side[1]) is not None for side in sides)
+            and not names & self.stands_for.keys()
+            and all(table(e, values) is not None for e in exprs)
         )
 
     # Rounds ----------------------------------------------------------------------------------

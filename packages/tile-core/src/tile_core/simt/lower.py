@@ -19,6 +19,7 @@ from tile_core.ops.rule import Rule
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.passes.insert_barriers import insert_barriers
 from tile_core.passes.pipelines.counted import COUNTED
+from tile_core.passes.races_apart import refuse_races_apart
 from tile_core.passes.ranges import Env
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.recording import attempted, on_launch, ran, timed
@@ -170,6 +171,8 @@ class _Maker:
         check_launch(launch, self.machine)
         resident = blocks_to_hold(launch, self.machine)
         shared, room = plan_shared(launch, self.places, self.machine)
+        if self.choices.orders_threads:
+            refuse_races_apart(launch, self.machine.warp_size)
         launch = ran(
             insert_barriers, launch, self.places, shared,
             between_threads=self.choices.orders_threads, warp_size=self.machine.warp_size,
