@@ -224,6 +224,7 @@ TILE_KERNEL(32, 1) TILE_CLUSTER(4, 1, 1) void share(TILE_TENSOR_MAP(A), tile::gp
   tile::sptr<tile::u64> full = tile::smem<tile::u64>(128, 1);
   if (tid == 0) {
     s[31] = 5.0f;
+    tile::fence_proxy_async();
     tile::mbarrier_init(full + 0, 1);
     tile::fence_mbarrier_init();
   }

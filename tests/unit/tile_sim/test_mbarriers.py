@@ -353,3 +353,40 @@ def test_dependent_grids():
     assert (run("  tile::grid_wait();\n  tile::grid_launch();\n  O[tid] = tid;\n") >= 0).all()
     with pytest.raises(BarrierMisuse, match="waits for earlier grids a second time"):
         run("  tile::grid_wait();\n  tile::grid_wait();\n")
+
+
+REFILLED = """
+  if (tid == 0) {
+    tile::mbarrier_arrive_expect_tx(bar + 0, 128);
+    tile::bulk_load(s, A, 128, bar + 0);
+  }
+  tile::mbarrier_wait(bar + 0, 0);
+  [the first access]
+  [the reader]
+  tile::sync();
+  if (tid == 0) {
+    [the one that copies]
+    tile::mbarrier_arrive_expect_tx(bar + 0, 128);
+    tile::bulk_load(s, A + 32, 128, bar + 0);
+  }
+  tile::mbarrier_wait(bar + 0, 1);
+  O[tid] = s[tid & 31];
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("where", ["the reader", "the one that copies", "nobody"])
+@pytest.mark.parametrize(
+    ("access", "did"), [("O[tid] = s[tid & 31];", "read"), ("s[tid & 31] = 5;", "wrote")]
+)
+def test_a_copy_overtakes_what_is_not_fenced(access, did, where, schedule):
+    body = REFILLED.replace("[the first access]", access).replace(f"[{where}]", FENCE)
+    for place in ("[the reader]", "[the one that copies]"):
+        body = body.replace(place, "")
+    head = HEAD.replace("bar + 0, 32", "bar + 0, 1")
+    with checking("all", schedule=schedule):
+        if where == "nobody":
+            with pytest.raises(MissingFence, match=f"overwrites .*, which thread .* {did} without"):
+                run(body, head=head)
+        else:
+            np.testing.assert_array_equal(run(body, head=head), 32 + np.arange(64) % 32)

@@ -163,12 +163,19 @@ def sentence(finding: Finding, scene: Scene) -> str:
             return f"{who} {_unfinished(finding, scene)}"
         case ReportKind.MISSING_FENCE if finding.space is Space.SHARED:
             other = party(finding.other_actor, finding.other_thread)
-            return f"{who} reads {where}, which {other} wrote without fence_proxy_async behind it"
+            does = "overwrites" if "overwrites" in told else "reads"
+            did = _did(finding)
+            return f"{who} {does} {where}, which {other} {did} without fence_proxy_async behind it"
         case ReportKind.ASSERTION:
             return f"device assertion failed: {told}"
         case ReportKind.DEADLOCK | ReportKind.TIME_LIMIT:
             return told.replace("the block", scene.block(finding.block))
     return told
+
+
+def _did(finding: Finding) -> str:
+    """Return what threads did that an engine may not see, or may overtake."""
+    return "read" if " read at line " in finding.message else "wrote"
 
 
 def party(actor: Actor, thread: int) -> str:
@@ -261,6 +268,8 @@ def _details(finding: Finding, scene: Scene) -> list[Note]:
         told = _OTHERS.get(finding.kind, "the other access is here")
         if finding.kind is ReportKind.MISSING_WAIT and finding.other_actor is not Actor.THREAD:
             told = f"{_ENGINES[finding.other_actor]} starts here"
+        elif finding.kind is ReportKind.MISSING_FENCE and _did(finding) == "read":
+            told = "it is read here"
         notes.append(Note(told, other))
     declared = _declaration(finding, scene)
     if declared is not None:

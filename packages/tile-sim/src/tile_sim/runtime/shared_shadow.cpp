@@ -217,6 +217,33 @@ void SharedShadow::check_fence(const Request& request, History& history, uint32_
   history.write |= make_stamp(0, 0, STAMP_PROXY, 0);   // told, or known to be visible
 }
 
+// What an engine writes may overtake what threads have read and written, unless they fenced.
+void SharedShadow::check_refill(const Request& request, const History& history, uint32_t at) {
+  if (is_overtaken(request, history.write, "wrote", at)) return;
+  for (Stamp earlier : history.reads) {
+    if (is_overtaken(request, earlier, "read", at)) return;
+  }
+  if (!history.crowd) return;
+  for (Stamp earlier : crowds_[history.crowd - 1]->by_who) {
+    if (is_overtaken(request, earlier, "read", at)) return;
+  }
+}
+
+bool SharedShadow::is_overtaken(const Request& request, Stamp earlier, const char* what,
+                                uint32_t at) {
+  const Observer& by = request.by;
+  if (!earlier || stamp_flags(earlier) & STAMP_PROXY || !by.knows(earlier)) return false;
+  if (by.sees_through_engines(earlier)) return false;
+  Finding finding =
+      shared_finding(request.block, TSIM_MISSING_FENCE, at, request.bytes, request.stamp);
+  blame_other(finding, earlier);
+  finding.other_line = stamp_line(earlier);
+  report(finding, format("an engine overwrites byte %u of shared memory, which %s %s at line %u "
+                         "without fence_proxy_async behind it",
+                         at, issuer_of(earlier).c_str(), what, stamp_line(earlier)));
+  return true;
+}
+
 uint32_t SharedShadow::take_crowd() {
   if (free_crowds_.empty()) {
     crowds_.push_back(std::make_unique<Crowd>());
@@ -251,6 +278,7 @@ void SharedShadow::leave_crowd(History& history) {
 void SharedShadow::write(const Request& request, History& history, uint32_t at, uint32_t bytes) {
   const Observer& by = request.by;
   const bool is_atomic = request.access == Access::ATOMIC;
+  if (request.is_engine) check_refill(request, history, at);
   if (history.write && !by.knows(history.write)) {
     if (is_same_store(request, history.write, at, bytes)) return;
     const bool both_atomic = is_atomic && (stamp_flags(history.write) & STAMP_ATOMIC);
@@ -304,7 +332,7 @@ void SharedShadow::report_race(const Request& request, Stamp earlier, const char
 
 void SharedShadow::begin_copy(Block& block, const Observer& by, uint32_t offset, uint32_t bytes,
                               Stamp stamp, Pending kind) {
-  access(block, by, offset, bytes, Access::WRITE, nullptr, stamp);
+  walk({block, by, offset, bytes, Access::WRITE, kind == Pending::BULK_COPY, nullptr, stamp});
   for (uint32_t at = offset; at < offset + bytes; at = at / 16 * 16 + 16) {
     Chunk& chunk = chunks_[at / 16];
     if (chunk.pending && chunk.kind == Pending::BARRIER) continue;

@@ -79,7 +79,7 @@ class SharedShadow {
     uint32_t offset;
     uint32_t bytes;
     Access access;
-    bool is_engine;        // that reads
+    bool is_engine;        // which goes past what threads have at hand
     const unsigned char* value;
     Stamp stamp;
   };
@@ -94,6 +94,8 @@ class SharedShadow {
   void join_crowd(const Request& request, History& history);
   void leave_crowd(History& history);
   void check_fence(const Request& request, History& history, uint32_t at);
+  void check_refill(const Request& request, const History& history, uint32_t at);
+  bool is_overtaken(const Request& request, Stamp earlier, const char* what, uint32_t at);
   void check_barrier(const Request& request, const Chunk& chunk, uint32_t at);
   void walk(const Request& request);
   uint32_t take_crowd();
