@@ -227,9 +227,12 @@ def _printed(scratch: Path) -> str:
     return (scratch / "output.txt").read_text(encoding="utf-8", errors="replace")[-KEPT:]
 
 
+_ERROR = re.compile(
+    r"^(?:E +)?((?:[a-z_]\w*\.)+[A-Z]\w*: .*|\w*(?:Error|Exception)\b.*|\[TL\d{4}\].*)", re.M
+)
+
+
 def _error(text: str) -> str:
     """Return the last line that names an exception, or what pytest says of one."""
-    found = re.findall(
-        r"^(?:E +)?((?:[A-Za-z_]+\.)*[A-Za-z_]*(?:Error|Exception|TL\d{4})\b.*)", text, re.M
-    )
+    found = _ERROR.findall(text)
     return found[-1][:500] if found else ""
