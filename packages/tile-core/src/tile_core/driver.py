@@ -273,7 +273,8 @@ def estimate(
 
 def _with_barriers(kernel: Kernel, backend: Backend, options: BuildOptions) -> Kernel:
     """Return the kernel with ranges of threads, and barriers that the backend leaves to us."""
-    kernel = ran(select_ranges, kernel)
+    if select_ranges(kernel) is not kernel:  # told of where it does something
+        kernel = ran(select_ranges, kernel)
     if backend.orders_threads or options.config("tl.disable_thread_storage_sync", False):
         return kernel
     from tile_core.passes.order_threads import order_threads
