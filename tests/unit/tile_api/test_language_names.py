@@ -24,6 +24,12 @@ def test_every_name_of_tilelang_is_there():
     assert [name for name in NAMES if name not in T.__all__] == []
 
 
+def test_all_names_are_listed():
+    code = "import tile_api.language as T; print(sorted(set(T.__all__) - set(dir(T))))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
 def test_star_import_gives_the_namespace():
     scope: dict[str, object] = {}
     exec("from tile_api.language import *", scope)

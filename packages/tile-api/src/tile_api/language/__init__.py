@@ -89,6 +89,11 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def __dir__() -> list[str]:
+    """Return all names, those that are loaded on first use among them."""
+    return sorted({*globals(), *__all__})
+
+
 _MODULES = (
     *("allocate", "allreduce", "annotations", "arithmetic", "atomics", "barriers", "builder_forms"),
     "clusters",
