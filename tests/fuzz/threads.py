@@ -28,7 +28,7 @@ from fuzz.program import (
     Tensor,
     Tile,
 )
-from fuzz.tiles import LIMITS, Scene
+from fuzz.scene import LIMITS, Scene
 
 THREADS = (32, 32, 64, 64, 96, 128, 256)
 TYPES = ("int32", "int32", "float32", "float16", "int64", "int8", "bfloat16")
