@@ -461,7 +461,7 @@ MISTAKES = [
         @T.prim_func
         def kernel(A: T.Tensor((16,), "float32")):
             with T.Kernel(1):
-                A[0] = functools.reduce(lambda x, y: x + y, [A[1]] * 3000)
+                A[0] = functools.reduce(lambda x, y: T.if_then_else(y > 0, x, y), [A[1]] * 2000)
         tile.compile(kernel, target="cpu")
         """,
         """

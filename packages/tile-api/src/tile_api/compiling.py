@@ -370,13 +370,15 @@ def par_compile(
     compile_flags: str | Sequence[str] | None = None,
     num_workers: int | None = None,
     ignore_error: bool = False,
+    *,
+    host: PluginHost | None = None,
     **unknown: Never,
 ) -> list[CompiledKernel | None]:
     """Compile many functions on several threads, in order.
 
     Parameters
     ----------
-    out_idx, execution_backend, target, target_host, verbose, pass_configs, compile_flags
+    out_idx, execution_backend, target, target_host, verbose, pass_configs, compile_flags, host
         As for `compile`.
     num_workers
         How many threads; as many as there are processors, unless given.
@@ -391,7 +393,7 @@ def par_compile(
 
     def one(func: Any) -> CompiledKernel | None:
         try:
-            return context.copy().run(compile, func, *options, compile_flags)
+            return context.copy().run(compile, func, *options, compile_flags, host=host)
         except Exception as error:
             if not ignore_error:
                 raise

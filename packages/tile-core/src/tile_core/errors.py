@@ -241,10 +241,7 @@ class WarpPartitionError(TileError, ValueError):
 class ToolchainError(TileError):
     """A compiler was missing or failed; its output is attached.
 
-    Attributes
-    ----------
-    refuses_text
-        Whether it refused the text of a kernel, rather than a flag or to be started at all.
+    It `refuses_text` if the text of a kernel was refused, rather than a flag.
     """
 
     code = "TL5001"

@@ -124,11 +124,7 @@ def install(target: object = "cpu", gpu: str = "") -> Installation:
     made = Installation(
         exact, runs_on_host(exact), {n: os.environ.get(n) for n in (_TARGET, _GPU, _PATH)}
     )
-    os.environ[_TARGET] = str(exact)
-    if gpu:
-        os.environ[_GPU] = gpu
-    os.environ[_PATH] = os.pathsep.join(filter(None, (_for_children(), os.environ.get(_PATH))))
-    sys.path.append(_for_children())  # multiprocessing hands on this one
+    _tell_children(exact, gpu)
     made._finder = _Finder()
     sys.meta_path.insert(0, made._finder)
     _register()
@@ -139,6 +135,15 @@ def install(target: object = "cpu", gpu: str = "") -> Installation:
         made._devices = map_devices(exact)
     _process().current = made
     return made
+
+
+def _tell_children(target: object, gpu: str) -> None:
+    """Let processes that are started from this one inherit the target, and find the alias."""
+    os.environ[_TARGET] = str(target)
+    if gpu:
+        os.environ[_GPU] = gpu
+    os.environ[_PATH] = os.pathsep.join(filter(None, (_for_children(), os.environ.get(_PATH))))
+    sys.path.append(_for_children())  # multiprocessing hands on this one
 
 
 def uninstall() -> None:

@@ -297,7 +297,10 @@ class Select(Expr):
     @property
     def dtype(self) -> DType:
         """The common dtype of both sides."""
-        return self.then.dtype
+        side = self.then
+        while isinstance(side, Select):  # choices may be nested more deeply than calls can be
+            side = side.then
+        return side.dtype
 
 
 @dataclass(frozen=True, slots=True, eq=False)
