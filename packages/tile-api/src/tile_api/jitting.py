@@ -10,7 +10,6 @@ from typing import Any
 
 from typing_extensions import Never
 
-from tile_api.by_name import reduced
 from tile_api.cache import KernelCache
 from tile_api.compiling import compile, compile_key, par_compile
 from tile_api.frames import concise
@@ -279,6 +278,8 @@ class JITKernelFactory(Uncopied):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Return what `pickle` writes: the name, as of functions."""
+        from tile_api.by_name import reduced  # few programs pickle
+
         return reduced(self, self.func, self.func, self._options)
 
     def __repr__(self) -> str:

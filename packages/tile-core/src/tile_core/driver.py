@@ -15,7 +15,6 @@ from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
 from tile_core.ir.verify import verify
 from tile_core.ops.rule import Rule
-from tile_core.ops.select_ranges import select_ranges
 from tile_core.passes.insertion import TILE_PASSES
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.host import PluginHost
@@ -273,6 +272,8 @@ def estimate(
 
 def _with_barriers(kernel: Kernel, backend: Backend, options: BuildOptions) -> Kernel:
     """Return the kernel with ranges of threads, and barriers that the backend leaves to us."""
+    from tile_core.ops.select_ranges import select_ranges  # a kernel from the cache needs none
+
     if select_ranges(kernel) is not kernel:  # told of where it does something
         kernel = ran(select_ranges, kernel)
     if backend.orders_threads or options.config("tl.disable_thread_storage_sync", False):

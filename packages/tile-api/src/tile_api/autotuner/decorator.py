@@ -30,7 +30,6 @@ from tile_api.autotuner.pruning import pruned
 from tile_api.autotuner.supplied import get_autotune_inputs
 from tile_api.autotuner.task import Task
 from tile_api.autotuner.tune import Tuned, chosen_function, tune
-from tile_api.by_name import reduced
 from tile_api.cache import KernelCache
 from tile_api.frontend.source import calling_span
 from tile_api.frozen import frozen, is_number_of_numpy
@@ -143,6 +142,8 @@ class AutotunedFactory(Uncopied):
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Return what `pickle` writes: the name, as of functions."""
         stated = (self._key, self._prune, self._prune_by, self._left_out)
+        from tile_api.by_name import reduced  # few programs pickle
+
         return reduced(self, self.func, self.factory, self.configs, self.options, *stated)
 
     def __repr__(self) -> str:

@@ -11,12 +11,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tile_api.frontend.accumulation import as_update
-from tile_api.frontend.large_expressions import with_named_parts
 from tile_api.frontend.source import SpanTable, calling_span
 from tile_core.errors import ControlFlowError, ScopeError, Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Load, Var
 from tile_core.ir.interval import Interval
+from tile_core.ir.node import has_more_nodes
 from tile_core.ir.stmt import Launch, Let, Parallel, Pipelined, Seq, Stmt, Store, While
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
@@ -69,6 +69,9 @@ _LOOPS = frozenset(
     }
 )
 
+
+MOST_TERMS = 512
+"""Statements with fewer terms stay as they are written."""
 
 _NOT_CUT = (Seq, Parallel, Pipelined, While, Launch)
 """Statements whose expressions are evaluated again and again, or on the host."""
@@ -130,6 +133,7 @@ class Builder:
         self.place: tuple[SpanTable, int] | None = None
         self.hint: str | None = None
         self.operand_of: str | None = None  # inside an operand that may not be evaluated
+        self.threads_leave = False  # some statement is T.thread_return
         self.conditional = False  # that operand is evaluated only sometimes
         self.depth = 0  # of nested macro calls
         self._counts: dict[str, int] = {}
@@ -173,7 +177,7 @@ class Builder:
                 hint="use an `if` statement and an alloc_var for the result",
             )
         if self.launch is not None and not isinstance(stmt, _NOT_CUT):
-            stmt = with_named_parts(stmt, self._part)
+            stmt = self._cut(stmt)
         if isinstance(stmt, TileOperator):
             stmt = self._checked(stmt)
         if isinstance(stmt, Store) and stmt.buffer in self.reducers:
@@ -265,6 +269,13 @@ class Builder:
         var = Var(name, value.dtype, span=self.span)
         self.emit(Let(var, value))
         return var
+
+    def _cut(self, stmt: S) -> S:
+        if not has_more_nodes(stmt, MOST_TERMS):
+            return stmt
+        from tile_api.frontend.large_expressions import with_named_parts  # few kernels need it
+
+        return with_named_parts(stmt, self._part)
 
     def _part(self, name: str, value: Expr) -> Var:
         """Name a part of the statement at hand, which is as small as it gets."""

@@ -11,15 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TypeVar, cast
 
+from tile_api.frontend.builder import MOST_TERMS
 from tile_core.errors import FrontendValueError
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Select, Unary, Var
 from tile_core.ir.node import Node
 
 S = TypeVar("S", bound=Node)
-
-MOST_TERMS = 512
-"""Statements with fewer terms stay as they are written."""
 
 PART = 128
 """Terms of a part that is named though it is used once: nothing nests more deeply."""

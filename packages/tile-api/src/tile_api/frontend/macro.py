@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
-from tile_api.by_name import reduced
 from tile_api.frontend.builder import active, here
 from tile_api.frontend.function import user_errors
 from tile_api.frontend.refused_calls import call_form
@@ -111,6 +110,8 @@ class Macro(Uncopied):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Return what `pickle` writes: the name, as of functions."""
+        from tile_api.by_name import reduced  # few programs pickle
+
         return reduced(self, self.source.function, self.source.function, self.kind)
 
     def __repr__(self) -> str:

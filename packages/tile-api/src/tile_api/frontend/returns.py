@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tile_core.dtypes import dtype_of
@@ -27,6 +27,7 @@ from tile_core.ir.stmt import (
     While,
     flattened,
 )
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,8 @@
 """The `T` namespace: everything that can be written in a kernel.
 
 ``import tile_api as tile; import tile_api.language as T``. Element types, GPU instructions and
-expression classes come from tables; layouts, which need NumPy, are loaded on first use.
+expression classes come from tables; layouts, which need NumPy, and what few programs say are loaded
+on first use.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from tile_api.language.annotations import *
 from tile_api.language.arithmetic import *
 from tile_api.language.atomics import *
 from tile_api.language.barriers import *
-from tile_api.language.builder_forms import *
 from tile_api.language.clusters import *
 from tile_api.language.compat import *
 from tile_api.language.conversions import *
@@ -42,7 +42,6 @@ from tile_api.language.rng import *
 from tile_api.language.symbols import *
 from tile_api.language.tensor import *
 from tile_api.language.thread import *
-from tile_api.language.thread_axes import *
 from tile_api.language.unavailable import UNAVAILABLE
 from tile_api.language.vectors import *
 from tile_api.language.views import *
@@ -67,6 +66,23 @@ _LAZY = {
             "make_wgmma_swizzled_layout",
         )
     },
+    **{
+        name: f"tile_api.language.builder_forms:{name}"
+        for name in (
+            "Else",
+            "If",
+            "Then",
+            "While",
+            "axis",
+            "block",
+            "init",
+            "reads",
+            "sblock",
+            "where",
+            "writes",
+        )
+    },
+    "thread_binding": "tile_api.language.thread_axes:thread_binding",
 }
 _TABLES: dict[str, Any] = {
     **UNAVAILABLE,
@@ -95,11 +111,11 @@ def __dir__() -> list[str]:
 
 
 _MODULES = (
-    *("allocate", "allreduce", "annotations", "arithmetic", "atomics", "barriers", "builder_forms"),
+    *("allocate", "allreduce", "annotations", "arithmetic", "atomics", "barriers"),
     "clusters",
     *("compat", "conversions", "copies", "debug", "dtypes", "elementary", "externs", "fills"),
     *("function", "launch", "loops", "matmul", "memory", "persistent", "reducers", "reductions"),
-    *("rng", "symbols", "tensor", "thread", "thread_axes", "vectors", "views", "warp_groups"),
+    *("rng", "symbols", "tensor", "thread", "vectors", "views", "warp_groups"),
 )
 __all__ = sorted(
     {"Any", *_TABLES, *_LAZY}.union(

@@ -7,7 +7,6 @@ from typing import Any
 from tile_api.frontend.builder import Builder, current
 from tile_api.frontend.types import as_dtype, as_element, as_scope, as_shape
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
-from tile_api.frontend.vector_buffers import VectorBufferValue
 from tile_core.dtypes import DType
 from tile_core.errors import FrontendTypeError, FrontendValueError, ScopeError
 from tile_core.ir import arith
@@ -59,7 +58,11 @@ def _tile(
         span=builder.span,
     )
     builder.emit(Alloc(buffer))
-    return BufferValue(buffer) if element.lanes == 1 else VectorBufferValue(buffer)
+    if element.lanes == 1:
+        return BufferValue(buffer)
+    from tile_api.frontend.vector_buffers import VectorBufferValue  # few kernels need it
+
+    return VectorBufferValue(buffer)
 
 
 def alloc_shared(shape: Any, dtype: Any, scope: str = "shared.dyn") -> BufferValue:

@@ -7,7 +7,6 @@ from typing import Any
 
 from tile_api.frontend.builder import BlockKind, Builder, Frame, active, current
 from tile_api.frontend.loopspec import index_bounds
-from tile_api.frontend.returns import without_returns
 from tile_core.errors import (
     ControlFlowError,
     FrontendTypeError,
@@ -103,7 +102,12 @@ class KernelLaunchFrame(Frame):
 
     def exit(self, builder: Builder) -> None:
         """End the launch."""
-        body = self._with_barriers(without_returns(builder.close()))
+        body = builder.close()
+        if builder.threads_leave:
+            from tile_api.frontend.returns import without_returns  # few kernels need it
+
+            body = without_returns(body)
+        body = self._with_barriers(body)
         builder.launch = None
         builder.emit(
             Launch(

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from tile_api.frontend.builder import BlockKind, current
-from tile_api.frontend.returns import ThreadReturn
 from tile_api.frontend.values import as_value
 from tile_api.language.launch import require_launch
 from tile_api.language.operands import call, count, emit, here, is_number
@@ -141,6 +140,9 @@ def thread_return() -> None:
             span=builder.span,
             hint="put an `if` around what shall not be done for some elements",
         )
+    from tile_api.frontend.returns import ThreadReturn  # few kernels need it
+
+    builder.threads_leave = True
     emit(ThreadReturn())
 
 

@@ -19,6 +19,7 @@ from tile_core.ir.expr import (
     Var,
 )
 from tile_core.ir.interval_arithmetic import UNBOUNDED, Ends, combine, hull, negated
+from tile_core.ir.node import has_more_nodes
 from tile_core.records import dataclass
 
 
@@ -147,11 +148,7 @@ def subtract(a: Extent, b: Extent, *, together: bool = False) -> Extent:
 
 def _is_small(expr: Extent) -> bool:
     """Whether an expression has few terms once what it shares is written out."""
-    left, stack = _MOST_TERMS, [] if isinstance(expr, int) else [expr]
-    while stack and left:
-        stack += [child for child in stack.pop().children() if isinstance(child, Expr)]
-        left -= 1
-    return not stack
+    return isinstance(expr, int) or not has_more_nodes(expr, _MOST_TERMS)
 
 
 def same_extent(a: Extent, b: Extent) -> bool:

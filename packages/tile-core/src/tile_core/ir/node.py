@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, fields, replace
 from functools import cache
+from itertools import islice
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
@@ -103,6 +104,11 @@ def walk_once(root: Node) -> Iterator[Node]:
             seen.add(node)
             yield node
             stack += node.children()[::-1]
+
+
+def has_more_nodes(root: Node, count: int) -> bool:
+    """Whether there are more than `count` nodes under `root`, shared ones each time met."""
+    return next(islice(walk(root), count, None), None) is not None
 
 
 def rewrite(root: N, rule: Callable[[Node], Node]) -> N:
