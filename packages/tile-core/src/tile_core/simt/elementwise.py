@@ -8,6 +8,7 @@ from tile_core.ops.parallel_form import as_parallel
 from tile_core.passes.lower_serially import nested_loops
 from tile_core.simt.async_lanes import async_lanes
 from tile_core.simt.context import SimtContext
+from tile_core.simt.paired_stores import lower_paired
 from tile_core.simt.partition import partition, unrolled
 from tile_core.simt.vectorise import vectorise
 
@@ -15,7 +16,8 @@ from tile_core.simt.vectorise import vectorise
 def lower_parallel(loop: Parallel, ctx: SimtContext) -> Stmt:
     """Return what one thread does of a data-parallel loop; see `partition`."""
     finish = async_lanes if loop.is_async else vectorise
-    return partition(loop, ctx.places.layouts.loop_of(loop), ctx, finish)
+    layout = ctx.places.layouts.loop_of(loop)
+    return lower_paired(loop, layout, ctx) or partition(loop, layout, ctx, finish)
 
 
 def lower_element_wise(op: TileOperator, ctx: SimtContext) -> Stmt:
