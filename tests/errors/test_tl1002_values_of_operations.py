@@ -224,6 +224,20 @@ MISTAKES = [
         """,
     ),
     Mistake(
+        "a rounding mode that 16 bits do not have",
+        """
+        A[0, 0] = T.ieee_add(T.float16(A[0, 0]), T.float16(1.0), "rz")
+        """,
+        """
+        [TL1002] T.ieee_add of float16 rounds to nearest ('rn') only, not 'rz'
+         --> program.py:6:19
+          |
+        6 |         A[0, 0] = T.ieee_add(T.float16(A[0, 0]), T.float16(1.0), "rz")
+          |                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: convert the operands to float32, or leave the rounding mode out
+        """,
+    ),
+    Mistake(
         "random bits without random rounding",
         """
         A[0, 0] = T.cast(A[0, 0], "float8_e4m3fn", round="rs")

@@ -9,6 +9,40 @@ from tile_core.errors import DtypeMismatch
 
 MISTAKES = [
     Mistake(
+        "a reducer started with a value of another dtype",
+        """
+        total = T.alloc_reducer((16,), "float32", op="sum")
+        T.reducer_init(total, T.float16(1.0))
+        """,
+        """
+        [TL2002] the start value is float16, which does not match reducer 'total' of float32
+         --> program.py:7:9
+          |
+        7 |         T.reducer_init(total, T.float16(1.0))
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        note: total is declared here
+         --> program.py:6:17
+          |
+        6 |         total = T.alloc_reducer((16,), "float32", op="sum")
+          |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: convert it: T.cast(value, 'float32')
+        """,
+    ),
+    Mistake(
+        "a reciprocal root of 64 bits",
+        """
+        A[0, 0] = T.ieee_frsqrt(T.float64(A[0, 0]))
+        """,
+        """
+        [TL2002] T.ieee_frsqrt is not supported for float64
+         --> program.py:6:19
+          |
+        6 |         A[0, 0] = T.ieee_frsqrt(T.float64(A[0, 0]))
+          |                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: use T.rsqrt(x)
+        """,
+    ),
+    Mistake(
         "dividing integers",
         """
         A[0, 0] = n / 2

@@ -106,7 +106,7 @@ MISTAKES = [
             T.finalize_reducer(total, row)
         """,
         """
-        [TL2008] the reducer 'total' is finalised in a block inside the one that initialised it
+        [TL2008] the reducer 'total' is finalised in a loop inside the block that initialised it
           --> program.py:10:13
            |
         10 |             T.finalize_reducer(total, row)
@@ -116,7 +116,7 @@ MISTAKES = [
           |
         6 |         total = T.alloc_reducer((16,), "float32", op="sum")
           |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: move T.finalize_reducer out of the loop or branch, next to T.reducer_init
+        hint: move T.finalize_reducer out of the loop, or T.reducer_init into it
         """,
     ),
     Mistake(
@@ -164,6 +164,103 @@ MISTAKES = [
         6 |         total = T.alloc_reducer((16,), "float32", op="sum")
           |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         hint: add to it with T.reducer_update(total[i], x), and read what T.finalize_reducer(total, dst) writes
+        """,
+    ),
+    Mistake(
+        "added to by an assignment",
+        """
+        total = T.alloc_reducer((16,), "float32", op="sum")
+        row = T.alloc_fragment((16,), "float32")
+        T.reducer_init(total)
+        for i in T.Parallel(16):
+            total[i] += A[i, 0]
+        T.finalize_reducer(total, row)
+        """,
+        """
+        [TL2008] the reducer 'total' is neither read nor written directly
+          --> program.py:10:13
+           |
+        10 |             total[i] += A[i, 0]
+           |             ^^^^^^^^
+        note: total is declared here
+         --> program.py:6:17
+          |
+        6 |         total = T.alloc_reducer((16,), "float32", op="sum")
+          |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: add to it with T.reducer_update(total[i], x), and read what T.finalize_reducer(total, dst) writes
+        """,
+    ),
+    Mistake(
+        "updated outside of a data-parallel loop",
+        """
+        total = T.alloc_reducer((16,), "float32", op="sum")
+        row = T.alloc_fragment((16,), "float32")
+        T.reducer_init(total)
+        for i in T.serial(16):
+            T.reducer_update(total[i], A[i, 0])
+        T.finalize_reducer(total, row)
+        """,
+        """
+        [TL2008] the reducer 'total' is updated outside any T.Parallel loop
+          --> program.py:10:13
+           |
+        10 |             T.reducer_update(total[i], A[i, 0])
+           |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        note: total is declared here
+         --> program.py:6:17
+          |
+        6 |         total = T.alloc_reducer((16,), "float32", op="sum")
+          |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: an update counts once per iteration: write `for i in T.Parallel(1):` around it to count it once
+        """,
+    ),
+    Mistake(
+        "updated after a branch that finalised it",
+        """
+        total = T.alloc_reducer((16,), "float32", op="sum")
+        row = T.alloc_fragment((16,), "float32")
+        T.reducer_init(total)
+        if n > 0:
+            T.finalize_reducer(total, row)
+        for i in T.Parallel(16):
+            T.reducer_update(total[i], A[i, 0])
+        """,
+        """
+        [TL2008] the reducer 'total' is updated before it is initialised
+          --> program.py:12:13
+           |
+        12 |             T.reducer_update(total[i], A[i, 0])
+           |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        note: total is declared here
+         --> program.py:6:17
+          |
+        6 |         total = T.alloc_reducer((16,), "float32", op="sum")
+          |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: open it before the loop: T.reducer_init(total)
+        """,
+    ),
+    Mistake(
+        "finalised in a branch of every round",
+        """
+        total = T.alloc_reducer((16,), "float32", op="sum")
+        row = T.alloc_fragment((16,), "float32")
+        T.reducer_init(total)
+        for k in T.serial(4):
+            if k == n:
+                T.finalize_reducer(total, row)
+        """,
+        """
+        [TL2008] the reducer 'total' is finalised in a loop inside the block that initialised it
+          --> program.py:11:17
+           |
+        11 |                 T.finalize_reducer(total, row)
+           |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        note: total is declared here
+         --> program.py:6:17
+          |
+        6 |         total = T.alloc_reducer((16,), "float32", op="sum")
+          |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: move T.finalize_reducer out of the loop, or T.reducer_init into it
         """,
     ),
     Mistake(

@@ -30,6 +30,26 @@ MISTAKES = [
         whole=True,
     ),
     Mistake(
+        "an engine of GPUs asked for by name",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((4, 8), "float32"), B: T.Tensor((4, 8), "float32")):
+            with T.Kernel(1):
+                T.atomic_add(B, A, use_tma=True)
+        tile.compile(kernel, target="cpu")
+        """,
+        """
+        [TL4001] no rule lowers 'atomic' on cpu
+         --> program.py:4:9
+          |
+        4 |         T.atomic_add(B, A, use_tma=True)
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        note: cpu.atomic.serial: use_tma asks for the tensor memory accelerator of a GPU
+        hint: change the operands as the notes ask, or compile for another target
+        """,
+        whole=True,
+    ),
+    Mistake(
         "a barrier of another block",
         """
         @T.prim_func

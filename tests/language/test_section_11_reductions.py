@@ -403,6 +403,33 @@ def test_a_store_to_another_element_is_no_update():
                 T.finalize_reducer(acc)
 
 
+def test_reducers_are_finalised_in_branches(run):
+    @T.prim_func
+    def main(A: T.Tensor((8,), "int32"), S: T.Tensor((3,), "int32"), B: T.Tensor((3, 2), "int32")):
+        with T.Kernel(3, threads=32) as bx:
+            acc = T.alloc_reducer((1,), "int32", op="sum")
+            out = T.alloc_fragment((1,), "int32")
+            for r in T.serial(2):
+                T.reducer_init(acc, r)
+                for i in T.Parallel(8):
+                    T.reducer_update(acc[0], A[i])
+                if S[bx] < 0:
+                    B[bx, r] = -1
+                else:
+                    for i in T.Parallel(8):
+                        T.reducer_update(acc[0], A[i])
+                    if S[bx] == 0:
+                        T.finalize_reducer(acc, out)
+                        B[bx, r] = out[0]
+                    else:
+                        B[bx, r] = -2
+
+    a, b = counted(8), poisoned(3, 2)
+    run(main, a, np.array([-1, 0, 1], "int32"), b)
+    total = 2 * a.sum()
+    assert np.array_equal(b, [[-1, -1], [total, total + 1], [-2, -2]])
+
+
 def test_misuse_of_reducers():
     def attempt(kind):
         @T.prim_func

@@ -216,7 +216,7 @@ def test_reducers_end_in_any_memory(run):
             shared = T.alloc_shared((6, 1), "float32")
             if n > 0:
                 for r in T.serial(2):
-                    T.reducer_init(total, r)
+                    T.reducer_init(total, T.cast(r, "float32"))
                     for k in T.serial(2):
                         for i, j in T.Parallel(6, 4):
                             T.reducer_update(total[i], A[i, k * 4 + j])

@@ -191,7 +191,7 @@ class Builder:
         return stmt
 
     def _accumulated(self, stmt: Store) -> Stmt:
-        if not self.inside(BlockKind.PARALLEL):
+        if stmt.buffer.scope is Scope.REDUCER or not self.inside(BlockKind.PARALLEL):
             return stmt
         return as_update(stmt, self.reducers[stmt.buffer])
 

@@ -75,7 +75,7 @@ def atomic_add(
     return_prev
         Return what the element held before; for scalars only.
     use_tma
-        Ask for the bulk instruction of recent NVIDIA GPUs, for tiles.
+        Ask for the bulk instruction of recent NVIDIA GPUs, for tiles; targets without it refuse.
     annotations
         Accepted for compatibility and dropped.
 

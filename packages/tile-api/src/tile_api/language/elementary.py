@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tile_api.frontend.values import as_value
-from tile_api.language.operands import call, choice, is_number
+from tile_api.language.operands import call, choice, here, is_number
+from tile_core.dtypes import DType
+from tile_core.errors import DtypeMismatch, FrontendValueError
 from tile_core.ir import arith
 from tile_core.ir.expr import BinaryOp, Expr
 
@@ -196,7 +198,9 @@ def ieee(name: str) -> Callable[..., Expr]:
     def rounded(mode: Any, *values: Any) -> Expr:
         told = choice(mode, ("rn", "rz", "ru", "rd"), "rounding mode")
         floats = [float(v) if is_number(v) else v for v in values]
-        return call(f"ieee_{name}_{told}", *floats)
+        result = call(f"ieee_{name}_{told}", *floats)
+        _check_rounding(name, told, result.dtype)
+        return result
 
     def one(x: Any, rounding_mode: str = "rn") -> Expr:
         return rounded(rounding_mode, x)
@@ -210,10 +214,27 @@ def ieee(name: str) -> Callable[..., Expr]:
     text = (
         f"Return the correctly rounded result of ``{name}`` on {arity} float values.\n\n"
         "    ``rounding_mode`` is ``rn`` (nearest even), ``rz`` (toward zero), ``ru`` (up) or\n"
-        "    ``rd`` (down); anything else raises `FrontendValueError`.\n    "
+        "    ``rd`` (down); anything else raises `FrontendValueError`,\n"
+        "    and so do other modes than ``rn`` of values of 16 bits.\n    "
     )
     function: Callable[..., Expr] = (one, two, three)[arity - 1]
     return _documented(function, f"ieee_{name}", text)
+
+
+def _check_rounding(name: str, mode: str, dtype: DType) -> None:
+    """Refuse what no GPU rounds correctly in one instruction."""
+    if name == "frsqrt" and dtype.bits == 64:
+        raise DtypeMismatch(
+            f"T.ieee_frsqrt is not supported for {dtype}",
+            span=here(),
+            hint="use T.rsqrt(x)",
+        )
+    if mode != "rn" and dtype.bits < 32:
+        raise FrontendValueError(
+            f"T.ieee_{name} of {dtype} rounds to nearest ('rn') only, not {mode!r}",
+            span=here(),
+            hint="convert the operands to float32, or leave the rounding mode out",
+        )
 
 
 ieee_add = ieee("add")

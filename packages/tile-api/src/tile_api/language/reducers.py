@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_api.frontend.builder import current
+from tile_api.frontend.builder import BlockKind, current
 from tile_api.frontend.values import as_buffer, as_region, as_value
 from tile_api.language.operands import Annotations, element, emit, here, merged
 from tile_api.language.reductions import check_batch
-from tile_core.errors import Note, ReducerMisuse
+from tile_core.errors import DtypeMismatch, Note, ReducerMisuse
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.expr import Extent
@@ -30,18 +30,29 @@ def reducer_init(reducer: Any, init: Any = None) -> None:
     reducer
         Allocated with `T.alloc_reducer`, without `replication`.
     init
-        Takes part in each result exactly once; by default nothing does.
+        Takes part in each result exactly once; by default nothing does. A number, or a value
+        of the reducer's dtype.
 
     Raises
     ------
     ReducerMisuse
         If `reducer` is not such a reducer.
+    DtypeMismatch
+        If `init` is a value of another dtype.
     """
     buffer = as_buffer(reducer, "the reducer")
     kind = _kind(buffer, "T.reducer_init")
     start = None
     if init is not None:
-        start = arith.cast(as_value(init, buffer.dtype), buffer.dtype)
+        start = as_value(init, buffer.dtype)
+        if start.dtype != buffer.dtype:
+            raise DtypeMismatch(
+                f"the start value is {start.dtype}, which does not match reducer {buffer.name!r} "
+                f"of {buffer.dtype}",
+                span=here(),
+                notes=(Note(f"{buffer.name} is declared here", buffer.span),),
+                hint=f"convert it: T.cast(value, '{buffer.dtype}')",
+            )
     emit(ReducerInit(buffer, kind, start))
 
 
@@ -51,10 +62,18 @@ def reducer_update(target: Any, value: Any) -> None:
     Raises
     ------
     ReducerMisuse
-        If `target` is not an element of a reducer.
+        If `target` is not an element of a reducer, or no `T.Parallel` loop is around.
     """
     buffer, indices = element(target, "the target of T.reducer_update")
     kind = _kind(buffer, "T.reducer_update")
+    if not current().inside(BlockKind.PARALLEL):
+        raise ReducerMisuse(
+            f"the reducer {buffer.name!r} is updated outside any T.Parallel loop",
+            span=here(),
+            notes=(Note(f"{buffer.name} is declared here", buffer.span),),
+            hint="an update counts once per iteration: write `for i in T.Parallel(1):` around it "
+            "to count it once",
+        )
     emit(
         ReducerUpdate(
             buffer, kind, indices, arith.cast(as_value(value, buffer.dtype), buffer.dtype)

@@ -9,7 +9,7 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node
-from tile_core.ir.stmt import Kernel, Seq
+from tile_core.ir.stmt import If, Kernel, Seq
 from tile_core.ops.reduce import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_core.records import dataclass
 
@@ -17,7 +17,8 @@ from tile_core.records import dataclass
 def verify_reducers(kernel: Kernel) -> None:
     """Check every use of a buffer of scope `local.reducer`.
 
-    * `reducer_init` opens an epoch, and `reducer_finalize` in the same block closes it;
+    * `reducer_init` opens an epoch, and `reducer_finalize` in the same block, or in a branch of
+      it, closes it: after a branch that does, the epoch is over whether the branch ran or not;
     * updates stand between the two, at any depth;
     * nothing else touches a reducer: it has no value before it is finalised.
 
@@ -31,13 +32,38 @@ def verify_reducers(kernel: Kernel) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Epochs:
-    """The reducers that are open here: in this block, and in those around it."""
+    """The reducers that are open here: in this block, and in those around it.
+
+    Parameters
+    ----------
+    closable
+        Those of the blocks around it that no loop separates from this one: it runs at most once
+        for each time that they are opened.
+    closed
+        Those of the blocks around it that this block closed.
+    """
 
     own: dict[Buffer, Span | None] = field(default_factory=dict)
-    around: frozenset[Buffer] = frozenset()
+    around: set[Buffer] = field(default_factory=set)
+    closable: set[Buffer] = field(default_factory=set)
+    closed: set[Buffer] = field(default_factory=set)
 
-    def inside(self) -> _Epochs:
-        return _Epochs({}, self.around | frozenset(self.own))
+    def inside(self, *, branch: bool) -> _Epochs:
+        """Return what is open at the start of a block of this block: a branch, or else a loop."""
+        open_here = self.around | set(self.own)
+        return _Epochs({}, open_here, self.closable | set(self.own) if branch else set())
+
+    def close(self, reducer: Buffer) -> bool:
+        """Close `reducer`; return whether this block may do that."""
+        if reducer in self.own:
+            del self.own[reducer]
+            return True
+        if reducer not in self.closable:
+            return False
+        self.closable.remove(reducer)
+        self.around.remove(reducer)
+        self.closed.add(reducer)
+        return True
 
     def __contains__(self, reducer: object) -> bool:
         return reducer in self.own or reducer in self.around
@@ -82,15 +108,15 @@ def _statement(stmt: Node, epochs: _Epochs) -> None:
 
 def _close(stmt: ReducerFinalize, epochs: _Epochs) -> None:
     reducer = stmt.reducer
-    if epochs.own.pop(reducer, stmt) is not stmt:
+    if epochs.close(reducer):
         return
     if reducer in epochs.around:
         raise _misuse(
-            f"the reducer {reducer.name!r} is finalised in a block inside the one that "
+            f"the reducer {reducer.name!r} is finalised in a loop inside the block that "
             "initialised it",
             stmt.span,
             reducer,
-            "move T.finalize_reducer out of the loop or branch, next to T.reducer_init",
+            "move T.finalize_reducer out of the loop, or T.reducer_init into it",
         )
     raise _misuse(
         f"the reducer {reducer.name!r} is finalised and was never initialised",
@@ -106,8 +132,13 @@ def _other(stmt: Node, epochs: _Epochs) -> None:
         for child in stmt.children():
             if isinstance(child, Expr):
                 _refuse_values(child, stmt.span)
+        closed: set[Buffer] = set()
         for block in blocks:
-            _block(block, epochs.inside())
+            inner = epochs.inside(branch=isinstance(stmt, If))
+            _block(block, inner)
+            closed |= inner.closed
+        for reducer in closed:
+            epochs.close(reducer)
         return
     _refuse_values(stmt, stmt.span)
 

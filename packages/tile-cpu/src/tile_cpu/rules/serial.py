@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.operator import LowerContext, TileOperator
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial import expand
 from tile_core.ops.table import OPERATORS
+from tile_core.target import Target
 
 SERIAL_PRIORITY = -100
 
@@ -18,10 +20,23 @@ def lower(op: TileOperator, ctx: LowerContext) -> Any:
     return ctx.lower_stmt(expand(op))
 
 
+def rejects(op: TileOperator, target: Target) -> str | None:
+    """Decline what was asked of an engine by name: nothing stands for it here."""
+    if isinstance(op, AtomicTile) and op.use_tma:
+        return "use_tma asks for the tensor memory accelerator of a GPU"
+    return None
+
+
 def serial_rules() -> tuple[Rule[Any], ...]:
     """Return one rule of lowest priority per operator of the core."""
     return tuple(
-        Rule(name=f"cpu.{name}.serial", op=op, lower=lower, priority=SERIAL_PRIORITY)
+        Rule(
+            name=f"cpu.{name}.serial",
+            op=op,
+            lower=lower,
+            rejects=rejects,
+            priority=SERIAL_PRIORITY,
+        )
         for name, op in sorted(OPERATORS.items())
         if issubclass(op, TileOperator) and op is not GpuOperator
     )
