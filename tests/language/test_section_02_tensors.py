@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import tile_api as tile
 import tile_api.language as T
 from support.arrays import counted, poisoned
 from tile_core.errors import TileError
@@ -361,3 +362,43 @@ def test_sizes_that_several_extents_determine(run):
     out = poisoned(3)
     run(main, counted(1), counted(7 + 4), counted(7), counted(10, 3), out)
     assert out.tolist() == [7, 2, 5]
+
+
+def test_tensors_that_are_left_out(run):
+    m, n = T.dynamic("m"), T.dynamic("n")
+
+    @T.prim_func
+    def single(A: T.Tensor((m, 4), "int32"), B: T.Tensor((3,), "int32")):
+        with T.Kernel(1, threads=32):
+            B[0] = m
+            for _ in T.serial(m):
+                B[1] = 7
+            B[2] = T.ceildiv(m, 2) + 5
+
+    @T.prim_func
+    def shared(
+        A: T.Tensor((m,), "int32"), B: T.Tensor((m, n), "int32"), C: T.Tensor((1,), "int32")
+    ):
+        with T.Kernel(1, threads=32):
+            C[0] = m
+
+    @T.prim_func
+    def unused(A: T.Tensor((m,), "int32"), B: T.Tensor((m,), "int32"), C: T.Tensor((1,), "int32")):
+        with T.Kernel(1, threads=32):
+            C[0] = 1
+
+    kernel = tile.compile(single, target=run.target)
+    for a, size in ((None, 0), (np.zeros((3, 4), "int32"), 3), (None, 0), (None, 0)):
+        b = np.zeros(3, "int32")
+        kernel(a, b)
+        assert b.tolist() == [size, 7 if size else 0, -(-size // 2) + 5]
+    kernel, c = tile.compile(shared, target=run.target), np.zeros(1, "int32")
+    for a, b, size in (
+        (np.zeros(5, "int32"), None, 5),
+        (None, np.zeros((3, 2), "int32"), 3),
+        (None, np.zeros((0, 2), "int32"), 0),
+    ):
+        kernel(a, b, c)
+        assert c[0] == size
+    run(unused, None, None, c)
+    assert c[0] == 1

@@ -273,3 +273,19 @@ def test_every_thread_runs_what_stands_outside_of_loops(run, form):
     width = {"x2": 2, "x4": 4}.get(form, 1)
     assert b[:4].tolist() == [16.0] * width + [0.0] * (4 - width)
     assert b[8] == (sum(range(16)) if form == "previous" else 0)
+
+
+def test_previous_vectors_are_assigned_to_slices(run):
+    @T.prim_func
+    def main(
+        A: T.Tensor((3, 2), "float16"), B: T.Tensor((2,), "float16"), C: T.Tensor((3, 2), "float16")
+    ):
+        with T.Kernel(1, threads=1):
+            for i in T.serial(3):
+                C[i, 0:2] = T.atomic_addx2(B[0:2], A[i, 0:2], return_prev=True)
+
+    a = np.arange(6).reshape(3, 2).astype("float16")
+    b, c = np.ones(2, "float16"), np.zeros((3, 2), "float16")
+    run(main, a, b, c)
+    assert np.array_equal(b, 1 + a.sum(0))
+    assert np.array_equal(c, 1 + a.cumsum(0) - a)

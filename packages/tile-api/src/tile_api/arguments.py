@@ -156,13 +156,13 @@ class Signature:
         for param, view in tensors:
             check_rank(self.name(param), param, view)
         bind_symbols(tensors, values)
+        if any(arg is None for arg in passed):
+            self._bind_left_out(values, passed)
         check_symbols(self.kernel.name, values)
         check_contracts(self.kernel.name, values, [param for param, _ in tensors])
         for tensor, is_written in zip(tensors, written, strict=True):
             check_shape(self.name(tensor[0]), tensor, values, tensors)
             check_strides(self.name(tensor[0]), tensor, values, written=is_written)
-        if any(arg is None for arg in passed):
-            self._check_left_out(values, passed)
         return Checked(values, tuple(passed))
 
     def scalar(self, position: int, arg: Any) -> Any:
@@ -181,22 +181,38 @@ class Signature:
 
     # Parts ---------------------------------------------------------------------------------
 
-    def _check_left_out(self, values: Mapping[Var, Any], passed: list[Any]) -> None:
-        """Raise if the body needs a symbol that only tensors tell for which None was passed."""
+    def _bind_left_out(self, values: dict[Var, Any], passed: list[Any]) -> None:
+        """Give a value to symbols of the body that only tensors tell for which None was passed.
+
+        The extent of a single tensor is 0: without it there are no elements. What several
+        tensors should agree on, or the tensor holds in another form, is unknown.
+        """
         used = {node for node in walk(self.kernel.body) if isinstance(node, Var)}
+        absent = {p for p, arg in zip(self.inputs, passed, strict=True) if arg is None}
         for symbol in symbols_of(self.kernel):
             if symbol not in used or symbol in values:
                 continue
-            for position, arg in zip(self.inputs, passed, strict=True):
-                param = self.kernel.params[position]
-                sizes = (*param.shape, *(param.strides or ())) if isinstance(param, Buffer) else ()
-                if arg is None and any(symbol in free_variables(as_expr(size)) for size in sizes):
-                    raise ArgumentTypeError(
-                        f"{self.name(param)}: None was passed, and no other argument tells the "
-                        f"value of {symbol.name}",
-                        notes=declared(param),
-                        hint="pass a tensor of that shape: the kernel does not read it",
-                    )
+            tellers = [p for p in range(len(self.kernel.params)) if self._mentions(p, symbol)]
+            left_out = [p for p in tellers if p in absent]
+            if not left_out:
+                continue
+            param = self.kernel.params[left_out[0]]
+            if len(tellers) > 1 or not (
+                isinstance(param, Buffer) and any(extent is symbol for extent in param.shape)
+            ):
+                raise ArgumentShapeError(
+                    f"{self.name(param)}: None was passed, and no other argument tells the "
+                    f"value of {symbol.name}",
+                    notes=declared(param),
+                    hint="pass a tensor of that shape: the kernel does not read it",
+                )
+            values[symbol] = 0
+
+    def _mentions(self, position: int, symbol: Var) -> bool:
+        """Whether the extents or strides of a parameter depend on `symbol`."""
+        param = self.kernel.params[position]
+        sizes = (*param.shape, *(param.strides or ())) if isinstance(param, Buffer) else ()
+        return any(symbol in free_variables(as_expr(size)) for size in sizes)
 
     def _output_shape(self, position: int, values: Mapping[Var, Any]) -> tuple[int, ...]:
         param = self.kernel.params[position]

@@ -57,6 +57,11 @@ def bind(kernel: Kernel, args: Sequence[Any], machine: Machine) -> list[Finish]:
         elif arg is not None:
             arrays[param] = _array(param, arg, finish)
     _bind_symbols(arrays, machine)
+    for param, arg in zip(kernel.params, args, strict=True):
+        if isinstance(param, Buffer) and arg is None:  # no tensor: no elements, as on all targets
+            for extent in param.shape:
+                if isinstance(extent, Var):
+                    machine.symbols.setdefault(extent, constant(0, extent.dtype))
     lanes = Lanes(None, machine)
     undefined = {kernel.params[k] for k in kernel.outputs if machine.options.outputs_undefined}
     for buffer, array in arrays.items():
