@@ -8,7 +8,7 @@ import pytest
 import tile_api as tile
 import tile_api.language as T
 import tile_runtime
-from tile_core.errors import ArgumentTypeError
+from tile_core.errors import ArgumentShapeError
 
 TARGETS = ("cpu", "interpret", "cuda:sm_80@sim")
 SIZE = 70
@@ -71,19 +71,48 @@ def test_in_bundles(tmp_path, kind):
     check(tile_runtime.load(tmp_path / "x.tile"), "first")
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_tensor_that_alone_tells_a_size(target):
+def sizes():
+    """Return kernels that write a size: one tensor tells it, or each of two."""
     n, m = T.dynamic("n"), T.dynamic("m")
+    result = T.Tensor((SIZE,), "int32")
 
     @T.prim_func
-    def main(S: T.Tensor((n, m), "float32"), B: T.Tensor((SIZE,), "int32")):
+    def alone(S: T.Tensor((n, m), "float32"), B: result):
         with T.Kernel(1, threads=32):
             for i in T.Parallel(SIZE):
                 B[i] = n
 
-    kernel = tile.compile(main, target=target)
+    @T.prim_func
+    def both(S: T.Tensor((n, m), "float32"), R: T.Tensor((n,), "float32"), B: result):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(SIZE):
+                B[i] = n
+
+    return alone, both
+
+
+def check_alone(kernel):
     b = np.zeros(SIZE, "int32")
-    kernel(np.zeros((5, 2), "float32"), b)
-    assert (b == 5).all()
-    with pytest.raises(ArgumentTypeError, match="no other argument tells the value of n"):
-        kernel(None, b)
+    for s, size in 2 * [(np.zeros((5, 2), "float32"), 5), (None, 0), (None, 0)]:
+        kernel(s, b)
+        assert (b == size).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_tensor_that_alone_tells_a_size_has_no_elements(target):
+    check_alone(tile.compile(sizes()[0], target=target))
+
+
+def test_a_tensor_that_alone_tells_a_size_in_bundles(tmp_path):
+    tile.compile(sizes()[0], target="cpu").save(tmp_path / "x.tile")
+    check_alone(tile_runtime.load(tmp_path / "x.tile"))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_size_of_two_tensors(target):
+    kernel, b = tile.compile(sizes()[1], target=target), np.zeros(SIZE, "int32")
+    for _ in range(2):
+        kernel(None, np.zeros(3, "float32"), b)
+        assert (b == 3).all()
+        with pytest.raises(ArgumentShapeError, match="no other argument tells the value of n"):
+            kernel(None, None, b)
