@@ -97,18 +97,25 @@ def _every(
     *,
     clear: bool,
 ) -> Case:
-    """Reductions of one tile: an output for each type, in it a row for each kind."""
+    """Reductions of one tile: an output for each type, in it a row for each kind.
+
+    Onto an old result each reduces a copy of its own: tiles that hang together through one source
+    and through rows of one tensor may be spread such that threads pick registers by their number.
+    """
     rows = _out_shape(shape, dim)[0]
     shapes = [(len(kinds), rows) for kinds in wanted.values()]
 
     def build() -> Kernel:
         a, tile = ir.tensor("A", shape, source), ir.fragment("tile", shape, source)
         outputs = [ir.tensor(f"to_{d}", s, d) for d, s in zip(wanted, shapes, strict=True)]
-        steps: list[Any] = [ir.alloc(tile), ir.copy(a, tile)]
+        steps: list[Any] = [ir.alloc(tile), ir.copy(a, tile)] if clear else []
         for output, (dtype, kinds) in zip(outputs, wanted.items(), strict=True):
             for row, kind in enumerate(kinds):
                 place = ir.region(output, (row, 0), (1, rows))
                 total = ir.fragment(f"{kind}_{dtype}", (rows,), dtype)
+                if not clear:
+                    tile = ir.fragment(f"tile_{kind}_{dtype}", shape, source)
+                    steps += [ir.alloc(tile), ir.copy(a, tile)]
                 steps += [
                     ir.alloc(total), ir.copy(place, total),
                     ir.reduce(kind, tile, total, dim, clear=clear), ir.copy(total, place),
