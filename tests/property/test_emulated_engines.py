@@ -39,16 +39,21 @@ TILE_KERNEL({THREADS}, 1) void programs(tile::gptr<const int> P, tile::gptr<cons
       tile::store<4>(s + i * 4, r);
     }}
     tile::fence_mbarrier_init();
+    tile::fence_proxy_async();
   }}
   tile::sync();
   for (int step = 0; step < {STEPS}; ++step) {{
     const int kind = int(P[(step * {THREADS} + tid) * 3]);
     const int chunk = int(P[(step * {THREADS} + tid) * 3 + 1]);
     const int barrier = int(P[(step * {THREADS} + tid) * 3 + 2]);
-    if (kind == {READ}) tile::load<4>(r + 0, s + chunk * 4);
+    if (kind == {READ}) {{
+      tile::load<4>(r + 0, s + chunk * 4);
+      tile::fence_proxy_async();  // that copies are told of accesses is another question
+    }}
     if (kind == {WRITE}) {{
       r[0] = step * {THREADS} + tid;  // equal values would be no conflict
       tile::store<4>(s + chunk * 4, r + 0);
+      tile::fence_proxy_async();
     }}
     if (kind == {COPY}) {{
       tile::mbarrier_arrive_expect_tx(bar + barrier, 16);
