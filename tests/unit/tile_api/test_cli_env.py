@@ -42,6 +42,7 @@ GOOD = {
     "TILE_SIM_ASYNC": "early",
     "TILE_SIM_THREADS": "1",
     "TILE_SIM_TIME_LIMIT": "2.5",
+    "TILE_PRETENDED_GPU": "sm_90,memory=80",
 }
 """A value for each variable."""
 
@@ -66,6 +67,7 @@ WRONG = {
     "TILE_SIM_ASYNC": ("now", "late, early or random"),
     "TILE_SIM_THREADS": ("1.5", "a number of threads; 0 means one per CPU"),
     "TILE_SIM_TIME_LIMIT": ("-1", "a number of seconds; 0 means no limit"),
+    "TILE_PRETENDED_GPU": ("nonsense", None),
 }
 """Values that mean nothing, and what is allowed (None where that is a list of names)."""
 
