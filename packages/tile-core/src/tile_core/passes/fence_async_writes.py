@@ -59,15 +59,18 @@ def fence_async_writes(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> K
     """
     done: dict[Node, Node] = {}
     for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
-        filled = _filled_again(launch)
+        filled = filled_again(launch)
         if filled:
             places = _Fences(filled, runs_beside).behind(launch.body)
             done |= {p: Seq((p, FenceAsync(span=p.span)), span=p.span) for p in places}
     return substitute(kernel, done) if done else kernel
 
 
-def _filled_again(launch: Launch) -> frozenset[Buffer]:
-    """Return the tiles that engines fill in loops: others have been touched by nobody before."""
+def filled_again(launch: Launch) -> frozenset[Buffer]:
+    """Return the tiles that engines fill in loops: others have been touched by nobody before.
+
+    A product that an engine was expected to compute, and threads do, is fenced by who lowers it.
+    """
     loops = [n for n in walk(launch.body) if isinstance(n, (For, While, Pipelined))]
     inside = [n for loop in loops for n in walk(loop) if isinstance(n, (BulkCopy, RemoteCopy))]
     return frozenset(n.dst.buffer.storage for n in inside if n.barrier is not None)

@@ -8,13 +8,15 @@ from typing import Any
 
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
-from tile_core.ir.stmt import Alloc, Seq, Stmt
+from tile_core.ir.device_calls import device
+from tile_core.ir.stmt import Alloc, Evaluate, Seq, Stmt
 from tile_core.layout import Fragment, Layout, boxed_operand
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.rule import Rule
+from tile_core.passes.fence_async_writes import filled_again
 from tile_core.simt.build import seq
 from tile_core.simt.context import SimtContext
 from tile_core.simt.rules.register_exchange import lower_exchange
@@ -84,7 +86,11 @@ def _lower_otherwise(op: Gemm, why: str, others: Sequence[Rule[Gemm]], ctx: Simt
         )
     ctx.places.layouts.note(f"single warps compute this product: {why}", op.span)
     lowered: Stmt = _other(op, ctx.target, others).lower(op, ctx)
-    return lowered
+    filled = filled_again(ctx.launch)
+    if not any(region.buffer.storage in filled for region in (op.a, op.b)):
+        return lowered
+    # Passes took an engine for the reader: threads tell engines before these fill the tile again.
+    return seq(lowered, Evaluate(device("fence_proxy_async"), span=op.span))
 
 
 def _demands(op: Gemm, plan: WarpgroupPlan, ctx: InferContext) -> LayoutMap:
