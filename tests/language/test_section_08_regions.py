@@ -190,7 +190,7 @@ def test_stores_and_atomics_outside_are_skipped(run):
             for i in T.Parallel(8):
                 A[i - k] = i
             T.atomic_add(A[k : k + 8], S)
-            for i in T.serial(8):
+            for i in T.Parallel(8):
                 P[i] = T.atomic_add(A[i + 2], 100, return_prev=True)
 
     whole, p = poisoned(9), poisoned(8)
