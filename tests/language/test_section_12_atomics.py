@@ -289,3 +289,55 @@ def test_previous_vectors_are_assigned_to_slices(run):
     run(main, a, b, c)
     assert np.array_equal(b, 1 + a.sum(0))
     assert np.array_equal(c, 1 + a.cumsum(0) - a)
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("value", ["tile", "region", "scalar"])
+def test_each_thread_updates_memory_of_its_own(run, op, value):
+    """Nobody else sees it, so that it is updated once by each thread, not by all of them."""
+    atomic = getattr(T, f"atomic_{op}")
+
+    @T.prim_func
+    def main(A: T.Tensor((3, 7), "float32"), B: T.Tensor((4, 3, 7), "float32")):
+        with T.Kernel(1, threads=4):
+            tx = T.get_thread_binding()
+            own = T.alloc_local((3, 7), "float32")
+            for i, j in T.grid(3, 7):
+                own[i, j] = tx
+            if value == "tile":
+                atomic(own, A)
+            elif value == "region":
+                atomic(own[1:3, 2:7], A[0:2, 0:5])
+            else:
+                atomic(own, 2.0)
+            for i, j in T.grid(3, 7):
+                B[tx, i, j] = own[i, j]
+
+    a, b = drawn(3, 7, low=-3, high=6, dtype="float32"), poisoned(4, 3, 7, dtype="float32")
+    run(main, a, b)
+    wanted = np.broadcast_to(np.arange(4.0)[:, None, None], b.shape).copy()
+    if value == "region":
+        wanted[:, 1:3, 2:7] = OPS[op](wanted[:, 1:3, 2:7], a[0:2, 0:5])
+    else:
+        wanted = OPS[op](wanted, a if value == "tile" else 2)
+    assert np.array_equal(b, wanted)
+
+
+def test_elements_of_a_threads_own_memory_are_updated_loaded_and_stored(run):
+    @T.prim_func
+    def main(B: T.Tensor((4, 6), "int32")):
+        with T.Kernel(1, threads=4):
+            tx = T.get_thread_binding()
+            own = T.alloc_local((6,), "int32")
+            for i in T.serial(6):
+                T.atomic_store(own[i], 8)
+            own[1] = T.atomic_add(own[0], tx, return_prev=True)
+            T.atomic_or(own[2], 3)
+            T.atomic_addx2(own[3], own[1])
+            own[5] = T.atomic_load(own[0])
+            for i in T.serial(6):
+                B[tx, i] = own[i]
+
+    b = poisoned(4, 6)
+    run(main, b)
+    assert b.tolist() == [[8 + t, 8, 11, 16, 19, 8 + t] for t in range(4)]

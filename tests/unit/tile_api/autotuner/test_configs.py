@@ -54,6 +54,23 @@ def test_functions_of_the_arguments(function):
     assert values(listed_configs(function, {"M": 64, "N": 4}, PARAMETERS)) == [{"block_M": 16}]
 
 
+@pytest.mark.parametrize("positional", [0, 1, 2])
+def test_functions_of_any_arguments_get_them_as_the_call_gives_them(positional):
+    seen = []
+
+    def modern(*args, **kwargs):
+        return historical(args, kwargs)
+
+    def historical(args, kwargs):
+        seen.append((args, kwargs))
+        return [{"block_M": 16}]
+
+    for function in (modern, historical):
+        listed_configs(function, {"M": 64, "N": 4}, PARAMETERS, positional)
+    by_name = dict([("M", 64), ("N", 4)][positional:])
+    assert seen == [((64, 4)[:positional], by_name)] * 2
+
+
 def test_functions_without_arguments():
     assert values(listed_configs(lambda: [{"block_M": 1}], {"M": 2}, PARAMETERS)) == [
         {"block_M": 1}

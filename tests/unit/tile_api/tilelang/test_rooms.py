@@ -13,7 +13,8 @@ import tile_api as tile
 import tile_api.language as T
 import tile_api.tilelang as tilelang
 from tile_api.tilelang import carver, install, quantize
-from tile_core.errors import FrontendValueError, UnsupportedName
+from tile_core.dtypes import dtype_of
+from tile_core.errors import DtypeMismatch, FrontendValueError, UnsupportedName
 
 
 def unpacked(unpack, packed, count: int, dtype: str, storage: str = "uint8"):
@@ -197,6 +198,22 @@ def test_semi_sparse_matrices() -> None:
     with install("cpu"):
         made = tilelang.utils.sparse.randn_semi_sparse(8, 32)
     assert (made.reshape(8, 8, 4) != 0).sum(-1).eq(2).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "meta", "factor"),
+    [("float16", "int16", 16), ("int8", "int32", 32), ("float8_e4m3", "int8", 8),
+     ("float32", "int16", 8), ("tfloat32", "int8", 4)],
+)  # fmt: skip
+def test_layouts_of_semi_sparse_matrices(dtype: str, meta: str, factor: int) -> None:
+    with install("cpu"):
+        from tilelang.cuda.intrinsics.sparse_layout import GROUP_CONFIG, get_e_factor
+
+        kept, group = GROUP_CONFIG[dtype_of(dtype)]
+        assert kept * 2 == group
+        assert get_e_factor(dtype, meta) == factor
+        with pytest.raises(DtypeMismatch, match="no sparse matrix product takes float64"):
+            get_e_factor("float64", meta)
 
 
 def test_hooks_on_source(monkeypatch: pytest.MonkeyPatch) -> None:

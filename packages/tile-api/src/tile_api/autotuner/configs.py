@@ -47,7 +47,10 @@ class Config:
 
 
 def listed_configs(
-    configs: object, arguments: Mapping[str, Any], parameters: Iterable[str]
+    configs: object,
+    arguments: Mapping[str, Any],
+    parameters: Iterable[str],
+    positional: int = 0,
 ) -> tuple[Config, ...]:
     """Return the configurations to choose from, in the order given, each once.
 
@@ -60,6 +63,9 @@ def listed_configs(
         By name: those of the call, and then the defaults of parameters that it does not give.
     parameters
         Of the function that is tuned.
+    positional
+        How many of the arguments, the first ones, the call gives by position: functions that
+        take any arguments get these so.
 
     Raises
     ------
@@ -67,7 +73,7 @@ def listed_configs(
         If there are none, or one names a parameter that does not exist.
     """
     known = tuple(parameters)
-    found = _called(configs, arguments) if callable(configs) else configs
+    found = _called(configs, arguments, positional) if callable(configs) else configs
     if isinstance(found, Mapping | str | bytes) or not isinstance(found, Iterable):
         raise TuningError(
             f"configs are a list of dictionaries, got {type(found).__name__}", hint=_HINT
@@ -105,15 +111,23 @@ def _config(item: object, known: tuple[str, ...]) -> Config:
     return Config(chosen, dict(passes))
 
 
-def _called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+def _called(
+    function: Callable[..., Any], arguments: Mapping[str, Any], positional: int
+) -> Any:
     """Call a user's function with those of the call's arguments that it takes."""
     import inspect
 
     taken = inspect.signature(function).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in taken.values()):
-        return function(**arguments)
-    if any(p.kind is p.VAR_POSITIONAL for p in taken.values()):
+    kinds = {p.kind for p in taken.values()}
+    if inspect.Parameter.VAR_KEYWORD in kinds:
+        if inspect.Parameter.VAR_POSITIONAL not in kinds:
+            return function(**arguments)
+        first, rest = _as_called(arguments, positional)
+        return function(*first, **rest)
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
         return function(*arguments.values())
+    if tuple(taken) == ("args", "kwargs") and not arguments.keys() & taken.keys():
+        return function(*_as_called(arguments, positional))  # as older versions called it
     by_name = {name: arguments[name] for name in taken if name in arguments}
     missing = [n for n, p in taken.items() if n not in by_name and p.default is p.empty]
     if not missing:
@@ -126,3 +140,11 @@ def _called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
         f"the function of configurations wants {missing[0]!r}, which the call does not have",
         hint=f"the call has {', '.join(arguments) or 'no arguments'}",
     )
+
+
+def _as_called(
+    arguments: Mapping[str, Any], positional: int
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments that were given by position, and the others by name."""
+    items = list(arguments.items())
+    return tuple(value for _, value in items[:positional]), dict(items[positional:])

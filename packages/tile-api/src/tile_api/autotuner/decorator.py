@@ -190,7 +190,7 @@ class AutotunedFactory(Uncopied):
             named, constants = dict(kwargs), {}  # binding them says what is wrong
         given = {**bound_arguments(self.func, args, named), **constants}
         defaults = {n: p.default for n, p in names.items() if p.default is not p.empty}
-        configs = listed_configs(self.configs, {**given, **defaults, **given}, names)
+        configs = listed_configs(self.configs, {**given, **defaults, **given}, names, len(args))
         tuned = {name for config in configs for name in config.values}
         if tuned & given.keys() and is_complete(self.func, given):
             return None
@@ -216,8 +216,11 @@ class AutotunedFactory(Uncopied):
         inputs, told = get_autotune_inputs(), dict(given)
         if self.factory.is_eager:
             params = self._parameters(configs, given)
-            options = replace(options, sizes={**sizes_of(params, given), **options.sizes})
-            inputs = tuple(self._tensors(given)) or None if inputs is None else inputs
+            tensors = tuple(self._tensors(given))
+            settled = {} if tensors else self._settled(configs, given, inputs)
+            known = {**settled, **sizes_of(params, given), **options.sizes}
+            options = replace(options, sizes=known)
+            inputs = tensors or None if inputs is None else inputs
             told |= rounded_tensors(params, given) if self._key is None else {}
         else:
             settled = self._settled(configs, given, inputs)

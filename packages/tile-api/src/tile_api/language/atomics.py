@@ -28,9 +28,12 @@ from tile_core.errors import (
 )
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Region, Scope
-from tile_core.ir.expr import AddressOf, Call, Expr, Load, Shuffle
-from tile_core.ir.stmt import Evaluate
+from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Load, Shuffle
+from tile_core.ir.stmt import Evaluate, Store
 from tile_core.ops.atomic import ATOMIC_DTYPES, AtomicKind, AtomicTile
+from tile_core.ops.pairing import pair
+from tile_core.ops.serial.loops import element as place
+from tile_core.ops.serial.loops import load
 
 __all__ = [
     "atomic_add",
@@ -45,6 +48,12 @@ __all__ = [
 
 
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
+_COMBINE = {
+    "atomic_add": BinaryOp.ADD,
+    "atomic_max": BinaryOp.MAX,
+    "atomic_min": BinaryOp.MIN,
+    "atomic_or": BinaryOp.BITOR,
+}
 _LOAD_ORDERS = ("relaxed", "consume", "acquire", "seq_cst")
 _STORE_ORDERS = ("relaxed", "release", "seq_cst")
 
@@ -65,7 +74,8 @@ def atomic_add(
     Parameters
     ----------
     dst
-        An element ``C[i, j]``, or a buffer or region, in global or shared memory.
+        An element ``C[i, j]``, or a buffer or region, in global or shared memory. Memory that
+        each thread has of its own (`T.alloc_local`) is updated by each thread for itself.
     value
         A scalar, for an element or for each element of a tile; or a tile, matched to `dst` as
         in `T.copy`. An element `dst` facing a tile is where the tile starts.
@@ -90,7 +100,7 @@ def atomic_add(
     DtypeMismatch
         An element type without atomics.
     ScopeMismatch
-        A destination that no other thread can see.
+        A fragment, whose elements the threads share out.
 
     Notes
     -----
@@ -132,7 +142,10 @@ def _update(
         src = as_region(value, f"the value of {name}")
         target = as_region(dst, f"the destination of {name}")
         _check_scope(target.buffer, name)
-        emit(AtomicTile(kind, src, target, order, bool(use_tma)))
+        if target.buffer.scope is Scope.LOCAL:
+            _each_of_own(f"atomic_{kind.value}", src, target, order)
+        else:
+            emit(AtomicTile(kind, src, target, order, bool(use_tma)))
         return None
     if is_tile(dst) and not _is_single(dst):
         if return_prev:
@@ -164,11 +177,22 @@ def _each(function: str, dst: Region, value: Any, order: str) -> None:
     buffer, builder = dst.buffer, current()
     _check_scope(buffer, f"T.{function}")
     _check_dtype(buffer.dtype, function.removeprefix("atomic_"))
-    loop = grid if builder.inside(BlockKind.PARALLEL) else Parallel
+    serial = buffer.scope is Scope.LOCAL or builder.inside(BlockKind.PARALLEL)
+    loop = grid if serial else Parallel
     for point in loop(*dst.extents):
         at = point if isinstance(point, tuple) else (point,)
         where = tuple(arith.as_expr(s) + i for s, i in zip(dst.starts, at, strict=True))
         _scalar(function, buffer, where, value, order, False)
+
+
+def _each_of_own(function: str, src: Region, dst: Region, order: str) -> None:
+    """Update every element of a thread's own tile with the one that faces it, in each thread."""
+    _check_dtype(dst.buffer.dtype, function.removeprefix("atomic_"))
+    pairing = pair(src, dst, here())
+    for point in grid(*pairing.extents):
+        at = point if isinstance(point, tuple) else (point,)
+        value = load(src, pairing.src_axes, at)
+        _scalar(function, dst.buffer, place(dst, pairing.dst_axes, at), value, order, False)
 
 
 def _order(value: Any, allowed: tuple[str, ...], default: str) -> str:
@@ -193,7 +217,7 @@ def _scalar_target(dst: Any, name: str) -> tuple[Buffer, tuple[Expr, ...]]:
 
 
 def _check_scope(buffer: Buffer, name: str) -> None:
-    if buffer.scope not in (Scope.GLOBAL, Scope.SHARED):
+    if buffer.scope not in (Scope.GLOBAL, Scope.SHARED, Scope.LOCAL):
         raise ScopeMismatch(
             f"{name} updates memory that threads share, but {buffer.name!r} is in "
             f"{buffer.scope.value} memory",
@@ -220,6 +244,8 @@ def _scalar(
     return_prev: Any,
 ) -> Expr | None:
     converted = arith.cast(as_value(value, buffer.dtype), buffer.dtype)
+    if buffer.scope is Scope.LOCAL:
+        return _own(function, buffer, indices, converted, return_prev)
     target = AddressOf(buffer, indices, "rw", span=here())
     update = Call(function, (target, converted, text(order)), buffer.dtype, span=here())
     if not return_prev:
@@ -227,6 +253,18 @@ def _scalar(
         return None
     builder = current()
     return builder.let(builder.fresh("previous"), update)
+
+
+def _own(
+    function: str, buffer: Buffer, indices: tuple[Expr, ...], value: Expr, return_prev: Any
+) -> Expr | None:
+    """Update an element that only this thread has: nobody can come in between."""
+    builder = current()
+    old: Expr = Load(buffer, indices, span=here())
+    before = builder.let(builder.fresh("previous"), old) if return_prev else None
+    new = arith.binary(_COMBINE[function], old if before is None else before, value)
+    emit(Store(buffer, indices, arith.cast(new, buffer.dtype), span=here()))
+    return before
 
 
 def atomic_or(
@@ -327,8 +365,10 @@ def atomic_load(src: Any, memory_order: str = "seq_cst") -> Expr:
     """
     order = _order(memory_order, _LOAD_ORDERS, "seq_cst")
     buffer, indices = _scalar_target(_variable_element(src), "T.atomic_load")
-    where = AddressOf(buffer, indices, "r", span=here())
     builder = current()
+    if buffer.scope is Scope.LOCAL:
+        return builder.let(builder.fresh("loaded"), Load(buffer, indices, span=here()))
+    where = AddressOf(buffer, indices, "r", span=here())
     value = Call("atomic_load", (where, text(order)), buffer.dtype, span=here())
     return builder.let(builder.fresh("loaded"), value)
 
@@ -349,6 +389,9 @@ def atomic_store(dst: Any, src: Any, memory_order: str = "seq_cst") -> None:
     order = _order(memory_order, _STORE_ORDERS, "seq_cst")
     buffer, indices = _scalar_target(_variable_element(dst), "T.atomic_store")
     converted = arith.cast(as_value(src, buffer.dtype), buffer.dtype)
+    if buffer.scope is Scope.LOCAL:
+        emit(Store(buffer, indices, converted, span=here()))
+        return
     where = AddressOf(buffer, indices, "w", span=here())
     emit(Evaluate(Call("atomic_store", (where, converted, text(order)), buffer.dtype, span=here())))
 

@@ -63,7 +63,7 @@ UNPACKING = (
 
 CUDA_TEXTS = "get_lop3_intrin_group get_mxfp_intrin_group interleave_weight"
 
-SPARSE = "compress torch_compress get_e_factor get_e_replicate_factor"
+SPARSE = "compress torch_compress get_e_replicate_factor"
 
 OLDER = {
     "analysis passes": "SemanticChecker",

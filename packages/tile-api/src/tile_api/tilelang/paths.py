@@ -116,9 +116,12 @@ _EMITTERS = dict.fromkeys(internals.EMITTERS.split(), "-emitters") | _names(
 )
 _DEPRECATED = _room("environment", "deprecated deprecated_warning")
 _TOOLS = _names("tile_api.tools", "plot_layout") | _room("analyzer", "Analyzer AnalysisResult")
-_SPARSE = _room("semi_sparse", "randn_semi_sparse randint_semi_sparse arange_semi_sparse") | (
-    dict.fromkeys(internals.SPARSE.split(), "-sparse")
-)
+_SPARSE_LAYOUT = _room("semi_sparse", "GROUP_CONFIG get_e_factor")
+_SPARSE = {
+    **_room("semi_sparse", "randn_semi_sparse randint_semi_sparse arange_semi_sparse"),
+    **_SPARSE_LAYOUT,
+    **dict.fromkeys(internals.SPARSE.split(), "-sparse"),
+}
 _SIMPLIFY = _room("passes", "simplify_prim_func apply_simplify")
 _BUILD = _room("environment", "build_date")
 _REGIONS = _room("scopes", internals.REGIONS)
@@ -234,6 +237,7 @@ _OF_MODULES: dict[str, Mapping[str, str]] = {
     **dict.fromkeys(
         (f"cuda.intrinsics.{name}" for name in internals.INTRINSICS.split()), _EMITTERS
     ),
+    "cuda.intrinsics.sparse_layout": _SPARSE_LAYOUT,
     "libinfo": _room("environment", "find_lib_path get_dll_directories=get_runtime_library_dirs"),
 }
 

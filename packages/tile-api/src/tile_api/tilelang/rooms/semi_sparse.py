@@ -1,10 +1,44 @@
-"""`tilelang.utils.sparse`: matrices of which two in four numbers are zero."""
+"""`tilelang.utils.sparse`, `sparse_layout`: matrices of which two in four numbers are zero."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
-from tile_core.errors import MissingFeature
+from tile_core.dtypes import DType, dtype_of
+from tile_core.errors import DtypeMismatch, MissingFeature
+
+_TWO_OF_FOUR = (
+    "float16 bfloat16 int8 uint8 float8_e4m3fn float8_e4m3fnuz float8_e5m2"
+    " float8_e5m2fnuz"
+)
+_ONE_OF_TWO = "float32 tfloat32"
+
+GROUP_CONFIG: Mapping[DType, tuple[int, int]] = MappingProxyType(
+    {dtype_of(name): (2, 4) for name in _TWO_OF_FOUR.split()}
+    | {dtype_of(name): (1, 2) for name in _ONE_OF_TWO.split()}
+)
+"""How many elements are kept of how many neighbours, by dtype."""
+
+
+def get_e_factor(a_dtype: Any, meta_dtype: Any) -> int:
+    """Return how many elements of a dense row one element of the metadata describes.
+
+    A group of neighbours takes four bits.
+
+    Raises
+    ------
+    DtypeMismatch
+        If no sparse product takes the dtype.
+    """
+    dtype = dtype_of(str(a_dtype))
+    if dtype not in GROUP_CONFIG:
+        raise DtypeMismatch(
+            f"no sparse matrix product takes {dtype}",
+            hint=f"use one of {', '.join(map(str, GROUP_CONFIG))}",
+        )
+    return dtype_of(str(meta_dtype)).bits // 4 * GROUP_CONFIG[dtype][1]
 
 
 def _torch() -> Any:
