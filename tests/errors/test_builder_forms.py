@@ -253,6 +253,40 @@ MISTAKES = [
         hint: give as many as T.Kernel starts: all blocks run the body
         """,
     ),
+    Mistake(
+        "a value for what is no name",
+        """
+        T.let(A, 2)
+        """,
+        """
+        [TL1003] T.let names a value, and <global buffer A: float32[16, 16]> is no name
+         --> program.py:6:9
+          |
+        6 |         T.let(A, 2)
+          |         ^^^^^^^^^^^
+        hint: write `v = T.int32()` before it, or assign the value: v = value
+        """,
+    ),
+    Mistake(
+        "a name that gets no value",
+        """
+        x = T.int32()
+        F[0, 0] = x
+        """,
+        """
+        [TL1007] no argument determines the symbol 'value'
+         --> program.py:7:9
+          |
+        7 |         F[0, 0] = x
+          |         ^^^^^^^
+        note: value is made here
+         --> program.py:6:13
+          |
+        6 |         x = T.int32()
+          |             ^^^^^^^^^
+        hint: use it as a dimension of a tensor parameter, or declare value: T.int32
+        """,
+    ),
 ]
 
 

@@ -165,3 +165,25 @@ def test_index_of_threads_by_position(run):
     a = poisoned(32)
     run(main, a, 2)
     assert a.tolist() == [*range(16), *range(100, 116)]
+
+
+def test_names_stand_for_values_that_are_taken_once(run):
+    @T.prim_func
+    def main(A: T.Tensor((8,), "int32"), B: T.Tensor((8, 4), "int32")):
+        with T.Kernel(1, threads=8):
+            for i in T.serial(8):
+                x = T.int32()
+                T.let(x, A[i] * 2)
+                A[i] = 0
+                y = T.int32()
+                with T.let(y, x + 1.5):
+                    B[i, 0] = y
+                B[i, 1] = x
+                z = T.int32()
+                B[i, 2] = T.let(z, x + 1, z * z)
+                w = T.int32()
+                B[i, 3] = T.Let(w + z, {z: x, w: z + 1})
+
+    a, b = counted(8), poisoned(8, 4)
+    run(main, a, b)
+    assert b.tolist() == [[x + 1, x, (x + 1) ** 2, 2 * x + 1] for x in range(0, 16, 2)]

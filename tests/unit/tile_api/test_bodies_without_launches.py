@@ -48,6 +48,21 @@ def around(A: T.Tensor((SIZE,), "int32"), B: T.Tensor((SIZE,), "int32")):
 
 
 @T.prim_func
+def tiles(A: T.Tensor((SIZE,), "int32"), B: T.Tensor((SIZE,), "int32")):
+    shared = T.alloc_shared((SIZE,), "int32")
+    fragment = T.alloc_fragment((SIZE,), "int32")
+    own = T.alloc_local((1,), "int32")
+    largest = T.alloc_var("int32")
+    T.copy(A, shared)
+    T.copy(shared, fragment)
+    T.reduce_max(fragment, own, dim=0)
+    largest = own[0]
+    for i in T.Parallel(SIZE):
+        fragment[i] = largest - fragment[i]
+    T.copy(fragment, B)
+
+
+@T.prim_func
 def nothing(A: T.Tensor((SIZE,), "int32"), B: T.Tensor((SIZE,), "int32")):
     pass
 
@@ -61,6 +76,8 @@ def expected(name, a):
             b = np.cumsum(a, dtype="int32") + 1
         case "branches":
             b = a % 3
+        case "tiles":
+            b = a.max() - a
         case "around":
             b = a + 1
             b[1] = 100 if b[0] == 1 else b[1]
@@ -68,7 +85,7 @@ def expected(name, a):
     return b
 
 
-PROGRAMS = (elementwise, serial, branches, around, nothing)
+PROGRAMS = (elementwise, serial, branches, around, tiles, nothing)
 
 
 @pytest.mark.parametrize("target", TARGETS)

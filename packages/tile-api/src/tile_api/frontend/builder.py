@@ -120,6 +120,8 @@ class Builder:
         self.blocks: list[Block] = [Block(BlockKind.FUNCTION)]
         self.launch: KernelLaunchFrame | None = None
         self.before_launch: list[Stmt] = []  # allocations that the next launch begins with
+        self.launched = False
+        self._unlaunched: ScopeError | None = None
         self.ranges: dict[Var, Interval] = {}
         self.outputs: list[Buffer] = []
         self.returned: tuple[Buffer, ...] | None = None
@@ -195,12 +197,29 @@ class Builder:
             return stmt
         return as_update(stmt, self.reducers[stmt.buffer])
 
+    def note_outside(self, error: ScopeError) -> None:
+        """Note a statement that stands outside of launches: a mistake if the kernel has any.
+
+        A body without `T.Kernel` is one block of one thread, which may have tiles.
+        """
+        if self.launched:
+            raise error
+        self._unlaunched = self._unlaunched or error
+
+    def begin_launch(self, launch: KernelLaunchFrame) -> None:
+        """Note that a launch begins, unless there is what should stand in it."""
+        if self._unlaunched is not None:
+            raise self._unlaunched
+        self.launch, self.launched = launch, True
+
     def _checked(self, op: TileOperator) -> Stmt:
         if self.launch is None:
-            raise ScopeError(
-                f"the tile operator {op.mnemonic!r} must be inside `with T.Kernel(...)`",
-                span=op.span,
-                hint="move it into the body of a `with T.Kernel(...) as ...:`",
+            self.note_outside(
+                ScopeError(
+                    f"the tile operator {op.mnemonic!r} must be inside `with T.Kernel(...)`",
+                    span=op.span,
+                    hint="move it into the body of a `with T.Kernel(...) as ...:`",
+                )
             )
         op.verify()
         if isinstance(op, Gemm) and op.c.buffer.scope is Scope.FRAGMENT:

@@ -82,6 +82,8 @@ _LAZY = {
             "writes",
         )
     },
+    "Let": "tile_api.language.let_forms:Let",
+    "let": "tile_api.language.let_forms:let",
     "thread_binding": "tile_api.language.thread_axes:thread_binding",
 }
 _TABLES: dict[str, Any] = {

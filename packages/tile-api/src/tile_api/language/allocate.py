@@ -18,10 +18,12 @@ from tile_core.ir.stmt import Alloc
 def _inside(what: str) -> Builder:
     builder = current()
     if builder.launch is None:
-        raise ScopeError(
-            f"{what} can only be used inside `with T.Kernel(...)`",
-            span=builder.span,
-            hint="allocate in the body of the launch; T.empty and T.alloc_global work outside",
+        builder.note_outside(
+            ScopeError(
+                f"{what} can only be used inside `with T.Kernel(...)`",
+                span=builder.span,
+                hint="allocate in the body of the launch; T.empty and T.alloc_global work outside",
+            )
         )
     return builder
 

@@ -8,12 +8,12 @@ from typing import Any, TypeVar, cast
 
 from typing_extensions import Self
 
-from tile_api.frontend.builder import here
+from tile_api.frontend.builder import active, here
 from tile_api.frontend.values import as_value
 from tile_core.dtypes import DType, normalise_dtype
 from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.ir import arith
-from tile_core.ir.expr import Expr, Shuffle
+from tile_core.ir.expr import Expr, Shuffle, Var
 
 __all__ = [
     "dtype",
@@ -66,7 +66,8 @@ class dtype(DType):
     -----
     Called with a Python number, the type gives a constant; with an expression, its
     conversion (float to integer truncates, narrow floats saturate); with several values, a
-    vector of them; with nothing, itself, so that ``flag: T.bool()`` is an annotation.
+    vector of them; with nothing, itself, so that ``flag: T.bool()`` is an annotation, or in a
+    kernel a name that has no value yet, for `T.let`.
     """
 
     __slots__ = ()
@@ -104,7 +105,7 @@ class dtype(DType):
             If an argument is not a scalar value.
         """
         if not values:
-            return self
+            return self._unnamed()
         if len(values) == 1:
             return self._convert(values[0])
         if len(values) != self.lanes:
@@ -116,6 +117,12 @@ class dtype(DType):
         lane = self.scalar
         return Shuffle(tuple(arith.cast(_value(v, lane), lane) for v in values),
                        tuple(range(self.lanes)), span=here())  # fmt: skip
+
+    def _unnamed(self) -> Any:
+        builder = active()
+        if builder is None or builder.launch is None:
+            return self
+        return Var(builder.fresh("value"), self, span=here())
 
     def _convert(self, value: Any) -> Expr:
         if isinstance(value, str) and self.is_float:

@@ -97,7 +97,7 @@ class KernelLaunchFrame(Frame):
             builder.sources.append(self.prelude)
         builder.open(BlockKind.LAUNCH).statements += builder.before_launch
         builder.before_launch.clear()
-        builder.launch = self
+        builder.begin_launch(self)
         return self.block_vars[0] if len(self.block_vars) == 1 else self.block_vars
 
     def exit(self, builder: Builder) -> None:

@@ -91,7 +91,7 @@ _GROUPS: tuple[tuple[str, str, str], ...] = (
     (
         "belongs to the script form of another compiler",
         "write the statement in Python: if, while, for, names, T.Kernel",
-        "Let let bind Range IterVar CallEffectKind ProducerLoad arg"
+        "bind Range IterVar CallEffectKind ProducerLoad arg"
         " block_name_suffix_context buffer buffer_decl buffer_var env_thread func_name func_ret"
         " get_let_value has_let_value index_map iter_var launch_thread ret"
         " target var Reduce PartialFragment",
