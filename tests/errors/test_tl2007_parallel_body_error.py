@@ -206,6 +206,28 @@ MISTAKES = [
         hint: Use T.reduce_sum or T.reduce_max, or copy it to a T.alloc_shared tile first
         """,
     ),
+    Mistake(
+        "a value on both sides of a barrier",
+        """
+        for i in T.Parallel(16):
+            x = A[0, i]
+            T.sync_threads()
+            A[1, i] = x
+        """,
+        """
+        [TL2007] a barrier in T.Parallel ends the loop and begins another: it stands in the body itself, and values and variables do not reach behind it
+         --> program.py:8:13
+          |
+        8 |             T.sync_threads()
+          |             ^^^^^^^^^^^^^^^^
+        note: the data-parallel loop is here
+         --> program.py:6:9
+          |
+        6 |         for i in T.Parallel(16):
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: keep what is needed behind it in a tile, as in F[i] = A[i]
+        """,
+    ),
 ]
 
 

@@ -459,3 +459,30 @@ def test_threads_of_two_dimensions_with_private_memory(run):
     run(main, a, b, c)
     assert np.array_equal(b, a.sum(2))
     assert np.array_equal(c, a.sum((1, 2)))
+
+
+@pytest.mark.parametrize("scope", ["block", "grid"])
+def test_all_elements_of_a_parallel_loop_get_to_a_barrier_in_it(run, scope):
+    size, block = 96, 32
+
+    @T.prim_func
+    def main(A: T.Tensor((size,), "int32"), B: T.Tensor((size,), "int32")):
+        with T.Kernel(size // block, threads=block) as b:
+            turned = T.alloc_fragment((block,), "int32")
+            shared = T.alloc_shared((block,), "int32")
+            for i in T.Parallel(block):
+                at = b * block + i
+                if scope == "grid":
+                    A[at] += 1
+                    T.sync_grid()
+                    turned[i] = A[size - 1 - at]
+                else:
+                    shared[i] = A[at] + 1
+                    T.sync_threads()
+                    turned[i] = shared[block - 1 - i]
+                B[at] = turned[i]
+
+    a, b = counted(size), poisoned(size)
+    run(main, a, b)
+    rows = (counted(size) + 1).reshape(-1, size if scope == "grid" else block)
+    assert b.tolist() == rows[:, ::-1].ravel().tolist()

@@ -111,9 +111,7 @@ def _config(item: object, known: tuple[str, ...]) -> Config:
     return Config(chosen, dict(passes))
 
 
-def _called(
-    function: Callable[..., Any], arguments: Mapping[str, Any], positional: int
-) -> Any:
+def _called(function: Callable[..., Any], arguments: Mapping[str, Any], positional: int) -> Any:
     """Call a user's function with those of the call's arguments that it takes."""
     import inspect
 

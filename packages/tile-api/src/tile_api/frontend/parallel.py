@@ -19,7 +19,7 @@ from tile_core.ir.stmt import (
     Stmt,
     While,
 )
-from tile_core.ops.control import Print
+from tile_core.ops.control import Barrier, Print
 from tile_core.ops.reduce import ReducerUpdate
 
 
@@ -58,8 +58,8 @@ def check_parallel_body(loop: Parallel) -> None:
     Raises
     ------
     ParallelBodyError
-        For a tile operator, a `T.Parallel` that is not directly nested, a `T.Pipelined` or
-        launch inside, an allocation of a whole tile.
+        For a tile operator, a barrier that does not split the loop, a `T.Parallel` that is not
+        directly nested, a `T.Pipelined` or launch inside, an allocation of a whole tile.
     """
     _check(loop.body, loop)
 
@@ -68,6 +68,14 @@ def _check(stmt: Stmt, loop: Parallel) -> None:
     match stmt:
         case Print(source=None) | ReducerUpdate():
             return
+        case Barrier():
+            raise _error(
+                stmt,
+                loop,
+                "a barrier in T.Parallel ends the loop and begins another: it stands in the body "
+                "itself, and values and variables do not reach behind it",
+                "keep what is needed behind it in a tile, as in F[i] = A[i]",
+            )
         case Leaf():
             raise _error(
                 stmt,

@@ -10,12 +10,13 @@ from tile_api.frontend.control import emit_jump
 from tile_api.frontend.loopspec import LoopSpec, SerialLoop, index_bounds
 from tile_api.frontend.parallel import check_parallel_body, fuse_parallel
 from tile_api.frontend.schedule import check_schedule
+from tile_api.frontend.split_parallel import split_at_barriers
 from tile_api.frontend.unrolling import unrolled
 from tile_core.errors import FrontendTypeError, FrontendValueError, LayoutError, Span
 from tile_core.ir import arith
 from tile_core.ir.expr import Const, Expr, Var
 from tile_core.ir.interval import Interval, interval
-from tile_core.ir.stmt import LoopKind
+from tile_core.ir.stmt import LoopKind, flattened
 from tile_core.ir.stmt import Parallel as ParallelStmt
 from tile_core.ir.stmt import Pipelined as PipelinedStmt
 from tile_core.records import dataclass
@@ -165,9 +166,13 @@ class _ParallelLoop(LoopSpec):
                 vars_, self.extents, body, self.coalesced_width, self.loop_layout, span=span
             )
         )
-        if not builder.inside(BlockKind.PARALLEL):
-            check_parallel_body(loop)
-        builder.emit(loop)
+        if builder.inside(BlockKind.PARALLEL):
+            builder.emit(loop)
+            return
+        for part in flattened(split_at_barriers(loop)):
+            if isinstance(part, ParallelStmt):
+                check_parallel_body(part)
+            builder.emit(part)
 
 
 def _index_vars(

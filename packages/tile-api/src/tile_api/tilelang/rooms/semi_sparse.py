@@ -10,8 +10,7 @@ from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import DtypeMismatch, MissingFeature
 
 _TWO_OF_FOUR = (
-    "float16 bfloat16 int8 uint8 float8_e4m3fn float8_e4m3fnuz float8_e5m2"
-    " float8_e5m2fnuz"
+    "float16 bfloat16 int8 uint8 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz"
 )
 _ONE_OF_TWO = "float32 tfloat32"
 
