@@ -2,99 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from tile_core.ir.expr import (
-    Binary,
-    BinaryOp,
-    Cast,
-    Const,
-    Extent,
-    Select,
-    Unary,
-    UnaryOp,
-    Var,
-)
+from tile_core.ir.evaluate_arrays import Unknown, value_of
+from tile_core.ir.expr import Call, Expr, Extent, Load, Unary, UnaryOp, Var
+from tile_core.ir.node import walk_once
 
 Array: TypeAlias = "npt.NDArray[Any]"
 """Axes: combinations of rounds, threads of the block; either may have length 1."""
 
 
-def _truncated(a: Array, b: Array) -> Array:
-    return np.abs(a) // np.abs(b) * np.where((a < 0) == (b < 0), 1, -1)
-
-
-_BINARY: dict[BinaryOp, Callable[[Array, Array], Array]] = {
-    BinaryOp.ADD: np.add,
-    BinaryOp.SUB: np.subtract,
-    BinaryOp.MUL: np.multiply,
-    BinaryOp.FLOORDIV: np.floor_divide,
-    BinaryOp.FLOORMOD: np.mod,
-    BinaryOp.TRUNCDIV: _truncated,
-    BinaryOp.TRUNCMOD: lambda a, b: a - _truncated(a, b) * b,
-    BinaryOp.MIN: np.minimum,
-    BinaryOp.MAX: np.maximum,
-    BinaryOp.AND: np.logical_and,
-    BinaryOp.OR: np.logical_or,
-    BinaryOp.BITAND: np.bitwise_and,
-    BinaryOp.BITOR: np.bitwise_or,
-    BinaryOp.BITXOR: np.bitwise_xor,
-    BinaryOp.SHL: np.left_shift,
-    BinaryOp.SHR: np.right_shift,
-    BinaryOp.EQ: np.equal,
-    BinaryOp.NE: np.not_equal,
-    BinaryOp.LT: np.less,
-    BinaryOp.LE: np.less_equal,
-    BinaryOp.GT: np.greater,
-    BinaryOp.GE: np.greater_equal,
-}
-_DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
-_SHIFTS = (BinaryOp.SHL, BinaryOp.SHR)
-_MOST_BITS = 40
-"""Shifts beyond it leave the numbers of the table."""
-
-
 def table(expr: Extent, values: Mapping[Var, Array]) -> Array | None:
-    """Return the values of `expr`, or None where it is not arithmetic on `values` alone.
+    """Return the values of `expr`, or None where it is not integer arithmetic on `values` alone."""
+    if isinstance(expr, Expr) and any(map(_is_unknown, walk_once(expr))):
+        return None
+    try:
+        return np.atleast_2d(np.asarray(value_of(expr, values, {})))
+    except Unknown:
+        return None
 
-    Arithmetic is that of unbounded integers: indices are taken not to overflow. What has no
-    meaning, such as a division by zero in a round that never comes, is any number.
-    """
-    match expr:
-        case int():
-            return np.asarray([[expr]])
-        case Const(value=value) if not expr.dtype.is_float and expr.dtype.lanes == 1:
-            return np.asarray([[value]])
-        case Var():
-            return values.get(expr)
-        case Binary(op=op, a=a, b=b) if op in _BINARY and not a.dtype.is_float:
-            left, right = table(a, values), table(b, values)
-            if left is None or right is None:
-                return None
-            if op in _DIVISIONS:
-                right = np.where(right == 0, 1, right)
-            elif op in _SHIFTS:
-                right = np.clip(right, 0, _MOST_BITS)
-            return _BINARY[op](left, right)
-        case Unary(op=UnaryOp.NEG, a=a) if a.dtype.is_int:
-            inner = table(a, values)
-            return None if inner is None else -inner
-        case Unary(op=UnaryOp.NOT | UnaryOp.BITNOT, a=a):
-            inner = table(a, values)
-            if inner is None or inner.dtype == np.bool_:
-                return None if inner is None else np.logical_not(inner)
-            return ~inner if expr.dtype.kind.value == "int" else None
-        case Select(cond=cond, then=then, otherwise=otherwise):
-            parts = [table(x, values) for x in (cond, then, otherwise)]
-            known = [p for p in parts if p is not None]
-            return np.where(known[0], known[1], known[2]) if len(known) == 3 else None
-        case Cast(value=value, dtype=dtype) if dtype.is_int and not value.dtype.is_float:
-            return table(value, values)
-    return None
+
+def _is_unknown(node: object) -> bool:
+    """Whether threads may have other values than unbounded integers have."""
+    match node:
+        case Call() | Load():
+            return True
+        case Unary(op=UnaryOp.BITNOT):
+            return node.dtype.kind.value == "uint"
+        case Expr():
+            return node.dtype.is_float or node.dtype.lanes > 1
+    return False
 
 
 def meet(a: Array, b: Array, groups: Array, here: Array, there: Array) -> bool:

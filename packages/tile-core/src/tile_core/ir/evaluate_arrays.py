@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tile_core.dtypes import DType
 from tile_core.ir.expr import (
     Binary,
     BinaryOp,
@@ -57,8 +58,8 @@ _BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
     BinaryOp.BITAND: np.bitwise_and,
     BinaryOp.BITOR: np.bitwise_or,
     BinaryOp.BITXOR: np.bitwise_xor,
-    BinaryOp.SHL: np.left_shift,
-    BinaryOp.SHR: np.right_shift,
+    BinaryOp.SHL: lambda a, b: np.left_shift(a, np.clip(b, 0, _MOST_BITS)),
+    BinaryOp.SHR: lambda a, b: np.right_shift(a, np.clip(b, 0, _MOST_BITS)),
     BinaryOp.EQ: np.equal,
     BinaryOp.NE: np.not_equal,
     BinaryOp.LT: np.less,
@@ -66,6 +67,9 @@ _BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
     BinaryOp.GT: np.greater,
     BinaryOp.GE: np.greater_equal,
 }
+
+_MOST_BITS = 40
+"""Shifts beyond it leave the numbers of the arrays."""
 
 UNIFORM = ("device:uniform", "device:shfl_idx", "shfl_sync")
 """Functions whose value is that of their first argument, where a warp agrees on it."""
@@ -82,6 +86,9 @@ def value_of(
     loads: int | None = None,
 ) -> Number:
     """Return the value of `root` at every point for which `values` holds arrays.
+
+    Arithmetic is that of unbounded integers: indices are taken not to overflow. What has no
+    meaning, such as a division by zero at a point that is never met, is any number.
 
     Parameters
     ----------
@@ -130,7 +137,7 @@ class _Evaluation:
             case Select(cond=cond, then=then, otherwise=otherwise):
                 return np.where(self.of(cond), self.of(then), self.of(otherwise))
             case Cast(dtype=dtype, value=value):
-                return _converted(self.of(value), dtype.is_float)
+                return _converted(self.of(value), dtype)
             case Call(function=function, args=args) if function in UNIFORM:
                 return self.of(args[0])
             case Call(function=function) if function == ELECT:
@@ -154,7 +161,9 @@ def _unary(op: UnaryOp, value: Any) -> Number:
     return flip(value)  # type: ignore[no-any-return]
 
 
-def _converted(value: Number, to_float: bool) -> Number:
+def _converted(value: Number, dtype: DType) -> Number:
+    if dtype.is_bool:
+        return np.not_equal(value, 0)
     if isinstance(value, np.ndarray):
-        return value.astype(np.float64 if to_float else np.int64)
-    return float(value) if to_float else int(value)
+        return value.astype(np.float64 if dtype.is_float else np.int64)
+    return float(value) if dtype.is_float else int(value)
