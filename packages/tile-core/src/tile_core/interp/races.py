@@ -5,11 +5,12 @@ thread of a block, a block of a grid. An *epoch* is a stretch of time without
 synchronisation among them. Within one epoch
 
 * a read conflicts with a write by another party;
-* a write conflicts with a read by another party, and with a write of a different value;
+* a write conflicts with a read by another party, and with a write by another party, unless the
+  same statement stores the same value;
 * an atomic access conflicts with a plain one by another party.
 
-Several parties may write the same value, and each of them may read it back: a statement
-that all threads run alike is no race.
+So a statement that all threads run alike is no race, and each of them may read back what it has
+stored. Values that happen to be equal in different statements say nothing about other runs.
 """
 
 from __future__ import annotations
@@ -111,13 +112,14 @@ class Tracker:
     def write(
         self, units: Array, party: Array, epoch: int, span: Span | None, changes: Array
     ) -> Conflict | None:
-        """Note writes by `party`; `changes` tells which of them alter the value.
+        """Note writes by `party` at `span`; `changes` tells which of them alter the value.
 
         The caller decides about writes of one batch to the same granule.
         """
         readers = self.reads.foreign(units, party, epoch)
         conflict = self._conflict(readers, units, self.reads, Touch.READ)
-        writers = self.writes.foreign(units, party, epoch) & changes
+        elsewhere = self.writes.span[units] != self._number(span)
+        writers = self.writes.foreign(units, party, epoch) & (changes | elsewhere)
         conflict = conflict or self._conflict(writers, units, self.writes, Touch.WRITE)
         conflict = conflict or self._against_atomics(units, party, epoch)
         if conflict is None:

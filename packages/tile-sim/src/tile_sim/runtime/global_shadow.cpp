@@ -10,6 +10,16 @@
 
 namespace tsim {
 
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+uint64_t who_of(uint32_t cluster, Stamp stamp) {
+  return uint64_t(cluster) << 32 | stamp_who(stamp);
+}
+
+}  // namespace
+
 struct GlobalShadow::Request {
   Block& block;
   const Observer& by;
@@ -51,14 +61,12 @@ void GlobalShadow::access(Block& block, const Observer& by, const tsim_global& p
 }
 
 void GlobalShadow::check_read(const Request& request, Cell& cell, uint64_t number) {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  const uint32_t writer = cell.write_cluster.load(relaxed);
+  const uint32_t writer = cell.write_cluster.load(relaxed) & ~BUSY;
   if (writer) {
-    const Stamp write = cell.write.load(relaxed);
-    const bool is_ordered = writer == request.mark
-                                ? request.by.knows(write)
-                                : request.block.has_used_global_atomics;
-    if (!is_ordered) report_race(request, write, writer, "write", number);
+    const Rival rival = unknown_write(request, cell, number, writer);
+    if (rival.cluster && !has_stored(request, cell, number, writer)) {
+      report_race(request, rival, "write", number);
+    }
   }
   const uint32_t reader = cell.read_cluster.load(relaxed);
   cell.read.store(request.stamp, relaxed);
@@ -67,41 +75,100 @@ void GlobalShadow::check_read(const Request& request, Cell& cell, uint64_t numbe
 }
 
 void GlobalShadow::check_write(const Request& request, Cell& cell, uint64_t number) {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  const bool is_atomic = request.access == Access::ATOMIC;
-  const bool is_exempt = request.block.has_used_global_atomics;
-  if (const uint32_t writer = cell.write_cluster.load(relaxed)) {
-    const Stamp write = cell.write.load(relaxed);
-    const bool both_atomic = is_atomic && (stamp_flags(write) & STAMP_ATOMIC);
-    const bool is_ordered = writer == request.mark
-                                ? request.by.knows(write)
-                                : is_exempt;
-    if (!is_ordered && is_same_store(request, write, number)) return;
-    if (!is_ordered && !both_atomic) report_race(request, write, writer, "write", number);
+  uint32_t writer = cell.write_cluster.load(relaxed);
+  do {
+    while (writer & BUSY) writer = cell.write_cluster.load(relaxed);
+  } while (!cell.write_cluster.compare_exchange_weak(writer, writer | BUSY,
+                                                     std::memory_order_acquire));
+  Rivals rivals;
+  const uint32_t after = write_in_turn(request, cell, number, writer, rivals);
+  cell.write_cluster.store(after, std::memory_order_release);
+  // A report may give the block up, so nothing is held by now.
+  if (rivals.writer.cluster) report_race(request, rivals.writer, "write", number);
+  if (rivals.reader.cluster) report_race(request, rivals.reader, "read", number);
+}
+
+// Compares with earlier accesses and remembers this one; returns whose write is the last now.
+uint32_t GlobalShadow::write_in_turn(const Request& request, Cell& cell, uint64_t number,
+                                     uint32_t writer, Rivals& rivals) {
+  if (writer) {
+    const Rival rival = unknown_write(request, cell, number, writer);
+    if (rival.cluster && is_same_store(request, cell, number)) {
+      const std::lock_guard<std::mutex> lock(joint_mutex_);
+      joint_[number][who_of(request.mark, request.stamp)] = request.stamp;
+      cell.is_joint.store(1, relaxed);
+      return writer;
+    }
+    const bool both_atomic =
+        request.access == Access::ATOMIC && (stamp_flags(rival.stamp) & STAMP_ATOMIC);
+    if (!both_atomic) rivals.writer = rival;
   }
   if (const uint32_t reader = cell.read_cluster.load(relaxed)) {
     const Stamp read = cell.read.load(relaxed);
-    const bool is_ordered = reader == request.mark
-                                ? request.by.knows(read)
-                                : is_exempt;
-    if (!is_ordered) report_race(request, read, reader, "read", number);
+    const bool is_ordered = reader == request.mark ? request.by.knows(read)
+                                                   : request.block.has_used_global_atomics;
+    if (!is_ordered) rivals.reader = {read, reader};
     cell.read_cluster.store(0, relaxed);
   }
+  if (cell.is_joint.load(relaxed)) {
+    const std::lock_guard<std::mutex> lock(joint_mutex_);
+    joint_.erase(number);
+    cell.is_joint.store(0, relaxed);
+  }
   cell.write.store(request.stamp, relaxed);
-  cell.write_cluster.store(request.mark, relaxed);
+  cell.value.store(value_at(request, number), relaxed);
+  return request.mark;
+}
+
+// A write, of those that stored what is there, that does not come before the request.
+GlobalShadow::Rival GlobalShadow::unknown_write(const Request& request, const Cell& cell,
+                                                uint64_t number, uint32_t writer) {
+  const auto is_ordered = [&](uint32_t cluster, Stamp write) {
+    return cluster == request.mark ? request.by.knows(write)
+                                   : request.block.has_used_global_atomics;
+  };
+  const Stamp last = cell.write.load(relaxed);
+  if (!is_ordered(writer, last)) return {last, writer};
+  if (!cell.is_joint.load(relaxed)) return {0, 0};
+  const std::lock_guard<std::mutex> lock(joint_mutex_);
+  for (const auto& [who, write] : joint_[number]) {
+    const uint32_t cluster = uint32_t(who >> 32);
+    if (!is_ordered(cluster, write)) return {write, cluster};
+  }
+  return {0, 0};
+}
+
+// Whether it is a value that the reader has stored itself.
+bool GlobalShadow::has_stored(const Request& request, const Cell& cell, uint64_t number,
+                              uint32_t writer) {
+  const uint64_t me = who_of(request.mark, request.stamp);
+  if (who_of(writer, cell.write.load(relaxed)) == me) return true;
+  if (!cell.is_joint.load(relaxed)) return false;
+  const std::lock_guard<std::mutex> lock(joint_mutex_);
+  const auto found = joint_.find(number);
+  return found != joint_.end() && found->second.count(me);
 }
 
 // Threads, or blocks, that hold copies of one value store it: the same line, the same bytes. No
 // reader can tell which of them was last, or that there was more than one.
-bool GlobalShadow::is_same_store(const Request& request, Stamp earlier, uint64_t number) const {
-  if (!request.value || stamp_line(earlier) != stamp_line(request.stamp)) return false;
-  const uint64_t at = number * grain_;
-  return !std::memcmp(reinterpret_cast<const void*>(begin_ + at),
-                      request.value + (at - request.offset), grain_);
+bool GlobalShadow::is_same_store(const Request& request, const Cell& cell, uint64_t number) const {
+  if (!request.value || stamp_line(cell.write.load(relaxed)) != stamp_line(request.stamp)) {
+    return false;
+  }
+  return cell.value.load(relaxed) == value_at(request, number);
 }
 
-void GlobalShadow::report_race(const Request& request, Stamp earlier, uint32_t earlier_mark,
-                               const char* earlier_access, uint64_t number) const {
+uint32_t GlobalShadow::value_at(const Request& request, uint64_t number) const {
+  uint32_t value = 0;
+  if (request.value) {
+    std::memcpy(&value, request.value + (number * grain_ - request.offset), grain_);
+  }
+  return value;
+}
+
+void GlobalShadow::report_race(const Request& request, Rival rival, const char* earlier_access,
+                               uint64_t number) const {
+  const auto [earlier, earlier_mark] = rival;
   Finding finding;
   finding.kind = TSIM_DATA_RACE;
   finding.space = TSIM_GLOBAL;

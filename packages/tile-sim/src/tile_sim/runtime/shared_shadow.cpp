@@ -161,7 +161,10 @@ void SharedShadow::order(const Request& request, Chunk& chunk, uint32_t number, 
     else write(request, part, number * 16 + at, size);
   }
   if (!is_whole || request.access == Access::READ) return;
-  for (uint32_t i = 0; i < 16 / size; ++i) leave_crowd(parts(number)[i]);
+  for (uint32_t i = 0; i < 16 / size; ++i) {
+    leave_crowd(parts(number)[i].crowd);
+    if (i) leave_crowd(parts(number)[i].writers);
+  }
   chunk.whole = parts(number)[0];
   chunk.part_bytes = 16;
 }
@@ -174,10 +177,10 @@ void SharedShadow::split(Chunk& chunk, uint32_t number, uint8_t part_bytes) {
   for (int i = 16 / part_bytes - 1; i >= 0; --i) {
     const History source = part[i / factor];
     part[i] = source;
-    // The first of the smaller parts keeps the crowd; the others get copies.
-    if (source.crowd && i % factor) {
-      part[i].crowd = take_crowd();
-      *crowds_[part[i].crowd - 1] = *crowds_[source.crowd - 1];
+    // The first of the smaller parts keeps the crowds; the others get copies.
+    if (i % factor) {
+      copy_crowd(part[i].crowd);
+      copy_crowd(part[i].writers);
     }
   }
   chunk.part_bytes = part_bytes;
@@ -186,8 +189,8 @@ void SharedShadow::split(Chunk& chunk, uint32_t number, uint8_t part_bytes) {
 void SharedShadow::read(const Request& request, History& history, uint32_t at) {
   const Observer& by = request.by;
   if (history.write) {
-    if (__builtin_expect(!by.knows(history.write), 0)) {
-      report_race(request, history.write, "write", at);
+    if (const Stamp rival = unknown_write(request, history); __builtin_expect(rival != 0, 0)) {
+      if (!has_stored(request, history)) report_race(request, rival, "write", at);
     } else if (request.is_engine && !(stamp_flags(history.write) & STAMP_PROXY)) {
       check_fence(request, history, at);
     }
@@ -200,7 +203,7 @@ void SharedShadow::read(const Request& request, History& history, uint32_t at) {
       return;
     }
   }
-  join_crowd(request, history);
+  join_crowd(request, history.crowd);
 }
 
 // Engines go past what threads have at hand: a write reaches them only through a fence.
@@ -254,35 +257,64 @@ uint32_t SharedShadow::take_crowd() {
   return crowd;
 }
 
-void SharedShadow::join_crowd(const Request& request, History& history) {
+void SharedShadow::join_crowd(const Request& request, uint32_t& number) {
   const Clock& clock = request.by.clock;
-  if (!history.crowd) {
-    history.crowd = take_crowd();
-    Crowd& fresh = *crowds_[history.crowd - 1];
+  if (!number) {
+    number = take_crowd();
+    Crowd& fresh = *crowds_[number - 1];
     fresh.by_who.assign(size_t(clock.everybody()), 0);
     fresh.has_others = false;
   }
-  Crowd& crowd = *crowds_[history.crowd - 1];
+  Crowd& crowd = *crowds_[number - 1];
   const int who = int(stamp_who(request.stamp));
   crowd.by_who[size_t(who)] = request.stamp;
   crowd.latest_time = stamp_time(request.stamp);
   crowd.has_others |= clock.is_agent(who) || clock.rank_of(who) != request.block.rank;
 }
 
-void SharedShadow::leave_crowd(History& history) {
-  if (!history.crowd) return;
-  free_crowds_.push_back(history.crowd);
-  history.crowd = 0;
+void SharedShadow::leave_crowd(uint32_t& number) {
+  if (!number) return;
+  free_crowds_.push_back(number);
+  number = 0;
+}
+
+void SharedShadow::copy_crowd(uint32_t& number) {
+  if (!number) return;
+  const uint32_t source = number;
+  number = take_crowd();
+  *crowds_[number - 1] = *crowds_[source - 1];
+}
+
+// A write, of those that stored what is there, that does not come before the request; or 0.
+Stamp SharedShadow::unknown_write(const Request& request, const History& history) const {
+  if (!history.write) return 0;
+  if (!request.by.knows(history.write)) return history.write;
+  if (__builtin_expect(!history.writers, 1)) return 0;
+  for (Stamp earlier : crowds_[history.writers - 1]->by_who) {
+    if (earlier && !request.by.knows(earlier)) return earlier;
+  }
+  return 0;
+}
+
+// Whether it is a value that the reader has stored itself.
+bool SharedShadow::has_stored(const Request& request, const History& history) const {
+  const uint32_t who = stamp_who(request.stamp);
+  if (request.is_engine) return false;
+  if (stamp_who(history.write) == who) return true;
+  return history.writers && crowds_[history.writers - 1]->by_who[who];
 }
 
 void SharedShadow::write(const Request& request, History& history, uint32_t at, uint32_t bytes) {
   const Observer& by = request.by;
   const bool is_atomic = request.access == Access::ATOMIC;
   if (request.is_engine) check_refill(request, history, at);
-  if (history.write && !by.knows(history.write)) {
-    if (is_same_store(request, history.write, at, bytes)) return;
-    const bool both_atomic = is_atomic && (stamp_flags(history.write) & STAMP_ATOMIC);
-    if (!both_atomic) report_race(request, history.write, "write", at);
+  if (const Stamp rival = unknown_write(request, history)) {
+    if (is_same_store(request, rival, at, bytes)) {
+      join_crowd(request, history.writers);
+      return;
+    }
+    const bool both_atomic = is_atomic && (stamp_flags(rival) & STAMP_ATOMIC);
+    if (!both_atomic) report_race(request, rival, "write", at);
   }
   for (Stamp earlier : history.reads) {
     if (__builtin_expect(earlier && !by.knows(earlier), 0)) {
@@ -302,8 +334,9 @@ void SharedShadow::write(const Request& request, History& history, uint32_t at, 
         break;
       }
     }
-    leave_crowd(history);
+    leave_crowd(history.crowd);
   }
+  leave_crowd(history.writers);
   history.write = request.stamp;
   std::memset(history.reads, 0, sizeof history.reads);
 }

@@ -47,7 +47,7 @@ class SharedShadow {
   void vacate(uint32_t offset, uint32_t bytes);
 
  private:
-  // Readers that do not fit a history: the latest read of each.
+  // Readers that do not fit a history, or writers of one value: the latest access of each.
   struct Crowd {
     uint32_t latest_time;
     bool has_others;       // that are no threads of the block
@@ -59,8 +59,8 @@ class SharedShadow {
   struct History {
     Stamp write;
     Stamp reads[FEW];
-    uint32_t crowd;        // number of a Crowd, from 1; 0 if there is none
-    uint32_t padding;
+    uint32_t crowd;        // of readers: number of a Crowd, from 1; 0 if there is none
+    uint32_t writers;      // a Crowd of those who stored what the last write did; 0 likewise
   };
 
   struct alignas(64) Chunk {
@@ -91,8 +91,11 @@ class SharedShadow {
   void split(Chunk& chunk, uint32_t number, uint8_t part_bytes);
   void read(const Request& request, History& history, uint32_t at);
   void write(const Request& request, History& history, uint32_t at, uint32_t bytes);
-  void join_crowd(const Request& request, History& history);
-  void leave_crowd(History& history);
+  void join_crowd(const Request& request, uint32_t& crowd);
+  void leave_crowd(uint32_t& crowd);
+  void copy_crowd(uint32_t& crowd);
+  Stamp unknown_write(const Request& request, const History& history) const;
+  bool has_stored(const Request& request, const History& history) const;
   void check_fence(const Request& request, History& history, uint32_t at);
   void check_refill(const Request& request, const History& history, uint32_t at);
   bool is_overtaken(const Request& request, Stamp earlier, const char* what, uint32_t at);
