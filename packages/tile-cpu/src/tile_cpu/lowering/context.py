@@ -116,7 +116,7 @@ class Context(ABC):
         self.frame = Frame()
         self.lane: Lane | None = None
         self.given: set[Var] = set()  # integers that the caller or memory gave
-        self.unbounded: set[Var] = set()  # of loops that run as often as such say
+        self.rounds: dict[Var, range] = {}  # of loops that count in steps
         self.reaches: dict[Var, tuple[int, int]] = {}  # of names, and of what they stand for
         self.arbitrary: dict[Expr, bool] = {}  # whether such take part
         self.vectors: frozenset[Var] = frozenset()  # names that differ between lanes

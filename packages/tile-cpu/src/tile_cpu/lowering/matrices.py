@@ -13,6 +13,7 @@ from tile_core.passes.guards.ledger import note_guard
 from tile_core.tir.build import bind
 from tile_core.tir.nodes import PrimExpr, tirx
 from tile_cpu.lowering.context import Context
+from tile_cpu.lowering.overflow import may_leave_tile
 from tile_cpu.vectors import Matrix
 
 
@@ -62,7 +63,25 @@ def valid_extent(ctx: Context, region: Region, dimension: int) -> PrimExpr | Non
 
 
 def exists(ctx: Context, region: Region, rows: int) -> PrimExpr | None:
-    """Return whether `region` lies inside along all but its rows and columns; None: certainly."""
+    """Return whether `region` lies inside along all but its rows and columns; None: certainly.
+
+    Of tiles, along these as well: only a wrong program reaches beyond.
+    """
+    if not region.buffer.scope.is_global:
+        return _is_in_tile(ctx, region)
     others = [d for d in range(region.buffer.rank - 1) if d != rows]
     found = [valid for d in others if (valid := valid_extent(ctx, region, d)) is not None]
     return reduce(tirx.And, [valid > 0 for valid in found]) if found else None
+
+
+def _is_in_tile(ctx: Context, region: Region) -> PrimExpr | None:
+    """Return whether a region of a tile leaves it nowhere; None: certainly."""
+    if not ctx.settings.guarded:
+        return None
+    conditions: list[PrimExpr] = []
+    for start, extent, size in zip(region.starts, region.extents, region.buffer.shape, strict=True):
+        room = binary(BinaryOp.SUB, as_expr(size), as_expr(extent) - 1)
+        if may_leave_tile(ctx, as_expr(start), static_value(room) or room):
+            at = ctx.index(start, "int64")
+            conditions += [at >= 0, at < ctx.index(room, "int64")]
+    return reduce(tirx.And, conditions) if conditions else None

@@ -7,8 +7,11 @@ from the caller or from a hash may overflow; then the language says that it wrap
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
 
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import static_value
@@ -26,6 +29,7 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.node import walk
 from tile_core.passes.ranges import prove_in_range
+from tile_core.passes.thread_tables import table
 from tile_core.tir.nodes import IntImm, PrimExpr, tirx
 from tile_cpu.lowering.casts import wrapped_constant
 from tile_cpu.lowering.types import lanes_of, number, scalar_name, with_lanes
@@ -38,6 +42,9 @@ Reach: TypeAlias = "tuple[int, int]"
 """The smallest and the largest value, both included."""
 
 _INSTRUCTIONS = {BinaryOp.ADD: "add", BinaryOp.SUB: "sub", BinaryOp.MUL: "mul"}
+_MOST_COMBINATIONS = 1 << 14
+"""Values of the loops around an index that are looked at one by one."""
+
 _NO_INDEX = 1 << 24
 """A constant as large as this belongs to a hash or a mask, not to an index."""
 
@@ -70,15 +77,33 @@ def is_inside(ctx: Context, at: Expr, extent: Extent) -> bool:
 
 
 def may_leave_tile(ctx: Context, at: Expr, extent: Extent) -> bool:
-    """Whether an index into scratch follows from data, and nothing says that it stays inside.
+    """Whether nothing says that an index into scratch stays inside.
 
-    Tiles are not guarded: the program is wrong, and the checks say so. Compiled code must not
-    fault for that.
+    Then the program may be wrong, which the checks tell. Compiled code must not fault for that.
     """
-    is_data = _is_arbitrary(ctx, at) or any(
-        isinstance(node, Var) and node in ctx.unbounded for node in walk(at)
-    )
-    return is_data and not is_inside(ctx, at, extent)
+    return not is_inside(ctx, at, extent) and not _is_inside_everywhere(ctx, at, extent)
+
+
+def _is_inside_everywhere(ctx: Context, at: Expr, extent: Extent) -> bool:
+    """Whether an index is in a dimension for all values of the loops around it, one by one."""
+    fixed = static_value(extent)
+    if fixed is None:
+        return False
+    ranges: dict[Var, range] = {}
+    for var in dict.fromkeys(n for n in walk(at) if isinstance(n, Var)):
+        bounds = ctx.env.bounds(var)
+        if var in ctx.rounds:
+            ranges[var] = ctx.rounds[var]
+        elif bounds.low is not None and bounds.high is not None:
+            ranges[var] = range(bounds.low, bounds.high + 1)
+        else:
+            return False
+        if math.prod(len(r) for r in ranges.values()) > _MOST_COMBINATIONS:
+            return False
+    axes = np.meshgrid(*(np.asarray(r, np.int64) for r in ranges.values()), indexing="ij")
+    values = {v: x.reshape(-1, 1) for v, x in zip(ranges, axes, strict=True)}
+    found = table(at, values)
+    return found is not None and (not found.size or (found.min() >= 0 and found.max() < fixed))
 
 
 def wraps_within(ctx: Context, root: Expr) -> bool:

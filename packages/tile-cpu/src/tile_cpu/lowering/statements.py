@@ -234,8 +234,6 @@ def counted(
     """Return ``for loop.var in range(start, stop)`` around what `body` emits."""
     named = TirVar(loop.var.name, start.ty)
     extent = stop - start
-    if not isinstance(stop, IntImm):
-        ctx.unbounded.add(loop.var)
     with ctx.scope(ctx.env.with_loop(loop.var, loop.start, loop.stop)):
         ctx.vars[loop.var] = named
         outer, ctx.round = ctx.round, loop.var
@@ -268,8 +266,8 @@ def _general_loop(ctx: Context, stmt: For | Pipelined, step: Expr | None) -> Tir
         with ctx.scope(_stepping(ctx, stmt, step)):
             named = TirVar(stmt.var.name, start.ty)
             ctx.vars[stmt.var] = named
-            if not (isinstance(start, IntImm) and isinstance(stop, IntImm)):
-                ctx.unbounded.add(stmt.var)
+            if all(isinstance(x, IntImm) for x in (start, stop, stride)):
+                ctx.rounds[stmt.var] = range(*(int(x.value) for x in (start, stop, stride)))
             body = [Bind(named, loaded(counter)), ctx.stmt(stmt.body)]
         advance = assigned(counter, loaded(counter) + stride)
         if jumping:

@@ -1,4 +1,4 @@
-"""Whether all of a data-parallel loop stays inside the tensors it touches: one test, up front."""
+"""Whether all of a data-parallel loop stays inside what it touches: one test, up front."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile_core.ir.arith import all_of, as_expr, binary, const
+from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import For, Let, Parallel, Store
+from tile_core.ir.stmt import Alloc, For, Let, Parallel, Store
 from tile_core.passes.linear import Linear
 from tile_core.passes.ranges import Env, prove_in_range
 from tile_core.tir.nodes import PrimExpr
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.overflow import wraps_within
+from tile_cpu.lowering.overflow import may_leave_tile, wraps_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,10 @@ def whole_tile(ctx: Context, loop: Parallel) -> Whole:
     accesses: set[Node] = set()
     conditions: dict[object, Expr] = {}
     inner: list[Var] = list(loop.vars)
+    private = {n.buffer for n in walk(loop.body) if isinstance(n, Alloc)}
     for node, env in _accesses(loop.body, ctx.env, inner):
+        if not node.buffer.scope.is_global and not _may_leave(ctx, node, env, private):
+            continue
         wrap = [wraps_within(ctx, at) for at in node.indices]
         needed = _conditions(node, env, inner, wrap)
         if needed is not None:
@@ -63,14 +67,23 @@ def whole_tile(ctx: Context, loop: Parallel) -> Whole:
     return Whole(frozenset(accesses), tuple(conditions.values()))
 
 
+def _may_leave(ctx: Context, node: Load | Store, env: Env, private: set[Buffer]) -> bool:
+    """Whether an access to a tile, of the block and not of a round, is not proven."""
+    outer, ctx.env = ctx.env, env
+    pairs = zip(node.indices, node.buffer.shape, strict=True)
+    found = any(may_leave_tile(ctx, at, extent) for at, extent in pairs)
+    ctx.env = outer
+    return found and node.buffer not in private
+
+
 def _accesses(stmt: Node, env: Env, inner: list[Var]) -> Iterator[tuple[Load | Store, Env]]:
-    """Yield global accesses with what is known there; names bound inside join `inner`."""
+    """Yield accesses with what is known there; names bound inside join `inner`."""
     known = env
     match stmt:
         case For(var=var, start=start, stop=stop):
             inner.append(var)
             known = env.with_loop(var, start, stop)
-        case Load(buffer=buffer) | Store(buffer=buffer) if buffer.scope.is_global:
+        case Load() | Store():
             yield stmt, env
     for child in stmt.children():
         yield from _accesses(child, known, inner)

@@ -90,7 +90,8 @@ def _block_product(op: BlockedGemm, ctx: Context) -> Stmt:
         empty = _empty_product(op, dst, extent, spec.kernel.lanes)
         product = IfThenElse(present, product, empty)
     stored = exists(ctx, op.dst, op.dst_rows)
-    return seq(rest, product if stored is None else IfThenElse(stored, product, None))
+    product = seq(rest, product)
+    return product if stored is None else IfThenElse(stored, product, None)
 
 
 def _zeros_beside(op: BlockedGemm, dst: Any, extent: Any, lanes: int) -> Stmt | None:
@@ -142,11 +143,14 @@ def _tile_product(op: Gemm | StreamedGemm, ctx: Context, b_rows: int) -> Stmt:
     # What does not exist of B is zero: nothing to add.
     extent = Extent(m, n, k, None, n_valid, k_valid)
     product = emit_tile_gemm(spec, rows, columns, extent, start=start, finish=store_to(c))
-    present = exists(ctx, op.b, b_rows)
-    if present is None:
-        return seq(prepare_c, prepare_a, prepare_b, product)
-    nothing = None if start else zero_matrix(c, m, n, spec.kernel.lanes)
-    return seq(prepare_c, IfThenElse(present, seq(prepare_a, prepare_b, product), nothing))
+    present = _all_of(exists(ctx, op.a, op.a.buffer.rank - 2), exists(ctx, op.b, b_rows))
+    product = seq(prepare_a, prepare_b, product)
+    if present is not None:
+        nothing = None if start else zero_matrix(c, m, n, spec.kernel.lanes)
+        product = IfThenElse(present, product, nothing)
+    stored = exists(ctx, op.c, op.c.buffer.rank - 2)
+    product = seq(prepare_c, product)
+    return product if stored is None else IfThenElse(stored, product, None)
 
 
 def _row_operand(

@@ -19,7 +19,7 @@ from tile_core.passes.ranges import prove_in_range
 from tile_core.tir.build import seq
 from tile_core.tir.nodes import Stmt
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.matrices import element_name, matrix_of, valid_extent
+from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
 from tile_cpu.lowering.storage import allocate_buffer
 from tile_cpu.machine import Machine, machine
 from tile_cpu.ops.streamed_gemm import StreamedGemm
@@ -189,7 +189,7 @@ def _is_certain(source: Region, ctx: Context) -> bool:
     """Whether every element of `source` exists."""
     buffer = source.buffer
     if not buffer.scope.is_global:
-        return True
+        return exists(ctx, source, 0) is None
     if source.static_extents is None or source.is_element:
         return False
     for start, extent in zip(source.starts, buffer.shape, strict=True):
