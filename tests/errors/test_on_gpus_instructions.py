@@ -120,7 +120,7 @@ MISTAKES = [
     ),
     mistake(
         "an asynchronous copy between tiles",
-        "T.ptx_cp_async(T.access_ptr(s[lane * 8], 'w'), T.access_ptr(s[256], 'r'), 16)",
+        "T.ptx_cp_async(T.access_ptr(s[lane * 8], 'w'), T.access_ptr(s[256], 'r'), 8)",
         """
         [TL2005] T.ptx_cp_async wants a tensor here, and 's' is in shared memory
         hint: pass a parameter of the kernel, or T.access_ptr of its element
@@ -144,10 +144,18 @@ MISTAKES = [
     ),
     mistake(
         "an asynchronous copy of two bytes",
-        "T.ptx_cp_async(T.access_ptr(s[lane], 'w'), T.access_ptr(A[lane], 'r'), 2)",
+        "T.ptx_cp_async(T.access_ptr(s[lane], 'w'), T.access_ptr(A[lane], 'r'), 1)",
         """
-        [TL1002] T.ptx_cp_async copies 4, 8 or 16 bytes
-        hint: write T.ptx_cp_async(T.access_ptr(S[i], 'w'), T.access_ptr(A[j], 'r'), 16)
+        [TL1002] T.ptx_cp_async copies 4, 8 or 16 bytes, not 1 elements of float16
+        hint: write T.ptx_cp_async(T.access_ptr(S[i], 'w'), T.access_ptr(A[j], 'r'), 8)
+        """,
+    ),
+    mistake(
+        "an asynchronous copy of three bytes, by offsets",
+        "T.ptx_cp_async('float16', s.data, lane, A.data, lane, 3)",
+        """
+        [TL1002] T.ptx_cp_async copies 4, 8 or 16 bytes, not 3
+        hint: write T.ptx_cp_async(T.access_ptr(S[i], 'w'), T.access_ptr(A[j], 'r'), 8)
         """,
     ),
 ]

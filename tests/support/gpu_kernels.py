@@ -248,12 +248,12 @@ def products_by_instructions(m: int, n: int, k: int) -> Any:
             for r in T.unroll(k // 16):
                 i, j = (r * 32 + lane) // (k // 8), (r * 32 + lane) % (k // 8) * 8
                 T.ptx_cp_async(
-                    T.access_ptr(A_shared[i, j], "w"), T.access_ptr(A[by * 16 + i, j], "r"), 16
+                    T.access_ptr(A_shared[i, j], "w"), T.access_ptr(A[by * 16 + i, j], "r"), 8
                 )
             for r in T.unroll(k // 32):
                 i, j = (r * 32 + lane) // (k // 8), (r * 32 + lane) % (k // 8) * 8
                 T.ptx_cp_async(
-                    T.access_ptr(B_shared[i, j], "w"), T.access_ptr(B[bx * 8 + i, j], "r"), 16
+                    T.access_ptr(B_shared[i, j], "w"), T.access_ptr(B[bx * 8 + i, j], "r"), 8
                 )
             T.ptx_commit_group()
             T.ptx_wait_group(0)

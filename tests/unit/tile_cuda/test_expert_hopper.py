@@ -264,3 +264,38 @@ def test_a_wait_ends_the_products_of_its_own_threads() -> None:
     first, second = text_of(with_body(body)).split("tile::wgmma_wait<0>();")[1:]
     for part in (first.split("}")[0], second):
         assert part.count("tile::wgmma_pin<32>(") == 1
+
+
+def test_copies_by_hand_are_fenced_where_a_product_waits_for_them() -> None:
+    """Who reads behind a barrier of such copies sees them, and its engine after a fence only."""
+
+    @T.prim_func
+    def gram(A: T.Tensor((64, 128), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=256):
+            tx = T.get_thread_binding()
+            S = T.alloc_shared((2, 64, 64), "float16")
+            ready = T.alloc_barrier([128] * 2)
+            F = T.alloc_fragment((64, 64), "float32")
+            if tx < 128:
+                for k in T.unroll(2):
+                    for r in T.unroll(4):
+                        row, column = r * 16 + tx // 8, tx % 8 * 8
+                        T.ptx_cp_async(
+                            T.access_ptr(S[k, row, column], "w", 8),
+                            T.access_ptr(A[row, k * 64 + column], "r", 8),
+                            8,
+                        )
+                    T.cp_async_barrier_noinc(ready[k])
+            else:
+                T.clear(F)
+                for k in T.unroll(2):
+                    T.barrier_wait(ready[k], 0)
+                    T.wgmma_gemm(S[k, :, :], S[k, :, :], F, transpose_B=True)
+                T.wait_wgmma(0)
+                T.copy(F, C)
+
+    a = np.random.default_rng(0).integers(-3, 4, (64, 128)).astype("float16")
+    c = np.zeros((64, 64), "float32")
+    tile.compile(gram, target=f"{TARGET}@sim")(a, c)
+    wide = a.astype("float32")
+    assert np.array_equal(c, wide @ wide.T)

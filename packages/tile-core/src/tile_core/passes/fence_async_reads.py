@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import Mode, accesses
+from tile_core.ir.expr import AddressOf, Call
 from tile_core.ir.node import Node, substitute, walk
-from tile_core.ir.stmt import Kernel, Launch, Leaf, Parallel, Seq, Stmt, Store
+from tile_core.ir.stmt import Kernel, Launch, Leaf, Parallel, Seq, Stmt, Store, is_statement
 from tile_core.ops.async_copy import CopyWait
 from tile_core.ops.bulk_copy import BulkCopy, FenceAsync
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.remote_copy import RemoteCopy
+from tile_core.passes.signals import awaits_signal
 
 
 def fence_async_reads(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> Kernel:
@@ -23,7 +25,8 @@ def fence_async_reads(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> Ke
 
     The threads that wrote fence, before the barrier that tells of their writes (see
     `insert_barriers`, which comes later). What asynchronous copies of threads write is fenced
-    where the program waits for it. Source: PTX ISA, "Async proxy".
+    where the program waits for it; copies by hand (`T.ptx_cp_async`) may be waited for at any
+    barrier in memory. Source: PTX ISA, "Async proxy".
 
     Parameters
     ----------
@@ -63,13 +66,22 @@ def _fenced(launch: Launch, read: set[Buffer]) -> Launch:
         for n in walk(launch.body)
         if isinstance(n, (Leaf, Parallel, Store)) and n not in inside and _writes(n, read)
     ]
-    late = any(map(_is_async, writers))
+    by_hand = any(_copies_by_hand(n, read) for n in walk(launch.body))
+    late = by_hand or any(map(_is_async, writers))
     waits = [n for n in walk(launch.body) if isinstance(n, CopyWait)] if late else []
+    if by_hand:
+        waits += [n for n in walk(launch.body) if is_statement(n) and awaits_signal(n)]
     done: dict[Node, Node] = {}
     for node in (*writers, *waits):
         if not _is_async(node):
             done[node] = Seq((node, FenceAsync(span=node.span)), span=node.span)
     return substitute(launch, done) if done else launch
+
+
+def _copies_by_hand(node: Node, read: set[Buffer]) -> bool:
+    if not isinstance(node, Call) or node.function != "ptx_cp_async":
+        return False
+    return any(isinstance(a, AddressOf) and a.buffer.storage in read for a in node.args)
 
 
 def _is_async(stmt: Node) -> bool:

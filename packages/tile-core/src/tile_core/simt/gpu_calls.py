@@ -115,20 +115,25 @@ def _ldmatrix(expr: Call, ctx: SimtContext) -> Expr:
 
 
 def _cp_async(expr: Call, ctx: SimtContext) -> Expr:
-    """Lower T.ptx_cp_async(shared, [offset,] global, [offset,] bytes[, predicate])."""
+    """Lower T.ptx_cp_async(shared, global, elements[, predicate]).
+
+    TVM's form ``(dtype, shared, offset, global, offset, bytes[, predicate])`` counts bytes.
+    """
     target, source = _addresses(expr, 2, ctx)
     _must_lie(target, "a shared tile", Scope.SHARED, expr)
     _must_lie(source, "a tensor", Scope.GLOBAL, expr)
-    last = max(k for k, a in enumerate(expr.args) if isinstance(a, AddressOf))
-    rest = list(expr.args[last + 1 :])
-    if len(rest) >= 2 and len([a for a in expr.args if not isinstance(a, StringConst)]) > 4:
-        rest = rest[1:]  # the offset that follows the second address
-    size = static_value(rest[0]) if rest else None
+    places = [k for k, a in enumerate(expr.args) if isinstance(a, AddressOf)]
+    by_offset = _has_offsets(places[:2])
+    rest = list(expr.args[places[-1] + 1 + by_offset :])
+    count, dtype = static_value(rest[0]) if rest else None, target.buffer.dtype
+    size = count if count is None or by_offset else count * dtype.bits // 8
     if size not in (4, 8, 16):
+        told = "elements" if count is None else f"{count} elements of {dtype}"
         raise FrontendValueError(
-            "T.ptx_cp_async copies 4, 8 or 16 bytes",
+            f"T.ptx_cp_async copies 4, 8 or 16 bytes, not {count if by_offset else told}",
             span=expr.span,
-            hint="write T.ptx_cp_async(T.access_ptr(S[i], 'w'), T.access_ptr(A[j], 'r'), 16)",
+            hint="write T.ptx_cp_async(T.access_ptr(S[i], 'w'), T.access_ptr(A[j], 'r'), "
+            f"{128 // dtype.bits})",
         )
     predicate = lower_expr(rest[1], ctx) if len(rest) > 1 else as_expr(True)
     return device("cp_async", size, target, source, predicate)
