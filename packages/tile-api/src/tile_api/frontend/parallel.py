@@ -18,6 +18,7 @@ from tile_core.ir.stmt import (
     Seq,
     Stmt,
     While,
+    flattened,
 )
 from tile_core.ops.control import Barrier, Print
 from tile_core.ops.reduce import ReducerUpdate
@@ -52,8 +53,8 @@ def _vars_of(loop: Parallel) -> set[int]:
     return {id(n) for e in loop.extents for n in walk(e) if isinstance(n, Var)}
 
 
-def check_parallel_body(loop: Parallel) -> None:
-    """Refuse what is not element-wise in the body of a data-parallel loop.
+def parallel_parts(loop: Parallel) -> list[Stmt]:
+    """Return a data-parallel loop as the loops and barriers that it stands for.
 
     Raises
     ------
@@ -61,7 +62,15 @@ def check_parallel_body(loop: Parallel) -> None:
         For a tile operator, a barrier that does not split the loop, a `T.Parallel` that is not
         directly nested, a `T.Pipelined` or launch inside, an allocation of a whole tile.
     """
-    _check(loop.body, loop)
+    parts: list[Stmt] = [loop]
+    if any(isinstance(stmt, Barrier) for stmt in flattened(loop.body)):
+        from tile_api.frontend.split_parallel import split_at_barriers  # few kernels need it
+
+        parts = split_at_barriers(loop)
+    for part in parts:
+        if isinstance(part, Parallel):
+            _check(part.body, part)
+    return parts
 
 
 def _check(stmt: Stmt, loop: Parallel) -> None:

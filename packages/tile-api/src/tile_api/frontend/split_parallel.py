@@ -11,7 +11,7 @@ from tile_core.ir.stmt import Alloc, Let, Parallel, Seq, Stmt, flattened
 from tile_core.ops.control import Barrier
 
 
-def split_at_barriers(loop: Parallel) -> Stmt:
+def split_at_barriers(loop: Parallel) -> list[Stmt]:
     """Return `loop` as loops with the barriers of its body between them.
 
     Before   parallel i in (64):              After   parallel i in (64):
@@ -24,8 +24,6 @@ def split_at_barriers(loop: Parallel) -> Stmt:
     or variables, that are used there is returned as it is.
     """
     body = flattened(loop.body)
-    if not any(isinstance(stmt, Barrier) for stmt in body):
-        return loop
     found: list[Stmt] = []
     names: list[Let] = []
     lost: set[Node] = set()
@@ -33,14 +31,14 @@ def split_at_barriers(loop: Parallel) -> Stmt:
         count = next((k for k, stmt in enumerate(body) if isinstance(stmt, Barrier)), len(body))
         part, barrier, body = body[:count], body[count : count + 1], body[count + 1 :]
         if any(node in lost for stmt in part for node in walk_once(stmt)):
-            return loop
+            return [loop]
         if part:
             found.append(_loop(loop, (*names, *part), again=bool(found)))
         found += barrier
         names += [stmt for stmt in part if isinstance(stmt, Let) and is_pure(stmt.value)]
         lost |= {stmt.var for stmt in part if isinstance(stmt, Let)} - {let.var for let in names}
         lost |= {stmt.buffer for stmt in part if isinstance(stmt, Alloc)}
-    return Seq(tuple(found), span=loop.span)
+    return found
 
 
 def _loop(loop: Parallel, body: Sequence[Stmt], *, again: bool) -> Parallel:

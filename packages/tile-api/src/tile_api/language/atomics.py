@@ -31,9 +31,6 @@ from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Load, Shuffle
 from tile_core.ir.stmt import Evaluate, Store
 from tile_core.ops.atomic import ATOMIC_DTYPES, AtomicKind, AtomicTile
-from tile_core.ops.pairing import pair
-from tile_core.ops.serial.loops import element as place
-from tile_core.ops.serial.loops import load
 
 __all__ = [
     "atomic_add",
@@ -187,6 +184,10 @@ def _each(function: str, dst: Region, value: Any, order: str) -> None:
 
 def _each_of_own(function: str, src: Region, dst: Region, order: str) -> None:
     """Update every element of a thread's own tile with the one that faces it, in each thread."""
+    from tile_core.ops.pairing import pair  # few kernels need these
+    from tile_core.ops.serial.loops import element as place
+    from tile_core.ops.serial.loops import load
+
     _check_dtype(dst.buffer.dtype, function.removeprefix("atomic_"))
     pairing = pair(src, dst, here())
     for point in grid(*pairing.extents):

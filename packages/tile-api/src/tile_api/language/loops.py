@@ -8,15 +8,14 @@ from typing import Any
 from tile_api.frontend.builder import BlockKind, Builder, current, here
 from tile_api.frontend.control import emit_jump
 from tile_api.frontend.loopspec import LoopSpec, SerialLoop, index_bounds
-from tile_api.frontend.parallel import check_parallel_body, fuse_parallel
+from tile_api.frontend.parallel import fuse_parallel, parallel_parts
 from tile_api.frontend.schedule import check_schedule
-from tile_api.frontend.split_parallel import split_at_barriers
 from tile_api.frontend.unrolling import unrolled
 from tile_core.errors import FrontendTypeError, FrontendValueError, LayoutError, Span
 from tile_core.ir import arith
 from tile_core.ir.expr import Const, Expr, Var
 from tile_core.ir.interval import Interval, interval
-from tile_core.ir.stmt import LoopKind, flattened
+from tile_core.ir.stmt import LoopKind
 from tile_core.ir.stmt import Parallel as ParallelStmt
 from tile_core.ir.stmt import Pipelined as PipelinedStmt
 from tile_core.records import dataclass
@@ -169,9 +168,7 @@ class _ParallelLoop(LoopSpec):
         if builder.inside(BlockKind.PARALLEL):
             builder.emit(loop)
             return
-        for part in flattened(split_at_barriers(loop)):
-            if isinstance(part, ParallelStmt):
-                check_parallel_body(part)
+        for part in parallel_parts(loop):
             builder.emit(part)
 
 

@@ -68,9 +68,11 @@ def _fenced(launch: Launch, read: set[Buffer]) -> Launch:
     ]
     by_hand = any(_copies_by_hand(n, read) for n in walk(launch.body))
     late = by_hand or any(map(_is_async, writers))
-    waits = [n for n in walk(launch.body) if isinstance(n, CopyWait)] if late else []
-    if by_hand:
-        waits += [n for n in walk(launch.body) if is_statement(n) and awaits_signal(n)]
+    waits = [
+        n
+        for n in walk(launch.body)
+        if (late and isinstance(n, CopyWait)) or (by_hand and is_statement(n) and awaits_signal(n))
+    ]
     done: dict[Node, Node] = {}
     for node in (*writers, *waits):
         if not _is_async(node):
