@@ -78,6 +78,13 @@ CALLS: dict[str, list[tuple[str, str, str]]] = {
             r"s_nop 0\s+buffer_load_dwordx4 v\d+, s\[\d+:\d+\], 0 offen lds",
         ),
     ],
+    "bar_ready": [("tile::bar_ready(tile::smem<tile::u32>(0, 32), 32)", "", "s_barrier")],
+    "bar_sync_counted": [
+        ("tile::bar_sync_counted(tile::smem<tile::u32>(0, 32), 3, 128)", "", r"s_sleep 1")
+    ],
+    "bar_arrive_counted": [
+        ("tile::bar_arrive_counted(tile::smem<tile::u32>(0, 32), 3, 128)", "", r"ds_add_rtn_u32")
+    ],
     "keep_order": [("tile::keep_order()", "", "sched_barrier")],
     "lds_wait": [("tile::lds_wait<7>()", "lds_load", r"s_waitcnt vmcnt\(7\)\n")],
     "atomic_add": [
@@ -156,10 +163,10 @@ def test_products_that_the_architecture_lacks_are_refused_in_words(arch):
 
 
 def test_functions_of_other_gpus_are_refused_in_words():
-    calls = ("tile::bar_sync(1, 64);", "tile::mma_m16n8k16(F, H, H);", "tile::wgmma_wait<1>();")
+    calls = ("tile::mbarrier_wait(P, 0);", "tile::mma_m16n8k16(F, H, H);", "tile::wgmma_wait<1>();")
     log = complaints("gfx942", *calls)
     assert len(re.findall("error: .*needs a GPU of NVIDIA", log)) == len(calls)
-    with pytest.raises(ToolchainError, match="tile::bar_sync needs a GPU of NVIDIA"):
+    with pytest.raises(ToolchainError, match="tile::mbarrier_wait needs a GPU of NVIDIA"):
         built("gfx942", calls[0])
 
 

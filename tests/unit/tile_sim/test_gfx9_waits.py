@@ -239,22 +239,22 @@ def test_loads_into_shared_memory_stay_inside() -> None:
         run_group(DMA, arguments, shared=508)
 
 
-def test_stores_reach_memory_late() -> None:
+def test_waves_that_met_see_what_they_have_stored() -> None:
+    """One cache serves the waves of a workgroup, in order; others may run much later."""
     text = """
       s_load_dwordx2 s[4:5], s[0:1], 0x0
       v_lshlrev_b32_e32 v1, 2, v0
       v_xor_b32_e32 v2, 0x100, v1
       s_waitcnt lgkmcnt(0)
       global_store_dword v1, v0, s[4:5]
-      {wait}
-      s_barrier
+      {meet}
       global_load_dword v3, v2, s[4:5]
       s_waitcnt vmcnt(0)
       global_store_dword v1, v3, s[4:5] offset:512
     """
     found = np.full(256, 77, np.uint32)
-    run_group(text.format(wait="s_waitcnt vmcnt(0)"), [found])
+    run_group(text.format(meet="s_barrier"), [found])
     assert found[128:].tolist() == (np.arange(128) ^ 64).tolist()
     found = np.full(256, 77, np.uint32)
-    run_group(text.format(wait=""), [found])
+    run_group(text.format(meet=""), [found])
     assert found[128:192].tolist() == [77] * 64

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from tile_core.machine import Multiprocessor, SimtMachine
 from tile_core.simt.architectures import row_called
 from tile_core.simt.share_quotients import FEATURE
+from tile_core.simt.software_barriers import FEATURE as BARRIERS_IN_MEMORY
 
 _KIB = 1024
 _WAVE = 64
@@ -19,6 +20,7 @@ _SIMDS = 4
 _WAVES_OF_SIMD = 8
 _REGISTERS_OF_LANE = 512
 _REGISTER_UNIT = 8  # of a lane
+_BARRIERS = 16  # that programs may number; the first is that of the hardware
 
 _CDNA2 = frozenset(
     {
@@ -33,6 +35,7 @@ _CDNA2 = frozenset(
         "atomic_f16x2",
         "f16_arithmetic",
         FEATURE,  # as many float64 units as of float32
+        BARRIERS_IN_MEMORY,  # the block has one of its own
         "dot4",
     }
 )
@@ -80,7 +83,7 @@ def _row(name: str, features: frozenset[str], shared_kib: int, banks: int) -> Ar
             registers=_REGISTERS_OF_LANE,
             plain_registers=_REGISTERS_OF_LANE // 2,
             banks=banks,
-            barriers=1,
+            barriers=_BARRIERS,
             max_block=(1024, 1024, 1024),
             multiprocessor=compute_unit,
         ),

@@ -29,6 +29,7 @@ _COPIES = (
 )
 
 KEEP_ORDER = "keep_order"
+BAR_READY, BAR_SYNC, BAR_ARRIVE = "bar_ready", "bar_sync_counted", "bar_arrive_counted"
 
 _PRODUCT = Effect.READS | Effect.WRITES | Effect.WARP
 _PRODUCTS = tuple(
@@ -43,10 +44,19 @@ _PRODUCTS = tuple(
     )
 )  # fmt: skip
 
+_BOTH = Effect.READS | Effect.WRITES
+_BARRIERS = (
+    # Barriers with numbers, in shared memory: two words each, how many waves came and how often
+    # it has opened. Whole waves arrive and wait.
+    DeviceCall(BAR_READY, effect=_BOTH | Effect.BLOCK),  # (words, how many)
+    DeviceCall(BAR_SYNC, effect=_BOTH | Effect.BLOCK),  # (words, number, threads)
+    DeviceCall(BAR_ARRIVE, effect=_BOTH | Effect.BLOCK),  # (words, number, threads)
+)
+
 _FENCES = (
     # (): the compiler moves no instruction across; nothing happens at run time.
     DeviceCall(KEEP_ORDER, effect=Effect.STATE),
 )
 
-AMD_CALLS: tuple[DeviceCall, ...] = (*_COPIES, *_PRODUCTS, *_FENCES)
-"""Copies into shared memory that are counted, and products of waves."""
+AMD_CALLS: tuple[DeviceCall, ...] = (*_COPIES, *_PRODUCTS, *_BARRIERS, *_FENCES)
+"""Copies into shared memory that are counted, products of waves, and barriers for some of them."""

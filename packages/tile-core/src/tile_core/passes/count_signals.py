@@ -273,8 +273,8 @@ class _Opener:
         needed = threads if op.count is None else static_value(op.count)
         if threads == everybody or number is None or needed is None:
             return op
-        if needed == threads and not op.arrives_only:
-            return Seq(())
+        if needed == threads and not op.arrives_only:  # between loops over these threads
+            return op if self.by_thread else Seq(())
         if number not in self.numbered:
             self.numbered[number] = made = Buffer(f"barrier_{number}", (1, 4), INT32, Scope.SHARED)
             self.first += [Alloc(made), _zeros(made, [needed])]

@@ -45,6 +45,7 @@ from tile_core.simt.register_budget import blocks_to_hold
 from tile_core.simt.remote_arrivals import order_blocks
 from tile_core.simt.share_quotients import share_quotients
 from tile_core.simt.simplify import simplify_indices
+from tile_core.simt.software_barriers import count_in_memory
 from tile_core.simt.split_tails import split_tails
 from tile_core.simt.statements import lower_stmt
 from tile_core.target import Target
@@ -189,6 +190,7 @@ class _Maker:
         if not ctx.by_thread:  # who schedules by hand fetches by hand
             body = ran(prefetch_maps, body, ctx.thread, self.machine)
         body = ran(elect_issuers, body, ctx.thread, self.machine)
+        body = count_in_memory(body, ctx)
         settled(body)
         offsets, total = shared, room
         for workspaces in (ctx.workspaces, *ctx.ranges.values()):

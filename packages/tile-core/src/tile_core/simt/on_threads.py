@@ -78,14 +78,15 @@ def _among(node: Node, stmt: OnThreads, ctx: SimtContext) -> Node:
     """Turn the barrier of all threads into that of the range."""
     if not isinstance(node, Call) or node.function != f"{PREFIX}sync":
         return node
-    if stmt.count % ctx.machine.warp_size:
+    first = ctx.first + stmt.first
+    if stmt.count % ctx.machine.warp_size or first % ctx.machine.warp_size:
         raise UnsupportedOnTarget(
-            f"{stmt.count} threads cannot wait for each other: a barrier counts whole warps of "
-            f"{ctx.machine.warp_size}",
+            f"{stmt.count} threads from thread {first} on cannot wait for each other: a barrier "
+            f"counts whole warps of {ctx.machine.warp_size}",
             span=stmt.span,
             hint="give the work to whole warps",
         )
     if stmt.count == ctx.machine.warp_size:
         return device("sync_warp")
-    number = ctx.named_barrier((ctx.first + stmt.first, stmt.count), stmt.span)
+    number = ctx.named_barrier((first, stmt.count), stmt.span)
     return device("bar_sync", number, stmt.count)

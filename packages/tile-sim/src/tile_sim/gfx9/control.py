@@ -10,6 +10,7 @@ from tile_sim.gfx9.instruction import (
     BARRIER,
     END,
     EXEC_IDS,
+    SLEEP,
     VCC_IDS,
     Context,
     Instruction,
@@ -31,7 +32,7 @@ _CONDITIONS: dict[str, Callable[[Wave], bool]] = {
     "execnz": lambda w: bool(w.exec_bits),
 }
 _NOTHING = frozenset({
-    "s_setprio", "s_sleep", "s_inst_prefetch", "s_clause", "s_ttracedata", "s_sethalt",
+    "s_setprio", "s_inst_prefetch", "s_clause", "s_ttracedata", "s_sethalt",
     "s_incperflevel", "s_decperflevel", "s_setreg_imm32_b32", "s_setreg_b32", "s_code_end",
     "buffer_wbinvl1", "buffer_wbinvl1_vol", "buffer_inv", "buffer_wbl2", "buffer_invl2",
     "s_set_gpr_idx_off", "s_waitcnt_depctr", "s_icache_inv", "s_wakeup", "s_denorm_mode",
@@ -53,6 +54,8 @@ def decode(line: Line, context: Context) -> Instruction | None:
         return Instruction(line, lambda w: END, Kind.CONTROL, is_final=True)
     if name == "s_barrier":
         return Instruction(line, lambda w: BARRIER, Kind.CONTROL)
+    if name == "s_sleep":
+        return Instruction(line, lambda w: SLEEP, Kind.CONTROL)
     if name == "s_waitcnt":
         return _wait(line)
     if name == "s_trap":

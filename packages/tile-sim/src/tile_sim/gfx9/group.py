@@ -7,7 +7,7 @@ from random import Random
 
 from tile_core.errors import Deadlock, Note
 from tile_sim.gfx9.arena import Arena
-from tile_sim.gfx9.instruction import BARRIER, END, Instruction, Step
+from tile_sim.gfx9.instruction import BARRIER, SLEEP, Instruction, Step
 from tile_sim.gfx9.shared import SharedMemory
 from tile_sim.gfx9.wave import Wave, missing_wait
 
@@ -67,14 +67,16 @@ class Group:
             if random is not None:
                 wave, turn = random.choice(running), random.randint(1, _LONGEST_TURN)
             stop = run_wave(wave, program, turn)
-            if stop is None:
+            if stop is None or stop == SLEEP:
                 self._check_length(wave, program)
+            if stop is None:
                 continue
             running.remove(wave)
-            if stop == BARRIER:
+            if stop == SLEEP:  # others go first
+                running.append(wave)
+            elif stop == BARRIER:
                 waiting.append(wave)
-            elif stop == END:
-                wave.flush_stores()
+            wave.flush_stores()  # memory serves the waves of a workgroup in order
 
     def _check_length(self, wave: Wave, program: Program) -> None:
         if wave.instructions >= MOST_INSTRUCTIONS:
@@ -89,7 +91,7 @@ def run_wave(wave: Wave, program: Program, turn: int) -> int | None:
 
     Returns
     -------
-    `BARRIER` or `END` where it stopped at one; None if its turn is over.
+    `BARRIER`, `END` or `SLEEP` where it stopped at one; None if its turn is over.
 
     Raises
     ------

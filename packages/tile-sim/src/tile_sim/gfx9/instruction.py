@@ -13,8 +13,8 @@ from tile_sim.gfx9.wave import Wave
 Step = Callable[[Wave], "int | None"]
 """Runs an instruction; returns the next position where that is not the following one."""
 
-END, BARRIER = -1, -2
-"""Positions that stop a wave for good, and until all waves have come."""
+END, BARRIER, SLEEP = -1, -2, -3
+"""Positions that stop a wave for good, until all waves have come, and for a moment."""
 
 VCC_IDS = frozenset({FIRST_SCALAR_ID + VCC, FIRST_SCALAR_ID + VCC + 1})
 EXEC_IDS = frozenset({FIRST_SCALAR_ID + EXEC, FIRST_SCALAR_ID + EXEC + 1})

@@ -169,7 +169,8 @@ class _Launch:
     ) -> Group:
         waves = self.geometry.waves
         reach = 0x3FFFF if self.code.assembly.architecture == "gfx950" else 0xFFFF
-        shared = SharedMemory(self.shared_bytes, self.code.grain, waves, reach)
+        sleeps = any(line.mnemonic == "s_sleep" for line in self.code.assembly.lines)
+        shared = SharedMemory(self.shared_bytes, self.code.grain, waves, reach, sleeps=sleeps)
         group = Group(arena, shared, self.descriptor.get("private_segment_fixed_size", 0))
         for index in range(waves):
             wave = Wave(group, index, self.code.registers)

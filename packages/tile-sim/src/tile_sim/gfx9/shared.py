@@ -21,6 +21,7 @@ class SharedMemory:
 
     The only thing that orders waves is the barrier: two waves that touch one place between
     two barriers, one of them writing, race. Operations under way count at both their ends.
+    Programs in which waves sleep until others have written order them so: they are not watched.
 
     Parameters
     ----------
@@ -32,15 +33,19 @@ class SharedMemory:
         How many waves share it; alone, a wave races with nobody.
     reach
         The bits of M0 that address it.
+    sleeps
+        Whether waves of the program wait for each other by sleeping.
     """
 
-    def __init__(self, size: int, grain: int, waves: int, reach: int) -> None:
+    def __init__(
+        self, size: int, grain: int, waves: int, reach: int, *, sleeps: bool = False
+    ) -> None:
         self.size, self.reach = size, reach
         self.epoch = 0
         padded = -(-size // 16) * 16
         self.bytes: Array = np.full(padded, 0xFF, np.uint8)
         self.words: Array = self.bytes.view(np.uint32)
-        self._grain, self._is_watched = grain, waves > 1
+        self._grain, self._is_watched = grain, waves > 1 and not sleeps
         count = padded // grain
         self._writers: Array = np.full(count, -1, np.int32)
         self._readers: Array = np.full(count, -1, np.int32)

@@ -188,6 +188,7 @@ def _atomic(line: Line, told: Atomic, *, returns: bool) -> Instruction:
         shared, places = w.group.shared, _places(w, address, offset)
         shared.check(places, size, line)
         grains = shared.grains(places, size)
+        w.flush_stores()  # others may hear by it: memory serves a workgroup in order
         shared.note_write(w, grains, line, is_atomic=True)
         values = active_numbers(w, newest.first, told)
         compared = active_numbers(w, data[0].first, told) if told.compares else None

@@ -169,23 +169,11 @@ int tsim_sync_count(int kind, int predicate, unsigned line) {
   return kind == 0 ? count : kind == 1 ? is_all : count != 0;
 }
 
-// Of machines whose warps have 32 threads: those with 64 have one barrier, of the whole block.
-static void require_numbers(uint32_t line) {
-  if (current_block->warp_size == 32) return;
-  Finding finding;
-  finding.kind = TSIM_INVALID;
-  finding.line = line;
-  report_and_abandon(finding,
-                     "a barrier with a number, on a machine whose blocks have one barrier");
-}
-
 void tsim_bar_sync(int barrier, int threads, unsigned line) {
-  require_numbers(line);
   current_block->barriers.reach(*current_block, barrier, threads, true, line);
 }
 
 void tsim_bar_arrive(int barrier, int threads, unsigned line) {
-  require_numbers(line);
   current_block->barriers.reach(*current_block, barrier, threads, false, line);
 }
 

@@ -17,6 +17,7 @@ from tile_core.ops.serial.printing import expand_print
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
+from tile_core.simt.software_barriers import FEATURE
 
 
 def lower_barrier(op: Barrier, ctx: SimtContext) -> Stmt:
@@ -27,7 +28,7 @@ def lower_barrier(op: Barrier, ctx: SimtContext) -> Stmt:
     InternalError
         If a barrier spans the grid: `split_grid_barriers` makes it the end of a launch.
     UnsupportedOnTarget
-        If some of the threads wait by themselves, and the machine's barrier is for all of them.
+        If some threads wait by themselves that cannot be whole warps.
     """
     if op.scope == "grid":
         raise InternalError("a barrier of the whole grid is left in a launch", span=op.span)
@@ -35,30 +36,27 @@ def lower_barrier(op: Barrier, ctx: SimtContext) -> Stmt:
         return do("sync_warp")
     if op.number is None and op.count is None:
         return do("sync")
-    if ctx.machine.barriers == 1:
-        return _only_barrier(op, ctx)
+    if ctx.machine.has(FEATURE) and not op.arrives_only:
+        waiting = ctx.threads if op.count is None else static_value(op.count)
+        if waiting == ctx.threads:
+            return do("sync")  # which any number may stand for if all wait there
+    _refuse_parts_of_warps(op, ctx)
     number = as_expr(0 if op.number is None else op.number)
     count = as_expr(ctx.threads if op.count is None else op.count)
     name = "bar_arrive" if op.arrives_only else "bar_sync"
     return do(name, lower_expr(number, ctx), lower_expr(count, ctx))
 
 
-def _only_barrier(op: Barrier, ctx: SimtContext) -> Stmt:
-    """Return the barrier of all threads, which any number may stand for if all wait there.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If only some of the threads wait.
-    """
-    count = ctx.threads if op.count is None else static_value(op.count)
-    if op.arrives_only or count != ctx.threads:
+def _refuse_parts_of_warps(op: Barrier, ctx: SimtContext) -> None:
+    """Raise if a barrier is for a number of threads that cannot be whole warps."""
+    count = None if op.count is None else static_value(op.count)
+    if count is not None and count % ctx.machine.warp_size:
         raise UnsupportedOnTarget(
-            f"some threads of a block cannot wait apart from the others on {ctx.machine.name}",
+            f"{count} threads cannot wait for each other on {ctx.machine.name}: a barrier counts "
+            f"whole warps of {ctx.machine.warp_size}",
             span=op.span,
-            hint="let all threads of the block wait for each other",
+            hint="let whole warps wait for each other",
         )
-    return do("sync")
 
 
 def lower_print(op: Print, ctx: SimtContext) -> Stmt:

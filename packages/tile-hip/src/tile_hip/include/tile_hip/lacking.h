@@ -11,8 +11,6 @@
 
 namespace tile {
 
-TILE_LACKS(bar_sync)
-TILE_LACKS(bar_arrive)
 TILE_LACKS(ldmatrix_x1)
 TILE_LACKS(ldmatrix_x1_trans)
 TILE_LACKS(ldmatrix_x2)

@@ -26,6 +26,16 @@ TILE_HOST void bar_arrive(int id, int threads, unsigned line = __builtin_LINE())
   tsim_bar_arrive(id, threads, line);
 }
 
+// The same on machines that count them in memory, which is not looked at here.
+TILE_HOST void bar_ready(sptr<u32>, u32, unsigned line = __builtin_LINE()) { tsim_sync(line); }
+TILE_HOST void bar_sync_counted(sptr<u32>, int id, int threads, unsigned line = __builtin_LINE()) {
+  tsim_bar_sync(id, threads, line);
+}
+TILE_HOST void bar_arrive_counted(sptr<u32>, int id, int threads,
+                                  unsigned line = __builtin_LINE()) {
+  tsim_bar_arrive(id, threads, line);
+}
+
 // The threads of the warp meet, all of them or those in `mask`.
 TILE_HOST void sync_warp(u64 mask = ~0ull, unsigned line = __builtin_LINE()) {
   tsim_sync_warp(mask, line);
