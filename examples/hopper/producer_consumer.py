@@ -55,7 +55,6 @@ def matmul(M, N, K, block_M=128, block_N=128, block_K=64, stages=3):
                     T.mbarrier_arrive(empty[slot])
                 T.copy(C_local, C_shared)
                 T.tma_copy(C_shared, C[by * block_M, bx * block_N])
-                T.tma_store_arrive()
                 T.tma_store_wait()
 
     return main

@@ -78,7 +78,6 @@ MISTAKES = [
         "a part of a tile to a tensor",
         """
         T.tma_copy(S[0:64, 0:32], C[0:64, 0:32])
-        T.tma_store_arrive()
         T.tma_store_wait()
         """,
         """

@@ -16,6 +16,7 @@ HERE = Path(__file__).parent
 PROGRAMS = {
     "program.py": "import tilelang\nprint(tilelang.__version__)\n",
     "below/wrong.py": "import helper_that_is_not_there\n",
+    "below/test_absent.py": "import neighbour_that_is_not_there\ndef test_passes(): pass\n",
     "below/test_several.py": """\
 import os
 import pytest
@@ -63,16 +64,18 @@ def test_passed_left_out_and_failed(
 ) -> None:
     log = tmp_path / "log.jsonl"
     arguments = [str(folder), "--log", str(log), "--left-out", str(tmp_path / "list.txt")]
-    assert peers.main([*arguments, "--timeout", "1"]) == 1
+    assert peers.main([*arguments, "--timeout", "4"]) == 1
     lines = capfd.readouterr().out.splitlines()
     file = "below/test_several.py"
     assert lines == [
         f"left out: {file}::test_another: internals: asserts on a text",
+        "failed: below/test_absent.py: "
+        "ModuleNotFoundError: No module named 'neighbour_that_is_not_there'",
         f"failed: {file}::test_sizes[2]: AssertionError: sizes differ",
         "failed: below/wrong.py: ModuleNotFoundError: No module named 'helper_that_is_not_there'",
-        f"timeout: {file}::test_hangs: after 1 s",
+        f"timeout: {file}::test_hangs: after 4 s",
         f"died: {file}::test_dies: status 3",
-        "1 died, 2 failed, 1 left out, 3 passed, 1 skipped, 1 timeout",
+        "1 died, 3 failed, 1 left out, 3 passed, 1 skipped, 1 timeout",
     ]
     before = log.read_text()
     assert peers.main([*arguments, "--only", "program.py"]) == 1  # the log has failures still

@@ -116,7 +116,6 @@ def test_bulk_copies() -> None:
         T.tma_copy(A, S, barrier=bars[1], leader_scope_threads=32)
         T.tma_copy(A, S[0, 0], barrier=bars[1], eviction_policy="evict_first")
         T.tma_copy(S, A)
-        T.tma_store_arrive()
         T.tma_store_wait(1, read=False)
 
     whole = "A[0:64, 0:64], dst=S[0:64, 0:64], barrier=bars[1], expects=true"

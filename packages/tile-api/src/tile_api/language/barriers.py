@@ -283,7 +283,10 @@ def fence_proxy_async() -> None:
 
 
 def tma_store_arrive() -> None:
-    """Close the group of copies into tensors that this thread started."""
+    """Close the group of copies into tensors that this thread started.
+
+    `T.tma_copy` does so itself: what follows it closes an empty group, which counts as one.
+    """
     evaluate(gpu_call("tma_store_arrive"))
 
 

@@ -165,7 +165,7 @@ def tma_copy(
     The first of the running threads starts the copy (in a program that names no threads, one that
     the machine elects); nobody waits. A copy into shared memory tells
     `barrier` how many bytes to expect, does not arrive, and is there once the phase of that
-    barrier has completed. A copy into a tensor is complete after `T.tma_store_arrive` and
+    barrier has completed. A copy into a tensor is a group of its own, and complete after
     `T.tma_store_wait`.
 
     Parameters
@@ -191,7 +191,10 @@ def tma_copy(
         If a copy into shared memory has no barrier, or one into a tensor has, or `cluster_mask`
         names blocks that the cluster does not have.
     """
-    emit(_bulk_copy(src, dst, barrier, cluster_mask, eviction_policy))
+    op = _bulk_copy(src, dst, barrier, cluster_mask, eviction_policy)
+    emit(op)
+    if not op.is_load:
+        evaluate(gpu_call("tma_store_arrive"))
 
 
 def _bulk_copy(src: Any, dst: Any, barrier: Any, cluster_mask: Any, policy: Any) -> BulkCopy:
