@@ -93,7 +93,8 @@ def wgmma_gemm(
 ) -> None:
     """Start a product of tiles on Hopper GPUs and do not wait; `T.wait_wgmma` does.
 
-    Operands and errors are those of `T.gemm`; other machines refuse to compile it.
+    Operands and errors are those of `T.gemm`. Other machines compute it in their own way, at
+    once.
     """
     merged({}, annotations)
     op = _product("T.wgmma_gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, 1)

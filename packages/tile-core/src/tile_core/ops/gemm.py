@@ -67,7 +67,8 @@ class Gemm(TileOperator):
         under way when it is left, ``-1`` for any number: `WaitProducts` waits then. Elsewhere,
         and for results, of no effect.
     instruction : str, optional
-        The only kind of instruction allowed: ``"wgmma"``. Else the target's own choice.
+        The only kind of instruction allowed where the machine has it: ``"wgmma"``. Else the
+        target's own choice.
     nibbles : bool
         The factors' bytes are two 4-bit integers each, the first in the low half, with the sign
         of their element type: K counts bytes. Compilers say so, for machines that multiply

@@ -9,16 +9,13 @@ from tile_core.ir.node import Node
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.async_copy import CopyArrive
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
-from tile_core.ops.gemm import Gemm
 from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.target import Target
 
 
-def refuse_gpu_only(
-    kernel: Kernel, target: Target, *, products: bool = True, ranges: bool = True
-) -> Kernel:
+def refuse_gpu_only(kernel: Kernel, target: Target, *, ranges: bool = True) -> Kernel:
     """Return `kernel` itself if it names no GPU instruction.
 
     Before   gpu(name="tma_copy", …)        on cpu
@@ -26,10 +23,8 @@ def refuse_gpu_only(
 
     Parameters
     ----------
-    products
-        Whether that includes products for which the program names the instruction.
     ranges
-        Whether it includes what ranges of threads do that go different ways: barriers in
+        Whether that includes what ranges of threads do that go different ways: barriers in
         memory, copies by engines, clusters of blocks.
 
     Raises
@@ -48,8 +43,6 @@ def refuse_gpu_only(
         span = node.span or outer
         if isinstance(node, GpuOperator):
             raise _refusal(node.name, target, span)
-        if products and isinstance(node, Gemm) and node.instruction is not None:
-            raise _refusal(f"{node.instruction}_gemm", target, span)
         if ranges and type(node) in _OF_RANGES:
             raise _refusal(_OF_RANGES[type(node)], target, span)
         if isinstance(node, Call) and node.function in (GPU_INTRINSICS if ranges else others):

@@ -44,7 +44,7 @@ def lower(kernel: Kernel, target: Target, options: Any) -> Program:
     UnsupportedOnTarget
         If the kernel names an instruction of GPUs.
     """
-    return Program(refuse_gpu_only(kernel, target, products=False, ranges=False))
+    return Program(refuse_gpu_only(kernel, target, ranges=False))
 
 
 def load(artifact: Program, kernel: Kernel) -> Callable[..., None]:

@@ -12,6 +12,7 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule, select
 from tile_core.passes.drop_empty import drop_empty
+from tile_core.passes.drop_orders import free_products
 from tile_core.passes.fence_async_reads import fence_async_reads
 from tile_core.passes.fence_async_writes import fence_async_writes
 from tile_core.passes.mask_products import mask_products
@@ -64,6 +65,7 @@ def prepare(
 
     check_views(kernel)
     notes: list[Note] = []
+    kernel = ran(free_products, kernel, machine.features)
     kernel = ran(rasterise_blocks, ran(drop_empty, kernel))
     kernel = ran(mask_products, kernel, runs_beside)
     if choices.specialises:
