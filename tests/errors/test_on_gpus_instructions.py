@@ -158,6 +158,14 @@ MISTAKES = [
         hint: write T.ptx_cp_async(T.access_ptr(S[i], 'w'), T.access_ptr(A[j], 'r'), 8)
         """,
     ),
+    mistake(
+        "a product of sparse tiles",
+        "T.gemm_sp(s, e, s, c)",
+        """
+        [TL4001] T.gemm_sp is an instruction that is not offered on cuda:sm_80@sim
+        hint: use the portable operators: T.copy, and T.gemm of dense tiles
+        """,
+    ),
 ]
 
 

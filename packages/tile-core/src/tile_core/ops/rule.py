@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from tile_core.errors import AmbiguousRule, Note, UnsupportedOnTarget
+from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap, TileOperator
 from tile_core.records import dataclass
 from tile_core.target import Target
@@ -54,6 +55,12 @@ def select(op: TileOperator, target: Target, rules: Sequence[Rule[Any]]) -> Rule
     """
     verdicts = [(rule, rule.rejects(op, target)) for rule in rules if rule.op is type(op)]
     accepted = sorted((r for r, why in verdicts if why is None), key=lambda r: -r.priority)
+    if not accepted and isinstance(op, GpuOperator):
+        raise UnsupportedOnTarget(
+            f"T.{op.name} is an instruction that is not offered on {target}",
+            span=op.span,
+            hint="use the portable operators: T.copy, and T.gemm of dense tiles",
+        )
     if not accepted:
         raise UnsupportedOnTarget(
             f"no rule lowers {op.mnemonic!r} on {target}",
