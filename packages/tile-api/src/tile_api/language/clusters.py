@@ -7,8 +7,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from tile_api.frontend.builder import BlockKind, current
 from tile_api.frontend.values import as_region, as_value
-from tile_api.language.barriers import barrier_region, gpu_call
+from tile_api.language.barriers import (
+    alloc_barrier,
+    barrier_region,
+    gpu_call,
+    mbarrier_arrive,
+    mbarrier_wait_parity,
+)
 from tile_api.language.launch import (
     KernelLaunchFrame,
     get_block_binding,
@@ -23,10 +30,12 @@ from tile_api.language.launch import (
 )
 from tile_api.language.loops import grid
 from tile_api.language.operands import choice, count, emit, evaluate, here, is_number
+from tile_core.dtypes import dtype_of
 from tile_core.errors import FrontendValueError
 from tile_core.ir import arith
-from tile_core.ir.buffer import Region, static_value
-from tile_core.ir.expr import Expr
+from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.expr import Expr, Load
+from tile_core.ir.stmt import Alloc, Store
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.pairing import pair
 from tile_core.ops.remote_copy import RemoteCopy, inner_shape
@@ -278,7 +287,9 @@ def copy_cluster(
     dst_block
         Its rank in the cluster.
     cluster_mask
-        Instead of `dst_block`, for a tensor `src`: `T.tma_copy` with this mask.
+        Instead of `dst_block`, for a tensor `src`: `T.tma_copy` with this mask. Without
+        `remote_barrier` the data is there afterwards, in all blocks of the cluster: they meet
+        before, for the tile must be free in all of them.
     remote_barrier
         A barrier of block `dst_block`, by its name here: the copy runs by itself and tells the
         barrier of its bytes, which that block expects. Without it the threads copy, and the
@@ -293,6 +304,9 @@ def copy_cluster(
     ShapeMismatch, ScopeMismatch, DtypeMismatch
         If the tiles are not alike.
     """
+    if cluster_mask is not None and dst_block is None and remote_barrier is None:
+        _fetch_together(src, dst, cluster_mask, eviction_policy)
+        return
     if cluster_mask is not None and dst_block is None:
         tma_copy(
             src,
@@ -312,6 +326,25 @@ def copy_cluster(
     rank = arith.cast(as_value(dst_block), "int32")
     for a, b in _runs(source, target):
         emit(RemoteCopy(a, b, rank, bar))
+
+
+def _fetch_together(src: Any, dst: Any, mask: Any, policy: str | None) -> None:
+    """Let one block fetch for others, and wait in each for what it gets."""
+    launch, builder = _launch_in_clusters("T.copy_cluster"), current()
+    launch.leaves_together = True
+    bar = alloc_barrier(math.prod(launch.threads))
+    phase = Buffer(builder.fresh("phase"), (1,), dtype_of("int32"), Scope.VAR, span=builder.span)
+    at = (arith.const(0),)
+    start = next(block for block in builder.blocks if block.kind is BlockKind.LAUNCH)
+    start.statements[:0] = [
+        Alloc(phase, span=builder.span),
+        Store(phase, at, arith.const(0), span=builder.span),
+    ]
+    cluster_sync()
+    tma_copy(src, dst, barrier=bar, cluster_mask=mask, eviction_policy=policy)
+    mbarrier_arrive(bar)
+    mbarrier_wait_parity(bar, Load(phase, at, span=here()))
+    emit(Store(phase, at, Load(phase, at, span=here()) ^ 1))
 
 
 def _runs(src: Region, dst: Region) -> Iterator[tuple[Region, Region]]:
