@@ -463,3 +463,21 @@ def test_inputs_of_the_user_settle_symbolic_dimensions(in_process, way):
         kernel = add(64)
         assert seen[0] == [("A", "float32")]
     np.testing.assert_array_equal(kernel(np.zeros((3, 64), np.float32)), np.ones((3, 64)))
+
+
+def test_inputs_of_the_user_settle_them_in_eager_style_too(in_process):
+    @tile.autotune(configs=CONFIGS, **QUICK)
+    @tile.jit(target="cpu")
+    def add(A, block=64):
+        m = T.dynamic("m")
+        n = T.const("n")
+        A: T.Tensor((m, n), "float32")
+        B = T.empty((m, n), "float32")
+        with T.Kernel(m, T.ceildiv(n, block), threads=16) as (row, c):
+            for i in T.Parallel(block):
+                B[row, c * block + i] = A[row, c * block + i] + 1
+        return B
+
+    with tile.autotuner.set_autotune_inputs(np.ones((5, 64), np.float32)):
+        kernel = add.compile(n=64)
+    np.testing.assert_array_equal(kernel(np.zeros((3, 64), np.float32)), np.ones((3, 64)))
