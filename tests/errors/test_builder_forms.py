@@ -287,6 +287,20 @@ MISTAKES = [
         hint: use it as a dimension of a tensor parameter, or declare value: T.int32
         """,
     ),
+    Mistake(
+        "a name in place of a type",
+        """
+        x = T.alloc_local((4,), T.int32())
+        """,
+        """
+        [TL1003] the dtype given to T.alloc_local is not an element type: it is a value of int32
+         --> program.py:6:13
+          |
+        6 |         x = T.alloc_local((4,), T.int32())
+          |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: pass the type: T.int32, not T.int32()
+        """,
+    ),
 ]
 
 

@@ -218,6 +218,11 @@ def normalise_dtype(spec: object) -> DType:
         return spec
     if isinstance(spec, str):
         return dtype_of(spec)
+    own = getattr(spec, "dtype", None)
+    if isinstance(own, DType):
+        raise FrontendTypeError(
+            f"it is a value of {own}", hint="pass the type: T.int32, not T.int32()"
+        )
     if spec in (bool, int, float):
         return dtype_of({bool: "bool", int: "int32", float: "float32"}[spec])
     text = str(spec)
