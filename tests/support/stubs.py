@@ -17,16 +17,27 @@ LIBRARIES = {"tile_cuda": "libcuda.so.1", "tile_hip": "libamdhip64.so"}
 
 
 def compiled_stub(package: str, folder: Path) -> Path:
-    """Return the library that stands in for the driver of a backend, compiled once in `folder`."""
+    """Return the library that stands in for the driver of a backend, compiled once in `folder`.
+
+    Its name is no driver's: what looks for one among the libraries of this process finds none.
+    """
     compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs a C compiler")
-    built = folder / package / "lib" / LIBRARIES[package]
+    built = folder / package / "stub_driver.so"
     if not built.exists():
         built.parent.mkdir(parents=True, exist_ok=True)
         source = SOURCES / package / "stub_driver.c"
         subprocess.run([compiler, "-shared", "-fPIC", "-w", "-o", built, source], check=True)
     return built
+
+
+def stub_under_its_name(package: str, folder: Path) -> Path:
+    """Return the same library where another process finds it: ``lib/libamdhip64.so``."""
+    built = compiled_stub(package, folder)
+    named = built.parent / "lib" / LIBRARIES[package]
+    named.parent.mkdir(exist_ok=True)
+    return Path(shutil.copy(built, named))
 
 
 class Foreign:

@@ -16,7 +16,7 @@ import pytest
 import tile_api as tile
 import tile_api.language as T
 import tile_runtime
-from support.stubs import compiled_stub
+from support.stubs import stub_under_its_name
 from tile_core.errors import FrontendTypeError, ToolchainError, UnsupportedOnTarget
 from tile_cpu import export
 from tile_runtime.bundle import read_bundle
@@ -279,7 +279,7 @@ def test_on_the_processor_without_openmp(bundle: Path, packages: Path) -> None:
 def test_on_an_nvidia_gpu_with_numpy_alone(
     bundle: Path, packages: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    stub = compiled_stub("tile_cuda", tmp_path_factory.getbasetemp())
+    stub = stub_under_its_name("tile_cuda", tmp_path_factory.getbasetemp())
     code = ON_A_GPU.replace("KIND", "2")
     assert alone(code, packages, bundle, LD_LIBRARY_PATH=str(stub.parent)) == "cuda:sm_80"
 
@@ -287,7 +287,7 @@ def test_on_an_nvidia_gpu_with_numpy_alone(
 def test_on_an_amd_gpu_with_numpy_alone(
     bundle: Path, packages: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    stub = compiled_stub("tile_hip", tmp_path_factory.getbasetemp())
+    stub = stub_under_its_name("tile_hip", tmp_path_factory.getbasetemp())
     code = ON_A_GPU.replace("KIND", "10")
     assert alone(code, packages, bundle, ROCM_PATH=str(stub.parents[1])) == "hip:gfx942"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from support.stubs import stub_under_its_name
 from tile_core.dtypes import dtype_of
 from tile_core.errors import EmptyGridError, LaunchError, MissingFeature
 from tile_core.ir.buffer import Buffer, Scope
@@ -280,25 +281,28 @@ def test_a_kernel_is_loaded_at_its_first_call(
 # Where the library is ----------------------------------------------------------------------
 
 
-def test_the_library_in_use_comes_first(
-    driver: HipDriver, stub_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_library_in_use_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = "/usr/lib/libamdhip64.so.6.2"
+    maps = tmp_path / "maps"
+    maps.write_text(f"7f00-7f01 r-xp 00000000 fe:00 11 {loaded}\n")
+    monkeypatch.setattr("tile_runtime.libraries._MAPS", maps)
     for name in ("rocm", "hip"):
         (tmp_path / name / "lib").mkdir(parents=True)
         (tmp_path / name / "lib" / "libamdhip64.so.6").touch()
         monkeypatch.setenv(f"{name.upper()}_PATH", str(tmp_path / name))
     found = list(candidates("libamdhip64"))
-    assert found[0] == str(stub_path)
+    assert found[0] == loaded
     named = [str(tmp_path / name / "lib" / "libamdhip64.so.6") for name in ("rocm", "hip")]
     assert [path for path in found if path.startswith(str(tmp_path))] == named
     assert found.index(named[1]) < found.index("libamdhip64.so")
 
 
-def test_rocm_path_names_the_library(stub_path: Path) -> None:
+def test_rocm_path_names_the_library(tmp_path: Path) -> None:
+    named = stub_under_its_name("tile_hip", tmp_path)
     code = "from tile_runtime.hip_driver import open_driver; print(open_driver().architecture())"
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={"ROCM_PATH": str(stub_path.parents[1])},
+        env={"ROCM_PATH": str(named.parents[1])},
         capture_output=True,
         text=True,
     )
