@@ -16,9 +16,10 @@ from fuzz.exclusions import known
 from fuzz.generate import generate
 from fuzz.meaning import Invalid
 from fuzz.mutants import Fate, score, table
-from fuzz.run import CPUS, TARGETS, Finding, run, warm
+from fuzz.run import CPUS, TARGETS, Finding, warm
 from fuzz.shrink import shrink
 from fuzz.source import reproduction
+from fuzz.workers import Worker
 
 
 def arguments() -> argparse.Namespace:
@@ -42,10 +43,10 @@ def chosen(names: str | None) -> tuple[str, ...]:
 
 
 def drawn(targets: tuple[str, ...], most: int | None, seed: int, number: int) -> tuple[str, ...]:
-    """Return the targets of a program, all of them or some."""
-    if most is None or most >= len(targets):
-        return targets
-    return tuple(random.Random(f"{seed}:{number}:targets").sample(targets, most))
+    """Return the targets of a program, all of them or some; of ``a|b`` one."""
+    rng = random.Random(f"{seed}:{number}:targets")
+    some = targets if most is None or most >= len(targets) else rng.sample(targets, most)
+    return tuple(rng.choice(target.split("|")) for target in some)
 
 
 def main() -> int:
@@ -59,7 +60,7 @@ def main() -> int:
     log = options.log or options.resume
     limit = options.seconds or (float("inf") if options.count else 60.0)
     print(f"fuzz: seed {seed}, from program {first}, on {', '.join(targets)}", flush=True)
-    warm(targets)
+    warm([one for target in targets for one in target.split("|")])
     if options.mutants:
         on = tuple(t for t in targets if t.endswith("@sim"))
         return break_programs(options, seed, first, on, time.monotonic() + limit)
@@ -78,11 +79,11 @@ def loop(
     seconds: Counter[str] = Counter()
     runs: Counter[str] = Counter()
     symptoms: dict[tuple[str, str, str], int] = {}
-    number = first
+    number, worker = first, Worker()
     while time.monotonic() < end and (not options.count or number < first + options.count):
         program = generate(seed, number)
         try:
-            outcome = run(program, drawn(targets, options.each, seed, number))
+            outcome = worker.run(f"{number}", program, drawn(targets, options.each, seed, number))
         except Invalid as why:
             kinds["without meaning"] += 1
             record(log, seed, number, targets, invalid=str(why))
@@ -103,6 +104,7 @@ def loop(
             if symptoms[key] == 1:
                 show(seed, number, program, finding, shrinks=not options.no_shrink)
         number += 1
+    worker.close()
     print(f"fuzz: seed {seed}, programs {first}…{number - 1}: {dict(kinds)}")
     for target, spent in seconds.items():
         print(f"  {target:20} {runs[target]:5} programs, {spent / runs[target]:.2f} s each")

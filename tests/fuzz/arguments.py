@@ -37,12 +37,11 @@ def arguments(program: Program) -> list[np.ndarray]:
 def guarded(array: np.ndarray, *, at_end: bool) -> np.ndarray:
     """Return a copy whose first byte, or last one, has a page beside it that cannot be touched.
 
-    The pages are never given back: each program has a process of its own.
+    The pages are given back with the copy.
     """
     size = array.nbytes
     pages = -(-size // PAGE) or 1
     memory = mmap.mmap(-1, (pages + 2) * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    _KEPT.append(memory)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     for page in (address, address + (pages + 1) * PAGE):
         if _mprotect(page, PAGE, 0):
@@ -53,6 +52,5 @@ def guarded(array: np.ndarray, *, at_end: bool) -> np.ndarray:
     return made
 
 
-_KEPT: list[mmap.mmap] = []
 _mprotect = ctypes.CDLL(None, use_errno=True).mprotect
 _mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]

@@ -28,6 +28,8 @@ class Source:
 
     rng: Random
     leaves: Sequence[Callable[[], Expr]]
+    most: int = 3
+    """How deep expressions are, where nothing else is said."""
 
     def leaf(self, dtype: str) -> Expr:
         if not self.leaves or self.rng.random() < 0.12:
@@ -45,8 +47,9 @@ class Source:
         allowed = [v for v in values if element.low <= v <= element.high]
         return const(self.rng.choice(allowed), dtype)
 
-    def value(self, dtype: str, depth: int = 3) -> Expr:
+    def value(self, dtype: str, depth: int | None = None) -> Expr:
         """Return an expression of type `dtype`; it fits in the type."""
+        depth = self.most if depth is None else depth
         if dtype == "bool":
             return self.condition(depth - 1)
         if dtype not in COMPUTED and depth > 0:

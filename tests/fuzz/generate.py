@@ -9,6 +9,6 @@ from fuzz.program import Program
 
 
 def generate(seed: int, number: int) -> Program:
-    """Return program `number` of `seed`."""
+    """Return program `number` of `seed`: most are small, for what is compiled takes long."""
     rng = Random(f"{seed}:{number}")
-    return (threads if rng.random() < 0.25 else tiles).program(rng)
+    return (threads if rng.random() < 0.25 else tiles).program(rng, small=rng.random() < 0.85)

@@ -33,7 +33,7 @@ class Nests(Places):
         leaves.append(lambda: self.rng.choice(names))
         if self.rng.random() < 0.3:
             leaves.append(lambda: self.direct(axes))
-        yield Source(self.rng, leaves)
+        yield Source(self.rng, leaves, 2 if self.scene.small else 3)
         self.names = before
 
     def elsewhere(self, k: Known, axes: tuple[int, ...]) -> Expr:
@@ -73,6 +73,12 @@ class Nests(Places):
             index.append(i if start.kind == "const" and start.data == 0 else apply("add", start, i))
         if self.rng.random() < 0.2:
             index[0] = self.from_tensor(t.shape[0])
+        given = [n for n in self.names if n.data == "n"]
+        if given and self.rng.random() < 0.2:
+            # Sums with a number at the limits of its type wrap.
+            at = self.rng.randrange(len(index))
+            far = apply(self.rng.choice(("max", "min")), self.rng.choice(given), const(0))
+            index[at] = apply("add", apply("add", far, const(self.rng.randrange(9))), index[at])
         safe = self.safe.get(t.name, 0)
         return load(t.name, t.dtype, (min(t.low, safe), max(t.high, safe)), *index)
 

@@ -18,6 +18,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,15 @@ class Ended:
     what: str
     said: str
 
+    @classmethod
+    def of(cls, status: int, said: bytes, *, hangs: bool) -> Ended:
+        """Return how a child ended whose exit status is given."""
+        text = said[-4000:].decode(errors="replace")
+        if hangs:
+            return cls("hang", "it does not end", text)
+        name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        return cls("crash", name, text)
+
 
 def in_child(work: Callable[[], Any], seconds: float = SECONDS) -> Any:
     """Return what `work` returns in a process of its own, or how that ended."""
@@ -126,15 +136,26 @@ def in_child(work: Callable[[], Any], seconds: float = SECONDS) -> Any:
         if status == 0:
             return pickle.loads(data)
         noise.seek(0)
-        said = noise.read()[-4000:].decode(errors="replace")
-    if not ready:
-        return Ended("hang", "it does not end", said)
-    name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-    return Ended("crash", name, said)
+        return Ended.of(status, noise.read(), hangs=not ready)
+
+
+class Traced:
+    """A program as the language has it; it is traced once for all targets."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    @cached_property
+    def main(self) -> Any:
+        return module(text(self._program)).main
 
 
 def one(
-    program: Program, target: str, given: list[np.ndarray], right: list[np.ndarray]
+    program: Program,
+    target: str,
+    given: list[np.ndarray],
+    right: list[np.ndarray],
+    traced: Traced | None = None,
 ) -> Finding | None:
     """Compile a program and run it in this process; return what is wrong."""
     import tile_api as tile
@@ -142,7 +163,7 @@ def one(
 
     warnings.simplefilter("ignore")
     try:
-        main = module(text(program)).main
+        main = (traced or Traced(program)).main
         kernel = tile.compile(main, target=target)
         # The last bytes of a tensor lie before a page that nobody may touch, or the first ones
         # behind one; the emulator has copies of its own, and bounds of its own.

@@ -34,6 +34,8 @@ class Scene:
     """What is known while a program is written: its parameters."""
 
     rng: Random
+    small: bool = False
+    """Whether launches have a few statements and short expressions."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
     scalars: list[Scalar] = field(default_factory=list)
     written: set[str] = field(default_factory=set)

@@ -36,12 +36,14 @@ BOUND = 64
 """Values that are kept between statements are at most this large."""
 
 
-def program(rng: Random) -> Program:
-    """Return a random program of threads."""
-    scene = Scene(rng)
+def program(rng: Random, *, small: bool = False) -> Program:
+    """Return a random program of threads, perhaps a small one."""
+    scene = Scene(rng, small)
     if rng.random() < 0.5:
         scene.scalars.append(Scalar("n", "int32", rng.choice(LIMITS)))
-    launches = tuple(_Writer(scene, rng).launch() for _ in range(rng.choice((1, 1, 2))))
+    launches = tuple(
+        _Writer(scene, rng).launch() for _ in range(1 if small else rng.choice((1, 1, 2)))
+    )
     return Program(
         tuple(scene.tensors.values()), tuple(scene.scalars), launches, rng.randrange(1 << 16)
     )
@@ -75,7 +77,7 @@ class _Writer:
         for _ in range(rng.randrange(1, 3)):
             self.new("shared", (self.threads,) if rng.random() < 0.7 else (3, self.threads))
         body = self.variable() + self.put_shared()
-        for _ in range(rng.randrange(2, 7)):
+        for _ in range(rng.randrange(1, 4) if self.scene.small else rng.randrange(2, 7)):
             body += self.step(0)
         body += self.finish()
         return Launch(

@@ -38,16 +38,16 @@ KINDS = (
 ELEMENTS_OF_TILES = 4096
 
 
-def program(rng: Random) -> Program:
-    """Return a random program of tiles."""
-    scene = Scene(rng)
+def program(rng: Random, *, small: bool = False) -> Program:
+    """Return a random program of tiles, perhaps a small one."""
+    scene = Scene(rng, small)
     if rng.random() < 0.5:
         scene.scalars.append(Scalar("n", "int32", rng.choice(LIMITS)))
     if rng.random() < 0.2:
         scene.scalars.append(Scalar("x", "float32", rng.randrange(-4, 5)))
     launches = tuple(
         Writer(scene, rng).whole() if rng.random() < 0.1 else Writer(scene, rng).launch()
-        for _ in range(rng.choice((1, 1, 1, 1, 2, 3)))
+        for _ in range(1 if small and rng.random() < 0.9 else rng.choice((1, 1, 1, 1, 2, 3)))
     )
     return Program(
         tuple(scene.tensors.values()), tuple(scene.scalars), launches, rng.randrange(1 << 16)
@@ -84,7 +84,7 @@ class Writer(Nests, Moves, Products):
         if rng.random() < 0.7:
             self.without = {kind for kind in KINDS if rng.random() < 0.6}
         body: list[Stmt] = [self.load_new()]
-        for _ in range(rng.randrange(1, 6)):
+        for _ in range(rng.randrange(1, 3 if self.scene.small else 6)):
             body += self.step()
         body += self.finish()
         grid = tuple(self.grid(n) for n in reversed(range(rank)))

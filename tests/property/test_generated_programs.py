@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,10 @@ from fuzz.program import Copy, Launch, Parallel, Program, Region, Store, Sync, T
 from fuzz.run import Ended, Finding, in_child, module, run
 from fuzz.shrink import shrink
 from fuzz.source import text
+from fuzz.workers import Worker
 from tile_core.errors import DataRace
+from tile_core.ir.expr import BinaryOp
+from tile_cpu.lowering import arithmetic
 from tile_sim import checking
 
 TX = name("tx", 0, 31)
@@ -100,6 +104,68 @@ def test_memory_beside_a_tensor_cannot_be_touched(at_end: bool, offset: int) -> 
     found = in_child(touch)
     assert isinstance(found, Ended)
     assert found.what == "SIGSEGV"
+
+
+def test_a_process_that_stays_is_replaced_when_a_program_ends_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[str] = []
+
+    def one(program: Program, target: str, *_: object) -> Finding | None:
+        ran.append(target)
+        if target == "ends":
+            os.abort()
+        if target == "hangs":
+            time.sleep(60)
+        if target == "remembers":
+            return Finding(target, "wrong", "a number", "3") if len(ran) > 1 else None
+        return Finding(target, "wrong", "a result") if target == "wrong" else None
+
+    monkeypatch.setattr(running, "one", one)
+    worker = Worker()
+    try:
+        program = exchange(Sync())
+        first = worker.run("0", program, ["right", "ends", "right", "wrong"], 20.0)
+        found = [(f.target, f.kind, f.what) for f in first.findings]
+        assert found == [("ends", "crash", "SIGABRT"), ("wrong", "wrong", "a result")]
+        again = worker.run("1", program, ["hangs"], 0.5)
+        assert [f.kind for f in again.findings] == ["hang"]
+        worker.run("2", program, ["right"], 20.0)
+        (after,) = worker.run("3", program, ["remembers"], 20.0).findings
+        assert after.what == "a number, after others"
+        assert after.detail == "3\nAlone it is right; before it ran 2"
+    finally:
+        worker.close()
+
+
+def test_a_process_that_stays_tells_what_means_nothing_and_goes_on() -> None:
+    across = load("s", "int32", (-4, 4), apply("sub", const(31), TX))
+    worker = Worker()
+    try:
+        with pytest.raises(Invalid, match="what another one touches is written"):
+            worker.run("0", exchange(Store("s", (TX,), across)), ["interpret"])
+        assert worker.run("1", exchange(), ["interpret"]).findings == ()
+    finally:
+        worker.close()
+
+
+def test_a_mistake_of_the_compiler_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the CPU take the larger number for the smaller one."""
+    right = arithmetic.binary
+
+    def wrong(ctx: Any, op: BinaryOp, a: Any, b: Any, *rest: Any, **options: Any) -> Any:
+        op = BinaryOp.MAX if op is BinaryOp.MIN else op
+        return right(ctx, op, a, b, *rest, **options)
+
+    monkeypatch.setattr(arithmetic, "binary", wrong)
+    worker = Worker()
+    try:
+        programs = (generate(5, number) for number in range(20))
+        written = [p for p in programs if "T.min(" in text(p)][:4]
+        found = [f for p in written for f in worker.run("", p, ["cpu"]).findings]
+    finally:
+        worker.close()
+    assert {f.kind for f in found} == {"wrong"}
 
 
 def test_a_program_that_fails_becomes_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
