@@ -48,15 +48,15 @@ def _rasterised(launch: Launch) -> Launch:
         row, column, extra = place_in_panels(number, height, width, size, turns=True)
     else:
         column, row, extra = place_in_panels(number, width, height, size, turns=order == "row")
-    body: list[Stmt] = [
+    made: list[Stmt] = [
         Let(number, binary(BinaryOp.ADD, started[1] * width, started[0])),
         *extra,
         Let(x, column),
         Let(y, row),
         *(_assume(v, n) for v, n in ((x, width), (y, height))),
-        launch.body,
     ]
-    return replace(launch, block_vars=(*started, *launch.block_vars[2:]), body=Seq(tuple(body)))
+    body = Seq((*(replace(stmt, span=hint.span) for stmt in made), launch.body))
+    return replace(launch, block_vars=(*started, *launch.block_vars[2:]), body=body)
 
 
 def place_in_panels(
