@@ -13,6 +13,8 @@ from tile_core.interp import interpret
 from tile_core.ir.arith import as_expr
 from tile_core.ir.evaluate import evaluate
 from tile_core.ir.expr import Var
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Hint, Launch, Seq
 from tile_core.ir.verify import verify
 from tile_core.passes.rasterise_blocks import place_in_panels, rasterise_blocks
 
@@ -71,3 +73,17 @@ def test_lines_of_blocks_stay() -> None:
             C[bx] = bx
 
     assert rasterise_blocks(main.kernel) is main.kernel
+
+
+def test_what_is_added_has_the_line_of_the_hint() -> None:
+    @T.prim_func
+    def main(C: T.Tensor((6, 5), "int32")):
+        with T.Kernel(5, 6, threads=1) as (bx, by):
+            T.use_swizzle(2)
+            C[by, bx] = by * 10 + bx
+
+    (hint,) = (n for n in walk(main.kernel) if isinstance(n, Hint))
+    (launch,) = (n for n in walk(rasterise_blocks(main.kernel)) if isinstance(n, Launch))
+    assert isinstance(launch.body, Seq)
+    assert {stmt.span for stmt in launch.body.body[:-1]} == {hint.span}
+    assert hint.span is not None
