@@ -35,6 +35,8 @@ def print_function(
     bounds = Bounds()
     for var in naturals:
         bounds.bind(var, 0, MOST_INT32)
+    given = (p for p in function.params if isinstance(p, Var) and p not in bounds.ranges)
+    bounds.given.update(given)
     bind_indices(function.launch, bounds)
     constant = frozenset(
         b for b in used.buffers if b.scope is Scope.GLOBAL and b.storage not in used.written

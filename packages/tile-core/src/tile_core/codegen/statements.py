@@ -152,6 +152,7 @@ def _let(p: StatementPrinter, stmt: Let) -> None:
     text = f"const {cpp_type(var.dtype)} {e.names.of(var)} = {e.text(stmt.value)};"
     p.declare(var, text, stmt.span)
     if var.dtype.is_int:
+        e.bounds.name(var, stmt.value)
         e.bounds.bind(var, *e.bounds.of(stmt.value))
 
 

@@ -1,8 +1,13 @@
-"""Finite bounds of integer expressions in a thread-level program, one step per node."""
+"""Finite bounds of integer expressions in a thread-level program, one step per node.
+
+Index arithmetic does not overflow: blocks, threads, loops and extents count what fits in memory.
+What the caller or memory gives may be any number of its type: sums, differences and products of
+it wrap, and have the bounds of their type where the exact result might not fit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
@@ -10,10 +15,23 @@ from typing import Any, TypeAlias
 from tile_core.dtypes import DType, dtype_of
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import static_value
-from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Select, Unary, UnaryOp, Var
-from tile_core.ir.interval import subtract
+from tile_core.ir.expr import (
+    Binary,
+    BinaryOp,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    UnaryOp,
+    Var,
+)
+from tile_core.ir.interval import Interval, subtract
 from tile_core.ir.interval_arithmetic import combine
+from tile_core.ir.node import walk
 from tile_core.ir.stmt import Launch
+from tile_core.passes.ranges import Env
 
 Range: TypeAlias = "tuple[int, int]"
 """The smallest and the largest value, both included."""
@@ -41,9 +59,9 @@ def limits_of(var: Var) -> Range:
 
 
 def fitted(low: int, high: int, dtype: DType) -> Range:
-    """Return what is left of bounds of exact arithmetic once the result is of type `dtype`.
+    """Return what is left of bounds of an index once the result is of type `dtype`.
 
-    Arithmetic of 32 bits and more with sign does not overflow; all other wraps.
+    Arithmetic of 32 bits and more with sign does not overflow there; all other wraps.
     """
     least, most = limits(dtype)
     if least <= low and high <= most:
@@ -59,10 +77,17 @@ class Bounds:
     """What values integer expressions can have, given those of their variables.
 
     Variables that were never bound have any value of their type.
+
+    Parameters
+    ----------
+    given
+        Variables that are no indices: the caller or memory gave them.
     """
 
     ranges: dict[Var, Range] = field(default_factory=dict)
     known: dict[Expr, Range] = field(default_factory=dict)
+    given: set[Var] = field(default_factory=set)
+    _arbitrary: dict[Expr, bool] = field(default_factory=dict)
 
     def bind(self, var: Var, low: int, high: int) -> None:
         """State ``low <= var <= high`` from here on."""
@@ -83,6 +108,57 @@ class Bounds:
     def is_natural(self, expr: Expr) -> bool:
         """Whether `expr` is never negative."""
         return self.of(expr)[0] >= 0
+
+    def name(self, var: Var, value: Expr) -> None:
+        """Remember whether `var` stands for what is no index."""
+        if var.dtype.is_int and self.is_arbitrary(value):
+            self.given.add(var)
+            self._arbitrary.clear()
+
+    def is_given(self, var: Var) -> bool:
+        """Whether the caller or memory gave a variable."""
+        return var in self.given
+
+    def is_arbitrary(self, expr: Expr) -> bool:
+        """Whether `expr` depends on what the caller or memory gave."""
+        kind = type(expr)
+        if kind is Var:
+            return self.is_given(expr)  # type: ignore[arg-type]
+        if kind is Const:
+            return False
+        if kind is Load:
+            return True
+        found = self._arbitrary.get(expr)
+        if found is None:
+            parts = (node for node in expr.children() if isinstance(node, Expr))
+            found = self._arbitrary[expr] = any(map(self.is_arbitrary, parts))
+        return found
+
+    def wraps(self, expr: Expr) -> bool:
+        """Whether arithmetic in `expr` may wrap: what is proved of exact numbers may not hold."""
+        return self.is_arbitrary(expr) and any(
+            self._may_wrap(node)
+            for node in walk(expr)
+            if isinstance(node, (Binary, Unary)) and node.dtype.is_int
+        )
+
+    def _may_wrap(self, expr: Binary | Unary) -> bool:
+        if expr.op not in _WRAPPING or not self.is_arbitrary(expr):
+            return False
+        if isinstance(expr, Unary):
+            low, high = self.of(expr.a)
+            exact: tuple[int | None, int | None] = (-high, -low)
+        else:
+            exact = combine(expr.op, self.of(expr.a), self.of(expr.b))
+        least, most = limits(expr.dtype)
+        return exact[0] is None or exact[1] is None or exact[0] < least or exact[1] > most
+
+    def fitted(self, low: int, high: int, expr: Expr) -> Range:
+        """Return bounds of `expr`, whose exact result is between `low` and `high`."""
+        least, most = limits(expr.dtype)
+        if least <= low and high <= most:
+            return low, high
+        return (least, most) if self.is_arbitrary(expr) else fitted(low, high, expr.dtype)
 
     def _of(self, expr: Expr) -> Range:
         kind = type(expr)
@@ -105,14 +181,14 @@ def _binary(bounds: Bounds, expr: Binary) -> Range:
     if condition is not None:
         return condition(a, b)
     low, high = combine(expr.op, a, b)
-    return limits(expr.dtype) if low is None or high is None else fitted(low, high, expr.dtype)
+    return limits(expr.dtype) if low is None or high is None else bounds.fitted(low, high, expr)
 
 
 def _unary(bounds: Bounds, expr: Unary) -> Range:
     low, high = bounds.of(expr.a)
     match expr.op:
         case UnaryOp.NEG:
-            return fitted(-high, -low, expr.dtype)
+            return bounds.fitted(-high, -low, expr)
         case UnaryOp.BITNOT:
             return fitted(~high, ~low, expr.dtype)
     return 1 - high, 1 - low
@@ -137,6 +213,60 @@ _RULES: dict[type, Callable[[Bounds, Any], Range]] = {
     Select: _select,
     Cast: _cast,
 }
+
+
+_WRAPPING = frozenset({BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.SHL, UnaryOp.NEG})
+
+
+class Ranges(Bounds):
+    """Bounds that ask elsewhere for variables met for the first time.
+
+    Those of which nothing is known there were given by the caller.
+    """
+
+    __slots__ = ("source",)
+
+    def __init__(self, source: Env | Mapping[Var, Interval]) -> None:
+        super().__init__()
+        self.source = source
+
+    def is_given(self, var: Var) -> bool:
+        """Whether the caller or memory gave a variable."""
+        self.learn(var)
+        return var in self.given
+
+    def learn(self, var: Var) -> Range:
+        """Return the range of `var`, remembered."""
+        found = self.ranges.get(var)
+        if found is None:
+            found = self.ranges[var] = self._learnt(var)
+        return found
+
+    def _learnt(self, var: Var) -> Range:
+        if not var.dtype.is_int:
+            return _TRUTH
+        least, most = limits_of(var)
+        meaning = None
+        if isinstance(self.source, Env):
+            known, meaning = self.source.bounds(var), self.source.meaning.get(var)
+        else:
+            known = self.source.get(var, Interval(None, None))
+        if meaning is not None:
+            is_given = any(self.is_arbitrary(atom) for _, _, atom in meaning.parts())
+        else:
+            is_given = known == Interval(None, None) and var.contract is None
+        if is_given:
+            self.given.add(var)
+        low = least if known.low is None else max(least, known.low)
+        high = most if known.high is None else min(most, known.high)
+        return (low, high) if low <= high else (least, most)
+
+    def copy(self) -> Ranges:
+        """Return the same knowledge, to be extended apart."""
+        made = Ranges(self.source)
+        made.ranges.update(self.ranges)
+        made.given.update(self.given)
+        return made
 
 
 def _decided(yes: bool, no: bool) -> Range:

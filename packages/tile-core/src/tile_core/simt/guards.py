@@ -9,6 +9,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.passes.guards.ledger import note_guard
 from tile_core.passes.ranges import Env
+from tile_core.simt.bounds import Ranges
 from tile_core.simt.context import SimtContext
 
 
@@ -32,10 +33,11 @@ def inside(buffer: Buffer, indices: Sequence[Expr], ctx: SimtContext) -> Expr | 
 def _missing(buffer: Buffer, axis: int, index: Expr, env: Env) -> list[Expr]:
     at, extent = env.linear(index), buffer.shape[axis]
     found: list[Expr] = []
-    if not env.is_natural(at):
+    wraps = Ranges(env).wraps(index)  # then proofs about exact numbers say nothing
+    if wraps or not env.is_natural(at):
         note_guard(buffer, axis, index, env, from_below=True)
         found.append(binary(BinaryOp.GE, index, 0))
-    if not env.is_natural(env.linear(extent) - at.plus(1)):
+    if wraps or not env.is_natural(env.linear(extent) - at.plus(1)):
         note_guard(buffer, axis, index, env)
         found.append(binary(BinaryOp.LT, index, as_expr(extent)))
     return found

@@ -10,10 +10,10 @@ from tile_core.ir.expr import Var
 from tile_core.ir.interval import Interval
 from tile_core.ir.stmt import Stmt
 from tile_core.passes.ranges import Env
-from tile_core.simt.bounds import Bounds, bind_indices
+from tile_core.simt.bounds import Bounds, Ranges, bind_indices
 from tile_core.simt.name_indices import name_repeated_indices
 from tile_core.simt.program import DeviceFunction
-from tile_core.simt.simplify_expr import Ranges, Simplifier
+from tile_core.simt.simplify_expr import Simplifier
 from tile_core.simt.simplify_stmt import simplify_stmt
 
 P = TypeVar("P", "DeviceFunction", "Stmt")
@@ -28,7 +28,7 @@ def simplify_indices(program: P, ranges: Env | Mapping[Var, Interval] | None = N
     Sums are normalised, quotients and remainders of mixed radices resolved, disjoint bits
     added, decided comparisons, branches and loops of one round removed; arithmetic of 64 bits
     is left only where 32 might not suffice. All of it is exact, given that index arithmetic
-    does not overflow. Every node is looked at once.
+    does not overflow; what the caller or memory gave may. Every node is looked at once.
 
     Parameters
     ----------

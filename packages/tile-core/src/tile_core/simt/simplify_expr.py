@@ -24,11 +24,9 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
-from tile_core.ir.interval import Interval
 from tile_core.ir.intrinsics import effect_of
 from tile_core.ir.node import Node, walk
-from tile_core.passes.ranges import Env
-from tile_core.simt.bounds import Bounds, Range, limits, limits_of
+from tile_core.simt.bounds import Range, Ranges, limits
 from tile_core.simt.index_forms import (
     INT32,
     INT64,
@@ -41,39 +39,6 @@ from tile_core.simt.index_forms import (
     write,
 )
 from tile_core.simt.index_rules import IndexRules
-
-
-class Ranges(Bounds):
-    """Bounds that ask elsewhere for variables met for the first time."""
-
-    __slots__ = ("source",)
-
-    def __init__(self, source: Env | Mapping[Var, Interval]) -> None:
-        super().__init__()
-        self.source = source
-
-    def learn(self, var: Var) -> Range:
-        """Return the range of `var`, remembered."""
-        found = self.ranges.get(var)
-        if found is None:
-            found = self.ranges[var] = self._learnt(var)
-        return found
-
-    def _learnt(self, var: Var) -> Range:
-        least, most = limits_of(var)
-        if isinstance(self.source, Env):
-            known = self.source.bounds(var)
-        else:
-            known = self.source.get(var, Interval(None, None))
-        low = least if known.low is None else max(least, known.low)
-        high = most if known.high is None else min(most, known.high)
-        return (low, high) if low <= high else (least, most)
-
-    def copy(self) -> Ranges:
-        """Return the same knowledge, to be extended apart."""
-        made = Ranges(self.source)
-        made.ranges.update(self.ranges)
-        return made
 
 
 def is_index(dtype: DType) -> bool:
@@ -150,13 +115,19 @@ class Simplifier:
         rule = _FORMS.get(type(expr))
         try:
             made = self._opaque(expr) if rule is None else rule(self, expr)
-            if not is_safe(made, expr.dtype):
+            if not is_safe(made, expr.dtype) or self._wraps(made, expr.dtype):
                 raise MayOverflow
         except MayOverflow:
             made = self._opaque(expr)
         if not made.acts:
             self.forms[expr] = made
         return made
+
+    def _wraps(self, value: Form, dtype: DType) -> bool:
+        """Whether a sum of what was given may not fit."""
+        return not fits(value, dtype) and any(
+            self.ranges.is_arbitrary(atom.expr) for atom, _ in value.terms
+        )
 
     def written(self, expr: Expr) -> Expr:
         """Return the shortest expression of the value of an int32 or int64 expression."""
@@ -225,6 +196,10 @@ def _form_of_binary(s: Simplifier, expr: Binary) -> Form:
     rule = _OPERATIONS.get(expr.op)
     if rule is None or a.acts or b.acts:
         raise MayOverflow
+    if expr.op is BinaryOp.MUL and a.terms and b.terms:
+        ends = [x * y for x in a.bounds for y in b.bounds]
+        if not within((min(ends), max(ends)), expr.dtype) and s.ranges.is_arbitrary(expr):
+            raise MayOverflow
     return rule(s.rules, a, b, expr.dtype)
 
 

@@ -70,6 +70,7 @@ def _after_let(stmt: Let, s: Simplifier) -> Simplifier:
     if not is_index(stmt.var.dtype):
         return s
     value = s.form(stmt.value)
+    s.ranges.name(stmt.var, stmt.value)
     return s.binding(stmt.var, fitted(*value.bounds, stmt.var.dtype), value.multiple)
 
 

@@ -42,6 +42,7 @@ from tile_core.passes.drop_orders import is_order
 from tile_core.passes.guards.ledger import located, open_ledger
 from tile_core.passes.ranges import Env
 from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
+from tile_core.simt.bounds import Ranges
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_parallel
@@ -97,6 +98,8 @@ def after(stmt: Stmt, ctx: SimtContext) -> SimtContext:
     """Return what is known to the statements that follow `stmt` in its sequence."""
     match stmt:
         case Let(var=var, value=value):
+            if Ranges(ctx.env).wraps(value):
+                return ctx
             return ctx.knowing(ctx.env.with_let(var, value))
         case Check(cond=cond):
             return ctx.knowing(ctx.env.assuming(cond))

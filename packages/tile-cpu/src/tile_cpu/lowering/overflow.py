@@ -140,7 +140,9 @@ def _is_arbitrary(ctx: Context, expr: Expr) -> bool:
 def note_name(ctx: Context, var: Var, value: Expr) -> None:
     """Remember that `var` stands for `value`."""
     if var.dtype.is_int and var.dtype.lanes == 1 and _is_arbitrary(ctx, value):
-        ctx.given.add(var)
+        if var not in ctx.given:
+            ctx.given.add(var)
+            ctx.arbitrary.clear()  # of expressions that were asked for before
         ctx.reaches[var] = reach(ctx, value)
 
 

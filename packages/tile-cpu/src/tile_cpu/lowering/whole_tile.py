@@ -14,7 +14,7 @@ from tile_core.passes.linear import Linear
 from tile_core.passes.ranges import Env, prove_in_range
 from tile_core.tir.nodes import PrimExpr
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.overflow import may_leave_tile, wraps_within
+from tile_cpu.lowering.overflow import may_leave_tile, note_name, wraps_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,8 @@ def whole_tile(ctx: Context, loop: Parallel) -> Whole:
     conditions: dict[object, Expr] = {}
     inner: list[Var] = list(loop.vars)
     private = {n.buffer for n in walk(loop.body) if isinstance(n, Alloc)}
+    for let in (n for n in walk(loop.body) if isinstance(n, Let)):
+        note_name(ctx, let.var, let.value)
     for node, env in _accesses(loop.body, ctx.env, inner):
         if not node.buffer.scope.is_global and not _may_leave(ctx, node, env, private):
             continue

@@ -1,0 +1,92 @@
+"""Integers of 32 bits that the caller or memory gave: sums and products of them wrap."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tile_api as tile
+import tile_api.language as T
+from support.arrays import poisoned
+
+TARGETS = ["interpret", "cpu", "cuda:sm_80@sim", "hip:gfx942@sim"]
+LOW, HIGH = -(1 << 31), (1 << 31) - 1
+LIMITS = [0, 1, -1, HIGH, HIGH - 1, HIGH - 31, LOW, LOW + 1, LOW + 31, 1 << 30, -(1 << 30), 1 << 29]
+COUNT = 32
+
+
+@T.macro
+def compute(A, R, first, i, n):
+    """Ask of a number what follows from its bounds, if arithmetic were exact."""
+    m = T.max(n, 0)
+    R[first, i] = A[m + 5 + i]  # not below the tensor
+    R[first + 1, i] = T.if_then_else(m * 4 + i >= 0, 1, 2)
+    R[first + 2, i] = (m + i) // 7 + (m + i) % 7
+    R[first + 3, i] = T.if_then_else(-T.min(n, 0) >= i, 1, 2)
+    R[first + 4, i] = T.if_then_else((m << 2) + i < 0, 1, 2)
+    R[first + 5, i] = T.cast(m + i, "int64") > 0
+    R[first + 6, i] = A[T.min(n, 0) - 1 - i + COUNT]  # not above the tensor
+    R[first + 7, i] = T.if_then_else(m * m + i >= 0, 1, 2)
+
+
+@T.prim_func
+def main(
+    A: T.Tensor((COUNT,), "int32"),
+    N: T.Tensor((1,), "int32"),
+    R: T.Tensor((16, COUNT), "int32"),
+    C: T.Tensor((2, COUNT), "int32"),
+    n: T.int32,
+):
+    with T.Kernel(1, threads=32):
+        s = T.alloc_shared((COUNT,), "int32")
+        for i in T.Parallel(COUNT):
+            compute(A, R, 0, i, n)
+        for i in T.Parallel(COUNT):
+            compute(A, R, 8, i, N[0])
+        T.copy(A[T.max(n, 0) + 3], s)
+        T.copy(s, C[0, 0])
+        for i in T.Parallel(COUNT):
+            C[1, i] = -1
+        for i in T.Parallel(COUNT):
+            C[1, T.max(n, 0) + 3 + i] = A[i]
+
+
+def element(a: np.ndarray, at: np.ndarray) -> np.ndarray:
+    inside = (at >= 0) & (at < COUNT)
+    return np.where(inside, a[np.where(inside, at, 0)], 0)
+
+
+def meaning(a: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what the program computes, in NumPy's integers, which wrap."""
+    i = np.arange(COUNT, dtype=np.int32)
+    zero, one, x = np.int32(0), np.int32(1), np.full(COUNT, n, np.int32)
+    m = np.maximum(x, zero)
+    up = m + i
+    rows = [
+        element(a, m + np.int32(5) + i),
+        np.where(m * np.int32(4) + i >= 0, 1, 2),
+        up // np.int32(7) + up % np.int32(7),
+        np.where(-np.minimum(x, zero) >= i, 1, 2),
+        np.where((m << np.int32(2)) + i < 0, 1, 2),
+        up.astype(np.int64) > 0,
+        element(a, np.minimum(x, zero) - one - i + np.int32(COUNT)),
+        np.where(m * m + i >= 0, 1, 2),
+    ]
+    at = m + np.int32(3) + i
+    stored = np.full(COUNT, -1, np.int32)
+    inside = (at >= 0) & (at < COUNT)
+    stored[at[inside]] = a[inside]
+    return np.array(rows, np.int32), np.array([element(a, at), stored], np.int32)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_numbers_that_were_given_wrap(target: str) -> None:
+    kernel = tile.compile(main, target=target)
+    a = np.arange(1, COUNT + 1, dtype=np.int32)
+    for n in LIMITS:
+        r, c = poisoned(16, COUNT, dtype="int32"), poisoned(2, COUNT, dtype="int32")
+        kernel(a, np.array([n], np.int32), r, c, n)
+        with np.errstate(over="ignore"):
+            rows, copied = meaning(a, n)
+        np.testing.assert_array_equal(r, np.concatenate([rows, rows]), err_msg=f"{n}")
+        np.testing.assert_array_equal(c, copied, err_msg=f"{n}")
