@@ -442,16 +442,16 @@ MISTAKES = [
         """,
     ),
     Mistake(
-        "a workspace of vectors",
+        "a reducer of vectors",
         """
-        wide = T.alloc_global((16,), "float32x4")
+        wide = T.alloc_reducer((16,), "float32x4")
         """,
         """
-        [TL1003] the dtype given to T.alloc_global is float32x4: the elements of a buffer are scalars
+        [TL1003] the dtype given to T.alloc_reducer is float32x4: the elements of a buffer are scalars
          --> program.py:6:16
           |
-        6 |         wide = T.alloc_global((16,), "float32x4")
-          |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        6 |         wide = T.alloc_reducer((16,), "float32x4")
+          |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         hint: add a dimension of 4 elements of float32; T.vectorized and T.Ramp reach them together
         """,
     ),

@@ -184,3 +184,36 @@ def test_objects_of_tvm_are_refused_before_they_end_the_process():
         assert copy.deepcopy(part) is part
         with pytest.raises(UnsupportedOnTarget, match="cannot be pickled"):
             pickle.dumps(part)
+
+
+def piped(value):
+    return pickle.loads(pickle.dumps(value))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, piped])
+def test_functions_of_jax_travel(copied):
+    pytest.importorskip("jax")
+    function = copied(compiled().as_jax())
+    assert result(function) == [3 * k for k in range(SIZE)]
+    assert function.updated == ()
+
+
+def test_functions_of_jax_travel_with_their_gradients():
+    jax = pytest.importorskip("jax")
+
+    @T.prim_func
+    def forward(A: T.Tensor((8,), "float32"), B: T.Tensor((8,), "float32")):
+        with T.Kernel(1, threads=8):
+            for i in T.Parallel(8):
+                B[i] = A[i] * 2
+
+    @T.prim_func
+    def backward(dB: T.Tensor((8,), "float32"), dA: T.Tensor((8,), "float32")):
+        with T.Kernel(1, threads=8):
+            for i in T.Parallel(8):
+                dA[i] = dB[i] * 2
+
+    gradients = tile.compile(backward, out_idx=[-1], target="cpu")
+    function = piped(tile.compile(forward, out_idx=[-1], target="cpu").as_jax(backward=gradients))
+    gradient = jax.grad(lambda x: function(x).sum())(jax.numpy.ones(8, "float32"))
+    assert gradient.tolist() == [2.0] * 8

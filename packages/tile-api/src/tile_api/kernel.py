@@ -182,7 +182,7 @@ class CompiledKernel(KernelFiles, KernelRecords, KernelCopies):
         """
         from tile_api.integrations.jax_calls import JaxFunction
 
-        return JaxFunction(self._launch, backward)
+        return JaxFunction(self, self._launch, backward)
 
     # Looking inside ------------------------------------------------------------------------
 

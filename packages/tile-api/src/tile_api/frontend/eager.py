@@ -226,7 +226,7 @@ class EagerFunction:
 
     def _initial(self, state: EagerState, builder: Builder, name: str) -> Any:
         """Return what a parameter of a launch holds before any declaration in the body."""
-        from tile_api.frontend.values import BufferValue
+        from tile_api.frontend.values import buffer_value
 
         spec, span = self.annotated.get(name), self.source.parameter_span(name)
         if spec is None:
@@ -236,7 +236,7 @@ class EagerFunction:
             return state.pointers[name]
         buffer = spec.buffer(name, span)
         state.tensors[name] = buffer
-        return BufferValue(buffer)
+        return buffer_value(buffer, spec.lanes)
 
     def _require_declared(self, state: EagerState) -> None:
         for name in self.tensor_names:

@@ -22,7 +22,7 @@ from tile_api.frontend.source import (
 from tile_api.frontend.statements import activation_factory
 from tile_api.frontend.types import PointerSpec, TensorSpec
 from tile_api.frontend.unlaunched import with_launches
-from tile_api.frontend.values import BufferValue
+from tile_api.frontend.values import BufferValue, buffer_value
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import (
     FrontendTypeError,
@@ -189,8 +189,10 @@ def prim_func(
     source = read_source(func)
     rewritten = rewrite_function(source, kind="prim_func", references={})
     builder = Builder(source.function.__name__)
-    params = parameters(source, evaluate_annotations(source.function))
-    run_traced(builder, source, rewritten, {name: handle(p) for name, p in params.items()})
+    annotations = evaluate_annotations(source.function)
+    params = parameters(source, annotations)
+    values = {name: handle(p, annotations[name]) for name, p in params.items()}
+    run_traced(builder, source, rewritten, values)
     kernel = finish(builder, tuple(params.values()), source.span)
     return PrimFunc(kernel, source.function, builder.attrs)
 
@@ -220,9 +222,12 @@ def user_errors(builder: Builder, file: str) -> Iterator[None]:
         raise coded.at(builder.span) from error
 
 
-def handle(param: Buffer | Var) -> Any:
-    """Return what the user holds for a parameter."""
-    return BufferValue(param) if isinstance(param, Buffer) else param
+def handle(param: Buffer | Var, annotation: Any) -> Any:
+    """Return what the user holds for a parameter that `annotation` declares."""
+    if not isinstance(param, Buffer):
+        return param
+    spec = _declaration(annotation)
+    return buffer_value(param, spec.lanes if isinstance(spec, TensorSpec) else 1)
 
 
 def parameters(source: FunctionSource, annotations: Mapping[str, Any]) -> dict[str, Buffer | Var]:
@@ -270,6 +275,16 @@ def check_parameter(parameter: inspect.Parameter, function: FunctionType, span: 
         )
 
 
+def _declaration(annotation: Any) -> Any:
+    """Return what an annotation declares, or what it returns if it is a function."""
+    if callable(annotation) and not isinstance(annotation, (DType, TensorSpec, PointerSpec, type)):
+        try:
+            return annotation()
+        except TypeError:  # it needs arguments: not the declaration of a parameter
+            return annotation
+    return annotation
+
+
 def declared_parameter(name: str, annotation: Any, span: Span) -> Buffer | Var:
     """Return the parameter that `annotation` declares.
 
@@ -278,12 +293,7 @@ def declared_parameter(name: str, annotation: Any, span: Span) -> Buffer | Var:
     SignatureError
         If it declares none.
     """
-    spec = annotation
-    if callable(spec) and not isinstance(spec, (DType, TensorSpec, PointerSpec, type)):
-        try:
-            spec = spec()
-        except TypeError:  # it needs arguments: not the declaration of a parameter
-            spec = annotation
+    spec = _declaration(annotation)
     if isinstance(spec, str) and not isinstance(spec, DType):
         try:
             spec = dtype_of(spec)

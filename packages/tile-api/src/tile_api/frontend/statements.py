@@ -10,7 +10,7 @@ from tile_api.frontend.builder import current
 from tile_api.frontend.control import Control
 from tile_api.frontend.operands import Operands
 from tile_api.frontend.source import SpanTable
-from tile_api.frontend.values import BufferValue, VarHandle, as_value
+from tile_api.frontend.values import BufferValue, VarHandle, as_value, buffer_value
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ops.control import Breakpoint
@@ -51,8 +51,9 @@ class Activation(Assignments, Operands, Control):
         if eager is None:
             return old
         self.note_binding(name)
-        buffer = eager.declare(self.builder, name, old, spec())
-        return old if buffer is None else BufferValue(buffer)
+        declared = spec()
+        buffer = eager.declare(self.builder, name, old, declared)
+        return old if buffer is None else buffer_value(buffer, declared.lanes)
 
 
 def activation_factory(table: SpanTable, kind: str) -> Callable[[], Activation]:

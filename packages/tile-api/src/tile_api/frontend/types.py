@@ -22,12 +22,15 @@ class TensorSpec:
     ----------
     shape, strides
         In elements; ints where static. Strides None mean contiguous row-major.
+    lanes
+        Of a vector type: the last dimension then are the elements of vectors.
     """
 
     shape: tuple[Extent, ...]
     dtype: DType
     scope: Scope = Scope.GLOBAL
     strides: tuple[Extent, ...] | None = None
+    lanes: int = 1
 
     def buffer(self, name: str, span: Span | None) -> Buffer:
         """Return the buffer of a parameter called `name`."""
@@ -146,15 +149,19 @@ def tensor_spec(
     strides: Any = None,
     scope: str | Scope | None = None,
     default_scope: Scope = Scope.GLOBAL,
+    what: str = "",
 ) -> TensorSpec:
     """Return the checked declaration of a tensor.
+
+    Strides of a vector type count vectors, as the shape does; the lanes lie side by side.
 
     Raises
     ------
     ShapeMismatch
         If shape and strides differ in rank.
     """
-    extents = as_shape(shape, "the tensor shape")
+    extents = as_shape(shape, f"the shape given to {what}" if what else "the tensor shape")
+    element = as_dtype(dtype, f"the dtype given to {what}" if what else "the tensor dtype")
     steps: tuple[Extent, ...] | None = None
     if strides is not None:
         steps = as_shape(strides, "the strides")
@@ -165,8 +172,11 @@ def tensor_spec(
                 span=here(),
                 hint="give one stride per dimension, in elements",
             )
-    place = default_scope if scope is None else as_scope(scope)
-    return TensorSpec(extents, as_element(dtype, "the tensor dtype"), place, steps)
+    place, lanes = default_scope if scope is None else as_scope(scope), element.lanes
+    if lanes > 1:
+        extents = (*extents, lanes)
+        steps = None if steps is None else (*(step * lanes for step in steps), 1)
+    return TensorSpec(extents, element.scalar, place, steps, lanes)
 
 
 _SCOPES = {"shared.dyn": Scope.SHARED, "": Scope.GLOBAL} | {s.value: s for s in Scope}

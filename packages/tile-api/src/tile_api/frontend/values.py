@@ -151,6 +151,15 @@ class RegionReference(Region):
         current().emit(Fill(region, converted(value, dtype)))
 
 
+def buffer_value(buffer: Buffer, lanes: int = 1) -> BufferValue:
+    """Return the handle of a buffer, whose last dimension are `lanes` of vectors if above 1."""
+    if lanes == 1:
+        return BufferValue(buffer)
+    from tile_api.frontend.vector_buffers import VectorBufferValue  # few kernels need it
+
+    return VectorBufferValue(buffer)
+
+
 class VarHandle:
     """A place that a name stands for: an `alloc_var`, or an element passed as `T.Ref`.
 
@@ -170,8 +179,13 @@ class VarHandle:
 
     def store(self, value: Any) -> None:
         """Emit the assignment of `value`, converted to the element type."""
-        expr = converted(value, self.buffer.dtype)
+        expr = converted(value, self._stored)
         current().emit(Store(self.buffer, self.indices, expr))
+
+    @property
+    def _stored(self) -> DType:
+        """The type of the value; of a vector, its elements lie side by side."""
+        return self.buffer.dtype.with_lanes(self.indices[-1].dtype.lanes if self.indices else 1)
 
     @property
     def name(self) -> str:
@@ -181,7 +195,7 @@ class VarHandle:
     @property
     def dtype(self) -> DType:
         """Element type."""
-        return _language_dtype(self.buffer.dtype)
+        return _language_dtype(self._stored)
 
     @property
     def shape(self) -> tuple[Extent, ...]:

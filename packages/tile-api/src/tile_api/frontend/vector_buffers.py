@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from tile_api.frontend.types import user_dtype
-from tile_api.frontend.values import BufferValue
+from tile_api.frontend.values import BufferValue, as_value
 from tile_api.frontend.vectors import vector_value
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import static_value
-from tile_core.ir.expr import Extent
+from tile_core.ir.expr import Broadcast, Expr, Extent
 
 
 class VectorBufferValue(BufferValue):
     """A buffer of vectors as the user sees it; the last dimension of `buffer` are the lanes.
 
-    ``x[i]`` is the vector of all lanes of element `i`, and ``x[i] = v`` stores it. Tile
-    operators see the scalars, the lanes as the last dimension.
+    ``x[i]`` is the vector of all lanes of element `i`, and ``x[i] = v`` stores it, or a number
+    to all lanes. Tile operators see the scalars, the lanes as the last dimension.
     """
 
     __slots__ = ()
@@ -50,7 +50,12 @@ class VectorBufferValue(BufferValue):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         parts = index if isinstance(index, tuple) else (index,)
-        super().__setitem__((*parts, slice(0, self.buffer.shape[-1])), value)
+        lanes = static_value(self.buffer.shape[-1]) or 1
+        if isinstance(value, (bool, int, float)) or (
+            isinstance(value, Expr) and value.dtype.lanes == 1
+        ):
+            value = Broadcast(as_value(value, self.buffer.dtype), lanes)
+        super().__setitem__((*parts, slice(0, lanes)), value)
 
 
 __all__ = ["VectorBufferValue"]

@@ -64,6 +64,8 @@ def vector_value(value: Any) -> Expr | None:
     if isinstance(value, Region):
         indices = region_indices(value)
         return None if indices is None else Load(value.buffer, indices, span=here())
+    if hasattr(value, "__tile_expr__"):
+        value = arith.as_expr(value)
     return value if isinstance(value, Expr) and value.dtype.lanes > 1 else None
 
 

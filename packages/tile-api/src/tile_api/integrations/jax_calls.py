@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 _ALIGNED = 1 << 20  # an address that passes for one; there is no memory behind it
 
 
+def _as_jax(kernel: CompiledKernel, backward: object) -> JaxFunction:
+    """Return the function of a kernel that travelled."""
+    return kernel.as_jax(backward=backward)
+
+
 class JaxFunction:
     """A kernel that takes and returns JAX's arrays.
 
@@ -42,7 +47,8 @@ class JaxFunction:
         Names of the arguments whose new values are returned after the outputs.
     """
 
-    def __init__(self, launcher: Launcher, backward: object) -> None:
+    def __init__(self, kernel: CompiledKernel, launcher: Launcher, backward: object) -> None:
+        self._made_of = kernel, backward
         self._launcher = launcher
         self._signature = signature = launcher.signature
         _refuse(signature, launcher.device)
@@ -77,6 +83,10 @@ class JaxFunction:
         else:
             found = _differentiable(self.__name__, run, self._backward, numbers)(*arrays)
         return found[0] if len(found) == 1 else found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what `pickle` writes and `copy` takes: the kernel, and how gradients are made."""
+        return _as_jax, self._made_of
 
     def __repr__(self) -> str:
         return f"<JAX function of the kernel {self.__name__}>"

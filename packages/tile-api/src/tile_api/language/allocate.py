@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tile_api.frontend.builder import Builder, current
-from tile_api.frontend.types import as_dtype, as_element, as_scope, as_shape
-from tile_api.frontend.values import BufferValue, VarHandle, as_value
+from tile_api.frontend.types import as_dtype, as_element, as_scope, as_shape, tensor_spec
+from tile_api.frontend.values import BufferValue, VarHandle, as_value, buffer_value
 from tile_core.dtypes import DType
 from tile_core.errors import FrontendTypeError, FrontendValueError, ScopeError
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.expr import Const, Expr, Extent
+from tile_core.ir.expr import Const, Expr, Extent, Ramp
 from tile_core.ir.stmt import Alloc
 
 
@@ -60,11 +61,7 @@ def _tile(
         span=builder.span,
     )
     builder.emit(Alloc(buffer))
-    if element.lanes == 1:
-        return BufferValue(buffer)
-    from tile_api.frontend.vector_buffers import VectorBufferValue  # few kernels need it
-
-    return VectorBufferValue(buffer)
+    return buffer_value(buffer, element.lanes)
 
 
 def alloc_shared(shape: Any, dtype: Any, scope: str = "shared.dyn") -> BufferValue:
@@ -129,16 +126,10 @@ def alloc_global(shape: Any, dtype: Any, scope: str = "global") -> BufferValue:
             span=builder.span,
             hint="use T.alloc_shared, T.alloc_fragment or T.alloc_local",
         )
-    buffer = Buffer(
-        builder.take_hint("workspace"),
-        as_shape(shape, "the shape given to T.alloc_global"),
-        as_element(dtype, "the dtype given to T.alloc_global"),
-        Scope.GLOBAL,
-        workspace=True,
-        span=builder.span,
-    )
+    spec = tensor_spec(shape, dtype, what="T.alloc_global")
+    buffer = replace(spec.buffer(builder.take_hint("workspace"), builder.span), workspace=True)
     builder.emit(Alloc(buffer))
-    return BufferValue(buffer)
+    return buffer_value(buffer, spec.lanes)
 
 
 def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var") -> VarHandle:
@@ -150,7 +141,7 @@ def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var"
     Parameters
     ----------
     dtype
-        Element type; assigned values are converted to it.
+        Element type, of vectors, too; assigned values are converted to it.
     init
         A number or expression stored at once. Without it the variable is zero; where something
         is surely stored before it is read, that costs nothing.
@@ -161,11 +152,16 @@ def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var"
         If `dtype` cannot hold the number `init`.
     """
     builder = _inside("T.alloc_var")
-    element = as_element(dtype, "the dtype given to T.alloc_var")
+    element = as_dtype(dtype, "the dtype given to T.alloc_var")
     init, scope = _var_arguments(args, init, scope)
-    buffer = Buffer(builder.take_hint("var"), (1,), element, as_scope(scope), span=builder.span)
+    lanes, first = element.lanes, arith.const(0)
+    where = as_scope(scope) if lanes == 1 else Scope.LOCAL
+    buffer = Buffer(builder.take_hint("var"), (lanes,), element.scalar, where, span=builder.span)
     builder.emit(Alloc(buffer))
-    result = VarHandle(buffer, (arith.const(0),), claimed=False)
+    place: Expr = first if lanes == 1 else Ramp(first, arith.const(1), lanes, span=builder.span)
+    result = VarHandle(buffer, (place,), claimed=False)
+    if init is None and lanes > 1:
+        init = 0
     if init is not None:
         result.store(_fitting(init, element))
     return result
@@ -189,7 +185,7 @@ def _fitting(value: Any, dtype: DType) -> Expr:
     """Return an initialiser, if it is a number then only if `dtype` can hold it."""
     number = value.value if isinstance(value, Const) else value
     plain = isinstance(number, (int, float)) and not isinstance(number, bool)
-    if plain and not arith.representable(number, dtype):
+    if plain and not arith.representable(number, dtype.scalar):
         raise FrontendValueError(
             f"the initial value {number} cannot be represented in {dtype}",
             span=current().span,
@@ -268,15 +264,10 @@ def empty(*shape: Any, dtype: Any = "float32") -> BufferValue:
         extents, dtype = shape
     elif len(shape) == 1:
         (extents,) = shape
-    buffer = Buffer(
-        builder.take_hint("output"),
-        as_shape(extents, "the shape given to T.empty"),
-        as_dtype(dtype, "the dtype given to T.empty"),
-        Scope.GLOBAL,
-        span=builder.span,
-    )
+    spec = tensor_spec(extents, dtype, what="T.empty")
+    buffer = spec.buffer(builder.take_hint("output"), builder.span)
     builder.outputs.append(buffer)
-    return BufferValue(buffer)
+    return buffer_value(buffer, spec.lanes)
 
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 
 from tile_api.frontend.builder import KernelWarning, current, here
 from tile_api.frontend.types import PointerSpec, TensorSpec, as_dtype, tensor_spec
-from tile_api.frontend.values import BufferValue, as_value
+from tile_api.frontend.values import BufferValue, as_value, buffer_value
 from tile_api.language.dtypes import dtype as dtype_class
 from tile_core.errors import FrontendTypeError, FrontendValueError, ShapeMismatch
 from tile_core.ir.buffer import Buffer as BufferNode
@@ -36,7 +36,7 @@ def _at_address(spec: TensorSpec, data: Any, name: str = "view") -> BufferValue:
         origin=address,
         span=builder.span,
     )
-    return BufferValue(node)
+    return buffer_value(node, spec.lanes)
 
 
 class TensorType:

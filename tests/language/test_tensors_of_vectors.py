@@ -1,0 +1,114 @@
+"""Vector types of tensors, workspaces, outputs and variables: arrays have the lanes last."""
+
+import numpy as np
+import pytest
+
+import tile_api as tile
+import tile_api.language as T
+from support.arrays import counted
+from tile_core.errors import ArgumentShapeError
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int32"])
+@pytest.mark.parametrize(("n", "lanes"), [(1, 4), (13, 2), (37, 4)])
+def test_parameters(run, dtype, n, lanes):
+    size = T.dynamic("size")
+
+    @T.prim_func
+    def main(A: T.Tensor((size,), f"{dtype}x{lanes}"), B: T.Tensor((2, size), f"{dtype}x{lanes}")):
+        with T.Kernel(T.ceildiv(size, 16), threads=16) as b:
+            at = b * 16 + T.get_thread_binding()
+            if at < size:
+                B[0, at] = A[at] + A[at]
+                B[1, at] = A[size - 1 - at]
+
+    a = (np.arange(n * lanes) % 50).reshape(n, lanes).astype(dtype)
+    b = np.zeros((2, n, lanes), dtype)
+    run(main, a, b)
+    assert np.array_equal(b, [a + a, a[::-1]])
+
+
+def test_tiles_strides_workspaces_and_casts(run):
+    step = T.dynamic("step")
+
+    @T.prim_func
+    def main(
+        A: T.StridedTensor((4, 4), (step, 1), "int8x4"),
+        B: T.Tensor((4, 4), "int32x4"),
+        C: T.Tensor((4, 4), "int8x4"),
+    ):
+        with T.Kernel(1, threads=16):
+            t = T.get_thread_binding()
+            kept = T.alloc_global((4, 4), "int8x4")
+            tile = T.alloc_shared((4, 4), "int8x4")
+            kept[t // 4, t % 4] = A[t // 4, t % 4]
+            B[t // 4, t % 4] = T.cast(kept[t // 4, t % 4], "int32x4") * 1000
+            T.copy(A, tile)
+            T.copy(tile, C)
+
+    whole = counted(4, 9, 4).astype(np.int8)
+    a, b, c = whole[:, :4], np.zeros((4, 4, 4), np.int32), np.zeros((4, 4, 4), np.int8)
+    run(main, a, b, c)
+    assert np.array_equal(b, a.astype(np.int32) * 1000)
+    assert np.array_equal(c, a)
+
+
+def test_variables(run):
+    @T.prim_func
+    def main(
+        A: T.Tensor((64,), "float32"),
+        B: T.Tensor((3, 8), "float32x4"),
+        C: T.Tensor((8,), "int32x2"),
+    ):
+        with T.Kernel(1, threads=8):
+            t = T.get_thread_binding()
+            total, nothing = T.alloc_var("float32x4"), T.alloc_var(T.float32x4)
+            count = T.alloc_var("int32x2", init=7)
+            for k in T.serial(2):
+                total = total + A[T.Ramp(t * 8 + k * 4, 1, 4)]
+            B[1, t] = total
+            if t < 4:
+                total = total * T.float32(2)
+            count += 1
+            B[0, t] = total
+            B[2, t] = nothing
+            C[t] = count
+
+    a, b, c = (
+        np.arange(64, dtype=np.float32),
+        np.ones((3, 8, 4), np.float32),
+        np.zeros((8, 2), "i4"),
+    )
+    run(main, a, b, c)
+    sums = a.reshape(8, 2, 4).sum(1)
+    assert np.array_equal(b, [sums * np.where(np.arange(8) < 4, 2, 1)[:, None], sums, sums * 0])
+    assert (c == 8).all()
+
+
+def test_outputs_of_eager_functions():
+    @tile.jit(target="cpu")
+    def thrice(A):
+        n = T.const("n")
+        A: T.Tensor((n,), "float32x4")
+        B = T.empty((n,), "float32x4")
+        with T.Kernel(1, threads=16):
+            t = T.get_thread_binding()
+            if t < n:
+                B[t] = A[t] * T.float32(3)
+        return B
+
+    a = np.arange(52, dtype=np.float32).reshape(13, 4)
+    assert np.array_equal(thrice(a), a * 3)
+
+
+def test_arrays_without_lanes_are_refused():
+    @T.prim_func
+    def main(A: T.Tensor((16,), "float32x4")):
+        with T.Kernel(1, threads=16):
+            A[T.get_thread_binding()] = 0
+
+    compiled, a = tile.compile(main, target="cpu"), np.ones((16, 4), np.float32)
+    with pytest.raises(ArgumentShapeError):
+        compiled(a.ravel())
+    compiled(a)
+    assert not a.any()
