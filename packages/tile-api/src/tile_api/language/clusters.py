@@ -304,17 +304,8 @@ def copy_cluster(
     ShapeMismatch, ScopeMismatch, DtypeMismatch
         If the tiles are not alike.
     """
-    if cluster_mask is not None and dst_block is None and remote_barrier is None:
-        _fetch_together(src, dst, cluster_mask, eviction_policy)
-        return
     if cluster_mask is not None and dst_block is None:
-        tma_copy(
-            src,
-            dst,
-            barrier=remote_barrier,
-            cluster_mask=cluster_mask,
-            eviction_policy=eviction_policy,
-        )
+        _fetch_together(src, dst, cluster_mask, remote_barrier, eviction_policy)
         return
     launch = _launch_in_clusters("T.copy_cluster")
     _check_block(dst_block, math.prod(launch.cluster))
@@ -328,8 +319,11 @@ def copy_cluster(
         emit(RemoteCopy(a, b, rank, bar))
 
 
-def _fetch_together(src: Any, dst: Any, mask: Any, policy: str | None) -> None:
-    """Let one block fetch for others, and wait in each for what it gets."""
+def _fetch_together(src: Any, dst: Any, mask: Any, told: Any, policy: str | None) -> None:
+    """Let one block fetch for others; without a barrier that is told, wait in each for its part."""
+    if told is not None:
+        tma_copy(src, dst, barrier=told, cluster_mask=mask, eviction_policy=policy)
+        return
     launch, builder = _launch_in_clusters("T.copy_cluster"), current()
     launch.leaves_together = True
     bar = alloc_barrier(math.prod(launch.threads))
