@@ -6,7 +6,7 @@ import pytest
 import tile_api as tile
 import tile_api.language as T
 from support.arrays import counted
-from tile_core.errors import ArgumentShapeError
+from tile_core.errors import ArgumentShapeError, FrontendTypeError
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int32"])
@@ -112,3 +112,27 @@ def test_arrays_without_lanes_are_refused():
         compiled(a.ravel())
     compiled(a)
     assert not a.any()
+
+
+def test_updates_in_place(run):
+    @T.prim_func
+    def main(A: T.Tensor((16,), "float32x4")):
+        with T.Kernel(1, threads=16):
+            t = T.get_thread_binding()
+            A[t] += 1
+            A[t] *= A[t]
+
+    a = counted(16, 4).astype(np.float32)
+    wanted = (a + 1) ** 2
+    run(main, a)
+    assert np.array_equal(a, wanted)
+
+
+def test_vectors_are_no_conditions():
+    with pytest.raises(FrontendTypeError, match="a vector of 4 values is used as the condition"):
+
+        @T.prim_func
+        def main(A: T.Tensor((16,), "float32x4")):
+            with T.Kernel(1, threads=16):
+                if A[0] > 0:
+                    A[0] = 0

@@ -210,7 +210,7 @@ class Assignments(ActivationBase):
     def aug_put(self, number: int, target: Any, index: Any, symbol: str, value: Any) -> None:
         """Perform ``target[index] op= value``."""
         self.builder.place = (self.table, number)
-        if isinstance(target, BufferValue):
+        if isinstance(target, BufferValue) and target.ndim == target.buffer.rank:  # of scalars
             before = load(target.buffer, index, self.builder.span)
             if isinstance(before, Region):
                 raise MutationError(

@@ -46,6 +46,12 @@ def condition(builder: Builder, value: Any, where: str) -> bool | Expr:
         )
     if isinstance(value, (Expr, VarHandle)):
         expr = arith.truth(value)
+        if expr.dtype.lanes > 1:
+            raise FrontendTypeError(
+                f"a vector of {expr.dtype.lanes} values is used as the condition of {where}",
+                span=builder.span,
+                hint="test one element, or choose in each lane: T.if_then_else(cond, a, b)",
+            )
         return bool(expr.value) if isinstance(expr, Const) else expr
     plain = value is None or isinstance(value, (bool, int, float)) or is_number(value)
     if not plain:
