@@ -47,6 +47,7 @@ class PassConfigKey(str, Enum):
     TL_EMIT_LINE_DIRECTIVES = "tl.emit_line_directives"
     TL_ENABLE_ASYNC_COPY = "tl.enable_async_copy"
     TL_DISABLE_VECTORIZE_256 = "tl.disable_vectorize_256"
+    TL_ENABLE_VECTORIZE_PLANNER_VERBOSE = "tl.enable_vectorize_planner_verbose"
     TL_ENABLE_LOWER_LDGSTG = "tl.enable_lower_ldgstg"
     TL_ENABLE_LOWER_LDGSTG_PREDICATED = "tl.enable_lower_ldgstg_predicated"
     TL_DISABLE_WGMMA = "tl.disable_wgmma"
