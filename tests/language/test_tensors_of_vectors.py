@@ -136,3 +136,27 @@ def test_vectors_are_no_conditions():
             with T.Kernel(1, threads=16):
                 if A[0] > 0:
                     A[0] = 0
+
+
+def test_all_elements_are_printed(run, capfd):
+    @T.prim_func
+    def main(A: T.Tensor((2,), "int32x4")):
+        with T.Kernel(1, threads=1):
+            T.print(A[1], msg="all")
+
+    run(main, np.arange(8, dtype=np.int32).reshape(2, 4))
+    assert [int(word) for word in capfd.readouterr().out.split() if word.isdigit()][-4:] == [
+        4,
+        5,
+        6,
+        7,
+    ]
+
+
+def test_parts_of_tensors_are_no_values():
+    with pytest.raises(FrontendTypeError, match=r"^\[TL1003\] a part of 'A' is not a scalar value"):
+
+        @T.prim_func
+        def main(A: T.Tensor((4,), "int32x4")):
+            with T.Kernel(1, threads=4):
+                A[0] = A[1] + A[0:2]

@@ -7,6 +7,7 @@ from typing import Any
 from tile_api.frontend.builder import BlockKind, current
 from tile_api.frontend.values import as_region, as_value
 from tile_api.language.operands import emit, here, is_number, is_tile
+from tile_api.language.vectors import extract_lane
 from tile_core.errors import FrontendTypeError, TraceAssertionError
 from tile_core.ir import arith
 from tile_core.ir.expr import Const
@@ -26,7 +27,7 @@ def print(obj: Any = None, msg: str = "", warp_group_id: Any = 0, warp_id: Any =
     ----------
     obj
         A buffer or region: every element, once per block. An expression: its value, from
-        every thread that gets here. Nothing: just the message.
+        every thread that gets here; of a vector all elements. Nothing: just the message.
     msg
         Printed in front.
     warp_group_id, warp_id
@@ -50,7 +51,10 @@ def print(obj: Any = None, msg: str = "", warp_group_id: Any = 0, warp_id: Any =
     elif is_tile(obj):
         op = Print(msg, as_region(obj, "the operand of T.print"))
     else:
-        op = Print(msg, None, (as_value(obj),))
+        value = as_value(obj)
+        lanes = value.dtype.lanes
+        elements = (extract_lane(value, k) for k in range(lanes))
+        op = Print(msg, None, tuple(elements) if lanes > 1 else (value,))
     if op.source is None and current().inside(BlockKind.PARALLEL):
         from tile_core.ops.serial.printing import expand_print
 

@@ -114,8 +114,10 @@ def as_expr(value: Any, like: DType | None = None) -> Expr:
     if isinstance(value, float) or (hasattr(value, "__float__") and not hasattr(value, "shape")):
         is_float = like is not None and like.is_float
         return _float(float(value), like.scalar if is_float and like is not None else FLOAT32)
+    buffer = getattr(value, "buffer", None)
+    told = f"{type(value).__name__} {value!r}" if buffer is None else f"a part of '{buffer.name}'"
     raise FrontendTypeError(
-        f"{type(value).__name__} {value!r} is not a scalar value",
+        f"{told} is not a scalar value",
         hint="use a number, an element such as A[i, j], or an expression of these",
     )
 
