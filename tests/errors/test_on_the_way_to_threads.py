@@ -367,12 +367,12 @@ MISTAKES = [
         tile.compile(kernel, target="cuda:sm_80@sim")
         """,
         """
-        [TL4001] a vector of 4 elements stands where one element is meant
+        [TL1003] a vector of 4 values is used as the condition of `if`
          --> program.py:4:9
           |
         4 |         if A[T.Ramp(0, 1, 4)] > 0:
           |         ^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: write a loop over the elements, or take one: T.extract_lane(vector, 0)
+        hint: test one element, or choose in each lane: T.if_then_else(cond, a, b)
         """,
         whole=True,
     ),

@@ -78,8 +78,9 @@ def test_gradient_that_is_none(program: Any) -> None:
 def test_another_device(program: Any) -> None:
     from tile_api.integrations.jax_calls import JaxFunction
 
-    launcher = Launcher(kernel(program, "wide").tile_ir, lambda *args: None, "cuda")
-    assert message(lambda: JaxFunction(launcher, None)) == (
+    compiled = kernel(program, "wide")
+    launcher = Launcher(compiled.tile_ir, lambda *args: None, "cuda")
+    assert message(lambda: JaxFunction(compiled, launcher, None)) == (
         "[TL8204] wide runs on cuda; JAX calls kernels on the processor\n"
         "hint: compile it for the processor: target='cpu'"
     )

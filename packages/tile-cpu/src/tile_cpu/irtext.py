@@ -9,6 +9,7 @@ name                      meaning
 ``tile_mload_i32x16``     ``(ptr, i32 n)``: load lanes below n, others are zero
 ``tile_cload_i32x16``     ``(ptr, i1 lanes)``: load the lanes that are set, others are zero
 ``tile_mstore_i32x16``    ``(ptr, i32 n, vector)``: store lanes below n
+``tile_stored_i32``       ``(i32)``: the same value, which LLVM does not know for a part of one
 ``tile_stream_i32x16``    ``(ptr, vector)``: store past the caches where aligned
 ``tile_enter_i32x16``     ``(ptr, vector)``: the same, translating addresses ahead of time
 ``tile_dot_bf16_x16``     ``(f32 acc, i32 a, i32 b)``: acc + sum of two bf16 products
@@ -83,7 +84,8 @@ def _masked_store(match: re.Match[str], machine: Machine) -> str:
     bits, lanes = int(match[1]), int(match[2])
     vec, name = f"<{lanes} x i{bits}>", f"llvm.masked.store.v{lanes}i{bits}.p0"
     # LLVM 22 turns a masked store of one known lane of a truncated vector into a store of the
-    # whole untruncated element, over its neighbours. The empty asm keeps masks unknown.
+    # whole untruncated element, over its neighbours. The empty asm keeps masks unknown; scalar
+    # stores, of which LLVM makes masked ones, store `_stored`.
     return f"""\
 declare void @{name}({vec}, ptr, i32, <{lanes} x i1>)
 define i32 @{match[0]}(ptr %p, i32 %count, {vec} %v) #0 {{
@@ -91,6 +93,20 @@ define i32 @{match[0]}(ptr %p, i32 %count, {vec} %v) #0 {{
 {_lane_mask(lanes)}\
   call void @{name}({vec} %v, ptr %p, i32 {bits // 8}, <{lanes} x i1> %m)
   ret i32 0
+}}
+"""
+
+
+def _stored(match: re.Match[str], machine: Machine) -> str:
+    # A sum with what may be anything for all LLVM knows is no truncated value; see `_masked_store`.
+    del machine
+    zero, kind = f"@tile_zero_{match[1]}", match[1]
+    return f"""\
+{zero} = weak hidden global {kind} 0, align 8
+define {kind} @{match[0]}({kind} %v) #0 {{
+  %z = load {kind}, ptr {zero}, align 8, !invariant.load !{{}}
+  %s = add {kind} %v, %z
+  ret {kind} %s
 }}
 """
 
@@ -239,6 +255,7 @@ _WRITERS: tuple[tuple[str, Callable[[re.Match[str], Machine], str]], ...] = (
     (r"tile_mload_i(8|16|32|64)x(\d+)", _masked_load),
     (r"tile_cload_i(8|16|32|64)x(\d+)", _conditional_load),
     (r"tile_mstore_i(8|16|32|64)x(\d+)", _masked_store),
+    (r"tile_stored_(i8|i16|i32)", _stored),
     (r"tile_(stream|enter)_i(8|16|32|64)x(\d+)", _stream),
     (r"tile_dot_bf16_x(\d+)", _dot_bf16),
     (r"tile_(narrow|round)_bf16_x(\d+)", _narrow_bf16),

@@ -61,6 +61,17 @@ def masked_store(
     return Evaluate(extern("int32", name, address(buffer, indices), count, raw))
 
 
+def stored_value(value: PrimExpr) -> PrimExpr:
+    """Return a scalar such that a store of it, under a condition, touches its element alone.
+
+    Of a masked store of truncated integers LLVM may make a store that is too wide.
+    """
+    dtype = dtype_of_expr(value)
+    bits = int(dtype.lstrip("uint"))
+    raw = reinterpret(value, f"int{bits}", 1)
+    return reinterpret(extern(f"int{bits}", f"tile_stored_i{bits}", raw), dtype, 1)
+
+
 def gather(
     buffer: TirBuffer, offsets: PrimExpr, lanes: int, mask: PrimExpr | None = None
 ) -> PrimExpr:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile_core.ir.expr import Call
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Evaluate, Kernel, Seq
 from tile_core.ops.bulk_copy import FenceAsync
-from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import SetRegisters
+from tile_core.passes.free_products import free_products
 
 ORDERS = frozenset(
     [
@@ -23,9 +21,6 @@ ORDERS = frozenset(
     ]
 )
 """Intrinsics that put the work of engines, or launches, in an order that others have anyway."""
-
-_BESIDE = "wgmma"
-"""The instruction whose products run beside their threads."""
 
 
 def drop_orders(kernel: Kernel) -> Kernel:
@@ -41,30 +36,6 @@ def drop_orders(kernel: Kernel) -> Kernel:
         return Seq(()) if is_order(node) else node
 
     return free_products(rewrite(kernel, rule), frozenset())
-
-
-def free_products(kernel: Kernel, features: frozenset[str]) -> Kernel:
-    """Return `kernel` with the target's own choice where a product names what it lacks.
-
-    Before   gemm A, B, C, instruction="wgmma";  wait_products 0
-    After    gemm A, B, C
-
-    The name says how, and that the product runs beside its threads; what is computed stays.
-
-    Parameters
-    ----------
-    features
-        The instructions that the machine has, by name.
-    """
-
-    def rule(node: Node) -> Node:
-        if isinstance(node, WaitProducts) and _BESIDE not in features:
-            return Seq(())
-        if not isinstance(node, Gemm) or node.instruction is None or node.instruction in features:
-            return node
-        return replace(node, instruction=None)
-
-    return rewrite(kernel, rule)
 
 
 def is_order(node: Node) -> bool:

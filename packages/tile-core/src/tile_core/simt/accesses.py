@@ -147,11 +147,17 @@ def _cast(expr: Cast, ctx: SimtContext) -> Expr:
 def _call(expr: Call, ctx: SimtContext) -> Expr:
     if expr.function == RANK:
         return cluster_rank(expr, ctx)
-    lowered = replace(expr, args=tuple(lower_expr(a, ctx) for a in expr.args))
     condition = _inside(expr, ctx)
     if condition is None:
-        return within_language_warp(lowered, ctx)
+        return _call_inside(expr, ctx)
+    lowered = replace(expr, args=tuple(lower_expr(a, ctx) for a in expr.args))
     return select(lower_expr(condition, ctx), lowered, _result_outside(expr, ctx))
+
+
+def _call_inside(expr: Call, ctx: SimtContext) -> Expr:
+    """Return a call whose addresses exist wherever it is made."""
+    args = tuple(lower_expr(a, ctx) for a in expr.args)
+    return within_language_warp(replace(expr, args=args), ctx)
 
 
 def _result_outside(expr: Call, ctx: SimtContext) -> Expr:
@@ -214,10 +220,10 @@ def lower_evaluate(stmt: Evaluate, ctx: SimtContext) -> Stmt:
     """
     value = stmt.value
     condition = _inside(value, ctx) if isinstance(value, Call) else None
-    if condition is None:
+    if condition is None or not isinstance(value, Call):
         return replace(stmt, value=lower_expr(value, ctx))
     known = ctx.knowing(ctx.env.assuming(condition))
-    lowered = replace(stmt, value=lower_expr(value, known))
+    lowered = replace(stmt, value=_call_inside(value, known))
     return If(lower_expr(condition, ctx), lowered, span=stmt.span)
 
 

@@ -12,9 +12,9 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule, select
 from tile_core.passes.drop_empty import drop_empty
-from tile_core.passes.drop_orders import free_products
 from tile_core.passes.fence_async_reads import fence_async_reads
 from tile_core.passes.fence_async_writes import fence_async_writes
+from tile_core.passes.free_products import free_products
 from tile_core.passes.mask_products import mask_products
 from tile_core.passes.open_sequences import open_sequences
 from tile_core.passes.overlap_products import overlap_products

@@ -8,9 +8,11 @@ from tile_core.ir.expr import BinaryOp, Cast, Expr, Load
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Store
 from tile_core.passes.guards.ledger import note_guard
-from tile_core.tir.nodes import BufferLoad, BufferStore, IfThenElse, PrimExpr, tirx
+from tile_core.tir.build import dtype_of_expr
+from tile_core.tir.nodes import BufferLoad, BufferStore, IfThenElse, IntImm, PrimExpr, tirx
 from tile_core.tir.nodes import Cast as TirCast
 from tile_core.tir.nodes import Stmt as TirStmt
+from tile_cpu.llvm_helpers import stored_value
 from tile_cpu.lowering import casts
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import divide
@@ -98,10 +100,10 @@ def nibble_shift(place: Place, offset: PrimExpr) -> PrimExpr:
     return odd * number(4, "uint8")
 
 
-def put(place: Place, offset: PrimExpr, stored: PrimExpr) -> TirStmt:
+def put(ctx: Context, place: Place, offset: PrimExpr, stored: PrimExpr) -> TirStmt:
     """Return the store of an encoded element at a flat offset."""
     if place.packing == 1:
-        return BufferStore(place.flat, stored, [offset])
+        return BufferStore(place.flat, _exact(ctx, stored), [offset])
     at = tirx.shift_right(offset, number(1, place.index))
     shift = nibble_shift(place, offset)
     kept = tirx.bitwise_and(
@@ -112,7 +114,15 @@ def put(place: Place, offset: PrimExpr, stored: PrimExpr) -> TirStmt:
         tirx.bitwise_and(TirCast(prim("uint8"), stored), number(15, "uint8")), shift
     )
     byte = TirCast(prim(str(place.flat.dtype)), tirx.bitwise_or(kept, new))
-    return BufferStore(place.flat, byte, [at])
+    return BufferStore(place.flat, _exact(ctx, byte), [at])
+
+
+def _exact(ctx: Context, value: PrimExpr) -> PrimExpr:
+    """Return a value whose store touches one element, even if LLVM makes a masked store of it."""
+    short = dtype_of_expr(value) in ("int8", "int16", "int32", "uint8", "uint16", "uint32")
+    if not ctx.is_in_branch or not short or isinstance(value, IntImm):
+        return value
+    return stored_value(value) if ctx.machine.has("avx512f") else value
 
 
 def load(ctx: Context, expr: Load) -> PrimExpr:
@@ -154,7 +164,8 @@ def store(ctx: Context, stmt: Store) -> TirStmt:
     buffer, place = stmt.buffer, ctx.place(stmt.buffer)
     stored = encoded_value(ctx, stmt.value)
     inside = guard(ctx, buffer, stmt.indices, stmt)
-    write = put(place, position(ctx, place, stmt.indices), stored)
+    with ctx.in_branch(is_one=inside is not None):
+        write = put(ctx, place, position(ctx, place, stmt.indices), stored)
     return write if inside is None else IfThenElse(inside, write, None)
 
 

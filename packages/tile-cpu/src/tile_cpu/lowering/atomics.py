@@ -75,7 +75,8 @@ def _plain(
     new = operand
     if kind in _PLAIN:
         new = binary(ctx, _PLAIN[kind], casts.decode(ctx, loaded(cell), dtype), operand, dtype)
-    ctx.run(access.put(place, at, casts.encode(ctx, new, dtype)))
+    with ctx.in_branch():  # of what is inside, it may be
+        ctx.run(access.put(ctx, place, at, casts.encode(ctx, new, dtype)))
 
 
 def _named(ctx: Context, value: PrimExpr) -> PrimExpr:

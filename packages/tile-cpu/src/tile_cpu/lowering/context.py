@@ -131,6 +131,7 @@ class Context(ABC):
         self.speculative: Env | None = None  # what is known without conditions on lanes
         self.lane_mask: PrimExpr | None = None  # the lanes whose conditions hold
         self.ahead_of_conditions: Env | None = None  # the same of all conditions of an expression
+        self.is_in_branch = False  # whether a condition decides on the statement at hand
         self.block_entry: list[TirStmt] = []
         self.jump: TirBuffer | None = None
         self.status: TirBuffer | None = None
@@ -211,6 +212,15 @@ class Context(ABC):
             yield
         finally:
             self.ahead_of_conditions = before
+
+    @contextmanager
+    def in_branch(self, *, is_one: bool = True) -> Iterator[None]:
+        """Emit statements on which a condition decides, if `is_one`."""
+        before, self.is_in_branch = self.is_in_branch, self.is_in_branch or is_one
+        try:
+            yield
+        finally:
+            self.is_in_branch = before
 
     @contextmanager
     def statement(self) -> Iterator[list[TirStmt]]:

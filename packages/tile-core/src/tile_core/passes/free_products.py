@@ -1,0 +1,36 @@
+"""Products that name an instruction the machine lacks are left to its own choice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tile_core.ir.node import Node, rewrite
+from tile_core.ir.stmt import Kernel, Seq
+from tile_core.ops.gemm import Gemm, WaitProducts
+
+_BESIDE = "wgmma"
+"""The instruction whose products run beside their threads."""
+
+
+def free_products(kernel: Kernel, features: frozenset[str]) -> Kernel:
+    """Return `kernel` with the target's own choice where a product names what it lacks.
+
+    Before   gemm A, B, C, instruction="wgmma";  wait_products 0
+    After    gemm A, B, C
+
+    The name says how, and that the product runs beside its threads; what is computed stays.
+
+    Parameters
+    ----------
+    features
+        The instructions that the machine has, by name.
+    """
+
+    def rule(node: Node) -> Node:
+        if isinstance(node, WaitProducts) and _BESIDE not in features:
+            return Seq(())
+        if not isinstance(node, Gemm) or node.instruction is None or node.instruction in features:
+            return node
+        return replace(node, instruction=None)
+
+    return rewrite(kernel, rule)
