@@ -432,10 +432,12 @@ def test_launches_need_a_traced_body():
         T.Kernel(1)
 
 
-def test_tile_operators_need_a_launch(kernel_from):
+def test_tile_operators_stand_in_the_launch_where_there_is_one(kernel_from):
     with pytest.raises(ScopeError, match=r"must be inside `with T\.Kernel"):
         kernel_from("""
             @T.prim_func
             def f(A: T.Tensor((8,), "int32"), B: T.Tensor((8,), "int32")):
                 T.copy(A, B)
+                with T.Kernel(1):
+                    T.clear(A)
         """)

@@ -222,12 +222,14 @@ def test_refused_allocations(statement, error, text, kernel_from):
     assert (caught.value.span.line, caught.value.span.col) == (5, 12)
 
 
-def test_tiles_are_allocated_in_a_launch(kernel_from):
+def test_tiles_are_allocated_in_the_launch_where_there_is_one(kernel_from):
     with pytest.raises(ScopeError, match=r"T\.alloc_shared can only be used inside"):
         kernel_from("""
             @T.prim_func
             def f(A: T.Tensor((8,), "int32")):
                 S = T.alloc_shared((8,), "int32")
+                with T.Kernel(1):
+                    T.copy(A, S)
         """)
 
 
