@@ -13,6 +13,8 @@ SPELLINGS = {
     "call": lambda: T.Tensor((3, 4), "int32"),
     "list": lambda: T.Tensor([3, 4], T.int32),
     "brackets": lambda: T.Tensor[(3, 4), "int32"],
+    "brackets, dtype of torch": lambda: T.Tensor[(3, 4), torch.int32],
+    "brackets, dtype of NumPy": lambda: T.Tensor[[3, 4], np.dtype("int32")],
     "strided": lambda: T.StridedTensor((3, 4), (4, 1), "int32"),
 }
 

@@ -72,7 +72,8 @@ class TensorType:
 
     def __getitem__(self, item: Any) -> TensorSpec:
         """Declare a tensor: ``T.Tensor[shape, dtype]`` or ``T.Tensor[(N,)]``."""
-        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], (str, type)):
+        is_pair = isinstance(item, tuple) and len(item) == 2
+        if is_pair and (isinstance(item[1], (str, type)) or isinstance(item[0], (tuple, list))):
             return tensor_spec(*item, default_scope=self._scope)
         return tensor_spec(item, default_scope=self._scope)
 
