@@ -90,6 +90,7 @@ INSTRUCTIONS = {
     "mfma_xf32": f"v_mfma_f32_32x32x4_xf32 {A16}, {V2}, {V2}, {A16}",
     "mfma_f16_wide": f"v_mfma_f32_32x32x16_f16 {A16}, {V4}, {V4}, {A16}",
     "mfma_bf16_wide": f"v_mfma_f32_32x32x16_bf16 {A16}, {V4}, {V4}, {A16}",
+    "barriers_in_memory": "ds_add_rtn_u32 v1, v2, v3",  # and s_sleep
     "lds_load": "buffer_load_dword v1, s[8:11], 0 offen lds",
     "lds_load_16": "buffer_load_dwordx4 v1, s[8:11], 0 offen lds",
     "atomic_f32": "global_atomic_add_f32 v[0:1], v2, off",
