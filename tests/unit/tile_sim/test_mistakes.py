@@ -13,7 +13,6 @@ from tile_core.errors import (
     DataRace,
     Deadlock,
     DeviceAssertError,
-    InternalError,
     MisalignedAccess,
     MissingWait,
     OutOfBounds,
@@ -120,9 +119,10 @@ def test_mistakes_are_found_in_waves_of_64(name, schedule):
     replace(mistake, program=replace(mistake.program, warp_size=64)).must_be_found(schedule)
 
 
-def test_blocks_of_waves_have_one_barrier():
-    with checking("none"), pytest.raises(InternalError, match="blocks have one barrier"):
-        replace(emulated.HALVES, warp_size=64).run()
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_barriers_of_some_waves(schedule):
+    with checking("all", schedule=schedule):
+        assert replace(emulated.HALVES, warp_size=64).run().findings == ()
 
 
 @pytest.mark.parametrize("async_mode", ["late", "early", "random"])
