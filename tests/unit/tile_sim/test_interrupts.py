@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -26,6 +27,15 @@ def waits(A: T.Tensor((64,), "int32"), n: T.int32):
         A[bx * 32 + tx] = i + 1
 
 
+@pytest.fixture(params=[True, False], ids=["interrupts", "resumes"])
+def what_signals_do(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let SIGINT interrupt calls of the system, or resume them: some libraries in C see to that."""
+    signal.siginterrupt(signal.SIGINT, request.param)
+    yield
+    signal.siginterrupt(signal.SIGINT, True)
+
+
+@pytest.mark.usefixtures("what_signals_do")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("filled", "n"), [(9, 0), (0, 1)], ids=["polls", "computes"])
 def test_a_signal_ends_the_launch(filled: int, n: int, threads: int) -> None:

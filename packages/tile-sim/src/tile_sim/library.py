@@ -131,6 +131,10 @@ class KernelLibrary:
             self.runtime.tsim_free_result(result)
 
 
+_LOOK_SECONDS = 0.1
+"""After so long the main thread looks whether a signal came."""
+
+
 def _interruptible(runtime: ctypes.CDLL, kernel: int, addresses: Any, config: CConfig) -> Any:
     """Launch so that Ctrl-C, or any handler of a signal that raises, ends the launch.
 
@@ -147,7 +151,8 @@ def _interruptible(runtime: ctypes.CDLL, kernel: int, addresses: Any, config: CC
         launch()
         return results[0]
     try:
-        worker.join()
+        while worker.is_alive():  # C code may have let signals resume what they interrupt
+            worker.join(_LOOK_SECONDS)
     except BaseException:
         runtime.tsim_stop(config.stop)
         worker.join()
