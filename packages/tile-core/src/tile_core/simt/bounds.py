@@ -72,6 +72,11 @@ def fitted(low: int, high: int, dtype: DType) -> Range:
     return max(low, least), min(high, most)
 
 
+def is_beyond_indices(value: int) -> bool:
+    """Whether a constant is too large for a part of an index: a sum with it may wrap."""
+    return abs(value) >= 2**30
+
+
 @dataclass(slots=True)
 class Bounds:
     """What values integer expressions can have, given those of their variables.
@@ -120,12 +125,12 @@ class Bounds:
         return var in self.given
 
     def is_arbitrary(self, expr: Expr) -> bool:
-        """Whether `expr` depends on what the caller or memory gave."""
+        """Whether `expr` depends on what the caller or memory gave, or on a number like that."""
         kind = type(expr)
         if kind is Var:
             return self.is_given(expr)  # type: ignore[arg-type]
         if kind is Const:
-            return False
+            return is_beyond_indices(int(expr.value))  # type: ignore[attr-defined]
         if kind is Load:
             return True
         found = self._arbitrary.get(expr)

@@ -26,7 +26,7 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.intrinsics import effect_of
 from tile_core.ir.node import Node, walk
-from tile_core.simt.bounds import Range, Ranges, limits
+from tile_core.simt.bounds import Range, Ranges, is_beyond_indices, limits
 from tile_core.simt.index_forms import (
     INT32,
     INT64,
@@ -125,8 +125,9 @@ class Simplifier:
 
     def _wraps(self, value: Form, dtype: DType) -> bool:
         """Whether a sum of what was given may not fit."""
-        return not fits(value, dtype) and any(
-            self.ranges.is_arbitrary(atom.expr) for atom, _ in value.terms
+        return not fits(value, dtype) and (
+            is_beyond_indices(value.const)
+            or any(self.ranges.is_arbitrary(atom.expr) for atom, _ in value.terms)
         )
 
     def written(self, expr: Expr) -> Expr:
