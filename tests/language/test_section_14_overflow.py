@@ -97,17 +97,19 @@ def test_sums_with_numbers_beyond_indices_wrap(target: str) -> None:
     """Of threads, too: such a sum is no index."""
 
     @T.prim_func
-    def main(R: T.Tensor((3, 32), "int32")):
+    def main(R: T.Tensor((4, 32), "int32")):
         with T.Kernel(1, threads=32):
             tx = T.get_thread_binding()
             R[0, tx] = T.max(T.min(tx + 2147483647, 64), -64)
             R[1, tx] = T.if_then_else(tx + 2147483647 > 0, 1, 2)
             R[2, tx] = T.max(-2147483647 - tx * 2, 7)
+            n = T.if_then_else(T.infinity("float32") > T.cast(tx, "float32"), tx, 0)
+            R[3, tx] = n + 2147483647
 
-    r = poisoned(3, 32, dtype="int32")
+    r = poisoned(4, 32, dtype="int32")
     tile.compile(main, target=target)(r)
     i = np.arange(32, dtype=np.int32)
     with np.errstate(over="ignore"):
         up, down = i + np.int32(2**31 - 1), np.int32(1 - 2**31) - i * np.int32(2)
-    expected = [np.clip(up, -64, 64), np.where(up > 0, 1, 2), np.maximum(down, 7)]
+    expected = [np.clip(up, -64, 64), np.where(up > 0, 1, 2), np.maximum(down, 7), up]
     np.testing.assert_array_equal(r, expected)

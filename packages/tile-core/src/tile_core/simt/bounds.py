@@ -130,7 +130,8 @@ class Bounds:
         if kind is Var:
             return self.is_given(expr)  # type: ignore[arg-type]
         if kind is Const:
-            return is_beyond_indices(int(expr.value))  # type: ignore[attr-defined]
+            value = expr.value  # type: ignore[attr-defined]
+            return isinstance(value, int) and is_beyond_indices(value)
         if kind is Load:
             return True
         found = self._arbitrary.get(expr)
