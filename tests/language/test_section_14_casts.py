@@ -198,3 +198,56 @@ def test_spellings_of_casts(run):
         def needs_bits(A: T.Tensor((1,), "float32")):
             with T.Kernel(1):
                 A[0] = T.cast(A[0], "float8_e4m3fn", round="rs")
+
+
+@pytest.mark.parametrize("threads_are_named", [True, False])
+@pytest.mark.parametrize(
+    "zero", ["bool", "float32", "float16", "bfloat16", "float8_e4m3fn", "int8"]
+)
+def test_bits_of_what_folds_to_zero(run, zero, threads_are_named):
+    """Compilers see through the sums; the stores are under a condition that they do not see."""
+    bits = dtype_named(zero).itemsize * 8
+
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32"), B: T.Tensor((61,), zero)):
+        with T.Kernel(1, threads=64) as bx:
+
+            def store(i):
+                nothing = T.cast(bx - bx, f"int{bits}")
+                B[i] = bx < -1 if zero == "bool" else T.reinterpret(nothing, zero)
+
+            if threads_are_named:
+                tx = T.get_thread_binding()
+                if (tx < 61) & (A[tx] != -1):
+                    store(tx)
+            else:
+                for i in T.Parallel(61):
+                    if A[i] != -1:
+                        store(i)
+
+    given = np.arange(64, dtype=np.int32) % 3 - 1
+    found = np.ones(61, dtype_named(zero))
+    run(main, given, found)
+    np.testing.assert_array_equal(found.astype("float32"), given[:61] == -1)
+
+
+@pytest.mark.parametrize("target", ["int4", "uint4", "int8", "uint8", "uint64"])
+@pytest.mark.parametrize("number", [-1, 7, -8, 0])
+def test_tiles_of_literals_in_other_integers(run, target, number):
+    @T.prim_func
+    def main(B: T.Tensor((6, 4), target), C: T.Tensor((6, 4), "int32")):
+        with T.Kernel(1, threads=32):
+            tile = T.alloc_fragment((16, 4), "int8")
+            for i, j in T.Parallel(16, 4):
+                tile[i, j] = T.cast(number, "int8")
+            T.copy(tile, B[0, 0])
+            for i, j in T.Parallel(6, 4):
+                C[i, j] = T.cast(B[i, j], "int32")
+
+    bits = 4 if "4" in target and "64" not in target else int(target.lstrip("uint"))
+    low = 0 if target[0] == "u" else -(1 << (bits - 1))
+    wanted = np.uint64((number - low) % (1 << bits) + low & 0xFFFFFFFFFFFFFFFF).astype("int32")
+    packed = np.zeros((6, 2), "int8" if target == "int4" else "uint8")
+    found = poisoned(6, 4, dtype="int32")
+    run(main, packed if bits == 4 else np.zeros((6, 4), target), found)
+    np.testing.assert_array_equal(found, np.full((6, 4), wanted))

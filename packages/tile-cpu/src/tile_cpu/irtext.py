@@ -10,6 +10,7 @@ name                      meaning
 ``tile_cload_i32x16``     ``(ptr, i1 lanes)``: load the lanes that are set, others are zero
 ``tile_mstore_i32x16``    ``(ptr, i32 n, vector)``: store lanes below n
 ``tile_stored_i32``       ``(i32)``: the same value, which LLVM does not know for a part of one
+``tile_bits_i32_f32``     ``(i32)``: the bits of an integer as another type
 ``tile_stream_i32x16``    ``(ptr, vector)``: store past the caches where aligned
 ``tile_enter_i32x16``     ``(ptr, vector)``: the same, translating addresses ahead of time
 ``tile_dot_bf16_x16``     ``(f32 acc, i32 a, i32 b)``: acc + sum of two bf16 products
@@ -107,6 +108,18 @@ define {kind} @{match[0]}({kind} %v) #0 {{
   %z = load {kind}, ptr {zero}, align 8, !invariant.load !{{}}
   %s = add {kind} %v, %z
   ret {kind} %s
+}}
+"""
+
+
+def _bits(match: re.Match[str], machine: Machine) -> str:
+    del machine
+    given = match[1]
+    wanted = {"f16": "half", "f32": "float", "f64": "double"}.get(match[2], match[2])
+    return f"""\
+define {wanted} @{match[0]}({given} %v) #0 {{
+  %b = bitcast {given} %v to {wanted}
+  ret {wanted} %b
 }}
 """
 
@@ -256,6 +269,7 @@ _WRITERS: tuple[tuple[str, Callable[[re.Match[str], Machine], str]], ...] = (
     (r"tile_cload_i(8|16|32|64)x(\d+)", _conditional_load),
     (r"tile_mstore_i(8|16|32|64)x(\d+)", _masked_store),
     (r"tile_stored_(i8|i16|i32)", _stored),
+    (r"tile_bits_(i8|i16|i32|i64)_(i8|i16|i32|i64|f16|f32|f64)", _bits),
     (r"tile_(stream|enter)_i(8|16|32|64)x(\d+)", _stream),
     (r"tile_dot_bf16_x(\d+)", _dot_bf16),
     (r"tile_(narrow|round)_bf16_x(\d+)", _narrow_bf16),

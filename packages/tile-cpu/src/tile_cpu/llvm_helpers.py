@@ -12,7 +12,17 @@ from typing import Any
 from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
 from tile_core.tir.build import dtype_of_expr, extern, splat
-from tile_core.tir.nodes import BufferLoad, Evaluate, IntImm, PrimExpr, Stmt, TirBuffer, tirx
+from tile_core.tir.nodes import (
+    BufferLoad,
+    Call,
+    Evaluate,
+    IntImm,
+    PrimExpr,
+    Stmt,
+    TensorLoad,
+    TirBuffer,
+    tirx,
+)
 from tile_cpu.llvm.atomics import ORDERS
 
 _ATOMIC_CODES = {
@@ -23,6 +33,11 @@ _ATOMIC_CODES = {
     **{f"int{n}": f"i{n}" for n in (8, 16, 32, 64)},
     **{f"uint{n}": f"u{n}" for n in (8, 16, 32, 64)},
 }
+_SCALARS = {
+    **{f"{sign}int{n}": f"i{n}" for n in (8, 16, 32, 64) for sign in ("", "u")},
+    **{f"float{n}": f"f{n}" for n in (16, 32, 64)},
+}
+"""Types of LLVM that are the same whether TVM calls them signed or not."""
 ATOMIC_OPERATIONS = frozenset(
     ["add", "max", "min", "and", "or", "xor", "exchange", "load", "store"]
 )
@@ -33,10 +48,21 @@ def address(buffer: TirBuffer, indices: Sequence[Any]) -> PrimExpr:
     return tirx.address_of(BufferLoad(buffer, list(indices)))
 
 
-def reinterpret(value: PrimExpr, dtype: str, lanes: int) -> PrimExpr:
-    """Return the bits of `value` as `lanes` elements of `dtype`."""
+def reinterpret(value: PrimExpr, dtype: str, lanes: int = 1) -> PrimExpr:
+    """Return the bits of `value` as `lanes` elements of `dtype`.
+
+    TVM's generator of LLVM IR takes a literal zero that is reinterpreted for a null pointer and
+    ends where the type is none. TVM folds sums to literals after this: calls and what is in
+    memory are the only scalar integers that cannot become one.
+    """
     wanted = dtype if lanes == 1 else f"{dtype}x{lanes}"
-    return value if dtype_of_expr(value) == wanted else tirx.reinterpret(wanted, value)
+    given = dtype_of_expr(value)
+    if given == wanted:
+        return value
+    codes = (_SCALARS.get(given), _SCALARS.get(wanted))
+    if None in codes or given.startswith("float") or isinstance(value, TensorLoad | Call):
+        return tirx.reinterpret(wanted, value)
+    return extern(wanted, "tile_bits_{}_{}".format(*codes), value)
 
 
 def masked_load(buffer: TirBuffer, indices: Sequence[Any], lanes: int, count: Any) -> PrimExpr:
@@ -68,8 +94,7 @@ def stored_value(value: PrimExpr) -> PrimExpr:
     """
     dtype = dtype_of_expr(value)
     bits = int(dtype.lstrip("uint"))
-    raw = reinterpret(value, f"int{bits}", 1)
-    return reinterpret(extern(f"int{bits}", f"tile_stored_i{bits}", raw), dtype, 1)
+    return extern(dtype, f"tile_stored_i{bits}", value)
 
 
 def gather(

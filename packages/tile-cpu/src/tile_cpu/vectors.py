@@ -29,6 +29,7 @@ from tile_core.tir.nodes import (
     tirx,
     tvm,
 )
+from tile_cpu.llvm_helpers import reinterpret
 
 IndexMap = Callable[[Any, Any], Sequence[Any]]
 
@@ -92,13 +93,13 @@ class Matrix:
         bits = dtype_of(held).bits
         name = f"tile_mload_i{bits}x{lanes}"
         raw = extern(f"int{bits}x{lanes}", name, self.address(row, column), as_expr(count))
-        return reinterpret(held, lanes, raw)
+        return reinterpret(raw, held, lanes)
 
     def load_as(self, dtype: str, row: Any, column: Any, lanes: int, count: Any = None) -> PrimExpr:
         """Load as `load` does, and convert to `dtype`."""
         value = convert(self.load(row, column, lanes, count), dtype, lanes, source=self.dtype)
         # Bits held as integers must not be taken for the integers themselves further on.
-        return reinterpret(dtype, lanes, value) if dtype == "bfloat16" else value
+        return reinterpret(value, dtype, lanes) if dtype == "bfloat16" else value
 
     def store(self, row: Any, column: Any, value: PrimExpr, lanes: int, count: Any = None) -> Stmt:
         """Store `lanes` columns at (`row`, `column`), only those before `count` if given.
@@ -107,12 +108,12 @@ class Matrix:
         """
         keep = Temporaries()
         held = str(self.buffer.dtype)
-        value = reinterpret(held, lanes, convert(value, self.dtype, lanes, keep=keep))
+        value = reinterpret(convert(value, self.dtype, lanes, keep=keep), held, lanes)
         if count is None:
             store = _vstore(self.buffer, _exprs(self.at(row, column)), value, lanes)
             return seq(keep.statements, store)
         bits = dtype_of(held).bits
-        raw = reinterpret(f"int{bits}", lanes, value)
+        raw = reinterpret(value, f"int{bits}", lanes)
         name, at = f"tile_mstore_i{bits}x{lanes}", self.address(row, column)
         return seq(keep.statements, Evaluate(extern("int32", name, at, as_expr(count), raw)))
 
@@ -139,14 +140,6 @@ def as_expr(value: Any) -> PrimExpr:
 
 def _exprs(indices: Sequence[Any]) -> list[PrimExpr]:
     return [as_expr(index) for index in indices]
-
-
-def reinterpret(dtype: str, lanes: int, value: PrimExpr) -> PrimExpr:
-    """Return the bits of `value` as `lanes` elements of `dtype`."""
-    wanted = dtype if lanes == 1 else f"{dtype}x{lanes}"
-    if dtype_of_expr(value) == wanted:
-        return value
-    return tirx.reinterpret(wanted, value)
 
 
 def convert(
@@ -177,13 +170,13 @@ def convert(
     if dtype_of(source).is_narrow_float:
         from tile_cpu.math.convert import decode_narrow
 
-        bits = reinterpret("uint8", lanes, value)
+        bits = reinterpret(value, "uint8", lanes)
         wide = decode_narrow(keep or _Inline(), bits, dtype_of(source), lanes)
         return convert(wide, dtype, lanes, keep=keep)
     if source == "bfloat16":
-        wide = Cast(vector_type("uint32", lanes), reinterpret("uint16", lanes, value))
+        wide = Cast(vector_type("uint32", lanes), reinterpret(value, "uint16", lanes))
         wide = tirx.shift_left(wide, splat(IntImm("uint32", 16), lanes))
-        return convert(reinterpret("float32", lanes, wide), dtype, lanes, keep=keep)
+        return convert(reinterpret(wide, "float32", lanes), dtype, lanes, keep=keep)
     if dtype_of(dtype).is_narrow_float:
         from tile_cpu.math.convert import encode_narrow
 
@@ -192,7 +185,7 @@ def convert(
     if dtype == "bfloat16" and lanes > 1:
         single = convert(value, "float32", lanes, source=source)
         name = f"tile_narrow_bf16_x{lanes}"
-        return reinterpret("bfloat16", lanes, extern(f"int16x{lanes}", name, single))
+        return reinterpret(extern(f"int16x{lanes}", name, single), "bfloat16", lanes)
     return Cast(vector_type(dtype, lanes), value)
 
 

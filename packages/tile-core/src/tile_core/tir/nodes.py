@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 
 import tvm
 from tvm import tirx
-from tvm.ir import PointerType, PrimType, StringImm
+from tvm.ir import Call, PointerType, PrimType, StringImm
+from tvm.ir.expr import TensorLoad
 from tvm.tirx import (
     AllocBuffer,
     AssertStmt,
@@ -45,6 +46,7 @@ __all__ = [
     "Broadcast",
     "BufferLoad",
     "BufferStore",
+    "Call",
     "Cast",
     "DeclBuffer",
     "Evaluate",
@@ -63,6 +65,7 @@ __all__ = [
     "Shuffle",
     "Stmt",
     "StringImm",
+    "TensorLoad",
     "TirBuffer",
     "Var",
     "While",

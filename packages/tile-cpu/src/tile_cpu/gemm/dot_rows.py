@@ -23,6 +23,7 @@ from tile_cpu.gemm.packing import emit_copy_rows
 from tile_cpu.gemm.prefetch import fetch
 from tile_cpu.gemm.shape import Segment, row_segments
 from tile_cpu.gemm.transpose import lane_sums
+from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.vectors import (
     Matrix,
     as_expr,
@@ -31,7 +32,6 @@ from tile_cpu.vectors import (
     floor_mod,
     minimum,
     opaque,
-    reinterpret,
     zero,
 )
 
@@ -197,7 +197,7 @@ class _Rows:
 
     def _load(self, matrix: Matrix, row: Any, c: Any, tail: Any, dtype: str) -> PrimExpr:
         value = matrix.load_as(dtype, row, c * self.kernel.chunk, self.kernel.chunk, tail)
-        return reinterpret(self.kernel.group_dtype, self.kernel.lanes, value)
+        return reinterpret(value, self.kernel.group_dtype, self.kernel.lanes)
 
     def fetch_next(self, c: Any, turn: Any, turns: int) -> list[Stmt]:
         """Fetch the share of pass `turn` of what step `c` of the next rows of B will read."""

@@ -8,8 +8,8 @@ from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
 from tile_core.tir.build import extern, llvm_pure
 from tile_core.tir.nodes import IntImm, PrimExpr
+from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.machine import Machine
-from tile_cpu.vectors import reinterpret
 
 
 class Step(Enum):
@@ -71,15 +71,15 @@ class MicroKernel:
                 8: "llvm.x86.avx2.pmadd.wd",
                 4: "llvm.x86.sse2.pmadd.wd",
             }[n]
-            pair = [reinterpret("int16", 2 * n, x) for x in (a, b)]
+            pair = [reinterpret(x, "int16", 2 * n) for x in (a, b)]
             return acc + llvm_pure(f"int32x{n}", name, *pair)
         unsigned, signed = (a, b) if self.a_dtype == "uint8" else (b, a)
         return llvm_pure(
             f"int32x{n}",
             f"llvm.x86.avx512.vpdpbusd.{32 * n}",
             acc,
-            reinterpret("uint8", 4 * n, unsigned),
-            reinterpret("int8", 4 * n, signed),
+            reinterpret(unsigned, "uint8", 4 * n),
+            reinterpret(signed, "int8", 4 * n),
         )
 
 

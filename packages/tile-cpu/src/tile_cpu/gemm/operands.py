@@ -12,8 +12,9 @@ from tile_core.tir.build import allocate, i32, scratch, splat, vload, vstore
 from tile_core.tir.nodes import BufferLoad, PrimExpr, Stmt, TirBuffer
 from tile_cpu.gemm.kernel import MicroKernel
 from tile_cpu.gemm.shape import Form, RegisterTile
+from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.machine import Machine
-from tile_cpu.vectors import Matrix, as_expr, convert, floor_div, floor_mod, reinterpret
+from tile_cpu.vectors import Matrix, as_expr, convert, floor_div, floor_mod
 
 # Rows of A in scratch are this many bytes longer than needed: rows a power of two apart
 # would compete for the same cache sets.
@@ -67,7 +68,7 @@ class OperandA:
                 return self.matrix.load(q, row, 1)
             return self.matrix.load_as(kernel.a_dtype, q, row, 1)
         if kernel.group > 1:
-            return reinterpret("int32", 1, self.matrix.load(row, q * kernel.group, kernel.group))
+            return reinterpret(self.matrix.load(row, q * kernel.group, kernel.group), "int32", 1)
         return self.matrix.load_as(kernel.a_dtype, row, q, 1)
 
 
@@ -96,7 +97,7 @@ class PackedB:
 
     def store(self, kernel: MicroKernel, q: Any, vector: Any, value: PrimExpr) -> Stmt:
         """Set group row `q` of the `vector`-th vector of columns."""
-        bits = reinterpret(kernel.group_dtype, kernel.lanes, value)
+        bits = reinterpret(value, kernel.group_dtype, kernel.lanes)
         return vstore(self.buffer, self._indices(kernel, q, vector), bits, kernel.lanes)
 
     def _indices(self, kernel: MicroKernel, q: Any, vector: Any) -> list[PrimExpr]:
@@ -128,11 +129,11 @@ class TilePanels:
         """Return group row `q` of the `vector`-th vector of columns."""
         del count  # panels are whole
         value = vload(self.buffer, [self._at(kernel, q, vector)], kernel.chunk)
-        return reinterpret(kernel.group_dtype, kernel.lanes, value)
+        return reinterpret(value, kernel.group_dtype, kernel.lanes)
 
     def store(self, kernel: MicroKernel, q: Any, vector: Any, value: PrimExpr) -> Stmt:
         """Set group row `q` of the `vector`-th vector of columns."""
-        bits = reinterpret(str(self.buffer.dtype), kernel.chunk, value)
+        bits = reinterpret(value, str(self.buffer.dtype), kernel.chunk)
         return vstore(self.buffer, [self._at(kernel, q, vector)], bits, kernel.chunk)
 
     def _at(self, kernel: MicroKernel, q: Any, vector: Any) -> PrimExpr:

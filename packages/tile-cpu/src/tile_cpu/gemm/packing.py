@@ -32,7 +32,8 @@ from tile_core.tir.nodes import (
 from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
 from tile_cpu.gemm.operands import GemmSpec, OperandA, PackedB, TilePanels
 from tile_cpu.gemm.transpose import transpose
-from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_mod, opaque, reinterpret
+from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_mod, opaque
 
 Put = Callable[[Any, Any, PrimExpr], Stmt]  # (group row q, vector of columns, value)
 
@@ -106,7 +107,7 @@ def emit_copy_rows(
         width = target.strip or lanes
 
         def put(q: Any, vector: Any, value: PrimExpr) -> Stmt:
-            bits, parts = reinterpret(dtype, lanes, value), range(0, lanes, width)
+            bits, parts = reinterpret(value, dtype, lanes), range(0, lanes, width)
             if width == lanes:
                 return matrix.store(q, vector * lanes, bits, lanes)
             pieces = [shuffle([bits], list(range(at, at + width))) for at in parts]
@@ -167,7 +168,7 @@ def _pack_rows(
             present = as_expr(q * group + x) < as_expr(depth)
             count = Select(present, as_expr(count), i32(0))
         value = source.load_as(dtype, q * group + x, c * chunk, chunk, count)
-        return reinterpret(f"uint{32 // group}", chunk, value) if group > 1 else value
+        return reinterpret(value, f"uint{32 // group}", chunk) if group > 1 else value
 
     def one(q: Any, c: Any) -> Stmt:
         keep = Temporaries()
@@ -207,7 +208,7 @@ def _pack_columns(
             present = as_expr(j * lanes + r) < as_expr(width)
             count = Select(present, as_expr(depth - c * chunk), i32(0))
         value = source.load_as(dtype, j * lanes + r, c * chunk, chunk, count)
-        return reinterpret(kernel.group_dtype, lanes, value)
+        return reinterpret(value, kernel.group_dtype, lanes)
 
     def one(j: Any, c: Any) -> Stmt:
         keep = Temporaries()
@@ -312,11 +313,11 @@ def _interleave(keep: Temporaries, kernel: MicroKernel, rows: list[PrimExpr]) ->
         for left, right in zip(vectors[::2], vectors[1::2], strict=True):
             halves = []
             for a, b in zip(left, right, strict=True):
-                a, b = (reinterpret(f"uint{bits}", count, v) for v in (a, b))
+                a, b = (reinterpret(v, f"uint{bits}", count) for v in (a, b))
                 for h in (0, 1):
                     lanes = range(h * count // 2, (h + 1) * count // 2)
                     picked = shuffle([a, b], [x for lane in lanes for x in (lane, count + lane)])
-                    halves.append(keep(reinterpret(f"uint{2 * bits}", count // 2, picked)))
+                    halves.append(keep(reinterpret(picked, f"uint{2 * bits}", count // 2)))
             merged.append(halves)
         vectors, bits, count = merged, 2 * bits, count // 2
-    return [reinterpret("int32", kernel.lanes, v) for v in vectors[0]]
+    return [reinterpret(v, "int32", kernel.lanes) for v in vectors[0]]

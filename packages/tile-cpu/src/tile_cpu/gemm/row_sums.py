@@ -5,11 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tile_core.tir.build import Temporaries, allocate, i32, loop, scratch, seq, splat, vload, vstore
+from tile_core.tir.build import (
+    Temporaries,
+    allocate,
+    i32,
+    loop,
+    scratch,
+    seq,
+    splat,
+    vload,
+    vstore,
+)
 from tile_core.tir.nodes import IfThenElse, PrimExpr, Stmt, TirBuffer
 from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
 from tile_cpu.gemm.operands import GemmSpec, OperandA, round_up
 from tile_cpu.gemm.transpose import lane_sums
+from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.vectors import (
     as_expr,
     ceil_div,
@@ -17,7 +28,6 @@ from tile_cpu.vectors import (
     floor_mod,
     minimum,
     opaque,
-    reinterpret,
     zero,
 )
 
@@ -120,7 +130,7 @@ def _square(
         for r, row in enumerate(names):
             at = [i32(r * lanes)]
             vector = operand.matrix.load(row, c * chunk, chunk, count)
-            total = _added(kernel, vload(acc, at, lanes), reinterpret("int32", lanes, vector))
+            total = _added(kernel, vload(acc, at, lanes), reinterpret(vector, "int32", lanes))
             statements.append(vstore(acc, at, total, lanes))
         return statements
 

@@ -12,7 +12,7 @@ from tile_core.tir.build import dtype_of_expr
 from tile_core.tir.nodes import BufferLoad, BufferStore, IfThenElse, IntImm, PrimExpr, tirx
 from tile_core.tir.nodes import Cast as TirCast
 from tile_core.tir.nodes import Stmt as TirStmt
-from tile_cpu.llvm_helpers import stored_value
+from tile_cpu.llvm_helpers import reinterpret, stored_value
 from tile_cpu.lowering import casts
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import divide
@@ -111,7 +111,7 @@ def put(ctx: Context, place: Place, offset: PrimExpr, stored: PrimExpr) -> TirSt
         tirx.shift_right(number(0xF0, "uint8"), shift),
     )
     new = tirx.shift_left(
-        tirx.bitwise_and(TirCast(prim("uint8"), stored), number(15, "uint8")), shift
+        tirx.bitwise_and(reinterpret(stored, "uint8"), number(15, "uint8")), shift
     )
     byte = TirCast(prim(str(place.flat.dtype)), tirx.bitwise_or(kept, new))
     return BufferStore(place.flat, _exact(ctx, byte), [at])

@@ -14,6 +14,7 @@ from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.expr import BinaryOp, UnaryOp
 from tile_core.tir.build import llvm_pure
 from tile_core.tir.nodes import FloatImm, IfThenElse, PrimExpr, Select, tirx
+from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering.casts import wrapped
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import DIVISIONS, divide
@@ -137,7 +138,7 @@ def divided_by_scalar(ctx: Context, a: PrimExpr, b: PrimExpr) -> PrimExpr:
     if kind != "float32":
         return _on_floats(ctx, BinaryOp.DIV, a, spread(b, lanes))
     b = ctx.keep(b)
-    bits = tirx.bitwise_and(tirx.reinterpret("uint32", b), number(0x7FFFFFFF, "uint32"))
+    bits = tirx.bitwise_and(reinterpret(b, "uint32"), number(0x7FFFFFFF, "uint32"))
     low, high = (number(_float_bits(x), "uint32") for x in _EASY)
     easy = tirx.And(tirx.GE(bits, low), tirx.LE(bits, high))
     reciprocal = ctx.keep(number(1.0, kind) / b)

@@ -6,8 +6,9 @@ from tile_core.dtypes import DType, Kind
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
 from tile_core.tir.build import extern
-from tile_core.tir.nodes import Bind, Evaluate, IfThenElse, PrimExpr, tirx
+from tile_core.tir.nodes import Bind, Evaluate, IfThenElse, PrimExpr
 from tile_core.tir.nodes import Var as TirVar
+from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.types import memory_type, number
@@ -101,12 +102,12 @@ def _indivisible(
     args = [access.address(ctx, target.buffer, target.indices)]
     if operand is not None:
         stored = casts.encode(ctx, operand, dtype)
-        args.append(tirx.reinterpret("uint16", stored) if half else stored)
+        args.append(reinterpret(stored, "uint16") if half else stored)
     if kind == "store":
         ctx.run(Evaluate(extern("int32", name, *args)))
         return number(0, memory)
     before = ctx.keep(extern("uint16" if half else memory, name, *args))
-    return tirx.reinterpret(memory, before) if half else before
+    return reinterpret(before, memory) if half else before
 
 
 def _text(order: Expr) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tile_core.dtypes import DType, Kind
 from tile_core.tir.build import llvm_pure
 from tile_core.tir.nodes import Cast, IntImm, PrimExpr, Select, tirx
+from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.types import (
     lanes_of,
@@ -55,18 +56,18 @@ def _int_to_int(value: PrimExpr, kind: str) -> PrimExpr:
     constant: what is left must fit.
     """
     lanes, width = lanes_of(value), int(kind.lstrip("uint"))
-    signed, unsigned = (prim(f"{sign}int{width}", lanes) for sign in ("", "u"))
+    signed, unsigned = (with_lanes(f"{sign}int{width}", lanes) for sign in ("", "u"))
     have = scalar_name(value)
     given = int(have.lstrip("uint"))
     if given < width:
         if not (kind.startswith("u") and not have.startswith("u")):
             return Cast(prim(kind, lanes), value)
-        return tirx.reinterpret(unsigned, Cast(signed, value))
+        return reinterpret(Cast(prim(signed), value), unsigned)
     if given > width:
         low = tirx.bitwise_and(value, number((1 << width) - 1, have, lanes))
-        value = Cast(unsigned, low)
-        return value if kind.startswith("u") else tirx.reinterpret(signed, value)
-    return tirx.reinterpret(unsigned if kind.startswith("u") else signed, value)
+        value = Cast(prim(unsigned), low)
+        return value if kind.startswith("u") else reinterpret(value, signed)
+    return reinterpret(value, unsigned if kind.startswith("u") else signed)
 
 
 def truth(ctx: Context, value: PrimExpr) -> PrimExpr:
@@ -78,7 +79,7 @@ def truth(ctx: Context, value: PrimExpr) -> PrimExpr:
         return tirx.NE(value, number(0, kind, lanes))
     # On the bits, less the sign: TVM's comparison of floats is false for NaN.
     width = "uint64" if kind == "float64" else "uint32"
-    bits = tirx.reinterpret(with_lanes(width, lanes), value)
+    bits = reinterpret(value, with_lanes(width, lanes))
     return tirx.NE(tirx.shift_left(bits, number(1, width, lanes)), number(0, width, lanes))
 
 
@@ -185,7 +186,7 @@ def decode(ctx: Context, stored: PrimExpr, dtype: DType) -> PrimExpr:
     if dtype.base == "bfloat16":
         wide = Cast(prim("uint32", lanes), stored)
         shifted = tirx.shift_left(wide, number(16, "uint32", lanes))
-        return tirx.reinterpret(with_lanes("float32", lanes), shifted)
+        return reinterpret(shifted, with_lanes("float32", lanes))
     from tile_cpu.math.convert import decode_narrow
 
     return decode_narrow(ctx.temporaries, stored, dtype, lanes)
@@ -199,8 +200,8 @@ def _bf16_bits(ctx: Context, value: PrimExpr, for_products: bool) -> PrimExpr:
     if lanes > 1:
         name = f"tile_{'narrow' if for_products else 'round'}_bf16_x{lanes}"
         bits = extern(with_lanes("int16", lanes), name, value)
-        return tirx.reinterpret(with_lanes("uint16", lanes), bits)
-    bits = ctx.keep(tirx.reinterpret("uint32", value))
+        return reinterpret(bits, with_lanes("uint16", lanes))
+    bits = ctx.keep(reinterpret(value, "uint32"))
 
     def n(constant: int) -> PrimExpr:
         return number(constant, "uint32")
@@ -216,7 +217,5 @@ def _bf16_bits(ctx: Context, value: PrimExpr, for_products: bool) -> PrimExpr:
 def bitcast(ctx: Context, value: PrimExpr, source: DType, target: DType) -> PrimExpr:
     """Return the bits of `value` read as `target`; both have one width per lane."""
     stored = encode(ctx, value, source)
-    memory = with_lanes(memory_type(target), lanes_of(stored))
-    if str(stored.ty.dtype) != memory:
-        stored = tirx.reinterpret(memory, stored)
+    stored = reinterpret(stored, memory_type(target), lanes_of(stored))
     return wrapped(decode(ctx, stored, target), target)

@@ -14,6 +14,7 @@ from tile_core.ops.operator import TileOperator
 from tile_core.tir.build import extern, llvm_effect
 from tile_core.tir.nodes import BufferLoad, Evaluate, PrimExpr, tirx
 from tile_core.tir.nodes import Stmt as TirStmt
+from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering.places import Place
 from tile_cpu.lowering.types import lanes_of, scalar_name, with_lanes
 from tile_cpu.machine import Machine
@@ -92,7 +93,7 @@ def streamed(place: Place, offset: PrimExpr, stored: PrimExpr, *, ahead: bool) -
     lanes = lanes_of(stored)
     bits = int("".join(c for c in scalar_name(stored) if c.isdigit()))
     kind = with_lanes(f"int{bits}", lanes)
-    raw = stored if str(stored.ty.dtype) == kind else tirx.reinterpret(kind, stored)
+    raw = reinterpret(stored, kind)
     at = tirx.address_of(BufferLoad(place.flat, [offset]))
     return Evaluate(
         extern("int32", f"tile_{'enter' if ahead else 'stream'}_i{bits}x{lanes}", at, raw)

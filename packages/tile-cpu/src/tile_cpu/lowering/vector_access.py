@@ -29,6 +29,7 @@ from tile_core.tir.nodes import (
 )
 from tile_core.tir.nodes import Cast as TirCast
 from tile_core.tir.nodes import Stmt as TirStmt
+from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.context import Context, Frame, Lane
 from tile_cpu.lowering.fetching import fetch_next_round, read_ahead
@@ -258,7 +259,7 @@ def _contiguous(ctx: Context, expr: Load, place: Place, lane: Lane) -> PrimExpr:
         name = f"tile_cload_i{bits}x{lane.lanes}"
         which = mask if is_whole else tirx.And(mask, _lanes_before(count, lane))
     raw = extern(with_lanes(f"int{bits}", lane.lanes), name, at, which)
-    loaded = ctx.keep(_as(memory, raw, lane.lanes))
+    loaded = ctx.keep(reinterpret(raw, memory, lane.lanes))
     return loaded if is_whole else _with_safe_value(ctx, expr.buffer, loaded, count, lane)
 
 
@@ -266,11 +267,6 @@ def lane_count(valid: Reach, lane: Lane) -> PrimExpr:
     """Return how many lanes to touch."""
     count = i32(lane.lanes) if valid.count is None else valid.count
     return count if valid.condition is None else Select(valid.condition, count, i32(0))
-
-
-def _as(memory: str, raw: PrimExpr, lanes: int) -> PrimExpr:
-    wanted = with_lanes(memory, lanes)
-    return raw if str(raw.ty.dtype) == wanted else tirx.reinterpret(wanted, raw)
 
 
 def _with_safe_value(
@@ -386,7 +382,7 @@ def vector_store(ctx: Context, stmt: Store) -> TirStmt:
             write = vstore(place.flat, [offset], stored, lane.lanes)
         return write if valid.condition is None else IfThenElse(valid.condition, write, None)
     bits = int("".join(c for c in scalar_name(stored) if c.isdigit()))
-    raw = _as(f"int{bits}", stored, lanes_of(stored))
+    raw = reinterpret(stored, f"int{bits}", lanes_of(stored))
     at = tirx.address_of(BufferLoad(place.flat, [offset]))
     name = f"tile_mstore_i{bits}x{lane.lanes}"
     return Evaluate(extern("int32", name, at, lane_count(valid, lane), raw))

@@ -13,6 +13,7 @@ from tile_core.errors import InternalError
 from tile_core.tir.build import dtype_of_expr
 from tile_core.tir.nodes import PrimExpr, tirx
 from tile_cpu.llvm.builder import Function, Type, Value
+from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.machine import Machine
 from tile_cpu.math import narrow
 from tile_cpu.math.common import Keep
@@ -48,13 +49,13 @@ def convert(
     if source == target:
         return value
     if dtype_of(source).base == "bfloat16" and "bfloat16" in dtype_of_expr(value):
-        value = tirx.reinterpret(_vector("uint16", lanes), value)
+        value = reinterpret(value, _vector("uint16", lanes))
     symbol = f"tile_cast_{source}_to_{target}_{'sat' if saturate else 'raw'}_x{lanes}"
     result = tirx.call_pure_extern(_vector(_carrier(dtype_of(target)), lanes), symbol, value)
     if target == "bool":
         return result
     result = keep(result)  # as uint16: TVM would make a float32 of a stored bfloat16
-    return tirx.reinterpret(_vector("bfloat16", lanes), result) if target == "bfloat16" else result
+    return reinterpret(result, _vector("bfloat16", lanes)) if target == "bfloat16" else result
 
 
 def encode_narrow(

@@ -10,6 +10,7 @@ from tile_core.records import dataclass
 from tile_core.tir.build import dtype_of_expr
 from tile_core.tir.nodes import PrimExpr, tirx
 from tile_cpu.llvm.builder import Function, Type, Value
+from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.machine import Machine
 from tile_cpu.math import bits as bit_functions
 from tile_cpu.math import (
@@ -189,18 +190,16 @@ def call(keep: Keep, name: str, *args: PrimExpr, lanes: int) -> PrimExpr:
     if row is None or not code or row.body(code) is None or len(args) != row.arity:
         raise InternalError(f"no function {name!r} of {len(args)} {dtype} values")
     if code == "bf16":
-        args = tuple(_as(a, "uint16", lanes) if "bfloat16" in dtype_of_expr(a) else a for a in args)
+        args = tuple(
+            reinterpret(a, "uint16", lanes) if "bfloat16" in dtype_of_expr(a) else a for a in args
+        )
     result = row.result or ("uint16" if code == "bf16" else dtype)
     typed = result if lanes == 1 else f"{result}x{lanes}"
     value = tirx.call_pure_extern(typed, f"{PREFIX}{name}_{code}x{lanes}", *args)
     if result == "bool":
         return value
     value = keep(value)  # as uint16: TVM would make a float32 of a stored bfloat16
-    return _as(value, "bfloat16", lanes) if result == "uint16" and code == "bf16" else value
-
-
-def _as(value: PrimExpr, dtype: str, lanes: int) -> PrimExpr:
-    return tirx.reinterpret(dtype if lanes == 1 else f"{dtype}x{lanes}", value)
+    return reinterpret(value, "bfloat16", lanes) if result == "uint16" and code == "bf16" else value
 
 
 def define(symbol: str, machine: Machine) -> Function | None:
