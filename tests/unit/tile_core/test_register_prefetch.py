@@ -105,6 +105,40 @@ def test_products_of_all_lengths(stages: int, rounds: int, is_static: bool) -> N
     assert all(not isinstance(n, If) for loop in loops for n in walk(loop.body))
 
 
+@pytest.mark.parametrize("stands_upright", [True, False])
+@pytest.mark.parametrize("is_sliced", [True, False])
+def test_tiles_with_dimensions_of_one(stands_upright: bool, is_sliced: bool) -> None:
+    """The registers have the tile's shape: what is named by its first element lies as it does."""
+    shape = (16, 1) if stands_upright else (1, 16)
+
+    @T.prim_func
+    def main(A: T.Tensor((16, 16), "int32"), C: T.Tensor((1, 16), "int32")):
+        with T.Kernel(1, threads=32):
+            A_s = T.alloc_shared(shape, "int32")
+            C_l = T.alloc_fragment((1, 16), "int32")
+            T.clear(C_l)
+            for k in T.Pipelined(4, num_stages=2):
+                if is_sliced and stands_upright:
+                    T.copy(A[0:16, k : k + 1], A_s)
+                elif is_sliced:
+                    T.copy(A[k : k + 1, 0:16], A_s)
+                elif stands_upright:
+                    T.copy(A[0, k], A_s)
+                else:
+                    T.copy(A[k, 0], A_s)
+                for _, j in T.Parallel(1, 16):
+                    C_l[0, j] += A_s[j, 0] if stands_upright else A_s[0, j]
+            T.copy(C_l, C)
+
+    made = plan_pipelines(main.kernel, VOLTA)
+    verify(made)
+    assert tiles(made, Scope.FRAGMENT)["A_s_ahead"] == shape
+    a = np.random.default_rng(1).integers(-9, 9, (16, 16)).astype(np.int32)
+    c = np.full((1, 16), -1, np.int32)
+    interpret(made, [a, c])
+    np.testing.assert_array_equal(c[0], (a[:, :4].sum(1) if stands_upright else a[:4].sum(0)))
+
+
 def test_conversions_wait_for_the_store() -> None:
     """A load that converts would wait for memory before the products it runs beside."""
     made = plan_pipelines(product(2, 4, dtype="int8"), TURING)

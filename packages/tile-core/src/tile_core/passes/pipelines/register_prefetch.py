@@ -154,9 +154,8 @@ def _halves(piece: Piece) -> tuple[Copy, Copy] | None:
     extents = copy.dst.static_extents
     if extents is None or any(t.bits < 8 or t.is_bool or t.lanes > 1 for t in dtypes):
         return None
-    shape = tuple(n for n in extents if n != 1) or (1,)
     name = f"{copy.dst.buffer.name}_ahead"
-    registers = whole(Buffer(name, shape, dtypes[0], Scope.FRAGMENT, span=copy.span))
+    registers = whole(Buffer(name, extents, dtypes[0], Scope.FRAGMENT, span=copy.span))
     pair = replace(copy, dst=registers), Copy(registers, copy.dst, span=copy.span)
     try:
         for half in pair:
