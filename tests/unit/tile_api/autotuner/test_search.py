@@ -98,6 +98,22 @@ def test_far_slower_ones_are_not_compared():
     assert [c.outcome.is_final for c in found] == [True, True, True]
 
 
+def test_those_of_the_last_rounds_come_first_as_in_tables():
+    """What was measured once, and never beside the others, is not the best because of that."""
+    noise = [0.0, 0.0, 0.0, *[9.0] * 6]  # the machine is slower in the last rounds
+    made = search(Paper([1.0, 4.0, 6.0], noise=noise), early_stop_factor=5)
+    found = made.run()
+    assert [c.outcome.is_final for c in found] == [True, True, False]
+    assert found[0].score > found[2].score
+    assert made.best.number == found[0].number == 0
+
+
+def test_times_that_tables_cannot_tell_apart_are_alike():
+    """A table has nanoseconds, and then the configurations' texts in their order."""
+    made = search(Paper([1.0000000004, 1.0000000002]), early_stop=False)
+    assert [c.number for c in made.run()] == [0, 1]
+
+
 def test_failures_are_no_end():
     paper = Paper([1.0, 2.0, 3.0, 4.0], broken=(0,), wrong=(1,))
     found = search(paper).run()

@@ -121,7 +121,7 @@ def with_twins(tried: Sequence[Candidate], everything: Sequence[Candidate]) -> l
         found.append(candidate if twin is None else candidate.with_outcome(twin.outcome))
     chosen = {c.number: place for place, c in enumerate(tried)}
     last = len(chosen)
-    return sorted(found, key=lambda c: (c.score, chosen.get(c.number, last), c.number))
+    return sorted(found, key=lambda c: (c.rank[:-1], chosen.get(c.number, last), c.number))
 
 
 def expected_of(

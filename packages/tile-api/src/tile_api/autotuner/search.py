@@ -97,12 +97,12 @@ class Search:
             self._wave(first)
         self._find_one()
         self._finals()
-        return sorted(self.candidates, key=lambda c: (c.score, c.number))
+        return sorted(self.candidates, key=lambda c: c.rank)
 
     @property
     def best(self) -> Candidate | None:
         """The fastest so far."""
-        found = min(self.candidates, key=lambda c: c.score, default=None)
+        found = min(self.candidates, key=lambda c: c.rank, default=None)
         return found if found is not None and found.score < float("inf") else None
 
     # First: each by itself -----------------------------------------------------------------

@@ -340,7 +340,7 @@ def _records(
         outcome = candidate.outcome
         if outcome.status == UNTRIED:
             continue
-        time_of_call = round(outcome.milliseconds, 6) if outcome.status == OK else None
+        time_of_call = outcome.milliseconds if outcome.status == OK else None
         found.append(
             Record(
                 place,
