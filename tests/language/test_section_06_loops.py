@@ -346,3 +346,49 @@ def test_a_stateless_scheduler(run):
     a = np.zeros((5, 3), np.int32)
     run(main, a)
     assert (a == THREADS).all()
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda: range(0),
+        lambda: range(3, 3),
+        lambda: range(3, 5, -1),
+        lambda: T.serial(0),
+        lambda: T.unroll(0),
+        lambda: T.Parallel(0),
+        lambda: T.Pipelined(0),
+        lambda: T.Pipelined(4, 2),
+    ],
+)
+def test_nothing_is_wrong_with_what_never_runs(run, loop):
+    """Bounds of an index without values prove that it is negative, and too large."""
+
+    @T.prim_func
+    def main(A: T.Tensor((16,), "int32"), B: T.Tensor((16,), "int32")):
+        with T.Kernel(1, threads=THREADS):
+            S = T.alloc_shared((16,), "int32")
+            T.copy(A, S)
+            for k in loop():
+                S[k] = A[k - 40] + S[k + 20]
+            T.copy(S, B)
+
+    a, b = np.arange(16, dtype=np.int32), np.zeros(16, np.int32)
+    run(main, a, b)
+    np.testing.assert_array_equal(b, a)
+
+
+@pytest.mark.parametrize("kind", [T.serial, T.unroll, T.Pipelined])
+def test_slices_in_loops_that_never_run(run, kind):
+    @T.prim_func
+    def main(A: T.Tensor((16,), "int32"), B: T.Tensor((4,), "int32")):
+        with T.Kernel(1, threads=THREADS):
+            S = T.alloc_shared((4,), "int32")
+            T.clear(S)
+            for k in kind(0):
+                T.copy(A[k : k + 4], S)
+            T.copy(S, B)
+
+    b = np.full(4, -1, np.int32)
+    run(main, np.arange(16, dtype=np.int32), b)
+    assert b.tolist() == [0] * 4

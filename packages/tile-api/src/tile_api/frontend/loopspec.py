@@ -12,7 +12,7 @@ from tile_core.dtypes import DType, promote
 from tile_core.errors import FrontendTypeError
 from tile_core.ir import arith
 from tile_core.ir.expr import Const, Expr, Var
-from tile_core.ir.interval import Interval, interval
+from tile_core.ir.interval import ANYTHING, Interval, interval
 from tile_core.ir.stmt import For, LoopKind
 from tile_core.records import dataclass
 
@@ -51,14 +51,23 @@ class SerialLoop(LoopSpec):
 
 
 def index_range(builder: Builder, start: Expr, stop: Expr, step: Expr) -> Interval:
-    """Return bounds of the index of a loop over ``range(start, stop, step)``."""
-    low, high = interval(start, builder.ranges), interval(stop, builder.ranges)
-    if isinstance(step, Const) and step.value < 0:
-        first = None if high.low is None else high.low + 1
-        return Interval(first, low.high)
-    if isinstance(step, Const):
-        return Interval(low.low, None if high.high is None else high.high - 1)
-    return Interval(None, None)
+    """Return bounds of the index of a loop over ``range(start, stop, step)``.
+
+    There are none where the loop never runs: nothing is wrong with what its body would do.
+    """
+    if not isinstance(step, Const):
+        return ANYTHING
+    begin, end = interval(start, builder.ranges), interval(stop, builder.ranges)
+    if step.value < 0:
+        low, high = None if end.low is None else end.low + 1, begin.high
+    else:
+        low, high = begin.low, None if end.high is None else end.high - 1
+    return ANYTHING if low is not None and high is not None and high < low else Interval(low, high)
+
+
+def count_range(builder: Builder, extent: Expr) -> Interval:
+    """Return bounds of an index from 0 to before `extent`."""
+    return index_range(builder, arith.as_expr(0), extent, arith.as_expr(1))
 
 
 def index_bounds(*values: Any) -> tuple[Expr, ...]:

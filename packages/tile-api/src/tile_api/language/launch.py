@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tile_api.frontend.builder import BlockKind, Builder, Frame, active, current
-from tile_api.frontend.loopspec import index_bounds
+from tile_api.frontend.loopspec import count_range, index_bounds
 from tile_core.errors import (
     ControlFlowError,
     FrontendTypeError,
@@ -17,7 +17,7 @@ from tile_core.errors import (
 from tile_core.ir.arith import INT32
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.interval import Interval, interval
+from tile_core.ir.interval import Interval
 from tile_core.ir.stmt import Alloc, Launch, Seq, Stmt
 from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.control import Barrier
@@ -89,8 +89,7 @@ class KernelLaunchFrame(Frame):
             for name, extent in zip(chosen, self.grid, strict=False)
         )
         for var, extent in zip(self.block_vars, self.grid, strict=True):
-            high = interval(extent, builder.ranges).high
-            builder.ranges[var] = Interval(0, None if high is None else high - 1)
+            builder.ranges[var] = count_range(builder, extent)
         for var, count in zip(self.thread_vars, self.threads, strict=True):
             builder.ranges[var] = Interval(0, count - 1)
         if self.prelude is not None and self.prelude not in builder.sources:

@@ -7,14 +7,13 @@ from typing import Any
 
 from tile_api.frontend.builder import BlockKind, Builder, current, here
 from tile_api.frontend.control import emit_jump
-from tile_api.frontend.loopspec import LoopSpec, SerialLoop, index_bounds
+from tile_api.frontend.loopspec import LoopSpec, SerialLoop, count_range, index_bounds, index_range
 from tile_api.frontend.parallel import fuse_parallel, parallel_parts
 from tile_api.frontend.schedule import check_schedule
 from tile_api.frontend.unrolling import unrolled
 from tile_core.errors import FrontendTypeError, FrontendValueError, LayoutError, Span
 from tile_core.ir import arith
 from tile_core.ir.expr import Const, Expr, Var
-from tile_core.ir.interval import Interval, interval
 from tile_core.ir.stmt import LoopKind
 from tile_core.ir.stmt import Parallel as ParallelStmt
 from tile_core.ir.stmt import Pipelined as PipelinedStmt
@@ -183,8 +182,7 @@ def _index_vars(
     result = []
     for name, extent in zip(chosen, extents, strict=True):
         var = Var(name, extent.dtype, span=span)
-        high = interval(extent, builder.ranges).high
-        builder.ranges[var] = Interval(0, None if high is None else high - 1)
+        builder.ranges[var] = count_range(builder, extent)
         result.append(var)
     return tuple(result)
 
@@ -287,8 +285,8 @@ class _PipelinedLoop(LoopSpec):
     def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
         span = builder.span
         var = Var(names[0] if names else "k", self.start.dtype, span=span)
-        low, high = interval(self.start, builder.ranges), interval(self.stop, builder.ranges)
-        builder.ranges[var] = Interval(low.low, None if high.high is None else high.high - 1)
+        one = arith.as_expr(1)
+        builder.ranges[var] = index_range(builder, self.start, self.stop, one)
         builder.open(BlockKind.PIPELINED)
         yield var
         body = builder.close()
