@@ -136,15 +136,18 @@ class Block(Lanes):
         self.active = outer
 
     def loop(self, s: Loop) -> None:
+        """Run a loop; a while loop asks for its count again before each turn, others once."""
         count = np.asarray(self.value(s.count))
         outer, apart = self.active, count.ndim > 0
         self.apart += apart
-        count = np.broadcast_to(count, self.lanes.shape)
-        for n in range(int(max(0, np.max(count)))):
-            self.active = outer & (n < count)
+        for turn in itertools.count():
+            if turn and s.kind == "while":
+                count = np.asarray(self.value(s.count))
+            # Who left the loop stays out, whatever the count becomes.
+            self.active = self.active & np.broadcast_to(turn < count, self.lanes.shape)
             if not np.any(self.active):
                 break
-            self.names[s.index] = np.asarray(n)
+            self.names[s.index] = np.asarray(turn)
             self.run(s.body)
         self.names.pop(s.index, None)
         self.apart -= apart

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import faulthandler
 import hashlib
-import importlib.util
 import linecache
 import os
 import pickle
@@ -19,7 +18,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -214,20 +213,13 @@ def _symptom(line: str) -> str:
 
 
 def module(source: str) -> Any:
-    """Return the module with this text; its lines are there for messages."""
-    folder = Path(tempfile.gettempdir(), f"tile-fuzz-{os.getuid()}")
-    folder.mkdir(exist_ok=True)
-    path = folder / f"p{hashlib.sha1(source.encode()).hexdigest()[:16]}.py"
-    path.write_text(source)
-    try:
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec
-        assert spec.loader
-        made = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(made)
-        linecache.getlines(str(path))
-    finally:
-        path.unlink()
+    """Return the module with this text; its lines are there for messages, without a file."""
+    name = f"p{hashlib.sha1(source.encode()).hexdigest()[:16]}"
+    path = f"<{name}>"
+    linecache.cache[path] = (len(source), None, source.splitlines(keepends=True), path)
+    made = ModuleType(name)
+    made.__file__ = path
+    exec(compile(source, path, "exec"), vars(made))
     return made
 
 

@@ -17,7 +17,19 @@ from fuzz.generate import generate
 from fuzz.meaning import Invalid, expected
 from fuzz.mutants import mutants, replaced
 from fuzz.operations import apply, const, load, name
-from fuzz.program import Copy, Launch, Parallel, Program, Region, Store, Sync, Tensor, Tile
+from fuzz.program import (
+    Copy,
+    Launch,
+    Loop,
+    Parallel,
+    Program,
+    Region,
+    SetVar,
+    Store,
+    Sync,
+    Tensor,
+    Tile,
+)
 from fuzz.run import Ended, Finding, in_child, module, run
 from fuzz.shrink import shrink
 from fuzz.source import text
@@ -50,6 +62,23 @@ def test_a_program_means_what_numpy_computes() -> None:
     program = exchange(Sync())
     a, r = arguments(program)
     np.testing.assert_array_equal(expected(program, [a, r])[1], a[::-1])
+
+
+@pytest.mark.parametrize(("kind", "rounds"), [("serial", 3), ("while", 1)])
+def test_while_loops_ask_for_their_count_again(kind: str, rounds: int) -> None:
+    v = name("v", 0, 64)
+    tensors = (Tensor("R", "int32", (32,), (None,), -4, 64, output=True),)
+    turn = (SetVar("v", apply("add", v, const(1))), SetVar("n", const(0)))
+    body = (Loop("l", kind, name("n", 0, 3), turn), Store("R", (TX,), v))
+    tiles = [Tile("v", "int32", (), "var", 0), Tile("n", "int32", (), "var", 3)]
+    tiles += [Tile("l", "int32", (), "var", 0)] * (kind == "while")
+    launch = Launch((const(1),), 32, tuple(tiles), body, threads_named=True)
+    program = Program(tensors, (), (launch,))
+    given = arguments(program)
+    wanted = expected(program, given)[0]
+    assert wanted.tolist() == [rounds] * 32
+    tile.compile(module(text(program)).main, target="interpret")(*given)
+    assert given[0].tolist() == [rounds] * 32
 
 
 def test_barriers_between_statements_are_the_compilers() -> None:
