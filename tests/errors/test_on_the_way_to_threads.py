@@ -9,7 +9,7 @@ from support.mistakes import Mistake
 
 MISTAKES = [
     Mistake(
-        "a barrier of the grid in a loop",
+        "a barrier of the grid in a loop, on a GPU",
         """
         @T.prim_func
         def kernel(A: T.Tensor((128,), "float32"), n: T.int32):
@@ -18,15 +18,35 @@ MISTAKES = [
                 for k in T.serial(n):
                     A[t] = k
                     T.sync_grid()
-        tile.compile(kernel, target="cuda:sm_80@sim")
+        tile.compile(kernel, target="cuda:sm_80")
         """,
         """
-        [TL4001] a barrier of the whole grid stands inside a branch or a loop, and blocks that run one after another cannot do that
-         --> program.py:7:13
+        [TL4001] a barrier of the whole grid stands in a loop, which the host would run around launches, and launchers for cuda:sm_80 have no loops
+         --> program.py:5:9
           |
-        7 |             T.sync_grid()
+        5 |         for k in T.serial(n):
+          |         ^^^^^^^^^^^^^^^^^^^^^
+        hint: call a kernel once per round from Python; cuda:sm_80@sim runs this one as it is
+        """,
+        whole=True,
+    ),
+    Mistake(
+        "a barrier of the grid for some threads alone",
+        """
+        @T.prim_func
+        def kernel(A: T.Tensor((256,), "float32")):
+            with T.Kernel(1, threads=256):
+                with T.ws(0):
+                    T.sync_grid()
+        tile.compile(kernel, target="cpu")
+        """,
+        """
+        [TL4001] a barrier of the whole grid stands where not all threads of a block run
+         --> program.py:5:13
+          |
+        5 |             T.sync_grid()
           |             ^^^^^^^^^^^^^
-        hint: put the barrier at the top level of the kernel, and what must outlive it into T.alloc_global or a tensor
+        hint: put the barrier where every thread of every block reaches it
         """,
         whole=True,
     ),

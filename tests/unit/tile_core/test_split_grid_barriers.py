@@ -7,11 +7,11 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from tile_core.errors import UnsupportedOnTarget
 from tile_core.interp import interpret
+from tile_core.ir.expr import Var
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
-from tile_core.ir.stmt import Launch
+from tile_core.ir.stmt import For, Launch
 from tile_core.ir.verify import verify
 from tile_core.ops.control import Barrier
 from tile_core.passes.split_grid_barriers import split_grid_barriers
@@ -53,19 +53,29 @@ def test_kernels_without_them_are_left_alone() -> None:
     assert split_grid_barriers(main.kernel) is main.kernel
 
 
-@pytest.mark.parametrize("kind", ["a loop", "a branch"])
-def test_what_launches_cannot_be(kind: str) -> None:
+def test_rounds_are_the_hosts() -> None:
+    """A count of arguments is the host's; one that blocks load is asked for in each round."""
+
     @T.prim_func
     def main(A: T.Tensor((4,), "int32"), n: T.int32):
-        with T.Kernel(4, threads=1):
-            if kind == "a loop":
-                for _ in T.serial(n):
-                    T.sync_grid()
-            elif n > 3:
+        with T.Kernel(4, threads=1) as bx:
+            half = n // 2
+            for k in T.serial(half):
+                A[bx] += k
+                T.sync_grid()
+            if A[0] > 3:
                 T.sync_grid()
 
-    with pytest.raises(UnsupportedOnTarget, match="inside a branch or a loop"):
-        split_grid_barriers(main.kernel)
+    kernel = split_grid_barriers(main.kernel)
+    verify(kernel)
+    loop = next(n for n in walk(kernel) if isinstance(n, For))
+    assert print_kernel(kernel).count("goes_on_kept: global") == 1
+    assert {n for n in walk(loop.stop) if isinstance(n, Var)} == {main.kernel.params[1]}
+    for k in (0, 1, 5):
+        results = [np.full(4, 1, np.int32) for _ in range(2)]
+        interpret(main.kernel, [results[0], k])
+        interpret(kernel, [results[1], k])
+        np.testing.assert_array_equal(results[1], results[0])
 
 
 TARGETS = ("interpret", "cpu", "cuda:sm_80@sim")

@@ -6,7 +6,7 @@ import ctypes
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,23 @@ from tile_core.dtypes import DType
 from tile_core.errors import EmptyGridError, InternalError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.evaluate import evaluate, free_variables, is_host_evaluable
-from tile_core.ir.expr import Extent, Var
-from tile_core.ir.stmt import Check, Kernel, Launch, Let
+from tile_core.ir.expr import Const, Expr, Extent, Load, Var
+from tile_core.ir.node import Node, rewrite
+from tile_core.ir.stmt import Check, For, Kernel, Launch, Let, While
 from tile_core.plugins.arrays import as_array
 from tile_core.plugins.calling import address_of, solutions, unmet
 from tile_core.simt.alignment import alignments, misaligned
 from tile_core.simt.limits import check_grid
 from tile_core.simt.map_values import map_values
-from tile_core.simt.program import Argument, DeviceFunction, DeviceProgram, TensorMap
+from tile_core.simt.program import (
+    Argument,
+    DeviceFunction,
+    DeviceProgram,
+    HostBranch,
+    HostLoop,
+    HostStep,
+    TensorMap,
+)
 from tile_sim.abi import CBuffer, CTensorMap
 from tile_sim.artifact import Artifact
 from tile_sim.counters import rows_of
@@ -102,19 +111,43 @@ class Call(ABC):
     def run(self, args: Sequence[Any], symbols: Sequence[Var]) -> None:
         """Copy the arguments in, do what the host does step by step, and copy results out."""
         packed = self._bind(args, symbols)
-        names = iter(self.printed.entry_points)
-        for step in self.program.steps:
+        functions = self.program.functions
+        names = dict(zip(functions, self.printed.entry_points, strict=True))
+        self._take(self.program.steps, names)
+        self.memory.check_red_zones()
+        self.memory.copy_back()
+        for tensor in packed:
+            tensor.unpack()
+
+    def _take(self, steps: Sequence[HostStep], names: Mapping[DeviceFunction, str]) -> None:
+        for step in steps:
             match step:
                 case Let(var=var, value=value):
                     self.values[var] = evaluate(value, self.values)
                 case Check():
                     self._check(step)
                 case DeviceFunction():
-                    self._launch(step, next(names))
-        self.memory.check_red_zones()
-        self.memory.copy_back()
-        for tensor in packed:
-            tensor.unpack()
+                    self._launch(step, names[step])
+                case HostLoop(loop=For() as loop, steps=inner):
+                    bounds = (self._extent(e) for e in (loop.start, loop.stop, loop.step))
+                    for number in range(*bounds):
+                        self.values[loop.var] = number
+                        self._take(inner, names)
+                case HostLoop(loop=While(cond=cond), steps=inner):
+                    while self._found(cond):
+                        self._take(inner, names)
+                case HostBranch(branch=branch, then=then, otherwise=otherwise):
+                    self._take(then if self._found(branch.cond) else otherwise, names)
+
+    def _found(self, cond: Expr) -> bool:
+        """Return a condition on the host's values, and on first elements of workspaces."""
+
+        def rule(node: Node) -> Node:
+            if isinstance(node, Load):
+                return Const(self.memory.first_of(node.buffer), node.dtype)
+            return node
+
+        return bool(evaluate(rewrite(cond, rule), self.values))
 
     def _bind(self, args: Sequence[Any], symbols: Sequence[Var]) -> list[Packed]:
         params = self.program.kernel.params

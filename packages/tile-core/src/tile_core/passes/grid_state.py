@@ -8,12 +8,14 @@ from dataclasses import replace
 
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value, whole
 from tile_core.ir.effects import Mode, accesses
-from tile_core.ir.expr import AddressOf, Expr, Load, Var
+from tile_core.ir.expr import AddressOf, Call, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import (
     Alloc,
     AnnotateLayout,
+    AnnotateSafeValue,
     For,
+    Hint,
     If,
     Launch,
     Leaf,
@@ -174,6 +176,13 @@ def first_need(items: Sequence[Stmt], tile: Buffer) -> bool | None:
         if need is not None:
             return need
     return None
+
+
+def is_repeatable(stmt: Stmt) -> bool:
+    """Whether a statement only says something about what follows, the same at every time."""
+    if isinstance(stmt, Let):
+        return not any(isinstance(n, (Load, Call)) for n in walk(stmt.value))
+    return isinstance(stmt, (Hint, AnnotateSafeValue))
 
 
 def flat_body(body: Stmt) -> tuple[Stmt, ...]:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from tile_core.errors import Note, UnsupportedOnTarget
 from tile_core.ir.arith import const
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.effects import Mode, accesses
-from tile_core.ir.expr import Call, Load, Var
+from tile_core.ir.expr import Var
 from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import (
     Alloc,
-    AnnotateSafeValue,
     Break,
     Continue,
     For,
-    Hint,
     Kernel,
     Launch,
     Let,
@@ -29,8 +28,16 @@ from tile_core.ir.stmt import (
     flattened,
     is_statement,
 )
-from tile_core.ops.control import Barrier
-from tile_core.passes.grid_state import GridState, first_need
+from tile_core.passes.grid_phases import (
+    Choice,
+    Phase,
+    PhaseBuilder,
+    Rounds,
+    Step,
+    holds_barrier,
+    statements,
+)
+from tile_core.passes.grid_state import GridState, first_need, is_repeatable
 
 _MOST_ROUNDS = 64
 """Rounds of a loop around a barrier of the grid that become launches of their own."""
@@ -45,44 +52,63 @@ def split_grid_barriers(kernel: Kernel) -> Kernel:
              launch (4): B[bx] = A[3 - bx] + s_kept[bx, 0]
 
     Names of pure values are repeated in each launch; tiles, variables and other values that a
-    block or a thread needs behind a barrier are kept in global memory. A short loop of so many
-    rounds as are known becomes launches too. Launches wait for each other whatever fits on
-    the machine at a time. Returns the same object when no barrier spans the grid.
+    block or a thread needs behind a barrier are kept in global memory. Launches wait for each
+    other whatever fits on the machine at a time. A short loop of so many rounds as are known
+    becomes launches too; other loops and branches become those of the host.
+
+    Before   launch (4): while x[0] > 0: { x[0] -= 1;  barrier(scope="grid") }
+    After    launch (4): goes_on_kept[bx] = x_kept[bx, 0] > 0
+             while goes_on_kept[0] != 0:
+               launch (4): assert goes_on_kept[bx] == goes_on_kept[0];  x_kept[bx, 0] -= 1
+                           goes_on_kept[bx] = x_kept[bx, 0] > 0
+             launch (4): assert goes_on_kept[bx] == goes_on_kept[0]
+
+    Returns the same object when no barrier spans the grid.
 
     Raises
     ------
     UnsupportedOnTarget
-        If a barrier stands in a branch or in another loop, or if a block would have to remember
+        If only some threads of a block reach a barrier, or if a block would have to remember
         something that has no place in memory, such as a barrier.
     """
+    of_host = {n.var: None for n in _around_launches(kernel.body) if isinstance(n, Let)}
+    scalars = [p for p in kernel.params if isinstance(p, Var)]
+    known = {v: None for v in (*scalars, *symbols_of(kernel))} | of_host
 
     def rule(node: Node) -> Node:
-        if isinstance(node, Launch) and any(_spans_grid(n) for n in walk(node.body)):
-            return Seq(tuple(_launches(node)))
+        if isinstance(node, Launch) and holds_barrier(node.body):
+            return Seq(tuple(_launches(node, dict(known))))
         return node
 
     return rewrite(kernel, rule)
 
 
-def _spans_grid(node: Node) -> bool:
-    return isinstance(node, Barrier) and node.scope == "grid"
+def _around_launches(stmt: Stmt) -> Iterator[Stmt]:
+    return (item for item in flattened(stmt) if not isinstance(item, Launch))
 
 
-def _launches(launch: Launch) -> list[Stmt]:
-    parts: list[list[Stmt]] = [[]]
+def _launches(launch: Launch, known: dict[Var, None]) -> list[Stmt]:
     launch = replace(launch, body=Seq(tuple(_unrolled(flattened(launch.body)))))
-    for item in flattened(launch.body):
-        if _spans_grid(item):
-            parts.append([])
-            continue
-        inner = next((n for n in walk(item) if _spans_grid(n)), None)
-        if inner is not None:
-            raise _refusal("a barrier of the whole grid stands inside a branch or a loop", inner)
-        parts[-1].append(item)
     state = GridState(launch)
-    shared = [s for part in parts for s in part if isinstance(s, Alloc) and not _is_own(s)]
-    bodies = _remembering(state, [[s for s in part if s not in shared] for part in parts])
-    launches = [_renamed(replace(launch, body=Seq(tuple(body)))) for body in bodies]
+    steps = PhaseBuilder(state, known).steps(flattened(launch.body)) or (Phase(()),)
+    whole = statements(steps)
+    state.launch = replace(launch, body=Seq(tuple(whole)))
+    shared = [n for item in whole for n in walk(item) if _is_of_all(n)]
+    bodies = _remembering(state, steps)
+
+    def made(steps: Sequence[Step]) -> tuple[Stmt, ...]:
+        return tuple(one(step) for step in steps)
+
+    def one(step: Step) -> Stmt:
+        match step:
+            case Phase():
+                return _renamed(replace(launch, body=Seq(tuple(bodies[step]))))
+            case Rounds(loop=loop, steps=inner):
+                return replace(loop, body=Seq(made(inner)))
+            case Choice(branch=branch, then=then, otherwise=otherwise):
+                return replace(branch, then=Seq(made(then)), otherwise=Seq(made(otherwise)))
+
+    launches = made(steps)
     return [*shared, *state.allocations(), *launches]
 
 
@@ -114,7 +140,7 @@ def _made_by(node: Node) -> tuple[Buffer | Var, ...]:
 
 def _rounds(item: Stmt) -> range | None:
     """Return the indices of a loop around a barrier, if there are few and all are known."""
-    if not isinstance(item, For) or not any(_spans_grid(n) for n in walk(item.body)):
+    if not isinstance(item, For) or not holds_barrier(item.body):
         return None
     bounds = [static_value(e) for e in (item.start, item.stop, item.step)]
     if None in bounds or any(isinstance(n, (Break, Continue)) for n in walk(item.body)):
@@ -123,60 +149,127 @@ def _rounds(item: Stmt) -> range | None:
     return rounds if len(rounds) <= _MOST_ROUNDS else None
 
 
-def _remembering(state: GridState, parts: list[list[Stmt]]) -> list[list[Stmt]]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Place:
+    """A phase among the others.
+
+    Parameters
+    ----------
+    before
+        Statements of other phases whose names it may use, in order.
+    after
+        All that may run behind it, in order; rounds to come are a loop.
+    loops
+        Those that it stands in.
+    """
+
+    phase: Phase
+    before: tuple[Stmt, ...]
+    after: tuple[Stmt, ...]
+    loops: tuple[Rounds, ...]
+
+    @property
+    def items(self) -> tuple[Stmt, ...]:
+        """The statements of the phase."""
+        return self.phase.items
+
+
+def _places(
+    steps: Sequence[Step],
+    before: tuple[Stmt, ...] = (),
+    after: tuple[Stmt, ...] = (),
+    loops: tuple[Rounds, ...] = (),
+) -> Iterator[_Place]:
+    """Yield the places of phases in textual order."""
+    for position, step in enumerate(steps):
+        rest = (*statements(steps[position + 1 :]), *after)
+        match step:
+            case Phase(items=items):
+                yield _Place(step, before, rest, loops)
+                before = (*before, *items)
+            case Rounds(steps=inner):
+                yield from _places(inner, before, (*statements([step]), *rest), (*loops, step))
+            case Choice(then=then, otherwise=otherwise):
+                yield from _places(then, before, rest, loops)
+                yield from _places(otherwise, before, rest, loops)
+
+
+def _remembering(state: GridState, steps: Sequence[Step]) -> dict[Phase, list[Stmt]]:
     """Return the bodies of launches, each with what it needs of those before."""
-    made = {item.buffer: item for part in parts for item in part if _is_own(item)}
-    known: dict[Buffer | Var, Stmt] = {}
+    places = [*_places(steps)]
+    homes = {id(item): place for place in places for item in place.items}
     kept: dict[Buffer | Var, Stmt] = {}
-    for number, part in enumerate(parts):
-        for thing, maker in known.items():
-            user = next((item for item in part if _mentions(item, thing)), None)
-            is_needed = isinstance(thing, Var) or first_need(_joined(parts[number:]), thing)
-            if user is not None and is_needed and _may_hold(parts[:number], thing):
-                if not state.can_keep(maker):
-                    name = thing.name
-                    raise _refusal(
-                        f"{name!r} is kept across a barrier of the whole grid", user, maker
-                    )
-                kept[thing] = maker
-        for item in part:
-            if isinstance(item, Alloc) and item.buffer in made:
-                known[item.buffer] = item
-            elif isinstance(item, Let) and not _is_repeatable(item):
-                known[item.var] = item
+    for number, place in enumerate(places):
+        for thing, maker in _made_in(place.before).items():
+            user = next((item for item in place.items if _mentions(item, thing)), None)
+            if user is None or not _is_needed(place, thing):
+                continue
+            again = any(loop not in homes[id(maker)].loops for loop in place.loops)
+            if not _may_hold(places if again else places[:number], thing):
+                continue
+            if not state.can_keep(maker):
+                raise _refusal(thing.name, user, maker)
+            kept[thing] = maker
     moved = {t: None for t in kept if isinstance(t, Buffer) and state.is_by_element(t)}
     saved = [t for t in kept if t not in moved]
-    bodies: list[list[Stmt]] = []
-    before: list[Stmt] = []
-    for number, part in enumerate(parts):
-        ahead = [item for item in before if _is_repeatable(item)]
-        ahead += [made[b] for b in made if made[b] in before and _uses(part, b)]
-        ahead += [
-            state.restored(t)
-            for t in saved
-            if kept[t] in before
-            and _uses(part, t)
-            and (isinstance(t, Var) or first_need(_joined(parts[number:]), t))
-        ]
-        ahead = [_anew(item) for item in ahead]
-        later = _joined(parts[number + 1 :])
-        behind = [
-            state.saved(t)
-            for t in saved
-            if _uses(later, t) and (kept[t] in part if isinstance(t, Var) else _writes(part, t))
-        ]
-        before += part
-        bodies.append(state.moved([*ahead, *part, *behind], [*moved]))
-    return bodies
+    return {p.phase: state.moved(_with_state(state, p, kept, saved), [*moved]) for p in places}
 
 
-def _joined(parts: Sequence[Sequence[Stmt]]) -> list[Stmt]:
-    return [item for part in parts for item in part]
+def _with_state(
+    state: GridState,
+    place: _Place,
+    kept: Mapping[Buffer | Var, Stmt],
+    saved: Sequence[Buffer | Var],
+) -> list[Stmt]:
+    """Return the statements of a phase between what brings tiles back and what keeps them."""
+    known = _made_in(place.before)
+    ahead = [
+        item
+        for item in place.before
+        if is_repeatable(item) and not (isinstance(item, Let) and item.var in known)
+    ]
+    ahead += [item for item in place.before if _is_own(item) and _uses(place.items, item.buffer)]
+    ahead += [
+        state.restored(t)
+        for t in saved
+        if t in known and _uses(place.items, t) and _is_needed(place, t)
+    ]
+    behind = [
+        state.saved(t)
+        for t in saved
+        if _uses(place.after, t)
+        and (kept[t] in place.items if isinstance(t, Var) else _writes(place.items, t))
+    ]
+    own = [item for item in place.items if not _is_of_all(item)]
+    return [*(_anew(item) for item in ahead), *own, *behind]
+
+
+def _made_in(items: Sequence[Stmt]) -> dict[Buffer | Var, Stmt]:
+    """Return what statements make that cannot simply be made again, with who makes it."""
+    found: dict[Buffer | Var, Stmt] = {}
+    for item in items:
+        if _is_own(item):
+            found[item.buffer] = item
+        elif isinstance(item, Let) and not (
+            is_repeatable(item) and found.keys().isdisjoint(walk(item.value))
+        ):
+            found[item.var] = item
+    return found
+
+
+def _is_needed(place: _Place, thing: Buffer | Var) -> bool:
+    """Whether a phase, or one after it, may need what was there before."""
+    return isinstance(thing, Var) or bool(first_need([*place.items, *place.after], thing))
 
 
 def _is_own(item: Node) -> TypeGuard[Alloc]:
     """Whether a statement makes a tile of the block, or a variable of its threads."""
     return isinstance(item, Alloc) and not item.buffer.scope.is_global
+
+
+def _is_of_all(item: Node) -> TypeGuard[Alloc]:
+    """Whether a statement makes memory for the whole grid: that is made once, in front."""
+    return isinstance(item, Alloc) and item.buffer.scope.is_global
 
 
 def _anew(stmt: Stmt) -> Stmt:
@@ -192,9 +285,9 @@ def _uses(part: Sequence[Stmt], thing: Buffer | Var) -> bool:
     return any(_mentions(item, thing) for item in part)
 
 
-def _may_hold(parts: Sequence[Sequence[Stmt]], thing: Buffer | Var) -> bool:
+def _may_hold(places: Sequence[_Place], thing: Buffer | Var) -> bool:
     """Whether something was put there before."""
-    return isinstance(thing, Var) or any(_writes(part, thing) for part in parts)
+    return isinstance(thing, Var) or any(_writes(place.items, thing) for place in places)
 
 
 def _writes(part: Sequence[Stmt], tile: Buffer) -> bool:
@@ -205,19 +298,12 @@ def _writes(part: Sequence[Stmt], tile: Buffer) -> bool:
     )
 
 
-def _is_repeatable(stmt: Stmt) -> bool:
-    """Whether a statement only says something about what follows, the same at every time."""
-    if isinstance(stmt, Let):
-        return not any(isinstance(n, (Load, Call)) for n in walk(stmt.value))
-    return isinstance(stmt, (Hint, AnnotateSafeValue))
-
-
-def _refusal(what: str, node: Node, kept: Node | None = None) -> UnsupportedOnTarget:
-    notes = (Note("it is made here", kept.span),) if kept is not None and kept.span else ()
+def _refusal(name: str, user: Node, maker: Node) -> UnsupportedOnTarget:
     return UnsupportedOnTarget(
-        f"{what}, and blocks that run one after another cannot do that",
-        span=node.span,
-        notes=notes,
+        f"{name!r} is kept across a barrier of the whole grid, and blocks that run one after "
+        "another cannot do that",
+        span=user.span,
+        notes=(Note("it is made here", maker.span),) if maker.span else (),
         hint="put the barrier at the top level of the kernel, and what must outlive it into "
         "T.alloc_global or a tensor",
     )

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from tile_core.cautions import telling_once
-from tile_core.errors import Note, OutOfScratch, UnsupportedOnTarget
+from tile_core.errors import InternalError, Note, OutOfScratch, UnsupportedOnTarget
 from tile_core.ir.arith import binary
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import Check, For, Kernel, Launch, Let, Seq, Stmt
+from tile_core.ir.stmt import Check, For, If, Kernel, Launch, Let, Seq, Stmt, While
 from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
@@ -40,7 +40,14 @@ from tile_core.simt.places import Places
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
 from tile_core.simt.prefetch_maps import prefetch_maps
 from tile_core.simt.prepare import prepare
-from tile_core.simt.program import DeviceFunction, DeviceProgram, HostStep
+from tile_core.simt.program import (
+    DeviceFunction,
+    DeviceProgram,
+    HostBranch,
+    HostLoop,
+    HostStep,
+    in_turn,
+)
 from tile_core.simt.register_budget import blocks_to_hold
 from tile_core.simt.remote_arrivals import order_blocks
 from tile_core.simt.share_quotients import share_quotients
@@ -159,13 +166,20 @@ class _Maker:
                 yield stmt
             case _ if not any(isinstance(node, Launch) for node in walk(stmt)):
                 return
+            case _ if not self.target.executor:
+                raise _refusal(stmt, self.target)
+            case For(body=body):
+                outer = self.env
+                self.env = outer.with_loop(stmt.var, stmt.start, stmt.stop)
+                yield HostLoop(stmt, tuple(self.steps(body)))
+                self.env = outer
+            case While(body=body):
+                yield HostLoop(stmt, tuple(self.steps(body)))
+            case If(then=then, otherwise=otherwise):
+                other = Seq(()) if otherwise is None else otherwise
+                yield HostBranch(stmt, tuple(self.steps(then)), tuple(self.steps(other)))
             case _:
-                raise UnsupportedOnTarget(
-                    f"a launch inside of a host-side {type(stmt).__name__.lower()} cannot run "
-                    f"on {self.target}",
-                    span=stmt.span,
-                    hint="launch it from Python instead, once per kernel call",
-                )
+                raise InternalError(f"the host of a GPU does not know {type(stmt).__name__}")
 
     def function(self, launch: Launch) -> DeviceFunction:
         """Return the program of one thread of `launch`."""
@@ -249,8 +263,18 @@ class _Maker:
 
     def workspaces(self, steps: Iterable[HostStep]) -> tuple[Buffer, ...]:
         """Return the tensors that the runtime allocates for each call."""
-        found = (b for s in steps if isinstance(s, DeviceFunction) for b in s.tensors)
+        found = (b for s in in_turn(steps) if isinstance(s, DeviceFunction) for b in s.tensors)
         return tuple(dict.fromkeys(b for b in found if b.workspace))
+
+
+def _refusal(stmt: Stmt, target: Target) -> UnsupportedOnTarget:
+    what, whats = ("branch", "branches") if isinstance(stmt, If) else ("loop", "loops")
+    return UnsupportedOnTarget(
+        f"a barrier of the whole grid stands in a {what}, which the host would run around "
+        f"launches, and launchers for {target} have no {whats}",
+        span=stmt.span,
+        hint=f"call a kernel once per round from Python; {target}@sim runs this one as it is",
+    )
 
 
 def _is_tensor(buffer: Buffer) -> bool:

@@ -23,7 +23,7 @@ from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel, Let
 from tile_core.simt.alignment import alignments
 from tile_core.simt.map_values import MapValues, check_boxes
-from tile_core.simt.program import Argument, DeviceFunction, DeviceProgram, HostStep, TensorMap
+from tile_core.simt.program import Argument, DeviceFunction, DeviceProgram, TensorMap, in_turn
 
 SCHEMA = 1
 """The form of the data; `tile_runtime.manifest` knows which it reads."""
@@ -81,9 +81,10 @@ def manifest_of(
     }
 
 
-def host_steps(program: DeviceProgram) -> tuple[HostStep, ...]:
+def host_steps(program: DeviceProgram) -> tuple[Let | Check | DeviceFunction, ...]:
     """Return what the launcher itself does: all but the checks of arguments alone."""
-    return tuple(s for s in program.steps if not isinstance(s, Check) or _is_own(s, program))
+    steps = in_turn(program.steps)  # for what launchers run there are no loops among them
+    return tuple(s for s in steps if not isinstance(s, Check) or _is_own(s, program))
 
 
 def _is_own(check: Check, program: DeviceProgram) -> bool:
@@ -96,7 +97,7 @@ def _is_own(check: Check, program: DeviceProgram) -> bool:
     return not named.isdisjoint(used) and is_host_evaluable(check.cond, used)
 
 
-def _step(step: HostStep, symbol: str, names: HostNames) -> dict[str, Any]:
+def _step(step: Let | Check | DeviceFunction, symbol: str, names: HostNames) -> dict[str, Any]:
     match step:
         case Let(var=var, value=value):
             return {

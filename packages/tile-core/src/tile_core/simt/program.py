@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,7 +11,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.printer import print_kernel
-from tile_core.ir.stmt import Check, Kernel, Launch, Let
+from tile_core.ir.stmt import Check, For, If, Kernel, Launch, Let, While
 
 if TYPE_CHECKING:
     from tile_core.machine import SimtMachine
@@ -144,7 +144,39 @@ class DeviceFunction:
         return x * y * z
 
 
-HostStep: TypeAlias = "Let | Check | DeviceFunction"
+@dataclass(frozen=True, slots=True, eq=False)
+class HostLoop:
+    """Steps that the host repeats: as often as `loop` says, whatever its body.
+
+    The condition of a `While` may load an element of a workspace that launches write.
+    """
+
+    loop: For | While
+    steps: tuple[HostStep, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostBranch:
+    """Steps of which the host takes one side, as `branch` says, whatever its bodies."""
+
+    branch: If
+    then: tuple[HostStep, ...]
+    otherwise: tuple[HostStep, ...]
+
+
+HostStep: TypeAlias = "Let | Check | DeviceFunction | HostLoop | HostBranch"
+
+
+def in_turn(steps: Iterable[HostStep]) -> Iterator[Let | Check | DeviceFunction]:
+    """Yield steps in the order of the text, those of loops and branches once."""
+    for step in steps:
+        match step:
+            case HostLoop(steps=inner):
+                yield from in_turn(inner)
+            case HostBranch(then=then, otherwise=otherwise):
+                yield from in_turn((*then, *otherwise))
+            case _:
+                yield step
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,8 +209,8 @@ class DeviceProgram:
 
     @property
     def functions(self) -> tuple[DeviceFunction, ...]:
-        """The launches, in order."""
-        return tuple(step for step in self.steps if isinstance(step, DeviceFunction))
+        """The launches, in the order of the text."""
+        return tuple(s for s in in_turn(self.steps) if isinstance(s, DeviceFunction))
 
     def __str__(self) -> str:
         return "\n".join(print_kernel(Kernel(f.name, f.params, f.launch)) for f in self.functions)

@@ -31,7 +31,7 @@ from tile_core.tir.nodes import For as TirFor
 from tile_core.tir.nodes import Stmt as TirStmt
 from tile_core.tir.nodes import Var as TirVar
 from tile_cpu.lowering import casts, externs, storage
-from tile_cpu.lowering.context import Context, Settings, assigned
+from tile_cpu.lowering.context import Context, Settings, assigned, loaded
 from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.effort import block_nanoseconds
 from tile_cpu.lowering.emitter import Emitter
@@ -157,8 +157,9 @@ def _with_helpers(ctx: Context, body: TirStmt) -> TirStmt:
 def emit_launch(ctx: Context, launch: Launch) -> TirStmt:
     """Return the grid as one parallel loop over its blocks, x fastest.
 
-    Where one thread alone would rather have other blocks, there is a second loop for it, and
-    which of them runs is decided when the kernel is called.
+    No launch follows one in which an assertion failed. Where one thread alone would rather have
+    other blocks, there is a second loop for it, and which of them runs is decided when the
+    kernel is called.
 
     Raises
     ------
@@ -166,6 +167,15 @@ def emit_launch(ctx: Context, launch: Launch) -> TirStmt:
         If the body still names its threads.
     """
     _refuse_threads(launch)
+    before = len(ctx.checks)
+    loop = _launched(ctx, launch)
+    if len(ctx.checks) == before or ctx.jump is None or ctx.status is None:
+        return loop
+    failed = tirx.NE(loaded(ctx.status), i32(0))
+    return seq(loop, IfThenElse(failed, assigned(ctx.jump, i32(3)), None))
+
+
+def _launched(ctx: Context, launch: Launch) -> TirStmt:
     shared = _grid_loop(ctx, launch)
     alone, stand_ins = for_one_thread(launch)
     if alone is launch:

@@ -1,0 +1,200 @@
+"""The parts of a body between barriers of the whole grid, and what stands around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from tile_core.errors import UnsupportedOnTarget
+from tile_core.ir.arith import binary, cast, const
+from tile_core.ir.evaluate import is_host_evaluable
+from tile_core.ir.expr import BinaryOp, Const, Expr, Load, Var
+from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.stmt import (
+    Check,
+    CheckKind,
+    For,
+    If,
+    Let,
+    Pipelined,
+    Seq,
+    Stmt,
+    Store,
+    While,
+    flattened,
+)
+from tile_core.ops.control import Barrier
+from tile_core.passes.grid_jumps import counted, jumps, without_jumps
+from tile_core.passes.grid_state import GridState, is_repeatable
+
+NOT_ALL = "not all threads of all blocks reach a barrier of the whole grid"
+"""What is said where some blocks wait for others that never come."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Phase:
+    """What a block does without waiting for others: the body of one launch."""
+
+    items: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rounds:
+    """A loop of the host around phases; `loop` says how often, whatever its body."""
+
+    loop: For | While
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """A branch of the host around phases; `branch` says which."""
+
+    branch: If
+    then: tuple[Step, ...]
+    otherwise: tuple[Step, ...]
+
+
+Step: TypeAlias = "Phase | Rounds | Choice"
+
+
+def spans_grid(node: Node) -> bool:
+    """Whether a node is a barrier of the whole grid."""
+    return isinstance(node, Barrier) and node.scope == "grid"
+
+
+def holds_barrier(stmt: Node) -> bool:
+    """Whether a barrier of the whole grid stands in a statement."""
+    return any(spans_grid(n) for n in walk(stmt))
+
+
+@dataclass(slots=True)
+class PhaseBuilder:
+    """Makes phases of a body, with the host's loops and branches around them.
+
+    Counts and conditions that arguments alone decide are the host's. The others are what
+    every block, or thread, finds: it puts that into global memory, block 0 decides, and who
+    found something else fails an assertion, where on a GPU blocks would wait for ever.
+
+    Parameters
+    ----------
+    state
+        Where what blocks find is put.
+    known
+        Scalars that the host knows.
+    """
+
+    state: GridState
+    known: dict[Var, None]
+    _written: dict[Node, Node] = field(default_factory=dict)
+
+    def steps(self, items: Sequence[Stmt]) -> tuple[Step, ...]:
+        """Return the steps of the host that a body is made of."""
+        found: list[Step] = []
+        running: list[Stmt] = []
+        for item in self._opened(items):
+            if not holds_barrier(item):
+                running.append(item)
+                continue
+            steps, ahead, behind = self._step(item)
+            found += [*_phase([*running, *ahead]), *steps]
+            running = [*behind]
+        return (*found, *_phase(running))
+
+    def _step(self, item: Stmt) -> tuple[list[Step], list[Stmt], list[Stmt]]:
+        """Return the steps of a statement, and what comes in the phases around them."""
+        match item:
+            case For(body=body):
+                self.known[item.var] = None
+                return [Rounds(item, self.steps(flattened(body)))], [], []
+            case While(cond=cond, body=body):
+                ask, check, holds = self._asked(cond, item)
+                steps = self.steps([check, *flattened(body), ask])
+                return [Rounds(replace(item, cond=holds), steps)], [ask], [check]
+            case If(cond=cond, then=then, otherwise=otherwise):
+                sides = [[*flattened(then)], [] if otherwise is None else [*flattened(otherwise)]]
+                known = self._of_host(cond)
+                if known is not None:
+                    return [self._choice(replace(item, cond=known), sides)], [], []
+                ask, check, holds = self._asked(cond, item)
+                checked = [[check, *side] for side in sides]
+                return [self._choice(replace(item, cond=holds), checked)], [ask], [check]
+        return [], [], []  # the barrier itself
+
+    def _choice(self, branch: If, sides: Sequence[Sequence[Stmt]]) -> Choice:
+        return Choice(branch, *(self.steps(side) for side in sides))
+
+    def _asked(self, cond: Expr, at: While | If) -> tuple[Stmt, Stmt, Expr]:
+        """Return what puts a condition into memory, what compares it, and the host's one."""
+        answer = Var("goes_on", const(0).dtype)
+        home, place = self.state.home(answer), self.state.place(answer)
+        first = Load(home, (const(0),) * len(place))
+        ask = Store(home, place, cast(cond, "int32"), span=at.span)
+        same = binary(BinaryOp.EQ, Load(home, place), first)
+        check = Check(same, NOT_ALL, CheckKind.ASSERT, span=at.span)
+        return ask, check, binary(BinaryOp.NE, first, const(0))
+
+    def _of_host(self, value: Expr) -> Expr | None:
+        """Return a value as the host computes it from arguments alone, if it can."""
+        spelt = substitute(value, self._written)
+        return spelt if is_host_evaluable(spelt, self.known) else None
+
+    # Loops in a form of their own ---------------------------------------------------------
+
+    def _opened(self, items: Sequence[Stmt]) -> Iterator[Stmt]:
+        """Yield statements; what stands around a barrier is the host's `For`, `While` or `If`."""
+        for item in items:
+            if isinstance(item, Let) and is_repeatable(item):
+                self._written[item.var] = substitute(item.value, self._written)
+            if not holds_barrier(item) or spans_grid(item):
+                yield item
+                continue
+            match item:
+                case For() | Pipelined():
+                    loop = self._host_loop(item)
+                    yield from [loop] if loop is not None else self._opened(counted(item))
+                case While() if jumps(item.body):
+                    yield from self._opened(without_jumps(item))
+                case While() | If():
+                    yield item
+                case Seq():
+                    yield from self._opened(flattened(item))
+                case _:
+                    raise _refusal(item)
+
+    def _host_loop(self, loop: For | Pipelined) -> For | None:
+        """Return a loop whose rounds arguments decide, and nothing that its body finds."""
+        step = loop.step if isinstance(loop, For) else const(1)
+        start, stop = self._of_host(loop.start), self._of_host(loop.stop)
+        if start is None or stop is None or not isinstance(step, Const) or jumps(loop.body):
+            return None
+        return For(loop.var, start, stop, step, loop.body, span=loop.span)
+
+
+def statements(steps: Sequence[Step]) -> list[Stmt]:
+    """Return steps as statements of one program."""
+    found: list[Stmt] = []
+    for step in steps:
+        match step:
+            case Phase(items=items):
+                found += items
+            case Rounds(loop=loop, steps=inner):
+                found.append(replace(loop, body=Seq(tuple(statements(inner)))))
+            case Choice(branch=branch, then=then, otherwise=otherwise):
+                sides = [Seq(tuple(statements(side))) for side in (then, otherwise)]
+                found.append(replace(branch, then=sides[0], otherwise=sides[1]))
+    return found
+
+
+def _phase(items: Sequence[Stmt]) -> list[Step]:
+    return [Phase(tuple(items))] if items else []
+
+
+def _refusal(around: Stmt) -> UnsupportedOnTarget:
+    barrier = next(n for n in walk(around) if spans_grid(n))
+    return UnsupportedOnTarget(
+        "a barrier of the whole grid stands where not all threads of a block run",
+        span=barrier.span,
+        hint="put the barrier where every thread of every block reaches it",
+    )
