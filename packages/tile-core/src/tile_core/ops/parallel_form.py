@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.errors import InternalError
-from tile_core.ir.arith import as_expr, binary, cast, const
+from tile_core.ir.arith import INT32, as_expr, binary, cast, const
 from tile_core.ir.buffer import Scope
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.stmt import For, If, Parallel, Seq, Stmt, Store
@@ -29,7 +29,8 @@ def as_parallel(op: TileOperator) -> Parallel:
     Before   copy A[bx*64:+64, 0:+32], T
     After    parallel i, j in (64, 32): T[i, j] = cast(A[bx*64 + i, j])
 
-    The copy of a single element is a loop of extents (), with one iteration. A part of a
+    The copy of a single element is a loop of extents (), with one iteration; of extents (1,)
+    where a tile is spread over threads, some of which hold the element. A part of a
     register tile whose extents are known only at run time is filled by a loop over all of the
     tile, which its holders run.
 
@@ -49,6 +50,8 @@ def as_parallel(op: TileOperator) -> Parallel:
         names.append(body.var)
         extents.append(body.stop)
         body = body.body
+    if not names and any(b.scope.is_spread and b.static_shape != (1,) * b.rank for b in op.buffers()):
+        names, extents = [Var("i", INT32)], [as_expr(1)]
     wishes: dict[str, Any] = {}
     if isinstance(op, Copy):
         wishes = {"coalesced_width": op.coalesced_width, "loop_layout": op.loop_layout}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ def cases() -> Iterator[Case]:
     ):  # fmt: skip
         yield _cast(source, target)
     yield from (_row_to_column(), _element_head(), _safe_value(), _negative_start())
+    for scopes in product(("shared", "fragment"), repeat=2):
+        yield from (_part(scopes, extents) for extents in (None, (1, 1), (1, 3), (2, 1)))
     yield from (_transpose((5, 7)), _transpose((2, 3, 5)))
     yield from (_im2col(1, 1, 0), _im2col(2, 1, 1), _im2col(1, 2, 2))
     yield from (_dynamic(13, 9), _dynamic(1, 1), _strided())
@@ -156,6 +159,34 @@ def _element_head() -> Case:
         "copy/element/float32/2x3",
         build,
         lambda rng: [numbers(rng, (4, 6), "float32"), poison((4, 6), "float32")],
+        expected,
+    )
+
+
+def _part(scopes: tuple[str, str], extents: tuple[int, int] | None) -> Case:
+    """Copy a part of a tile into one of another: an element (None), or a box of `extents`."""
+    name = "element" if extents is None else label(extents)
+    rows, columns = extents or (1, 1)
+
+    def at(buffer: Buffer, *index: int) -> Region:
+        return Region(buffer, index, extents or (1, 1), is_element=extents is None)
+
+    def build() -> Kernel:
+        a, b = ir.tensor("A", (5, 6)), ir.tensor("B", (16, 3))
+        make = {"shared": ir.shared, "fragment": ir.fragment}
+        t, u = make[scopes[0]]("t", (5, 6)), make[scopes[1]]("u", (16, 3))
+        steps = [ir.copy(a, t), ir.copy(b, u), ir.copy(at(t, 3, 2), at(u, 9, 0)), ir.copy(u, b)]
+        body = [ir.alloc(t, u), *steps]
+        return ir.kernel([a, b], 1, lambda bx: body, threads=128)
+
+    def expected(a: Array, b: Array) -> dict[int, Array]:
+        b[9 : 9 + rows, 0:columns] = a[3 : 3 + rows, 2 : 2 + columns]
+        return {1: b}
+
+    return Case(
+        f"copy/part/{scopes[0]}-{scopes[1]}/float32/{name}",
+        build,
+        lambda rng: [numbers(rng, (5, 6), "float32"), numbers(rng, (16, 3), "float32")],
         expected,
     )
 
