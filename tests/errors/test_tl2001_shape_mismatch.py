@@ -34,6 +34,26 @@ MISTAKES = [
         """,
     ),
     Mistake(
+        "copying into fewer dimensions, from an element on",
+        """
+        cube = T.alloc_shared((4, 8, 16), "float32")
+        T.copy(cube, S[0, 0])
+        """,
+        """
+        [TL2001] cannot copy cube[4, 8, 16] to S, which has 2 dimensions: elements of the source would share one
+         --> program.py:7:9
+          |
+        7 |         T.copy(cube, S[0, 0])
+          |         ^^^^^^^^^^^^^^^^^^^^^
+        note: S is declared here
+         --> program.py:4:13
+          |
+        4 |         S = T.alloc_shared((16, 16), "float32")
+          |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: slice both sides, or copy into a tile of as many dimensions
+        """,  # noqa: E501
+    ),
+    Mistake(
         "copying a slice into a smaller one",
         """
         T.copy(A[0:16, 0:16], S[0:8, 0:16])

@@ -39,7 +39,7 @@ class Moves(Places):
         return [Copy(self.region(t, k.axes), Region(k.tile.name))]
 
     def move(self) -> list[Stmt]:
-        """Copy a tile to another one, or some of its rows."""
+        """Copy a tile to another one, or a part of it."""
         rng = self.rng
         k = rng.choice([k for k in self.known if k.axes] or [self.known[0]])
         others = [
@@ -58,14 +58,21 @@ class Moves(Places):
             return [Copy(Region(k.tile.name), Region(tile.name))]
         other = rng.choice(others)
         rows = k.tile.shape[0]
-        scopes = {k.tile.scope, other.tile.scope}
-        if scopes != {"shared"} or rows < 2 or ELEMENTS[other.tile.dtype].bits == 4:
+        if rows < 2 or ELEMENTS[other.tile.dtype].bits == 4:
             return [Copy(Region(k.tile.name), Region(other.tile.name))]
-        height = rng.randrange(1, rows)
-        extents = (height, *k.tile.shape[1:])
-        zeros = (const(0),) * (len(extents) - 1)
+        extents = [rng.randrange(1, rows), *k.tile.shape[1:]]
+        if rng.random() < 0.3:
+            extents = [rng.choice((1, n)) for n in k.tile.shape]
         here, there = (
-            Region(t.tile.name, (const(rng.randrange(rows - height + 1)), *zeros), extents, True)
+            Region(
+                t.tile.name,
+                tuple(
+                    const(rng.randrange(n - m + 1))
+                    for n, m in zip(t.tile.shape, extents, strict=True)
+                ),
+                tuple(extents),
+                True,
+            )
             for t in (k, other)
         )
         return [Copy(here, there)]

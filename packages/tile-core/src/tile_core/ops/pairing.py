@@ -44,8 +44,8 @@ def pair(src: Region, dst: Region, span: Span | None = None) -> Pairing:
     Raises
     ------
     ShapeMismatch
-        If two whole buffers differ in shape, or the chosen side is provably smaller than
-        the source.
+        If two whole buffers differ in shape, the chosen side is provably smaller than the
+        source, or a destination written as one element has too few dimensions.
     IndexMismatch
         If a tile written by its first element provably leaves a buffer that is not global.
     """
@@ -56,6 +56,7 @@ def pair(src: Region, dst: Region, span: Span | None = None) -> Pairing:
         _check_head(src, axes, dst.extents, span)
         return Pairing(dst.extents, axes, tuple(range(len(dst.extents))))
     if dst.is_element:
+        _check_rank(src, dst, span)
         axes = _right_aligned(dst.buffer.rank, len(src.extents))
         _check_head(dst, axes, src.extents, span)
         return Pairing(src.extents, tuple(range(len(src.extents))), axes)
@@ -75,6 +76,19 @@ def boxes(src: Region, dst: Region) -> tuple[Region, Region]:
 
 def _right_aligned(rank: int, count: int) -> tuple[int | None, ...]:
     return tuple(k if k >= 0 else None for k in range(count - rank, count))
+
+
+def _check_rank(src: Region, dst: Region, span: Span | None) -> None:
+    """Refuse a destination of which several elements of the source would be one."""
+    above = src.extents[: max(0, len(src.extents) - dst.buffer.rank)]
+    if not all(static_value(extent) in (None, 1) for extent in above):
+        raise ShapeMismatch(
+            f"cannot copy {describe(src)} to {dst.buffer.name}, which has {dst.buffer.rank} "
+            f"dimension{'s' * (dst.buffer.rank != 1)}: elements of the source would share one",
+            span=span,
+            notes=(Note(f"{dst.buffer.name} is declared here", dst.buffer.span),),
+            hint="slice both sides, or copy into a tile of as many dimensions",
+        )
 
 
 def _check_head(

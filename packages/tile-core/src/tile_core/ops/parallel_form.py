@@ -50,7 +50,9 @@ def as_parallel(op: TileOperator) -> Parallel:
         names.append(body.var)
         extents.append(body.stop)
         body = body.body
-    if not names and any(b.scope.is_spread and b.static_shape != (1,) * b.rank for b in op.buffers()):
+    if not names and any(
+        b.scope.is_spread and b.static_shape != (1,) * b.rank for b in op.buffers()
+    ):
         names, extents = [Var("i", INT32)], [as_expr(1)]
     wishes: dict[str, Any] = {}
     if isinstance(op, Copy):

@@ -28,6 +28,9 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
+from tile_core.ops.atomic import AtomicTile
+from tile_core.ops.copy import Copy
+from tile_core.ops.pairing import boxes
 
 _INT32 = dtype_of("int32")
 
@@ -136,7 +139,7 @@ class _Instance:
             return known
         if isinstance(node, Buffer):
             return node
-        made: Any = node.map_children(self.of)
+        made: Any = self._in_boxes(node).map_children(self.of)
         if isinstance(made, Binary) and made is not node and _are_numbers(made):
             made = binary(made.op, made.a, made.b)
         if isinstance(node, (Load, Store, AddressOf)) and node.buffer in self.versions.tiles:
@@ -148,6 +151,19 @@ class _Instance:
             return cast(Node, replace(made) if made is node else made)
         self.done[node] = made
         return cast(Node, made)
+
+    def _in_boxes(self, node: Node) -> Node:
+        """Write out the extents of tiles named by their first element: a version has more axes."""
+        if not isinstance(node, (Copy, AtomicTile)):
+            return node
+        sides = (node.src, node.dst)
+        if not any(r.is_element and r.buffer in self.versions.tiles for r in sides):
+            return node
+        src, dst = (
+            box if r.buffer in self.versions.tiles else r
+            for r, box in zip(sides, boxes(*sides), strict=True)
+        )
+        return replace(node, src=src, dst=dst)
 
     def _version(self, buffer: Buffer) -> Expr:
         return self.versions.index(buffer, self.turn)
