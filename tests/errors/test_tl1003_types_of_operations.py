@@ -361,6 +361,20 @@ MISTAKES = [
         """,
     ),
     Mistake(
+        "an atomic sum of more values than elements",
+        """
+        T.atomic_add(A[0, T.Ramp(0, 1, 4)], T.Ramp(0, 1, 2))
+        """,
+        """
+        [TL1003] T.atomic_add of 4 elements got a vector of 2
+         --> program.py:6:9
+          |
+        6 |         T.atomic_add(A[0, T.Ramp(0, 1, 4)], T.Ramp(0, 1, 2))
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: give as many values as elements, or one for all
+        """,
+    ),
+    Mistake(
         "a message that is a number",
         """
         T.print(A[0, 0], msg=3)

@@ -160,3 +160,59 @@ def test_parts_of_tensors_are_no_values():
         def main(A: T.Tensor((4,), "int32x4")):
             with T.Kernel(1, threads=4):
                 A[0] = A[1] + A[0:2]
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu", "cuda:sm_90@sim", "hip:gfx942@sim"])
+@pytest.mark.parametrize("dtype", ["float32x4", "float16x2", "int32x3"])
+def test_atomics(target, dtype):
+    name, lanes = dtype.split("x")
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((7,), dtype),
+        B: T.Tensor((7,), dtype),
+        C: T.Tensor((7 * int(lanes),), name),
+        D: T.Tensor((4, 7), dtype),
+    ):
+        with T.Kernel(3, threads=8) as b:
+            t = T.get_thread_binding()
+            cells = T.alloc_shared((7,), dtype)
+            if t < 7:
+                cells[t] = B[t]
+                T.atomic_add(cells[t], cells[t])
+                T.atomic_add(A[t], cells[t])
+                T.atomic_add(A[t], 1)
+                T.atomic_add(C[T.Ramp(t * int(lanes), 1, int(lanes))], B[t])
+                if b == 0:
+                    D[0, t] = T.atomic_add(D[1, t], B[t], return_prev=True)
+                    T.atomic_max(D[2, t], B[t])
+                    T.atomic_store(D[3, t], T.atomic_load(D[2, t]))
+
+    a, b = (k + counted(7, int(lanes)).astype(name) for k in (2, 5))
+    c, d = np.zeros(a.size, name), np.full((4, *a.shape), 3, name)
+    tile.compile(main, target=target)(a, b, c, d)
+    assert np.array_equal(a, 2 + counted(7, int(lanes)) + 3 * (2 * b + 1))
+    assert np.array_equal(c, 3 * b.ravel())
+    assert np.array_equal(d, [np.full(b.shape, 3), 3 + b, b, b])
+
+
+def test_atomics_of_all_elements(run):
+    @T.prim_func
+    def main(A: T.Tensor((7,), "int32x2"), B: T.Tensor((7,), "int32x2")):
+        with T.Kernel(3, threads=32):
+            for i in T.Parallel(7):
+                T.atomic_add(A[i], B[6 - i])
+            T.atomic_add(A, B)
+
+    a, b = np.zeros((7, 2), np.int32), counted(7, 2)
+    run(main, a, b)
+    assert np.array_equal(a, 3 * (b + b[::-1]))
+
+
+def test_atomics_of_other_lanes():
+    with pytest.raises(FrontendTypeError, match="4 elements got a vector of 2"):
+
+        @T.prim_func
+        def main(A: T.Tensor((7,), "float32x4"), B: T.Tensor((7,), "float32x2")):
+            with T.Kernel(1, threads=1):
+                T.atomic_add(A[0], B[0])

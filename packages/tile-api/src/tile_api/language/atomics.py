@@ -29,6 +29,7 @@ from tile_core.errors import (
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Load, Shuffle
+from tile_core.ir.node import walk
 from tile_core.ir.stmt import Evaluate, Store
 from tile_core.ops.atomic import ATOMIC_DTYPES, AtomicKind, AtomicTile
 
@@ -71,8 +72,9 @@ def atomic_add(
     Parameters
     ----------
     dst
-        An element ``C[i, j]``, or a buffer or region, in global or shared memory. Memory that
-        each thread has of its own (`T.alloc_local`) is updated by each thread for itself.
+        An element ``C[i, j]``, or a buffer or region, in global or shared memory; of an element
+        that is a vector, each lane is updated indivisibly. Memory that each thread has of its
+        own (`T.alloc_local`) is updated by each thread for itself.
     value
         A scalar, for an element or for each element of a tile; or a tile, matched to `dst` as
         in `T.copy`. An element `dst` facing a tile is where the tile starts.
@@ -93,7 +95,7 @@ def atomic_add(
     UnsupportedForm
         `return_prev` of a tile.
     FrontendTypeError
-        Operands of the wrong kind.
+        Operands of the wrong kind, or as many lanes as the element does not have.
     DtypeMismatch
         An element type without atomics.
     ScopeMismatch
@@ -245,8 +247,11 @@ def _scalar(
     return_prev: Any,
 ) -> Expr | None:
     converted = arith.cast(as_value(value, buffer.dtype), buffer.dtype)
+    _check_lanes(f"T.{function}", _lanes(indices), converted)
     if buffer.scope is Scope.LOCAL:
         return _own(function, buffer, indices, converted, return_prev)
+    if _lanes(indices) > 1:
+        return _vector(function, buffer, indices, converted, order, return_prev)
     target = AddressOf(buffer, indices, "rw", span=here())
     update = Call(function, (target, converted, text(order)), buffer.dtype, span=here())
     if not return_prev:
@@ -254,6 +259,44 @@ def _scalar(
         return None
     builder = current()
     return builder.let(builder.fresh("previous"), update)
+
+
+def _lanes(indices: tuple[Expr, ...]) -> int:
+    """Return how many elements a place is: one, or those of a vector."""
+    return indices[-1].dtype.lanes if indices else 1
+
+
+def _check_lanes(name: str, lanes: int, value: Expr) -> None:
+    if value.dtype.lanes not in (1, lanes):
+        raise FrontendTypeError(
+            f"{name} of {lanes} elements got a vector of {value.dtype.lanes}",
+            span=here(),
+            hint="give as many values as elements, or one for all",
+        )
+
+
+def _vector(
+    function: str,
+    buffer: Buffer,
+    indices: tuple[Expr, ...],
+    value: Expr,
+    order: str,
+    return_prev: Any,
+) -> Expr | None:
+    """Update the lanes of a vector, each indivisibly; what is added is computed before."""
+    builder, lanes = current(), range(_lanes(indices))
+    values = [lane_of(value, k) if value.dtype.lanes > 1 else value for k in lanes]
+    if any(isinstance(n, Load) and n.buffer.storage is buffer.storage for n in walk(value)):
+        values = [builder.let(builder.fresh("added"), v) for v in values]
+    before = [
+        _scalar(function, buffer, _lane(indices, k), v, order, return_prev)
+        for k, v in zip(lanes, values, strict=True)
+    ]
+    return Shuffle(tuple(b for b in before if b is not None), tuple(lanes)) if return_prev else None
+
+
+def _lane(indices: tuple[Expr, ...], k: int) -> tuple[Expr, ...]:
+    return (*indices[:-1], lane_of(indices[-1], k))
 
 
 def _own(
@@ -310,6 +353,8 @@ def _add_vector(lanes: int, dst: Any, value: Any, return_prev: Any) -> Expr | No
     _check_scope(buffer, name)
     _check_dtype(buffer.dtype, "add")
     values = _lane_values(name, lanes, value)
+    if _lanes(indices) > 1:
+        return _scalar("atomic_add", buffer, indices, value, "relaxed", return_prev)
     before = [
         _scalar("atomic_add", buffer, _shifted(indices, k), v, "relaxed", return_prev)
         for k, v in enumerate(values)
@@ -369,9 +414,16 @@ def atomic_load(src: Any, memory_order: str = "seq_cst") -> Expr:
     builder = current()
     if buffer.scope is Scope.LOCAL:
         return builder.let(builder.fresh("loaded"), Load(buffer, indices, span=here()))
-    where = AddressOf(buffer, indices, "r", span=here())
-    value = Call("atomic_load", (where, text(order)), buffer.dtype, span=here())
-    return builder.let(builder.fresh("loaded"), value)
+
+    def lane(at: tuple[Expr, ...]) -> Expr:
+        where = AddressOf(buffer, at, "r", span=here())
+        value = Call("atomic_load", (where, text(order)), buffer.dtype, span=here())
+        return builder.let(builder.fresh("loaded"), value)
+
+    lanes = range(_lanes(indices))
+    if len(lanes) == 1:
+        return lane(indices)
+    return Shuffle(tuple(lane(_lane(indices, k)) for k in lanes), tuple(lanes), span=here())
 
 
 def atomic_store(dst: Any, src: Any, memory_order: str = "seq_cst") -> None:
@@ -390,11 +442,15 @@ def atomic_store(dst: Any, src: Any, memory_order: str = "seq_cst") -> None:
     order = _order(memory_order, _STORE_ORDERS, "seq_cst")
     buffer, indices = _scalar_target(_variable_element(dst), "T.atomic_store")
     converted = arith.cast(as_value(src, buffer.dtype), buffer.dtype)
+    _check_lanes("T.atomic_store", _lanes(indices), converted)
     if buffer.scope is Scope.LOCAL:
         emit(Store(buffer, indices, converted, span=here()))
-        return
-    where = AddressOf(buffer, indices, "w", span=here())
-    emit(Evaluate(Call("atomic_store", (where, converted, text(order)), buffer.dtype, span=here())))
+    elif _lanes(indices) > 1:
+        _vector("atomic_store", buffer, indices, converted, order, False)
+    else:
+        where = AddressOf(buffer, indices, "w", span=here())
+        call = Call("atomic_store", (where, converted, text(order)), buffer.dtype, span=here())
+        emit(Evaluate(call))
 
 
 def _variable_element(x: Any) -> Any:
