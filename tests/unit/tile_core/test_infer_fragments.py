@@ -433,6 +433,23 @@ def test_scalars_cannot_reach_what_is_spread_over_threads() -> None:
         infer(kernel)
 
 
+def test_what_a_choice_widens_is_paid_for() -> None:
+    """A loop may not spread its sums in its own way at the cost of those that a product fixed."""
+    tiles, total, log = product()[0], ir.fragment("total", (64,)), ir.fragment("log", (64,))
+    scale, last = ir.shared("scale", (64,)), ir.shared("last", (64,))
+
+    def added(i: Any) -> Any:
+        return ir.store(log, (i,), ir.load(log, i) * ir.load(scale, i) + ir.load(total, i))
+
+    scaled = ir.parallel((64,), lambda i: ir.store(log, (i,), ir.load(log, i) * ir.load(scale, i)))
+    kernel = make([], [*tiles, total, log, scale, last], ir.gemm(*tiles), ir.fill(log, 0),
+                  ir.reduce("sum", tiles[2], total, 1), ir.parallel((64,), added), scaled,
+                  ir.copy(log, last))  # fmt: skip
+    layouts = infer(kernel)
+    assert held(layouts, total) == reduced_fragment(SUMS, 1)
+    assert held(layouts, log).slots <= 2
+
+
 @pytest.mark.filterwarnings("ignore:'x' is whole in each thread")
 def test_everyone_is_the_last_resort() -> None:
     """Both orders of indices at once: nothing but a tile that every thread holds suits."""

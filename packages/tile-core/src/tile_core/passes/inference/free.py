@@ -68,7 +68,8 @@ def choose_freely(layouts: Layouts, members: Members) -> None:
                 continue
             try:
                 _attempt(layouts, members, group, root)
-                outcomes.append(_Outcome.of(layouts, _cost(layouts, group, tiles)))
+                cost = _cost(layouts, group, tiles) + _widening(layouts, before)
+                outcomes.append(_Outcome.of(layouts, cost))
             except (LayoutConflict, LayoutError):
                 pass
             before.restore(layouts)
@@ -218,6 +219,16 @@ def _cost(layouts: Layouts, group: list[Node], tiles: list[Buffer]) -> float:
             total += sum(_transactions(loop, b.dtype.bits, warp) for b in tensors)
         elif isinstance(node, Reduce) and _goes_through_memory(layouts, node):
             total += EXCHANGE + math.prod(node.src.static_extents or ())
+    return total
+
+
+def _widening(layouts: Layouts, before: _Outcome) -> float:
+    """Return registers of a thread, in words, by which tiles were widened that had a layout."""
+    total = 0.0
+    for tile, held in before.known.items():
+        now = layouts.known[tile]
+        if now is not held and isinstance(now, Fragment) and isinstance(held, Fragment):
+            total += (now.slots - held.slots) * max(8, tile.dtype.bits) / 32
     return total
 
 
