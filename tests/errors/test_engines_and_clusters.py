@@ -64,28 +64,40 @@ MISTAKES = [
     ),
     mistake(
         "a part of a tile",
-        "T.tma_copy(A[0:64, 0:32], S[0:64, 0:32], barrier=full[0])",
+        "T.tma_copy(A[0:64, 0:4], S[0:64, 0:4], barrier=full[0])",
         """
-        [TL4001] 'A' cannot be copied to 'S' in bulk: it fills rows or columns of the tile in part
+        [TL4001] 'A' cannot be copied to 'S' in bulk: rows of 4 elements are no multiple of 16 bytes
          --> program.py:6:9
           |
-        6 |         T.tma_copy(A[0:64, 0:32], S[0:64, 0:32], barrier=full[0])
-          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        6 |         T.tma_copy(A[0:64, 0:4], S[0:64, 0:4], barrier=full[0])
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         hint: use T.copy, which finds another way
+        """,
+    ),
+    mistake(
+        "a part that begins inside of 128 bytes",
+        "T.tma_copy(A[3:8, 8:16], S[3:8, 8:16], barrier=full[0])",
+        """
+        [TL4001] 'S' cannot be copied in bulk: parts of it begin at no multiples of 128 bytes
+         --> program.py:6:9
+          |
+        6 |         T.tma_copy(A[3:8, 8:16], S[3:8, 8:16], barrier=full[0])
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: leave its layout open, or use T.copy(..., disable_tma=True)
         """,
     ),
     mistake(
         "a part of a tile to a tensor",
         """
-        T.tma_copy(S[0:64, 0:32], C[0:64, 0:32])
+        T.tma_copy(S[:, 0:4], C[:, 0:4])
         T.tma_store_wait()
         """,
         """
-        [TL4001] 'S' cannot be copied to 'C' in bulk: it fills rows or columns of the tile in part
+        [TL4001] 'S' cannot be copied to 'C' in bulk: rows of 4 elements are no multiple of 16 bytes
          --> program.py:6:9
           |
-        6 |         T.tma_copy(S[0:64, 0:32], C[0:64, 0:32])
-          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        6 |         T.tma_copy(S[:, 0:4], C[:, 0:4])
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         hint: use T.copy, which finds another way
         """,
     ),

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tile_core.errors import LayoutError
@@ -60,6 +60,43 @@ def written(boxes: Boxes, index: tuple[int, ...], first: int, bits: int) -> dict
     return found
 
 
+def all_written(boxes: Boxes, table: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the engine puts each element of a part, and where it should be."""
+    found = np.full(table.shape, -1)
+    for index in itertools.product(*map(range, boxes.parts)):
+        lead = [k * size for k, size in zip(index[:-2], boxes.box[:-2], strict=True)]
+        row, column = index[-2:]
+        first = int(table[(*lead, 0, 0)])
+        if boxes.begins_inside:
+            first -= first % boxes.box[-1]
+        first += row * boxes.row_step + column * boxes.column_step
+        for element, at in written(boxes, index, first, bits).items():
+            assert found[element] == -1
+            found[element] = at
+    return found, table
+
+
+@settings(max_examples=40)
+@given(tiles(), st.data())
+def test_every_part_is_where_the_engine_puts_it(drawn, data):
+    """Parts that begin at any multiple of a number along each dimension."""
+    layout, bits, _ = drawn
+    chunk = 128 // bits
+    extents, starts, start = [], [], []
+    for dim, room in enumerate(layout.shape):
+        unit = chunk if dim == len(layout.shape) - 1 else 1
+        extents.append(unit * data.draw(st.integers(1, room // unit)))
+        step = unit * data.draw(st.sampled_from([1, 2, 4, 8]))
+        starts.append(range(0, room - extents[-1] + 1, step))
+        start.append(data.draw(st.sampled_from(starts[-1])))
+    try:
+        boxes = boxes_of(layout, bits, tuple(extents), tuple(starts))
+    except LayoutError:
+        return  # there is none: the engine cannot copy it
+    here = tuple(slice(s, s + e) for s, e in zip(start, extents, strict=True))
+    np.testing.assert_array_equal(*all_written(boxes, layout.linear_table()[here], bits))
+
+
 @given(tiles(), st.data())
 def test_every_element_is_where_the_engine_puts_it(drawn, data):
     layout, bits, extents = drawn
@@ -73,15 +110,7 @@ def test_every_element_is_where_the_engine_puts_it(drawn, data):
     table = layout.linear_table()[
         tuple(slice(s, s + e) for s, e in zip(start, extents, strict=True))
     ]
-    found = np.full(table.shape, -1)
-    for index in itertools.product(*map(range, boxes.parts)):
-        lead = [k * size for k, size in zip(index[:-2], boxes.box[:-2], strict=True)]
-        row, column = index[-2:]
-        first = int(table[(*lead, 0, 0)]) + row * boxes.row_step + column * boxes.column_step
-        for element, at in written(boxes, index, first, bits).items():
-            assert found[element] == -1
-            found[element] = at
-    np.testing.assert_array_equal(found, table)
+    np.testing.assert_array_equal(*all_written(boxes, table, bits))
     assert boxes.count == math.prod(boxes.parts)
 
 

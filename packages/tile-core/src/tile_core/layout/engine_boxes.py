@@ -18,7 +18,7 @@ import numpy as np
 from tile_core.errors import LayoutError
 from tile_core.layout.constructors import row_major
 from tile_core.layout.function import Layout
-from tile_core.layout.operand_tile import boxed_operand, operand_tile
+from tile_core.layout.operand_tile import box_spans, boxed_operand, operand_tile
 from tile_core.layout.swizzle import CHUNK_BITS, PERIOD, Swizzle, swizzled
 from tile_core.layout.table import Table
 from tile_core.records import dataclass
@@ -28,6 +28,13 @@ MOST = 256
 
 START = 128
 """Bytes that the places of boxes in shared memory are multiples of."""
+
+
+Starts = tuple[range, ...]
+"""Coordinates at which a part of a tile may begin, along each dimension."""
+
+Part = tuple[tuple[int, ...], Starts]
+"""Extents of a part of a tile, and where it may begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,9 @@ class Boxes:
     row_step, column_step
         Elements of memory from one box to the next along the last two dimensions, 0 where there
         is one. Along others, the layout itself says how far it is.
+    begins_inside
+        A box may begin with any row of the pattern by which chunks change places. It then begins
+        in memory where its first row does, though another chunk than its first may lie there.
     """
 
     swizzle: int
@@ -52,6 +62,7 @@ class Boxes:
     parts: tuple[int, ...]
     row_step: int
     column_step: int
+    begins_inside: bool = False
 
     @property
     def count(self) -> int:
@@ -60,7 +71,12 @@ class Boxes:
 
 
 @lru_cache(maxsize=128)
-def boxes_of(layout: Layout, bits: int, extents: tuple[int, ...] | None = None) -> Boxes:
+def boxes_of(
+    layout: Layout,
+    bits: int,
+    extents: tuple[int, ...] | None = None,
+    starts: Starts | None = None,
+) -> Boxes:
     """Return the boxes that make up a tile of `layout`: few of them, each as large as can be.
 
     Parameters
@@ -70,8 +86,12 @@ def boxes_of(layout: Layout, bits: int, extents: tuple[int, ...] | None = None) 
     bits
         Width of an element in memory.
     extents
-        What is copied, where that is not all of the tile. It may begin at any coordinate of the
-        leading dimensions, and at multiples of its rows and columns.
+        What is copied, where that is not all of the tile.
+    starts
+        Where that may begin; by default at any coordinate of the leading dimensions, and at
+        multiples of its rows and columns, and boxes begin with the pattern. Where it is given,
+        they may begin inside of the pattern, and be single rows: every part is accepted that
+        the engine can copy.
 
     Raises
     ------
@@ -81,7 +101,7 @@ def boxes_of(layout: Layout, bits: int, extents: tuple[int, ...] | None = None) 
     Notes
     -----
     * every element is in one box, at the place where the engine puts it
-    * boxes begin at multiples of 128 bytes, and where chunks are exchanged, with the pattern
+    * boxes begin at multiples of 128 bytes
 
     These are tested in tests/property/test_layout_engine_boxes.py.
 
@@ -97,14 +117,37 @@ def boxes_of(layout: Layout, bits: int, extents: tuple[int, ...] | None = None) 
     columns = part[-1]
     if columns * bits % CHUNK_BITS:
         raise LayoutError(f"its rows of {columns} elements are no multiple of 16 bytes")
-    table = layout.linear_table()
-    for width, swizzle in _widths(columns, bits):
-        for box in _grown(table, part, (1,) * (len(part) - 1) + (width,), bits, swizzle):
-            if len(box) > 1 and box[-2] == 1 < part[-2]:
-                continue  # a box for each row is too many
-            if _is_everywhere(table, part, box, bits, swizzle):
-                return _boxes(table, part, box, swizzle)
-    raise LayoutError(_why_none(layout, part, bits))
+    begins = _anywhere(layout.shape, part) if starts is None else starts
+    by_rows: Boxes | None = None
+    for boxes in _possible(layout.linear_table(), part, begins, bits):
+        if starts is None and boxes.begins_inside:
+            continue
+        if len(part) < 2 or boxes.box[-2] != 1 or part[-2] == 1:
+            return boxes
+        by_rows = by_rows or boxes
+    if starts is None:  # a box for each row is too many where tiles may be stored otherwise
+        raise LayoutError(_why_none(layout, part, bits))
+    if by_rows is None or by_rows.count > MOST:
+        raise LayoutError(_why_no_part(layout, part, bits, by_rows))
+    return by_rows
+
+
+def _possible(table: Table, part: tuple[int, ...], begins: Starts, bits: int) -> Iterator[Boxes]:
+    """Yield the boxes that a part may be made of, the largest first."""
+    for width, swizzle in _widths(part[-1], bits):
+        one = (1,) * (len(part) - 1) + (width,)
+        for box in _grown(table, part, begins, one, bits, swizzle):
+            boxes = _everywhere(table, part, begins, box, bits, swizzle)
+            if boxes is not None:
+                yield boxes
+
+
+def _anywhere(shape: Sequence[int], part: Sequence[int]) -> Starts:
+    last = len(shape) - 2
+    return tuple(
+        range(0, extent - copied + 1, copied if dim >= last else 1)
+        for dim, (extent, copied) in enumerate(zip(shape, part, strict=True))
+    )
 
 
 def _why_none(layout: Layout, part: tuple[int, ...], bits: int) -> str:
@@ -119,6 +162,17 @@ def _why_none(layout: Layout, part: tuple[int, ...], bits: int) -> str:
         except LayoutError as reason:
             return reason.message
     return f"it is not made of boxes that begin at multiples of {START} bytes"
+
+
+def _why_no_part(layout: Layout, part: tuple[int, ...], bits: int, by_rows: Boxes | None) -> str:
+    if by_rows is not None:
+        return f"it takes {by_rows.count} boxes of a row each, more than {MOST}"
+    with suppress(LayoutError):
+        span = operand_tile(layout, bits).span
+        if part[-1] * bits % (span * 8):
+            nbytes = part[-1] * bits // 8
+            return f"rows of {nbytes} bytes are parts of the {span} in which chunks change places"
+    return f"parts of it begin at no multiples of {START} bytes"
 
 
 def layout_in_boxes(shape: Sequence[int], bits: int, extents: Sequence[int]) -> Layout:
@@ -140,6 +194,28 @@ def layout_in_boxes(shape: Sequence[int], bits: int, extents: Sequence[int]) -> 
         with suppress(LayoutError):
             found.append((boxes_of(layout, bits, tuple(extents)).count, layout))
     return min(found, key=lambda pair: pair[0])[1] if found else row_major(shape)
+
+
+def layout_for_parts(shape: Sequence[int], bits: int, parts: Sequence[Part]) -> Layout:
+    """Return the layout for a tile of which the engine copies `parts`, and nobody else cares.
+
+    Chunks are exchanged within the widest rows that leave each part whole boxes. Rows follow
+    each other where chunks cannot be exchanged, or no layout suits all parts.
+    """
+    with suppress(LayoutError):
+        for span in box_spans(shape, bits):
+            layout = boxed_operand(shape, bits, span)
+            if suits(layout, bits, parts):
+                return layout
+    return row_major(shape)
+
+
+def suits(layout: Layout, bits: int, parts: Sequence[Part]) -> bool:
+    """Whether the engine can copy each of `parts` of a tile of `layout`."""
+    try:
+        return all(boxes_of(layout, bits, extents, starts).count for extents, starts in parts)
+    except LayoutError:
+        return False
 
 
 def _candidates(shape: tuple[int, ...], bits: int, extents: Sequence[int]) -> Iterator[Layout]:
@@ -179,52 +255,85 @@ def _divisors(extent: int) -> list[int]:
 
 
 def _grown(
-    table: Table, part: Sequence[int], box: tuple[int, ...], bits: int, swizzle: int
+    table: Table,
+    part: Sequence[int],
+    begins: Starts,
+    box: tuple[int, ...],
+    bits: int,
+    swizzle: int,
 ) -> Iterator[tuple[int, ...]]:
-    """Yield boxes of whole rows that the tile begins with as the engine writes them.
+    """Yield boxes of whole rows that the part begins with as the engine writes them.
 
     Larger ones come first. Rows of another dimension follow where a box has all of the last.
     """
+    first = tuple(begin.start for begin in begins)
     dim = next((d for d in reversed(range(len(box) - 1)) if box[d] != table.shape[d]), None)
     for size in [] if dim is None else _divisors(part[dim]):
         if dim is None or size == 1:
             break
         larger = (*box[:dim], size, *box[dim + 1 :])
-        if not _is_image(table, (0,) * len(box), larger, bits, swizzle):
+        if _phase(table, first, larger, bits, swizzle) is None:
             continue
         if size == table.shape[dim]:
-            yield from _grown(table, part, larger, bits, swizzle)
+            yield from _grown(table, part, begins, larger, bits, swizzle)
         else:
             yield larger
     yield box
 
 
-def _is_everywhere(
-    table: Table, part: Sequence[int], box: tuple[int, ...], bits: int, swizzle: int
-) -> bool:
-    """Whether boxes can be copied wherever the part may begin."""
-    granule = PERIOD * swizzle if swizzle else START
-    corners = itertools.product(*_corners(table.shape, part, box))
-    return all(
-        int(table[corner]) * bits % (granule * 8) == 0
-        and _is_image(table, corner, box, bits, swizzle)
-        for corner in corners
-    ) and _is_regular(table, box)
+def _everywhere(
+    table: Table,
+    part: Sequence[int],
+    begins: Starts,
+    box: tuple[int, ...],
+    bits: int,
+    swizzle: int,
+) -> Boxes | None:
+    """Return the boxes by which the part can be copied wherever it may begin, if it can."""
+    dims = list(zip(begins, part, box, strict=True))
+    corners = [sorted({b + k for b in begin for k in range(0, n, size)}) for begin, n, size in dims]
+    phases = set()
+    for corner in itertools.product(*corners):
+        phase = _phase(table, corner, box, bits, swizzle)
+        if phase is None or _row(table, corner, box, swizzle) * bits % (START * 8):
+            return None
+        phases.add(phase)
+    row_step = column_step = 0
+    for dim in range(-min(2, len(box)), 0):
+        begin, copied, size = dims[dim]
+        before = sorted({b + k for b in begin for k in range(0, copied - size, size)})
+        apart = {
+            _row(table, after, box, swizzle) - _row(table, corner, box, swizzle)
+            for corner in itertools.product(*_with(corners, dim, before))
+            for after in [(*corner[:dim], corner[dim] + size, *corner[dim:][1:])]
+        }
+        if len(apart) > 1:
+            return None
+        row_step, column_step = column_step, apart.pop() if apart else 0
+    parts = tuple(copied // size for _, copied, size in dims)
+    return Boxes(swizzle, box, parts, row_step, column_step, phases != {0})
 
 
-def _corners(shape: Sequence[int], part: Sequence[int], box: Sequence[int]) -> Iterator[range]:
-    for dim, (extent, copied, size) in enumerate(zip(shape, part, box, strict=True)):
-        anywhere = copied != extent and dim < len(shape) - 2
-        yield range(0, extent - size + 1, 1 if anywhere else size)
+def _with(corners: list[list[int]], dim: int, instead: list[int]) -> list[list[int]]:
+    return [instead if d == dim % len(corners) else these for d, these in enumerate(corners)]
 
 
-def _is_image(
+def _row(table: Table, corner: tuple[int, ...], box: tuple[int, ...], swizzle: int) -> int:
+    """Return where the first row of a box begins in memory, whichever of its chunks lies there."""
+    first = int(table[corner])
+    return first - first % box[-1] if swizzle else first
+
+
+def _phase(
     table: Table, corner: tuple[int, ...], box: tuple[int, ...], bits: int, swizzle: int
-) -> bool:
-    """Whether the elements of a box are where the engine puts them."""
+) -> int | None:
+    """Return with which row of the pattern a box begins; None if the engine writes it otherwise."""
     found = table[tuple(slice(c, c + n) for c, n in zip(corner, box, strict=True))]
-    expected = _image(math.prod(box[:-1]), box[-1], bits, swizzle)
-    return bool(np.array_equal(found.reshape(expected.shape) - found.flat[0], expected))
+    rows, columns = math.prod(box[:-1]), box[-1]
+    first = _row(table, corner, box, swizzle)
+    phase = first // columns % PERIOD if swizzle else 0
+    expected = _image(phase + rows, columns, bits, swizzle)[phase:] - phase * columns
+    return phase if np.array_equal(found.reshape(expected.shape) - first, expected) else None
 
 
 @lru_cache(maxsize=128)
@@ -234,24 +343,3 @@ def _image(rows: int, columns: int, bits: int, swizzle: int) -> Table:
         return np.arange(rows * columns).reshape(rows, columns)
     whole = -(-rows // PERIOD) * PERIOD
     return swizzled((whole, columns), bits, Swizzle(swizzle)).linear_table()[:rows]
-
-
-def _is_regular(table: Table, box: tuple[int, ...]) -> bool:
-    """Whether boxes of the last two dimensions are equally far apart."""
-    firsts = table[..., :: box[-1]] if len(box) < 2 else table[..., :: box[-2], :: box[-1]]
-    return all(
-        bool((steps == steps.flat[0]).all())
-        for steps in (np.diff(firsts, axis=axis) for axis in range(-min(2, len(box)), 0))
-        if steps.size
-    )
-
-
-def _boxes(table: Table, part: Sequence[int], box: tuple[int, ...], swizzle: int) -> Boxes:
-    parts = tuple(copied // size for copied, size in zip(part, box, strict=True))
-    steps = [0, 0]
-    for dim in range(-min(2, len(box)), 0):
-        if parts[dim] > 1:
-            corner = [0] * len(box)
-            corner[dim] = box[dim]
-            steps[dim] = int(table[tuple(corner)] - table[(0,) * len(box)])
-    return Boxes(swizzle, box, parts, *steps)

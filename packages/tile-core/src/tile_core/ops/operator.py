@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Leaf, Stmt
 from tile_core.ops.work import NO_WORK, OperatorWork
@@ -75,6 +76,9 @@ class InferContext(Protocol):
 
     def threads_of(self, op: TileOperator) -> int:
         """Return how many threads run another operator together, as `threads` for this one."""
+
+    def multiple_at(self, op: TileOperator, value: Expr) -> int:
+        """Return the largest number known to divide `value` where `op` stands; 0 if it is 0."""
 
     def is_viewed(self, buffer: Buffer) -> bool:
         """Whether the storage of `buffer` is seen in another shape or element type."""

@@ -64,7 +64,8 @@ def _with_loads(launch: Launch, kernel: Kernel, machine: Machine) -> Launch:
     top: list[Stmt] = []
     done: dict[Node, Node] = {}
     for copy in wishes:
-        way = bulk_way(copy, env, safe_values, launch) if machine.has("tma") else NO_ENGINE
+        has_engine = machine.has("tma")
+        way = bulk_way(copy, env, safe_values, launch, of_parts=True) if has_engine else NO_ENGINE
         if not isinstance(way, Way):
             raise refusal(copy, machine.name, way)
         before, here = _in_place(copy, way)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.errors import InternalError
-from tile_core.ir.arith import as_expr, cast
+from tile_core.ir.arith import as_expr, binary, cast
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.cache_hints import hint
 from tile_core.ir.device_calls import device
-from tile_core.ir.expr import AddressOf, Expr, Var
+from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Var
 from tile_core.layout import row_major
 from tile_core.layout.engine_boxes import Boxes
 from tile_core.ops.bulk_copy import BulkCopy
@@ -107,7 +107,10 @@ def _places(
                 where[dim] = where[dim] + step
         row, column = (0, *index)[-2:]
         base = ctx.address(tile.buffer, *here, access="w" if op.is_load else "r")
-        moved = base.indices[0] + (row * boxes.row_step + column * boxes.column_step)
+        first = base.indices[0]
+        if boxes.begins_inside:
+            first = binary(BinaryOp.BITAND, first, -boxes.box[-1])
+        moved = first + (row * boxes.row_step + column * boxes.column_step)
         yield (
             AddressOf(base.buffer, (moved,), base.access),
             tuple(cast(as_expr(c), "int32") for c in reversed(where)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,20 +14,21 @@ from tile_core.ir.buffer import static_value
 from tile_core.ir.device_calls import device
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
-from tile_core.layout import row_major
-from tile_core.layout.engine_boxes import boxes_of, layout_in_boxes
+from tile_core.layout import Layout, row_major
+from tile_core.layout.engine_boxes import Boxes, boxes_of, layout_for_parts, layout_in_boxes
 from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.copy import Copy
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.rule import Rule
-from tile_core.passes.specialise.bulk import why_not_bulk
+from tile_core.passes.specialise.bulk import is_part, starts_of, why_not_bulk
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
 from tile_core.simt.rules.mbarrier import barrier_address
 from tile_core.target import Target
 from tile_cuda.rules.bulk_calls import box_copies, extents_of, stretch_call
+from tile_cuda.rules.bulk_parts import parts_of
 
 
 def bulk_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
@@ -54,7 +56,8 @@ def bulk_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
 def infer_bulk_copy(op: BulkCopy, ctx: InferContext, level: InferLevel) -> LayoutMap:
     """Return the widest layout in boxes for a tile that nobody else has a demand on.
 
-    A stretch of bytes has its rows in order.
+    Where copies fill rows or columns of it in part, it is one that suits all copies. A stretch
+    of bytes has its rows in order.
     """
     tile = op.tile.buffer
     if op.is_stretch and ctx.layout_of(tile) is None and level is InferLevel.STRICT:
@@ -65,6 +68,9 @@ def infer_bulk_copy(op: BulkCopy, ctx: InferContext, level: InferLevel) -> Layou
     if shape is None:
         return {}
     bits = storage_dtype(tile.dtype, tile.scope).bits
+    parts = parts_of(tile, ctx)
+    if parts:
+        return {tile: layout_for_parts(shape, bits, parts)}
     return {tile: layout_in_boxes(shape, bits, op.tile.static_extents or shape)}
 
 
@@ -86,8 +92,7 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
     layout = ctx.layout_of(tile)
     bits = storage_dtype(tile.dtype, tile.scope).bits
     try:
-        extents = extents_of(op.tile)
-        boxes = boxes_of(layout, bits, extents)
+        boxes = _boxes(op, layout, bits, ctx)
     except LayoutError as reason:
         raise UnsupportedOnTarget(
             f"{tile.name!r} cannot be copied in bulk: {reason.message}",
@@ -96,7 +101,7 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
         ) from None
     made: list[Stmt] = []
     if op.expects and op.barrier is not None:
-        nbytes = math.prod(extents) * bits // 8
+        nbytes = math.prod(extents_of(op.tile)) * bits // 8
         made.append(
             Evaluate(device("mbarrier_expect_tx", barrier_address(op.barrier, ctx), nbytes))
         )
@@ -108,6 +113,19 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
     by_all = op.expects and op.multicast is not None
     made.append(_once_per_cluster(op, started, ctx) if by_all else started(op))
     return _by_the_first(Seq(tuple(made)), ctx)
+
+
+def _boxes(op: BulkCopy, layout: Layout, bits: int, ctx: SimtContext) -> Boxes:
+    """Return the boxes of the tile, or of the part of it, that `op` copies."""
+    extents, starts = extents_of(op.tile), starts_of(op.tile, ctx.env.multiple_of)
+    if is_part(op.tile.buffer, extents):
+        return boxes_of(layout, bits, extents, starts)
+    try:
+        return boxes_of(layout, bits, extents)
+    except LayoutError:
+        with suppress(LayoutError):
+            return boxes_of(layout, bits, extents, starts)
+        raise
 
 
 def _by_the_first(stmt: Stmt, ctx: SimtContext) -> Stmt:
@@ -146,7 +164,7 @@ def _once_per_cluster(op: BulkCopy, started: Callable[[BulkCopy], Stmt], ctx: Si
 
 def _must_be_boxes(op: BulkCopy, ctx: SimtContext) -> None:
     outside = ctx.safe_values if op.is_load else {}
-    why = why_not_bulk(Copy(op.src, op.dst, span=op.span), ctx.env, outside)
+    why = why_not_bulk(Copy(op.src, op.dst, span=op.span), ctx.env, outside, of_parts=True)
     if why is not None and (op.expects or not op.is_load):
         raise UnsupportedOnTarget(
             f"{op.src.buffer.name!r} cannot be copied to {op.dst.buffer.name!r} in bulk: {why}",

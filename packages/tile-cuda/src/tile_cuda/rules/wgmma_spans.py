@@ -26,6 +26,7 @@ from tile_core.passes.layout_report import Reason
 from tile_core.passes.register_use import threads_together
 from tile_core.simt.context import SimtContext
 from tile_cuda.atoms_wgmma import THREADS, product_for
+from tile_cuda.rules.bulk_parts import span_for_parts
 from tile_cuda.rules.wgmma_factors import LayoutOf, SharedFactor, shared_factor, width_of
 from tile_cuda.rules.wgmma_plan import (
     WarpgroupPlan,
@@ -119,7 +120,10 @@ def _rows(tile: Buffer) -> tuple[int, int, bool]:
 
 
 def _narrowest(tile: Buffer, machine: SimtMachine, ctx: InferContext) -> int | None:
-    """Return how wide boxes of `tile` may be for all products of warpgroups that read it."""
+    """Return how wide boxes of `tile` may be for all products of warpgroups that read it.
+
+    Nor are they wider than parts of it that the engine copies.
+    """
     wanted = [
         spans[tile.storage]
         for user in ctx.users_of(tile)
@@ -127,7 +131,10 @@ def _narrowest(tile: Buffer, machine: SimtMachine, ctx: InferContext) -> int | N
         for spans in [_widest(user, machine, ctx)]
         if tile.storage in spans
     ]
-    return min(wanted, default=None)
+    if not wanted:
+        return None
+    copied = span_for_parts(tile, width_of(tile), ctx)
+    return min(wanted) if copied is None else min(copied, *wanted)
 
 
 def _widest(op: Gemm, machine: SimtMachine, ctx: InferContext) -> dict[Buffer, int]:

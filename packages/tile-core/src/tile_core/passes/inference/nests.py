@@ -113,12 +113,15 @@ class Found:
         them that was left to itself.
     blocks
         Threads among which registers are shared out where each tile operator stands.
+    known
+        What is known about integers where each tile operator stands.
     """
 
     nests: dict[Node, Nest]
     floating: dict[Buffer, Node]
     threads: dict[Node, int]
     blocks: dict[Node, int] = field(default_factory=dict)
+    known: dict[Node, Env] = field(default_factory=dict)
 
 
 def survey(kernel: Kernel) -> Found:
@@ -202,6 +205,7 @@ class _Surveyor:
                 self.nest(stmt, stmt, env, threads)
             case Leaf():
                 self.found.threads[stmt], self.found.blocks[stmt] = threads, self.block
+                self.found.known[stmt] = env
                 if isinstance(stmt, TileOperator) and is_element_wise(stmt):
                     self.nest(stmt, as_parallel(stmt), env, threads)
             case _:

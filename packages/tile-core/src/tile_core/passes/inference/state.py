@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.errors import LayoutError, Note, Span
 from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node
 from tile_core.layout import Fragment, Layout
 from tile_core.layout.loop import LoopLayout
@@ -20,6 +21,7 @@ from tile_core.passes.inference.merging import merged_swizzle
 from tile_core.passes.inference.nests import Found
 from tile_core.passes.inference.views import Place, seen_as
 from tile_core.passes.layout_report import LayoutReport, LoopOrder, Reason, StoredTile
+from tile_core.passes.ranges import Env
 from tile_core.records import dataclass
 from tile_core.target import Target
 
@@ -97,6 +99,10 @@ class Layouts:
     def threads_of(self, op: TileOperator) -> int:
         """Return how many threads run `op` together; one where blocks are one thread."""
         return self.found.threads.get(op, 1)
+
+    def multiple_at(self, op: TileOperator, value: Expr) -> int:
+        """Return the largest number known to divide `value` where `op` stands; 0 if it is 0."""
+        return self.found.known.get(op, Env()).multiple_of(value)
 
     def is_viewed(self, buffer: Buffer) -> bool:
         """Whether the storage of `buffer` is seen in another shape or element type."""
@@ -310,6 +316,10 @@ class Question:
     def threads_of(self, op: TileOperator) -> int:
         """Return how many threads run `op` together."""
         return self.layouts.threads_of(op)
+
+    def multiple_at(self, op: TileOperator, value: Expr) -> int:
+        """Return the largest number known to divide `value` where `op` stands; 0 if it is 0."""
+        return self.layouts.multiple_at(op, value)
 
     def is_viewed(self, buffer: Buffer) -> bool:
         """Whether the storage of `buffer` is seen in another shape or element type."""

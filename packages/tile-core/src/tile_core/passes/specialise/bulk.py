@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 from tile_core.errors import LayoutError
+from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Expr, Extent
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Launch
-from tile_core.layout.engine_boxes import START, boxes_of, layout_in_boxes
+from tile_core.layout.engine_boxes import START, Starts, boxes_of, layout_in_boxes
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import pair
 from tile_core.passes.ranges import Env
@@ -49,6 +50,8 @@ def bulk_way(
     safe_values: Mapping[Buffer, Expr],
     launch: Launch,
     made_for: Node | None = None,
+    *,
+    of_parts: bool = False,
 ) -> Way | str:
     """Return how the engine can make `copy`, or why it cannot, in words.
 
@@ -63,12 +66,15 @@ def bulk_way(
         What is known of numbers within the loops of `launch`.
     made_for
         The statement of `launch` that the copy is a part of, if it is none itself.
+    of_parts
+        As of `why_not_bulk`.
     """
     why = _why_not_any(copy)
     if why is not None:
         return why
     tensor, tile = _sides(copy)
-    boxes = why_not_bulk(copy, env, safe_values) or why_not_as_annotated(tile.buffer, launch)
+    boxes = why_not_bulk(copy, env, safe_values, of_parts=of_parts)
+    boxes = boxes or why_not_as_annotated(tile.buffer, launch)
     if boxes is None and not _are_narrow(tile.buffer, launch):
         return Way.BOXES
     is_stretch = why_not_side_by_side(copy, tensor, tile, env) is None
@@ -91,7 +97,9 @@ def _sides(copy: Copy) -> tuple[Region, Region]:
     return (copy.src, copy.dst) if is_load else (copy.dst, copy.src)
 
 
-def why_not_bulk(copy: Copy, env: Env, safe_values: Mapping[Buffer, Expr]) -> str | None:
+def why_not_bulk(
+    copy: Copy, env: Env, safe_values: Mapping[Buffer, Expr], *, of_parts: bool = False
+) -> str | None:
     """Return why the engine cannot make `copy`, in words; None if it can.
 
     Parameters
@@ -102,6 +110,10 @@ def why_not_bulk(copy: Copy, env: Env, safe_values: Mapping[Buffer, Expr]) -> st
         What is known of the tensor's extents and strides.
     safe_values
         What loads outside of tensors give, where the program says so.
+    of_parts
+        Whether rows or columns of the tile may be copied in part. Which parts are boxes depends
+        on how the tile is stored (`tile_core.layout.engine_boxes.boxes_of`), so only programs
+        that ask for the engine have them copied so.
 
     Notes
     -----
@@ -115,7 +127,7 @@ def why_not_bulk(copy: Copy, env: Env, safe_values: Mapping[Buffer, Expr]) -> st
     outside = safe_values.get(tensor.buffer)
     if outside is not None and static_value(outside) != 0:
         return f"elements outside of {tensor.buffer.name!r} are not zero"
-    return _why_not_boxes(copy, tensor, tile) or _why_not_rows(tensor.buffer, env)
+    return _why_not_boxes(copy, tensor, tile, of_parts) or _why_not_rows(tensor.buffer, env)
 
 
 def _why_not_any(copy: Copy) -> str | None:
@@ -137,7 +149,7 @@ def _why_not_any(copy: Copy) -> str | None:
     return None
 
 
-def _why_not_boxes(copy: Copy, tensor: Region, tile: Region) -> str | None:
+def _why_not_boxes(copy: Copy, tensor: Region, tile: Region, of_parts: bool) -> str | None:
     """Return why the copied elements are no boxes of both sides."""
     pairing = pair(copy.src, copy.dst, copy.span)
     extents = [static_value(e) for e in pairing.extents]
@@ -154,19 +166,20 @@ def _why_not_boxes(copy: Copy, tensor: Region, tile: Region) -> str | None:
         return "rows of the tile are not rows of the tensor"
     if tensor.buffer.rank > MOST_DIMENSIONS:
         return f"a tensor has {tensor.buffer.rank} dimensions, of which {MOST_DIMENSIONS} can move"
-    whole = all(
-        static_value(size) == (1 if axis is None else extents[axis])
-        for axis, size in list(zip(mine, tile.buffer.shape, strict=True))[-2:]
-    )
-    if not whole:
-        return "it fills rows or columns of the tile in part"
     columns = extents[moving[-1]] or 0
+    copied = tuple(1 if axis is None else extents[axis] or 0 for axis in mine)
+    if is_part(tile.buffer, copied):
+        if not of_parts:
+            return "it fills rows or columns of the tile in part"
+        if columns * tile.buffer.dtype.bits // 8 % ALIGNMENT:
+            return f"rows of {columns} elements are no multiple of {ALIGNMENT} bytes"
+        return None
     rows = static_value((1, *tile.buffer.shape)[-2]) or 0
     if rows > 1 and rows % GROUP and columns > WIDEST:
         return f"rows of {columns} elements are longer than the {WIDEST} of a box"
     if columns * tile.buffer.dtype.bits // 8 % ALIGNMENT:
         return f"rows of {columns} elements are no multiple of {ALIGNMENT} bytes"
-    return _why_not_cut(tile.buffer, tuple(1 if a is None else extents[a] or 0 for a in mine))
+    return _why_not_cut(tile.buffer, copied)
 
 
 def _why_not_cut(tile: Buffer, extents: tuple[int, ...]) -> str | None:
@@ -179,6 +192,30 @@ def _why_not_cut(tile: Buffer, extents: tuple[int, ...]) -> str | None:
     except LayoutError as why:
         return why.message
     return None
+
+
+def is_part(tile: Buffer, copied: Sequence[int]) -> bool:
+    """Whether a copy of so many elements fills rows or columns of a tile in part."""
+    return [static_value(extent) for extent in tile.shape[-2:]] != list(copied[-2:])
+
+
+def starts_of(tile: Region, multiple_of: Callable[[Expr], int]) -> Starts:
+    """Return the coordinates at which a part of a tile may begin, for all that is known.
+
+    Parameters
+    ----------
+    multiple_of
+        Returns a number known to divide a coordinate, 0 if that is 0.
+    """
+    found = []
+    for start, size, extent in zip(tile.starts, tile.extents, tile.buffer.shape, strict=True):
+        known, room = static_value(start), (static_value(extent) or 0) - (static_value(size) or 0)
+        if known is None:
+            step = multiple_of(as_expr(start)) or room + 1
+            found.append(range(0, room + 1, step))
+        else:
+            found.append(range(known, known + 1))
+    return tuple(found)
 
 
 def why_not_versions(elements: int, tile: Buffer) -> str | None:
