@@ -112,8 +112,8 @@ def write_elements(
     for kind, parties, epoch in _levels(lanes, buffer, storage):
         party = _parties(parties, offsets, keep, lanes.count)
         conflict = storage.tracker(kind).write(
-            *_expanded(storage, offsets, buffer.dtype, party), epoch, _span(node, lanes),
-            _spread(storage, offsets, buffer.dtype, changes),
+            *_expanded(storage, offsets, buffer.dtype, party), epoch,
+            (node, _span(node, lanes)), _spread(storage, offsets, buffer.dtype, changes),
         )  # fmt: skip
         if conflict is not None:
             raise _race(kind, "writes", buffer, place, offsets, party, conflict, node, lanes)
@@ -152,7 +152,8 @@ def watch(
         party = _parties(parties, flat, keep, lanes.count)
         tracker = storage.tracker(kind)
         note = tracker.read if how == "read" else tracker.atomic
-        conflict = note(*_expanded(storage, flat, buffer.dtype, party), epoch, _span(node, lanes))
+        at = (node, _span(node, lanes))
+        conflict = note(*_expanded(storage, flat, buffer.dtype, party), epoch, at)
         if conflict is not None:
             verb = "reads" if how == "read" else "updates"
             place = lanes.place(buffer)

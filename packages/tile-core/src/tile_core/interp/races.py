@@ -10,18 +10,24 @@ synchronisation among them. Within one epoch
 * an atomic access conflicts with a plain one by another party.
 
 So a statement that all threads run alike is no race, and each of them may read back what it has
-stored. Values that happen to be equal in different statements say nothing about other runs.
+stored. Values that happen to be equal in different statements say nothing about other runs; two
+expansions of one macro are two statements.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
 import numpy as np
 
 from tile_core.errors import Span
 from tile_core.interp.values import Array
+from tile_core.ir.node import Node
+
+At: TypeAlias = "tuple[Node, Span | None]"
+"""The statement or expression that accesses something, and the line to report."""
 
 MANY = -2
 """Stands for two parties or more."""
@@ -89,7 +95,7 @@ class Tracker:
     writes: _Log
     atomics: _Log
     spans: list[Span | None] = field(default_factory=list)
-    numbers: dict[Span | None, int] = field(default_factory=dict)
+    numbers: dict[Node, int] = field(default_factory=dict)
     joint: Array = field(default_factory=lambda: np.zeros((0,), np.int64))
     joint_epoch: int = -1
 
@@ -98,7 +104,7 @@ class Tracker:
         """Return a tracker for `granules` granules that nobody has touched."""
         return cls(_Log.of(granules), _Log.of(granules), _Log.of(granules))
 
-    def read(self, units: Array, party: Array, epoch: int, span: Span | None) -> Conflict | None:
+    def read(self, units: Array, party: Array, epoch: int, at: At) -> Conflict | None:
         """Note reads by `party`, elementwise; return the first conflict."""
         foreign = self.writes.foreign(units, party, epoch) & ~self._in_joint(units, party, epoch)
         conflict = self._conflict(foreign, units, self.writes, Touch.WRITE)
@@ -106,37 +112,37 @@ class Tracker:
         if conflict is None:
             mine = self.writes.own(units, party, epoch) | self._in_joint(units, party, epoch)
             rest = ~mine
-            self.reads.record(units[rest], party[rest], epoch, self._number(span))
+            self.reads.record(units[rest], party[rest], epoch, self._number(at))
         return conflict
 
     def write(
-        self, units: Array, party: Array, epoch: int, span: Span | None, changes: Array
+        self, units: Array, party: Array, epoch: int, at: At, changes: Array
     ) -> Conflict | None:
-        """Note writes by `party` at `span`; `changes` tells which of them alter the value.
+        """Note writes by `party`; `changes` tells which of them alter the value.
 
         The caller decides about writes of one batch to the same granule.
         """
         readers = self.reads.foreign(units, party, epoch)
         conflict = self._conflict(readers, units, self.reads, Touch.READ)
-        elsewhere = self.writes.span[units] != self._number(span)
+        elsewhere = self.writes.span[units] != self._number(at)
         writers = self.writes.foreign(units, party, epoch) & (changes | elsewhere)
         conflict = conflict or self._conflict(writers, units, self.writes, Touch.WRITE)
         conflict = conflict or self._against_atomics(units, party, epoch)
         if conflict is None:
             before = self.writes.party[units], self.writes.epoch[units]
-            shared = self.writes.record(units, party, epoch, self._number(span))
+            shared = self.writes.record(units, party, epoch, self._number(at))
             if shared.any():
                 self._join(units, party, epoch, shared, before)
         return conflict
 
-    def atomic(self, units: Array, party: Array, epoch: int, span: Span | None) -> Conflict | None:
+    def atomic(self, units: Array, party: Array, epoch: int, at: At) -> Conflict | None:
         """Note atomic updates by `party`; return the first conflict with a plain access."""
         readers = self.reads.foreign(units, party, epoch)
         conflict = self._conflict(readers, units, self.reads, Touch.READ)
         writers = self.writes.foreign(units, party, epoch)
         conflict = conflict or self._conflict(writers, units, self.writes, Touch.WRITE)
         if conflict is None:
-            self.atomics.record(units, party, epoch, self._number(span))
+            self.atomics.record(units, party, epoch, self._number(at))
         return conflict
 
     def _against_atomics(self, units: Array, party: Array, epoch: int) -> Conflict | None:
@@ -150,10 +156,11 @@ class Tracker:
         unit = units[position]
         return Conflict(position, touch, int(log.party[unit]), self.spans[log.span[unit]])
 
-    def _number(self, span: Span | None) -> int:
-        number = self.numbers.get(span)
+    def _number(self, at: At) -> int:
+        node, span = at
+        number = self.numbers.get(node)
         if number is None:
-            number = self.numbers[span] = len(self.spans)
+            number = self.numbers[node] = len(self.spans)
             self.spans.append(span)
         return number
 
