@@ -87,6 +87,22 @@ MISTAKES = [
         """,
     ),
     mistake(
+        "an address between 16 bytes",
+        """
+        P = T.make_tensor(T.address_of(A[1, 4]), (16, 64), "float16")
+        T.tma_copy(P, S[0:16, :], barrier=full[0])
+        """,
+        """
+        [TL4001] 'P' cannot be copied to 'S' in bulk: it begins at no known multiple of 16 bytes
+         --> program.py:7:9
+          |
+        7 |         T.tma_copy(P, S[0:16, :], barrier=full[0])
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        note: the kernel computes the address of 'P'
+        hint: use T.copy, which finds another way
+        """,
+    ),
+    mistake(
         "a part of a tile to a tensor",
         """
         T.tma_copy(S[:, 0:4], C[:, 0:4])

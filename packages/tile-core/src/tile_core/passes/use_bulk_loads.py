@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from tile_core.dtypes import dtype_of
-from tile_core.errors import UnsupportedOnTarget
+from tile_core.errors import Note, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import BinaryOp, Expr, Load
@@ -16,8 +17,9 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.passes.pipelines.analysis import facts_of
+from tile_core.passes.ranges import Env
 from tile_core.passes.specialise.bulk import WORDS, Way, bulk_way
-from tile_core.passes.specialise.side_by_side import within_loops
+from tile_core.passes.specialise.side_by_side import is_computed, within_loops
 
 
 class Machine(Protocol):
@@ -55,28 +57,54 @@ def use_bulk_loads(kernel: Kernel, machine: Machine) -> Kernel:
 
 def _with_loads(launch: Launch, kernel: Kernel, machine: Machine) -> Launch:
     wishes = [n for n in walk(launch.body) if isinstance(n, Copy) and _asks(n)]
-    if not wishes:
+    by_hand = [n for n in walk(launch.body) if isinstance(n, BulkCopy) and _needs_stretch(n)]
+    if not (wishes or by_hand):
         return launch
     safe_values: dict[Buffer, Expr] = {
         n.buffer: n.value for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)
     }
     env = within_loops(launch, facts_of(kernel, launch))
     top: list[Stmt] = []
-    done: dict[Node, Node] = {}
+    done: dict[Node, Node] = {op: _as_stretch(op, env, launch) for op in by_hand}
     for copy in wishes:
         has_engine = machine.has("tma")
-        way = bulk_way(copy, env, safe_values, launch, of_parts=True) if has_engine else NO_ENGINE
+        way = bulk_way(copy, env, safe_values, launch, asked=True) if has_engine else NO_ENGINE
         if not isinstance(way, Way):
             raise refusal(copy, machine.name, way)
         before, here = _in_place(copy, way)
         top += before
         done[copy] = here
     body = substitute(launch.body, done)
-    begun = Seq((*top, Barrier(), body))
+    begun = Seq((*top, Barrier(), body)) if top else body
     return Launch(
         launch.block_vars, launch.grid, launch.thread_vars, launch.threads, begun,
         launch.cluster, span=launch.span,
     )  # fmt: skip
+
+
+def _needs_stretch(op: BulkCopy) -> bool:
+    return is_computed(op.tensor.buffer) and not op.is_stretch
+
+
+def _as_stretch(op: BulkCopy, env: Env, launch: Launch) -> BulkCopy:
+    """Return a copy of a tensor of which there is no map as the engine can make it.
+
+    Before   bulk_copy P[0:256], S, full       # P: at an address that the kernel computes
+    After    bulk_copy P[0:256], S, full, a stretch
+    """
+    copy = Copy(op.src, op.dst, span=op.span)
+    way: Way | str = bulk_way(copy, env, {}, launch, made_for=op, asked=True)
+    if op.multicast is not None or op.reduce not in (None, "add"):
+        way = "stretches are neither for several blocks nor compared"
+    if way is not Way.STRETCH:
+        src, dst = op.src.buffer, op.dst.buffer
+        raise UnsupportedOnTarget(
+            f"{src.name!r} cannot be copied to {dst.name!r} in bulk: {way}",
+            span=op.span,
+            notes=(Note(f"the kernel computes the address of {op.tensor.buffer.name!r}"),),
+            hint="use T.copy, which finds another way",
+        )
+    return replace(op, is_stretch=True)
 
 
 NO_ENGINE = "it has no tensor memory accelerator"

@@ -81,7 +81,7 @@ def _ways(launch: Launch, kernel: Kernel) -> dict[Copy, Way | str]:
     return {
         copy: "it is a part of a loop over elements"
         if copy in inside
-        else bulk_way(copy, env, {}, launch, of_parts=copy.prefer_instruction in WORDS)
+        else bulk_way(copy, env, {}, launch, asked=copy.prefer_instruction in WORDS)
         for copy in stores
     }
 

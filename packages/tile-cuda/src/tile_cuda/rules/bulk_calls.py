@@ -17,7 +17,7 @@ from tile_core.layout import row_major
 from tile_core.layout.engine_boxes import Boxes
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.pairing import pair
-from tile_core.simt.accesses import lower_expr
+from tile_core.simt.accesses import lower_expr, place_of
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
 from tile_core.simt.places import row_major_strides
@@ -157,16 +157,19 @@ def stretch_call(op: BulkCopy, ctx: SimtContext) -> Expr:
         raise InternalError("the rows of a stretch are not in order", span=op.span)
     nbytes = math.prod(extents_of(tile)) * storage_dtype(tile.buffer.dtype, tile.buffer.scope).bits
     accesses = ("r", "w") if op.is_load else ("w", "r")
-    there, here = (
-        ctx.address(side.buffer, *(_lowered(s, ctx) for s in side.starts), access=access)
-        for side, access in zip((tensor, tile), accesses, strict=True)
-    )
+    (flat, offset), access = place_of(tensor.buffer, _starts(tensor, ctx), ctx), accesses[0]
+    there = AddressOf(flat, (offset,), access)
+    here = ctx.address(tile.buffer, *_starts(tile, ctx), access=accesses[1])
     wish = hint(op.eviction_policy)
     if op.barrier is not None:
         bar = barrier_address(op.barrier, ctx)
         return device("bulk_load", *wish, here, there, nbytes // 8, bar)
     name = "bulk_store" if op.reduce is None else f"bulk_reduce_{op.reduce}"
     return device(name, *wish, there, here, nbytes // 8)
+
+
+def _starts(region: Region, ctx: SimtContext) -> tuple[Expr, ...]:
+    return tuple(as_expr(_lowered(start, ctx)) for start in region.starts)
 
 
 def extents_of(region: Region) -> tuple[int, ...]:

@@ -85,12 +85,19 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
     UnsupportedOnTarget
         With the reason, if the engine cannot copy these elements.
     """
-    if op.is_stretch:
-        return _by_the_first(Evaluate(stretch_call(op, ctx), span=op.span), ctx)
     tile = op.tile.buffer
+    bits = storage_dtype(tile.dtype, tile.scope).bits
+    made: list[Stmt] = []
+    if op.expects and op.barrier is not None:
+        nbytes = math.prod(extents_of(op.tile)) * bits // 8
+        made.append(
+            Evaluate(device("mbarrier_expect_tx", barrier_address(op.barrier, ctx), nbytes))
+        )
+    if op.is_stretch:
+        made.append(Evaluate(stretch_call(op, ctx), span=op.span))
+        return _by_the_first(made[0] if len(made) == 1 else Seq(tuple(made)), ctx)
     _must_be_boxes(op, ctx)
     layout = ctx.layout_of(tile)
-    bits = storage_dtype(tile.dtype, tile.scope).bits
     try:
         boxes = _boxes(op, layout, bits, ctx)
     except LayoutError as reason:
@@ -99,12 +106,6 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
             span=op.span,
             hint="leave its layout open, or use T.copy(..., disable_tma=True)",
         ) from None
-    made: list[Stmt] = []
-    if op.expects and op.barrier is not None:
-        nbytes = math.prod(extents_of(op.tile)) * bits // 8
-        made.append(
-            Evaluate(device("mbarrier_expect_tx", barrier_address(op.barrier, ctx), nbytes))
-        )
     copies = box_copies(op, boxes, ctx)
 
     def started(op: BulkCopy) -> Stmt:
@@ -164,7 +165,7 @@ def _once_per_cluster(op: BulkCopy, started: Callable[[BulkCopy], Stmt], ctx: Si
 
 def _must_be_boxes(op: BulkCopy, ctx: SimtContext) -> None:
     outside = ctx.safe_values if op.is_load else {}
-    why = why_not_bulk(Copy(op.src, op.dst, span=op.span), ctx.env, outside, of_parts=True)
+    why = why_not_bulk(Copy(op.src, op.dst, span=op.span), ctx.env, outside, asked=True)
     if why is not None and (op.expects or not op.is_load):
         raise UnsupportedOnTarget(
             f"{op.src.buffer.name!r} cannot be copied to {op.dst.buffer.name!r} in bulk: {why}",

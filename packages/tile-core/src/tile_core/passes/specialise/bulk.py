@@ -18,8 +18,10 @@ from tile_core.passes.ranges import Env
 from tile_core.passes.specialise.side_by_side import (
     WIDEST,
     has_rows_in_order,
+    is_computed,
     is_row,
     why_not_as_annotated,
+    why_not_begun,
     why_not_side_by_side,
 )
 
@@ -51,7 +53,7 @@ def bulk_way(
     launch: Launch,
     made_for: Node | None = None,
     *,
-    of_parts: bool = False,
+    asked: bool = False,
 ) -> Way | str:
     """Return how the engine can make `copy`, or why it cannot, in words.
 
@@ -66,14 +68,17 @@ def bulk_way(
         What is known of numbers within the loops of `launch`.
     made_for
         The statement of `launch` that the copy is a part of, if it is none itself.
-    of_parts
+    asked
         As of `why_not_bulk`.
     """
     why = _why_not_any(copy)
     if why is not None:
         return why
     tensor, tile = _sides(copy)
-    boxes = why_not_bulk(copy, env, safe_values, of_parts=of_parts)
+    boxes = why_not_bulk(copy, env, safe_values, asked=asked)
+    if is_computed(tensor.buffer):
+        side = why_not_begun(tensor.buffer, env) or why_not_side_by_side(copy, tensor, tile, env)
+        return (Way.STRETCH if side is None else side) if asked else str(boxes)
     boxes = boxes or why_not_as_annotated(tile.buffer, launch)
     if boxes is None and not _are_narrow(tile.buffer, launch):
         return Way.BOXES
@@ -98,7 +103,7 @@ def _sides(copy: Copy) -> tuple[Region, Region]:
 
 
 def why_not_bulk(
-    copy: Copy, env: Env, safe_values: Mapping[Buffer, Expr], *, of_parts: bool = False
+    copy: Copy, env: Env, safe_values: Mapping[Buffer, Expr], *, asked: bool = False
 ) -> str | None:
     """Return why the engine cannot make `copy`, in words; None if it can.
 
@@ -110,10 +115,11 @@ def why_not_bulk(
         What is known of the tensor's extents and strides.
     safe_values
         What loads outside of tensors give, where the program says so.
-    of_parts
-        Whether rows or columns of the tile may be copied in part. Which parts are boxes depends
-        on how the tile is stored (`tile_core.layout.engine_boxes.boxes_of`), so only programs
-        that ask for the engine have them copied so.
+    asked
+        Whether the program asks for the engine. Then rows or columns of the tile may be copied
+        in part: which parts are boxes depends on how the tile is stored, see
+        `tile_core.layout.engine_boxes.boxes_of`. And a tensor at an address that the kernel
+        computes may be copied as a stretch: nobody checks that address at the launch.
 
     Notes
     -----
@@ -125,9 +131,11 @@ def why_not_bulk(
         return why
     tensor, tile = _sides(copy)
     outside = safe_values.get(tensor.buffer)
+    if is_computed(tensor.buffer):
+        return f"the kernel computes the address of {tensor.buffer.name!r}"
     if outside is not None and static_value(outside) != 0:
         return f"elements outside of {tensor.buffer.name!r} are not zero"
-    return _why_not_boxes(copy, tensor, tile, of_parts) or _why_not_rows(tensor.buffer, env)
+    return _why_not_boxes(copy, tensor, tile, asked) or _why_not_rows(tensor.buffer, env)
 
 
 def _why_not_any(copy: Copy) -> str | None:
@@ -144,12 +152,10 @@ def _why_not_any(copy: Copy) -> str | None:
         return f"it converts {src.dtype} to {dst.dtype}"
     if src.dtype.bits % 8:
         return f"elements of {src.dtype} share bytes in tensors, and do not in tiles"
-    if tensor.buffer.storage.origin is not None:
-        return f"the kernel computes the address of {tensor.buffer.name!r}"
     return None
 
 
-def _why_not_boxes(copy: Copy, tensor: Region, tile: Region, of_parts: bool) -> str | None:
+def _why_not_boxes(copy: Copy, tensor: Region, tile: Region, asked: bool) -> str | None:
     """Return why the copied elements are no boxes of both sides."""
     pairing = pair(copy.src, copy.dst, copy.span)
     extents = [static_value(e) for e in pairing.extents]
@@ -169,7 +175,7 @@ def _why_not_boxes(copy: Copy, tensor: Region, tile: Region, of_parts: bool) -> 
     columns = extents[moving[-1]] or 0
     copied = tuple(1 if axis is None else extents[axis] or 0 for axis in mine)
     if is_part(tile.buffer, copied):
-        if not of_parts:
+        if not asked:
             return "it fills rows or columns of the tile in part"
         if columns * tile.buffer.dtype.bits // 8 % ALIGNMENT:
             return f"rows of {columns} elements are no multiple of {ALIGNMENT} bytes"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tile_core.errors import LayoutError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
-from tile_core.ir.expr import Extent
+from tile_core.ir.expr import AddressOf, Expr, Extent
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import AnnotateLayout, For, Launch, Pipelined
 from tile_core.layout import Layout, operand_tile, row_major
@@ -76,7 +76,7 @@ def _along(
 def _why_not_stretch(region: Region, sizes: Sequence[int], env: Env) -> str | None:
     """Return why a box is more than one stretch of bytes, or does not begin where one may."""
     buffer = region.buffer
-    if buffer.strides is not None:
+    if buffer.strides is not None and not _is_contiguous(buffer):
         return f"elements of {buffer.name!r} are not known to be side by side"
     first = next((dim for dim, size in enumerate(sizes) if size != 1), len(sizes))
     for size, extent in zip(sizes[first + 1 :], buffer.shape[first + 1 :], strict=True):
@@ -89,6 +89,41 @@ def _why_not_stretch(region: Region, sizes: Sequence[int], env: Env) -> str | No
             return f"it is not known to begin at a multiple of {ALIGNMENT} bytes of {buffer.name!r}"
         step = step * extent
     return None
+
+
+def is_computed(tensor: Buffer) -> bool:
+    """Whether the kernel computes the address of a tensor."""
+    return isinstance(tensor.storage.origin, Expr)
+
+
+def why_not_begun(tensor: Buffer, env: Env) -> str | None:
+    """Return why a tensor at the address of an element of another does not begin as it must.
+
+    Numbers that are addresses, as those in tables, are taken to be what they must.
+    """
+    origin = tensor.storage.origin
+    if not isinstance(origin, AddressOf):
+        return None
+    there, step, offset = origin.buffer, as_expr(1), as_expr(0)
+    strides = there.strides or (None,) * there.rank
+    for index, extent, stride in reversed(
+        list(zip(origin.indices, there.shape, strides, strict=True))
+    ):
+        offset = offset + index * (step if stride is None else stride)
+        step = step * extent
+    if env.multiple_of(offset) * there.dtype.bits // 8 % ALIGNMENT:
+        return f"it begins at no known multiple of {ALIGNMENT} bytes"
+    return why_not_begun(there, env)
+
+
+def _is_contiguous(tensor: Buffer) -> bool:
+    """Whether a tensor whose address is computed has the strides that are written out for it."""
+    step: Extent = 1
+    for extent, stride in zip(reversed(tensor.shape), reversed(tensor.strides or ()), strict=True):
+        if static_value(stride) is None or static_value(stride) != static_value(step):
+            return False
+        step = step * extent
+    return is_computed(tensor)
 
 
 def is_row(tile: Buffer) -> bool:
