@@ -42,8 +42,8 @@ def cases() -> Iterator[Case]:
     ):  # fmt: skip
         yield _cast(source, target)
     yield from (_row_to_column(), _element_head(), _safe_value(), _negative_start())
-    for scopes in product(("shared", "fragment"), repeat=2):
-        yield from (_part(scopes, extents) for extents in (None, (1, 1), (1, 3), (2, 1)))
+    for a, b in product(("shared", "fragment"), repeat=2):
+        yield from (_part((a, b), extents) for extents in (None, (1, 1), (1, 3), (2, 1)))
     yield from (_transpose((5, 7)), _transpose((2, 3, 5)))
     yield from (_im2col(1, 1, 0), _im2col(2, 1, 1), _im2col(1, 2, 2))
     yield from (_dynamic(13, 9), _dynamic(1, 1), _strided())
