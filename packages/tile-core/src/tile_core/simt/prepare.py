@@ -26,6 +26,7 @@ from tile_core.passes.stage_stores import stage_stores
 from tile_core.passes.use_bulk_loads import use_bulk_loads
 from tile_core.passes.use_bulk_stores import notes_on_stores, use_bulk_stores
 from tile_core.passes.use_bulk_updates import notes_on_updates, use_bulk_updates
+from tile_core.passes.whole_results import whole_results
 from tile_core.recording import ran
 from tile_core.simt.choices import Choices
 from tile_core.simt.places import check_views
@@ -65,7 +66,7 @@ def prepare(
 
     check_views(kernel)
     notes: list[Note] = []
-    kernel = ran(free_products, kernel, machine.features)
+    kernel = ran(whole_results, ran(free_products, kernel, machine.features))
     kernel = ran(rasterise_blocks, ran(drop_empty, kernel))
     kernel = ran(mask_products, kernel, runs_beside)
     if choices.specialises:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tile_core.dtypes import DType
-from tile_core.ir.arith import as_expr, binary, cast
-from tile_core.ir.buffer import Buffer, Region
-from tile_core.ir.expr import BinaryOp, Expr, Load, Var
-from tile_core.ir.stmt import Parallel, Stmt, Store
+from tile_core.ir.arith import as_expr, binary, cast, const
+from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.expr import BinaryOp, Expr, Extent, Load
+from tile_core.ir.stmt import If, Parallel, Stmt, Store
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over
 from tile_core.passes.lower_serially import nested_loops
 from tile_core.simt.context import SimtContext
 from tile_core.simt.partition import partition, unrolled
+
+Indices = tuple[Expr, ...]
+Step = Callable[[Indices, Indices], Stmt]
 
 
 def copied_in(source: Region, tile: Buffer, dtype: DType, ctx: SimtContext) -> Stmt:
@@ -21,10 +25,12 @@ def copied_in(source: Region, tile: Buffer, dtype: DType, ctx: SimtContext) -> S
 
     Each element is converted to `dtype` first, then to the tile's own element type.
     """
-    loop_vars = _variables(tile, ctx)
-    value = cast(cast(Load(source.buffer, _inside(source, loop_vars)), dtype), tile.dtype)
-    nest = Parallel(loop_vars, _extents(tile), Store(tile, loop_vars, value))
-    return partition(nest, _layout(source, tile, ctx), ctx)
+
+    def step(there: Indices, here: Indices) -> Stmt:
+        return Store(tile, here, cast(cast(Load(source.buffer, there), dtype), tile.dtype))
+
+    nest, layout = over_region(source, tile.shape, step, ctx)
+    return partition(nest, layout, ctx)
 
 
 def copied_out(tile: Buffer, target: Region, ctx: SimtContext) -> Stmt:
@@ -32,13 +38,14 @@ def copied_out(tile: Buffer, target: Region, ctx: SimtContext) -> Stmt:
 
     Each thread copies all of it into an array of its own.
     """
-    loop_vars = _variables(tile, ctx)
-    value = cast(Load(tile, loop_vars), target.buffer.dtype)
-    store = Store(target.buffer, _inside(target, loop_vars), value)
-    nest = Parallel(loop_vars, _extents(tile), store)
+
+    def step(there: Indices, here: Indices) -> Stmt:
+        return Store(target.buffer, there, cast(Load(tile, here), target.buffer.dtype))
+
+    nest, layout = over_region(target, tile.shape, step, ctx)
     if target.buffer.scope.is_thread_private:
         return by_each_thread(nested_loops(nest), ctx)
-    return partition(nest, _layout(target, tile, ctx), ctx)
+    return partition(nest, layout, ctx)
 
 
 def by_each_thread(body: Stmt, ctx: SimtContext) -> Stmt:
@@ -46,23 +53,43 @@ def by_each_thread(body: Stmt, ctx: SimtContext) -> Stmt:
     return unrolled(ctx.lower(body, replace(ctx, by_thread=True)))
 
 
-def _variables(tile: Buffer, ctx: SimtContext) -> tuple[Var, ...]:
-    return tuple(ctx.fresh_var(f"i{axis}") for axis in range(tile.rank))
+def over_region(
+    region: Region, extents: Sequence[Extent], step: Step, ctx: SimtContext
+) -> tuple[Parallel, LoopLayout]:
+    """Return the loop over the elements of a region, and who runs its iterations.
+
+    Threads that hold an element run its step: of a part of a register tile they run the loop
+    over all of the tile and leave out what is beside the part, wherever that begins. Elements
+    in memory go round the threads.
+
+    Parameters
+    ----------
+    extents
+        Of the region, one for each dimension.
+    step
+        Makes the statement for one element, given its indices in the buffer and in the region.
+    """
+    is_part = region.buffer.scope.is_spread and not region.is_whole
+    points = tuple(ctx.fresh_var(f"i{axis}") for axis in range(len(extents)))
+    starts = tuple(as_expr(start) for start in region.starts)
+    if is_part:
+        here = tuple(binary(BinaryOp.SUB, p, s) for p, s in zip(points, starts, strict=True))
+        body: Stmt = If(_inside(here, extents), step(points, here), span=region.span)
+    else:
+        there = tuple(binary(BinaryOp.ADD, s, p) for s, p in zip(starts, points, strict=True))
+        body = step(there, points)
+    if region.buffer.scope.is_spread:
+        layout = loop_over(ctx.fragment_of(region.buffer))
+    else:
+        sizes = [static_value(extent) for extent in extents]
+        layout = planned(tuple(n for n in sizes if n is not None), ctx.threads)
+    shape = region.buffer.shape if is_part else extents
+    return Parallel(points, tuple(as_expr(n) for n in shape), body), layout
 
 
-def _extents(tile: Buffer) -> tuple[Expr, ...]:
-    return tuple(as_expr(extent) for extent in tile.shape)
-
-
-def _inside(region: Region, offsets: tuple[Var, ...]) -> tuple[Expr, ...]:
-    """Return the indices of a point of a region; extents of 1 may lack in the tile."""
-    pairs = zip(region.starts, offsets, strict=True)
-    return tuple(binary(BinaryOp.ADD, as_expr(start), offset) for start, offset in pairs)
-
-
-def _layout(region: Region, tile: Buffer, ctx: SimtContext) -> LoopLayout:
-    """Let threads that hold an element move it; elements in memory go round the threads."""
-    shape = tile.static_shape or ()
-    if region.buffer.scope.is_spread and region.is_whole:
-        return loop_over(ctx.fragment_of(region.buffer))
-    return planned(shape, ctx.threads)
+def _inside(indices: Indices, extents: Sequence[Extent]) -> Expr:
+    found: Expr = const(True)
+    for index, extent in zip(indices, extents, strict=True):
+        found = binary(BinaryOp.AND, found, binary(BinaryOp.GE, index, 0))
+        found = binary(BinaryOp.AND, found, binary(BinaryOp.LT, index, extent))
+    return found

@@ -92,7 +92,7 @@ def _loop_of_rows(op: Reduce, kept: list[Extent], ctx: SimtContext) -> LoopLayou
     """Let threads that hold a row compute it; rows in memory go round the threads."""
     shape = [static_value(n) for n in kept] or [1]
     box = tuple(n for n in shape if n is not None)
-    if op.dst.buffer.scope.is_spread and op.dst.is_whole:
+    if op.dst.buffer.scope.is_spread:
         return loop_over(ctx.fragment_of(op.dst.buffer).reshape(box))
     return planned(box, ctx.threads) if len(box) == len(shape) else None
 

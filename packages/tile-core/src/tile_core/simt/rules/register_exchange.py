@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from tile_core.errors import ShapeMismatch
-from tile_core.ir.buffer import Region, Scope, static_value, whole
-from tile_core.ir.stmt import Parallel, Seq, Stmt
+from tile_core.ir.arith import as_expr, cast
+from tile_core.ir.buffer import Buffer, Region, Scope, static_value, whole
+from tile_core.ir.expr import Load
+from tile_core.ir.stmt import Parallel, Seq, Stmt, Store
 from tile_core.layout import Layout, padded
 from tile_core.ops.copy import Copy
+from tile_core.ops.pairing import boxes, pair
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
 from tile_core.simt.partition import partition
+from tile_core.simt.staging import Indices, copied_in, over_region
 
 
 def lower_exchange(op: Copy, ctx: SimtContext) -> Stmt:
@@ -25,8 +29,9 @@ def lower_exchange(op: Copy, ctx: SimtContext) -> Stmt:
     ShapeMismatch
         If the extents of the source are known at run time only.
     """
-    shape = op.src.static_extents
-    if shape is None:
+    src, dst = boxes(op.src, op.dst)
+    shape = src.static_extents
+    if shape is None or dst.static_extents is None:
         raise ShapeMismatch(
             "a copy between register tiles that are spread differently needs extents known "
             "at compile time",
@@ -35,10 +40,14 @@ def lower_exchange(op: Copy, ctx: SimtContext) -> Stmt:
         )
     narrow = min((op.src.buffer.dtype, op.dst.buffer.dtype), key=lambda dtype: dtype.bits)
     layout = _without_collisions(shape, storage_dtype(narrow, Scope.SHARED).bits, ctx)
-    space = whole(ctx.scratch_tile("exchange", shape, str(narrow), layout))
+    tile = ctx.scratch_tile("exchange", shape, str(narrow), layout)
+    sync = do("sync", span=op.span)
+    if any(static_value(start) is None for start in (*src.starts, *dst.starts)):
+        there = copied_in(src, tile, tile.dtype, ctx)
+        return Seq((there, sync, _from_memory(op, tile, dst, ctx), sync))
+    space = whole(tile)
     there = as_parallel(Copy(op.src, space, span=op.span))
     back = as_parallel(Copy(space, op.dst, span=op.span))
-    sync = do("sync", span=op.span)
     width = max(1, ctx.machine.vector_bytes * 8 // narrow.bits)
     return Seq(
         (_held_by(op.src, there, width, ctx), sync, _held_by(op.dst, back, width, ctx), sync)
@@ -54,6 +63,20 @@ def _without_collisions(shape: tuple[int, ...], bits: int, ctx: SimtContext) -> 
     machine = ctx.machine
     fills = len(shape) > 1 and shape[-1] * bits % (machine.banks * 32) == 0
     return padded(shape, machine.vector_bytes * 8 // bits) if fills else None
+
+
+def _from_memory(op: Copy, tile: Buffer, dst: Region, ctx: SimtContext) -> Stmt:
+    """Return what the holders of a destination, wherever it begins, take of the source's tile."""
+    pairing = pair(op.src, op.dst, op.span)
+
+    def step(there: Indices, here: Indices) -> Stmt:
+        along = {axis: here[dim] for dim, axis in enumerate(pairing.dst_axes) if axis is not None}
+        zero = as_expr(0)
+        at = tuple(zero if axis is None else along.get(axis, zero) for axis in pairing.src_axes)
+        return Store(dst.buffer, there, cast(Load(tile, at), dst.buffer.dtype))
+
+    nest, layout = over_region(dst, dst.extents, step, ctx)
+    return partition(nest, layout, ctx)
 
 
 def _held_by(region: Region, nest: Parallel, width: int, ctx: SimtContext) -> Stmt:

@@ -61,6 +61,8 @@ def cases() -> Iterator[Case]:
         for dtype in ("float32", "int32", "int4", "float4_e2m1fn", "bool"):
             yield _scan(kind, dtype, 1, False)
             yield _scan(kind, dtype, 0, True)
+    for scopes in (("shared", "fragment"), ("fragment", "shared"), ("fragment", "fragment")):
+        yield from (_part(scopes, clear=True), _part(scopes, clear=False), _scanned_part(scopes))
     yield from (_reducer("sum"), _reducer("max"), _reducer("max", "int4"), _reducer_without_init())
 
 
@@ -82,6 +84,55 @@ def _kinds(source: str, destination: str) -> tuple[str, ...]:
         return ("sum", "absmax")
     floats = any(dtype_of(d).is_float for d in (source, destination))
     return ("min",) if floats else ("min", *BITWISE)
+
+
+def _tiles(scopes: tuple[str, ...], *shapes: tuple[int, ...]) -> list[Buffer]:
+    make = {"shared": ir.shared, "fragment": ir.fragment}
+    return [make[s](f"t{k}", n) for k, (s, n) in enumerate(zip(scopes, shapes, strict=True))]
+
+
+def _part(scopes: tuple[str, ...], *, clear: bool) -> Case:
+    """Reduce a part of a tile into a part of another one."""
+
+    def build() -> Kernel:
+        a, b = ir.tensor("A", (16, 12)), ir.tensor("B", (10,))
+        t, u = _tiles(scopes, (16, 12), (10,))
+        reduced = ir.reduce(
+            "sum", ir.region(t, (5, 2), (4, 9)), ir.region(u, (3,), (4,)), 1, clear=clear
+        )
+        steps = [ir.copy(a, t), ir.copy(b, u), reduced, ir.copy(u, b)]
+        return ir.kernel([a, b], 1, lambda bx: [ir.alloc(t, u), *steps], threads=64)
+
+    def expected(a: Array, b: Array) -> dict[int, Array]:
+        b[3:7] = a[5:9, 2:11].sum(1) + (0 if clear else b[3:7])
+        return {1: b}
+
+    return Case(
+        f"reduce/part/{scopes[0]}-{scopes[1]}/{'clear' if clear else 'onto'}",
+        build,
+        lambda rng: [numbers(rng, (16, 12), "float32"), numbers(rng, (10,), "float32")],
+        expected,
+    )
+
+
+def _scanned_part(scopes: tuple[str, ...]) -> Case:
+    def build() -> Kernel:
+        a, b = ir.tensor("A", (16, 12)), ir.tensor("B", (6, 11))
+        t, u = _tiles(scopes, (16, 12), (6, 11))
+        part = ir.region(t, (5, 2), (4, 9)), ir.region(u, (1, 2), (4, 9))
+        steps = [ir.copy(a, t), ir.copy(b, u), Scan(ReduceKind.SUM, *part, 1), ir.copy(u, b)]
+        return ir.kernel([a, b], 1, lambda bx: [ir.alloc(t, u), *steps], threads=64)
+
+    def expected(a: Array, b: Array) -> dict[int, Array]:
+        b[1:5, 2:11] = a[5:9, 2:11].cumsum(1)
+        return {1: b}
+
+    return Case(
+        f"scan/part/{scopes[0]}-{scopes[1]}",
+        build,
+        lambda rng: [numbers(rng, (16, 12), "float32"), numbers(rng, (6, 11), "float32")],
+        expected,
+    )
 
 
 def _out_shape(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
