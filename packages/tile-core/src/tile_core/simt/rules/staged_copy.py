@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from tile_core.errors import ShapeMismatch
+from tile_core.errors import ShapeMismatch, Span
 from tile_core.ir.buffer import Region, static_value, whole
 from tile_core.ir.stmt import Parallel, Seq, Stmt
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.ops.copy import Copy
+from tile_core.ops.pairing import boxes
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_element_wise
 from tile_core.simt.packing import is_packed
 from tile_core.simt.partition import partition
+from tile_core.simt.staging import copied_in
 
 
 def is_half_private(op: Copy) -> bool:
@@ -32,17 +34,19 @@ def lower_by_memory(op: Copy, ctx: SimtContext) -> Stmt:
     Before   copy tile, packed
     After    parallel: space = tile;  barrier;  parallel: packed = space;  barrier
     """
-    nest = as_parallel(op)
-    layout = _holders(op.src, nest, ctx)
-    space = whole(ctx.scratch_tile("bytes", tuple(layout.extents), str(op.dst.buffer.dtype)))
-    back = as_parallel(Copy(space, op.dst, span=op.span))
+    src, _ = boxes(op.src, op.dst)
+    extents = src.static_extents
+    if extents is None:
+        raise _of_unknown_extents(op.src, op.span)
+    tile = ctx.scratch_tile("bytes", extents, str(op.dst.buffer.dtype))
+    back = as_parallel(Copy(whole(tile), op.dst, span=op.span))
     sync = do("sync", span=op.span)
-    there = as_parallel(Copy(op.src, space, span=op.span))
+    sizes = tuple(static_value(e) or 1 for e in back.extents)
     return Seq(
         (
-            partition(there, _holders(op.src, there, ctx), ctx),
+            copied_in(src, tile, tile.dtype, ctx),
             sync,
-            partition(back, planned(layout.extents, ctx.threads, 2), ctx),
+            partition(back, planned(sizes, ctx.threads, 2), ctx),
             sync,
         )
     )
@@ -85,11 +89,14 @@ def _holders(region: Region, nest: Parallel, ctx: SimtContext) -> LoopLayout:
     extents = [static_value(e) for e in nest.extents]
     known = tuple(e for e in extents if e is not None)
     if len(known) < len(extents):
-        raise ShapeMismatch(
-            f"a copy of the register tile {region.buffer.name!r} needs extents known at "
-            "compile time",
-            span=nest.span,
-            hint="copy whole tiles",
-        )
+        raise _of_unknown_extents(region, nest.span)
     found: LoopLayout = ctx.places.layouts.loop_of_region(region, known, ctx.threads)
     return found
+
+
+def _of_unknown_extents(region: Region, span: Span | None) -> ShapeMismatch:
+    return ShapeMismatch(
+        f"a copy of the register tile {region.buffer.name!r} needs extents known at compile time",
+        span=span,
+        hint="copy whole tiles",
+    )
