@@ -306,6 +306,47 @@ MISTAKES = [
         hint: only global tensors are checked at run time; stay inside shared buffers
         """,
     ),
+    Mistake(
+        "elements of a fragment that it does not have",
+        """
+        few = T.alloc_fragment((8,), "float32")
+        for i, j in T.Parallel(4, 64):
+            few[j - i] = 0
+        """,
+        """
+        [TL2003] -3 is outside dimension 0 of 'few', which has 8 elements, where j is 0 and i is 3
+         --> program.py:8:13
+          |
+        8 |             few[j - i] = 0
+          |             ^^^^^^^^^^
+        note: few is declared here
+         --> program.py:6:15
+          |
+        6 |         few = T.alloc_fragment((8,), "float32")
+          |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: only global tensors are checked at run time; stay inside local.fragment buffers
+        """,
+    ),
+    Mistake(
+        "elements of a tile that the last round of a loop reads",
+        """
+        for i in T.serial(0, 17, 2):
+            A[0, 0] = T.max(S[i, 0], 0)
+        """,
+        """
+        [TL2003] 16 is outside dimension 0 of 'S', which has 16 elements, where i is 16
+         --> program.py:7:29
+          |
+        7 |             A[0, 0] = T.max(S[i, 0], 0)
+          |                             ^^^^^^^
+        note: S is declared here
+         --> program.py:4:13
+          |
+        4 |         S = T.alloc_shared((16, 16), "float32")
+          |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: only global tensors are checked at run time; stay inside shared buffers
+        """,
+    ),
 ]
 
 

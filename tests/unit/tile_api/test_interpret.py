@@ -71,17 +71,17 @@ def test_strided_and_grad_requiring_tensors():
 
 def test_the_environment_chooses_it(monkeypatch):
     @T.prim_func
-    def leaves(A: T.Tensor((8,), "float32")):
+    def leaves(A: T.Tensor((8,), "float32"), n: T.int32):
         with T.Kernel(1, threads=32):
             s = T.alloc_shared((4,), "float32")
-            for i in T.serial(8):
+            for i in T.serial(n):
                 A[i] = s[i]
 
     monkeypatch.setenv("TILE_INTERPRET", "1")
     kernel = tile.compile(leaves, target="toy")
     assert kernel.target == "interpret"
     with pytest.raises((OutOfBounds, UninitialisedRead)):
-        kernel(np.zeros(8, np.float32))
+        kernel(np.zeros(8, np.float32), 8)
 
 
 def test_it_shows_its_program():

@@ -246,3 +246,38 @@ def test_checks_tell_of_products() -> None:
     kernel = tile.compile(product_at("a", "float32", 16), target="interpret")
     with pytest.raises(OutOfBounds, match=r"index 3 leaves dimension 0 of s\[3, 16, 16\]"):
         kernel(np.array([3], np.int32), np.zeros((3, 16, 16), np.float32))
+
+
+@pytest.mark.parametrize("scope", [T.alloc_fragment, T.alloc_shared])
+@pytest.mark.parametrize("far", [0, 3, -3, 64, 1 << 24])
+def test_tiles_beside_stay_as_they_are(scope: object, far: int) -> None:
+    """Loops over more elements than a tile has, where sizes decide how many."""
+
+    @T.prim_func
+    def main(O: T.Tensor((3, 8), "int32"), n: T.int32, most: T.int32):
+        with T.Kernel(1, threads=64):
+            before = scope((8,), "int32")
+            cells = scope((8,), "int32")
+            behind = scope((8,), "int32")
+            for i in T.Parallel(8):
+                before[i] = 1
+                cells[i] = 2
+                behind[i] = 3
+            for i in T.Parallel(8):
+                cells[i + n] = 10 + i
+            for i in T.Parallel(64):
+                if i < most:
+                    cells[i] = cells[i] + 100
+            for i in T.Parallel(most):
+                cells[i] += 1000
+            T.copy(before, O[0, :])
+            T.copy(cells, O[1, :])
+            T.copy(behind, O[2, :])
+
+    out = np.zeros((3, 8), np.int32)
+    tile.compile(main, target="cpu")(out, far, 40)
+    want = np.full(8, 1102)
+    for i in range(8):
+        if 0 <= i + far < 8:
+            want[i + far] = 1110 + i
+    np.testing.assert_array_equal(out, [np.full(8, 1), want, np.full(8, 3)])

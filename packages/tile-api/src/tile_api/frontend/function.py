@@ -41,6 +41,7 @@ from tile_core.ir.stmt import For, Kernel, KernelOptions, Launch, Let, Parallel,
 from tile_core.ir.verify_parallel import verify_parallel
 from tile_core.ops.verify_barriers import verify_barriers
 from tile_core.ops.verify_reducers import verify_reducers
+from tile_core.ops.verify_tile_bounds import verify_tile_bounds
 from tile_core.recording import timed
 from tile_core.records import Uncopied
 
@@ -354,6 +355,7 @@ def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None
     verify_parallel(kernel, frozenset(builder.accumulators))
     verify_reducers(kernel)
     verify_barriers(kernel)
+    verify_tile_bounds(kernel)
     return define_variables(kernel)
 
 

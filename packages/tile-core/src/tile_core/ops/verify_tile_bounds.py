@@ -1,0 +1,140 @@
+"""Elements of tiles that a loop names and the tile does not have."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from tile_core.errors import IndexMismatch, Note, Span
+from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.evaluate import evaluate, free_variables, is_host_evaluable
+from tile_core.ir.expr import Binary, BinaryOp, Expr, Load, Select, Var
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import (
+    Break,
+    Continue,
+    For,
+    If,
+    Kernel,
+    Launch,
+    Let,
+    OnThreads,
+    Parallel,
+    Pipelined,
+    Seq,
+    Store,
+    While,
+)
+
+_MOST_LOOPS = 6
+"""Indices of more loops are not tried: each doubles the rounds that are."""
+
+
+def verify_tile_bounds(kernel: Kernel) -> None:
+    """Check accesses to tiles in loops whose rounds are known, where every block gets to them.
+
+    Only first and last rounds are tried, so what is refused does leave the tile; what may
+    leave it is found when the kernel runs, in the interpreter and in emulators.
+
+    Raises
+    ------
+    IndexMismatch
+        At the first index outside a dimension of a tile in shared memory or registers.
+    """
+    for node in walk(kernel.body):
+        if isinstance(node, Launch):
+            _visit(node.body, {}, node.span)
+
+
+def _visit(stmt: Node, rounds: dict[Var, range], span: Span | None) -> None:
+    """Check statements that certainly run, in every round of the loops in `rounds`."""
+    span = stmt.span or span
+    match stmt:
+        case Seq(body=body):
+            for item in body:
+                _visit(item, rounds, span)
+        case Parallel() | For() | Pipelined():
+            own = _rounds_of(stmt)
+            if own is not None and not any(isinstance(n, (Break, Continue)) for n in walk(stmt)):
+                _visit(stmt.body, rounds | own, span)
+        case OnThreads(body=body):
+            _visit(body, rounds, span)
+        case If() | While():
+            return
+        case Store(buffer=buffer, indices=indices):
+            _check(buffer, indices, rounds, span)
+            for part in (*indices, stmt.value):
+                _visit_loads(part, rounds, span)
+        case Let(value=value):
+            _visit_loads(value, rounds, span)
+
+
+def _rounds_of(loop: Parallel | For | Pipelined) -> dict[Var, range] | None:
+    """Return the rounds of each index of a loop; None if it may have none."""
+    variables = loop.vars if isinstance(loop, Parallel) else (loop.var,)
+    bounds: list[tuple[int | None, int | None, int | None]]
+    match loop:
+        case Parallel(extents=extents):
+            bounds = [(0, static_value(e), 1) for e in extents]
+        case For(start=start, stop=stop, step=step):
+            bounds = [(static_value(start), static_value(stop), static_value(step))]
+        case Pipelined(start=start, stop=stop):
+            bounds = [(static_value(start), static_value(stop), 1)]
+    found = {}
+    for var, (first, end, width) in zip(variables, bounds, strict=True):
+        if first is None or end is None or width is None or not range(first, end, width):
+            return None
+        found[var] = range(first, end, width)
+    return found
+
+
+def _visit_loads(expr: Expr, rounds: dict[Var, range], span: Span | None) -> None:
+    for load in _certain_loads(expr):
+        _check(load.buffer, load.indices, rounds, load.span or span)
+
+
+def _certain_loads(expr: Node) -> Iterator[Load]:
+    """Yield the loads that happen whenever an expression is computed."""
+    match expr:
+        case Select(cond=cond):
+            yield from _certain_loads(cond)
+            return
+        case Binary(op=BinaryOp.AND | BinaryOp.OR, a=a):
+            yield from _certain_loads(a)
+            return
+        case Load():
+            yield expr
+    for child in expr.children():
+        if isinstance(child, Expr):
+            yield from _certain_loads(child)
+
+
+def _check(
+    buffer: Buffer, indices: tuple[Expr, ...], rounds: dict[Var, range], span: Span | None
+) -> None:
+    if buffer.scope.is_global:
+        return
+    for axis, at in enumerate(indices):
+        extent, used = static_value(buffer.shape[axis]), free_variables(at)
+        known = used.keys() <= rounds.keys() and len(used) <= _MOST_LOOPS
+        if extent is None or not known or not is_host_evaluable(at, rounds):
+            continue
+        for values in itertools.product(*((rounds[v][0], rounds[v][-1]) for v in used)):
+            number = evaluate(at, dict(zip(used, values, strict=True)))
+            if not 0 <= number < extent:
+                raise _outside(buffer, axis, number, dict(zip(used, values, strict=True)), span)
+
+
+def _outside(
+    buffer: Buffer, axis: int, number: int, at: dict[Var, int], span: Span | None
+) -> IndexMismatch:
+    size = static_value(buffer.shape[axis])
+    where = " and ".join(f"{var.name} is {value}" for var, value in at.items())
+    return IndexMismatch(
+        f"{number} is outside dimension {axis} of {buffer.name!r}, which has {size} "
+        f"element{'s' * (size != 1)}" + (f", where {where}" if where else ""),
+        span=span,
+        notes=(Note(f"{buffer.name} is declared here", buffer.span),) if buffer.span else (),
+        hint=f"only global tensors are checked at run time; stay inside {buffer.scope.value} "
+        "buffers",
+    )
