@@ -184,7 +184,7 @@ def _part(scopes: tuple[str, str], extents: tuple[int, int] | None) -> Case:
         return {1: b}
 
     return Case(
-        f"copy/part/{scopes[0]}-{scopes[1]}/float32/{name}",
+        f"copy/part/float32/{scopes[0]}-{scopes[1]}-{name}",
         build,
         lambda rng: [numbers(rng, (5, 6), "float32"), numbers(rng, (16, 3), "float32")],
         expected,

@@ -108,7 +108,7 @@ def _part(scopes: tuple[str, ...], *, clear: bool) -> Case:
         return {1: b}
 
     return Case(
-        f"reduce/part/{scopes[0]}-{scopes[1]}/{'clear' if clear else 'onto'}",
+        f"reduce/part/float32/{scopes[0]}-{scopes[1]}-{'clear' if clear else 'onto'}",
         build,
         lambda rng: [numbers(rng, (16, 12), "float32"), numbers(rng, (10,), "float32")],
         expected,
@@ -128,7 +128,7 @@ def _scanned_part(scopes: tuple[str, ...]) -> Case:
         return {1: b}
 
     return Case(
-        f"scan/part/{scopes[0]}-{scopes[1]}",
+        f"scan/part/float32/{scopes[0]}-{scopes[1]}",
         build,
         lambda rng: [numbers(rng, (16, 12), "float32"), numbers(rng, (6, 11), "float32")],
         expected,
