@@ -160,9 +160,9 @@ MISTAKES = [
     ),
     mistake(
         "a product of sparse tiles",
-        "T.gemm_sp(s, e, s, c)",
+        "T.wgmma_gemm_sp(s, e, s, c)",
         """
-        [TL4001] T.gemm_sp is an instruction that is not offered on cuda:sm_80@sim
+        [TL4001] T.wgmma_gemm_sp is an instruction that is not offered on cuda:sm_80@sim
         hint: use the portable operators: T.copy, and T.gemm of dense tiles
         """,
     ),

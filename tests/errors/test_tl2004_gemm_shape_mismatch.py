@@ -10,6 +10,27 @@ from tile_core.errors import GemmShapeMismatch
 
 MISTAKES = [
     Mistake(
+        "metadata of another depth",
+        """
+        e = T.alloc_shared((16, 1), "int16")
+        T.gemm_sp(S, e, S, F)
+        """,
+        """
+        [TL2004] the metadata of T.gemm_sp describe 16 rows of 8 elements, and S[16, 16] is 16 rows of 32
+         --> program.py:7:9
+          |
+        7 |         T.gemm_sp(S, e, S, F)
+          |         ^^^^^^^^^^^^^^^^^^^^^
+        note: an element of int16 describes 8 of float32
+        note: e is declared here
+         --> program.py:6:13
+          |
+        6 |         e = T.alloc_shared((16, 1), "int16")
+          |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: set transpose_A or transpose_E, or change the shape of a tile
+        """,
+    ),
+    Mistake(
         "different K",
         """
         wide = T.alloc_shared((16, 32), "float32")

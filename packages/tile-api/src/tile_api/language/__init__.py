@@ -82,6 +82,7 @@ _LAZY = {
             "writes",
         )
     },
+    "gemm_sp": "tile_api.language.sparse_matmul:gemm_sp",
     "Let": "tile_api.language.let_forms:Let",
     "let": "tile_api.language.let_forms:let",
     "thread_binding": "tile_api.language.thread_axes:thread_binding",

@@ -18,8 +18,6 @@ deallocate_tmem(tmem)
 gemm_blockscaled(A, B, C, SFA, SFB, transpose_A=False, transpose_B=False,
     policy=GemmWarpPolicy.Square, clear_accum=False, *, k_start, sf_a_granularity_k,
     sf_b_granularity_k, mbar=None, use_2cta=False, sf_layout=None, annotations=None)
-gemm_sp(A_sparse, E, B, C, transpose_A=False, transpose_E=False, transpose_B=False,
-    policy=GemmWarpPolicy.Square, clear_accum=False, wg_wait=0, annotations=None)
 increase_descriptor_offset(descriptor, offset)
 initialize_tcgen05_descriptor(descriptor, start_address, leading_byte_offset,
     stride_byte_offset, base_offset=0, leading_is_absolute=False, swizzle_mode=0)

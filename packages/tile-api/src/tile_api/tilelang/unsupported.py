@@ -31,8 +31,8 @@ REASONS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "convert with T.reinterpret, T.cast and shifts, as examples/quantised does",
         ),
         "sparse": (
-            "makes the metadata of sparse matrix instructions, which no backend uses yet",
-            "multiply the dense matrices with T.gemm",
+            "orders metadata as the sparse matrix instructions of one GPU read them",
+            "pack 4 bits for each group, the first lowest, as T.gemm_sp reads them",
         ),
         "adapters": (
             "is one of several runtimes of another project",

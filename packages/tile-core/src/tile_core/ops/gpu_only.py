@@ -14,7 +14,6 @@ GPU_OPERATORS = frozenset(
     [
         "tma_gather4",
         "tma_scatter4",
-        "gemm_sp",
         "gemm_blockscaled",
         "mma_gemm_blockscaled",
         "wgmma_gemm",
