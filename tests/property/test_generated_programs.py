@@ -220,3 +220,11 @@ def test_the_mutant_without_a_barrier_is_caught() -> None:
     (without,) = [m for m in mutants(source) if m.kind == "drop sync"]
     with checking("all"), pytest.raises(DataRace):
         replaced(program, "cuda:sm_80@sim", without.text)(*arguments(program))
+
+
+def test_zeros_of_four_bit_floats_have_no_sign() -> None:
+    tensors = (Tensor("R", "float4_e2m1fn", (4,), (None,), -4, 4, output=True),)
+    program = Program(tensors, (), ())
+    zeros, others = np.array([0x88, 0x80], np.uint8), np.array([0x08, 0x00], np.uint8)
+    assert running.compare(program, "cpu", [zeros], [others]) is None
+    assert running.compare(program, "cpu", [np.array([0x81, 0], np.uint8)], [others]) is not None
