@@ -71,3 +71,31 @@ def test_all_targets_agree(target: str) -> None:
         np.testing.assert_array_equal(theirs, ours)
 
     agrees()
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:sm_80@sim", "hip:gfx942@sim"])
+def test_heads_of_tiles_that_products_spread(target: str) -> None:
+    """Products fix how both tiles are spread: elements go from thread to thread."""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((64, 64), "float16"),
+        B: T.Tensor((64, 64), "float16"),
+        C: T.Tensor((32, 32), "float32"),
+    ):
+        with T.Kernel(1, threads=128):
+            a, b = (T.alloc_shared((64, 64), "float16") for _ in range(2))
+            large = T.alloc_fragment((64, 64), "float32")
+            small = T.alloc_fragment((32, 32), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.gemm(a, b, large, clear_accum=True)
+            T.gemm(a[0:32, 0:64], b[0:64, 0:32], small, clear_accum=True)
+            T.copy(large[32, 16], small)
+            T.copy(small, C)
+
+    a, b = (np.random.default_rng(k).integers(-2, 3, (64, 64)).astype("float16") for k in (0, 1))
+    c = np.zeros((32, 32), "float32")
+    tile.compile(main, target=target)(a, b, c)
+    wanted = a.astype("float32") @ b.astype("float32")
+    np.testing.assert_array_equal(c, wanted[32:64, 16:48])

@@ -49,9 +49,7 @@ def lower_exchange(op: Copy, ctx: SimtContext) -> Stmt:
     there = as_parallel(Copy(op.src, space, span=op.span))
     back = as_parallel(Copy(space, op.dst, span=op.span))
     width = max(1, ctx.machine.vector_bytes * 8 // narrow.bits)
-    return Seq(
-        (_held_by(op.src, there, width, ctx), sync, _held_by(op.dst, back, width, ctx), sync)
-    )
+    return Seq((_held_by(src, there, width, ctx), sync, _held_by(dst, back, width, ctx), sync))
 
 
 def _without_collisions(shape: tuple[int, ...], bits: int, ctx: SimtContext) -> Layout | None:

@@ -63,11 +63,11 @@ def lower_half_private(op: Copy, ctx: SimtContext) -> Stmt:
     ShapeMismatch
         If the extents of a register tile are known at run time only.
     """
-    if op.dst.buffer.scope.is_spread:
-        nest = as_parallel(op)
-        return partition(nest, _holders(op.dst, nest, ctx), ctx)
+    src, dst = boxes(op.src, op.dst)
     nest = as_parallel(op)
-    layout = _holders(op.src, nest, ctx)
+    if dst.buffer.scope.is_spread:
+        return partition(nest, _holders(dst, nest, ctx), ctx)
+    layout = _holders(src, nest, ctx)
     if layout.threads == ctx.threads and layout.fragment.is_fully_replicated():
         return partition(nest, layout, ctx)
     shape = tuple(layout.extents)
@@ -76,7 +76,7 @@ def lower_half_private(op: Copy, ctx: SimtContext) -> Stmt:
     sync = do("sync", span=op.span)
     return Seq(
         (
-            partition(there, _holders(op.src, there, ctx), ctx),
+            partition(there, _holders(src, there, ctx), ctx),
             sync,
             lower_element_wise(Copy(space, op.dst, span=op.span), ctx),
             sync,
@@ -90,6 +90,13 @@ def _holders(region: Region, nest: Parallel, ctx: SimtContext) -> LoopLayout:
     known = tuple(e for e in extents if e is not None)
     if len(known) < len(extents):
         raise _of_unknown_extents(region, nest.span)
+    if any(static_value(start) is None for start in region.starts):
+        raise ShapeMismatch(
+            f"a copy between a part of the register tile {region.buffer.name!r} and what each "
+            "thread has for itself needs a place known at compile time",
+            span=nest.span,
+            hint="copy by way of a T.alloc_shared tile",
+        )
     found: LoopLayout = ctx.places.layouts.loop_of_region(region, known, ctx.threads)
     return found
 
