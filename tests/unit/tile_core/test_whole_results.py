@@ -52,3 +52,18 @@ def test_old_contents_come_first_where_they_count() -> None:
 def test_whole_tiles_and_parts_of_memory_stay(where: str) -> None:
     kernel = reduction(clear=True, **{where: True})
     assert whole_results(kernel) is kernel
+
+
+def test_parts_without_elements_need_no_reduction() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((8, 16), "float32"), B: T.Tensor((8,), "float32")):
+        with T.Kernel(1, threads=32):
+            a, b = T.alloc_fragment((8, 16), "float32"), T.alloc_fragment((8,), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.reduce_sum(a[0:0, 0:16], b[2:2], dim=1)
+            T.copy(b, B)
+
+    made = whole_results(main.kernel)
+    verify(made)
+    assert "@reduce" not in print_kernel(made)

@@ -20,7 +20,8 @@ def whole_results(kernel: Kernel) -> Kernel:
 
     The threads that find a row's result are those that hold the row: a tile of its own lies as
     they do, and the copy brings its elements to who holds them in the other one. Parts whose
-    extents are known at run time only stay. Sums of products may lie in a part that is known.
+    extents are known at run time only stay, and those without elements need no reduction. Sums of
+    products may lie in a part that is known.
     """
     return rewrite(kernel, _rule)
 
@@ -36,6 +37,8 @@ def _rule(node: Node) -> Node:
     extents = there.static_extents
     if there.buffer.scope is not Scope.FRAGMENT or there.is_whole or extents is None:
         return node
+    if 0 in extents:
+        return Seq((), span=node.span)
     name = f"{there.buffer.name}_part"
     own = whole(Buffer(name, extents, there.buffer.dtype, Scope.FRAGMENT, span=node.span))
     made = replace(node, c=own) if isinstance(node, Gemm) else replace(node, dst=own)
