@@ -276,7 +276,7 @@ def test_a_partial_copy_is_not_the_source() -> None:
 def test_two_stores_to_possibly_one_place_stay_apart() -> None:
     kernel = parse(
         LOAD,
-        loop("y[i, j] = x[i, j]", "y[i, 42 - j * 0] = x[i, 42]"),
+        loop("y[i, j] = x[i, j]", "y[i, (j * j) // max(j, 1)] = x[i, j] + 1.0"),
         SUM_Y,
         loop("Y[bx * 8 + i, j] = y[i, j] + u[i]"),
     )
