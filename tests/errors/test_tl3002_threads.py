@@ -10,17 +10,20 @@ from tile_core.errors import LayoutConflict
 
 MISTAKES = [
     Mistake(
-        "sums of two products that warps share out differently",
+        "two tiles that annotations spread differently",
         """
         @T.prim_func
         def kernel(A: T.Tensor((64, 64), "float16"), O: T.Tensor((64, 64), "float32")):
-            with T.Kernel(1, threads=128):
+            with T.Kernel(1, threads=64):
                 a = T.alloc_shared((64, 64), "float16")
                 c = T.alloc_fragment((64, 64), "float32")
                 d = T.alloc_fragment((64, 64), "float32")
-                T.copy(A, a)
-                T.gemm(a, a, c, policy=T.GemmWarpPolicy.FullRow, clear_accum=True)
-                T.gemm(a, a, d, policy=T.GemmWarpPolicy.FullCol, clear_accum=True)
+                T.annotate_layout({
+                    c: T.Fragment((64, 64), lambda i, j: (i, j)),
+                    d: T.Fragment((64, 64), lambda i, j: (j, i)),
+                })
+                T.copy(A, c)
+                T.copy(A, d)
                 for i, j in T.Parallel(64, 64):
                     O[i, j] = c[i, j] + d[i, j]
 
@@ -28,21 +31,21 @@ MISTAKES = [
         """,
         """
         [TL3002] T.Parallel cannot touch 'd' together with its other tiles: they are spread over the threads differently
-          --> program.py:11:33
+          --> program.py:14:33
            |
-        11 |             O[i, j] = c[i, j] + d[i, j]
+        14 |             O[i, j] = c[i, j] + d[i, j]
            |                                 ^^^^^^^
-        note: gemm fixed 'd' as Fragment((64, 64), lambda i, j: (j // 16 * 32 + i % 8 * 4 + j // 2 % 4, i // 16 * 8 + j // 8 % 2 * 4 + i // 8 % 2 * 2 + j % 2))
-         --> program.py:9:9
+        note: T.annotate_layout fixed 'd' as Fragment((64, 64), lambda i, j: (j, i))
+         --> program.py:7:9
           |
-        9 |         T.gemm(a, a, d, policy=T.GemmWarpPolicy.FullCol, clear_accum=True)
-          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        note: element (0, 16) is needed by thread 0, but it is in register 0 of thread 32
-        note: the iterations follow 'c', which gemm fixed
-         --> program.py:8:9
+        7 |         T.annotate_layout({
+          |         ^^^^^^^^^^^^^^^^^^^
+        note: element (0, 1) is needed by thread 0, but it is in register 0 of thread 1
+        note: the iterations follow 'c', which T.annotate_layout fixed
+         --> program.py:7:9
           |
-        8 |         T.gemm(a, a, c, policy=T.GemmWarpPolicy.FullRow, clear_accum=True)
-          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        7 |         T.annotate_layout({
+          |         ^^^^^^^^^^^^^^^^^^^
         hint: T.copy 'd' to a second fragment first, which exchanges elements among the threads, or to a T.alloc_shared tile
         """,
         whole=True,

@@ -50,14 +50,14 @@ class Followed:
     pairs: list[tuple[Launch, Launch]] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
     kernel: Kernel | None = None
-    order: list[Launch] = field(default_factory=list)
+    met: int = 0
     beside: Any = None
 
     def prepared(self, kernel: Kernel, target: Any, machine: Any, rules: Any, choices: Any) -> Any:
         """Remember a program as it was before it was dealt out to threads."""
         made = prepare(kernel, target, machine, rules, choices)
         self.kernel = rasterise_blocks(kernel)  # which block is which is another question
-        self.order = [n for n in walk(made.kernel.body) if isinstance(n, Launch)]
+        self.met = 0
 
         def beside(op: Gemm) -> bool:
             return select(op, target, rules).runs_beside
@@ -69,7 +69,8 @@ class Followed:
         """Follow what becomes of a launch."""
         made = insert_barriers(launch, *args, **options)
         if has_protocol(made) and self.kernel is not None:
-            self.follow(self.order.index(launch), made)
+            self.follow(self.met, made)
+        self.met += 1  # launches are lowered in the order of the program
         return made
 
     def follow(self, number: int, after: Launch) -> None:

@@ -38,6 +38,8 @@ def infer_layouts(
     rules: Sequence[Rule[Any]],
     admits: Admits = admits_all,
     simt: ThreadMachine | None = None,
+    *,
+    exchanges: bool = False,
 ) -> Layouts:
     """Return a layout for each tile of `kernel`, and the rule chosen for each operator.
 
@@ -59,6 +61,10 @@ def infer_layouts(
     simt
         The machine, if blocks run as many threads there: tiles in registers are then spread
         over them, and so are the iterations of parallel loops.
+    exchanges
+        Whether copies between register tiles always move elements where both sides are spread
+        differently. They give a tile to more threads otherwise where its demands allow that,
+        and then loops must suit it that wrote the tile before.
 
     Raises
     ------
@@ -68,31 +74,63 @@ def infer_layouts(
     LayoutUnknown
         If a loop of unknown extents touches a tile in registers.
     """
-    ops = [node for node in walk(kernel) if isinstance(node, TileOperator)]
-    chosen = {op: select(op, target, rules) for op in ops}
-    found = Found({}, {}, {}) if simt is None else survey(kernel)
-    state = Layouts(target, chosen, _touching(kernel), _views(kernel), simt, found)
-    _annotations(kernel, state, admits)
-    members = _members(ops, found)
+    state, members = _begin(kernel, target, rules, admits, simt)
+    state.exchanges = exchanges
     if simt is None:
         _infer(state, members, *InferLevel)
     else:
         _infer_for_threads(state, members)
     _fall_back(kernel, state)
-    for node in found.nests:
+    for node in state.found.nests:
         state.loop_of(node)
     narrow_reducers(kernel, state)
     tell_of_chosen_registers(state)
     return state
 
 
-def _infer_for_threads(state: Layouts, members: Members) -> None:
-    """Ask for strict demands once; then for what follows, copies between registers last."""
+def strict_layouts(
+    kernel: Kernel, target: Target, rules: Sequence[Rule[Any]], simt: ThreadMachine
+) -> Layouts:
+    """Return the layouts of `kernel` that are demanded strictly, or by annotations.
+
+    Raises
+    ------
+    LayoutConflict
+        If two of these demands differ.
+    """
+    state, members = _begin(kernel, target, rules, admits_all, simt)
+    _demand(state, members)
+    return state
+
+
+def _begin(
+    kernel: Kernel,
+    target: Target,
+    rules: Sequence[Rule[Any]],
+    admits: Admits,
+    simt: ThreadMachine | None,
+) -> tuple[Layouts, Members]:
+    """Return what annotations say of `kernel`, and whom to ask."""
+    ops = [node for node in walk(kernel) if isinstance(node, TileOperator)]
+    chosen = {op: select(op, target, rules) for op in ops}
+    found = Found({}, {}, {}) if simt is None else survey(kernel)
+    state = Layouts(target, chosen, _touching(kernel), _views(kernel), simt, found)
+    _annotations(kernel, state, admits)
+    return state, _members(ops, found)
+
+
+def _demand(state: Layouts, members: Members) -> None:
+    """Ask each member for strict demands, once."""
     for nest in state.found.nests.values():
         check_loop(nest)
     for node in members.nodes:
         state.learn(node, InferLevel.STRICT)
     _given_to_all(state)
+
+
+def _infer_for_threads(state: Layouts, members: Members) -> None:
+    """Ask for strict demands once; then for what follows, copies between registers last."""
+    _demand(state, members)
     state.patient = True
     _infer(state, members, InferLevel.COMMON)
     state.patient = False

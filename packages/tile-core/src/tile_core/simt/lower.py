@@ -8,7 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from tile_core.cautions import telling_once
-from tile_core.errors import InternalError, Note, OutOfScratch, UnsupportedOnTarget
+from tile_core.errors import (
+    InternalError,
+    LayoutConflict,
+    Note,
+    OutOfScratch,
+    UnsupportedOnTarget,
+)
 from tile_core.ir.arith import binary
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr, Var
@@ -18,9 +24,11 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.passes.insert_barriers import insert_barriers
+from tile_core.passes.open_sequences import open_sequences
 from tile_core.passes.pipelines.counted import COUNTED
 from tile_core.passes.races_apart import refuse_races_apart
 from tile_core.passes.ranges import Env
+from tile_core.passes.separate_loops import separate_loops
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.recording import attempted, on_launch, ran, timed
 from tile_core.simt.ask_once import ask_once
@@ -94,12 +102,12 @@ def lower_kernel(
 
     def lowered(kernel: Kernel, choices: Choices, *more: Note) -> DeviceProgram:
         ready = prepare(kernel, target, machine, rules, choices)
-        layouts = _layouts(ready.kernel, target, machine, rules)
+        kernel, layouts = _laid_out(ready.kernel, target, machine, rules)
         layouts.notes = (*ready.notes, *more)
-        maker = _Maker(ready.kernel, target, machine, layouts, choices)
-        steps = tuple(maker.steps(ready.kernel.body))
+        maker = _Maker(kernel, target, machine, layouts, choices)
+        steps = tuple(maker.steps(kernel.body))
         spaces = maker.workspaces(steps)
-        return DeviceProgram(ready.kernel, machine, steps, layouts, spaces, compile_flags)
+        return DeviceProgram(kernel, machine, steps, layouts, spaces, compile_flags)
 
     def fitted(kernel: Kernel) -> DeviceProgram:
         try:
@@ -124,11 +132,21 @@ def lower_kernel(
     raise refusal
 
 
-def _layouts(
+def _laid_out(
     kernel: Kernel, target: Target, machine: SimtMachine, rules: Sequence[Rule[Any]]
-) -> Layouts:
-    with timed("infer_layouts", "pass"):
-        return infer_layouts(kernel, target, rules, simt=machine)
+) -> tuple[Kernel, Layouts]:
+    """Return layouts, and the kernel that has them: where loops are in the way, with copies."""
+    try:
+        with timed("infer_layouts", "pass"):
+            return kernel, infer_layouts(kernel, target, rules, simt=machine)
+    except LayoutConflict as conflict:
+        refusal = conflict
+    apart = ran(open_sequences, ran(separate_loops, kernel, target, rules, machine))
+    try:
+        with timed("infer_layouts", "pass"):
+            return apart, infer_layouts(apart, target, rules, simt=machine, exchanges=True)
+    except LayoutConflict:
+        raise refusal from None  # the other one may name tiles that the program does not have
 
 
 class _Maker:

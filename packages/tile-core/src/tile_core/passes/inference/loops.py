@@ -76,6 +76,8 @@ def learn_loop(layouts: Layouts, nest: Nest, level: InferLevel) -> list[Buffer]:
 
 def _widen(layouts: Layouts, nest: Nest, chooser: Chooser, base: Candidate) -> list[Buffer]:
     """Give tiles that do not suit the loop to more threads, where that is allowed."""
+    if layouts.exchanges and is_exchange(nest):
+        return []
     wider: dict[Buffer, Fragment] = {}
     for touch in nest.touches:
         held = chooser.held_as(touch.buffer)

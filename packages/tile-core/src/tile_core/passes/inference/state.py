@@ -57,6 +57,8 @@ class Layouts:
     patient
         Whether copies between register tiles say nothing yet: those alone can have both sides
         spread differently, so all others come first.
+    exchanges
+        Whether copies between register tiles move elements rather than give them to more threads.
     notes
         What else people should know of the tiles.
     """
@@ -71,6 +73,7 @@ class Layouts:
     reasons: dict[Buffer, Reason] = field(default_factory=dict)
     firm: set[Buffer] = field(default_factory=set)
     patient: bool = False
+    exchanges: bool = False
     notes: tuple[Note, ...] = ()
     loops: dict[Node, LoopLayout | None] = field(default_factory=dict)
     algebra: Algebra = field(default_factory=Algebra)
