@@ -296,31 +296,6 @@ MISTAKES = [
         whole=True,
     ),
     Mistake(
-        "rows that end within a byte",
-        """
-        @T.prim_func
-        def kernel(A: T.Tensor((3, 33), "int4")):
-            with T.Kernel(1, threads=32):
-                for i, j in T.Parallel(3, 33):
-                    A[i, j] = 1
-        tile.compile(kernel, target="cuda:sm_80@sim")
-        """,
-        """
-        [TL4001] two threads would write halves of one byte of 'A'
-         --> program.py:5:13
-          |
-        5 |             A[i, j] = 1
-          |             ^^^^^^^
-        note: A is declared here
-         --> program.py:2:12
-          |
-        2 | def kernel(A: T.Tensor((3, 33), "int4")):
-          |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: let rows of int4 tensors and of the tiles stored to them have even extents, or store bytes of two elements each
-        """,
-        whole=True,
-    ),
-    Mistake(
         "floats of 6 bits as bytes",
         """
         @T.prim_func

@@ -16,7 +16,7 @@ import numpy as np
 from tile_core.dtypes import dtype_of
 from tile_core.interp.launch import interpret
 from tile_core.ir.amd_calls import LDS_LOAD, UNIFORM
-from tile_core.ir.arith import all_of, as_expr, binary, const, select
+from tile_core.ir.arith import all_of, as_expr, binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import (
@@ -274,6 +274,20 @@ def _added(args: Sequence[Expr]) -> Stmt:
     return Seq((_aligned(to, count), *sums))
 
 
+def _half_stored(args: Sequence[Expr]) -> Stmt:
+    """Keep the other half of the byte, which another thread may store."""
+    to, shift, bits = args
+    order = StringConst("relaxed")
+    kept = cast(const(0xF0) >> shift, "uint8")
+    halves = {"atomic_and": kept, "atomic_or": cast(cast(bits, "int32") << shift, "uint8")}
+    return Seq(
+        tuple(
+            Evaluate(Call(name, (to, value, order), dtype_of("uint8")))
+            for name, value in halves.items()
+        )
+    )
+
+
 def _async_copied(args: Sequence[Expr]) -> Stmt:
     size = _count(args[0])
     to, source, condition = args[1:]
@@ -313,6 +327,7 @@ _CALLS: dict[str, Callable[[Sequence[Expr]], Stmt]] = {
     "load": lambda args: _moved(args, loads=True),
     "store": lambda args: _moved(args, loads=False),
     "atomic_add": _added,
+    "store_nibble": _half_stored,
     "cp_async": _async_copied,
     "cp_async_commit": lambda args: Seq(()),
     "cp_async_wait": lambda args: Seq(()),

@@ -67,6 +67,9 @@ CALLS: dict[str, list[tuple[str, str, str]]] = {
         ("tile::atomic_add<2>(B + (tid * 2), b)", "atomic_bf16x2", r"atom.*add.*\.bf16x2"),
         ("tile::atomic_add<3>(I + (tid * 3), i)", "", r"(atom|red).*\.add\.\w32"),
     ],
+    "store_nibble": [
+        ("tile::store_nibble(U8 + tid, (n & 1) * 4, u[0])", "", r"atom.*\.cas\.b32"),
+    ],
     "quotient": [("f[0] = tile::quotient(f[1], f[2])", "", r"fma\.rn\.f64")],
     "dp4a": [
         ("tile::dp4a(i, s, s + 4)", "", r"dp4a\.s32\.s32"),

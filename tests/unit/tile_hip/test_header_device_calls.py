@@ -94,6 +94,10 @@ CALLS: dict[str, list[tuple[str, str, str]]] = {
         ("tile::atomic_add<2>(B + (tid * 2), b)", "atomic_bf16x2", "global_atomic_pk_add_bf16"),
         ("tile::atomic_add<3>(I + (tid * 3), i)", "", "global_atomic_add "),
     ],
+    "store_nibble": [
+        ("tile::store_nibble(U8 + tid, (n & 1) * 4, u[0])", "", "global_atomic_cmpswap"),
+        ("tile::store_nibble(tile::smem<tile::u8>(0, 32) + tid, 4, u[0])", "", "ds_cmpst_rtn_b32"),
+    ],
     "dp4a": [
         ("tile::dp4a(i, s, s + 4)", "dot4", "v_dot4c?_i32_i8"),
         ("tile::dp4a(i + 1, u, u + 4)", "dot4", "v_dot4_u32_u8"),

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.thread_machine import GivenLayouts, agree, calls, poisoned, thread_program
-from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.stmt import Launch
+from support.thread_machine import GivenLayouts, agree, calls, poisoned
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Store
 from tile_core.layout.loop import planned
 from tile_core.ops.control import Barrier
 from tile_core.testing.build_ir import (
@@ -22,10 +22,12 @@ from tile_core.testing.build_ir import (
     load,
     parallel,
     region,
+    seq,
     serial,
     shared,
     store,
     tensor,
+    when,
 )
 
 NARROW = ("int4", "uint4", "float4_e2m1fn")
@@ -111,9 +113,34 @@ def test_loops_are_dealt_out_in_pairs(shape: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("vector", [1, 4])
-def test_two_threads_never_write_one_byte(vector: int) -> None:
-    a, c = tensor("A", (4, 7), "int32"), tensor("C", (4, 7), "int4")
-    k = kernel([a, c], 1, lambda bx: copy(a, c), threads=8)
-    assert isinstance(k.body, Launch)
-    with pytest.raises(UnsupportedOnTarget, match="halves of one byte of 'C'"):
-        thread_program(k.body, GivenLayouts(8, {}, vector=vector))
+def test_threads_that_hold_half_a_byte_keep_the_other_half(vector: int) -> None:
+    a, c = tensor("A", (4, 7), "int32"), tensor("C", (4, 10), "int4")
+    k = kernel([a, c], 1, lambda bx: copy(a, region(c, (0, 1), (4, 7))), threads=8)
+    given = np.random.default_rng(0).integers(-8, 8, (4, 7)).astype(np.int32)
+    lowered = agree(k, GivenLayouts(8, {}, vector=vector), [given, np.full((4, 5), 0x5A, np.uint8)])
+    assert {name for name, _ in calls(lowered)} == {"store_nibble"}
+
+
+ONCE_IN = {
+    "every element": (lambda i, c: store(c, (i,), i), True),
+    "every second element": (lambda i, c: when((i % 2).__eq__(0), store(c, (i,), i)), False),
+    "every second pair": (lambda i, c: when((i // 2 % 2).__eq__(0), store(c, (i,), i)), True),
+    "a name of each": (lambda i, c: let("x", i ^ 1, lambda x: [store(c, (x,), i)]), False),
+    "rounds of its own": (lambda i, c: serial(i % 2, lambda k: store(c, (i,), k)), False),
+    "rounds of the pair": (lambda i, c: serial(i // 2, lambda k: store(c, (i,), k)), True),
+    "what it has stored": (
+        lambda i, c: seq(store(c, (i,), 1), when(load(c, i).__eq__(1), store(c, (i,), 0))), None
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ONCE_IN)
+def test_whole_bytes_are_those_of_which_a_thread_certainly_stores_both_halves(form: str) -> None:
+    """Others keep the half that another thread may store at the same time."""
+    body, is_whole = ONCE_IN[form]
+    c = tensor("C", (16,), "uint4")
+    k = kernel([c], 1, lambda bx: parallel((16,), lambda i: body(i, c)), threads=8)
+    lowered = agree(k, GivenLayouts(8, {}, vector=2), [np.full(8, 0x5A, np.uint8)])
+    apart = [name for name, _ in calls(lowered)]
+    plain = [n for n in walk(lowered) if isinstance(n, Store) and n.buffer.scope.is_global]
+    assert (bool(plain), bool(apart)) == (is_whole in (True, None), is_whole in (False, None))

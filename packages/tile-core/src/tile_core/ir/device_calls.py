@@ -27,6 +27,8 @@ _CALLS = (
     DeviceCall("load", 1),  # <N>(registers, memory)
     DeviceCall("store", 1),  # <N>(memory, registers)
     DeviceCall("atomic_add", 1, effect=_BOTH | Effect.ATOMIC),  # <N>(memory, registers)
+    # (memory, shift, bits): four bits of a byte; others may store its other four meanwhile.
+    DeviceCall("store_nibble", effect=_BOTH | Effect.ATOMIC),
     # Asynchronous copies of 4, 8 or 16 bytes; zeros where the predicate is false.
     DeviceCall("cp_async", 1, effect=_BOTH | Effect.STATE),  # <BYTES>(shared, global, predicate)
     DeviceCall("cp_async_commit", effect=Effect.STATE),

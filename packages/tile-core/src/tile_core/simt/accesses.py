@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tile_core.ir.arith import all_of, const, select
-from tile_core.ir.buffer import Buffer
+from tile_core.ir.arith import all_of, as_expr, const, select
+from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import (
     AddressOf,
     Binary,
@@ -188,12 +188,24 @@ def lower_store(stmt: Store, ctx: SimtContext) -> Stmt:
     bits = stored_bits(stmt.value, stmt, known)
     lowered: Stmt
     if packing.is_packed(buffer):
-        lowered = replace(packing.put_nibble(flat, offset, bits), span=stmt.span)
+        put = packing.put_nibble if _owns_byte(stmt, condition, ctx) else packing.put_nibble_apart
+        lowered = replace(put(flat, offset, bits), span=stmt.span)
     else:
         lowered = Store(flat, (offset,), bits, span=stmt.span)
     if condition is None:
         return lowered
     return If(lower_expr(condition, ctx), lowered, span=stmt.span)
+
+
+def _owns_byte(stmt: Store, condition: Expr | None, ctx: SimtContext) -> bool:
+    """Whether the other element of the byte has a value, and no other thread stores it meanwhile.
+
+    Tiles have none before both elements are stored; tensors always have one.
+    """
+    if not stmt.buffer.scope.is_global:
+        return stmt.buffer.scope is not Scope.SHARED
+    offset = as_expr(ctx.places.offset(stmt.buffer, stmt.indices))
+    return ctx.runs.fill_bytes(stmt.buffer, offset, condition)
 
 
 def stored_bits(value: Expr, stmt: Store, ctx: SimtContext) -> Expr:

@@ -18,6 +18,7 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.operator import TileOperator
 from tile_core.passes.ranges import Env
 from tile_core.simt.places import Places
+from tile_core.simt.whole_bytes import NO_RUNS, Runs
 from tile_core.target import Target
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class SimtContext:
         What loads outside of a tensor give, where it is not zero.
     eviction
         What the program wishes the cache to do with the tensors that are accessed.
+    runs
+        Which neighbours the thread runs here, of elements that share a byte.
     """
 
     target: Target
@@ -97,6 +100,7 @@ class SimtContext:
     maps: dict[Var, TensorMap] = field(default_factory=dict)
     safe_values: dict[Buffer, Expr] = field(default_factory=dict)
     eviction: str | None = None
+    runs: Runs = NO_RUNS
 
     @property
     def lane(self) -> Expr:

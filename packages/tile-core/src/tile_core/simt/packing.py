@@ -10,8 +10,9 @@ from __future__ import annotations
 from tile_core.dtypes import DType, dtype_of
 from tile_core.ir.arith import binary, cast, const, integer_bounds, maximum, minimum
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.expr import BinaryOp, Bitcast, Cast, Const, Expr, Load
-from tile_core.ir.stmt import Store
+from tile_core.ir.device_calls import device
+from tile_core.ir.expr import AddressOf, BinaryOp, Bitcast, Cast, Const, Expr, Load
+from tile_core.ir.stmt import Evaluate, Store
 
 BYTE, INT, FLOAT = (dtype_of(n) for n in ("uint8", "int32", "float32"))
 
@@ -113,6 +114,15 @@ def put_nibble(flat: Buffer, offset: Expr, bits: Expr) -> Store:
     kept = _byte(flat, offset) & (const(240) >> _shift(offset))
     both = kept | (cast(bits, INT) << _shift(offset))
     return Store(flat, (binary(BinaryOp.FLOORDIV, offset, 2),), cast(both, BYTE))
+
+
+def put_nibble_apart(flat: Buffer, offset: Expr, bits: Expr) -> Evaluate:
+    """Return the store of one element of a tensor of packed elements, and of nothing else.
+
+    Another thread may store the other element of the byte at any time.
+    """
+    byte = AddressOf(flat, (binary(BinaryOp.FLOORDIV, offset, 2),), "rw")
+    return Evaluate(device("store_nibble", byte, _shift(offset), cast(bits, BYTE)))
 
 
 def _byte(flat: Buffer, offset: Expr) -> Expr:

@@ -17,10 +17,11 @@ from tile_core.layout.loop import LoopLayout
 from tile_core.passes.lower_serially import nested_loops
 from tile_core.passes.ranges import Env
 from tile_core.simt.context import SimtContext
+from tile_core.simt.packing import storage_dtype
 from tile_core.simt.register_loops import register_loop
 from tile_core.simt.strides import Lanes
 from tile_core.simt.vectorise import vectorise
-from tile_core.simt.whole_bytes import check_bytes, in_pairs
+from tile_core.simt.whole_bytes import Runs, in_pairs, runs_of
 
 MOST_UNROLLED = 16
 """Rounds that are written out where registers do not ask for it."""
@@ -53,6 +54,13 @@ class Share:
     owned: tuple[Expr, ...]
     speaks: Expr | None
     env: Env
+
+    def runs(self, body: Stmt, points: dict[Node, Node]) -> Runs:
+        """Return what is known about the neighbours in the body of the loop."""
+        conditions = [c for c in self.owned if not self.env.proves(c)]
+        if self.speaks is not None:
+            conditions.append(self.speaks)
+        return runs_of(body, Lanes(self.lane, self.lanes, self.env), points, conditions)
 
 
 def partition(
@@ -87,13 +95,14 @@ def partition(
     inner = ctx.env
     for var, extent in zip(loop.vars, loop.extents, strict=True):
         inner = inner.with_loop(var, 0, extent)
-    lowered = ctx.lower(body, replace(ctx, env=inner, by_thread=True))
     if layout is None:
-        share = _dynamic(loop, lowered, ctx)
+        share = _dynamic(loop, body, ctx)
     else:
         share = _share(loop, in_pairs(loop, layout, ctx), ctx)
     points: dict[Node, Node] = dict(zip(loop.vars, share.coords, strict=True))
-    check_bytes(substitute(body, points), Lanes(share.lane, share.lanes, share.env), ctx)
+    lowered = ctx.lower(
+        body, replace(ctx, env=inner, by_thread=True, runs=share.runs(body, points))
+    )
     return _loops(substitute(_once(lowered, share.speaks), points), share, loop, ctx, finish)
 
 
@@ -163,7 +172,7 @@ def _dynamic(loop: Parallel, body: Stmt, ctx: SimtContext) -> Share:
 
 def _widest(loop: Parallel, body: Stmt, ctx: SimtContext) -> int:
     """Return how many neighbours along the innermost extent one access could take."""
-    sizes = [b.dtype.bits // 8 for b in _memory(body)]
+    sizes = [storage_dtype(b.dtype, b.scope).bits // 8 for b in _memory(body)]
     width = 1
     if not sizes:
         return width
@@ -174,7 +183,7 @@ def _widest(loop: Parallel, body: Stmt, ctx: SimtContext) -> int:
 
 
 def _memory(body: Stmt) -> dict[Buffer, None]:
-    """Return the flat buffers in shared and global memory that `body` touches."""
+    """Return the buffers in shared and global memory that `body` touches."""
     return {
         n.buffer: None
         for n in walk(body)

@@ -52,6 +52,7 @@ from tile_core.simt.packing import named
 from tile_core.simt.range_calls import lacks_instruction
 from tile_core.simt.rules.control import lower_barrier
 from tile_core.simt.vectorise import vectorise
+from tile_core.simt.whole_bytes import NO_RUNS
 
 NOTHING = Seq(())
 
@@ -98,6 +99,7 @@ def after(stmt: Stmt, ctx: SimtContext) -> SimtContext:
     """Return what is known to the statements that follow `stmt` in its sequence."""
     match stmt:
         case Let(var=var, value=value):
+            ctx = replace(ctx, runs=ctx.runs.naming(stmt))
             if Ranges(ctx.env).wraps(value):
                 return ctx
             return ctx.knowing(ctx.env.with_let(var, value))
@@ -171,7 +173,7 @@ def by_one_thread(stmt: Stmt, ctx: SimtContext) -> Stmt:
 
 def _for(stmt: For, ctx: SimtContext) -> Stmt:
     start, stop, step = (lower_expr(e, ctx) for e in (stmt.start, stmt.stop, stmt.step))
-    inner = ctx.knowing(_in_loop(stmt, ctx.env))
+    inner = replace(ctx, env=_in_loop(stmt, ctx.env), runs=ctx.runs.within(stmt, ctx.env))
     lowered = For(
         stmt.var, start, stop, step, lower_stmt(stmt.body, inner), stmt.kind, span=stmt.span
     )
@@ -192,10 +194,12 @@ def _pipelined(stmt: Pipelined, ctx: SimtContext) -> Stmt:
 
 
 def _while(stmt: While, ctx: SimtContext) -> Stmt:
-    return replace(stmt, cond=lower_expr(stmt.cond, ctx), body=lower_stmt(stmt.body, ctx))
+    body = lower_stmt(stmt.body, replace(ctx, runs=NO_RUNS))
+    return replace(stmt, cond=lower_expr(stmt.cond, ctx), body=body)
 
 
 def _if(stmt: If, ctx: SimtContext) -> Stmt:
+    ctx = replace(ctx, runs=ctx.runs.under(stmt.cond))
     yes = ctx.knowing(ctx.env.assuming(stmt.cond))
     no = ctx.knowing(ctx.env.assuming(stmt.cond, holds=False))
     otherwise = None if stmt.otherwise is None else lower_stmt(stmt.otherwise, no)

@@ -1,22 +1,196 @@
-"""Elements that share a byte are written by one thread, or not at all."""
+"""Which stores of elements that share a byte are those of a thread that stores both."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from tile_core.errors import Note, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.expr import Expr
-from tile_core.ir.node import walk
-from tile_core.ir.stmt import For, If, Parallel, Seq, Stmt, Store, While
+from tile_core.ir.effects import storages_written
+from tile_core.ir.expr import Call, Expr, Load, Var
+from tile_core.ir.intrinsics import Effect, effect_of
+from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.stmt import Break, Continue, For, Leaf, Let, OnThreads, Parallel, Stmt, Store
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.passes.ranges import Env
-from tile_core.simt.context import SimtContext
-from tile_core.simt.lanes import part, within
 from tile_core.simt.packing import is_packed
-from tile_core.simt.strides import Lanes, multiple_of
+from tile_core.simt.strides import Lanes, along, is_steady, multiple_of
+
+if TYPE_CHECKING:
+    from tile_core.simt.context import SimtContext
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Iterations that one thread runs, two neighbours of which are ``2*pair`` and ``2*pair + 1``.
+
+    Parameters
+    ----------
+    lane, of_pair
+        The variable that counts the iterations from 0 on, and its two values of one pair.
+    two
+        The lanes 0 and 1 of a pair.
+    written
+        What the iterations write: loads of it may give another value to each of them.
+    """
+
+    lane: Var
+    of_pair: Expr
+    two: Lanes
+    written: frozenset[Buffer]
+
+    def is_shared(self, value: Expr) -> bool:
+        """Whether `value`, a number, is the same for both neighbours."""
+        moved = self._in_pair(value)
+        found = None if moved is None else along(moved, self.two)
+        return found is not None and found.factor == 0
+
+    def holds_for_both(self, condition: Expr) -> bool:
+        """Whether `condition` has one value for both neighbours."""
+        moved = self._in_pair(condition)
+        return moved is not None and is_steady(moved, self.two)
+
+    def is_whole(self, offset: Expr) -> bool:
+        """Whether the elements at `offset` of two neighbours fill a byte."""
+        moved = self._in_pair(offset)
+        found = None if moved is None else along(moved, self.two)
+        if found is None or found.factor != 1:
+            return False
+        return multiple_of(found.base, self.two.env) % 2 == 0
+
+    def _in_pair(self, value: Expr) -> Expr | None:
+        """Return `value` in terms of the pair; None if it may change otherwise."""
+        for node in walk(value):
+            if isinstance(node, Load) and node.buffer.storage in self.written:
+                return None
+            if isinstance(node, Call) and effect_of(node.function) is not Effect.NONE:
+                return None
+        return substitute(value, {self.lane: self.of_pair})
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What is known at a place of a program about the neighbours that a thread runs there.
+
+    Parameters
+    ----------
+    all
+        The loops around the place in which both neighbours of a pair get there, or none.
+    points
+        The variables of a parallel loop in terms of the thread and its lanes.
+    moving
+        Names whose value two neighbours may not share.
+    env
+        What is known about the integers that `points` mention.
+    """
+
+    all: tuple[Run, ...] = ()
+    points: dict[Node, Node] = field(default_factory=dict)
+    moving: frozenset[Var] = frozenset()
+    env: Env | None = None
+
+    def under(self, condition: Expr) -> Runs:
+        """Return what is known where `condition` holds, or where it does not."""
+        if not self.all:
+            return self
+        value = self._of_thread(condition)
+        kept = () if value is None else (run for run in self.all if run.holds_for_both(value))
+        return replace(self, all=tuple(kept))
+
+    def naming(self, stmt: Let) -> Runs:
+        """Return what is known behind a name."""
+        if not self.all:
+            return self
+        if all(self._is_shared(run, stmt.value) for run in self.all):
+            return self
+        return replace(self, moving=self.moving | {stmt.var})
+
+    def within(self, loop: For, env: Env) -> Runs:
+        """Return what is known inside of a sequential loop."""
+        if not _stores_packed(loop.body):
+            return NO_RUNS
+        if any(isinstance(n, (Break, Continue)) for n in walk(loop.body)):
+            return replace(self, all=())
+        counts = (loop.start, loop.stop, loop.step)
+        kept = (run for run in self.all if all(self._is_shared(run, e) for e in counts))
+        inner = replace(self, all=tuple(kept))
+        first, stop, step = map(static_value, counts)
+        if first != 0 or stop is None or step != 1:
+            return inner
+        lanes = Lanes(loop.var, stop, self.env or env)
+        return replace(inner, all=(*inner.all, *_run(lanes, loop.body)))
+
+    def fill_bytes(self, buffer: Buffer, offset: Expr, guard: Expr | None) -> bool:
+        """Whether a thread that stores an element at `offset` stores the rest of its byte too.
+
+        Parameters
+        ----------
+        guard
+            The condition under which the element exists, None if it always does. Behind the
+            last element of all there is nothing to be kept.
+        """
+        place = self._of_thread(offset)
+        if place is None:
+            return False
+        is_end = buffer.rank == 1 and buffer.origin is None
+        inner = self if guard is None or is_end else self.under(guard)
+        return any(run.is_whole(place) for run in inner.all)
+
+    def _is_shared(self, run: Run, value: Expr) -> bool:
+        moved = self._of_thread(value)
+        return moved is not None and run.is_shared(moved)
+
+    def _of_thread(self, value: Expr) -> Expr | None:
+        if any(node in self.moving for node in walk(value)):
+            return None
+        return substitute(value, self.points)
+
+
+NO_RUNS = Runs()
+"""Where nothing is known about neighbours."""
+
+
+def runs_of(body: Stmt, lanes: Lanes, points: dict[Node, Node], conditions: Sequence[Expr]) -> Runs:
+    """Return what is known about the neighbours in the body of a parallel loop.
+
+    Parameters
+    ----------
+    lanes
+        The neighbours that one thread runs.
+    conditions
+        When it runs them, in terms of thread and lane.
+    """
+    if not _stores_packed(body):
+        return NO_RUNS
+    runs = Runs(tuple(_run(lanes, body)), env=lanes.env)
+    for condition in conditions:
+        runs = runs.under(condition)
+    return replace(runs, points=points)
+
+
+def _run(lanes: Lanes, body: Stmt) -> Iterator[Run]:
+    """Yield the neighbours of a loop, unless others may be told in between what they stored."""
+    if lanes.count < 2 or lanes.count % 2 or any(_may_tell(node) for node in walk(body)):
+        return
+    dtype = lanes.var.dtype
+    pair, half = Var("pair", dtype), Var("half", dtype)
+    env = lanes.env.with_loop(pair, 0, lanes.count // 2).with_loop(half, 0, 2)
+    first = as_expr(0, dtype) if lanes.count == 2 else pair * 2
+    two = Lanes(half, 2, env)
+    yield Run(lanes.var, first + half, two, frozenset(storages_written(body)))
+
+
+def _may_tell(node: Node) -> bool:
+    if isinstance(node, Call):
+        return effect_of(node.function) is not Effect.NONE
+    return isinstance(node, (Leaf, Parallel, OnThreads))
+
+
+def _stores_packed(body: Stmt) -> bool:
+    return any(isinstance(n, Store) and is_packed(n.buffer) for n in walk(body))
 
 
 def in_pairs(loop: Parallel, layout: LoopLayout, ctx: SimtContext) -> LoopLayout:
@@ -25,73 +199,9 @@ def in_pairs(loop: Parallel, layout: LoopLayout, ctx: SimtContext) -> LoopLayout
     Only loops that hold no register tiles are dealt out anew; `layout` is returned for all
     others, and for those that store no packed elements.
     """
-    nodes = tuple(walk(loop.body))
-    stores = any(isinstance(n, Store) and is_packed(n.buffer) for n in nodes)
-    holds = any(isinstance(n, Buffer) and n.scope.is_spread for n in nodes)
+    stores = _stores_packed(loop.body)
+    holds = any(isinstance(n, Buffer) and n.scope.is_spread for n in walk(loop.body))
     total = math.prod(layout.extents)
     if not stores or holds or layout.vector > 1 or total % 2:
         return layout
     return planned(layout.extents, ctx.threads, 2, least=2)
-
-
-def check_bytes(body: Stmt, lanes: Lanes, ctx: SimtContext) -> None:
-    """Check that a thread that stores an element of 4 bits stores its neighbour too.
-
-    Writing one of them reads and writes back the byte of both, which two threads must not do.
-
-    Parameters
-    ----------
-    body
-        The body of a parallel loop, as tile IR, with points in terms of thread and lane.
-    lanes
-        The neighbours that one thread runs.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If that cannot be shown: neither along the lanes nor along a sequential loop inside
-        does the element run through whole bytes.
-    """
-    for stmt, runs in _packed_stores(body, (lanes,)):
-        offset = as_expr(ctx.places.offset(stmt.buffer, stmt.indices))
-        if not any(_runs_through_bytes(offset, run, ctx) for run in runs):
-            raise UnsupportedOnTarget(
-                f"two threads would write halves of one byte of {stmt.buffer.name!r}",
-                span=stmt.span,
-                notes=(Note(f"{stmt.buffer.name} is declared here", stmt.buffer.span),),
-                hint=f"let rows of {stmt.buffer.dtype} tensors and of the tiles stored to them "
-                "have even extents, or store bytes of two elements each",
-            )
-
-
-def _packed_stores(
-    stmt: Stmt, runs: tuple[Lanes, ...]
-) -> Iterator[tuple[Store, tuple[Lanes, ...]]]:
-    match stmt:
-        case Seq(body=body):
-            for item in body:
-                yield from _packed_stores(item, runs)
-        case If(then=then, otherwise=otherwise):
-            yield from _packed_stores(then, runs)
-            if otherwise is not None:
-                yield from _packed_stores(otherwise, runs)
-        case While(body=body):
-            yield from _packed_stores(body, runs)
-        case For(body=body):
-            yield from _packed_stores(body, (*runs, *_run_of(stmt, runs[0].env)))
-        case Store(buffer=buffer) if is_packed(buffer):
-            yield stmt, runs
-
-
-def _run_of(loop: For, env: Env) -> Iterator[Lanes]:
-    first, stop, step = (static_value(e) for e in (loop.start, loop.stop, loop.step))
-    if first == 0 and stop is not None and step == 1:
-        yield Lanes(loop.var, stop, env.with_loop(loop.var, 0, stop))
-
-
-def _runs_through_bytes(offset: Expr, run: Lanes, ctx: SimtContext) -> bool:
-    if run.count < 2 or run.count % 2:
-        return False
-    pair = part(run, 2, ctx)
-    step = within(offset, run, pair)
-    return step is not None and step.factor == 1 and multiple_of(step.base, pair.lanes.env) % 2 == 0

@@ -13,6 +13,9 @@ const char* name_of(Access access) {
       return "a read";
     case Access::WRITE:
       return "a write";
+    case Access::LOW_HALF:
+    case Access::HIGH_HALF:
+      return "a store of half a byte";
     default:
       return "an atomic operation";
   }

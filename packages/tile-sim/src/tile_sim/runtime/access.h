@@ -14,7 +14,12 @@ struct Block;
 struct Observer;
 struct Thread;
 
-enum class Access : uint8_t { READ, WRITE, ATOMIC };
+// LOW_HALF and HIGH_HALF: an indivisible store of four bits of a byte, which keeps the others.
+enum class Access : uint8_t { READ, WRITE, ATOMIC, LOW_HALF, HIGH_HALF };
+
+inline bool is_half(Access access) {
+  return access == Access::LOW_HALF || access == Access::HIGH_HALF;
+}
 
 // With its article: "a read".
 const char* name_of(Access access);

@@ -161,9 +161,37 @@ bool may_poll(int operation) {
          operation == TSIM_ATOMIC_EXCHANGE;
 }
 
+// Others may exchange the byte meanwhile: blocks run on several threads of the host.
+void replace_half(unsigned char* byte, int shift, unsigned char bits) {
+  const auto kept = static_cast<unsigned char>(0xf0 >> shift);
+  const auto mine = static_cast<unsigned char>(bits << shift);
+  unsigned char old = __atomic_load_n(byte, __ATOMIC_SEQ_CST);
+  while (!__atomic_compare_exchange_n(byte, &old, static_cast<unsigned char>((old & kept) | mine),
+                                      true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+  }
+}
+
 }  // namespace
 
 extern "C" {
+
+void tsim_store_nibble_shared(const tsim_shared* place, int shift, unsigned char bits,
+                              unsigned line) {
+  Block& block = *current_block;
+  const Access access = shift ? Access::HIGH_HALF : Access::LOW_HALF;
+  check_shared_place(block, *place, 1, access, line);
+  record_shared(block, *current_thread, *place, 1, access, &bits, line);
+  replace_half(place->address, shift, bits);
+}
+
+void tsim_store_nibble_global(const tsim_global* place, int shift, unsigned char bits,
+                              unsigned line) {
+  Block& block = *current_block;
+  const Access access = shift ? Access::HIGH_HALF : Access::LOW_HALF;
+  check_global_place(block, *place, 1, access, line);
+  record_global(block, *current_thread, *place, 1, access, &bits, line);
+  replace_half(place->address, shift, bits);
+}
 
 void tsim_atomic_shared(int operation, int type, const tsim_shared* place, const void* value,
                         void* old, int count, unsigned line) {

@@ -55,7 +55,11 @@ void GlobalShadow::access(Block& block, const Observer& by, const tsim_global& p
                         static_cast<uint32_t>(block.cluster->number) + 1};
   if (access == Access::ATOMIC) block.has_used_global_atomics = true;
   for (uint64_t number = offset / grain_; number < (offset + bytes) / grain_; ++number) {
-    if (access == Access::READ) check_read(request, cells_[number], number);
+    if (is_half(access) || !halves_.empty()) {
+      if (check_halves(request, number)) continue;
+    }
+    // Whose order with stores of whole bytes matters alike: it is after what they left.
+    if (access == Access::READ || is_half(access)) check_read(request, cells_[number], number);
     else check_write(request, cells_[number], number);
   }
 }
@@ -72,6 +76,25 @@ void GlobalShadow::check_read(const Request& request, Cell& cell, uint64_t numbe
   cell.read.store(request.stamp, relaxed);
   if (reader == 0) cell.read_cluster.store(request.mark, relaxed);
   else if (reader != request.mark && reader != MANY) cell.read_cluster.store(MANY, relaxed);
+}
+
+// Compares with stores of half a byte; whether there is a race, which has been reported.
+bool GlobalShadow::check_halves(const Request& request, uint64_t number) {
+  const auto is_ordered = [&](const HalfBytes::Store& store) {
+    return store.cluster == request.mark ? request.by.knows(store.stamp)
+                                         : request.block.has_used_global_atomics;
+  };
+  HalfBytes::Store rival;
+  if (is_half(request.access)) {
+    const HalfBytes::Store mine{request.stamp, request.mark, *request.value};
+    rival = halves_.store(number, request.access == Access::HIGH_HALF, mine, is_ordered);
+  } else if (request.access == Access::READ) {
+    rival = halves_.read(number, is_ordered);
+  } else {
+    rival = halves_.write(number, is_ordered);
+  }
+  if (rival.stamp) report_race(request, {rival.stamp, rival.cluster}, "write", number);
+  return rival.stamp != 0;
 }
 
 void GlobalShadow::check_write(const Request& request, Cell& cell, uint64_t number) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "access.h"
+#include "half_bytes.h"
 #include "observer.h"
 
 namespace tsim {
@@ -60,6 +61,7 @@ class GlobalShadow {
     Rival writer, reader;
   };
   void check_read(const Request& request, Cell& cell, uint64_t number);
+  bool check_halves(const Request& request, uint64_t number);
   void check_write(const Request& request, Cell& cell, uint64_t number);
   uint32_t write_in_turn(const Request& request, Cell& cell, uint64_t number, uint32_t writer,
                          Rivals& rivals);
@@ -75,6 +77,7 @@ class GlobalShadow {
   uint32_t grain_;
   Cell* cells_;
   size_t mapped_;
+  HalfBytes halves_;
   std::mutex joint_mutex_;
   std::unordered_map<uint64_t, Joint> joint_;
 };

@@ -27,6 +27,7 @@ void SharedShadow::configure(uint32_t arena_bytes) {
 void SharedShadow::start() {
   std::memset(static_cast<void*>(chunks_.get()), 0, chunk_count_ * sizeof(Chunk));
   for (uint32_t i = 0; i < chunk_count_; ++i) chunks_[i].part_bytes = 16;
+  halves_.clear();
   free_crowds_.clear();
   for (uint32_t i = 0; i < crowds_.size(); ++i) free_crowds_.push_back(i + 1);
 }
@@ -65,11 +66,37 @@ void SharedShadow::read_by_engine(Block& block, const Observer& by, uint32_t off
 
 void SharedShadow::walk(const Request& request) {
   const uint32_t offset = request.offset, end = offset + request.bytes;
+  if (__builtin_expect(is_half(request.access) || !halves_.empty(), 0)) {
+    if (check_halves(request)) return;
+  }
   for (uint32_t chunk = offset / 16; chunk * 16 < end; ++chunk) {
     if (__builtin_expect(chunk >= chunk_count_, 0)) return;  // the bounds check is off
     touch(request, chunk, std::max(offset, chunk * 16) - chunk * 16,
           std::min(end, chunk * 16 + 16) - chunk * 16);
   }
+}
+
+// Compares with stores of half a byte; whether there is a race, which has been reported.
+bool SharedShadow::check_halves(const Request& request) {
+  if (!request.block.checks_for(TSIM_CHECK_RACE)) return false;
+  const auto is_ordered = [&](const HalfBytes::Store& store) {
+    return request.by.knows(store.stamp);
+  };
+  for (uint32_t at = request.offset; at < request.offset + request.bytes; ++at) {
+    HalfBytes::Store rival;
+    if (is_half(request.access)) {
+      const HalfBytes::Store mine{request.stamp, 0, *request.value};
+      rival = halves_.store(at, request.access == Access::HIGH_HALF, mine, is_ordered);
+    } else if (request.access == Access::READ) {
+      rival = halves_.read(at, is_ordered);
+    } else {
+      rival = halves_.write(at, is_ordered);
+    }
+    if (!rival.stamp) continue;
+    report_race(request, rival.stamp, "write", at);
+    return true;
+  }
+  return false;
 }
 
 void SharedShadow::assume_written(uint32_t offset, uint32_t bytes) {
@@ -89,7 +116,7 @@ void SharedShadow::touch(const Request& request, uint32_t number, uint32_t first
     check_pending(request, chunk, at, mask);
     return;
   }
-  if (request.access == Access::WRITE) {
+  if (request.access == Access::WRITE || is_half(request.access)) {
     chunk.written |= mask;
   } else if (__builtin_expect((chunk.written & mask) != mask, 0)) {
     check_written(request, chunk, at, mask);
@@ -147,7 +174,7 @@ void SharedShadow::order(const Request& request, Chunk& chunk, uint32_t number, 
                          uint32_t end) {
   const bool is_whole = end - first == 16;
   if (is_whole && chunk.part_bytes == 16) {
-    if (request.access == Access::READ) read(request, chunk.whole, number * 16);
+    if (request.keeps()) read(request, chunk.whole, number * 16);
     else write(request, chunk.whole, number * 16, 16);
     return;
   }
@@ -157,10 +184,10 @@ void SharedShadow::order(const Request& request, Chunk& chunk, uint32_t number, 
   const uint32_t size = chunk.part_bytes;
   for (uint32_t at = first; at < end; at += size) {
     History& part = parts(number)[at / size];
-    if (request.access == Access::READ) read(request, part, number * 16 + at);
+    if (request.keeps()) read(request, part, number * 16 + at);
     else write(request, part, number * 16 + at, size);
   }
-  if (!is_whole || request.access == Access::READ) return;
+  if (!is_whole || request.keeps()) return;
   for (uint32_t i = 0; i < 16 / size; ++i) {
     leave_crowd(parts(number)[i].crowd);
     if (i) leave_crowd(parts(number)[i].writers);

@@ -12,6 +12,7 @@
 
 #include "access.h"
 #include "clock.h"
+#include "half_bytes.h"
 
 namespace tsim {
 
@@ -82,6 +83,9 @@ class SharedShadow {
     bool is_engine;        // which goes past what threads have at hand
     const unsigned char* value;
     Stamp stamp;
+
+    // Stores of half a byte are after what stores of whole bytes left, as reads are.
+    bool keeps() const { return access == Access::READ || is_half(access); }
   };
 
   void touch(const Request& request, uint32_t chunk, uint32_t first, uint32_t end);
@@ -101,11 +105,13 @@ class SharedShadow {
   bool is_overtaken(const Request& request, Stamp earlier, const char* what, uint32_t at);
   void check_barrier(const Request& request, const Chunk& chunk, uint32_t at);
   void walk(const Request& request);
+  bool check_halves(const Request& request);
   uint32_t take_crowd();
   bool is_same_store(const Request& request, Stamp earlier, uint32_t at, uint32_t bytes) const;
   void report_race(const Request& request, Stamp earlier, const char* earlier_access, uint32_t at);
   History* parts(uint32_t chunk) { return parts_ + size_t(chunk) * 16; }
 
+  HalfBytes halves_;
   uint32_t chunk_count_ = 0;
   std::unique_ptr<Chunk[]> chunks_;
   History* parts_ = nullptr;     // 16 of each chunk, mapped but not touched until needed

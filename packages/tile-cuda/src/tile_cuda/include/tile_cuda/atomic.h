@@ -152,6 +152,12 @@ TILE_DEVICE T atomic_store(T* p, T value, memory_order order = relaxed) {
   return value;
 }
 
+// The low four bits of a byte become `bits`, or with a shift of 4 the high ones; others may store
+// the rest of it meanwhile.
+TILE_DEVICE void store_nibble(u8* p, int shift, u8 bits) {
+  update(p, [=](u8 x) { return static_cast<u8>((x & 0xf0 >> shift) | bits << shift); });
+}
+
 // p[0..N) += registers[0..N), each element indivisibly; p is a multiple of the vector's size.
 template <int N, class T, class U>
 TILE_DEVICE void atomic_add(T* p, const U* registers) {

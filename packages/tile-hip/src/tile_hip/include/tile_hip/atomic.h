@@ -167,6 +167,13 @@ TILE_DEVICE element_at<P> atomic_store(P p, element_at<P> value, memory_order or
   return value;
 }
 
+// The low four bits of a byte become `bits`, or with a shift of 4 the high ones; others may store
+// the rest of it meanwhile.
+template <class P>
+TILE_DEVICE void store_nibble(P p, int shift, u8 bits) {
+  update(place_of(p), [=](u8 x) { return static_cast<u8>((x & 0xf0 >> shift) | bits << shift); });
+}
+
 // p[0..N) += registers[0..N), each element indivisibly; p is a multiple of the vector's size.
 template <int N, class P, class U>
 TILE_DEVICE void atomic_add(P p, const U* registers) {

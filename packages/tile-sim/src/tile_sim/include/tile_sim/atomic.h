@@ -71,6 +71,17 @@ TILE_HOST T atomic_store(const pointer<T, Place>& p, typename exactly<T>::type v
   return value;
 }
 
+// The low four bits of a byte become `bits`, or with a shift of 4 the high ones; others may store
+// the rest of it meanwhile.
+TILE_HOST void store_nibble(const pointer<u8, tsim_shared>& p, int shift, u8 bits,
+                            unsigned line = __builtin_LINE()) {
+  tsim_store_nibble_shared(&p, shift, bits, line);
+}
+TILE_HOST void store_nibble(const pointer<u8, tsim_global>& p, int shift, u8 bits,
+                            unsigned line = __builtin_LINE()) {
+  tsim_store_nibble_global(&p, shift, bits, line);
+}
+
 // p[0..N) += registers[0..N), each element indivisibly; p is a multiple of the vector's size.
 template <int N, class T, class Place, class From>
 TILE_HOST void atomic_add(const pointer<T, Place>& p, From&& from,

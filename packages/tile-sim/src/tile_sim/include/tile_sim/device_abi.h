@@ -204,6 +204,12 @@ void tsim_atomic_shared(int operation, int type, const tsim_shared* place, const
 void tsim_atomic_global(int operation, int type, const tsim_global* place, const void* value,
                         void* old, int count, unsigned line);
 
+// The low four bits of a byte, or with a shift of 4 the high ones, indivisibly.
+void tsim_store_nibble_shared(const tsim_shared* place, int shift, unsigned char bits,
+                              unsigned line);
+void tsim_store_nibble_global(const tsim_global* place, int shift, unsigned char bits,
+                              unsigned line);
+
 // Numbers that are no single instruction of the host.
 double tsim_narrow_to_float(unsigned code, int exponent, int mantissa, int bias, int codes);
 unsigned tsim_float_to_narrow(double x, int exponent, int mantissa, int bias, int codes,
