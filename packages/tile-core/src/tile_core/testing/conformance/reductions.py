@@ -63,6 +63,7 @@ def cases() -> Iterator[Case]:
             yield _scan(kind, dtype, 0, True)
     for scopes in (("shared", "fragment"), ("fragment", "shared"), ("fragment", "fragment")):
         yield from (_part(scopes, clear=True), _part(scopes, clear=False), _scanned_part(scopes))
+        yield from (_of_nothing(scopes, clear=True), _of_nothing(scopes, clear=False))
     yield from (_reducer("sum"), _reducer("max"), _reducer("max", "int4"), _reducer_without_init())
 
 
@@ -109,6 +110,31 @@ def _part(scopes: tuple[str, ...], *, clear: bool) -> Case:
 
     return Case(
         f"reduce/part/float32/{scopes[0]}-{scopes[1]}-{'clear' if clear else 'onto'}",
+        build,
+        lambda rng: [numbers(rng, (16, 12), "float32"), numbers(rng, (10,), "float32")],
+        expected,
+    )
+
+
+def _of_nothing(scopes: tuple[str, ...], *, clear: bool) -> Case:
+    """Run a sum along rows of a part without columns, and take their largest elements."""
+
+    def build() -> Kernel:
+        a, b = ir.tensor("A", (16, 12)), ir.tensor("B", (10,))
+        t, u = _tiles(scopes, (16, 12), (10,))
+        none = ir.region(t, (5, 2), (4, 0))
+        steps = [
+            ir.copy(a, t), ir.copy(b, u), Scan(ReduceKind.SUM, none, none, 1),
+            ir.reduce("max", none, ir.region(u, (3,), (4,)), 1, clear=clear), ir.copy(u, b),
+        ]  # fmt: skip
+        return ir.kernel([a, b], 1, lambda bx: [ir.alloc(t, u), *steps], threads=64)
+
+    def expected(a: Array, b: Array) -> dict[int, Array]:
+        b[3:7] = -np.inf if clear else b[3:7]
+        return {1: b}
+
+    return Case(
+        f"reduce/empty/float32/{scopes[0]}-{scopes[1]}-{'clear' if clear else 'onto'}",
         build,
         lambda rng: [numbers(rng, (16, 12), "float32"), numbers(rng, (10,), "float32")],
         expected,
