@@ -48,7 +48,9 @@ def expression(e: Expr, *, bare: bool = False) -> str:
     alone = all(a.kind == "const" for a in e.args if a.dtype == e.args[-1].dtype)
     casts = e.kind in ("cast", "astype")
     parts = [expression(a, bare=not alone and not casts) for a in e.args]
-    return ALL[e.kind].text.format(*parts, dtype=e.dtype)
+    # Python's numbers have no methods of ours.
+    kind = "cast" if casts and e.args[0].kind == "const" else e.kind
+    return ALL[kind].text.format(*parts, dtype=e.dtype)
 
 
 def region(r: Region) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import tile_api as tile
 import tile_api.language as T
@@ -96,6 +97,29 @@ def test_indices_that_wrap_are_outside():
         rows = [at[:32], np.minimum(at[:32], 63), at[1:] // 2]
         wanted = [[int(a[k]) if 0 <= k < 64 else 0 for k in row] for row in rows]
         assert b.tolist() == wanted, e
+
+
+@pytest.mark.parametrize("limit", [LOW, LOW // 4 - 1])
+def test_indices_that_overflow_where_a_constant_stands_for_a_name(limit):
+    """TVM puts the constant of a comparison into the indices of its branch, which is dead."""
+
+    @T.prim_func
+    def main(A: T.Tensor((32, 8), "bfloat16"), B: T.Tensor((8,), "bool")):
+        with T.Kernel(1, threads=32):
+            a = T.alloc_fragment((32, 8), "bfloat16")
+            T.copy(A, a)
+            for i, j in T.Parallel(32, 8):
+                if B[j]:
+                    a[i, j] = T.if_then_else(i <= limit, a[i, j], 1.0)
+                    a[i, j] = T.if_then_else(i == -limit - 1, a[i, j], a[i, j] + 1.0)
+            T.copy(a, A)
+
+    kernel, meaning = (tile.compile(main, target=target) for target in ("cpu", "interpret"))
+    b = np.array([False, True] * 4)
+    ours, wanted = (torch.arange(256, dtype=torch.bfloat16).reshape(32, 8) for _ in range(2))
+    kernel(ours, b)
+    meaning(wanted, b)
+    assert torch.equal(ours, wanted)
 
 
 def test_loops_and_blocks_need_no_wrapping():

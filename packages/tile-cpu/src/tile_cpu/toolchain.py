@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from tvm_ffi import load_module as load_code
-from tvm_ffi import structural_walk
+from tvm_ffi import structural_map, structural_walk
 
 from tile_core.errors import ToolchainError
 from tile_core.recording import timed
 from tile_core.records import dataclass
-from tile_core.tir.build import i32
-from tile_core.tir.nodes import AttrStmt, PrimFunc, StringImm, tirx, tvm
+from tile_core.tir.build import dtype_of_expr, i32
+from tile_core.tir.nodes import AttrStmt, IntImm, PrimFunc, StringImm, tirx, tvm
 from tile_cpu.irtext import definitions
 from tile_cpu.llvm.alias_names import number_alias_names
 from tile_cpu.machine import Machine, host_machine, require_runnable
@@ -119,9 +119,13 @@ def compile_module(
         names, has_fp8 = _scan(functions)
         _link_helpers(functions, definitions(names, machine))
         with timed("TVM's passes", "tool"):
-            module = tirx.transform.BindTarget(target.with_host(target))(tvm.IRModule(functions))
-            for step in _passes(has_fp8):
-                module = step(module)
+            try:
+                module = _lowered(functions, target, _passes(has_fp8))
+            except ValueError as error:
+                if _OVERFLOW not in str(error):
+                    raise
+                wide = {name: _compared_wide(f) for name, f in functions.items()}
+                module = _lowered(wide, target, _passes(has_fp8))
         middle = time.perf_counter()
         with timed("LLVM", "tool", machine=machine.name):
             library = tvm.get_global_func("target.build.llvm")(module, target)
@@ -174,6 +178,37 @@ def _link_helpers(functions: dict[str, Any], text: str) -> None:
     name, function = next(iter(functions.items()))  # one import serves the whole module
     body = AttrStmt(i32(0), "pragma_import_llvm", StringImm(text), function.body)
     functions[name] = function.with_body(body)
+
+
+_OVERFLOW = "exceeds range of"
+"""How TVM says that it has folded an index to a constant that its type does not have."""
+
+
+def _lowered(functions: Mapping[str, Any], target: Any, passes: Sequence[Any]) -> Any:
+    module = tirx.transform.BindTarget(target.with_host(target))(tvm.IRModule(functions))
+    for step in passes:
+        module = step(module)
+    return module
+
+
+def _compared_wide(function: Any) -> Any:
+    """Return `function` with comparisons of int32 and constants made in int64.
+
+    Before   if n == 2000000000: y[0] = x[n * 8]
+    After    if int64(n) == int64(2000000000): y[0] = x[n * 8]
+
+    TVM puts the constant for `n` inside of the branch, and refuses to compile the index that
+    comes of it, though the branch may never run. It does not see through the conversion.
+    """
+
+    def widened(node: Any) -> Any:
+        has_constant = isinstance(node.a, IntImm) or isinstance(node.b, IntImm)
+        if not has_constant or dtype_of_expr(node.a) != "int32":
+            return node
+        return type(node)(tirx.Cast("int64", node.a), tirx.Cast("int64", node.b))
+
+    kinds = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
+    return structural_map(function, (kinds, widened))
 
 
 def _passes(has_fp8: bool) -> list[Any]:
