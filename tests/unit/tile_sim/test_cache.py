@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import time
@@ -85,6 +86,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
 
 def test_the_files_used_longest_ago_are_forgotten(tmp_path, monkeypatch):
     monkeypatch.setattr("tile_sim.cache.LIMIT", 3)
+    monkeypatch.setattr("tile_sim.cache.WRITES_TO_CLEANING", 1)
     for age, name in enumerate(("a.so", "b.so", "c.so")):
         os.utime(cached(name, Path.touch, tmp_path), (age, age))
     cached("a.so", Path.touch, tmp_path)
@@ -92,7 +94,19 @@ def test_the_files_used_longest_ago_are_forgotten(tmp_path, monkeypatch):
     assert sorted(os.listdir(tmp_path)) == ["a.so", "c.so", "d.so"]
 
 
-def test_what_killed_processes_left_is_forgotten(tmp_path):
+def test_few_writes_look_through_the_whole_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("tile_sim.cache.LIMIT", 3)
+    lengths = []
+    for number in range(200):
+        cached(f"{number}.so", Path.touch, tmp_path)
+        lengths.append(len(os.listdir(tmp_path)))
+    cleaned = sum(b <= a for a, b in itertools.pairwise(lengths))
+    assert 2 <= cleaned <= 20
+    assert min(lengths[10:]) == 3
+
+
+def test_what_killed_processes_left_is_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr("tile_sim.cache.WRITES_TO_CLEANING", 1)
     left = ["a.so.lock", "b.so.lock", ".a-x.tmp", ".b-x.tmp"]
     for name in left:
         (tmp_path / name).touch()

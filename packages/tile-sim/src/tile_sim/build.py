@@ -6,7 +6,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from tile_core.codegen.source import INCLUDE_DIRECTORY
@@ -64,7 +64,7 @@ def runtime_library() -> Path:
             compiler.identity,
             *dialect(),
             *_RUNTIME_FLAGS,
-            *_texts([RUNTIME]),
+            *_texts((RUNTIME,)),
             *headers,
         ]
     )
@@ -100,8 +100,9 @@ def kernel_library(text: str, name: str, flags: Sequence[str] = (), *, warp_size
     return cached(f"{name}-{digest}.so", make)
 
 
-def _texts(folders: Sequence[Path]) -> list[bytes]:
-    """Return name and contents of each C++ file in `folders`."""
+@cache
+def _texts(folders: tuple[Path, ...]) -> list[bytes]:
+    """Return name and contents of each C++ file in `folders`, read once in a process."""
     files = [f for folder in folders for f in sorted(folder.rglob("*")) if f.suffix in _CXX]
     return [part for f in files for part in (f.name.encode(), f.read_bytes())]
 

@@ -7,6 +7,7 @@ import hashlib
 import os
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +17,9 @@ from tile_core.errors import ToolchainError
 
 LIMIT = 2000
 """Files that are kept, about 100 KiB each."""
+
+WRITES_TO_CLEANING = 32
+"""Of so many new files one, chosen by its name, pays for looking through the whole folder."""
 
 ABANDONED_AFTER = 3600.0
 """Seconds after which what a process that was killed left behind is removed."""
@@ -40,7 +44,7 @@ def cached(name: str, make: Callable[[Path], None], folder: Path | None = None) 
     """Return the file called `name` in the cache; `make` writes it if it is not there.
 
     One process makes it while others that want it wait. It appears complete or not at all:
-    it is written beside its place and then renamed. The `LIMIT` files used last are kept.
+    it is written beside its place and then renamed. About the `LIMIT` files used last are kept.
 
     Parameters
     ----------
@@ -63,8 +67,9 @@ def cached(name: str, make: Callable[[Path], None], folder: Path | None = None) 
         with _alone(folder / f"{name}.lock"):
             if not path.exists():
                 _write(path, make)
-                _forget_the_oldest(folder)
-                _forget_the_abandoned(folder)
+                if zlib.crc32(name.encode()) % WRITES_TO_CLEANING == 0:
+                    _forget_the_oldest(folder)
+                    _forget_the_abandoned(folder)
     except OSError as error:
         raise ToolchainError(
             f"compiled kernels cannot be stored in {folder}: {error.strerror or error}",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import field, fields, replace
 from functools import cache
 from itertools import islice
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any, TypeVar, cast
 
 from typing_extensions import Self
@@ -17,8 +17,19 @@ from tile_core.records import Uncopied, dataclass
 N = TypeVar("N", bound="Node")
 
 
+class _Parent(Uncopied):
+    """Room for what a node never changes: its children, once somebody has asked for them.
+
+    No field, so that neither copies with other contents nor pickles take it along.
+    """
+
+    __slots__ = ("_children",)
+
+    _children: tuple[Node, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Node(Uncopied):
+class Node(_Parent):
     """An immutable IR node.
 
     Two nodes are equal only if they are the same object: two identical copies in a kernel
@@ -29,8 +40,16 @@ class Node(Uncopied):
 
     span: Span | None = field(default=None, kw_only=True, repr=False)
 
-    def children(self) -> Sequence[Node]:
+    def children(self) -> tuple[Node, ...]:
         """Return the nodes held in fields and in tuples of fields, in declaration order."""
+        try:
+            return self._children
+        except AttributeError:
+            found = self._found_children()
+            object.__setattr__(self, "_children", found)
+            return found
+
+    def _found_children(self) -> tuple[Node, ...]:
         found: list[Node] = []
         for value in _reader(type(self))(self):  # type: ignore[arg-type]
             if isinstance(value, Node):
@@ -39,23 +58,23 @@ class Node(Uncopied):
                 for item in value:
                     if isinstance(item, Node):
                         found.append(item)
-        return found
+        return tuple(found)
 
     def map_children(self, fn: Callable[[Node], Node]) -> Self:
         """Return this node with `fn` applied to each child; the same object if none changed."""
+        old = self.children()
+        new = [fn(child) for child in old]
+        if all(map(is_, old, new)):
+            return self
+        rest = iter(new)
         changed: dict[str, Any] = {}
         for name in _field_names(type(self)):  # type: ignore[arg-type]
-            old = getattr(self, name)
-            if isinstance(old, Node):
-                new: object = fn(old)
-            elif isinstance(old, tuple):
-                mapped = tuple(fn(x) if isinstance(x, Node) else x for x in old)
-                new = old if all(a is b for a, b in zip(old, mapped, strict=True)) else mapped
-            else:
-                continue
-            if new is not old:
-                changed[name] = new
-        return replace(self, **changed) if changed else self
+            value = getattr(self, name)
+            if isinstance(value, Node):
+                changed[name] = next(rest)
+            elif isinstance(value, tuple):
+                changed[name] = tuple(next(rest) if isinstance(x, Node) else x for x in value)
+        return replace(self, **changed)
 
 
 _PLAIN = frozenset(
@@ -87,7 +106,8 @@ def walk(root: Node) -> Iterator[Node]:
     while stack:
         node = stack.pop()
         yield node
-        stack += node.children()[::-1]
+        if below := node.children():
+            stack += below[::-1]
 
 
 def walk_once(root: Node) -> Iterator[Node]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from tile_core.layout.index import AnyIndex, Const, Input, inputs, inputs_of
 from tile_core.layout.replicas import condensed
 from tile_core.layout.simplifier import simplify
 from tile_core.layout.table import has_duplicates, tabulate
+
+_REMEMBERED = 256
+"""Reduced tiles that are kept: layout inference asks for each of them many times."""
 
 
 def pulled_back(held: Fragment, indices: Sequence[AnyIndex], box: Sequence[int]) -> Fragment:
@@ -131,6 +135,7 @@ def pushed_forward(
     return _with_slots(tuple(shape), thread, copies, run.thread_extent, slots)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def reduced_fragment(held: Fragment, dim: int, keepdim: bool = False) -> Fragment:
     """Return who holds the result of reducing a tile along `dim`: all that hold a part of it.
 
