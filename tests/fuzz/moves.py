@@ -58,7 +58,7 @@ class Moves(Places):
             return [Copy(Region(k.tile.name), Region(tile.name))]
         other = rng.choice(others)
         rows = k.tile.shape[0]
-        if rows < 2 or ELEMENTS[other.tile.dtype].bits == 4:
+        if rows < 2:
             return [Copy(Region(k.tile.name), Region(other.tile.name))]
         extents = [rng.randrange(1, rows), *k.tile.shape[1:]]
         if rng.random() < 0.3:
@@ -92,7 +92,7 @@ class Moves(Places):
 
     def fill(self) -> list[Stmt]:
         k = self.rng.choice(self.known)
-        if ELEMENTS[k.tile.dtype].bits <= 8:
+        if ELEMENTS[k.tile.dtype].bits == 8:
             return []
         return [Fill(k.tile.name, self.rng.choice([v for v in (0, 1, -3) if v >= k.low]))]
 
@@ -161,10 +161,6 @@ class Moves(Places):
             element = ELEMENTS[wanted := rng.choice(TYPES)]
             if element.low <= k.low and k.high <= element.high and wanted != "bool":
                 dtype = wanted
-        last = len(self.axes) - 1
-        even = last in k.axes and self.axes[last].extent % 2 == 0
-        if ELEMENTS[dtype].bits == 4 and not even:
-            dtype = "float32"
         whole = self.ragged(self.all_axes())
         shape = tuple(whole[a] if a in k.axes else self.axes[a].blocks for a in self.all_axes())
         direct = (rng.random() < 0.3 and k.axes) or list(k.axes) != sorted(k.axes)

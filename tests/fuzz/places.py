@@ -31,8 +31,6 @@ class Places:
 
     def new_tile(self, axes: tuple[int, ...], dtype: str, scope: str | None = None) -> Tile:
         shape = tuple(self.axes[a].extent for a in axes) or (1,)
-        if ELEMENTS[dtype].bits == 4 and shape[-1] % 2:
-            dtype = "int8" if dtype == "int4" else "float16"
         scope = scope or self.rng.choice(("shared", "fragment"))
         made = Tile(self.scene.fresh("s" if scope == "shared" else "f"), dtype, shape, scope)
         self.tiles.append(made)

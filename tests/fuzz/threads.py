@@ -345,7 +345,9 @@ class _Writer:
             else:
                 values.append(load(t.name, t.dtype, (-BOUND, BOUND), const(self.rng.randrange(4))))
         for value in values:
-            dtype = self.rng.choice((value.dtype, "float32", "int32"))
+            dtype = self.rng.choice((value.dtype, "float32", "int32", "int4"))
+            if dtype == "int4":
+                value = clamp(value, -8, 7)
             extent = max(1, self.threads * self.blocks - self.rng.choice((0, 0, 3)))
             t = self.scene.tensor("R", dtype, (extent,), (-BOUND, BOUND), True)
             body.append(Store(t.name, (self.place,), cast(value, dtype)))
