@@ -136,8 +136,9 @@ def _possible(table: Table, part: tuple[int, ...], begins: Starts, bits: int) ->
     """Yield the boxes that a part may be made of, the largest first."""
     for width, swizzle in _widths(part[-1], bits):
         one = (1,) * (len(part) - 1) + (width,)
-        for box in _grown(table, part, begins, one, bits, swizzle):
-            boxes = _everywhere(table, part, begins, box, bits, swizzle)
+        rows = _Rows(table, bits, swizzle)
+        for box in rows.grown(part, begins, one):
+            boxes = rows.everywhere(part, begins, box)
             if boxes is not None:
                 yield boxes
 
@@ -254,86 +255,88 @@ def _divisors(extent: int) -> list[int]:
     return [n for n in range(min(extent, MOST), 0, -1) if extent % n == 0]
 
 
-def _grown(
-    table: Table,
-    part: Sequence[int],
-    begins: Starts,
-    box: tuple[int, ...],
-    bits: int,
-    swizzle: int,
-) -> Iterator[tuple[int, ...]]:
-    """Yield boxes of whole rows that the part begins with as the engine writes them.
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A tile in memory, and in what bytes of its rows chunks would be exchanged.
 
-    Larger ones come first. Rows of another dimension follow where a box has all of the last.
+    Parameters
+    ----------
+    table
+        Address of each element, in elements of `bits` bits.
+    swizzle
+        Bytes in which chunks of a row change places, 0 for none.
     """
-    first = tuple(begin.start for begin in begins)
-    dim = next((d for d in reversed(range(len(box) - 1)) if box[d] != table.shape[d]), None)
-    for size in [] if dim is None else _divisors(part[dim]):
-        if dim is None or size == 1:
-            break
-        larger = (*box[:dim], size, *box[dim + 1 :])
-        if _phase(table, first, larger, bits, swizzle) is None:
-            continue
-        if size == table.shape[dim]:
-            yield from _grown(table, part, begins, larger, bits, swizzle)
-        else:
-            yield larger
-    yield box
 
+    table: Table
+    bits: int
+    swizzle: int
 
-def _everywhere(
-    table: Table,
-    part: Sequence[int],
-    begins: Starts,
-    box: tuple[int, ...],
-    bits: int,
-    swizzle: int,
-) -> Boxes | None:
-    """Return the boxes by which the part can be copied wherever it may begin, if it can."""
-    dims = list(zip(begins, part, box, strict=True))
-    corners = [sorted({b + k for b in begin for k in range(0, n, size)}) for begin, n, size in dims]
-    phases = set()
-    for corner in itertools.product(*corners):
-        phase = _phase(table, corner, box, bits, swizzle)
-        if phase is None or _row(table, corner, box, swizzle) * bits % (START * 8):
-            return None
-        phases.add(phase)
-    row_step = column_step = 0
-    for dim in range(-min(2, len(box)), 0):
-        begin, copied, size = dims[dim]
-        before = sorted({b + k for b in begin for k in range(0, copied - size, size)})
-        apart = {
-            _row(table, after, box, swizzle) - _row(table, corner, box, swizzle)
-            for corner in itertools.product(*_with(corners, dim, before))
-            for after in [(*corner[:dim], corner[dim] + size, *corner[dim:][1:])]
-        }
-        if len(apart) > 1:
-            return None
-        row_step, column_step = column_step, apart.pop() if apart else 0
-    parts = tuple(copied // size for _, copied, size in dims)
-    return Boxes(swizzle, box, parts, row_step, column_step, phases != {0})
+    def grown(
+        self, part: Sequence[int], begins: Starts, box: tuple[int, ...]
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield boxes of whole rows that the part begins with as the engine writes them.
+
+        Larger ones come first. Rows of another dimension follow where a box has all of the last.
+        """
+        first, shape = tuple(begin.start for begin in begins), self.table.shape
+        dim = next((d for d in reversed(range(len(box) - 1)) if box[d] != shape[d]), None)
+        for size in [] if dim is None else _divisors(part[dim]):
+            if dim is None or size == 1:
+                break
+            larger = (*box[:dim], size, *box[dim + 1 :])
+            if self.phase(first, larger) is None:
+                continue
+            if size == shape[dim]:
+                yield from self.grown(part, begins, larger)
+            else:
+                yield larger
+        yield box
+
+    def everywhere(self, part: Sequence[int], begins: Starts, box: tuple[int, ...]) -> Boxes | None:
+        """Return the boxes by which the part can be copied wherever it may begin, if it can."""
+        dims = list(zip(begins, part, box, strict=True))
+        corners = [
+            sorted({b + k for b in begin for k in range(0, n, size)}) for begin, n, size in dims
+        ]
+        phases = set()
+        for corner in itertools.product(*corners):
+            phase = self.phase(corner, box)
+            if phase is None or self.row(corner, box) * self.bits % (START * 8):
+                return None
+            phases.add(phase)
+        row_step = column_step = 0
+        for dim in range(-min(2, len(box)), 0):
+            begin, copied, size = dims[dim]
+            before = sorted({b + k for b in begin for k in range(0, copied - size, size)})
+            apart = {
+                self.row(after, box) - self.row(corner, box)
+                for corner in itertools.product(*_with(corners, dim, before))
+                for after in [(*corner[:dim], corner[dim] + size, *corner[dim:][1:])]
+            }
+            if len(apart) > 1:
+                return None
+            row_step, column_step = column_step, apart.pop() if apart else 0
+        parts = tuple(copied // size for _, copied, size in dims)
+        return Boxes(self.swizzle, box, parts, row_step, column_step, phases != {0})
+
+    def row(self, corner: tuple[int, ...], box: tuple[int, ...]) -> int:
+        """Return where the first row of a box begins, whichever of its chunks lies there."""
+        first = int(self.table[corner])
+        return first - first % box[-1] if self.swizzle else first
+
+    def phase(self, corner: tuple[int, ...], box: tuple[int, ...]) -> int | None:
+        """Return with which row of the pattern a box begins; None if it is written otherwise."""
+        found = self.table[tuple(slice(c, c + n) for c, n in zip(corner, box, strict=True))]
+        rows, columns = math.prod(box[:-1]), box[-1]
+        first = self.row(corner, box)
+        phase = first // columns % PERIOD if self.swizzle else 0
+        image = _image(phase + rows, columns, self.bits, self.swizzle)
+        expected = image[phase:] - phase * columns
+        return phase if np.array_equal(found.reshape(expected.shape) - first, expected) else None
 
 
 def _with(corners: list[list[int]], dim: int, instead: list[int]) -> list[list[int]]:
     return [instead if d == dim % len(corners) else these for d, these in enumerate(corners)]
-
-
-def _row(table: Table, corner: tuple[int, ...], box: tuple[int, ...], swizzle: int) -> int:
-    """Return where the first row of a box begins in memory, whichever of its chunks lies there."""
-    first = int(table[corner])
-    return first - first % box[-1] if swizzle else first
-
-
-def _phase(
-    table: Table, corner: tuple[int, ...], box: tuple[int, ...], bits: int, swizzle: int
-) -> int | None:
-    """Return with which row of the pattern a box begins; None if the engine writes it otherwise."""
-    found = table[tuple(slice(c, c + n) for c, n in zip(corner, box, strict=True))]
-    rows, columns = math.prod(box[:-1]), box[-1]
-    first = _row(table, corner, box, swizzle)
-    phase = first // columns % PERIOD if swizzle else 0
-    expected = _image(phase + rows, columns, bits, swizzle)[phase:] - phase * columns
-    return phase if np.array_equal(found.reshape(expected.shape) - first, expected) else None
 
 
 @lru_cache(maxsize=128)
