@@ -23,29 +23,6 @@ def kernel(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16")):
 
 MISTAKES = [
     Mistake(
-        "a part that begins at run time, copied to what each thread has for itself",
-        """
-        @T.prim_func
-        def kernel(A: T.Tensor((16, 16), "float32"), n: T.int32):
-            with T.Kernel(1, threads=64):
-                a = T.alloc_fragment((16, 16), "float32")
-                mine = T.alloc_local((8,), "float32")
-                T.copy(A, a)
-                T.copy(a[n, 4:12], mine)
-                T.copy(mine, A[0, 0:8])
-        tile.compile(kernel, target="cuda:sm_80")
-        """,
-        """
-        [TL2001] a copy between a part of the register tile 'a' and what each thread has for itself needs a place known at compile time
-         --> program.py:7:9
-          |
-        7 |         T.copy(a[n, 4:12], mine)
-          |         ^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: copy by way of a T.alloc_shared tile
-        """,
-        whole=True,
-    ),
-    Mistake(
         "more threads than a block has",
         """
         @T.prim_func

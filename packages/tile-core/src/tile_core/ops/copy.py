@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tile_core.errors import DtypeMismatch, FrontendValueError, ScopeMismatch, ShapeMismatch
-from tile_core.ir.buffer import Buffer, Region, Scope, whole
+from tile_core.ir.buffer import Buffer, Region, Scope, static_value, whole
 from tile_core.ir.expr import Expr
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.pairing import boxes, describe, pair
@@ -54,6 +54,21 @@ class Copy(TileOperator):
     def writes(self) -> tuple[Region, ...]:
         """Return the destination."""
         return (self.dst,)
+
+    @property
+    def moving_part(self) -> Region | None:
+        """The part of a register tile that begins at a place known at run time only.
+
+        None unless each thread has the other side for itself: all threads may then need elements
+        of all others, which go through shared memory.
+        """
+        src, dst = boxes(self.src, self.dst)
+        for held, other in ((src, dst), (dst, src)):
+            is_private = held.buffer.scope.is_spread and other.buffer.scope.is_thread_private
+            moves = any(static_value(start) is None for start in held.starts)
+            if is_private and moves and held.static_extents is not None:
+                return held
+        return None
 
     def work(self) -> OperatorWork:
         """Return the boxes on both sides."""

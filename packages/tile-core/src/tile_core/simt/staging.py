@@ -12,6 +12,8 @@ from tile_core.ir.expr import BinaryOp, Expr, Extent, Load
 from tile_core.ir.stmt import If, Parallel, Stmt, Store
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over
+from tile_core.ops.copy import Copy
+from tile_core.ops.pairing import boxes, pair
 from tile_core.passes.lower_serially import nested_loops
 from tile_core.simt.context import SimtContext
 from tile_core.simt.partition import partition, unrolled
@@ -45,6 +47,28 @@ def copied_out(tile: Buffer, target: Region, ctx: SimtContext) -> Stmt:
     nest, layout = over_region(target, tile.shape, step, ctx)
     if target.buffer.scope.is_thread_private:
         return by_each_thread(nested_loops(nest), ctx)
+    return partition(nest, layout, ctx)
+
+
+def held_by(op: Copy, ctx: SimtContext) -> Stmt:
+    """Return what the holders of a copy's destination, wherever it begins, take of its source.
+
+    They find it there: in shared memory, or in what each thread has for itself.
+    """
+    src, dst = boxes(op.src, op.dst)
+    pairing = pair(op.src, op.dst, op.span)
+
+    def step(there: Indices, here: Indices) -> Stmt:
+        along = {axis: here[dim] for dim, axis in enumerate(pairing.dst_axes) if axis is not None}
+        zero = as_expr(0)
+        offsets = (zero if a is None else along.get(a, zero) for a in pairing.src_axes)
+        at = tuple(
+            offset if static_value(start) == 0 else binary(BinaryOp.ADD, as_expr(start), offset)
+            for start, offset in zip(src.starts, offsets, strict=True)
+        )
+        return Store(dst.buffer, there, cast(Load(src.buffer, at), dst.buffer.dtype))
+
+    nest, layout = over_region(dst, dst.extents, step, ctx)
     return partition(nest, layout, ctx)
 
 

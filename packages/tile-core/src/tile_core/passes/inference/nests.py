@@ -27,6 +27,7 @@ from tile_core.ir.stmt import (
     While,
 )
 from tile_core.layout.index import AnyIndex
+from tile_core.ops.copy import Copy
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel, is_element_wise
 from tile_core.ops.reduce import ReducerUpdate
@@ -235,6 +236,8 @@ class _Surveyor:
         if self.branch is not None and threads > 1:
             raise _not_shared(node, self.branch)
         self.found.threads[node] = threads
+        if isinstance(node, Copy) and node.moving_part is not None:
+            return
         names = names_in(loop)
         box = _box(loop, env)
         if box is None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from tile_core.errors import ShapeMismatch
-from tile_core.ir.arith import as_expr, cast
-from tile_core.ir.buffer import Buffer, Region, Scope, static_value, whole
-from tile_core.ir.expr import Load
-from tile_core.ir.stmt import Parallel, Seq, Stmt, Store
+from tile_core.ir.buffer import Region, Scope, static_value, whole
+from tile_core.ir.stmt import Parallel, Seq, Stmt
 from tile_core.layout import Layout, padded
 from tile_core.ops.copy import Copy
-from tile_core.ops.pairing import boxes, pair
+from tile_core.ops.pairing import boxes
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
 from tile_core.simt.partition import partition
-from tile_core.simt.staging import Indices, copied_in, over_region
+from tile_core.simt.staging import copied_in, held_by
 
 
 def lower_exchange(op: Copy, ctx: SimtContext) -> Stmt:
@@ -42,10 +40,10 @@ def lower_exchange(op: Copy, ctx: SimtContext) -> Stmt:
     layout = _without_collisions(shape, storage_dtype(narrow, Scope.SHARED).bits, ctx)
     tile = ctx.scratch_tile("exchange", shape, str(narrow), layout)
     sync = do("sync", span=op.span)
+    space = whole(tile)
     if any(static_value(start) is None for start in (*src.starts, *dst.starts)):
         there = copied_in(src, tile, tile.dtype, ctx)
-        return Seq((there, sync, _from_memory(op, tile, dst, ctx), sync))
-    space = whole(tile)
+        return Seq((there, sync, held_by(Copy(space, op.dst, span=op.span), ctx), sync))
     there = as_parallel(Copy(op.src, space, span=op.span))
     back = as_parallel(Copy(space, op.dst, span=op.span))
     width = max(1, ctx.machine.vector_bytes * 8 // narrow.bits)
@@ -61,20 +59,6 @@ def _without_collisions(shape: tuple[int, ...], bits: int, ctx: SimtContext) -> 
     machine = ctx.machine
     fills = len(shape) > 1 and shape[-1] * bits % (machine.banks * 32) == 0
     return padded(shape, machine.vector_bytes * 8 // bits) if fills else None
-
-
-def _from_memory(op: Copy, tile: Buffer, dst: Region, ctx: SimtContext) -> Stmt:
-    """Return what the holders of a destination, wherever it begins, take of the source's tile."""
-    pairing = pair(op.src, op.dst, op.span)
-
-    def step(there: Indices, here: Indices) -> Stmt:
-        along = {axis: here[dim] for dim, axis in enumerate(pairing.dst_axes) if axis is not None}
-        zero = as_expr(0)
-        at = tuple(zero if axis is None else along.get(axis, zero) for axis in pairing.src_axes)
-        return Store(dst.buffer, there, cast(Load(tile, at), dst.buffer.dtype))
-
-    nest, layout = over_region(dst, dst.extents, step, ctx)
-    return partition(nest, layout, ctx)
 
 
 def _held_by(region: Region, nest: Parallel, width: int, ctx: SimtContext) -> Stmt:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from tile_core.errors import ShapeMismatch, Span
+from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Region, static_value, whole
 from tile_core.ir.stmt import Parallel, Seq, Stmt
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes
 from tile_core.ops.parallel_form import as_parallel
+from tile_core.passes.lower_serially import nested_loops
+from tile_core.passes.uniformity import Uniformity
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_element_wise
 from tile_core.simt.packing import is_packed
 from tile_core.simt.partition import partition
-from tile_core.simt.staging import copied_in
+from tile_core.simt.staging import by_each_thread, copied_in, copied_out, held_by
 
 
 def is_half_private(op: Copy) -> bool:
@@ -65,6 +68,8 @@ def lower_half_private(op: Copy, ctx: SimtContext) -> Stmt:
     """
     src, dst = boxes(op.src, op.dst)
     nest = as_parallel(op)
+    if op.moving_part is not None:
+        return _of_moving_part(op, op.moving_part, ctx)
     if dst.buffer.scope.is_spread:
         return partition(nest, _holders(dst, nest, ctx), ctx)
     layout = _holders(src, nest, ctx)
@@ -84,19 +89,35 @@ def lower_half_private(op: Copy, ctx: SimtContext) -> Stmt:
     )
 
 
+def _of_moving_part(op: Copy, held: Region, ctx: SimtContext) -> Stmt:
+    """Return the copy of a part of a register tile that begins at a place known at run time.
+
+    Where each thread names a place of its own, all of the tile goes through shared memory.
+    """
+    tile, sync = held.buffer, do("sync", span=op.span)
+    writes = held.buffer is op.dst.buffer
+    dtype = str(tile.dtype)
+    uniform = Uniformity(ctx.launch)
+    if any(uniform.varies(as_expr(start)) for start in held.starts):
+        space = ctx.scratch_tile("everywhere", tile.static_shape or (), dtype)
+        part = Region(space, held.starts, held.extents, span=held.span)
+        mine = Copy(op.src, part, span=op.span) if writes else Copy(part, op.dst, span=op.span)
+        back = (copied_out(space, whole(tile), ctx), sync) if writes else ()
+        each = by_each_thread(nested_loops(as_parallel(mine)), ctx)
+        return Seq((copied_in(whole(tile), space, tile.dtype, ctx), sync, each, sync, *back))
+    if writes:
+        return held_by(op, ctx)
+    space = ctx.scratch_tile("everywhere", held.static_extents or (), dtype)
+    each = lower_element_wise(Copy(whole(space), op.dst, span=op.span), ctx)
+    return Seq((copied_in(held, space, tile.dtype, ctx), sync, each, sync))
+
+
 def _holders(region: Region, nest: Parallel, ctx: SimtContext) -> LoopLayout:
     """Return the loop in which those who hold an element of `region` run its iteration."""
     extents = [static_value(e) for e in nest.extents]
     known = tuple(e for e in extents if e is not None)
     if len(known) < len(extents):
         raise _of_unknown_extents(region, nest.span)
-    if any(static_value(start) is None for start in region.starts):
-        raise ShapeMismatch(
-            f"a copy between a part of the register tile {region.buffer.name!r} and what each "
-            "thread has for itself needs a place known at compile time",
-            span=nest.span,
-            hint="copy by way of a T.alloc_shared tile",
-        )
     found: LoopLayout = ctx.places.layouts.loop_of_region(region, known, ctx.threads)
     return found
 
