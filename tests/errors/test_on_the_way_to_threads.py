@@ -9,24 +9,24 @@ from support.mistakes import Mistake
 
 MISTAKES = [
     Mistake(
-        "a barrier of the grid in a loop, on a GPU",
+        "a barrier of the grid in a loop of clusters",
         """
         @T.prim_func
         def kernel(A: T.Tensor((128,), "float32"), n: T.int32):
-            with T.Kernel(1, threads=32):
+            with T.Kernel(2, threads=32, cluster_dims=(2, 1, 1)):
                 t = T.get_thread_binding(0)
                 for k in T.serial(n):
                     A[t] = k
                     T.sync_grid()
-        tile.compile(kernel, target="cuda:sm_80")
+        tile.compile(kernel, target="cuda:sm_90a@sim")
         """,
         """
-        [TL4001] a barrier of the whole grid stands in a loop, which the host would run around launches, and launchers for cuda:sm_80 have no loops
-         --> program.py:5:9
+        [TL4001] a barrier of the whole grid stands in a loop or branch of blocks that form clusters
+         --> program.py:7:13
           |
-        5 |         for k in T.serial(n):
-          |         ^^^^^^^^^^^^^^^^^^^^^
-        hint: call a kernel once per round from Python; cuda:sm_80@sim runs this one as it is
+        7 |             T.sync_grid()
+          |             ^^^^^^^^^^^^^
+        hint: leave cluster_dims out, or put the barrier at the top level of the kernel
         """,
         whole=True,
     ),

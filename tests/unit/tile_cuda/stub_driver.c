@@ -52,7 +52,13 @@ int cuInit(unsigned flags) { return 0; }
 int cuDeviceGetCount(int *count) { *count = devices; return 0; }
 int cuDeviceGet(int *device, int number) { *device = number; return 0; }
 int cuDeviceGetAttribute(int *value, int which, int device) {
-  *value = which == 75 ? 8 : which == 76 ? 6 : 0;
+  *value = which == 75 ? 8 : which == 76 ? 6 : which == 16 ? 5 : 0;
+  return 0;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,
+                                                size_t shared) {
+  if ((uintptr_t)function >> 28 != (uintptr_t)current_context) return 400; // invalid handle
+  *blocks = 1024 / threads;
   return 0;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) {

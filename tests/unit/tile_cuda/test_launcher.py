@@ -23,7 +23,7 @@ from tile_runtime.cuda_driver import CudaDriver as Driver
 INT, FLOAT = dtype_of("int32"), dtype_of("float32")
 
 
-def program(shared_bytes: int = 0) -> tuple[DeviceProgram, Var]:
+def program(shared_bytes: int = 0, *, cooperative: bool = False) -> tuple[DeviceProgram, Var]:
     """``A: (m, 8), scale`` on ``(m + 3) // 4`` blocks; the host names twice the rows."""
     m, scale, twice = Var("m", INT), Var("scale", FLOAT), Var("twice", INT)
     tensor = Buffer("A", (m, 8), FLOAT, Scope.GLOBAL)
@@ -33,17 +33,20 @@ def program(shared_bytes: int = 0) -> tuple[DeviceProgram, Var]:
         (block,), ((m + 3) // 4,), (threads[0], threads[1], threads[2]), (64, 2, 1), Seq(())
     )
     function = DeviceFunction(
-        "kernel", (flat, scale, m, twice), (tensor, scale, m, twice), launch, {}, shared_bytes
-    )
+        "kernel", (flat, scale, m, twice), (tensor, scale, m, twice), launch, {}, shared_bytes,
+        cooperative=cooperative,
+    )  # fmt: skip
     kernel = Kernel("kernel", (tensor, scale), Seq(()))
     steps = (Let(twice, m * Const(2, INT)), function)
     layouts: Any = None
     return DeviceProgram(kernel, machine("sm_80"), steps, layouts), m
 
 
-def launcher(driver: Driver, device: int = 0, shared_bytes: int = 0) -> Callable[..., None]:
+def launcher(
+    driver: Driver, device: int = 0, shared_bytes: int = 0, *, cooperative: bool = False
+) -> Callable[..., None]:
     driver.library.stub_widths((ctypes.c_int * 4)(8, 4, 4, 4), 4)
-    made, _ = program(shared_bytes)
+    made, _ = program(shared_bytes, cooperative=cooperative)
     return callable_of(
         made, b"cubin", driver, lambda d: 0x500 + d, lambda *args: device, lambda *args: None
     )
@@ -90,6 +93,25 @@ def test_a_grid_without_blocks_is_an_error(driver: Driver) -> None:
         "[TL6007] a grid of 0 x 1 x 1 blocks has nothing to run\n"
         "hint: pass tensors whose extents are at least 1"
     )
+
+
+def test_blocks_that_wait_for_each_other_must_fit(driver: Driver) -> None:
+    """The stub has 5 multiprocessors of 1024 threads: 40 blocks of 128."""
+    run = launcher(driver, cooperative=True)
+    run(np.zeros((160, 8), np.float32), 1.0)
+    found = np.zeros((8, 18), np.uint32)
+    count = driver.library.stub_attributes(found.ctypes.data_as(ctypes.c_void_p))
+    assert (count, last(driver)[1]) == (1, 40)
+    assert (found[0, 0], found[0, 2]) == (2, 1)  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+    before = driver.library.stub_launches()
+    with pytest.raises(LaunchError) as caught:
+        run(np.zeros((161, 8), np.float32), 1.0)
+    assert str(caught.value) == (
+        "[TL6001] the 41 blocks of kernel wait for each other, and at most 40 run at a time: 8 on "
+        "each of 5 multiprocessors\n"
+        "hint: launch fewer blocks, each of which does more"
+    )
+    assert driver.library.stub_launches() == before
 
 
 def test_what_the_driver_refuses_is_said_in_its_words(driver: Driver) -> None:

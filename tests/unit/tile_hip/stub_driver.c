@@ -98,6 +98,18 @@ void stub_widths(const int *bytes, int count) {
   parameters = count;
   for (int k = 0; k < count; ++k) widths[k] = bytes[k];
 }
+int hipDeviceGetAttribute(int *value, int which, int device) {
+  *value = which == 63 ? 5 : 0;
+  return 0;
+}
+int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,
+                                                       size_t shared) {
+  if ((uintptr_t)function >> 28 != (uintptr_t)current + 1) return 400; // hipErrorInvalidHandle
+  *blocks = 1024 / threads;
+  return 0;
+}
+static uint64_t together;
+uint64_t stub_together(void) { return together; }
 int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                           unsigned by, unsigned bz, unsigned shared, void *stream, void **values,
                           void **extra) {
@@ -120,3 +132,9 @@ const char *hipGetErrorName(int code) {
   return code == 100 ? "hipErrorNoDevice" : code == 200 ? "hipErrorInvalidImage" : "hipErrorStub";
 }
 const char *hipGetErrorString(int code) { return "the stub was told to refuse"; }
+int hipModuleLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz,
+                                     unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                                     void *stream, void **values) {
+  __sync_fetch_and_add(&together, 1);
+  return hipModuleLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, values, 0);
+}

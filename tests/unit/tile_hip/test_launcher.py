@@ -48,7 +48,9 @@ class Tensor:
         return self.device
 
 
-def program(shared_bytes: int = 0, arch: str = "gfx942") -> DeviceProgram:
+def program(
+    shared_bytes: int = 0, arch: str = "gfx942", *, cooperative: bool = False
+) -> DeviceProgram:
     """``flag, A: (m, 8), scale`` on ``(m + 3) // 4`` blocks; the host names twice the rows."""
     m, scale, twice, flag = (Var(n, t) for n, t in (
         ("m", INT), ("scale", FLOAT), ("twice", INT), ("flag", BYTE),
@@ -58,8 +60,9 @@ def program(shared_bytes: int = 0, arch: str = "gfx942") -> DeviceProgram:
     x, y, z, bx, by = (Var(name, INT) for name in ("tx", "ty", "tz", "bx", "by"))
     launch = Launch((bx, by), ((m + 3) // 4, Const(2, INT)), (x, y, z), (256, 1, 1), Seq(()))
     function = DeviceFunction(
-        "kernel", (flag, flat, scale, twice), (flag, tensor, scale, twice), launch, {}, shared_bytes
-    )
+        "kernel", (flag, flat, scale, twice), (flag, tensor, scale, twice), launch, {},
+        shared_bytes, cooperative=cooperative,
+    )  # fmt: skip
     kernel = Kernel("kernel", (flag, tensor, scale), Seq(()))
     layouts: Any = None
     steps = (Let(twice, m * Const(2, INT)), function)
@@ -98,6 +101,19 @@ def refusing(driver: HipDriver, call: str, code: int = 1) -> None:
 
 
 # Launches ----------------------------------------------------------------------------------
+
+
+def test_blocks_that_wait_for_each_other_must_fit(driver: HipDriver) -> None:
+    """The stub has 5 compute units of 1024 threads: 20 blocks of 256."""
+    run = launcher(driver, program(cooperative=True))
+    before = driver.library.stub_together()
+    run(1, Tensor((40, 8)), 1.0)
+    assert driver.library.stub_together() == before + 1
+    with pytest.raises(LaunchError, match=r"the 22 blocks of kernel .* at most 20 run at a time"):
+        run(1, Tensor((44, 8)), 1.0)
+    assert driver.library.stub_together() == before + 1
+    launcher(driver)(1, Tensor((44, 8)), 1.0)
+    assert driver.library.stub_together() == before + 1
 
 
 def test_extents_and_stream_reach_the_runtime(driver: HipDriver) -> None:

@@ -66,6 +66,7 @@ def export(
         "cluster": [],
         "shared_bytes": 0,
         "may_overlap": False,
+        "cooperative": False,
         "arguments": arguments,
     }
     machine = lowered.machine

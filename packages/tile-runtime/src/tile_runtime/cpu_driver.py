@@ -122,6 +122,10 @@ class CpuDriver:
         """Return a pointer to the entry."""
         return ctypes.c_void_p(_address(getattr(module, launch.symbol)))
 
+    def blocks_at_once(self, function: Pointer, launch: Launch, device: int) -> tuple[int, int]:
+        """Return that no block waits for another: they run one after the other."""
+        return 1, 1
+
     def launch_memory(self, launch: Launch) -> CpuLaunch:
         """Return the arguments of a call, of one thread of Python."""
         return CpuLaunch(launch, self.failed)

@@ -26,6 +26,8 @@ from tile_runtime.native.layouts import Interface
 STATIC_SHARED_LIMIT = 48 * 1024
 """Dynamic shared memory above this must be asked for (CUDA C++ guide, compute capabilities)."""
 
+COOPERATIVE = 2
+"""``CU_LAUNCH_ATTRIBUTE_COOPERATIVE``: all blocks run at a time, or the launch is refused, if 1."""
 CLUSTER_DIMENSION = 4
 """``CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION``: three extents."""
 PROGRAMMATIC_SERIALIZATION = 6
@@ -34,6 +36,7 @@ PROGRAMMATIC_SERIALIZATION = 6
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _LARGE_CLUSTERS = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 _PORTABLE_CLUSTER = 8  # blocks of a cluster that every GPU with clusters runs
+_MULTIPROCESSORS = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 _ARCHITECTURE = re.compile(r"sm_(\d+)(a?)")
 
@@ -48,6 +51,12 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuModuleLoadData": (ctypes.c_void_p, ctypes.c_char_p),
     "cuModuleGetFunction": (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p),
     "cuFuncSetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor": (
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_size_t,
+    ),
     "cuLaunchKernelEx": (ctypes.c_void_p,) * 4,
     "cuTensorMapEncodeTiled": (
         *(ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.c_void_p),
@@ -105,6 +114,8 @@ def launch_attributes(launch: Launch) -> list[LaunchAttribute]:
     A kernel that waits for the grids before it may begin while those still run.
     """
     found = []
+    if launch.cooperative:
+        found.append(LaunchAttribute(id=COOPERATIVE, value=(1,)))
     if launch.cluster:
         extents = (*launch.cluster, 1, 1)[:3]
         found.append(LaunchAttribute(id=CLUSTER_DIMENSION, value=extents))
@@ -216,6 +227,15 @@ class CudaDriver:
             code = self.library.cuFuncSetAttribute(function, _LARGE_CLUSTERS, 1)
             self.check(code, f"clusters of {blocks} blocks for {name}")
         return function
+
+    def blocks_at_once(self, function: Pointer, launch: Launch, device: int) -> tuple[int, int]:
+        """Return the blocks that one multiprocessor of a device runs, and how many there are."""
+        blocks, threads = ctypes.c_int(), prod(launch.block)
+        code = self.library.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            ctypes.byref(blocks), function, threads, launch.shared_bytes
+        )
+        self.check(code, f"to tell how many blocks of {launch.name} run at a time")
+        return blocks.value, self._attribute(_MULTIPROCESSORS, device)
 
     def launch_memory(self, launch: Launch) -> CudaLaunch:
         """Return the memory that the driver reads at `launch`, of one thread of Python."""

@@ -60,6 +60,9 @@ class Driver(Protocol):
     def function(self, module: Any, launch: Launch) -> Pointer:
         """Return the handle of what `launch` runs, prepared for its shared memory."""
 
+    def blocks_at_once(self, function: Pointer, launch: Launch, device: int) -> tuple[int, int]:
+        """Return the blocks that one multiprocessor of a device runs, and how many there are."""
+
     def launch_memory(self, launch: Launch) -> LaunchMemory:
         """Return the memory that the driver reads at `launch`, of one thread of Python."""
 

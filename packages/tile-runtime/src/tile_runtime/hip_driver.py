@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import Any
 
 from tile_runtime.driver import (
@@ -25,6 +26,7 @@ from tile_runtime.native.layouts import Interface
 STATIC_SHARED_LIMIT = 64 * 1024
 """Dynamic shared memory above this is asked for: every GPU of AMD's has as much."""
 
+_MULTIPROCESSORS = 63  # hipDeviceAttributeMultiprocessorCount
 _MAX_DYNAMIC_SHARED = 8  # hipFuncAttributeMaxDynamicSharedMemorySize
 _PROPERTY_BYTES = 1 << 16  # more than any version of hipDeviceProp_t takes
 _ARCHITECTURE = re.compile(rb"gfx[0-9a-f]{3,4}(?=[:\0])")
@@ -39,6 +41,13 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "hipModuleLoadData": (ctypes.c_void_p, ctypes.c_char_p),
     "hipModuleGetFunction": (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p),
     "hipFuncSetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
+    "hipDeviceGetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
+    "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor": (
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_size_t,
+    ),
     "hipMallocAsync": (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p),
     "hipFreeAsync": (ctypes.c_void_p, ctypes.c_void_p),
     "hipGetErrorName": (ctypes.c_int,),
@@ -49,11 +58,16 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 class HipLaunch(LaunchMemory):
     """The parameters of a launch, and the stream that it joins."""
 
-    __slots__ = ("stream",)
+    __slots__ = ("launch_together", "stream")
 
-    def __init__(self, arguments: Sequence[Argument]) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[Argument],
+        launch_together: Callable[..., int] | None = None,
+    ) -> None:
         super().__init__(arguments)
         self.stream = ctypes.c_void_p()
+        self.launch_together = launch_together
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +186,23 @@ class HipDriver:
                 self.library.hipGetLastError()  # not of functions of modules: the launch decides
         return function
 
+    def blocks_at_once(self, function: Pointer, launch: Launch, device: int) -> tuple[int, int]:
+        """Return the blocks that one compute unit of a device runs, and how many there are."""
+        blocks, units, threads = ctypes.c_int(), ctypes.c_int(), prod(launch.block)
+        code = self.library.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
+            ctypes.byref(blocks), function, threads, launch.shared_bytes
+        )
+        self.check(code, f"to tell how many blocks of {launch.name} run at a time")
+        code = self.library.hipDeviceGetAttribute(ctypes.byref(units), _MULTIPROCESSORS, device)
+        self.check(code, f"to describe device {device} (hipDeviceGetAttribute)")
+        return blocks.value, units.value
+
     def launch_memory(self, launch: Launch) -> HipLaunch:
         """Return the memory that the runtime reads at `launch`, of one thread of Python."""
-        return HipLaunch(launch.arguments)
+        if not launch.cooperative:
+            return HipLaunch(launch.arguments)
+        functions = quick_functions(self.library)
+        return HipLaunch(launch.arguments, functions.hipModuleLaunchCooperativeKernel)
 
     def allocate(self, size: int, stream: int) -> DeviceMemory:
         """Return `size` bytes on the current device, free once the stream is past their last use.
@@ -204,6 +232,11 @@ class HipDriver:
     def call_lines(self, launch: Launch, number: int, grid: Sequence[str]) -> list[str]:
         """Return Python text that launches; the extents are arguments of the call."""
         extents = ", ".join((*grid, *map(str, launch.block), str(launch.shared_bytes)))
+        if launch.cooperative:
+            return [
+                "f.stream.value = stream",
+                f"code = f.launch_together(functions[{number}], {extents}, f.stream, row)",
+            ]
         return [
             "f.stream.value = stream",
             f"code = launch(functions[{number}], {extents}, f.stream, row, None)",

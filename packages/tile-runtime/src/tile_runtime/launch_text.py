@@ -197,6 +197,8 @@ def _launch(
             empty.append(f"{grid[-1]} < 1")
     if empty:
         lines.append(f"if {' or '.join(empty)}: no_blocks(({', '.join(grid)}))")
+    if launch.cooperative:
+        lines.append(f"together({number}, functions[{number}], device, ({', '.join(grid)}))")
     return [
         *lines,
         *_row(launch, number, tensors, known),

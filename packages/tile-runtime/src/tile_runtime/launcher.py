@@ -6,6 +6,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from typing import Any, NoReturn, TypeAlias
 
 from tile_runtime.driver import Driver, LaunchMemory, Pointer
@@ -145,6 +146,7 @@ def _helpers(manifest: Manifest, driver: Driver) -> dict[str, Any]:
         "launch": driver.launch,
         "refused": lambda code, number, grid: _refused(driver, code, manifest, number, grid),
         "no_blocks": _no_blocks,
+        "together": _together(manifest, driver),
         "mapped": lambda launch, number, key: _mapped(driver, manifest, launch, number, key),
         "unmet": lambda position: _unmet(manifest, position),
         "misaligned": lambda *found: _misaligned(manifest, found),
@@ -259,6 +261,28 @@ def _problem_of_grid(
             "round the extents of T.Kernel up to multiples of the cluster's",
         )
     return "", ""
+
+
+def _together(
+    manifest: Manifest, driver: Driver
+) -> Callable[[int, Pointer, int, tuple[int, int, int]], None]:
+    """Return what refuses grids whose blocks wait for each other and do not all fit."""
+    known: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def check(number: int, function: Pointer, device: int, grid: tuple[int, int, int]) -> None:
+        launch = manifest.launches[number]
+        if (number, device) not in known:
+            known[number, device] = driver.blocks_at_once(function, launch, device)
+        each, units = known[number, device]
+        if prod(grid) > each * units:
+            raise LaunchError(
+                f"the {prod(grid)} blocks of {launch.name} wait for each other, and at most "
+                f"{each * units} run at a time: {each} on each of {units} multiprocessors",
+                hint="launch fewer blocks, each of which does more",
+                subject=("step", manifest.steps.index(launch)),
+            )
+
+    return check
 
 
 def _no_blocks(grid: tuple[int, int, int]) -> NoReturn:

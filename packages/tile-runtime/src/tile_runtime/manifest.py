@@ -171,6 +171,8 @@ class Launch:
         Dynamic shared memory of a block.
     may_overlap
         Whether it may begin while the grids before it still run: it waits for them itself.
+    cooperative
+        Whether its blocks wait for each other, and must all run at a time.
     arguments
         In the order of the function's parameters.
     """
@@ -183,6 +185,7 @@ class Launch:
     cluster: tuple[int, ...] = ()
     shared_bytes: int = 0
     may_overlap: bool = False
+    cooperative: bool = False
 
     @property
     def maps(self) -> tuple[TensorMap, ...]:

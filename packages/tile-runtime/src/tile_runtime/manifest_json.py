@@ -286,6 +286,7 @@ def _launch(r: Reader) -> Launch:
         cluster=r.numbers("cluster"),
         shared_bytes=r.number("shared_bytes"),
         may_overlap=r.flag("may_overlap"),
+        cooperative=r.flag("cooperative"),
     )
 
 

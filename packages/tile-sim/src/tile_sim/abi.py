@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tile_sim.settings import COUNTERS
 
-ABI_VERSION = 8
+ABI_VERSION = 9
 CHECK_BITS = {"bounds": 1, "uninit": 2, "race": 4, "wait": 8, "barrier": 16, COUNTERS: 32 | 64}
 
 _U32, _U64, _TEXT, _POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_void_p
@@ -121,6 +121,7 @@ class CConfig(ctypes.Structure):
         ("cluster", _U32 * 3),
         *((name, _U32) for name in ("banks", "sector_bytes", "resident")),
         ("stop", ctypes.POINTER(ctypes.c_int)),
+        ("cooperative", _U32),
     ]
 
 

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from tile_core.dtypes import DType
-from tile_core.errors import EmptyGridError, InternalError
+from tile_core.errors import EmptyGridError, InternalError, LaunchError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.evaluate import evaluate, free_variables, is_host_evaluable
-from tile_core.ir.expr import Const, Expr, Extent, Load, Var
-from tile_core.ir.node import Node, rewrite
-from tile_core.ir.stmt import Check, For, Kernel, Launch, Let, While
+from tile_core.ir.expr import Extent, Var
+from tile_core.ir.stmt import Check, Kernel, Launch, Let
 from tile_core.plugins.arrays import as_array
 from tile_core.plugins.calling import address_of, solutions, unmet
 from tile_core.simt.alignment import alignments, misaligned
@@ -27,8 +26,6 @@ from tile_core.simt.program import (
     Argument,
     DeviceFunction,
     DeviceProgram,
-    HostBranch,
-    HostLoop,
     HostStep,
     TensorMap,
 )
@@ -128,26 +125,6 @@ class Call(ABC):
                     self._check(step)
                 case DeviceFunction():
                     self._launch(step, names[step])
-                case HostLoop(loop=For() as loop, steps=inner):
-                    bounds = (self._extent(e) for e in (loop.start, loop.stop, loop.step))
-                    for number in range(*bounds):
-                        self.values[loop.var] = number
-                        self._take(inner, names)
-                case HostLoop(loop=While(cond=cond), steps=inner):
-                    while self._found(cond):
-                        self._take(inner, names)
-                case HostBranch(branch=branch, then=then, otherwise=otherwise):
-                    self._take(then if self._found(branch.cond) else otherwise, names)
-
-    def _found(self, cond: Expr) -> bool:
-        """Return a condition on the host's values, and on first elements of workspaces."""
-
-        def rule(node: Node) -> Node:
-            if isinstance(node, Load):
-                return Const(self.memory.first_of(node.buffer), node.dtype)
-            return node
-
-        return bool(evaluate(rewrite(cond, rule), self.values))
 
     def _bind(self, args: Sequence[Any], symbols: Sequence[Var]) -> list[Packed]:
         params = self.program.kernel.params
@@ -211,16 +188,20 @@ class _EmulatedCall(Call):
     def _launch(self, function: DeviceFunction, name: str) -> None:
         """Run one grid; raise the first finding."""
         launch, scene = function.launch, self._scene(function)
+        grid = self._grid(launch, name)
+        if function.cooperative:
+            check_together(name, math.prod(grid), function)
         maps = self._maps(function, name)
         arguments = [maps.get(i) or self._argument(a) for i, a in enumerate(function.arguments)]
         sizes = Geometry(
-            self._grid(launch, name),
+            grid,
             launch.threads,
             function.shared_bytes,
             self.program.machine.warp_size,
             cluster_of(launch),
             self.program.machine.banks,
             function.resident,
+            function.cooperative,
         )
         outcome = self.library.launch(name, arguments, sizes, self.settings)
         rows = rows_of(outcome.counts, scene)
@@ -272,6 +253,29 @@ class _EmulatedCall(Call):
         }
         text = tuple(self.printed.text.splitlines())
         return Scene(self.printed.lines, tiles, tensors, len(function.launch.grid), text)
+
+
+MOST_TOGETHER = 128
+"""Blocks that the emulator runs together; ``MAX_BLOCKS`` of its runtime."""
+_ACTORS, _ENGINES_OF_A_BLOCK = 1 << 15, 64
+
+
+def check_together(name: str, blocks: int, function: DeviceFunction) -> None:
+    """Refuse a cooperative grid of more blocks than run at a time.
+
+    Raises
+    ------
+    LaunchError
+        With the numbers.
+    """
+    most = min(MOST_TOGETHER, _ACTORS // (function.threads + _ENGINES_OF_A_BLOCK))
+    if blocks > most:
+        raise LaunchError(
+            f"{name}: the {blocks} blocks of the grid wait for each other, and at most {most} of "
+            f"{function.threads} threads run at a time in the emulator",
+            span=function.launch.span,
+            hint="launch fewer blocks, each of which does more",
+        )
 
 
 def cluster_of(launch: Launch) -> tuple[int, int, int]:

@@ -35,6 +35,8 @@ class Geometry:
         Of shared memory, for the counters.
     resident
         Blocks whose registers a multiprocessor holds.
+    cooperative
+        Whether all blocks run together, and may wait for each other.
     """
 
     grid: tuple[int, int, int]
@@ -44,6 +46,7 @@ class Geometry:
     cluster: tuple[int, int, int] = (1, 1, 1)
     banks: int = 32
     resident: int = 1
+    cooperative: bool = False
 
     @property
     def sector_bytes(self) -> int:
@@ -188,4 +191,5 @@ def _config(sizes: Geometry, settings: SimSettings) -> CConfig:
         sector_bytes=sizes.sector_bytes,
         resident=sizes.resident,
         stop=ctypes.pointer(ctypes.c_int(0)),
+        cooperative=sizes.cooperative,
     )

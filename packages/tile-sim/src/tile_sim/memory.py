@@ -97,11 +97,6 @@ class DeviceMemory:
         block = self._allocate(size, (buffer.name,))
         self.places[buffer] = Place(block.address, size)
 
-    def first_of(self, buffer: Buffer) -> Any:
-        """Return the first element of a workspace."""
-        block = next(b for b in self._blocks if b.address == self.places[buffer].address)
-        return np.ndarray((1,), buffer.dtype.numpy(), block.raw, block.start)[0].item()
-
     def check_red_zones(self) -> None:
         """Make sure that nothing was written beside the tensors.
 

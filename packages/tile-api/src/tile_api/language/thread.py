@@ -114,10 +114,12 @@ def sync_warp(mask: Any = None) -> None:
 
 
 def sync_grid() -> None:
-    """Wait until all threads of all blocks get here, however many blocks there are.
+    """Wait until all threads of all blocks get here.
 
-    Each part of the kernel between such barriers is a launch of its own. Tiles, variables and
-    values that blocks and threads need behind the barrier are kept in global memory meanwhile.
+    Each part of the kernel between barriers at its top level is a launch of its own, however many
+    blocks there are. Tiles, variables and values that blocks and threads need behind the barrier
+    are kept in global memory meanwhile. Barriers in loops and branches of GPUs are those of one
+    cooperative launch: more blocks than run at a time are refused, with the numbers.
     """
     emit(Barrier("grid"))
 

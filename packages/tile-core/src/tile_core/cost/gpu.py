@@ -24,7 +24,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Kernel, Launch
 from tile_core.machine import SimtMachine
 from tile_core.passes.specialise.registers import registers_at_entry
-from tile_core.simt.program import DeviceFunction, DeviceProgram, in_turn
+from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_core.simt.resources import Occupancy, Resources, occupancy
 from tile_core.target import Target
 
@@ -126,7 +126,7 @@ def _lowered(program: DeviceProgram, question: CostQuestion) -> list[tuple[Devic
     from tile_core.ir.stmt import Let
 
     space, found = Space(question.sizes), []
-    for step in in_turn(program.steps):
+    for step in program.steps:
         if isinstance(step, Let):
             space = space.named(step.var, step.value)
         elif isinstance(step, DeviceFunction):

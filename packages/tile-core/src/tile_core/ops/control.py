@@ -14,8 +14,15 @@ from tile_core.records import dataclass
 class Barrier(TileOperator):
     """Wait until all threads of the block (or `count` of them, on barrier `number`) arrive.
 
-    Memory written before is visible to those threads after. `scope` is "block", "warp" or
-    "grid".
+    Memory written before is visible to those threads after.
+
+    Parameters
+    ----------
+    scope
+        "block", "warp" or "grid".
+    arrivals
+        The word of global memory in which blocks of a grid that run at a time count arrivals;
+        None where nothing says yet how they meet.
     """
 
     mnemonic: ClassVar[str] = "barrier"
@@ -23,6 +30,7 @@ class Barrier(TileOperator):
     number: Expr | None = None
     count: Expr | None = None
     arrives_only: bool = False
+    arrivals: Region | None = None
 
     def reads(self) -> tuple[Region, ...]:
         """Nothing by itself; it orders what others read."""

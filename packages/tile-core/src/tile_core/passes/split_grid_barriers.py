@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
@@ -35,6 +35,7 @@ from tile_core.passes.grid_phases import (
     Rounds,
     Step,
     holds_barrier,
+    spans_grid,
     statements,
 )
 from tile_core.passes.grid_state import GridState, first_need, is_repeatable
@@ -43,7 +44,9 @@ _MOST_ROUNDS = 64
 """Rounds of a loop around a barrier of the grid that become launches of their own."""
 
 
-def split_grid_barriers(kernel: Kernel) -> Kernel:
+def split_grid_barriers(
+    kernel: Kernel, around: Callable[[Launch], Sequence[Stmt]] | None = None
+) -> Kernel:
     """Return `kernel` with a launch in place of each part of a body between grid barriers.
 
     Before   launch (4): A[bx] = bx;  barrier(scope="grid");  B[bx] = A[3 - bx] + s[0]
@@ -63,6 +66,12 @@ def split_grid_barriers(kernel: Kernel) -> Kernel:
                            goes_on_kept[bx] = x_kept[bx, 0] > 0
              launch (4): assert goes_on_kept[bx] == goes_on_kept[0]
 
+    Parameters
+    ----------
+    around
+        What becomes of a launch with barriers in other loops and branches, where the host has
+        none.
+
     Returns the same object when no barrier spans the grid.
 
     Raises
@@ -77,7 +86,11 @@ def split_grid_barriers(kernel: Kernel) -> Kernel:
 
     def rule(node: Node) -> Node:
         if isinstance(node, Launch) and holds_barrier(node.body):
-            return Seq(tuple(_launches(node, dict(known))))
+            unrolled = [*_unrolled(flattened(node.body))]
+            launch = replace(node, body=Seq(tuple(unrolled)))
+            if around is not None and any(holds_barrier(s) and not spans_grid(s) for s in unrolled):
+                return Seq(tuple(around(node)))
+            return Seq(tuple(_launches(launch, dict(known))))
         return node
 
     return rewrite(kernel, rule)
@@ -88,7 +101,6 @@ def _around_launches(stmt: Stmt) -> Iterator[Stmt]:
 
 
 def _launches(launch: Launch, known: dict[Var, None]) -> list[Stmt]:
-    launch = replace(launch, body=Seq(tuple(_unrolled(flattened(launch.body)))))
     state = GridState(launch)
     steps = PhaseBuilder(state, known).steps(flattened(launch.body)) or (Phase(()),)
     whole = statements(steps)

@@ -8,20 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from tile_core.cautions import telling_once
-from tile_core.errors import (
-    InternalError,
-    LayoutConflict,
-    Note,
-    OutOfScratch,
-    UnsupportedOnTarget,
-)
+from tile_core.errors import InternalError, LayoutConflict, Note, OutOfScratch
 from tile_core.ir.arith import binary
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import Check, For, If, Kernel, Launch, Let, Seq, Stmt, While
+from tile_core.ir.stmt import Check, For, Kernel, Launch, Let, Seq, Stmt
 from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule
+from tile_core.passes.cooperative_grids import is_cooperative
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.passes.insert_barriers import insert_barriers
 from tile_core.passes.open_sequences import open_sequences
@@ -51,10 +46,7 @@ from tile_core.simt.prepare import prepare
 from tile_core.simt.program import (
     DeviceFunction,
     DeviceProgram,
-    HostBranch,
-    HostLoop,
     HostStep,
-    in_turn,
 )
 from tile_core.simt.register_budget import blocks_to_hold
 from tile_core.simt.remote_arrivals import order_blocks
@@ -184,18 +176,6 @@ class _Maker:
                 yield stmt
             case _ if not any(isinstance(node, Launch) for node in walk(stmt)):
                 return
-            case _ if not self.target.executor:
-                raise _refusal(stmt, self.target)
-            case For(body=body):
-                outer = self.env
-                self.env = outer.with_loop(stmt.var, stmt.start, stmt.stop)
-                yield HostLoop(stmt, tuple(self.steps(body)))
-                self.env = outer
-            case While(body=body):
-                yield HostLoop(stmt, tuple(self.steps(body)))
-            case If(then=then, otherwise=otherwise):
-                other = Seq(()) if otherwise is None else otherwise
-                yield HostBranch(stmt, tuple(self.steps(then)), tuple(self.steps(other)))
             case _:
                 raise InternalError(f"the host of a GPU does not know {type(stmt).__name__}")
 
@@ -235,7 +215,9 @@ class _Maker:
         )  # fmt: skip
         params, found = self._parameters(lowered)
         arguments = tuple(ctx.maps.get(a, a) if isinstance(a, Var) else a for a in found)
-        return DeviceFunction(name, params, arguments, lowered, offsets, total, resident)
+        return DeviceFunction(
+            name, params, arguments, lowered, offsets, total, resident, is_cooperative(launch)
+        )
 
     def _counted(self, body: Stmt, ctx: SimtContext) -> Stmt:
         """Return the body with waits for numbers of copies, where waves count them."""
@@ -281,18 +263,8 @@ class _Maker:
 
     def workspaces(self, steps: Iterable[HostStep]) -> tuple[Buffer, ...]:
         """Return the tensors that the runtime allocates for each call."""
-        found = (b for s in in_turn(steps) if isinstance(s, DeviceFunction) for b in s.tensors)
+        found = (b for s in steps if isinstance(s, DeviceFunction) for b in s.tensors)
         return tuple(dict.fromkeys(b for b in found if b.workspace))
-
-
-def _refusal(stmt: Stmt, target: Target) -> UnsupportedOnTarget:
-    what, whats = ("branch", "branches") if isinstance(stmt, If) else ("loop", "loops")
-    return UnsupportedOnTarget(
-        f"a barrier of the whole grid stands in a {what}, which the host would run around "
-        f"launches, and launchers for {target} have no {whats}",
-        span=stmt.span,
-        hint=f"call a kernel once per round from Python; {target}@sim runs this one as it is",
-    )
 
 
 def _is_tensor(buffer: Buffer) -> bool:

@@ -23,7 +23,7 @@ from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel, Let
 from tile_core.simt.alignment import alignments
 from tile_core.simt.map_values import MapValues, check_boxes
-from tile_core.simt.program import Argument, DeviceFunction, DeviceProgram, TensorMap, in_turn
+from tile_core.simt.program import Argument, DeviceFunction, DeviceProgram, HostStep, TensorMap
 
 SCHEMA = 1
 """The form of the data; `tile_runtime.manifest` knows which it reads."""
@@ -81,10 +81,9 @@ def manifest_of(
     }
 
 
-def host_steps(program: DeviceProgram) -> tuple[Let | Check | DeviceFunction, ...]:
+def host_steps(program: DeviceProgram) -> tuple[HostStep, ...]:
     """Return what the launcher itself does: all but the checks of arguments alone."""
-    steps = in_turn(program.steps)  # for what launchers run there are no loops among them
-    return tuple(s for s in steps if not isinstance(s, Check) or _is_own(s, program))
+    return tuple(s for s in program.steps if not isinstance(s, Check) or _is_own(s, program))
 
 
 def _is_own(check: Check, program: DeviceProgram) -> bool:
@@ -97,7 +96,7 @@ def _is_own(check: Check, program: DeviceProgram) -> bool:
     return not named.isdisjoint(used) and is_host_evaluable(check.cond, used)
 
 
-def _step(step: Let | Check | DeviceFunction, symbol: str, names: HostNames) -> dict[str, Any]:
+def _step(step: HostStep, symbol: str, names: HostNames) -> dict[str, Any]:
     match step:
         case Let(var=var, value=value):
             return {
@@ -122,6 +121,7 @@ def _launch(function: DeviceFunction, symbol: str, names: HostNames) -> dict[str
         "cluster": list(function.launch.cluster),
         "shared_bytes": function.shared_bytes,
         "may_overlap": _waits_for_grids(function),
+        "cooperative": function.cooperative,
         "arguments": [_argument(argument, names) for argument in function.arguments],
     }
 

@@ -11,6 +11,7 @@ from tile_core.ir.stmt import Kernel
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule, select
+from tile_core.passes.cooperative_grids import is_cooperative
 from tile_core.passes.drop_empty import drop_empty
 from tile_core.passes.fence_async_reads import fence_async_reads
 from tile_core.passes.fence_async_writes import fence_async_writes
@@ -66,10 +67,13 @@ def prepare(
 
     check_views(kernel)
     notes: list[Note] = []
+    # What threads have written before a barrier of the grid, engines would not see behind it.
+    has_engines = not is_cooperative(kernel)
+    specialises = choices.specialises and has_engines
     kernel = ran(whole_results, ran(free_products, kernel, machine.features))
     kernel = ran(rasterise_blocks, ran(drop_empty, kernel))
     kernel = ran(mask_products, kernel, runs_beside)
-    if choices.specialises:
+    if specialises:
         special = ran(specialise_warps, kernel, machine, runs_beside)
         notes += special.notes
         if special.kernel is not kernel:
@@ -87,8 +91,9 @@ def prepare(
         stores = ran(stage_stores, kernel, machine)
         notes += stores.notes
         kernel = stores.kernel
-    kernel = ran(use_bulk_loads, kernel, machine)
-    if choices.specialises:
+    if has_engines:
+        kernel = ran(use_bulk_loads, kernel, machine)
+    if specialises:
         notes += (*notes_on_stores(kernel, machine), *notes_on_updates(kernel, machine))
         kernel = ran(use_bulk_updates, ran(use_bulk_stores, kernel, machine), machine)
     kernel = ran(fence_async_writes, ran(fence_async_reads, kernel, runs_beside), runs_beside)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,7 +11,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.printer import print_kernel
-from tile_core.ir.stmt import Check, For, If, Kernel, Launch, Let, While
+from tile_core.ir.stmt import Check, Kernel, Launch, Let
 
 if TYPE_CHECKING:
     from tile_core.machine import SimtMachine
@@ -121,6 +121,8 @@ class DeviceFunction:
         Size of that arena.
     resident
         Blocks for which a multiprocessor shall have registers: limits those of a thread.
+    cooperative
+        Whether blocks wait for each other: all of the grid must run at a time.
     """
 
     name: str
@@ -130,6 +132,7 @@ class DeviceFunction:
     shared: Mapping[Buffer, int]
     shared_bytes: int
     resident: int = 1
+    cooperative: bool = False
 
     @property
     def tensors(self) -> tuple[Buffer, ...]:
@@ -144,39 +147,7 @@ class DeviceFunction:
         return x * y * z
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HostLoop:
-    """Steps that the host repeats: as often as `loop` says, whatever its body.
-
-    The condition of a `While` may load an element of a workspace that launches write.
-    """
-
-    loop: For | While
-    steps: tuple[HostStep, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HostBranch:
-    """Steps of which the host takes one side, as `branch` says, whatever its bodies."""
-
-    branch: If
-    then: tuple[HostStep, ...]
-    otherwise: tuple[HostStep, ...]
-
-
-HostStep: TypeAlias = "Let | Check | DeviceFunction | HostLoop | HostBranch"
-
-
-def in_turn(steps: Iterable[HostStep]) -> Iterator[Let | Check | DeviceFunction]:
-    """Yield steps in the order of the text, those of loops and branches once."""
-    for step in steps:
-        match step:
-            case HostLoop(steps=inner):
-                yield from in_turn(inner)
-            case HostBranch(then=then, otherwise=otherwise):
-                yield from in_turn((*then, *otherwise))
-            case _:
-                yield step
+HostStep: TypeAlias = "Let | Check | DeviceFunction"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,8 +180,8 @@ class DeviceProgram:
 
     @property
     def functions(self) -> tuple[DeviceFunction, ...]:
-        """The launches, in the order of the text."""
-        return tuple(s for s in in_turn(self.steps) if isinstance(s, DeviceFunction))
+        """The launches, in order."""
+        return tuple(s for s in self.steps if isinstance(s, DeviceFunction))
 
     def __str__(self) -> str:
         return "\n".join(print_kernel(Kernel(f.name, f.params, f.launch)) for f in self.functions)

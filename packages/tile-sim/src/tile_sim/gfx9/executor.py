@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tile_core.codegen import PrintedSource, print_program
-from tile_core.errors import InternalError
+from tile_core.errors import InternalError, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.stmt import Kernel
 from tile_core.simt.program import Argument, DeviceFunction, DeviceProgram, TensorMap
@@ -76,6 +76,12 @@ class _IsaCall(Call):
 
     def _launch(self, function: DeviceFunction, name: str) -> None:
         launch = function.launch
+        if function.cooperative:
+            raise UnsupportedOnTarget(
+                f"{name}: blocks wait for each other, and machine code runs block by block here",
+                span=launch.span,
+                hint="run the kernel on the same target with @sim",
+            )
         given = [self._value(argument) for argument in function.arguments]
         report = run(
             self.code,

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define TSIM_ABI_VERSION 8
+#define TSIM_ABI_VERSION 9
 
 // ---------------------------------------------------------------------------------------------
 // Kernels. `TILE_EXPORT(gemm)` of an emitted source defines the symbol `tsim_kernel_gemm`, an
@@ -121,6 +121,7 @@ typedef struct tsim_config {
   uint32_t sector_bytes;      // of global memory, a power of two up to 128; 0 means 32
   uint32_t resident;          // blocks whose registers a multiprocessor holds; 0 means 1
   int* stop;                  // what tsim_stop is told of the launch; null: it cannot be stopped
+  uint32_t cooperative;       // whether all blocks run together; then there are no clusters
 } tsim_config;
 
 // ---------------------------------------------------------------------------------------------

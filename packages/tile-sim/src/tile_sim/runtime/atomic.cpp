@@ -171,6 +171,15 @@ void replace_half(unsigned char* byte, int shift, unsigned char bits) {
   }
 }
 
+// Blocks that run together may learn of each other by it.
+void tell_others(Block& block, int operation, const unsigned char* word) {
+  const bool reads = operation != TSIM_ATOMIC_STORE, writes = operation != TSIM_ATOMIC_LOAD;
+  block.cluster->polls = writes ? 0 : block.cluster->polls + 1;
+  if (!block.checks_for(TSIM_CHECK_RACE)) return;
+  block.cluster->flags.update(block.clock, current_thread->who, reinterpret_cast<uintptr_t>(word),
+                              reads, writes);
+}
+
 }  // namespace
 
 extern "C" {
@@ -212,6 +221,7 @@ void tsim_atomic_global(int operation, int type, const tsim_global* place, const
   if (may_poll(operation)) yield_thread(line);
   check_global_place(block, *place, bytes, Access::ATOMIC, line);
   record_global(block, *current_thread, *place, bytes, Access::ATOMIC, nullptr, line);
+  if (block.config->cooperative) tell_others(block, operation, place->address);
   atomic.update(operation, place->address, value, old, count);
 }
 

@@ -18,6 +18,7 @@
 #include "engine.h"
 #include "faults.h"
 #include "fiber.h"
+#include "flags.h"
 #include "lds_load.h"
 #include "mbarrier.h"
 #include "observer.h"
@@ -159,6 +160,8 @@ struct Cluster {
   size_t arena_stride;
   Clock clock;
   Engine engine;
+  Flags flags;
+  uint64_t polls;          // of memory, since anything else has happened
   ClusterBarrier barrier;
 
   // The block whose shared memory an address lies in.

@@ -75,7 +75,7 @@ void tsim_tensor_load(const tsim_shared* to, const tsim_tensor_map* map,
     issue_to(block, copy, *to, *barrier);
     return;
   }
-  for (int number = 0; number < MAX_BLOCKS; ++number) {
+  for (int number = 0; number < MAX_CLUSTER; ++number) {
     if (mask >> number & 1) issue_to(require_block(number, line), copy, *to, *barrier);
   }
 }

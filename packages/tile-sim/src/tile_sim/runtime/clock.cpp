@@ -13,7 +13,7 @@ void Clock::start(int blocks, int threads) {
   now_ = 1;
   visit_ = 0;
   has_agents_ = false;
-  std::memset(floors_, 0, sizeof floors_);
+  std::memset(floors_, 0, size_t(blocks) * sizeof floors_[0]);
   std::memset(memos_, 0, sizeof memos_);
   for (uint32_t& version : floor_versions_) version = 1;
   if (is_new) {

@@ -31,8 +31,10 @@ inline uint32_t stamp_who(Stamp s) { return uint32_t(s >> 19) & 32767; }
 inline uint32_t stamp_flags(Stamp s) { return uint32_t(s >> 16) & 7; }
 inline uint32_t stamp_line(Stamp s) { return uint32_t(s) & 0xffff; }
 
-constexpr int MAX_BLOCKS = 16;   // that run together
+constexpr int MAX_BLOCKS = 128;  // that run together
+constexpr int MAX_CLUSTER = 16;
 constexpr int AGENTS = 64;       // of a block
+constexpr int MAX_ACTORS = 1 << 15;  // threads and agents, of all blocks that run together
 
 // A vector of ticks in the clock's store; 0: nothing is known beyond the floor.
 using Known = uint32_t;

@@ -35,9 +35,11 @@ std::string waits_for(Block& block, const Thread& thread) {
     case State::EXITED:
       return "have exited";
     default:
-      return "wait";
+      return "read memory that nobody changes";
   }
 }
+
+constexpr size_t SHOWN_BLOCKS = 8;   // of a grid whose blocks run together
 
 // "0-31 64 66-95"
 std::string ranges(const std::vector<int>& sorted) {
@@ -66,7 +68,9 @@ void describe(Block& block, Finding& finding, std::string& message) {
     groups[{line, waits_for(block, thread)}].push_back(thread.id);
   }
   const bool is_alone = block.cluster->blocks.size() == 1;
-  const std::string where = is_alone ? "" : format("block %d of the cluster: ", block.rank);
+  const std::string where = is_alone ? "" : block.config->cooperative
+                                ? format("block %d: ", block.rank)
+                                : format("block %d of the cluster: ", block.rank);
   for (const auto& [what, threads] : groups) {
     const auto& [line, text] = what;
     message += "\n  " + where + "threads " + ranges(threads) + " " + text;
@@ -103,8 +107,14 @@ void report_deadlock(Cluster& cluster) {
   }
   Finding finding;
   finding.kind = TSIM_DEADLOCK;
-  std::string message = "no thread of the block can run";
-  for (const auto& block : cluster.blocks) describe(*block, finding, message);
+  const bool is_grid = cluster.config->cooperative;
+  std::string message = is_grid ? "blocks of the grid wait for each other for ever"
+                                : "no thread of the block can run";
+  size_t shown = 0;
+  for (const auto& block : cluster.blocks) {
+    if (is_grid && ++shown > SHOWN_BLOCKS) break;
+    describe(*block, finding, message);
+  }
   for (const auto& block : cluster.blocks) message += idle_mbarriers(*block);
   report(finding, message);
 }

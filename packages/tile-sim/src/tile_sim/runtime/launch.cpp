@@ -104,7 +104,11 @@ std::string refusal(const tsim_config& c, const tsim_kernel& kernel) {
   if (c.sector_bytes > 128 || c.sector_bytes & (c.sector_bytes - 1)) {
     return "sectors whose size is no power of two up to 128";
   }
-  if (blocks_of(c) > MAX_BLOCKS) return "a cluster of more than 16 blocks";
+  if (!c.cooperative && blocks_of(c) > MAX_CLUSTER) return "a cluster of more than 16 blocks";
+  const uint64_t actors = uint64_t(c.block[0]) * c.block[1] * c.block[2] + AGENTS;
+  if (blocks_of(c) > MAX_BLOCKS || blocks_of(c) * actors > MAX_ACTORS) {
+    return "more blocks and threads together than the emulator tells apart";
+  }
   return "";
 }
 
@@ -113,6 +117,7 @@ tsim_config with_defaults(tsim_config c) {
   if (!c.max_reports) c.max_reports = DEFAULT_REPORTS;
   if (!c.stack_bytes) c.stack_bytes = DEFAULT_STACK;
   c.stack_bytes = std::max(c.stack_bytes, MIN_STACK);
+  if (c.cooperative) std::memcpy(c.cluster, c.grid, sizeof c.cluster);
   for (uint32_t& extent : c.cluster) extent = std::max(extent, 1u);
   if (!c.banks) c.banks = 32;
   if (!c.sector_bytes) c.sector_bytes = 32;
@@ -230,6 +235,8 @@ void run_cluster(Cluster& cluster, uint64_t number) {
                           (number + 1) * 0xbf58476d1ce4e5b9ull) | 1;
   cluster.clock.start(int(cluster.blocks.size()), threads_of(*cluster.config));
   cluster.engine.start();
+  cluster.flags.start();
+  cluster.polls = 0;
   cluster.barrier = ClusterBarrier{};
   for (auto& block : cluster.blocks) start_block(*block);
   run_threads(cluster);

@@ -125,6 +125,14 @@ void check_deadline(Block& block) {
                                      block.config->time_limit_ms));
 }
 
+// Threads that can run do nothing but look at memory again and again.
+void check_polls(Cluster& cluster) {
+  constexpr uint64_t PATIENCE = 100000;   // far more than it takes to draw each of them
+  if (cluster.polls < PATIENCE) return;
+  report_deadlock(cluster);
+  abandon_block();
+}
+
 // The same, but not at every switch: asking for the time takes longer than switching.
 void check_time(Block& block) {
   if (block.cluster->deadline && block.statistics.switches % 1024 == 0) check_deadline(block);
@@ -141,6 +149,7 @@ void resume(Block& block, Thread& next) {
 Thread& next_thread(Block& here, Thread& me) {
   if (is_stopped(*here.config)) abandon_block();
   check_time(here);
+  here.cluster->polls = 0;
   Block* block = &here;
   here.cluster->engine.maybe_deliver(*here.cluster);
   Thread* next;
@@ -225,6 +234,7 @@ void yield_thread(uint32_t line) {
   me.line = line;
   if (is_stopped(*block.config)) abandon_block();
   check_deadline(block);
+  check_polls(*block.cluster);
   Block* other = &block;
   if (block.cluster->blocks.size() > 1) {
     const size_t count = block.cluster->blocks.size(), skip = next_random(block) % count;

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial, reduce
 from typing import Any
 
 from tile_core.errors import InternalError, UnsupportedOnTarget
-from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.arith import all_of, as_expr, binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.ir.expr import BinaryOp, Load
+from tile_core.ir.expr import AddressOf, BinaryOp, Call, Load, StringConst, Var
 from tile_core.ir.node import Node, rewrite, walk
-from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
+from tile_core.ir.stmt import Evaluate, If, Let, Seq, Stmt, While
 from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial.printing import expand_print
@@ -26,12 +27,12 @@ def lower_barrier(op: Barrier, ctx: SimtContext) -> Stmt:
     Raises
     ------
     InternalError
-        If a barrier spans the grid: `split_grid_barriers` makes it the end of a launch.
+        If a barrier spans the grid, and no pass has said where its arrivals are counted.
     UnsupportedOnTarget
         If some threads wait by themselves that cannot be whole warps.
     """
     if op.scope == "grid":
-        raise InternalError("a barrier of the whole grid is left in a launch", span=op.span)
+        return _grid_barrier(op, ctx)
     if op.scope == "warp":
         return do("sync_warp")
     if op.number is None and op.count is None:
@@ -45,6 +46,36 @@ def lower_barrier(op: Barrier, ctx: SimtContext) -> Stmt:
     count = as_expr(ctx.threads if op.count is None else op.count)
     name = "bar_arrive" if op.arrives_only else "bar_sync"
     return do(name, lower_expr(number, ctx), lower_expr(count, ctx))
+
+
+def _grid_barrier(op: Barrier, ctx: SimtContext) -> Stmt:
+    """Return the barrier of blocks that all run at a time.
+
+    The first thread of each block counts its arrival, and waits until the highest bit changes:
+    block 0 adds what all others lack for that, so the word serves for any number of barriers.
+
+    Before   barrier(scope="grid", arrivals=n)  (4 blocks)
+    After    sync()
+             if tid == 0: before = atomic_add(n[0], 0x7ffffffd if bx == 0 else 1, release)
+               while (before ^ atomic_load(n[0], acquire)) & 0x80000000 == 0: pass
+             sync()
+    """
+    if op.arrivals is None:
+        raise InternalError("a barrier of the whole grid is left in a launch", span=op.span)
+    word = op.arrivals.buffer.dtype
+    place = AddressOf(op.arrivals.buffer, (as_expr(0),))
+    blocks = cast(reduce(partial(binary, BinaryOp.MUL), ctx.launch.grid, as_expr(1)), str(word))
+    is_first = all_of([binary(BinaryOp.EQ, var, 0) for var in ctx.launch.block_vars])
+    top = const(1 << 31, word)
+    share = select(is_first, top - (blocks - 1), const(1, word))
+    arrived = Call("atomic_add", (place, share, StringConst("release")), word)
+    before = Var(ctx.names.fresh("before"), word)
+    now = Call("atomic_load", (place, StringConst("acquire")), word)
+    changed = binary(BinaryOp.BITAND, binary(BinaryOp.BITXOR, before, now), top)
+    wait = While(binary(BinaryOp.EQ, changed, const(0, word)), Seq(()), span=op.span)
+    meet = ctx.lower(Seq((Let(before, arrived, span=op.span), wait)), replace(ctx, by_thread=True))
+    first = If(binary(BinaryOp.EQ, ctx.thread, 0), meet, span=op.span)
+    return Seq((do("sync", span=op.span), first, do("sync", span=op.span)))
 
 
 def _refuse_parts_of_warps(op: Barrier, ctx: SimtContext) -> None:

@@ -6,6 +6,14 @@ namespace tile {
 
 enum memory_order { relaxed, consume, acquire, release, acq_rel, seq_cst };
 
+// As on GPUs, orders other than relaxed are fences of the whole device before or after.
+TILE_HOST void fence_before(memory_order order) {
+  if (order == release || order == acq_rel || order == seq_cst) tsim_fence();
+}
+TILE_HOST void fence_after(memory_order order) {
+  if (order == consume || order == acquire || order == acq_rel || order == seq_cst) tsim_fence();
+}
+
 TILE_HOST void atomic(int operation, int type, const tsim_shared& place, const void* value,
                       void* old, int count, unsigned line) {
   tsim_atomic_shared(operation, type, &place, value, old, count, line);
@@ -31,8 +39,11 @@ struct exactly {
 #define TSIM_ATOMIC(NAME, OPERATION)                                                         \
   template <class T, class Place>                                                            \
   TILE_HOST T NAME(const pointer<T, Place>& p, typename exactly<T>::type value,              \
-                   memory_order = relaxed, unsigned line = __builtin_LINE()) {               \
-    return atomic_one(OPERATION, p, value, line);                                            \
+                   memory_order order = relaxed, unsigned line = __builtin_LINE()) {         \
+    fence_before(order);                                                                     \
+    const T old = atomic_one(OPERATION, p, value, line);                                     \
+    fence_after(order);                                                                      \
+    return old;                                                                              \
   }
 TSIM_ATOMIC(atomic_add, TSIM_ATOMIC_ADD)
 TSIM_ATOMIC(atomic_max, TSIM_ATOMIC_MAX)  // a number wins over NaN
@@ -46,28 +57,34 @@ TSIM_ATOMIC(atomic_exchange, TSIM_ATOMIC_EXCHANGE)
 // *p = value if it is `expected`.
 template <class T, class Place>
 TILE_HOST T atomic_cas(const pointer<T, Place>& p, typename exactly<T>::type expected,
-                       typename exactly<T>::type value, memory_order = relaxed,
+                       typename exactly<T>::type value, memory_order order = relaxed,
                        unsigned line = __builtin_LINE()) {
   const T both[2] = {expected, value};
   T old;
+  fence_before(order);
   atomic(TSIM_ATOMIC_CAS, type_code<T>, p, both, &old, 1, line);
+  fence_after(order);
   return old;
 }
 
 template <class T, class Place>
 TILE_HOST typename without_const<T>::type atomic_load(const pointer<T, Place>& p,
-                                                      memory_order = relaxed,
+                                                      memory_order order = relaxed,
                                                       unsigned line = __builtin_LINE()) {
   using Value = typename without_const<T>::type;
   Value old;
+  if (order == seq_cst) tsim_fence();
   atomic(TSIM_ATOMIC_LOAD, type_code<Value>, p, nullptr, &old, 1, line);
+  fence_after(order);
   return old;
 }
 
 template <class T, class Place>
 TILE_HOST T atomic_store(const pointer<T, Place>& p, typename exactly<T>::type value,
-                         memory_order = relaxed, unsigned line = __builtin_LINE()) {
+                         memory_order order = relaxed, unsigned line = __builtin_LINE()) {
+  fence_before(order);
   atomic(TSIM_ATOMIC_STORE, type_code<T>, p, &value, nullptr, 1, line);
+  if (order == seq_cst) tsim_fence();
   return value;
 }
 

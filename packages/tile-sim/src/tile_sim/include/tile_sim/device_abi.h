@@ -88,6 +88,7 @@ void tsim_lds_wait(int left, unsigned line);
 void tsim_leave(void);
 
 // Barriers. Kinds of tsim_sync_count: 0 counts the true predicates, 1 is "all", 2 is "any".
+void tsim_fence(void);
 void tsim_sync(unsigned line);
 int tsim_sync_count(int kind, int predicate, unsigned line);
 void tsim_bar_sync(int barrier, int threads, unsigned line);

@@ -41,9 +41,10 @@ TILE_HOST void sync_warp(u64 mask = ~0ull, unsigned line = __builtin_LINE()) {
   tsim_sync_warp(mask, line);
 }
 
-// Order this thread's accesses before its later ones. The emulator executes each thread in order.
+// Order this thread's accesses before its later ones. The emulator executes each thread in order;
+// a fence of the device is what others learn by, from words that the thread updates or reads.
 TILE_HOST void fence_block() {}
-TILE_HOST void fence() {}
-TILE_HOST void fence_system() {}
+TILE_HOST void fence() { tsim_fence(); }
+TILE_HOST void fence_system() { tsim_fence(); }
 
 }  // namespace tile
