@@ -172,10 +172,41 @@ def test_blocks_that_count_differently(target, others):
                 A[bx] += 1
                 T.sync_grid()
 
-    with pytest.raises((Deadlock, DeviceAssertError)) as caught:
-        tile.compile(main, target=target)(np.zeros(2, "int32"), 3, others)
-    told = "waits for ever" if target == "interpret" else "not all threads of all blocks reach"
-    assert told in str(caught.value)
+    expect_nobody_comes(main, target, np.zeros(2, "int32"), 3, others)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("threads", [32, 64])
+def test_threads_that_go_around(target, threads):
+    """Those of one warp, too; a loop that others leave earlier."""
+
+    @T.prim_func
+    def branch(A: T.Tensor((2, threads), "int32"), n: T.int32):
+        with T.Kernel(2, threads=threads) as bx:
+            tx = T.get_thread_binding()
+            if tx < n:
+                T.sync_grid()
+            A[bx, tx] = 1
+
+    @T.prim_func
+    def loop(A: T.Tensor((2, threads), "int32"), n: T.int32):
+        with T.Kernel(2, threads=threads) as bx:
+            tx = T.get_thread_binding()
+            for _ in T.serial(n - tx // 20):
+                T.sync_grid()
+            A[bx, tx] = 1
+
+    for main in (branch, loop):
+        expect_nobody_comes(main, target, np.zeros((2, threads), "int32"), 7)
+
+
+def expect_nobody_comes(main, target, *arguments):
+    """Who waits would do so for ever; launches of the CPU, which do not wait, assert it."""
+    what = DeviceAssertError if target == "cpu" else Deadlock
+    told = "not all threads of all blocks reach" if target == "cpu" else "wait"
+    with pytest.raises(what, match=told) as caught:
+        tile.compile(main, target=target)(*arguments)
+    assert caught.value.span is not None
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tile_core.errors import AssumptionError, DeviceAssertError, InternalError, UndefinedOperation
 from tile_core.interp import access, apart, reductions
-from tile_core.interp.events import Collective, Event, GridWait, Spin, Vote, Wait
+from tile_core.interp.events import Collective, Event, GridWait, Spin, Vote, Wait, require_all
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.facts import acts_on_block
 from tile_core.interp.machine import Lanes, Loop
@@ -310,6 +310,8 @@ def _leaf(stmt: Leaf, lanes: Lanes) -> Steps:
 
 def _barrier(stmt: Barrier, lanes: Lanes) -> Steps:
     if stmt.scope == "grid":
+        if lanes.warp is not None:
+            require_all(stmt, "this barrier of the grid", lanes)
         yield GridWait(stmt)
     elif stmt.scope == "warp" and lanes.block is not None:
         lanes.block.thread_epoch = lanes.machine.next_epoch()  # lanes are in step already
