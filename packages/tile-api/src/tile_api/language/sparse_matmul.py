@@ -9,20 +9,15 @@ from tile_api.frontend.builder import current
 from tile_api.frontend.values import as_region
 from tile_api.language.matmul import _check_hints, _check_scope, _flag, _product
 from tile_api.language.operands import Annotations, emit, here
-from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import DtypeMismatch, GemmShapeMismatch, Note
-from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
-from tile_core.ir.expr import BinaryOp, Expr, Load, Var
-from tile_core.ir.stmt import Alloc, Parallel, Store
+from tile_core.ir.stmt import Alloc
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.ops.pairing import describe
+from tile_core.ops.sparse_tiles import described_by, with_zeros
 
 __all__ = ["gemm_sp"]
-
-_NIBBLE = 4
-"""Bits of the metadata that tell of one group."""
 
 
 def gemm_sp(
@@ -77,7 +72,11 @@ def gemm_sp(
     _check_hints(wg_wait, annotations)
     kept, meta = _in_memory(kept), _in_memory(meta)
     emit(Alloc(dense, span=here()))
-    emit(_written_out(kept, meta, dense, is_turned, meta_turned))
+    emit(
+        with_zeros(
+            kept, meta, dense, transposed=is_turned, transposed_meta=meta_turned, span=here()
+        )
+    )
     emit(replace(op, wg_wait=wg_wait))
 
 
@@ -97,57 +96,6 @@ def _in_memory(region: Region) -> Region:
     emit(Alloc(copy.buffer, span=here()))
     emit(Copy(region, copy))
     return copy
-
-
-def _written_out(
-    kept: Region, meta: Region, dense: Buffer, is_turned: bool, meta_turned: bool
-) -> Parallel:
-    """Return the loop that puts every element at its place, and zeros at the others."""
-    int32 = dtype_of("int32")
-    places = Var("i", int32), Var("k", int32)
-    row, k = reversed(places) if is_turned else places
-    bits = meta.buffer.dtype.bits
-    group = _group(kept.buffer.dtype)
-    number, place = _quotient(k, group), arith.binary(BinaryOp.FLOORMOD, k, group)
-    word = _element(meta, meta_turned, row, _quotient(number, bits // _NIBBLE))
-    shift = arith.binary(BinaryOp.FLOORMOD, number, bits // _NIBBLE) * _NIBBLE
-    code = arith.binary(BinaryOp.BITAND, arith.binary(BinaryOp.SHR, _wide(word), shift), 15)
-    first = arith.binary(BinaryOp.BITAND, code, 3)
-    zero = arith.const(0, dense.dtype)
-    if group == 2:
-        value: Expr = _element(kept, is_turned, row, number)
-        value = arith.select(_is(arith.binary(BinaryOp.SHR, first, 1), place), value, zero)
-    else:
-        second = _element(kept, is_turned, row, number * 2 + 1)
-        value = arith.select(_is(arith.binary(BinaryOp.SHR, code, 2), place), second, zero)
-        value = arith.select(_is(first, place), _element(kept, is_turned, row, number * 2), value)
-    extents = tuple(arith.const(n) for n in dense.static_shape or ())
-    return Parallel(places, extents, Store(dense, places, value, span=here()), span=here())
-
-
-def _wide(word: Expr) -> Expr:
-    """Return bits of metadata as an integer whose upper bits nobody looks at."""
-    return arith.cast(word, "int64" if word.dtype.bits > 32 else "int32")
-
-
-def _is(code: Expr, place: Expr) -> Expr:
-    return arith.binary(BinaryOp.EQ, arith.cast(code, place.dtype), place)
-
-
-def _quotient(x: Expr, by: int) -> Expr:
-    return arith.binary(BinaryOp.FLOORDIV, x, by)
-
-
-def _element(region: Region, is_turned: bool, row: Expr, column: Expr) -> Load:
-    at = (column, row) if is_turned else (row, column)
-    last = [arith.binary(BinaryOp.ADD, s, x) for s, x in zip(region.starts[-2:], at, strict=True)]
-    lead = [arith.as_expr(start) for start in region.starts[:-2]]
-    return Load(region.buffer, (*lead, *last), span=here())
-
-
-def _group(dtype: DType) -> int:
-    """Return how many neighbours share 4 bits of metadata."""
-    return 2 if dtype.bits == 32 else 4
 
 
 def _matrix(region: Region, is_turned: bool) -> tuple[int, int]:
@@ -181,7 +129,7 @@ def _check_shapes(
     kept: Region, meta: Region, found: tuple[int, int], dense: tuple[int, int]
 ) -> None:
     """Refuse metadata that do not tell of each group of the dense tile, of rows and columns."""
-    each = meta.buffer.dtype.bits // _NIBBLE * _group(kept.buffer.dtype)
+    each = described_by(meta.buffer.dtype, kept.buffer.dtype)
     if found[0] == dense[0] and found[1] * each == dense[1]:
         return
     raise GemmShapeMismatch(

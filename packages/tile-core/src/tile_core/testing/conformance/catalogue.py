@@ -13,10 +13,11 @@ from tile_core.testing.conformance import (
     overhangs,
     products,
     reductions,
+    sparse,
 )
 from tile_core.testing.conformance.case import Case
 
-FAMILIES = (copies, products, overhangs, elementwise, choices, reductions, control)
+FAMILIES = (copies, products, sparse, overhangs, elementwise, choices, reductions, control)
 
 
 def all_cases() -> list[Case]:
