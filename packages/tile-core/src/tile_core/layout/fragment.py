@@ -89,6 +89,7 @@ class Fragment(FragmentNames):
     replication: int
     thread_extent: int
     index_shape: tuple[int, ...]
+    digest: int
 
     def __init__(
         self,
@@ -130,6 +131,9 @@ class Fragment(FragmentNames):
             "replication": replication,
             "thread_extent": thread_extent,
             "index_shape": physical_box(index, box, None),
+            "digest": hash(
+                (box, replication, thread_extent, thread.digest, *(e.digest for e in index))
+            ),
         }.items():
             object.__setattr__(self, name, value)
         if derived and not self.is_injective():
@@ -201,8 +205,9 @@ class Fragment(FragmentNames):
         )
 
     def __eq__(self, other: object) -> bool:
-        return (
+        return self is other or (
             isinstance(other, Fragment)
+            and self.digest == other.digest
             and self.shape == other.shape
             and self.replication == other.replication
             and self.thread_extent == other.thread_extent
@@ -212,8 +217,7 @@ class Fragment(FragmentNames):
         )
 
     def __hash__(self) -> int:
-        digests = (self.thread.digest, *(e.digest for e in self.index))
-        return hash((self.shape, self.replication, self.thread_extent, digests))
+        return self.digest
 
     def __repr__(self) -> str:
         names = (*axis_names(self.rank), "rep")

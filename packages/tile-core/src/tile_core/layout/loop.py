@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from tile_core.layout.digits import flatten_row_major, unflatten_row_major
@@ -16,6 +17,9 @@ THREAD, ROUND, LANE = inputs(3)
 
 ENOUGH = 16
 """Neighbouring elements of a row that are enough for its threads to share accesses well."""
+
+_REMEMBERED = 256
+"""Plans that are kept: layout inference asks for each of them many times."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +117,13 @@ def planned(
         Fragments take their layout from the loop: threads are filled evenly if that is
         possible, and each point of a loop smaller than the block is run by several threads.
     """
-    box = tuple(extents)
+    return _planned(tuple(extents), threads, vector, least, holds_tiles)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _planned(
+    box: tuple[int, ...], threads: int, vector: int, least: int, holds_tiles: bool
+) -> LoopLayout:
     total = math.prod(box)
     if holds_tiles and total < threads:
         return _replicated(box, threads // total)
