@@ -35,6 +35,7 @@ from tile_cpu.lowering.context import Context, Settings, assigned, loaded
 from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.effort import block_nanoseconds
 from tile_cpu.lowering.emitter import Emitter
+from tile_cpu.lowering.half_bytes import may_share_bytes
 from tile_cpu.lowering.layouts import special_layouts
 from tile_cpu.lowering.streaming import fence, streamed_buffers
 from tile_cpu.lowering.types import number, prim, value_type
@@ -198,6 +199,8 @@ def _grid_loop(ctx: Context, launch: Launch) -> TirStmt:
         blocks = math.prod(e or 0 for e in fixed) if small else None
         if blocks == 1:
             loop = seq(Bind(block, number(0, kind)), body)
+        elif may_share_bytes(launch, ctx.env):
+            loop = TirFor(block, number(0, kind), total, ForKind.SERIAL, body)
         else:
             loop = _blocks(block, total, body, block_nanoseconds(launch.body), blocks)
     return seq(statements, loop)
