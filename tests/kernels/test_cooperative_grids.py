@@ -12,6 +12,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
+from support.toolchain import amd_compiler_for
 from tile_core.errors import DataRace, Deadlock, LaunchError
 from tile_sim import checking
 from tile_sim.executable import Executable
@@ -196,3 +197,11 @@ def test_the_machine_code_orders_memory(target: str) -> None:
     parts = [r"bar\.sync", r"(membar|fence)\S*\.(gl|gpu)", r"atom\.\S*add\.u32",
              r"ld\.volatile\.\S*u32", r"(membar|fence)\S*\.(gl|gpu)", r"bar\.sync"]  # fmt: skip
     assert len(re.findall(".*?".join(parts), function, re.DOTALL)) == 2
+
+
+def test_the_machine_code_of_amd_orders_memory() -> None:
+    """All of the wave's writes reach the other caches before the count, and old lines are left."""
+    amd_compiler_for("gfx942")
+    kernel: Any = tile.compile(exchange, target="hip:gfx942")
+    parts = ["buffer_wbl2 sc1", "global_atomic_add ", "global_load_dword .*sc1", "buffer_inv sc1"]
+    assert len(re.findall(".*?".join(parts), kernel.artifact.asm(), re.DOTALL)) >= 1
