@@ -7,7 +7,7 @@ from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Evaluate, Kernel, Seq
 from tile_core.ops.bulk_copy import FenceAsync
 from tile_core.ops.mbarrier import SetRegisters
-from tile_core.passes.free_products import free_products
+from tile_core.passes.legalise_gemms import legalise_gemms
 
 ORDERS = frozenset(
     [
@@ -35,7 +35,7 @@ def drop_orders(kernel: Kernel) -> Kernel:
     def rule(node: Node) -> Node:
         return Seq(()) if is_order(node) else node
 
-    return free_products(rewrite(kernel, rule), frozenset())
+    return legalise_gemms(rewrite(kernel, rule), frozenset())
 
 
 def is_order(node: Node) -> bool:

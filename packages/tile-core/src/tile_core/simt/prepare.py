@@ -15,8 +15,9 @@ from tile_core.passes.cooperative_grids import is_cooperative
 from tile_core.passes.drop_empty import drop_empty
 from tile_core.passes.fence_async_reads import fence_async_reads
 from tile_core.passes.fence_async_writes import fence_async_writes
-from tile_core.passes.free_products import free_products
+from tile_core.passes.legalise_gemms import legalise_gemms
 from tile_core.passes.mask_products import mask_products
+from tile_core.passes.materialise_partial_results import materialise_partial_results
 from tile_core.passes.open_sequences import open_sequences
 from tile_core.passes.overlap_products import overlap_products
 from tile_core.passes.plan_pipelines import notes_on_copies, plan_pipelines
@@ -27,7 +28,6 @@ from tile_core.passes.stage_stores import stage_stores
 from tile_core.passes.use_bulk_loads import use_bulk_loads
 from tile_core.passes.use_bulk_stores import notes_on_stores, use_bulk_stores
 from tile_core.passes.use_bulk_updates import notes_on_updates, use_bulk_updates
-from tile_core.passes.whole_results import whole_results
 from tile_core.recording import ran
 from tile_core.simt.choices import Choices
 from tile_core.simt.places import check_views
@@ -70,7 +70,7 @@ def prepare(
     # What threads have written before a barrier of the grid, engines would not see behind it.
     has_engines = not is_cooperative(kernel)
     specialises = choices.specialises and has_engines
-    kernel = ran(whole_results, ran(free_products, kernel, machine.features))
+    kernel = ran(materialise_partial_results, ran(legalise_gemms, kernel, machine.features))
     kernel = ran(rasterise_blocks, ran(drop_empty, kernel))
     kernel = ran(mask_products, kernel, runs_beside)
     if specialises:

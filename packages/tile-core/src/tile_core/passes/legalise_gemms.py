@@ -12,7 +12,7 @@ _BESIDE = "wgmma"
 """The instruction whose products run beside their threads."""
 
 
-def free_products(kernel: Kernel, features: frozenset[str]) -> Kernel:
+def legalise_gemms(kernel: Kernel, features: frozenset[str]) -> Kernel:
     """Return `kernel` with the target's own choice where a product names what it lacks.
 
     Before   gemm A, B, C, instruction="wgmma";  wait_products 0

@@ -8,7 +8,7 @@ import tile_api.language as T
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
 from tile_core.ir.verify import verify
-from tile_core.passes.whole_results import whole_results
+from tile_core.passes.materialise_partial_results import materialise_partial_results
 
 
 def reduction(*, clear: bool, whole: bool = False, shared: bool = False) -> Kernel:
@@ -33,7 +33,7 @@ def steps(kernel: Kernel) -> list[str]:
 
 
 def test_results_are_copied_to_the_part() -> None:
-    made = whole_results(reduction(clear=True))
+    made = materialise_partial_results(reduction(clear=True))
     verify(made)
     assert steps(made) == [
         "alloc b_part: local.fragment float32[8]",
@@ -43,7 +43,7 @@ def test_results_are_copied_to_the_part() -> None:
 
 
 def test_old_contents_come_first_where_they_count() -> None:
-    made = whole_results(reduction(clear=False))
+    made = materialise_partial_results(reduction(clear=False))
     verify(made)
     assert steps(made)[1] == "@copy(src=b[2:8], dst=b_part[0:8])"
 
@@ -51,7 +51,7 @@ def test_old_contents_come_first_where_they_count() -> None:
 @pytest.mark.parametrize("where", ["whole", "shared"])
 def test_whole_tiles_and_parts_of_memory_stay(where: str) -> None:
     kernel = reduction(clear=True, **{where: True})
-    assert whole_results(kernel) is kernel
+    assert materialise_partial_results(kernel) is kernel
 
 
 def test_parts_without_elements_need_no_reduction() -> None:
@@ -64,6 +64,6 @@ def test_parts_without_elements_need_no_reduction() -> None:
             T.reduce_sum(a[0:0, 0:16], b[2:2], dim=1)
             T.copy(b, B)
 
-    made = whole_results(main.kernel)
+    made = materialise_partial_results(main.kernel)
     verify(made)
     assert "@reduce" not in print_kernel(made)

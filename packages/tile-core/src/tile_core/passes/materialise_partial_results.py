@@ -12,7 +12,7 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.reduce import Reduce, ReducerFinalize
 
 
-def whole_results(kernel: Kernel) -> Kernel:
+def materialise_partial_results(kernel: Kernel) -> Kernel:
     """Return `kernel` with reductions and products that write whole register tiles only.
 
     Before   reduce sum scores, dim=1 -> total[8:16]
