@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Kernel, Launch
+from tile_core.passes.divergent_races import refuse_divergent_races
 from tile_core.passes.insert_barriers import insert_barriers
-from tile_core.passes.races_apart import refuse_races_apart
 from tile_core.passes.uniformity import is_thread_program
 
 
@@ -25,7 +25,7 @@ def order_threads(kernel: Kernel) -> Kernel:
 
     def rule(node: Node) -> Node:
         if isinstance(node, Launch) and is_thread_program(node):
-            return insert_barriers(refuse_races_apart(node))
+            return insert_barriers(refuse_divergent_races(node))
         return node
 
     return rewrite(kernel, rule)

@@ -29,7 +29,7 @@ from tile_core.ir.stmt import (
     flattened,
 )
 from tile_core.ops.control import Barrier, Print
-from tile_core.ops.own_tiles import own_tiles
+from tile_core.ops.privatise_tiles import privatise_tiles
 from tile_core.passes.count_signals import Arrive
 from tile_core.passes.thread_loops import ThreadLoops
 from tile_core.passes.turns import Await, awaits
@@ -67,7 +67,7 @@ def serialise_threads(kernel: Kernel) -> Kernel:
             return node if body is node.body else replace(node, body=body)
         return node
 
-    return rewrite(own_tiles(kernel, lambda launch: not is_thread_program(launch)), rule)
+    return rewrite(privatise_tiles(kernel, lambda launch: not is_thread_program(launch)), rule)
 
 
 class _Serialiser:

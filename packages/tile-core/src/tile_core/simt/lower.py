@@ -17,11 +17,11 @@ from tile_core.ir.stmt import Check, For, Kernel, Launch, Let, Seq, Stmt
 from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule
 from tile_core.passes.cooperative_grids import is_cooperative
+from tile_core.passes.divergent_races import refuse_divergent_races
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.passes.insert_barriers import insert_barriers
 from tile_core.passes.open_sequences import open_sequences
 from tile_core.passes.pipelines.counted import COUNTED
-from tile_core.passes.races_apart import refuse_races_apart
 from tile_core.passes.ranges import Env
 from tile_core.passes.separate_loops import separate_loops
 from tile_core.passes.uniformity import is_thread_program
@@ -185,7 +185,7 @@ class _Maker:
         resident = blocks_to_hold(launch, self.machine)
         shared, room = plan_shared(launch, self.places, self.machine)
         if self.choices.orders_threads:
-            refuse_races_apart(launch, self.machine.warp_size)
+            refuse_divergent_races(launch, self.machine.warp_size)
         launch = ran(
             insert_barriers, launch, self.places, shared,
             between_threads=self.choices.orders_threads, warp_size=self.machine.warp_size,

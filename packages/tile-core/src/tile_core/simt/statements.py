@@ -38,7 +38,7 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.reduce import ReducerUpdate
 from tile_core.ops.serial.reduce import expand_reducer_update
-from tile_core.passes.drop_orders import is_order
+from tile_core.passes.drop_gpu_hints import is_gpu_hint
 from tile_core.passes.guards.ledger import located, open_ledger
 from tile_core.passes.ranges import Env
 from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
@@ -148,7 +148,7 @@ def _update(stmt: ReducerUpdate, ctx: SimtContext) -> Stmt:
 
 def _evaluate(stmt: Evaluate, ctx: SimtContext) -> Stmt:
     if isinstance(stmt.value, Call) and names_instruction(stmt.value):
-        if is_order(stmt) and lacks_instruction(stmt.value, ctx):
+        if is_gpu_hint(stmt) and lacks_instruction(stmt.value, ctx):
             return NOTHING
         return replace(stmt, value=lower_gpu_call(stmt.value, ctx))
     lowered = lower_evaluate(stmt, ctx)

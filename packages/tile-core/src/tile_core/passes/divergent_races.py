@@ -17,7 +17,7 @@ from tile_core.passes.touches import Doer, Touch, inlined, is_plain
 from tile_core.passes.uniformity import is_thread_program
 
 
-def refuse_races_apart(launch: Launch, warp_size: int = 32) -> Launch:
+def refuse_divergent_races(launch: Launch, warp_size: int = 32) -> Launch:
     """Return `launch` if no branch that threads take apart holds a race of theirs.
 
     Barriers for such a branch stand before it: they cannot order what happens in it. Only what

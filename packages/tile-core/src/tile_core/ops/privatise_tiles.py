@@ -27,7 +27,7 @@ def _never(launch: Launch) -> bool:
     return False
 
 
-def own_tiles(kernel: Kernel, of_threads: Callable[[Launch], bool] = _never) -> Kernel:
+def privatise_tiles(kernel: Kernel, of_threads: Callable[[Launch], bool] = _never) -> Kernel:
     """Return `kernel` with a register tile for each range of threads that uses one of its name.
 
     Before   alloc f;  threads 0 count 128: fill f;  threads 128 count 128: copy A, f

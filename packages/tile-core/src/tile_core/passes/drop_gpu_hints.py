@@ -23,7 +23,7 @@ ORDERS = frozenset(
 """Intrinsics that put the work of engines, or launches, in an order that others have anyway."""
 
 
-def drop_orders(kernel: Kernel) -> Kernel:
+def drop_gpu_hints(kernel: Kernel) -> Kernel:
     """Return `kernel` without what only hints, or orders what one thread does in order.
 
     Before   eval pdl_sync();  copy A, s;  fence_async
@@ -33,12 +33,12 @@ def drop_orders(kernel: Kernel) -> Kernel:
     """
 
     def rule(node: Node) -> Node:
-        return Seq(()) if is_order(node) else node
+        return Seq(()) if is_gpu_hint(node) else node
 
     return legalise_gemms(rewrite(kernel, rule), frozenset())
 
 
-def is_order(node: Node) -> bool:
+def is_gpu_hint(node: Node) -> bool:
     """Whether a statement is such an order or hint."""
     if isinstance(node, (FenceAsync, SetRegisters)):
         return True
