@@ -64,7 +64,7 @@ def parallel_parts(loop: Parallel) -> list[Stmt]:
     """
     parts: list[Stmt] = [loop]
     if any(isinstance(stmt, Barrier) for stmt in flattened(loop.body)):
-        from tile_api.frontend.split_parallel import split_at_barriers  # few kernels need it
+        from tile_api.frontend.loop_fission import split_at_barriers  # few kernels need it
 
         parts = split_at_barriers(loop)
     for part in parts:

@@ -83,8 +83,8 @@ _LAZY = {
         )
     },
     "gemm_sp": "tile_api.language.sparse_matmul:gemm_sp",
-    "Let": "tile_api.language.let_forms:Let",
-    "let": "tile_api.language.let_forms:let",
+    "Let": "tile_api.language.let_bindings:Let",
+    "let": "tile_api.language.let_bindings:let",
     "thread_binding": "tile_api.language.thread_axes:thread_binding",
 }
 _TABLES: dict[str, Any] = {

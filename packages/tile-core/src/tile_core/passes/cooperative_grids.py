@@ -14,7 +14,7 @@ from tile_core.ir.expr import Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Alloc, For, Kernel, Launch, Pipelined, Stmt, Store
 from tile_core.ops.control import Barrier
-from tile_core.passes.grid_phases import holds_barrier, spans_grid
+from tile_core.passes.kernel_fission import holds_barrier, spans_grid
 from tile_core.passes.split_grid_barriers import split_grid_barriers
 
 

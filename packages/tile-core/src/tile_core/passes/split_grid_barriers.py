@@ -28,7 +28,8 @@ from tile_core.ir.stmt import (
     flattened,
     is_statement,
 )
-from tile_core.passes.grid_phases import (
+from tile_core.passes.grid_state import GridState, first_need, is_repeatable
+from tile_core.passes.kernel_fission import (
     Choice,
     Phase,
     PhaseBuilder,
@@ -38,7 +39,6 @@ from tile_core.passes.grid_phases import (
     spans_grid,
     statements,
 )
-from tile_core.passes.grid_state import GridState, first_need, is_repeatable
 
 _MOST_ROUNDS = 64
 """Rounds of a loop around a barrier of the grid that become launches of their own."""

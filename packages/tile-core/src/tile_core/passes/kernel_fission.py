@@ -25,7 +25,7 @@ from tile_core.ir.stmt import (
     flattened,
 )
 from tile_core.ops.control import Barrier
-from tile_core.passes.grid_jumps import counted, jumps, without_jumps
+from tile_core.passes.break_elimination import counted, jumps, without_jumps
 from tile_core.passes.grid_state import GridState, is_repeatable
 
 NOT_ALL = "not all threads of all blocks reach a barrier of the whole grid"
