@@ -13,7 +13,7 @@ from tile_core.errors import Deadlock, DeviceAssertError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
-from tile_core.passes.turns import STUCK
+from tile_core.passes.coroutines import STUCK
 from tile_core.plugins.calling import solutions, symbol_text
 from tile_cpu.lowering.externs import require_symbols
 from tile_cpu.lowering.launch import MAIN, Lowered

@@ -14,16 +14,16 @@ from tile_cpu.csource import SharedLibrary, compile_c
 from tile_cpu.lowering.launch import Lowered, lower_kernel
 from tile_cpu.lowering.layouts import admits_in
 from tile_cpu.machine import machine
-from tile_cpu.of_tvm import OfTVM
 from tile_cpu.scratch import require_scratch
 from tile_cpu.threads import set_num_threads
 from tile_cpu.toolchain import CompiledModule, compile_module
+from tile_cpu.unpicklable import Unpicklable
 
 UNGUARDED = "tl.disable_safe_memory_legalize"
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact(OfTVM):
+class Artifact(Unpicklable):
     """Machine code of one kernel.
 
     Parameters

@@ -20,11 +20,11 @@ from tile_core.tir.nodes import AttrStmt, IntImm, PrimFunc, StringImm, tirx, tvm
 from tile_cpu.irtext import definitions
 from tile_cpu.llvm.alias_names import number_alias_names
 from tile_cpu.machine import Machine, host_machine, require_runnable
-from tile_cpu.of_tvm import OfTVM
+from tile_cpu.unpicklable import Unpicklable
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledModule(OfTVM):
+class CompiledModule(Unpicklable):
     """Machine code for one machine, linked when its entry is first asked for.
 
     Parameters

@@ -19,10 +19,10 @@ import pytest
 from tile_api.autotuner.bench import Bench
 from tile_api.autotuner.comparing import compare_results
 from tile_api.autotuner.machine import machine_name
+from tile_api.autotuner.machine_lock import machine_lock
 from tile_api.autotuner.process import CRASHED, HUNG, Worker
 from tile_api.autotuner.search import FINALISTS
 from tile_api.autotuner.tensor_files import read_tensors, write_tensors
-from tile_api.autotuner.turns import turn
 from tile_api.autotuner.workplace import Workplace, is_alive, worker_environment
 from tile_core.environment import processors
 from tile_core.target import Target
@@ -31,8 +31,8 @@ POPEN = subprocess.Popen
 
 HOLD = """
 import sys
-from tile_api.autotuner.turns import turn
-with turn():
+from tile_api.autotuner.machine_lock import machine_lock
+with machine_lock():
     print("mine", flush=True)
     sys.stdin.readline()
 """
@@ -50,13 +50,13 @@ def test_searches_take_turns(tmp_path, monkeypatch):
     other.communicate()
     assert third.stdout.readline() == "mine\n"
     third.communicate("\n")
-    with turn(), open(lock):
+    with machine_lock(), open(lock):
         pass
 
 
 def test_nobody_waits_where_no_lock_can_be(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
-    with turn():
+    with machine_lock():
         pass
 
 

@@ -14,8 +14,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from tile_api.autotuner.machine import torch_threads
+from tile_api.autotuner.machine_lock import machine_lock
 from tile_api.autotuner.process import CANCELLED, HUNG, START_TIMEOUT, Worker
-from tile_api.autotuner.turns import turn
 from tile_core.environment import environment
 
 _PREFIX = "tile-tune-"
@@ -107,7 +107,7 @@ class Workplace:
         loaded = self._meter.ask("load", START_TIMEOUT, job=arguments["job"])
         if not loaded["ok"]:
             return loaded
-        with turn():
+        with machine_lock():
             return self._meter.ask(do, timeout, **arguments)
 
     def close(self) -> None:

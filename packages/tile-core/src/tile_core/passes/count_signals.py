@@ -34,7 +34,7 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.ops.select_ranges import select_ranges
-from tile_core.passes.turns import INT32, STUCK, Await, awaits, cell, put, read, taking_turns
+from tile_core.passes.coroutines import INT32, STUCK, Await, awaits, cell, interleaved, put, read
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.records import dataclass
 
@@ -326,7 +326,7 @@ def _sequence(items: tuple[Stmt, ...]) -> list[Stmt]:
 
     def end() -> None:
         if len(parts) > 1 and any(map(awaits, parts)):
-            made.extend(taking_turns(parts))
+            made.extend(interleaved(parts))
         else:
             made.extend(_turned(part) for part in parts)
         parts.clear()

@@ -30,9 +30,9 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ops.control import Barrier, Print
 from tile_core.ops.privatise_tiles import privatise_tiles
+from tile_core.passes.coroutines import Await, awaits
 from tile_core.passes.count_signals import Arrive
 from tile_core.passes.thread_loops import ThreadLoops
-from tile_core.passes.turns import Await, awaits
 from tile_core.passes.uniformity import Uniformity, is_thread_program
 from tile_core.passes.warp_exchange import Exchange
 

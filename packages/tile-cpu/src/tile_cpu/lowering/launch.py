@@ -40,16 +40,16 @@ from tile_cpu.lowering.layouts import special_layouts
 from tile_cpu.lowering.streaming import fence, streamed_buffers
 from tile_cpu.lowering.types import number, prim, value_type
 from tile_cpu.machine import Machine
-from tile_cpu.of_tvm import OfTVM
 from tile_cpu.passes.merge_gemm_blocks import for_one_thread
 from tile_cpu.threads import INLINE_BELOW_NS, is_one_thread, work_hint
+from tile_cpu.unpicklable import Unpicklable
 
 MAIN = "main"
 """The symbol of the compiled function."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered(OfTVM):
+class Lowered(Unpicklable):
     """A kernel as one TIR function, and what the host must know to call it.
 
     The function takes, in this order: the address of each tensor parameter and the value of

@@ -8,7 +8,7 @@ from tile_core.errors import UnsupportedOnTarget
 from tile_core.records import Uncopied
 
 
-class OfTVM(Uncopied):
+class Unpicklable(Uncopied):
     """A stage of compilation that cannot leave its process."""
 
     __slots__ = ()

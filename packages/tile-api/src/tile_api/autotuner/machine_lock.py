@@ -1,4 +1,4 @@
-"""Taking turns: two searches on one machine do not look at the clock at once."""
+"""The lock of the machine: two searches on it do not look at the clock at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ except ImportError:  # not a POSIX system
 
 
 @contextmanager
-def turn() -> Iterator[None]:
+def machine_lock() -> Iterator[None]:
     """Wait until no other search of this user measures; others wait inside of the block.
 
     The lock is the system's and ends with its process, however that ends. Where there is none, or

@@ -12,9 +12,9 @@ import tile_api.language as T
 from tile_core.errors import Deadlock
 from tile_core.ir.node import walk
 from tile_core.ir.verify import verify
+from tile_core.passes.coroutines import Await
 from tile_core.passes.count_signals import open_signals, take_turns
 from tile_core.passes.serialise_threads import serialise_threads
-from tile_core.passes.turns import Await
 
 TARGETS = ("interpret", "cpu")
 

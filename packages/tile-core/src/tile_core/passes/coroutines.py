@@ -1,4 +1,4 @@
-"""Programs that wait for each other as machines of states, which take turns."""
+"""Programs that wait for each other as coroutines: state machines that run in turn."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class _State:
     waits: bool = False
 
 
-class Machine:
+class StateMachine:
     """The program of one part as states, of which one runs at a time.
 
     Before   for k in range(n): await c[k]; s[0] += k
@@ -257,7 +257,7 @@ def _leaves(stmt: Node) -> bool:
     return any(_leaves(c) for c in stmt.children() if not isinstance(c, (Expr, Buffer)))
 
 
-def taking_turns(parts: Sequence[OnThreads]) -> list[Stmt]:
+def interleaved(parts: Sequence[OnThreads]) -> list[Stmt]:
     """Return parts that run at the same time as one program, in which each runs till it waits.
 
     Before   threads 0 count 128: await a;  b = 1;    threads 128 count 128: a = 1;  await b
@@ -266,7 +266,7 @@ def taking_turns(parts: Sequence[OnThreads]) -> list[Stmt]:
     Where nobody can go on, the kernel stops with an error.
     """
     moved = cell("moved")
-    machines = [Machine(part.body, moved) for part in parts]
+    machines = [StateMachine(part.body, moved) for part in parts]
     span = parts[0].span
     left: Expr | None = None
     for machine in machines:
