@@ -10,7 +10,7 @@ import nox
 ROOT = Path(__file__).parent
 PACKAGES = (
     "packages/tile-core",
-    "packages/tile-runtime",
+    "packages/tile-launch",
     "packages/tile-cpu",
     "packages/tile-cuda",
     "packages/tile-hip",
@@ -19,7 +19,7 @@ PACKAGES = (
 )
 ON_THE_CPU = (
     "packages/tile-core",
-    "packages/tile-runtime",
+    "packages/tile-launch",
     "packages/tile-cpu",
     "packages/tile-api",
 )

@@ -78,16 +78,16 @@ def on_processor() -> Iterator[tuple[str, float, float | None]]:
 
 
 def _in_bundles(kernel: Any, *kinds: list[Any]) -> Iterator[tuple[str, float, None]]:
-    import tile_runtime
-    from tile_runtime import kernel as kernels
+    import tile_launch
+    from tile_launch import kernel as kernels
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "add.tile")
         kernel.save(path)
-        in_c = tile_runtime.load(path)
+        in_c = tile_launch.load(path)
         found = kernels.installed_library
         kernels.installed_library = lambda: None
-        by_python = tile_runtime.load(path)
+        by_python = tile_launch.load(path)
         kernels.installed_library = found
     for name, given in zip(("NumPy arrays", "torch tensors"), kinds, strict=True):
         a, b, c = given
@@ -121,7 +121,7 @@ def on_stub(folder: Path) -> Iterator[tuple[str, float, float | None]]:
     from tile_api.launching import Launcher
     from tile_cuda.driver import open_driver
     from tile_cuda.launcher import callable_of
-    from tile_runtime.streams import allocator
+    from tile_launch.streams import allocator
 
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from problem import Family, Sizes, Tensors
 
-import tile_runtime
+import tile_launch
 
 Run = Callable[[], Any]
 
@@ -60,7 +60,7 @@ def _of_bundles(folder: Path, family: Family, number: int, entry: Mapping[str, A
 @cache
 def _loaded(path: Path) -> Any:
     """Return a kernel of a bundle; each file is read once."""
-    return tile_runtime.load(path)
+    return tile_launch.load(path)
 
 
 def results_of(run: Run, outputs: Tensors) -> Tensors:

@@ -2,7 +2,7 @@
 
     python benchmarks/gpu/run.py OUT --out results.json --budget 480
 
-Needs NumPy, torch and tile-runtime; neither TVM nor a compiler. Work is done by another process,
+Needs NumPy, torch and tile-launch; neither TVM nor a compiler. Work is done by another process,
 which is ended when it hangs, and replaced when it breaks; the problem goes on without the culprit.
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tile_cuda.machine_loops import PRODUCTS, loop_of_products
-from tile_runtime.bundle import read_bundle
+from tile_launch.bundle import read_bundle
 
 
 def facts_of(kernel: Any, bundle: Path) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import pytest
 
 from tile_core import errors
 from tile_core.errors import TileError
-from tile_runtime import errors as runtime_errors
-from tile_runtime.errors import TileRuntimeError
+from tile_launch import errors as runtime_errors
+from tile_launch.errors import TileRuntimeError
 
 ROOT = Path(__file__).parents[2]
 

@@ -36,15 +36,15 @@ def test_resolving_targets() -> None:
 NO_GPU = """
 import sys
 from tile_core.plugins.host import installed_plugins
-from tile_runtime import libraries
-from tile_runtime.errors import MissingFeature
+from tile_launch import libraries
+from tile_launch.errors import MissingFeature
 
 def none(path=None):
     raise MissingFeature("there is none")
 
 libraries.cuda_library = libraries.hip_library = none
 print(installed_plugins().default_target().kind)
-print(*[m for m in sys.modules if m.startswith("tile_runtime.") and m.endswith("_driver")])
+print(*[m for m in sys.modules if m.startswith("tile_launch.") and m.endswith("_driver")])
 """
 
 

@@ -122,6 +122,6 @@ def test_how_many_modules_are_loaded(start: tuple[list[str], list[str]]) -> None
 def test_data_classes_compile_nothing_when_they_are_defined(
     start: tuple[list[str], list[str]],
 ) -> None:
-    """`tile_runtime` stands alone: it has no `tile_core.records`."""
+    """`tile_launch` stands alone: it has no `tile_core.records`."""
     ours = [name for name in start[1] if name.startswith("tile_")]
-    assert [name for name in ours if not name.startswith("tile_runtime.")] == []
+    assert [name for name in ours if not name.startswith("tile_launch.")] == []

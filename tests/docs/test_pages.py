@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tile_core.errors import TileError
-from tile_runtime.errors import TileRuntimeError
+from tile_launch.errors import TileRuntimeError
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

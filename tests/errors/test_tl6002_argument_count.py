@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tile_api as tile
-import tile_runtime
+import tile_launch
 from tile_core.errors import ArgumentCountError, LaunchError
 
 PROGRAM = """
@@ -72,7 +72,7 @@ def test_arguments_by_name(program, tmp_path, way):
     kernel = tile.compile(program(SCALE)["scale"], target=target, out_idx=[-1])
     if way == "saved":
         kernel.save(tmp_path / "scale.tile")
-        kernel = tile_runtime.load(tmp_path / "scale.tile")
+        kernel = tile_launch.load(tmp_path / "scale.tile")
     a = np.arange(4, dtype=np.int32)
     for k in range(3):  # the second call is made in C, where there is a C compiler
         for found in (kernel(a, x=k), kernel(x=k, A=a), kernel(a, k)):

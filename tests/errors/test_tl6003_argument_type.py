@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tile_api as tile
-import tile_runtime
+import tile_launch
 from tile_core.dtypes import dtype_of
 from tile_core.errors import ArgumentTypeError
 
@@ -80,7 +80,7 @@ def test_floats_that_would_become_infinity(program, tmp_path, way, dtype):
     kernel = tile.compile(program(SHIFT.format(dtype=dtype))["shift"], target=target)
     if way == "saved":
         kernel.save(tmp_path / "shift.tile")
-        kernel = tile_runtime.load(tmp_path / "shift.tile")
+        kernel = tile_launch.load(tmp_path / "shift.tile")
     fits, beyond, largest = EDGES[dtype]
     with np.errstate(over="ignore"):
         rounded = np.array([fits, beyond]).astype(dtype_of(dtype).numpy()).astype(np.float64)

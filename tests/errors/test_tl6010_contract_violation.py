@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tile_api as tile
-import tile_runtime
+import tile_launch
 from tile_core.errors import ContractViolation
 
 PROGRAM = """
@@ -99,7 +99,7 @@ def test_of_a_scalar(program, tmp_path, way):
     kernel = tile.compile(program(SCALAR)["add"], target="interpret" if way[0] == "i" else "cpu")
     if way == "saved":
         kernel.save(tmp_path / "add.tile")
-        kernel = tile_runtime.load(tmp_path / "add.tile")
+        kernel = tile_launch.load(tmp_path / "add.tile")
     a = np.zeros(4, np.int32)
     for k in (4, 8, 12):
         kernel(a, k)  # the second call is made in C, where there is a C compiler

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from support.bundles import bundle_of_numbers
-from tile_runtime import load
-from tile_runtime.errors import InvalidBundle
+from tile_launch import load
+from tile_launch.errors import InvalidBundle
 
 
 def told(path: Path) -> str:

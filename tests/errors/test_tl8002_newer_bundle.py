@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tile_runtime import load
-from tile_runtime.errors import NewerBundle
+from tile_launch import load
+from tile_launch.errors import NewerBundle
 
 
 def test_message(tmp_path: Path) -> None:
@@ -18,6 +18,6 @@ def test_message(tmp_path: Path) -> None:
     with pytest.raises(NewerBundle) as caught:
         load(path)
     assert str(caught.value).replace(str(path), "x.tile") == (
-        "[TL8002] x.tile has form 2; this version of tile-runtime reads up to 1\n"
-        "hint: pip install --upgrade tile-runtime"
+        "[TL8002] x.tile has form 2; this version of tile-launch reads up to 1\n"
+        "hint: pip install --upgrade tile-launch"
     )

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from support.bundles import bundle_of_numbers
-from tile_runtime import load
-from tile_runtime.driver import Driver
-from tile_runtime.errors import MissingFeature, NoVariant
+from tile_launch import load
+from tile_launch.driver import Driver
+from tile_launch.errors import MissingFeature, NoVariant
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> Driver:
         raise MissingFeature("there is no driver")
 
-    monkeypatch.setattr("tile_runtime.loading._GPUS", {"cuda": missing, "hip": missing})
+    monkeypatch.setattr("tile_launch.loading._GPUS", {"cuda": missing, "hip": missing})
 
 
 @pytest.mark.usefixtures("no_gpu")

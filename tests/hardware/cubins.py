@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tile_runtime.manifest import Launch, Manifest, TensorMap, Value
+from tile_launch.manifest import Launch, Manifest, TensorMap, Value
 
 _PARAMETER, _BANK, _PARAMETER_BYTES, _MOST_THREADS, _REGISTERS = 0x17, 0x0A, 0x19, 0x05, 0x2F
 _SIZED = 4  # the form of notes whose payload follows; others hold two bytes of it

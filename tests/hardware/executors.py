@@ -69,7 +69,7 @@ def open_executor(name: str) -> Executor:
 
 
 class Torch:
-    """A device of torch; `tile_runtime` loads and launches.
+    """A device of torch; `tile_launch` loads and launches.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ class Torch:
     def __init__(self, device: str) -> None:
         import torch
 
-        import tile_runtime
+        import tile_launch
 
-        self.torch, self.load, self.device = torch, tile_runtime.load, device
+        self.torch, self.load, self.device = torch, tile_launch.load, device
 
     def is_usable(self) -> bool:
         """Tell whether the context still works: after a fault it never does."""
@@ -215,7 +215,7 @@ def torch_dtype(torch: Any, name: str) -> Any:
 
 
 class Driver:
-    """`tile_runtime` in front of a driver that checks what it is told, and runs nothing.
+    """`tile_launch` in front of a driver that checks what it is told, and runs nothing.
 
     The driver is compiled here, against NVIDIA's header. What a cubin says of its kernels is
     compared with what the launcher is told.
@@ -225,7 +225,7 @@ class Driver:
 
     def __init__(self) -> None:
         from hardware.strict import build_strict_driver
-        from tile_runtime.cuda_driver import open_driver
+        from tile_launch.cuda_driver import open_driver
 
         with TemporaryDirectory() as folder:
             self.driver = open_driver(str(build_strict_driver(Path(folder))))
@@ -246,10 +246,10 @@ class Driver:
         """Load the machine code, and pass memory of the host off as a GPU's."""
         from hardware.cubins import complaints
         from support.stubs import Foreign
-        from tile_runtime.bundle import read_bundle
-        from tile_runtime.kernel import LoadedKernel
-        from tile_runtime.launcher import callable_of
-        from tile_runtime.streams import allocator, device_of
+        from tile_launch.bundle import read_bundle
+        from tile_launch.kernel import LoadedKernel
+        from tile_launch.launcher import callable_of
+        from tile_launch.streams import allocator, device_of
 
         (variant,) = read_bundle(pack.bundle(case)).variants
         if not self.driver.runs(variant.manifest.machine.name):

@@ -20,9 +20,9 @@ from tile_core.driver import Lowered
 from tile_core.ir.buffer import Buffer
 from tile_core.simt.manifest import manifest_of
 from tile_cuda.machine_code import compile_source
-from tile_runtime.bundle import Variant, write_bundle
-from tile_runtime.manifest import Manifest
-from tile_runtime.manifest_json import from_json, text_of_manifest
+from tile_launch.bundle import Variant, write_bundle
+from tile_launch.manifest import Manifest
+from tile_launch.manifest_json import from_json, text_of_manifest
 
 MACHINE = "sm_90a"
 """What all code is translated for, whichever architecture it was written for."""

@@ -2,7 +2,7 @@
 
     python tests/hardware/run.py FOLDER [--results FILE] [--only PATTERN] [--budget SECONDS]
 
-Needs NumPy, torch with a GPU, and tile-runtime, which is found in this checkout if it is not
+Needs NumPy, torch with a GPU, and tile-launch, which is found in this checkout if it is not
 installed. Without a GPU, ``--on emulator`` and ``--on driver`` rehearse.
 """
 
@@ -19,8 +19,8 @@ from typing import Any
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS))
-if find_spec("tile_runtime") is None:
-    sys.path.insert(0, str(TESTS.parent / "packages" / "tile-runtime" / "src"))
+if find_spec("tile_launch") is None:
+    sys.path.insert(0, str(TESTS.parent / "packages" / "tile-launch" / "src"))
 
 from hardware.cases import Case, Pack  # noqa: E402
 from hardware.executors import EXECUTORS  # noqa: E402

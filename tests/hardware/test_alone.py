@@ -1,4 +1,4 @@
-"""What runs where the GPU is needs NumPy, torch and tile-runtime, and nothing else."""
+"""What runs where the GPU is needs NumPy, torch and tile-launch, and nothing else."""
 
 from __future__ import annotations
 

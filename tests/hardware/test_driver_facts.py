@@ -12,11 +12,11 @@ import pytest
 
 from hardware.strict import NoHeader, build_strict_driver, c_compiler, header_folders
 from support.toolchain import nvrtc_for
-from tile_runtime import cuda_driver, tensor_maps
-from tile_runtime.cuda_driver import LaunchAttribute, LaunchConfig, open_driver
-from tile_runtime.errors import LaunchError
-from tile_runtime.manifest import Address, Launch, TensorMap
-from tile_runtime.tensor_maps import MapValues, encode_map
+from tile_launch import cuda_driver, tensor_maps
+from tile_launch.cuda_driver import LaunchAttribute, LaunchConfig, open_driver
+from tile_launch.errors import LaunchError
+from tile_launch.manifest import Address, Launch, TensorMap
+from tile_launch.tensor_maps import MapValues, encode_map
 
 HEADERS = header_folders()
 

@@ -25,9 +25,9 @@ from hardware.strict import header_folders
 from support.toolchain import nvrtc_for
 from tile_core.dtypes import FORMATS
 from tile_core.testing.conformance.catalogue import all_cases
-from tile_runtime.bundle import Variant, read_bundle
-from tile_runtime.dtypes import are_bits_of, matches
-from tile_runtime.manifest import Launch
+from tile_launch.bundle import Variant, read_bundle
+from tile_launch.dtypes import are_bits_of, matches
+from tile_launch.manifest import Launch
 
 HERE = Path(__file__).parent
 ONLY = "rows_lie_anywhere or test_types and float8_e5m2"

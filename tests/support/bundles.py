@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tile_runtime.bundle import Variant, write_bundle
-from tile_runtime.manifest import (
+from tile_launch.bundle import Variant, write_bundle
+from tile_launch.manifest import (
     Address,
     Condition,
     Launch,

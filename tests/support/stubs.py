@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tile_runtime.dlpack import opened
+from tile_launch.dlpack import opened
 
 SOURCES = Path(__file__).parents[1] / "unit"
 LIBRARIES = {"tile_cuda": "libcuda.so.1", "tile_hip": "libamdhip64.so"}

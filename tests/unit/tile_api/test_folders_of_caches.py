@@ -14,7 +14,7 @@ from tile_api.cache import default_cache
 from tile_api.cli import main
 from tile_api.disk_cache.location import CacheSettings
 from tile_core.errors import FrontendValueError, ToolchainError
-from tile_runtime.native.library import c_compiler, ready_library
+from tile_launch.native.library import c_compiler, ready_library
 
 LIMIT = "1GiB"
 

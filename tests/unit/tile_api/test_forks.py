@@ -49,8 +49,8 @@ if __name__ == "__main__":
 """
 
 CALLED = "call(kernel); call(pickled_by_fork)"
-WITHOUT = "import tile_cpu.threads, tile_runtime.cpu_driver\n"
-WITHOUT += "tile_cpu.threads.find_openmp = tile_runtime.cpu_driver.find_openmp = lambda: None"
+WITHOUT = "import tile_cpu.threads, tile_launch.cpu_driver\n"
+WITHOUT += "tile_cpu.threads.find_openmp = tile_launch.cpu_driver.find_openmp = lambda: None"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")

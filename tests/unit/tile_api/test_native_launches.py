@@ -18,8 +18,8 @@ from support.stubs import compiled_stub
 from tile_api import native_calls
 from tile_api.launching import Launcher
 from tile_core.errors import LaunchError
-from tile_runtime.native.learning import MOST_ATTEMPTS, not_in_c
-from tile_runtime.streams import allocator
+from tile_launch.native.learning import MOST_ATTEMPTS, not_in_c
+from tile_launch.streams import allocator
 
 m = T.dynamic("m")
 

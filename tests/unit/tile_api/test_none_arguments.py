@@ -7,7 +7,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-import tile_runtime
+import tile_launch
 from tile_core.errors import ArgumentShapeError
 
 TARGETS = ("cpu", "interpret", "cuda:sm_80@sim")
@@ -68,7 +68,7 @@ def test_a_tensor_that_is_not_used(kind, target):
 def test_in_bundles(tmp_path, kind):
     kernel = tile.compile(increment(kind, "first"), target="cpu")
     kernel.save(tmp_path / "x.tile")
-    check(tile_runtime.load(tmp_path / "x.tile"), "first")
+    check(tile_launch.load(tmp_path / "x.tile"), "first")
 
 
 def sizes():
@@ -105,7 +105,7 @@ def test_a_tensor_that_alone_tells_a_size_has_no_elements(target):
 
 def test_a_tensor_that_alone_tells_a_size_in_bundles(tmp_path):
     tile.compile(sizes()[0], target="cpu").save(tmp_path / "x.tile")
-    check_alone(tile_runtime.load(tmp_path / "x.tile"))
+    check_alone(tile_launch.load(tmp_path / "x.tile"))
 
 
 @pytest.mark.parametrize("target", TARGETS)

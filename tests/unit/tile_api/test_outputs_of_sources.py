@@ -9,7 +9,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-import tile_runtime
+import tile_launch
 from tile_core.errors import OutputError
 
 torch = None  # of this module: it uses none
@@ -49,7 +49,7 @@ TEXTS = ("import torch", "import torch.nn.functional as F", "from torch import T
 @pytest.fixture
 def kernels(tmp_path):
     filled(5).save(tmp_path / "x.tile")
-    return [(filled(5), (2.5,)), (tile_runtime.load(tmp_path / "x.tile"), (2.5,)), (eager, (5,))]
+    return [(filled(5), (2.5,)), (tile_launch.load(tmp_path / "x.tile"), (2.5,)), (eager, (5,))]
 
 
 def test_who_calls_decides(kernels):

@@ -14,8 +14,8 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-import tile_runtime
-import tile_runtime.errors
+import tile_launch
+import tile_launch.errors
 from support.toolchain import nvrtc_for
 from tile_core.errors import AssumptionError, FrontendTypeError, MissingFeature, UnsupportedOnTarget
 
@@ -120,9 +120,9 @@ def test_kernels_of_a_gpu_travel_where_there_is_none(monkeypatch):
     nvrtc_for("sm_80")
 
     def absent():
-        raise tile_runtime.errors.MissingFeature("there is no driver")
+        raise tile_launch.errors.MissingFeature("there is no driver")
 
-    monkeypatch.setattr("tile_runtime.loading._GPUS", {"cuda": absent})
+    monkeypatch.setattr("tile_launch.loading._GPUS", {"cuda": absent})
     kernel = pickle.loads(pickle.dumps(compiled("cuda:sm_80")))
     assert kernel.target == "cuda:sm_80"
     assert kernel.signature.inputs == (0,)
@@ -133,7 +133,7 @@ def test_kernels_of_a_gpu_travel_where_there_is_none(monkeypatch):
 
 def test_code_for_another_processor_says_so_when_it_is_called(monkeypatch):
     data = pickle.dumps(compiled("cpu"))
-    monkeypatch.setattr("tile_runtime.cpu_driver.processor_features", lambda: frozenset())
+    monkeypatch.setattr("tile_launch.cpu_driver.processor_features", lambda: frozenset())
     kernel = pickle.loads(data)
     for _ in range(2):
         with pytest.raises(MissingFeature, match="it lacks"):
@@ -172,7 +172,7 @@ def test_lowered_kernels_are_lowered_again():
 
 def test_kernels_out_of_bundles_travel(tmp_path):
     compiled("cpu").save(tmp_path / "scale.tile")
-    kernel = tile_runtime.load(tmp_path / "scale.tile")
+    kernel = tile_launch.load(tmp_path / "scale.tile")
     assert copy.copy(kernel) is copy.deepcopy(kernel) is kernel
     assert result(pickle.loads(pickle.dumps(kernel))) == result(kernel)
 

@@ -14,8 +14,8 @@ import torch
 
 import tile_api as tile
 import tile_api.language as T
-import tile_runtime
-from tile_runtime.errors import (
+import tile_launch
+from tile_launch.errors import (
     ArgumentCountError,
     ArgumentDtypeError,
     ArgumentLayoutError,
@@ -26,8 +26,8 @@ from tile_runtime.errors import (
     EmptyGridError,
     TileRuntimeError,
 )
-from tile_runtime.kernel import REMEMBERED
-from tile_runtime.native.library import c_compiler, is_supported, ready_library
+from tile_launch.kernel import REMEMBERED
+from tile_launch.native.library import c_compiler, is_supported, ready_library
 
 pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler"
@@ -67,13 +67,13 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def language(request: pytest.FixtureRequest, library: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """Who makes the calls."""
     made = library if request.param == "C" else None
-    monkeypatch.setattr("tile_runtime.kernel.installed_library", lambda: made)
+    monkeypatch.setattr("tile_launch.kernel.installed_library", lambda: made)
     return str(request.param)
 
 
 @pytest.fixture
 def kernel(language: str, bundles: dict[str, Path]) -> Any:
-    return tile_runtime.load(bundles["none"])
+    return tile_launch.load(bundles["none"])
 
 
 def arrays(kind: str, rows: int = 6) -> tuple[Any, Any]:
@@ -138,7 +138,7 @@ def test_errors_stay_what_they_are(kernel: Any) -> None:
 
 
 def test_outputs(language: str, bundles: dict[str, Path]) -> None:
-    kernel = tile_runtime.load(bundles["one"])
+    kernel = tile_launch.load(bundles["one"])
     a, _ = arrays("torch")
     first, second = kernel(a, 2.0, 6), kernel(a, 4.0, 6)
     assert torch.equal(second, first * 2)
@@ -174,7 +174,7 @@ def test_what_prints_is_called_by_python(
             T.print(A[0], "number")
 
     tile.compile(said, target="cpu").save(tmp_path / "x.tile")
-    kernel = tile_runtime.load(tmp_path / "x.tile")
+    kernel = tile_launch.load(tmp_path / "x.tile")
     for number in (41, 42):
         array = np.array([number], np.int32)
         kernel(array)
@@ -190,7 +190,7 @@ def test_elements_of_four_bits_are_pythons_matter(language: str, tmp_path: Path)
                 B[i] = A[i]
 
     tile.compile(same, target="cpu").save(tmp_path / "x.tile")
-    kernel = tile_runtime.load(tmp_path / "x.tile")
+    kernel = tile_launch.load(tmp_path / "x.tile")
     a = np.arange(4, dtype=np.int8)
     for _ in range(2):
         b = np.zeros(4, np.int8)
@@ -202,8 +202,8 @@ def test_elements_of_four_bits_are_pythons_matter(language: str, tmp_path: Path)
 PROGRAM = """
 import sys
 import numpy as np
-from tile_runtime import load
-from tile_runtime.native import installed
+from tile_launch import load
+from tile_launch.native import installed
 
 kernel = load(sys.argv[1])
 a, b = np.ones((6, 4), np.float32), np.zeros((6, 4), np.float32)

@@ -15,12 +15,12 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-import tile_runtime
+import tile_launch
 from support.stubs import stub_under_its_name
 from tile_core.errors import FrontendTypeError, ToolchainError, UnsupportedOnTarget
 from tile_cpu import export
-from tile_runtime.bundle import read_bundle
-from tile_runtime.errors import AssumptionError, DeviceAssertError, LaunchError
+from tile_launch.bundle import read_bundle
+from tile_launch.errors import AssumptionError, DeviceAssertError, LaunchError
 
 needs_cc = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler"
@@ -64,7 +64,7 @@ def integers(*shape: int) -> np.ndarray:
 
 def test_the_processors_own_code(tmp_path: Path) -> None:
     tile.compile(product, target="cpu", out_idx=[2]).save(tmp_path / "x.tile")
-    kernel = tile_runtime.load(tmp_path / "x.tile")
+    kernel = tile_launch.load(tmp_path / "x.tile")
     b = integers(64, 96)
     for rows in (1, 32, 77):
         a = integers(rows, 64)
@@ -77,7 +77,7 @@ def test_the_processors_own_code(tmp_path: Path) -> None:
 def test_scalars_strides_and_conditions(tmp_path: Path) -> None:
     compiled = tile.compile(checked, target="cpu", out_idx=[4])
     compiled.save(tmp_path / "x.tile")
-    kernel = tile_runtime.load(tmp_path / "x.tile")
+    kernel = tile_launch.load(tmp_path / "x.tile")
     whole = np.arange(70, dtype=np.int32).reshape(10, 7)
     for flag in (True, False):
         args = (whole[:, :4], flag, -(1 << 33), 0.5)
@@ -95,7 +95,7 @@ def test_scalars_strides_and_conditions(tmp_path: Path) -> None:
 
 def test_threads_call_at_once(tmp_path: Path) -> None:
     tile.compile(product, target="cpu", out_idx=[2]).save(tmp_path / "x.tile")
-    kernel, b, wrong = tile_runtime.load(tmp_path / "x.tile"), integers(64, 96), []
+    kernel, b, wrong = tile_launch.load(tmp_path / "x.tile"), integers(64, 96), []
 
     def work(rows: int) -> None:
         a = integers(rows, 64)
@@ -119,7 +119,7 @@ def test_functions_in_c_come_along(tmp_path: Path) -> None:
 
     tile.compile(twice, target="cpu").save(tmp_path / "x.tile")
     numbers = np.arange(64, dtype=np.int32)
-    tile_runtime.load(tmp_path / "x.tile")(numbers)
+    tile_launch.load(tmp_path / "x.tile")(numbers)
     np.testing.assert_array_equal(numbers, 2 * np.arange(64))
 
 
@@ -130,7 +130,7 @@ def test_what_a_kernel_prints_is_seen(tmp_path: Path, capfd: pytest.CaptureFixtu
             T.print(A[0], "number")
 
     tile.compile(said, target="cpu").save(tmp_path / "x.tile")
-    tile_runtime.load(tmp_path / "x.tile")(np.array([41], np.int32))
+    tile_launch.load(tmp_path / "x.tile")(np.array([41], np.int32))
     assert "41" in capfd.readouterr().out
 
 
@@ -187,10 +187,10 @@ ALONE = """
 import importlib.util, sys
 sys.path[:0] = sys.argv[1:2]
 import numpy as np
-import tile_runtime
+import tile_launch
 for name in ("tvm", "tvm_ffi", "torch", "ml_dtypes", "tile_core", "tile_api", "tile_cpu"):
     assert importlib.util.find_spec(name) is None, name
-kernel = tile_runtime.load(sys.argv[2])
+kernel = tile_launch.load(sys.argv[2])
 """
 ON_THE_PROCESSOR = """
 a = np.random.default_rng(7).integers(-4, 5, (77, 64)).astype("f")
@@ -200,7 +200,7 @@ for _ in range(3):
 print(kernel.target.partition(":")[0])
 """
 ON_A_GPU = """
-from tile_runtime.dlpack import opened
+from tile_launch.dlpack import opened
 
 class Tensor:
     def __init__(self, *shape):
@@ -235,7 +235,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("numpy", "numpy.libs"):
         if (installed / name).exists():
             (folder / name).symlink_to(installed / name)
-    (folder / "tile_runtime").symlink_to(Path(tile_runtime.__file__).parent)
+    (folder / "tile_launch").symlink_to(Path(tile_launch.__file__).parent)
     return folder
 
 
@@ -257,7 +257,7 @@ def test_a_bundle_holds_what_was_asked_for(
     targets = [variant.target for variant in read_bundle(bundle).variants]
     assert targets[:2] == ["cuda:sm_80", "hip:gfx942"]
     assert targets[2].startswith("cpu:")
-    tile_runtime.inspect(bundle)
+    tile_launch.inspect(bundle)
     said = capsys.readouterr().out
     head, *variants = said.split("\n\n")
     assert head == "product(A: float32[m, 64], B: float32[64, 96]) -> C: float32[m, 96]"
@@ -271,8 +271,8 @@ def test_on_the_processor_with_numpy_alone(bundle: Path, packages: Path) -> None
 
 
 def test_on_the_processor_without_openmp(bundle: Path, packages: Path) -> None:
-    code = "tile_runtime.cpu_driver.find_openmp = lambda: None\n"
-    code += "kernel = tile_runtime.load(sys.argv[2])\n"
+    code = "tile_launch.cpu_driver.find_openmp = lambda: None\n"
+    code += "kernel = tile_launch.load(sys.argv[2])\n"
     assert alone(code + ON_THE_PROCESSOR, packages, bundle) == "cpu"
 
 
@@ -295,7 +295,7 @@ def test_on_an_amd_gpu_with_numpy_alone(
 def test_the_command_that_looks_inside(bundle: Path, packages: Path, tmp_path: Path) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         code = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
-        code += "runpy.run_module('tile_runtime', run_name='__main__')"
+        code += "runpy.run_module('tile_launch', run_name='__main__')"
         command = [sys.executable, "-I", "-S", "-c", code, str(packages), *arguments]
         return subprocess.run(command, capture_output=True, text=True)
 

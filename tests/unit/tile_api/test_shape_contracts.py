@@ -9,7 +9,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-import tile_runtime
+import tile_launch
 from tile_core.driver import lower
 from tile_core.errors import ContractViolation
 from tile_core.plugins.host import installed_plugins
@@ -50,11 +50,11 @@ def test_every_machine_checks_before_it_runs(target):
 def test_bundles_check_too(tmp_path):
     kernel = tile.compile(scaling(max=128, multiple_of=64), target="cpu")
     kernel.save(str(tmp_path / "scale.tile"))
-    loaded = tile_runtime.load(str(tmp_path / "scale.tile"))
+    loaded = tile_launch.load(str(tmp_path / "scale.tile"))
     a, b = np.ones((64, 128), np.float32), np.zeros((64, 128), np.float32)
     loaded(a, b)
     assert (b == 2).all()
-    with pytest.raises(tile_runtime.errors.ContractViolation) as caught:
+    with pytest.raises(tile_launch.errors.ContractViolation) as caught:
         loaded(np.ones((64, 192), np.float32), np.ones((64, 192), np.float32))
     assert str(caught.value) == (
         "[TL6010] scale: n is 192 because of A.shape[1]; its contract is n <= 128, n % 64 == 0\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tile_cuda.driver import open_driver
-from tile_runtime.cuda_driver import CudaDriver as Driver
+from tile_launch.cuda_driver import CudaDriver as Driver
 
 
 @pytest.fixture(scope="session")

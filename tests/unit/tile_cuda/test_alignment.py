@@ -10,8 +10,8 @@ import tile_api.language as T
 from tile_core.errors import ArgumentLayoutError
 from tile_core.simt.alignment import alignments, required_alignment
 from tile_cuda.launcher import callable_of, launch_manifest
-from tile_runtime.cuda_driver import CudaDriver as Driver
-from tile_runtime.launch_text import launcher_source
+from tile_launch.cuda_driver import CudaDriver as Driver
+from tile_launch.launch_text import launcher_source
 
 
 @T.prim_func

@@ -17,9 +17,9 @@ from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Seq
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_cuda.launcher import callable_of
 from tile_cuda.machine import machine
-from tile_runtime import errors
-from tile_runtime.cuda_driver import CudaDriver as Driver
-from tile_runtime.streams import device_of
+from tile_launch import errors
+from tile_launch.cuda_driver import CudaDriver as Driver
+from tile_launch.streams import device_of
 
 INT, FLOAT = dtype_of("int32"), dtype_of("float32")
 

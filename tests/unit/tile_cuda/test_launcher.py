@@ -18,7 +18,7 @@ from tile_cuda.driver import arch_of, open_driver
 from tile_cuda.launcher import callable_of
 from tile_cuda.machine import machine
 from tile_cuda.plugin import tile_default_target
-from tile_runtime.cuda_driver import CudaDriver as Driver
+from tile_launch.cuda_driver import CudaDriver as Driver
 
 INT, FLOAT = dtype_of("int32"), dtype_of("float32")
 

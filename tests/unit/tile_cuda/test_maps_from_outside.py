@@ -21,9 +21,9 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Var
 from tile_core.simt import map_values as compiled
 from tile_core.simt.program import TensorMap
-from tile_runtime import errors as runtime_errors
-from tile_runtime import manifest
-from tile_runtime import tensor_maps as launched
+from tile_launch import errors as runtime_errors
+from tile_launch import manifest
+from tile_launch import tensor_maps as launched
 
 INT = dtype_of("int64")
 

@@ -19,9 +19,9 @@ from tile_core.ir.stmt import Evaluate, Kernel, Launch, Seq, Stmt
 from tile_core.simt.program import DeviceFunction, DeviceProgram, TensorMap
 from tile_cuda.launcher import callable_of
 from tile_cuda.machine import machine
-from tile_runtime.cuda_driver import CudaDriver as Driver
-from tile_runtime.errors import InvalidBundle
-from tile_runtime.tensor_maps import MOST_ROWS, MapTable, element_code
+from tile_launch.cuda_driver import CudaDriver as Driver
+from tile_launch.errors import InvalidBundle
+from tile_launch.tensor_maps import MOST_ROWS, MapTable, element_code
 
 INT, HALF = dtype_of("int32"), dtype_of("float16")
 

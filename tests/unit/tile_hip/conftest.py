@@ -7,7 +7,7 @@ import pytest
 
 from support.stubs import compiled_stub
 from tile_hip.driver import open_driver
-from tile_runtime.hip_driver import HipDriver
+from tile_launch.hip_driver import HipDriver
 
 
 @pytest.fixture(scope="session")

@@ -27,9 +27,9 @@ from tile_hip.driver import device_arch, open_driver
 from tile_hip.launcher import callable_of
 from tile_hip.machine import machine
 from tile_hip.plugin import tile_default_target
-from tile_runtime.hip_driver import HipDriver
-from tile_runtime.libraries import candidates
-from tile_runtime.streams import allocator, device_of, stream_reader
+from tile_launch.hip_driver import HipDriver
+from tile_launch.libraries import candidates
+from tile_launch.streams import allocator, device_of, stream_reader
 
 INT, FLOAT, BYTE = (dtype_of(name) for name in ("int32", "float32", "int8"))
 CODE = b"\x7fELF code object"
@@ -301,7 +301,7 @@ def test_the_library_in_use_comes_first(tmp_path: Path, monkeypatch: pytest.Monk
     loaded = "/usr/lib/libamdhip64.so.6.2"
     maps = tmp_path / "maps"
     maps.write_text(f"7f00-7f01 r-xp 00000000 fe:00 11 {loaded}\n")
-    monkeypatch.setattr("tile_runtime.libraries._MAPS", maps)
+    monkeypatch.setattr("tile_launch.libraries._MAPS", maps)
     for name in ("rocm", "hip"):
         (tmp_path / name / "lib").mkdir(parents=True)
         (tmp_path / name / "lib" / "libamdhip64.so.6").touch()
@@ -315,7 +315,7 @@ def test_the_library_in_use_comes_first(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_rocm_path_names_the_library(tmp_path: Path) -> None:
     named = stub_under_its_name("tile_hip", tmp_path)
-    code = "from tile_runtime.hip_driver import open_driver; print(open_driver().architecture())"
+    code = "from tile_launch.hip_driver import open_driver; print(open_driver().architecture())"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={"ROCM_PATH": str(named.parents[1])},

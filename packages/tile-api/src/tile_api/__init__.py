@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-import tile_runtime  # noqa: F401  (from now on it sees forks)
+import tile_launch  # noqa: F401  (from now on it sees forks)
 
 if TYPE_CHECKING:
     from tile_api import language, layout, reducing, settings, tools, tracing

@@ -42,7 +42,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Kernel
 from tile_core.records import dataclass
-from tile_runtime.dtypes import explained
+from tile_launch.dtypes import explained
 
 # Element types whose bits mean the same to the runtime; a kernel takes either.
 _FAMILIES = (

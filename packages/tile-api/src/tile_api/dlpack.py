@@ -1,7 +1,7 @@
 """Any DLPack producer as an array on the same memory, whatever its element type.
 
 NumPy reads DLPack too, but not bfloat16 and the narrow floats; so the capsule is read by
-`tile_runtime.dlpack`, and the array is made here.
+`tile_launch.dlpack`, and the array is made here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import FrontendTypeError
-from tile_runtime.dlpack import DeviceTensor, export
+from tile_launch.dlpack import DeviceTensor, export
 
 __all__ = ["Description", "DeviceTensor", "describe"]
 

@@ -15,7 +15,7 @@ R = TypeVar("R")
 Error = TypeVar("Error", bound=TileError)
 
 _OURS = frozenset(
-    {"tile_api", "tile_core", "tile_cpu", "tile_cuda", "tile_hip", "tile_runtime", "tile_sim"}
+    {"tile_api", "tile_core", "tile_cpu", "tile_cuda", "tile_hip", "tile_launch", "tile_sim"}
 )
 _BETWEEN = frozenset({"contextlib", "functools"})
 """Modules whose frames stand between ours."""

@@ -23,7 +23,7 @@ from tile_core.errors import (
     UnsupportedOnTarget,
 )
 from tile_core.ir.node import Node
-from tile_runtime.keywords import in_order
+from tile_launch.keywords import in_order
 
 if TYPE_CHECKING:
     from tile_api.arguments import Signature
@@ -406,7 +406,7 @@ class CompiledKernel(KernelFiles, KernelRecords, KernelCopies):
                 Path(path).write_text(self.ir(stage))
 
     def save(self, path: str | os.PathLike[str], targets: Sequence[object] | None = None) -> None:
-        """Write a bundle: a file that `tile_runtime.load` runs without compiler, TVM or torch.
+        """Write a bundle: a file that `tile_launch.load` runs without compiler, TVM or torch.
 
         Parameters
         ----------

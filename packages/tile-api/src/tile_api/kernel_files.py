@@ -21,7 +21,7 @@ _INSTEAD = {
     "compile_flags": "kernel.compile_key() tells what the kernel was made of",
     "pass_configs": "kernel.compile_key() tells what the kernel was made of",
     "verbose": "kernel.phases tells what making the kernel took",
-    "rt_mod": "kernel.save(path) writes what tile_runtime.load runs",
+    "rt_mod": "kernel.save(path) writes what tile_launch.load runs",
 }
 """What to use in place of attributes of TileLang's kernels that have no counterpart."""
 

@@ -20,10 +20,10 @@ from tile_core.ir.node import Node
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch
 from tile_core.records import dataclass
-from tile_runtime.scalars import largest_float
+from tile_launch.scalars import largest_float
 
 if TYPE_CHECKING:
-    from tile_runtime.native.learning import Learner
+    from tile_launch.native.learning import Learner
 
 REMEMBERED = 256
 """Kinds of arguments whose checks are remembered, per kernel."""

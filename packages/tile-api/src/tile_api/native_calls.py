@@ -12,12 +12,12 @@ from tile_api.settings import Settings
 from tile_core.dtypes import DType, Kind
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import Buffer
-from tile_runtime.native.caller import Parameter
-from tile_runtime.native.layouts import Kind as Passed
-from tile_runtime.native.learning import Learner
-from tile_runtime.native.library import c_compiler, ready_library
-from tile_runtime.native.starting import Starter
-from tile_runtime.scalars import largest_float
+from tile_launch.native.caller import Parameter
+from tile_launch.native.layouts import Kind as Passed
+from tile_launch.native.learning import Learner
+from tile_launch.native.library import c_compiler, ready_library
+from tile_launch.native.starting import Starter
+from tile_launch.scalars import largest_float
 
 _SCALARS = {Kind.BOOL: Passed.BOOL, Kind.INT: Passed.INT, Kind.UINT: Passed.INT}
 _SCALARS[Kind.FLOAT] = Passed.FLOAT

@@ -16,7 +16,7 @@ from tile_core.errors import FrontendTypeError, UnsupportedOnTarget
 from tile_core.plugins.host import PluginHost
 
 if TYPE_CHECKING:
-    from tile_runtime.bundle import Variant
+    from tile_launch.bundle import Variant
 
 
 def save(
@@ -41,7 +41,7 @@ def save(
     ToolchainError
         If a compiler is missing or fails.
     """
-    from tile_runtime.bundle import write_bundle
+    from tile_launch.bundle import write_bundle
 
     variants = [own_variant(built)] if targets is None else []
     for spec in [] if targets is None else _listed(targets):
@@ -93,8 +93,8 @@ def variant_of(lowered: Lowered | RevivedBuild, artifact: Any) -> Variant:
     ToolchainError
         If a tool is missing.
     """
-    from tile_runtime.bundle import Variant
-    from tile_runtime.manifest_json import from_json
+    from tile_launch.bundle import Variant
+    from tile_launch.manifest_json import from_json
 
     export = _require_export(lowered)
     told, code = export(artifact, lowered.kernel, _provenance(lowered))

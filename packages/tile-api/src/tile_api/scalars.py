@@ -10,7 +10,7 @@ from tile_core.dtypes import Kind
 from tile_core.errors import ArgumentTypeError
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.expr import Var
-from tile_runtime.scalars import largest_float, overflows
+from tile_launch.scalars import largest_float, overflows
 
 _KINDS = {
     Kind.BOOL: "a bool",

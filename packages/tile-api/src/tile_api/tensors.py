@@ -15,8 +15,8 @@ from tile_api.integrations.torch_dtypes import torch_storage
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import LaunchError
 from tile_core.records import dataclass
-from tile_runtime.callers import torch_calls
-from tile_runtime.loaded import loaded_torch
+from tile_launch.callers import torch_calls
+from tile_launch.loaded import loaded_torch
 
 
 @dataclass(frozen=True, slots=True)

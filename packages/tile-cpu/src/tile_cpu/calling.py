@@ -20,10 +20,10 @@ from tile_cpu.lowering.launch import MAIN, Lowered
 from tile_cpu.machine import missing_features, require_runnable
 from tile_cpu.stages import Artifact
 from tile_cpu.threads import packed_call, raise_packed_error
-from tile_runtime.native.caller import Slot, Start
-from tile_runtime.native.layouts import Interface, Source, Width
-from tile_runtime.native.starting import Starter
-from tile_runtime.tensors import address_of, strides_of
+from tile_launch.native.caller import Slot, Start
+from tile_launch.native.layouts import Interface, Source, Width
+from tile_launch.native.starting import Starter
+from tile_launch.tensors import address_of, strides_of
 
 
 def callable_of(artifact: Artifact) -> Callable[..., None]:

@@ -25,7 +25,7 @@ from tile_cpu.machine import MACHINES, Machine, names_of_linux
 from tile_cpu.stages import Artifact
 
 SCHEMA = 1
-"""The form of the data; `tile_runtime.manifest` knows which it reads."""
+"""The form of the data; `tile_launch.manifest` knows which it reads."""
 
 ENTRY = "tile_main"
 _SUPPORT = Path(__file__).parent / "runtime" / "support.c"

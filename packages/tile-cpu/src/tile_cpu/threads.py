@@ -19,8 +19,8 @@ from tile_core.errors import LaunchError
 from tile_core.records import dataclass
 from tile_cpu.irtext import THREADS_SYMBOL, WORK_HINT_SYMBOL
 from tile_cpu.launcher import ENTRY, THREADS_ENTRY, Addresses, launcher_text
-from tile_runtime.forks import has_lost_threads, is_gnu, when_forked
-from tile_runtime.openmp import find_openmp
+from tile_launch.forks import has_lost_threads, is_gnu, when_forked
+from tile_launch.openmp import find_openmp
 
 # A thread that spins is there within 2 microseconds, one that sleeps within 50.
 INLINE_BELOW_NS = 10_000
@@ -97,7 +97,7 @@ def install() -> Runtime:
 def set_num_threads(count: int | None) -> None:
     """Use `count` threads for parallel loops of this process; None follows OpenMP and torch.
 
-    A fork of a process that had threads of GNU's OpenMP keeps one: see `tile_runtime.forks`.
+    A fork of a process that had threads of GNU's OpenMP keeps one: see `tile_launch.forks`.
 
     Raises
     ------

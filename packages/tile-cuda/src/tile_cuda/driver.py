@@ -8,11 +8,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tile_core.errors import MissingFeature
-from tile_runtime.errors import TileRuntimeError
-from tile_runtime.libraries import cuda_library
+from tile_launch.errors import TileRuntimeError
+from tile_launch.libraries import cuda_library
 
 if TYPE_CHECKING:
-    from tile_runtime.cuda_driver import CudaDriver
+    from tile_launch.cuda_driver import CudaDriver
 
 _EMULATE = "run the kernel in the emulator: target='cuda:sm_80@sim'"
 
@@ -26,7 +26,7 @@ def open_driver(path: str | None = None) -> CudaDriver:
         If there is none, or it finds no device.
     """
     with _told():
-        from tile_runtime import cuda_driver
+        from tile_launch import cuda_driver
 
         return cuda_driver.open_driver(path)
 
@@ -46,7 +46,7 @@ def installed_driver() -> CudaDriver:
 @cache
 def _installed() -> CudaDriver:
     cuda_library()  # most machines have no GPU, and need no module for one
-    from tile_runtime import cuda_driver
+    from tile_launch import cuda_driver
 
     return cuda_driver.installed_driver()
 
@@ -86,7 +86,7 @@ def arch_of(major: int, minor: int) -> str:
     ('sm_86', 'sm_90a')
     """
     from tile_cuda.machine import ARCHITECTURES  # most machines have no GPU, and need no table
-    from tile_runtime.cuda_driver import runs_on
+    from tile_launch.cuda_driver import runs_on
 
     fitting = [name for name in ARCHITECTURES if runs_on(name, 10 * major + minor)]
     if not fitting:

@@ -8,11 +8,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tile_core.errors import MissingFeature
-from tile_runtime.errors import TileRuntimeError
-from tile_runtime.libraries import hip_library
+from tile_launch.errors import TileRuntimeError
+from tile_launch.libraries import hip_library
 
 if TYPE_CHECKING:
-    from tile_runtime.hip_driver import HipDriver
+    from tile_launch.hip_driver import HipDriver
 
 _EMULATE = "run the kernel in the emulator: target='hip:gfx942@sim'"
 
@@ -26,7 +26,7 @@ def open_driver(path: str | None = None) -> HipDriver:
         If there is none, or it finds no device.
     """
     with _told():
-        from tile_runtime import hip_driver
+        from tile_launch import hip_driver
 
         return hip_driver.open_driver(path)
 
@@ -46,7 +46,7 @@ def installed_driver() -> HipDriver:
 @cache
 def _installed() -> HipDriver:
     hip_library()  # most machines have no GPU, and need no module for one
-    from tile_runtime import hip_driver
+    from tile_launch import hip_driver
 
     return hip_driver.installed_driver()
 

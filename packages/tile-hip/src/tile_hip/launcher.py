@@ -1,4 +1,4 @@
-"""Compiled kernels as Python functions, launched by `tile_runtime` from their manifest."""
+"""Compiled kernels as Python functions, launched by `tile_launch` from their manifest."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tile_core.codegen import function_symbols
 from tile_core.plugins.faults import teller
 from tile_core.simt.manifest import manifest_of
 from tile_core.simt.program import DeviceProgram
-from tile_runtime import launcher
-from tile_runtime.driver import Driver
-from tile_runtime.manifest import Manifest
-from tile_runtime.manifest_json import from_json
+from tile_launch import launcher
+from tile_launch.driver import Driver
+from tile_launch.manifest import Manifest
+from tile_launch.manifest_json import from_json
 
 
 def launch_manifest(program: DeviceProgram) -> Manifest:
@@ -30,7 +30,7 @@ def callable_of(
 ) -> Callable[..., None]:
     """Return ``run(*args)``: one checked argument per parameter, outputs among them.
 
-    `tile_runtime.launcher.callable_of` says what the arguments are. Errors point at the lines
+    `tile_launch.launcher.callable_of` says what the arguments are. Errors point at the lines
     of the kernel.
     """
     manifest, told = launch_manifest(program), teller(program)

@@ -156,7 +156,7 @@ def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:
 def _launcher(artifact: Artifact) -> Callable[..., None]:
     from tile_hip.driver import installed_driver
     from tile_hip.launcher import callable_of
-    from tile_runtime.streams import allocator, device_of, stream_reader
+    from tile_launch.streams import allocator, device_of, stream_reader
 
     driver = installed_driver()
     return callable_of(

@@ -34,7 +34,7 @@ class Bench:
 
         from tile_api.compiling import default_host
         from tile_api.disk_cache import kept
-        from tile_runtime import loading
+        from tile_launch import loading
 
         default_host().resolve(target)
         return {"loaded": [numpy.__name__, kept.__name__, loading.__name__]}
@@ -215,7 +215,7 @@ def _clock() -> Callable[[], float]:
 
     Other processes do not disturb it.
     """
-    from tile_runtime.openmp import find_openmp
+    from tile_launch.openmp import find_openmp
 
     openmp = find_openmp()
     alone = openmp is not None and int(openmp.omp_get_max_threads()) == 1

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = [*(sys.argv[1:] if arguments is None else arguments)]
     args = _parser(next((word for word in asked if word in VERBS), "")).parse_args(asked)
     from tile_core.errors import TileError
-    from tile_runtime.errors import TileRuntimeError
+    from tile_launch.errors import TileRuntimeError
 
     try:
         return int(importlib.import_module(f"{__name__}.{args.verb}").run(args))

@@ -12,7 +12,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "bundle",
         help="tell what is inside a saved kernel",
-        description="Bundles are what kernel.save writes and tile_runtime.load runs.",
+        description="Bundles are what kernel.save writes and tile_launch.load runs.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     inspect = actions.add_parser(
@@ -23,8 +23,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; return what the process ends with."""
-    from tile_runtime.errors import TileRuntimeError
-    from tile_runtime.inspecting import describe
+    from tile_launch.errors import TileRuntimeError
+    from tile_launch.inspecting import describe
 
     for number, file in enumerate(args.files):
         try:

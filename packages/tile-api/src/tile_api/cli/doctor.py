@@ -24,7 +24,7 @@ PACKAGES: Mapping[str, str] = MappingProxyType(
     {
         "tile-api": "",
         "tile-core": "",
-        "tile-runtime": "",
+        "tile-launch": "",
         "tile-cpu": "compiles for this CPU: pip install tile-cpu",
         "tile-cuda": "compiles for NVIDIA GPUs: pip install 'tile-api[cuda]'",
         "tile-hip": "compiles for AMD GPUs: pip install 'tile-api[hip]'",

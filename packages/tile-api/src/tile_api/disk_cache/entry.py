@@ -30,7 +30,7 @@ class Entry:
     milliseconds
         What it took to compile.
     manifest
-        What the host must know to run it: `tile_runtime.manifest_json`.
+        What the host must know to run it: `tile_launch.manifest_json`.
     code
         Its machine code: a shared library, a cubin or a code object.
     texts

@@ -22,7 +22,7 @@ from tile_core.plugins.backend import Backend
 from tile_core.plugins.host import PluginHost
 from tile_core.records import dataclass
 from tile_core.target import Target
-from tile_runtime.errors import TileRuntimeError
+from tile_launch.errors import TileRuntimeError
 
 
 @dataclass(frozen=True, slots=True)

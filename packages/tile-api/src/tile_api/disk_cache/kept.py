@@ -21,8 +21,8 @@ from tile_core.target import Target
 
 if TYPE_CHECKING:
     from tile_core.passes.layout_report import LayoutReport
-    from tile_runtime.bundle import Variant
-    from tile_runtime.errors import TileRuntimeError
+    from tile_launch.bundle import Variant
+    from tile_launch.errors import TileRuntimeError
 
 _CHEAP_TEXTS = ("planned", "pipelined", "lowered", "source")
 
@@ -50,7 +50,7 @@ def entry_of(built: Built, key: str) -> Entry:
         If a tool is missing that makes a library of it.
     """
     from tile_api.saving import variant_of
-    from tile_runtime.manifest_json import text_of_manifest
+    from tile_launch.manifest_json import text_of_manifest
 
     variant = variant_of(built, built.artifact)
     texts = {}
@@ -181,7 +181,7 @@ def executable_of(entry: Entry, kernel: Kernel) -> Callable[..., None]:
         If the entry cannot be understood, or the machine at hand cannot run it.
     """
     from tile_api.disk_cache.places import teller
-    from tile_runtime.loading import runner_of
+    from tile_launch.loading import runner_of
 
     variant = _variant_of(entry)
     told = teller(kernel, variant.manifest)
@@ -205,16 +205,16 @@ def error_of(entry: Entry, kernel: Kernel, fault: TileRuntimeError) -> TileError
 
 
 def _variant_of(entry: Entry) -> Variant:
-    from tile_runtime.bundle import Variant
-    from tile_runtime.manifest_json import parse_manifest
+    from tile_launch.bundle import Variant
+    from tile_launch.manifest_json import parse_manifest
 
     manifest = parse_manifest(entry.manifest.encode(), "an entry of the cache")
     return Variant(manifest, entry.code)
 
 
 def _started(variant: Variant, told: Callable[[Any], TileError]) -> Callable[..., None]:
-    from tile_runtime.errors import TileRuntimeError
-    from tile_runtime.loading import runner_of
+    from tile_launch.errors import TileRuntimeError
+    from tile_launch.loading import runner_of
 
     try:
         return runner_of(variant, told)

@@ -16,8 +16,8 @@ from tile_core.ir.node import walk
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel
 from tile_core.ir.stmt import Launch as LaunchStatement
-from tile_runtime.errors import TileRuntimeError
-from tile_runtime.manifest import Launch, Manifest
+from tile_launch.errors import TileRuntimeError
+from tile_launch.manifest import Launch, Manifest
 
 
 def teller(kernel: Kernel, manifest: Manifest) -> Callable[[TileRuntimeError], TileError]:

@@ -1,6 +1,6 @@
 """What a host must know of a kernel, as plain data that JSON can say.
 
-`tile_runtime` reads it: it launches kernels without this package. Variables and tensors go by
+`tile_launch` reads it: it launches kernels without this package. Variables and tensors go by
 names, each its own; expressions are lists of an operation and its operands.
 """
 

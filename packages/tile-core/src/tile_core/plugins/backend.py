@@ -68,7 +68,7 @@ class Backend:
         ``insertions(target)`` returns extra passes at named points of the pipeline.
     export
         ``export(artifact, kernel, provenance) -> (manifest, code)``: what a host must know to
-        run `kernel`, as data in the form of `tile_runtime.manifest_json`, and the machine code.
+        run `kernel`, as data in the form of `tile_launch.manifest_json`, and the machine code.
         None if kernels of the backend cannot be saved.
 
         Raises `ToolchainError` if a tool is missing.

@@ -23,7 +23,7 @@ def _classes() -> dict[str, type[TileError]]:
 
 
 def as_tile_error(fault: Any, hint: str | None = None) -> TileError:
-    """Return an error of `tile_runtime` as the error of the same code.
+    """Return an error of `tile_launch` as the error of the same code.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Programs as manifests: what `tile_runtime` must know to launch them, as plain data."""
+"""Programs as manifests: what `tile_launch` must know to launch them, as plain data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tile_core.simt.map_values import MapValues, check_boxes
 from tile_core.simt.program import Argument, DeviceFunction, DeviceProgram, HostStep, TensorMap
 
 SCHEMA = 1
-"""The form of the data; `tile_runtime.manifest` knows which it reads."""
+"""The form of the data; `tile_launch.manifest` knows which it reads."""
 
 
 def manifest_of(

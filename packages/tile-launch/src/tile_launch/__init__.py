@@ -1,0 +1,42 @@
+"""Loads and launches compiled tile kernels, with nothing but NumPy and a driver.
+
+import tile_launch
+
+gemm = tile_launch.load("gemm.tile")
+c = gemm(a, b)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import tile_launch.forks  # noqa: F401  (from now on it sees forks)
+
+if TYPE_CHECKING:
+    from tile_launch.errors import TileRuntimeError
+    from tile_launch.inspecting import inspect
+    from tile_launch.kernel import LoadedKernel
+    from tile_launch.loading import load
+
+_HOMES = {
+    "LoadedKernel": "tile_launch.kernel",
+    "TileRuntimeError": "tile_launch.errors",
+    "inspect": "tile_launch.inspecting",
+    "load": "tile_launch.loading",
+}
+
+__all__ = ["LoadedKernel", "TileRuntimeError", "inspect", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use: a program that compiles kernels needs few of them."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'tile_launch' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

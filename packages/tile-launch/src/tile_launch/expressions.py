@@ -1,0 +1,286 @@
+"""Numbers that a kernel's host computes, as data: nothing in a file is ever run as Python.
+
+An expression is a number, the name of a variable, or an operation before its operands:
+
+    ["//", ["+", "m", 127], 128]        # (m + 127) // 128
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from tile_launch.errors import InvalidBundle
+
+Expression: TypeAlias = "bool | int | float | str | tuple[Any, ...]"
+"""What JSON says, with tuples for lists."""
+
+DEEPEST = 80
+"""Operations inside each other; Python reads about 200 nested parentheses."""
+
+FARTHEST = 64
+"""Bits by which numbers are moved to the left."""
+
+WIDEST = 1 << 12
+"""Bits of the numbers that expressions compute with."""
+
+
+def truncdiv(a: int, b: int) -> int:
+    """Return a quotient rounded towards zero."""
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def truncmod(a: int, b: int) -> int:
+    """Return what a quotient rounded towards zero leaves."""
+    return a - truncdiv(a, b) * b
+
+
+def shifted(a: int, b: int) -> int:
+    """Return `a` moved by `b` bits to the left: by 64 at most, as memory is finite.
+
+    Raises
+    ------
+    OverflowError
+        If it is moved further.
+    """
+    if not 0 <= b <= FARTHEST:
+        raise OverflowError(f"{a} << {b} is no number of a kernel")
+    return a << b
+
+
+def shifted_back(a: int, b: int) -> int:
+    """Return `a` moved by `b` bits to the right.
+
+    Raises
+    ------
+    OverflowError
+        If `b` is negative.
+    """
+    if b < 0:
+        raise OverflowError(f"{a} >> {b} is no number of a kernel")
+    return a >> b
+
+
+def whole(a: float) -> int:
+    """Return a number rounded towards zero.
+
+    Raises
+    ------
+    OverflowError
+        If there is none.
+    """
+    if a - a != 0:
+        raise OverflowError(f"{a} is no integer")
+    return int(a)
+
+
+_OPERATIONS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "+": ("({} + {})", lambda a, b: a + b),
+    "-": ("({} - {})", lambda a, b: a - b),
+    "*": ("({} * {})", lambda a, b: a * b),
+    "/": ("({} / {})", lambda a, b: a / b),
+    "//": ("({} // {})", lambda a, b: a // b),
+    "%": ("({} % {})", lambda a, b: a % b),
+    "truncdiv": ("truncdiv({}, {})", truncdiv),
+    "truncmod": ("truncmod({}, {})", truncmod),
+    "min": ("min({}, {})", min),
+    "max": ("max({}, {})", max),
+    "and": ("({} and {})", lambda a, b: bool(a and b)),
+    "or": ("({} or {})", lambda a, b: bool(a or b)),
+    "&": ("({} & {})", lambda a, b: a & b),
+    "|": ("({} | {})", lambda a, b: a | b),
+    "^": ("({} ^ {})", lambda a, b: a ^ b),
+    "<<": ("shifted({}, {})", shifted),
+    ">>": ("shifted_back({}, {})", shifted_back),
+    "==": ("({} == {})", lambda a, b: a == b),
+    "!=": ("({} != {})", lambda a, b: a != b),
+    "<": ("({} < {})", lambda a, b: a < b),
+    "<=": ("({} <= {})", lambda a, b: a <= b),
+    ">": ("({} > {})", lambda a, b: a > b),
+    ">=": ("({} >= {})", lambda a, b: a >= b),
+    "neg": ("(-{})", lambda a: -a),
+    "not": ("(not {})", lambda a: not a),
+    "~": ("(~{})", lambda a: ~a),
+    "int": ("whole({})", whole),
+    "float": ("float({})", float),
+}
+_SELECT = "select"  # condition, then, otherwise: only one of the two is computed
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "shifted": shifted,
+    "shifted_back": shifted_back,
+    "truncdiv": truncdiv,
+    "truncmod": truncmod,
+    "whole": whole,
+}
+"""What texts of `text_of` call, beside Python's own functions."""
+
+
+def read(data: Any, where: str, depth: int = 0) -> Expression:
+    """Return what JSON says as an expression.
+
+    Parameters
+    ----------
+    where
+        Its place in the file, for messages.
+
+    Raises
+    ------
+    InvalidBundle
+        If it is none.
+    """
+    if isinstance(data, bool | int | float | str):
+        return data
+    if not isinstance(data, list | tuple) or not data or depth > DEEPEST:
+        raise InvalidBundle(f"{where}: {_short(data)} is not an expression")
+    name, *operands = data
+    if not isinstance(name, str) or _operands(name) != len(operands):
+        raise InvalidBundle(f"{where}: {_short(data)} is not an operation that is known")
+    return (name, *(read(operand, where, depth + 1) for operand in operands))
+
+
+def _operands(name: str) -> int | None:
+    if name == _SELECT:
+        return 3
+    known = _OPERATIONS.get(name)
+    return None if known is None else known[0].count("{}")
+
+
+def _short(data: Any) -> str:
+    text = repr(data)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def text_of(expression: Expression, names: Mapping[str, str]) -> str:
+    """Return Python text with the value of an expression.
+
+    Parameters
+    ----------
+    names
+        The Python name of each variable.
+
+    Raises
+    ------
+    InvalidBundle
+        If a variable has no name.
+
+    Examples
+    --------
+    >>> text_of(("//", ("+", "m", 127), 128), {"m": "s0"})
+    '((s0 + 127) // 128)'
+    """
+    if isinstance(expression, str):
+        if expression not in names:
+            raise InvalidBundle(f"nothing says what {expression!r} is")
+        return names[expression]
+    if not isinstance(expression, tuple):
+        return repr(expression) if expression - expression == 0 else f'float("{expression}")'
+    name, *operands = expression
+    texts = [text_of(operand, names) for operand in operands]
+    if name == _SELECT:
+        condition, then, otherwise = texts
+        return f"({then} if {condition} else {otherwise})"
+    return _OPERATIONS[name][0].format(*texts)
+
+
+def value_of(expression: Expression, values: Mapping[str, Any]) -> Any:
+    """Return the value of an expression in Python's exact arithmetic.
+
+    Raises
+    ------
+    KeyError
+        If a variable has no value.
+    ArithmeticError
+        If something is divided by zero, or has no value for another reason.
+    """
+    if isinstance(expression, str):
+        return values[expression]
+    if not isinstance(expression, tuple):
+        return expression
+    name, *operands = expression
+    if name == _SELECT:
+        condition, then, otherwise = operands
+        return value_of(then if value_of(condition, values) else otherwise, values)
+    return _OPERATIONS[name][1](*(value_of(operand, values) for operand in operands))
+
+
+class Kind(NamedTuple):
+    """What an expression computes.
+
+    Parameters
+    ----------
+    name
+        ``"bool"``, ``"int"`` or ``"float"``.
+    bits
+        An integer has no more than so many.
+    """
+
+    name: str
+    bits: int
+
+
+_TRUTHS = frozenset({"and", "or", "not", "==", "!=", "<", "<=", ">", ">="})
+_OF_BITS = frozenset({"&", "|", "^", "~", "<<", ">>"})
+_FLOAT = Kind("float", 64)
+_BITS_OF_FLOATS = 1100  # of the integer that the largest one is
+
+
+def kind_of(expression: Expression, known: Mapping[str, Kind], where: str) -> Kind:
+    """Return what an expression computes, for variables of `known` kinds.
+
+    Raises
+    ------
+    InvalidBundle
+        If a variable is unknown, bits of a float are asked for, or integers may get too long.
+    """
+    if isinstance(expression, str):
+        if expression not in known:
+            raise InvalidBundle(f"{where}: nothing says what {expression!r} is")
+        return known[expression]
+    if isinstance(expression, bool | int):
+        is_bool = isinstance(expression, bool)
+        return Kind("bool" if is_bool else "int", expression.bit_length())
+    if not isinstance(expression, tuple):
+        return _FLOAT
+    name, *operands = expression
+    kinds = [kind_of(operand, known, where) for operand in operands]
+    found = _kind_of_operation(name, kinds[1:] if name == _SELECT else kinds)
+    if found is None or found.bits > WIDEST:
+        raise InvalidBundle(f"{where}: {_short(expression)} is no number of a kernel")
+    return found
+
+
+def _kind_of_operation(name: str, kinds: list[Kind]) -> Kind | None:
+    has_float = any(kind.name == "float" for kind in kinds)
+    widest = max(kind.bits for kind in kinds)
+    if name in _TRUTHS:
+        return Kind("bool", widest)  # Python's `and` returns one of its operands
+    if name == "int":
+        return Kind("int", _BITS_OF_FLOATS if has_float else widest)
+    if name in _OF_BITS:
+        is_bool = name in "&|^" and all(kind.name == "bool" for kind in kinds)
+        more = FARTHEST if name == "<<" else 1
+        return None if has_float else Kind("bool" if is_bool else "int", widest + more)
+    if has_float or name in ("/", "float"):
+        return _FLOAT
+    if name in (_SELECT, "min", "max"):
+        is_bool = all(kind.name == "bool" for kind in kinds)
+        return Kind("bool" if is_bool else "int", widest)
+    return Kind("int", sum(kind.bits for kind in kinds) if name == "*" else widest + 1)
+
+
+def variables_of(expression: Expression) -> dict[str, None]:
+    """Return the variables of an expression, as an ordered set."""
+    if isinstance(expression, str):
+        return {expression: None}
+    found: dict[str, None] = {}
+    if isinstance(expression, tuple):
+        for operand in expression[1:]:
+            found |= variables_of(operand)
+    return found
+
+
+def words_of(expression: Expression) -> str:
+    """Return an expression as people write it, for messages."""
+    text = text_of(expression, {name: name for name in variables_of(expression)})
+    return text[1:-1] if text.startswith("(") and text.endswith(")") else text

@@ -1,0 +1,286 @@
+"""Manifests: what the host must know to launch a kernel, beside its machine code.
+
+A manifest is data. It has the same form for every machine, in memory and in files (JSON, see
+`tile_launch.manifest_json`); launchers are generated from it, for kernels that were just
+compiled and for those that come out of a bundle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from tile_launch.expressions import Expression, variables_of
+
+SCHEMA = 1
+"""The form of manifests that this version writes, and the newest that it reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensor:
+    """A parameter that is a tensor.
+
+    Parameters
+    ----------
+    name
+        As the kernel calls it.
+    dtype
+        Element type; elements of four bits share bytes.
+    shape
+        Elements along each axis.
+    strides
+        Elements from one to the next along each axis; None for rows without gaps.
+    alignment
+        The address is a multiple of so many bytes.
+    is_used, is_written
+        Whether the kernel reads or writes it at all, and whether it may change it.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[Expression, ...]
+    strides: tuple[Expression, ...] | None = None
+    alignment: int = 1
+    is_used: bool = True
+    is_written: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scalar:
+    """A parameter that is a number; expressions name it by `name`."""
+
+    name: str
+    dtype: str
+
+
+Parameter: TypeAlias = "Tensor | Scalar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """Memory on the device that the launcher allocates for each call, not zeroed."""
+
+    name: str
+    dtype: str
+    shape: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorMap:
+    """How copy engines see a tensor: boxes of a grid of elements, dimensions innermost first.
+
+    Parameters
+    ----------
+    name
+        Of the kernel's parameter.
+    tensor
+        The tensor or the workspace that is copied from or to.
+    dtype
+        Element type of the map.
+    offset
+        Elements of `tensor` before element (0, …, 0) of the map.
+    extents
+        Elements of each of 1 to 5 dimensions.
+    strides
+        Bytes from one element to the next, of each dimension but the innermost.
+    box, element_strides
+        Elements of a copy, and every how many belong to it, of each dimension.
+    swizzle, interleave, l2_promotion
+        Bytes.
+    fill
+        What elements outside read as: ``"zero"`` or ``"nan"``.
+    """
+
+    name: str
+    tensor: str
+    dtype: str
+    offset: Expression
+    extents: tuple[Expression, ...]
+    strides: tuple[Expression, ...]
+    box: tuple[int, ...]
+    element_strides: tuple[int, ...]
+    swizzle: int = 0
+    interleave: int = 0
+    fill: str = "zero"
+    l2_promotion: int = 128
+
+    @property
+    def symbols(self) -> dict[str, None]:
+        """The variables that the map depends on, beside the address of its tensor."""
+        found: dict[str, None] = {}
+        for size in (self.offset, *self.extents, *self.strides):
+            found |= variables_of(size)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """An argument of a launch: where a tensor or a workspace begins."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """An argument of a launch: a variable, as a number of a type of C."""
+
+    variable: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """An argument of a launch: where the number of the first assertion that failed is put."""
+
+
+Argument: TypeAlias = "Address | Value | TensorMap | Status"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Let:
+    """A step of the host: give a number a name."""
+
+    variable: str
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A step of the host: go no further unless a condition on such numbers holds."""
+
+    condition: Expression
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A step of the host: run one function of the machine code.
+
+    Parameters
+    ----------
+    name, symbol
+        What people call it, and its name in the machine code.
+    grid
+        Blocks along three axes, x (fastest) first.
+    block
+        Threads along three axes.
+    cluster
+        Blocks of a cluster along each axis; empty without clusters.
+    shared_bytes
+        Dynamic shared memory of a block.
+    may_overlap
+        Whether it may begin while the grids before it still run: it waits for them itself.
+    cooperative
+        Whether its blocks wait for each other, and must all run at a time.
+    arguments
+        In the order of the function's parameters.
+    """
+
+    name: str
+    symbol: str
+    grid: tuple[Expression, Expression, Expression]
+    block: tuple[int, int, int]
+    arguments: tuple[Argument, ...]
+    cluster: tuple[int, ...] = ()
+    shared_bytes: int = 0
+    may_overlap: bool = False
+    cooperative: bool = False
+
+    @property
+    def maps(self) -> tuple[TensorMap, ...]:
+        """The arguments that are maps."""
+        return tuple(a for a in self.arguments if isinstance(a, TensorMap))
+
+
+Step: TypeAlias = "Let | Check | Launch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What must hold for the arguments of a call.
+
+    Parameters
+    ----------
+    value
+        A truth value; of a grid, the number of blocks along an axis.
+    kind
+        ``"contract"`` of one variable, ``"assume"``, ``"assert"``, or ``"grid"``.
+    message
+        The condition in words; of a grid, the axis and its extent.
+    """
+
+    value: Expression
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the code was compiled for.
+
+    Parameters
+    ----------
+    family, name
+        Such as ``"cuda"`` and ``"sm_80"``.
+    max_grid
+        Blocks along each axis that it runs.
+    features
+        Instruction sets that a processor must have, as Linux calls them.
+    """
+
+    family: str
+    name: str
+    max_grid: tuple[int, ...] = ()
+    features: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """As targets are spelt: ``"cuda:sm_80"``."""
+        return f"{self.family}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A kernel as its host runs it.
+
+    Parameters
+    ----------
+    kernel
+        Its name.
+    parameters
+        In the order of arguments, outputs among them.
+    symbols
+        The integer type of each variable that shapes and strides determine.
+    steps
+        What the host does, in order.
+    workspaces
+        What is allocated for each call.
+    outputs
+        Positions of the parameters that calls of the kernel return.
+    conditions
+        What is checked of arguments before anything runs.
+    failures
+        What it means that the assertion with number 1, 2 … failed inside the kernel.
+    prints
+        Whether the kernel writes to the standard output of C.
+    provenance
+        Where the code comes from: versions, and a digest of its text.
+    """
+
+    kernel: str
+    machine: Machine
+    parameters: tuple[Parameter, ...]
+    steps: tuple[Step, ...]
+    symbols: Mapping[str, str] = field(default_factory=dict)
+    workspaces: tuple[Workspace, ...] = ()
+    outputs: tuple[int, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    failures: tuple[str, ...] = ()
+    prints: bool = False
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """The launches, in order."""
+        return tuple(step for step in self.steps if isinstance(step, Launch))

@@ -1,0 +1,231 @@
+"""Callers: functions in C that make the calls whose arguments Python has checked before."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tile_launch.native.exchange import libraries
+from tile_launch.native.layouts import (
+    Interface,
+    Kind,
+    ParameterData,
+    PlanData,
+    SlotData,
+    Source,
+    Width,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a caller must know of a parameter.
+
+    Parameters
+    ----------
+    kind
+        What is passed.
+    is_keyed
+        Whether calls with another number are of another kind: sizes depend on it.
+    low, high
+        Of integers.
+    largest
+        Of floats: the greatest finite one that compiled code can take.
+    alignment
+        Bytes; addresses that lie differently against it are of different kinds, and outputs
+        that are no multiple of it are Python's matter.
+    """
+
+    kind: Kind
+    is_keyed: bool = False
+    low: int = 0
+    high: int = 0
+    alignment: int = 1
+    largest: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """An argument of compiled code.
+
+    Parameters
+    ----------
+    source
+        Where its value comes from.
+    parameter
+        The position of the parameter whose address or number it is.
+    width
+        How compiled code reads a number.
+    value
+        Of a constant, as 64 bits.
+    """
+
+    source: Source
+    parameter: int = 0
+    width: Width = Width.INT
+    value: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How compiled code is started for one kind of arguments.
+
+    Parameters
+    ----------
+    function, handle
+        Addresses of what is called, and of what it is called for.
+    failed
+        ``failed(kind, number)`` raises: of kind 0 the call returned `number`, of kind 1 it left
+        `number` in the place for failed assertions.
+    context, read_context
+        Of a device, and the address of a function that tells the thread's.
+    attributes, attribute_count
+        Of a launch on CUDA.
+    stream_of, device
+        ``stream_of(device)`` is the stream to join.
+    keep
+        What lives as long as this.
+    """
+
+    interface: Interface
+    function: int
+    handle: int
+    slots: tuple[Slot, ...]
+    failed: Callable[[int, int], object]
+    context: int = 0
+    read_context: int = 0
+    grid: tuple[int, ...] = (1, 1, 1)
+    block: tuple[int, ...] = (1, 1, 1)
+    shared_bytes: int = 0
+    attributes: int = 0
+    attribute_count: int = 0
+    stream_of: Callable[[int], int] | None = None
+    device: int = 0
+    keep: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a call does beside running the code.
+
+    Parameters
+    ----------
+    makers
+        Position of each output among the parameters, and what allocates it; positions ascend.
+    returned
+        Positions of outputs in the order in which they are returned.
+    changed
+        Positions among the arguments of torch tensors that the kernel may write.
+    """
+
+    makers: tuple[tuple[int, Callable[[], Any]], ...]
+    returned: tuple[int, ...]
+    changed: tuple[int, ...]
+
+
+class Caller:
+    """Calls of one kernel in C.
+
+    Attributes
+    ----------
+    call
+        ``call(*args)`` returns what the kernel returns, or NotImplemented, having done nothing,
+        for arguments of a kind that it does not know.
+
+    Parameters
+    ----------
+    library
+        As `tile_launch.native.library.open_library` returns it.
+    parameters
+        All of the kernel, in order.
+    """
+
+    def __init__(self, library: Any, parameters: Sequence[Parameter]) -> None:
+        self._library = library
+        data = (ParameterData * max(1, len(parameters)))()
+        for record, told in zip(data, parameters, strict=False):
+            record.kind, record.keyed = told.kind, told.is_keyed
+            record.low, record.high = max(told.low, -(1 << 63)), min(told.high, (1 << 63) - 1)
+            record.largest = told.largest
+            record.mask, record.array_mask = max(16, told.alignment) - 1, told.alignment - 1
+        known, self._held = libraries()
+        made = library.tile_caller(data, len(parameters), ctypes.byref(known))
+        self.call: Callable[..., Any] = made if made is not None else _never
+        self._is_able = made is not None
+
+    def remember(self, args: tuple[Any, ...], start: Start, outcome: Outcome) -> bool:
+        """Let calls with arguments like `args`, which passed all checks, be made in C.
+
+        Returns
+        -------
+        bool
+            False if such arguments are not for C, or C knows their kind already and left the call
+            to Python for another reason.
+        """
+        if not self._is_able:
+            return False
+        known, self._held = libraries()
+        objects = (ctypes.py_object * max(1, len(args)))(*args)
+        plan, keep = _plan(start, outcome, args)
+        plan.keep = id(keep)
+        capsule = self.call.__self__  # type: ignore[attr-defined]
+        return bool(
+            self._library.tile_remember(
+                capsule, ctypes.byref(known), objects, len(args), ctypes.byref(plan)
+            )
+        )
+
+    def forget(self) -> None:
+        """Know no kind of arguments any more."""
+        if self._is_able:
+            self._library.tile_forget(self.call.__self__)  # type: ignore[attr-defined]
+
+
+def _never(*args: Any) -> Any:
+    return NotImplemented
+
+
+def _plan(start: Start, outcome: Outcome, args: tuple[Any, ...]) -> tuple[PlanData, list[object]]:
+    """Return what C reads, and what has to live as long."""
+    slots = (SlotData * max(1, len(start.slots)))()
+    for record, slot in zip(slots, start.slots, strict=False):
+        record.kind, record.parameter, record.type = slot.source, slot.parameter, slot.width
+        record.value = slot.value
+    positions = [position for position, _ in outcome.makers]
+    makers = [make for _, make in outcome.makers]
+    output = (ctypes.c_int32 * max(1, len(positions)))(*positions)
+    maker = (ctypes.c_void_p * max(1, len(makers)))(*map(id, makers))
+    order = [positions.index(position) for position in outcome.returned]
+    returned = (ctypes.c_int32 * max(1, len(order)))(*order)
+    changed = (ctypes.c_int32 * max(1, len(outcome.changed)))(*outcome.changed)
+    device = start.device
+    types = [getattr(arg, "dtype", None) for arg in args]  # an address stands for each: no reuse
+    keep: list[object] = [start, outcome, makers, slots, output, maker, returned, changed]
+    keep += [device, types]
+    plan = PlanData(
+        interface=start.interface,
+        slots=len(start.slots),
+        function=start.function,
+        handle=start.handle,
+        slot=ctypes.addressof(slots),
+        context=start.context,
+        read_context=start.read_context,
+        grid=(ctypes.c_uint32 * 3)(*start.grid),
+        block=(ctypes.c_uint32 * 3)(*start.block),
+        shared_bytes=start.shared_bytes,
+        attribute_count=start.attribute_count,
+        attributes=start.attributes,
+        stream_of=0 if start.stream_of is None else id(start.stream_of),
+        device=id(device),
+        failed=id(start.failed),
+        output_count=len(positions),
+        changed_count=len(outcome.changed),
+        output=ctypes.addressof(output),
+        maker=ctypes.addressof(maker),
+        returned=ctypes.addressof(returned),
+        changed=ctypes.addressof(changed),
+    )
+    return plan, keep

@@ -1,0 +1,122 @@
+"""Variables in shapes and strides: their values out of the arguments of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tile_launch.dtypes import packing_of
+from tile_launch.expressions import Expression, value_of, variables_of
+from tile_launch.manifest import Parameter, Scalar, Tensor
+from tile_launch.tensors import strides_of
+
+
+def symbol_text(parameters: Sequence[Parameter], names: Sequence[str], symbol: str) -> str | None:
+    """Return Python text that computes a variable from one extent or stride of an argument.
+
+    None if it takes several equations; `solutions` solves those.
+    """
+    for name, param in zip(names, parameters, strict=True):
+        if not isinstance(param, Tensor):
+            continue
+        packing, last = packing_of(param.dtype), len(param.shape) - 1
+        scale = f" * {packing}" if packing > 1 else ""
+        for axis, extent in enumerate(param.shape):
+            got = f"{name}.shape[{axis}]{scale if axis == last else ''}"
+            if (text := _solved(extent, symbol, got)) is not None:
+                return text
+        for axis, stride in enumerate(param.strides or ()):
+            got = f"strides({name})[{axis}]{scale if axis != last else ''}"
+            if (text := _solved(stride, symbol, got)) is not None:
+                return text
+    return None
+
+
+def _solved(extent: Expression, symbol: str, got: str) -> str | None:
+    """Return text for the value of `symbol` if ``extent == got`` determines it."""
+    match extent:
+        case str() if extent == symbol:
+            return got
+        case ("int", value):
+            return _solved(value, symbol, got)
+        case ("+" | "-" | "*" as name, a, int() as number):
+            inverse = {"+": f"({got} - {number})", "-": f"({got} + {number})"}
+            return _solved(a, symbol, inverse.get(name, f"({got} // {number or 1})"))
+        case ("+" | "*" as name, int() as number, b):
+            inverse = {"+": f"({got} - {number})", "*": f"({got} // {number or 1})"}
+            return _solved(b, symbol, inverse[name])
+    return None
+
+
+def solutions(
+    parameters: Sequence[Parameter], symbols: Sequence[str], args: Sequence[Any]
+) -> list[int]:
+    """Return the value of each variable, also of those that take several equations."""
+    shapes: list[tuple[Expression, int]] = []
+    strides: list[tuple[Expression, int]] = []
+    values: dict[str, Any] = {}
+    for param, arg in zip(parameters, args, strict=True):
+        if isinstance(param, Scalar):
+            values[param.name] = arg
+        elif arg is not None:
+            shapes += zip(param.shape, logical_shape(param, tuple(arg.shape)), strict=True)
+            if param.strides is not None:
+                found = logical_strides(param, strides_of(arg))
+                strides += zip(param.strides, found, strict=True)
+    solve((*shapes, *strides), values)
+    return [values.get(symbol, 0) for symbol in symbols]
+
+
+def logical_shape(param: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return extents in elements of the parameter; bytes that hold two of them count twice."""
+    packing = packing_of(param.dtype)
+    return (*shape[:-1], shape[-1] * packing) if packing > 1 and shape else shape
+
+
+def logical_strides(param: Tensor, strides: tuple[int, ...]) -> tuple[int, ...]:
+    """Return strides in elements of the parameter; bytes that hold two of them count twice."""
+    packing = packing_of(param.dtype)
+    if packing == 1 or not strides:
+        return strides
+    return (*(stride * packing for stride in strides[:-1]), strides[-1])
+
+
+def solve(equations: Iterable[tuple[Expression, int]], values: dict[str, Any]) -> None:
+    """Add to `values` every variable that equations ``extent == number`` determine.
+
+    A variable has the value of the first equation that it stands in alone, else the solution
+    of the first linear one, such as ``2 * m + n == 7``, in which it is the only unknown.
+    """
+    pairs = [*equations]
+    for extent, number in pairs:
+        if isinstance(extent, str):
+            values.setdefault(extent, number)
+    before = -1
+    while len(values) != before:
+        before = len(values)
+        for extent, number in pairs:
+            _solve_one(extent, number, values)
+
+
+def _solve_one(extent: Expression, number: int, values: dict[str, Any]) -> None:
+    unknown = [name for name in variables_of(extent) if name not in values]
+    if len(unknown) != 1:
+        return
+    (name,) = unknown
+    try:
+        at0, at1 = (value_of(extent, values | {name: x}) for x in (0, 1))
+        candidate = (number - at0) // (at1 - at0)
+        if value_of(extent, values | {name: candidate}) == number:
+            values[name] = candidate
+    except ArithmeticError:
+        return
+
+
+def known_value(extent: Expression, values: Mapping[str, Any]) -> int | None:
+    """Return an extent as a number, or None if a variable in it is unknown."""
+    if any(name not in values for name in variables_of(extent)):
+        return None
+    try:
+        return int(value_of(extent, values))
+    except ArithmeticError:
+        return None

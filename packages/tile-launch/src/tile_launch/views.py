@@ -1,0 +1,130 @@
+"""What tensors of NumPy, torch and every DLPack producer are, without touching elements."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from tile_launch.dlpack import export
+from tile_launch.loaded import loaded_torch
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a host knows of a tensor argument.
+
+    Parameters
+    ----------
+    shape, strides
+        In elements of `dtype`.
+    device
+        ``"cpu"``, ``"cuda:0"`` …; torch calls AMD's GPUs ``"cuda"`` too.
+    address
+        Of the first element.
+    writeable
+        Whether the owner allows writing.
+    passed
+        What to launch on.
+    problem
+        Why the memory is not what shape and strides say, or nothing.
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    device: str
+    address: int
+    writeable: bool
+    passed: Any
+    problem: str = ""
+
+
+def view_of(value: Any) -> View | None:
+    """Return what a NumPy array, a torch tensor or a DLPack producer is; None for others."""
+    numpy, torch = sys.modules.get("numpy"), loaded_torch()
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return _of_numpy(value)
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _of_torch(value, torch)
+    is_number = numpy is not None and isinstance(value, numpy.generic)
+    if is_number or isinstance(value, type) or not hasattr(value, "__dlpack__"):
+        return None
+    return _of_producer(value)
+
+
+def _of_numpy(value: Any) -> View:
+    size = value.itemsize or 1
+    problem = ""
+    masked = sys.modules.get("numpy.ma")  # which NumPy loads when somebody asks for it
+    if masked is not None and isinstance(value, masked.MaskedArray):
+        problem = "its mask would be ignored; pass x.filled(0)"
+    elif any(step % size for step in value.strides):
+        problem = f"its strides {value.strides} are no multiples of the {size} bytes of an element"
+    name = value.dtype.name if value.dtype.isnative else f"byte-swapped {value.dtype.name}"
+    strides = tuple(step // size for step in value.strides)
+    address = value.__array_interface__["data"][0]
+    return View(value.shape, strides, name, "cpu", address, value.flags.writeable, value, problem)
+
+
+def _of_torch(value: Any, torch: Any) -> View:
+    dtype, device = str(value.dtype).removeprefix("torch."), str(value.device)
+    try:
+        problem = _problem_of_torch(value, torch)
+        if not problem:
+            shape, strides = tuple(value.shape), tuple(value.stride())
+            return View(shape, strides, dtype, device, value.data_ptr(), True, value)
+    except RuntimeError as error:  # nested tensors, and those of a transformation
+        problem = str(error).partition("\n")[0]
+    return View((), (), dtype, device, 0, True, value, problem)
+
+
+def _problem_of_torch(value: Any, torch: Any) -> str:
+    if value.is_nested:
+        return "it is nested"
+    if value.layout is not torch.strided:
+        return f"it is stored as {value.layout}"
+    if value.is_conj() or value.is_neg():
+        return "its conjugation or negation is pending; pass x.clone()"
+    return ""
+
+
+def _of_producer(value: Any) -> View:
+    try:
+        found = export(value)
+    except Exception as error:
+        told = f"its __dlpack__ raised {type(error).__name__}: {error}"
+        return View((), (), "unknown", "cpu", 0, True, value, told)
+    return View(
+        found.shape, found.strides, found.dtype, found.place, found.address, found.writeable,
+        found.tensor(),
+    )  # fmt: skip
+
+
+def key_function(kind: type) -> Callable[[Any], Hashable] | None:
+    """Return what gives the metadata of tensors of exactly the type `kind`, quickly.
+
+    Two tensors with one key differ at most in their address, and in that by whole elements.
+    None: there is no such function.
+    """
+    numpy, torch = sys.modules.get("numpy"), loaded_torch()
+    if numpy is not None and kind is numpy.ndarray:
+        return _numpy_key
+    if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
+        return _torch_key
+    return _none_key if kind is type(None) else None
+
+
+def _none_key(nothing: None) -> Hashable:
+    return None
+
+
+def _numpy_key(a: Any) -> Hashable:
+    return (a.shape, a.strides, a.dtype, a.flags.num)
+
+
+def _torch_key(t: Any) -> Hashable:
+    address = t.data_ptr()  # raises for tensors without plain memory
+    alignment = address & 15 if address else -1
+    return (t.shape, t.stride(), t.dtype, t.device, t.is_neg(), alignment)

@@ -1,0 +1,105 @@
+"""What hosts compute, as data: read, written as Python, computed, and never run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tile_launch.errors import InvalidBundle
+from tile_launch.expressions import (
+    DEEPEST,
+    FUNCTIONS,
+    read,
+    text_of,
+    value_of,
+    variables_of,
+    words_of,
+)
+
+OPERATIONS = (
+    *("+", "-", "*", "//", "%", "truncdiv", "truncmod", "min", "max", "and", "or", "&", "|", "^"),
+    *("==", "!=", "<", "<=", ">", ">="),
+)
+leaves = st.one_of(st.integers(-9, 9), st.booleans(), st.sampled_from(["m", "n"]))
+trees = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from(OPERATIONS), inner, inner),
+        st.tuples(st.sampled_from(["neg", "not", "~", "int", "float"]), inner),
+        st.tuples(st.just("select"), inner, inner, inner),
+    ),
+    max_leaves=8,
+)
+
+
+@given(trees, st.integers(-20, 20), st.integers(-20, 20))
+def test_the_text_says_what_the_data_says(tree: Any, m: int, n: int) -> None:
+    expression = read(json.loads(json.dumps(tree)), "here")
+    assert expression == tree
+    text = text_of(expression, {"m": "s0", "n": "s1"})
+    try:
+        wanted: object = value_of(expression, {"m": m, "n": n})
+    except (ArithmeticError, TypeError) as error:  # bits of a float
+        wanted = type(error)
+    try:
+        found: object = eval(text, {**FUNCTIONS, "s0": m, "s1": n})
+        is_truth = expression[0] in ("and", "or") if isinstance(expression, tuple) else False
+        found = bool(found) if is_truth else found
+    except (ArithmeticError, TypeError) as error:
+        found = type(error)
+    assert found == wanted or {"and", "or"} & {part for part in text.split()}
+
+
+def test_division_of_negative_numbers() -> None:
+    names = {"m": "m"}
+    for m in (-7, 7):
+        for n in (-2, 2):
+            told = [value_of((op, "m", n), {"m": m}) for op in ("truncdiv", "truncmod")]
+            assert told == [int(m / n), m - int(m / n) * n]
+            assert told[0] == eval(text_of(("truncdiv", "m", n), names), {**FUNCTIONS, "m": m})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None, {}, [], ["+", 1], ["+", 1, 2, 3], ["pow", 2, 3], [1, 2], [["+"], 1, 2],
+        ["select", 1, 2], ["+", 1, None], ["__import__", "os"],
+    ],
+)  # fmt: skip
+def test_what_is_no_expression(data: Any) -> None:
+    with pytest.raises(InvalidBundle, match=r"^.TL8001. x: "):
+        read(data, "x")
+
+
+def test_names_never_become_code() -> None:
+    evil = "__import__('os').system('true')"
+    assert text_of(read(["+", evil, 1], "x"), {evil: "s0"}) == "(s0 + 1)"
+    with pytest.raises(InvalidBundle, match="nothing says what"):
+        text_of(evil, {})
+
+
+def test_depth_has_a_bound() -> None:
+    deep: Any = 1
+    for _ in range(DEEPEST):
+        deep = ["+", deep, 1]
+    assert value_of(read(deep, "x"), {}) == DEEPEST + 1
+    assert eval(text_of(read(deep, "x"), {})) == DEEPEST + 1
+    with pytest.raises(InvalidBundle):
+        read(["+", ["+", deep, 1], 1], "x")
+
+
+def test_numbers_that_are_none() -> None:
+    assert eval(text_of(float("inf"), {})) == float("inf")
+    assert text_of(2.5, {}) == "2.5"
+
+
+def test_words() -> None:
+    expression = ("//", ("+", "m", 127), 128)
+    assert words_of(expression) == "(m + 127) // 128"
+    assert words_of(("min", "m", ("*", 2, "n"))) == "min(m, (2 * n))"
+    assert (words_of("m"), words_of(4)) == ("m", "4")
+    assert list(variables_of(("+", "m", ("*", "n", "m")))) == ["m", "n"]
