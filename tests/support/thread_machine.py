@@ -17,7 +17,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.interp.launch import interpret
 from tile_core.ir.amd_calls import LDS_LOAD, UNIFORM
 from tile_core.ir.arith import all_of, as_expr, binary, cast, const, select
-from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import (
     AddressOf,
@@ -51,6 +51,8 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.ops.rule import select as select_rule
+from tile_core.passes.inference.algebra import Algebra
+from tile_core.passes.inference.loops import loop_of_region
 from tile_core.passes.ranges import Env
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.context import Names, SimtContext
@@ -91,6 +93,8 @@ class GivenLayouts:
     loops: dict[Node, LoopLayout] = field(default_factory=dict)
     known: dict[Buffer, Layout | Fragment] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    machine: SimtMachine | None = None
+    algebra: Algebra = field(default_factory=Algebra)
 
     def note(self, text: str, span: Any = None) -> None:
         self.notes.append(text)
@@ -117,6 +121,12 @@ class GivenLayouts:
                 if isinstance(tile, Fragment) and plain:
                     return loop_over(tile, self.vector)
         return planned(tuple(map(int, extents)), self.threads, self.vector)
+
+    def loop_of_region(
+        self, region: Region, extents: tuple[int, ...], threads: int, vector: int = 1
+    ) -> LoopLayout:
+        stated: Any = self  # which has all of inference's layouts that is asked for
+        return loop_of_region(stated, region, extents, threads, vector)
 
     def is_exchanged(self, op: TileOperator) -> bool:
         return False

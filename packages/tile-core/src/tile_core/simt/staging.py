@@ -22,7 +22,9 @@ Indices = tuple[Expr, ...]
 Step = Callable[[Indices, Indices], Stmt]
 
 
-def copied_in(source: Region, tile: Buffer, dtype: DType, ctx: SimtContext) -> Stmt:
+def copied_in(
+    source: Region, tile: Buffer, dtype: DType, ctx: SimtContext, vector: int = 1
+) -> Stmt:
     """Return the copy of a region into a shared tile of its extents.
 
     Each element is converted to `dtype` first, then to the tile's own element type.
@@ -31,7 +33,7 @@ def copied_in(source: Region, tile: Buffer, dtype: DType, ctx: SimtContext) -> S
     def step(there: Indices, here: Indices) -> Stmt:
         return Store(tile, here, cast(cast(Load(source.buffer, there), dtype), tile.dtype))
 
-    nest, layout = over_region(source, tile.shape, step, ctx)
+    nest, layout = over_region(source, tile.shape, step, ctx, vector)
     return partition(nest, layout, ctx)
 
 
@@ -50,7 +52,7 @@ def copied_out(tile: Buffer, target: Region, ctx: SimtContext) -> Stmt:
     return partition(nest, layout, ctx)
 
 
-def held_by(op: Copy, ctx: SimtContext) -> Stmt:
+def held_by(op: Copy, ctx: SimtContext, vector: int = 1) -> Stmt:
     """Return what the holders of a copy's destination, wherever it begins, take of its source.
 
     They find it there: in shared memory, or in what each thread has for itself.
@@ -68,7 +70,7 @@ def held_by(op: Copy, ctx: SimtContext) -> Stmt:
         )
         return Store(dst.buffer, there, cast(Load(src.buffer, at), dst.buffer.dtype))
 
-    nest, layout = over_region(dst, dst.extents, step, ctx)
+    nest, layout = over_region(dst, dst.extents, step, ctx, vector)
     return partition(nest, layout, ctx)
 
 
@@ -78,13 +80,13 @@ def by_each_thread(body: Stmt, ctx: SimtContext) -> Stmt:
 
 
 def over_region(
-    region: Region, extents: Sequence[Extent], step: Step, ctx: SimtContext
+    region: Region, extents: Sequence[Extent], step: Step, ctx: SimtContext, vector: int = 1
 ) -> tuple[Parallel, LoopLayout]:
     """Return the loop over the elements of a region, and who runs its iterations.
 
-    Threads that hold an element run its step: of a part of a register tile they run the loop
-    over all of the tile and leave out what is beside the part, wherever that begins. Elements
-    in memory go round the threads.
+    Threads that hold an element of a register tile run its step. Where a part begins at a place
+    known at run time only, they run the loop over all of the tile and leave out what is beside
+    the part; likewise where that is less. Elements in memory go round the threads.
 
     Parameters
     ----------
@@ -92,23 +94,38 @@ def over_region(
         Of the region, one for each dimension.
     step
         Makes the statement for one element, given its indices in the buffer and in the region.
+    vector
+        The most neighbours of a register tile that a thread runs at once.
     """
-    is_part = region.buffer.scope.is_spread and not region.is_whole
     points = tuple(ctx.fresh_var(f"i{axis}") for axis in range(len(extents)))
     starts = tuple(as_expr(start) for start in region.starts)
-    if is_part:
-        here = tuple(binary(BinaryOp.SUB, p, s) for p, s in zip(points, starts, strict=True))
-        body: Stmt = If(_inside(here, extents), step(points, here), span=region.span)
-    else:
+    layout = _over_elements(region, extents, ctx, vector)
+    if layout is not None:
         there = tuple(binary(BinaryOp.ADD, s, p) for s, p in zip(starts, points, strict=True))
-        body = step(there, points)
-    if region.buffer.scope.is_spread:
-        layout = loop_over(ctx.fragment_of(region.buffer))
-    else:
-        sizes = [static_value(extent) for extent in extents]
-        layout = planned(tuple(n for n in sizes if n is not None), ctx.threads)
-    shape = region.buffer.shape if is_part else extents
-    return Parallel(points, tuple(as_expr(n) for n in shape), body), layout
+        return Parallel(points, tuple(as_expr(n) for n in extents), step(there, points)), layout
+    here = tuple(binary(BinaryOp.SUB, p, s) for p, s in zip(points, starts, strict=True))
+    body = If(_inside(here, extents), step(points, here), span=region.span)
+    shape = tuple(as_expr(n) for n in region.buffer.shape)
+    return Parallel(points, shape, body), loop_over(ctx.fragment_of(region.buffer))
+
+
+def _over_elements(
+    region: Region, extents: Sequence[Extent], ctx: SimtContext, vector: int
+) -> LoopLayout | None:
+    """Return the loop over a region alone; None if one over all of the tile must do, or is less.
+
+    Holders that no formula tells look for their elements of a part one by one.
+    """
+    sizes = tuple(n for extent in extents if (n := static_value(extent)) is not None)
+    if not region.buffer.scope.is_spread:
+        return planned(sizes, ctx.threads)
+    if any(static_value(place) is None for place in (*region.starts, *extents)):
+        return None
+    found: LoopLayout = ctx.places.layouts.loop_of_region(region, sizes, ctx.threads, vector)
+    if found.searched and not region.is_whole:
+        everything = loop_over(ctx.fragment_of(region.buffer))
+        return None if everything.rounds < found.rounds else found
+    return found
 
 
 def _inside(indices: Indices, extents: Sequence[Extent]) -> Expr:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from tile_core.errors import ShapeMismatch
-from tile_core.ir.buffer import Region, Scope, static_value, whole
-from tile_core.ir.stmt import Parallel, Seq, Stmt
+from tile_core.ir.buffer import Scope, whole
+from tile_core.ir.stmt import Seq, Stmt
 from tile_core.layout import Layout, padded
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes
-from tile_core.ops.parallel_form import as_parallel
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
-from tile_core.simt.partition import partition
 from tile_core.simt.staging import copied_in, held_by
 
 
@@ -40,14 +38,10 @@ def lower_exchange(op: Copy, ctx: SimtContext) -> Stmt:
     layout = _without_collisions(shape, storage_dtype(narrow, Scope.SHARED).bits, ctx)
     tile = ctx.scratch_tile("exchange", shape, str(narrow), layout)
     sync = do("sync", span=op.span)
-    space = whole(tile)
-    if any(static_value(start) is None for start in (*src.starts, *dst.starts)):
-        there = copied_in(src, tile, tile.dtype, ctx)
-        return Seq((there, sync, held_by(Copy(space, op.dst, span=op.span), ctx), sync))
-    there = as_parallel(Copy(op.src, space, span=op.span))
-    back = as_parallel(Copy(space, op.dst, span=op.span))
     width = max(1, ctx.machine.vector_bytes * 8 // narrow.bits)
-    return Seq((_held_by(src, there, width, ctx), sync, _held_by(dst, back, width, ctx), sync))
+    there = copied_in(src, tile, tile.dtype, ctx, width)
+    back = held_by(Copy(whole(tile), op.dst, span=op.span), ctx, width)
+    return Seq((there, sync, back, sync))
 
 
 def _without_collisions(shape: tuple[int, ...], bits: int, ctx: SimtContext) -> Layout | None:
@@ -59,10 +53,3 @@ def _without_collisions(shape: tuple[int, ...], bits: int, ctx: SimtContext) -> 
     machine = ctx.machine
     fills = len(shape) > 1 and shape[-1] * bits % (machine.banks * 32) == 0
     return padded(shape, machine.vector_bytes * 8 // bits) if fills else None
-
-
-def _held_by(region: Region, nest: Parallel, width: int, ctx: SimtContext) -> Stmt:
-    """Return what the holders of `region` do of a loop over its elements, `width` at once."""
-    extents = tuple(static_value(e) or 1 for e in nest.extents)
-    layout = ctx.places.layouts.loop_of_region(region, extents, ctx.threads, width)
-    return partition(nest, layout, ctx)

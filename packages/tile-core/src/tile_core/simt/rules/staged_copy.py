@@ -5,8 +5,8 @@ from __future__ import annotations
 from tile_core.errors import ShapeMismatch, Span
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Region, static_value, whole
-from tile_core.ir.stmt import Parallel, Seq, Stmt
-from tile_core.layout.loop import LoopLayout, planned
+from tile_core.ir.stmt import Seq, Stmt
+from tile_core.layout.loop import planned
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes
 from tile_core.ops.parallel_form import as_parallel
@@ -67,59 +67,34 @@ def lower_half_private(op: Copy, ctx: SimtContext) -> Stmt:
         If the extents of a register tile are known at run time only.
     """
     src, dst = boxes(op.src, op.dst)
-    nest = as_parallel(op)
-    if op.moving_part is not None:
-        return _of_moving_part(op, op.moving_part, ctx)
-    if dst.buffer.scope.is_spread:
-        return partition(nest, _holders(dst, nest, ctx), ctx)
-    layout = _holders(src, nest, ctx)
-    if layout.threads == ctx.threads and layout.fragment.is_fully_replicated():
-        return partition(nest, layout, ctx)
-    shape = tuple(layout.extents)
-    space = whole(ctx.scratch_tile("everywhere", shape, str(op.src.buffer.dtype)))
-    there = as_parallel(Copy(op.src, space, span=op.span))
-    sync = do("sync", span=op.span)
-    return Seq(
-        (
-            partition(there, _holders(src, there, ctx), ctx),
-            sync,
-            lower_element_wise(Copy(space, op.dst, span=op.span), ctx),
-            sync,
-        )
-    )
-
-
-def _of_moving_part(op: Copy, held: Region, ctx: SimtContext) -> Stmt:
-    """Return the copy of a part of a register tile that begins at a place known at run time.
-
-    Where each thread names a place of its own, all of the tile goes through shared memory.
-    """
-    tile, sync = held.buffer, do("sync", span=op.span)
-    writes = held.buffer is op.dst.buffer
-    dtype = str(tile.dtype)
-    uniform = Uniformity(ctx.launch)
-    if any(uniform.varies(as_expr(start)) for start in held.starts):
-        space = ctx.scratch_tile("everywhere", tile.static_shape or (), dtype)
-        part = Region(space, held.starts, held.extents, span=held.span)
-        mine = Copy(op.src, part, span=op.span) if writes else Copy(part, op.dst, span=op.span)
-        back = (copied_out(space, whole(tile), ctx), sync) if writes else ()
-        each = by_each_thread(nested_loops(as_parallel(mine)), ctx)
-        return Seq((copied_in(whole(tile), space, tile.dtype, ctx), sync, each, sync, *back))
+    writes = dst.buffer.scope.is_spread
+    held = dst if writes else src
+    if held.static_extents is None:
+        raise _of_unknown_extents(held, op.span)
+    moves = op.moving_part is not None
+    if moves and any(map(Uniformity(ctx.launch).varies, map(as_expr, held.starts))):
+        return _at_own_places(op, held, ctx)
     if writes:
         return held_by(op, ctx)
-    space = ctx.scratch_tile("everywhere", held.static_extents or (), dtype)
+    fragment = ctx.fragment_of(src.buffer)
+    if not moves and fragment.thread_extent == ctx.threads and fragment.is_fully_replicated():
+        return by_each_thread(nested_loops(as_parallel(op)), ctx)
+    space = ctx.scratch_tile("everywhere", held.static_extents, str(src.buffer.dtype))
     each = lower_element_wise(Copy(whole(space), op.dst, span=op.span), ctx)
-    return Seq((copied_in(held, space, tile.dtype, ctx), sync, each, sync))
+    sync = do("sync", span=op.span)
+    return Seq((copied_in(src, space, space.dtype, ctx), sync, each, sync))
 
 
-def _holders(region: Region, nest: Parallel, ctx: SimtContext) -> LoopLayout:
-    """Return the loop in which those who hold an element of `region` run its iteration."""
-    extents = [static_value(e) for e in nest.extents]
-    known = tuple(e for e in extents if e is not None)
-    if len(known) < len(extents):
-        raise _of_unknown_extents(region, nest.span)
-    found: LoopLayout = ctx.places.layouts.loop_of_region(region, known, ctx.threads)
-    return found
+def _at_own_places(op: Copy, held: Region, ctx: SimtContext) -> Stmt:
+    """Return the copy of parts of which each thread names its own: by way of all of the tile."""
+    tile, sync = held.buffer, do("sync", span=op.span)
+    space = ctx.scratch_tile("everywhere", tile.static_shape or (), str(tile.dtype))
+    part = Region(space, held.starts, held.extents, span=held.span)
+    writes = tile is op.dst.buffer
+    mine = Copy(op.src, part, span=op.span) if writes else Copy(part, op.dst, span=op.span)
+    each = by_each_thread(nested_loops(as_parallel(mine)), ctx)
+    back = (copied_out(space, whole(tile), ctx), sync) if writes else ()
+    return Seq((copied_in(whole(tile), space, tile.dtype, ctx), sync, each, sync, *back))
 
 
 def _of_unknown_extents(region: Region, span: Span | None) -> ShapeMismatch:
