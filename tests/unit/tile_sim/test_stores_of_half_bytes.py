@@ -7,7 +7,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from tile_core.errors import DataRace
+from tile_core.errors import DataRace, TileError
 from tile_sim import checking
 from tile_sim.sources import SourceKernel
 
@@ -59,6 +59,13 @@ def test_threads_of_one_block(form: str, memory: str) -> None:
             return
         with pytest.raises(DataRace):
             kernel((1,), **arguments)
+
+
+def test_more_than_four_bits_are_no_half() -> None:
+    text = TEXT.replace("NEXT", "").replace("MEMORY", "A").replace("t % 7", "t % 17")
+    kernel = SourceKernel(text, "halves", block=64, shared_bytes=64, warp_size=32, file="halves.cu")
+    with checking("all", threads=1), pytest.raises(TileError, match="of the number 16"):
+        kernel((1,), A=np.zeros(64, np.uint8), B=np.zeros(64, np.int32))
 
 
 @pytest.mark.parametrize("reach", [7, 8], ids=["apart", "across"])

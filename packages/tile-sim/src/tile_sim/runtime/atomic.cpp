@@ -161,6 +161,14 @@ bool may_poll(int operation) {
          operation == TSIM_ATOMIC_EXCHANGE;
 }
 
+void require_half(unsigned char bits, unsigned line) {
+  if (bits < 16) return;
+  Finding finding;
+  finding.kind = TSIM_INVALID;
+  finding.line = line;
+  report_and_abandon(finding, format("a store of half a byte of the number %u", unsigned(bits)));
+}
+
 // Others may exchange the byte meanwhile: blocks run on several threads of the host.
 void replace_half(unsigned char* byte, int shift, unsigned char bits) {
   const auto kept = static_cast<unsigned char>(0xf0 >> shift);
@@ -188,6 +196,7 @@ void tsim_store_nibble_shared(const tsim_shared* place, int shift, unsigned char
                               unsigned line) {
   Block& block = *current_block;
   const Access access = shift ? Access::HIGH_HALF : Access::LOW_HALF;
+  require_half(bits, line);
   check_shared_place(block, *place, 1, access, line);
   record_shared(block, *current_thread, *place, 1, access, &bits, line);
   replace_half(place->address, shift, bits);
@@ -197,6 +206,7 @@ void tsim_store_nibble_global(const tsim_global* place, int shift, unsigned char
                               unsigned line) {
   Block& block = *current_block;
   const Access access = shift ? Access::HIGH_HALF : Access::LOW_HALF;
+  require_half(bits, line);
   check_global_place(block, *place, 1, access, line);
   record_global(block, *current_thread, *place, 1, access, &bits, line);
   replace_half(place->address, shift, bits);
