@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 from tile_core.ir.arith import INT32, as_expr, binary, cast, const
 from tile_core.ir.buffer import Region, static_value
-from tile_core.ir.expr import BinaryOp, Expr, Load, Var
+from tile_core.ir.expr import BinaryOp, Const, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite
-from tile_core.ir.stmt import Kernel, Parallel, Seq, Stmt, Store
+from tile_core.ir.stmt import If, Kernel, Parallel, Seq, Stmt, Store
+from tile_core.ops.fill import Fill
+from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel, is_element_wise
 from tile_core.ops.reduce import Reduce, Scan
@@ -26,7 +28,7 @@ def drop_empty(kernel: Kernel) -> Kernel:
 
     Slices that are empty at compile time are legal and have no elements, as in Python; there is
     nothing to lay out or to share among threads. Reductions of rows without elements give the
-    identity. Returns the same object if there are none.
+    identity, products of factors without elements zeros. Returns the same object if there are none.
     """
     return rewrite(kernel, _rule)
 
@@ -37,6 +39,8 @@ def _rule(node: Node) -> Node:
             return Seq((), span=node.span)
         case Reduce() if _has_none((node.src,)):
             return _of_empty_rows(node)
+        case Gemm() if _has_none((node.a, node.b)):
+            return _of_no_products(node)
         case Scan() if _has_none((node.src,)):
             return Seq((), span=node.span)
         case TileOperator() if is_element_wise(node):
@@ -54,6 +58,16 @@ def _has_none(regions: Iterable[Region]) -> bool:
 
 def _runs_nothing(loop: Parallel) -> bool:
     return any(static_value(e) == 0 for e in loop.extents)
+
+
+def _of_no_products(op: Gemm) -> Stmt:
+    """Return what a product without rows, columns or factors does to its sums: it clears them."""
+    if _has_none((op.c,)):
+        return Seq((), span=op.span)
+    zeros = Fill(op.c, const(0, op.c.buffer.dtype), span=op.span)
+    if isinstance(op.clear, Const):
+        return zeros if op.clear.value else Seq((), span=op.span)
+    return If(op.clear, zeros, span=op.span)
 
 
 def _of_empty_rows(op: Reduce) -> Stmt:
