@@ -12,8 +12,8 @@ from enum import Enum
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import AddressOf, Call, Load
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import Evaluate, Launch, Leaf, Parallel, Stmt, Store
+from tile_core.ir.node import Node, analysis, walk
+from tile_core.ir.stmt import Evaluate, Launch, Leaf, Parallel, Store
 from tile_core.records import dataclass
 
 
@@ -38,8 +38,13 @@ class Access:
     region: Region | None = None
 
 
-def accesses(root: Stmt | Node) -> Iterator[Access]:
-    """Yield every access below `root`, in program order within each statement."""
+@analysis
+def accesses(root: Node) -> tuple[Access, ...]:
+    """Return every access below `root`, in program order within each statement."""
+    return tuple(_accesses(root))
+
+
+def _accesses(root: Node) -> Iterator[Access]:
     atomic: set[Node] = set()
     read: set[Node] = set()
     for node in walk(root):
@@ -75,17 +80,18 @@ def _addressed(node: AddressOf, buffer: Buffer, is_atomic: bool) -> Iterator[Acc
         yield Access(buffer, Mode.WRITE, node)
 
 
-def storages_read(root: Stmt | Node) -> dict[Buffer, None]:
+def storages_read(root: Node) -> dict[Buffer, None]:
     """Return the storages `root` may read, as an ordered set; views count as their base."""
     return {a.buffer.storage: None for a in accesses(root) if a.mode is not Mode.WRITE}
 
 
-def storages_written(root: Stmt | Node) -> dict[Buffer, None]:
+def storages_written(root: Node) -> dict[Buffer, None]:
     """Return the storages `root` may change, as an ordered set; views count as their base."""
     return {a.buffer.storage: None for a in accesses(root) if a.mode is not Mode.READ}
 
 
-def effects_of(root: Stmt | Node) -> Effect:
+@analysis
+def effects_of(root: Node) -> Effect:
     """Return the union of the effects of all intrinsics called below `root`."""
     total = Effect.NONE
     for node in walk(root):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import field, fields, replace
-from functools import cache
+from functools import cache, wraps
 from itertools import islice
 from operator import attrgetter, is_
 from typing import Any, TypeVar, cast
@@ -15,21 +15,23 @@ from tile_core.errors import Span
 from tile_core.records import Uncopied, dataclass
 
 N = TypeVar("N", bound="Node")
+R = TypeVar("R")
 
 
-class _Parent(Uncopied):
-    """Room for what a node never changes: its children, once somebody has asked for them.
+class _Known(Uncopied):
+    """Place for what never changes about a node: its children, and answers of analyses.
 
-    No field, so that neither copies with other contents nor pickles take it along.
+    No fields, so that neither copies with other contents nor pickles take them along.
     """
 
-    __slots__ = ("_children",)
+    __slots__ = ("_answers", "_children")
 
+    _answers: dict[Callable[..., Any], Any]
     _children: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node(_Parent):
+class Node(_Known):
     """An immutable IR node.
 
     Two nodes are equal only if they are the same object: two identical copies in a kernel
@@ -98,6 +100,27 @@ def _reader(cls: type[Node]) -> Callable[[Node], tuple[object, ...]]:
         return lambda node: ()
     read = attrgetter(names[0])
     return lambda node: (read(node),)
+
+
+def analysis(question: Callable[[N], R]) -> Callable[[N], R]:
+    """Let `question`, a function of nothing but a node, be answered once for each node.
+
+    Nodes never change, so an answer holds as long as its node lives: what a pass leaves alone
+    keeps its answers, and what it makes anew has none. Answers are shared: nobody may change one.
+    """
+
+    @wraps(question)
+    def answer(node: N) -> R:
+        try:
+            answers = node._answers
+        except AttributeError:
+            answers = {}
+            object.__setattr__(node, "_answers", answers)
+        if question not in answers:
+            answers[question] = question(node)
+        return cast(R, answers[question])
+
+    return answer
 
 
 def walk(root: Node) -> Iterator[Node]:

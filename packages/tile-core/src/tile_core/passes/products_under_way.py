@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.node import walk
+from tile_core.ir.node import Node, analysis, walk
 from tile_core.ir.stmt import For, If, OnThreads, Pipelined, Seq, Stmt, While
 from tile_core.ops.gemm import Gemm, WaitProducts
 
 
-def ends_products(stmt: Stmt) -> bool:
+def ends_products(stmt: Node) -> bool:
     """Whether `stmt` waits for products begun before: a wait, or a product that is one too."""
     return isinstance(stmt, WaitProducts) or (isinstance(stmt, Gemm) and stmt.wg_wait >= 0)
 
@@ -29,10 +29,18 @@ def products_before(body: Stmt, wait: Stmt) -> list[Gemm]:
 
 def _threads_of(body: Stmt, wait: Stmt) -> tuple[int, int] | None:
     """Return first and count of the threads that come to `wait`; None for those of `body`."""
+    return _threads_of_each(body).get(wait)
+
+
+@analysis
+def _threads_of_each(body: Stmt) -> Mapping[Node, tuple[int, int]]:
+    found: dict[Node, tuple[int, int]] = {}
     for node in walk(body):
-        if isinstance(node, OnThreads) and any(inner is wait for inner in walk(node)):
-            return node.first, node.count
-    return None
+        if isinstance(node, OnThreads):
+            for inner in walk(node):
+                if ends_products(inner):
+                    found.setdefault(inner, (node.first, node.count))
+    return found
 
 
 def products_left(body: Stmt) -> list[Gemm]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.ir.node import walk
+from tile_core.ir.node import analysis, walk
 from tile_core.ir.stmt import Alloc, Hint, Launch, Pipelined, Stmt
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.liveness import Meets, live_extents, meets
@@ -50,6 +50,7 @@ def second_versions(body: Stmt, threads: int) -> int:
     return _nbytes(set(_made_anew(body))) // 4 // threads
 
 
+@analysis
 def blocks_together(launch: Launch) -> int | None:
     """Return how many blocks shall find registers on one multiprocessor, if anybody has said."""
     for node in walk(launch.body):

@@ -14,7 +14,7 @@ from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Extent, Load, Ramp, Var
 from tile_core.ir.interval import Interval, interval
 from tile_core.ir.linear import linear_in
-from tile_core.ir.node import Node, substitute, walk, walk_once
+from tile_core.ir.node import Node, analysis, substitute, walk, walk_once
 from tile_core.ir.stmt import For, Leaf, Let, Parallel, Pipelined, Store
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy
@@ -94,14 +94,15 @@ def touches(
     return tuple(found)
 
 
-def _in_addresses(root: Node) -> set[Node]:
+@analysis
+def _in_addresses(root: Node) -> frozenset[Node]:
     """Return what belongs to the addresses of tensors: naming a tensor is no access of another."""
-    return {
+    return frozenset(
         inner
         for node in walk(root)
         if isinstance(node, Buffer) and isinstance(node.origin, Expr)
         for inner in walk(node.origin)
-    }
+    )
 
 
 def tensor_of(storage: Buffer) -> Buffer | None:
@@ -113,7 +114,8 @@ def tensor_of(storage: Buffer) -> Buffer | None:
     return storage
 
 
-def _ranges(root: Node) -> dict[Var, Interval]:
+@analysis
+def _ranges(root: Node) -> Mapping[Var, Interval]:
     """Return the values of the variables bound inside of `root`."""
     known: dict[Var, Interval] = {}
     for node in walk(root):
@@ -137,7 +139,8 @@ def _counting(start: Extent, stop: Extent, step: Extent = 1) -> Interval:
     return Interval(first, last - 1) if by > 0 else Interval(last + 1, first)
 
 
-def _lets(root: Node) -> dict[Var, Expr]:
+@analysis
+def _lets(root: Node) -> Mapping[Var, Expr]:
     return {n.var: n.value for n in walk(root) if isinstance(n, Let) and is_plain(n.value)}
 
 

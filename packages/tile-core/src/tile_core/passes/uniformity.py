@@ -8,7 +8,7 @@ from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.effects import counts_threads
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, analysis, walk
 from tile_core.ir.stmt import (
     Break,
     Continue,
@@ -28,6 +28,7 @@ _PER_THREAD = Effect.ATOMIC | Effect.WARP | Effect.STATE | Effect.OUTPUT
 _EXCHANGES = Effect.WARP | Effect.BLOCK
 
 
+@analysis
 def is_thread_program(launch: Launch) -> bool:
     """Whether the body speaks of single threads.
 

@@ -9,7 +9,7 @@ from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.device_calls import PREFIX, device
 from tile_core.ir.expr import AddressOf, Call
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, analysis, walk
 from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Seq, Stmt, Store, While
 
 _ADDS = frozenset((f"{PREFIX}wgmma_ss", f"{PREFIX}wgmma_rs"))
@@ -51,10 +51,11 @@ def _pinned(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
         filled = {b: None for b in filled if b not in sums}
 
 
-def _sums(root: Node) -> set[Buffer]:
+@analysis
+def _sums(root: Node) -> frozenset[Buffer]:
     """Return the registers to which products below `root` add."""
-    found = set()
+    found: set[Buffer] = set()
     for node in walk(root):
         if isinstance(node, Call) and node.function in _ADDS:
             found |= {a.buffer for a in node.args if isinstance(a, AddressOf) and "w" in a.access}
-    return found
+    return frozenset(found)
