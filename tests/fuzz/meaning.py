@@ -12,7 +12,7 @@ import itertools
 
 import numpy as np
 
-from fuzz.elements import ELEMENTS
+from fuzz.elements import ELEMENTS, Element
 from fuzz.lanes import Lanes
 from fuzz.memory import NOBODY, Invalid, Memory, scratch
 from fuzz.program import (
@@ -261,22 +261,15 @@ def expected(program: Program, given: list[np.ndarray]) -> list[np.ndarray]:
             memory.forget()
             memory.safe = dict(launch.safe).get(name, 0)
         run_launch(launch, tensors, names)
-    return [
-        np.where(
-            stored_places(t.dtype, tensors[t.name].defined),
-            ELEMENTS[t.dtype].pack(tensors[t.name].values),
-            array,
-        )
-        for t, array in zip(program.tensors, given, strict=True)
-    ]
+    pairs = zip(program.tensors, given, strict=True)
+    return [_in_memory(ELEMENTS[t.dtype], tensors[t.name], array) for t, array in pairs]
 
 
-def stored_places(dtype: str, defined: np.ndarray) -> np.ndarray:
-    if ELEMENTS[dtype].bits != 4:
-        return defined
-    if np.any(defined[..., 0::2] != defined[..., 1::2]):
-        raise Invalid("half a byte is written")
-    return defined[..., 0::2]
+def _in_memory(element: Element, memory: Memory, before: np.ndarray) -> np.ndarray:
+    """Return a tensor as memory holds it; of two elements in a byte each may be written alone."""
+    if element.bits == 4:
+        return element.pack(np.where(memory.defined, memory.values, element.unpack(before)))
+    return np.where(memory.defined, element.pack(memory.values), before)
 
 
 def run_launch(launch: Launch, tensors: dict[str, Memory], names: dict[str, np.ndarray]) -> None:
