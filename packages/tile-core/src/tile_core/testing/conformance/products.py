@@ -34,6 +34,8 @@ def cases() -> Iterator[Case]:
     yield from (_mixed("int8", "uint8"), _mixed("uint8", "int8"))
     yield from (_operands("fragment", "shared"), _operands("fragment", "fragment"))
     yield from (_clears(True), _clears(False), _sliced(), _nothing(), _dynamic(37, 19, 23))
+    for m, n, k in ((0, 8, 8), (8, 0, 8), (8, 8, 0), (0, 0, 0)):
+        yield from (_empty(m, n, k, clear=True), _empty(m, n, k, clear=False))
 
 
 def _tiled(factor: str, total: str, m: int, n: int, k: int) -> Case:
@@ -257,6 +259,45 @@ def _nothing() -> Case:
         ],
         lambda a, b, c: {2: np.zeros((8, 8))},
     )  # fmt: skip
+
+
+def _empty(m: int, n: int, k: int, *, clear: bool) -> Case:
+    """Multiply parts of tiles without rows, columns or both, or over K = 0, among others' sums."""
+
+    def build() -> Kernel:
+        a, b, c = (ir.tensor(name, (16, 16)) for name in "ABC")
+        sa, sb, acc = (
+            ir.shared("sa", (16, 16)),
+            ir.shared("sb", (16, 16)),
+            ir.shared("acc", (16, 16)),
+        )
+        product = ir.gemm(
+            ir.region(sa, (4, 0), (m, k)),
+            ir.region(sb, (0, 4), (k, n)),
+            ir.region(acc, (4, 4), (m, n)),
+            clear=clear,
+        )
+        steps = [
+            ir.alloc(sa, sb, acc), ir.copy(a, sa), ir.copy(b, sb), ir.fill(acc, 3), product,
+            ir.copy(acc, c),
+        ]  # fmt: skip
+        return ir.kernel([a, b, c], 1, lambda bx: steps, threads=64)
+
+    def expected(a: Array, b: Array, c: Array) -> dict[int, Array]:
+        sums = np.full((16, 16), 3.0)
+        if clear:
+            sums[4 : 4 + m, 4 : 4 + n] = 0
+        return {2: sums}
+
+    return Case(
+        f"gemm/empty/float32/{m}x{n}x{k}{'/clear' * clear}",
+        build,
+        lambda rng: [
+            *(numbers(rng, (16, 16), "float32") for _ in "AB"),
+            poison((16, 16), "float32"),
+        ],
+        expected,
+    )
 
 
 def _dynamic(m: int, n: int, k: int) -> Case:
