@@ -40,6 +40,7 @@ from tile_core.ir.printer import print_kernel, symbols_of
 from tile_core.ir.stmt import For, Kernel, KernelOptions, Launch, Let, Parallel, Pipelined
 from tile_core.ir.verify_parallel import verify_parallel
 from tile_core.ops.verify_barriers import verify_barriers
+from tile_core.ops.verify_common_places import verify_common_places
 from tile_core.ops.verify_reducers import verify_reducers
 from tile_core.ops.verify_tile_bounds import verify_tile_bounds
 from tile_core.recording import timed
@@ -356,6 +357,7 @@ def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None
     verify_reducers(kernel)
     verify_barriers(kernel)
     verify_tile_bounds(kernel)
+    verify_common_places(kernel)
     return define_variables(kernel)
 
 

@@ -323,7 +323,7 @@ class Lanes:
 
         return int(self.agreed(evaluate(pointer, self), "an address", pointer.span))
 
-    def agreed(self, values: Array, what: str, span: Span | None) -> Any:
+    def agreed(self, values: Array, what: str, span: Span | None, hint: str | None = None) -> Any:
         """Return the one value that all active lanes have.
 
         Raises
@@ -337,6 +337,7 @@ class Lanes:
                 f"{what} must be the same for all threads, and is {active[0]} and "
                 f"{active[np.argmax(active != active[0])]}",
                 span=span or self.span,
+                hint=hint,
             )
         return active[0]
 

@@ -24,6 +24,7 @@ from tile_core.interp.values import Array, carrier
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Launch, Let, Stmt
+from tile_core.ops.verify_common_places import WAY_OUT
 
 WARP = 32
 
@@ -234,7 +235,8 @@ def _together(stmt: Stmt, warps: list[Lanes], block: Block) -> None:
         columns = [w.env[var] for w in warps if var in w.env]
         if columns:
             values = np.concatenate(columns)
-            value = one.agreed(values, f"{var.name!r}, used in a tile operation,", one.span)
+            what = f"{var.name!r}, used in a tile operation,"
+            value = one.agreed(values, what, one.span, WAY_OUT)
             one.env[var] = np.array([value])
     one.env = {**machine.symbols, **one.env}
     shared = [root for root in facts.private if all(root in w.private for w in warps)]
