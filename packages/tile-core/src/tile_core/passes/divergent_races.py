@@ -9,7 +9,19 @@ from tile_core.errors import DataRace, Note, Span
 from tile_core.ir.effects import Mode
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node
-from tile_core.ir.stmt import For, If, Launch, Let, OnThreads, Pipelined, Seq, Stmt, While
+from tile_core.ir.stmt import (
+    Break,
+    Continue,
+    For,
+    If,
+    Launch,
+    Let,
+    OnThreads,
+    Pipelined,
+    Seq,
+    Stmt,
+    While,
+)
 from tile_core.passes.hazards import Memory
 from tile_core.passes.insert_barriers import NONE, Flow, Path, State
 from tile_core.passes.thread_hazards import ThreadHazards
@@ -73,6 +85,12 @@ class _Apart(Flow):
                 self.when = (*outside, cond) if differs else outside
                 self.visit(body, (*path, k), NONE)
         self.when = outside
+
+    def visit(self, stmt: Stmt, path: Path, state: State) -> State:
+        """Follow a statement; nothing comes after those that leave a round of a loop."""
+        if isinstance(stmt, (Break, Continue)):
+            return NONE
+        return super().visit(stmt, path, state)
 
     def _if(self, stmt: If, path: Path, state: State) -> State:
         self._branches(stmt, path)
