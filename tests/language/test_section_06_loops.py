@@ -392,3 +392,31 @@ def test_slices_in_loops_that_never_run(run, kind):
     b = np.full(4, -1, np.int32)
     run(main, np.arange(16, dtype=np.int32), b)
     assert b.tolist() == [0] * 4
+
+
+@pytest.mark.parametrize("leaves", ["break", "continue"])
+def test_threads_leave_rounds_of_loops_that_begin_apart(run, leaves):
+    @T.prim_func
+    def main(A: T.Tensor((40,), "int32"), B: T.Tensor((40,), "int32"), n: T.int32):
+        with T.Kernel(1, threads=32):
+            tx = T.get_thread_binding()
+            S = T.alloc_shared((40,), "int32")
+            for i in range(tx, n, 32):
+                S[i] = -1
+            T.sync_threads()
+            for i in range(tx, n, 32):
+                if i % 8 == 7:
+                    S[i] = 0
+                    if leaves == "break":
+                        break
+                    else:
+                        continue
+                S[i] = A[i] * 2
+            T.sync_threads()
+            for i in range(tx, n, 32):
+                B[i] = S[i]
+
+    a, b = drawn(40, dtype="int32"), poisoned(40)
+    run(main, a, b, 39)
+    expected = np.where(np.arange(39) % 8 == 7, 0, a[:39] * 2)
+    assert np.array_equal(b[:39], expected)
