@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -97,6 +101,48 @@ def test_indices_that_wrap_are_outside():
         rows = [at[:32], np.minimum(at[:32], 63), at[1:] // 2]
         wanted = [[int(a[k]) if 0 <= k < 64 else 0 for k in row] for row in rows]
         assert b.tolist() == wanted, e
+
+
+CONSTANTS = [LOW, LOW + 1, -(2**30) - 1, -(2**30), -1, 0, 2**30, HIGH - 1, HIGH]
+COMPARISONS = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+COMPARED = ("n", "T.min(n, m)", "T.max(n, i)", "n - i", "i")
+
+
+def of_comparisons(folder: Path, loop: str):
+    """Return a kernel that compares numbers with constants, each in a branch of its own."""
+    lines = [
+        "import tile_api.language as T",
+        "@T.prim_func",
+        "def main(C: T.Tensor((5, 9, 6, 8), 'int32'), n: T.int32, m: T.int32):",
+        "    with T.Kernel(1, threads=32):",
+        f"        for i in T.{loop}(8):",
+    ]
+    for form, number in enumerate(COMPARED):
+        for row, constant in enumerate(CONSTANTS):
+            for column, sign in enumerate(COMPARISONS):
+                lines.append(f"            if {number} {sign} {constant}:")
+                lines.append(f"                C[{form}, {row}, {column}, i] = 1")
+    path = folder / "comparisons.py"
+    path.write_text("\n".join(lines) + "\n")
+    return runpy.run_path(str(path))["main"]
+
+
+@pytest.mark.parametrize("loop", ["Parallel", "serial"])
+def test_comparisons_with_constants_at_the_limits(loop, tmp_path):
+    """TVM moves constants to the other side of a comparison, where they may overflow."""
+    kernel = tile.compile(of_comparisons(tmp_path, loop), target="cpu")
+    i = np.arange(8)
+    for n in EDGES:
+        for m in (LOW, 0, HIGH):
+            found = np.zeros((5, 9, 6, 8), np.int32)
+            kernel(found, n, m)
+            less = (n - i + 2**31) % 2**32 - 2**31
+            values = [np.full(8, n), np.full(8, min(n, m)), np.maximum(n, i), less, i]
+            wanted = [[[f(v, k) for f in COMPARISONS.values()] for k in CONSTANTS] for v in values]
+            np.testing.assert_array_equal(found, np.asarray(wanted, np.int32), err_msg=f"{n}, {m}")
 
 
 @pytest.mark.parametrize("limit", [LOW, LOW // 4 - 1])

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import struct
 
-from tile_core.dtypes import DType
+from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.expr import BinaryOp, UnaryOp
 from tile_core.tir.build import llvm_pure
-from tile_core.tir.nodes import FloatImm, IfThenElse, PrimExpr, Select, tirx
+from tile_core.tir.nodes import Broadcast, FloatImm, IfThenElse, IntImm, PrimExpr, Select, tirx
 from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering.casts import wrapped
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
@@ -64,11 +64,24 @@ def binary(
     if dtype.is_float:
         return _on_floats(ctx, op, a, b)
     if op.is_comparison:
-        return _COMPARE[op](a, b)
+        return _COMPARE[op](_hidden_limit(ctx, a), _hidden_limit(ctx, b))
     if op in DIVISIONS:
         return wrapped(divide(ctx, op, a, b, is_safe=divisor_is_safe), dtype)
     result = _INTEGER[op](a, b)
     return wrapped(result, dtype) if op in _MAY_WRAP else result
+
+
+def _hidden_limit(ctx: Context, value: PrimExpr) -> PrimExpr:
+    """Hide constants near the limits of their type from the simplifier.
+
+    It moves constants to the other side without asking whether that overflows: ``n <= LOW`` is
+    true for every n then.
+    """
+    constant = value.value if isinstance(value, Broadcast) else value
+    if not isinstance(constant, IntImm):
+        return value
+    is_large = abs(int(constant.value)) >> (dtype_of(scalar_name(value)).bits - 2)
+    return ctx.keep(value) if is_large else value
 
 
 def _on_bools(op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:
