@@ -13,6 +13,7 @@ from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Load, Unary, Var
 from tile_core.ir.interval import Interval, interval, same_extent, structure, subtract
+from tile_core.ir.interval_arithmetic import UNBOUNDED, combine
 
 INT32 = dtype_of("int32")
 X, Y, Z = (Var(name, INT32) for name in "xyz")
@@ -114,3 +115,15 @@ def test_loads_are_equal_only_at_one_moment():
     assert not isinstance(subtract(first + 4, second), int)
     assert structure(first) != structure(second)
     assert structure(first, together=True) == structure(second, together=True)
+
+
+@given(
+    st.sampled_from(list(BinaryOp)),
+    st.tuples(st.integers(-9, 9), st.integers(-9, 9)),
+    st.tuples(st.integers(-9, 9), st.integers(-9, 9)),
+)
+def test_operands_without_values_give_no_bounds(op, a, b):
+    """The counter of a loop that never runs is above its end and below its start."""
+    found = combine(op, a, b)
+    if a[0] > a[1] or b[0] > b[1]:
+        assert found == UNBOUNDED

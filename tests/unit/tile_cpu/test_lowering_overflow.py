@@ -13,6 +13,7 @@ import torch
 import tile_api as tile
 import tile_api.language as T
 from support.arrays import poisoned
+from support.guarded import SIDES, guarded
 
 LOW, HIGH = -(2**31), 2**31 - 1
 EDGES = [LOW, LOW + 1, -(2**30), -1, 0, 1, 2**30, HIGH - 1, HIGH]
@@ -166,6 +167,76 @@ def test_indices_that_overflow_where_a_constant_stands_for_a_name(limit):
     kernel(ours, b)
     meaning(wanted, b)
     assert torch.equal(ours, wanted)
+
+
+def check_beside_pages(program, arrays, *scalars):
+    """Compare with the interpreter; tensors lie beside pages that nobody may touch."""
+    kernel, meaning = (tile.compile(program, target=target) for target in ("cpu", "interpret"))
+    wanted = [a.copy() for a in arrays]
+    meaning(*wanted, *scalars)
+    for side in SIDES:
+        ours = [a.copy() for a in arrays]
+        with guarded(ours, side) as lent:
+            kernel(*lent, *scalars)
+        for a, b in zip(ours, wanted, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("n", [0, -1, -20, HIGH, HIGH - 1, HIGH - 11, LOW, LOW + 5])
+def test_one_test_for_a_whole_loop_does_not_wrap(n):
+    @T.prim_func
+    def main(A: T.Tensor((4, 2), "int8"), S: T.Tensor((4, 12), "int32"),
+             R: T.Tensor((4, 12), "int32"), n: T.int32):  # fmt: skip
+        with T.Kernel(1, threads=32):
+            for i, j in T.Parallel(4, 12):
+                S[i, j] = T.cast(A[i, n + j], "int32")
+            for i, j in T.Parallel(4, 12):
+                R[i, j] = T.cast(A[i, j * 2 - n], "int32")
+
+    a = np.arange(8, dtype=np.int8).reshape(4, 2)
+    check_beside_pages(main, [a, *(poisoned(4, 12, dtype="int32") for _ in range(2))], n)
+
+
+@pytest.mark.parametrize("n", [0, 3, 9, HIGH, HIGH - 1, LOW, LOW + 1])
+def test_conditions_that_wrap_prove_nothing(n):
+    @T.prim_func
+    def main(A: T.Tensor((8,), "int32"), B: T.Tensor((6, 64), "int32"), n: T.int32):
+        with T.Kernel(1, threads=64):
+            tx = T.get_thread_binding()
+            B[0, tx] = T.if_then_else(HIGH + tx >= 0, tx, A[tx])
+            if n + 1 < 8:
+                B[1, tx] = A[n]
+            if n - 1 > 0 and n < 8:
+                B[2, tx] = A[n - 1]
+            if not (n * 2 >= 8):
+                B[3, tx] = A[n]
+            if n + tx < 8:
+                B[4, tx] = A[n + tx]
+            B[5, tx] = (n - tx) << 1
+
+    check_beside_pages(main, [np.arange(1, 9, dtype=np.int32), np.zeros((6, 64), np.int32)], n)
+
+
+def test_shifts_of_constants_wrap():
+    @T.prim_func
+    def main(B: T.Tensor((2,), "int32")):
+        with T.Kernel(1, 1, threads=32) as (bx, by):
+            B[0] = (LOW - by) << 1
+            B[1] = (HIGH - by) << 3
+
+    check_beside_pages(main, [poisoned(2, dtype="int32")])
+
+
+def test_loops_that_never_run_may_divide_by_what_they_count():
+    @T.prim_func
+    def main(B: T.Tensor((8,), "int32")):
+        with T.Kernel(1, threads=32):
+            for i in T.serial(0):
+                for j in T.serial(-1 // (i + 1) % 3):
+                    for k in T.Parallel(8):
+                        B[k] = j // (i + 1)
+
+    check_beside_pages(main, [np.zeros(8, np.int32)])
 
 
 def test_loops_and_blocks_need_no_wrapping():

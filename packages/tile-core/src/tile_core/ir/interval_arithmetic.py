@@ -24,7 +24,8 @@ def combine(op: BinaryOp, a: Ends, b: Ends) -> Ends:
 
     Every value is within them; they are attained wherever both operands are finite, for all
     operations but bitwise ones and remainders. Operations that are not arithmetic of integers, and
-    divisors that may not be positive, give `UNBOUNDED`.
+    divisors that may not be positive, give `UNBOUNDED`; so do operands without values, such as
+    the counter of a loop that never runs.
 
     Examples
     --------
@@ -34,7 +35,12 @@ def combine(op: BinaryOp, a: Ends, b: Ends) -> Ends:
     (0, None)
     """
     rule = _RULES.get(op)
-    return UNBOUNDED if rule is None else rule(a, b)
+    return UNBOUNDED if rule is None or _is_empty(a) or _is_empty(b) else rule(a, b)
+
+
+def _is_empty(a: Ends) -> bool:
+    low, high = a
+    return low is not None and high is not None and low > high
 
 
 def negated(a: Ends) -> Ends:

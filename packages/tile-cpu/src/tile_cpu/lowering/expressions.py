@@ -38,7 +38,7 @@ from tile_cpu.lowering.access import address, load
 from tile_cpu.lowering.calls import emit_call
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import DIVISIONS
-from tile_cpu.lowering.overflow import WRAPPING, may_wrap, wrapping
+from tile_cpu.lowering.overflow import WRAPPING, learnt, may_wrap, wrapping
 from tile_cpu.lowering.types import lanes_of, number, prim, scalar_name, together, value_type
 
 
@@ -240,7 +240,7 @@ def _side(
     side = expr.then if holds else expr.otherwise
     outer = ctx.env, ctx.speculative, ctx.lane_mask
     with ctx.branch() as statements, ctx.condition():
-        ctx.env = ctx.env.assuming(expr.cond, holds=holds)
+        ctx.env = learnt(ctx, expr.cond, holds=holds)
         if lanes_of(cond) > 1:
             ctx.speculative = outer[1] or outer[0]
             if any(isinstance(n, Load) and n.buffer.scope.is_global for n in walk(side)):

@@ -28,7 +28,7 @@ from tile_core.ir.expr import (
     Var,
 )
 from tile_core.ir.node import walk
-from tile_core.passes.ranges import prove_in_range
+from tile_core.passes.ranges import Env, prove_in_range
 from tile_core.passes.thread_tables import table
 from tile_core.tir.nodes import IntImm, PrimExpr, tirx
 from tile_cpu.lowering.casts import wrapped_constant
@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 Reach: TypeAlias = "tuple[int, int]"
 """The smallest and the largest value, both included."""
 
-_INSTRUCTIONS = {BinaryOp.ADD: "add", BinaryOp.SUB: "sub", BinaryOp.MUL: "mul"}
+_INSTRUCTIONS = {
+    BinaryOp.ADD: "add", BinaryOp.SUB: "sub", BinaryOp.MUL: "mul", BinaryOp.SHL: "shl",
+}  # fmt: skip
 _MOST_COMBINATIONS = 1 << 14
 """Values of the loops around an index that are looked at one by one."""
 
@@ -107,13 +109,29 @@ def _is_inside_everywhere(ctx: Context, at: Expr, extent: Extent) -> bool:
 
 
 def wraps_within(ctx: Context, root: Expr) -> bool:
-    """Whether a sum, difference or product inside of `root` may wrap."""
+    """Whether a sum, a difference, a product or a shift inside of `root` may wrap."""
     return _is_arbitrary(ctx, root) and any(
         may_wrap(ctx, node)
         for node in walk(root)
         if (isinstance(node, Binary) and node.op in _INSTRUCTIONS)
         or (isinstance(node, Unary) and node.op is UnaryOp.NEG)
     )
+
+
+def learnt(ctx: Context, cond: Expr, *, holds: bool = True) -> Env:
+    """Return what is known where `cond` holds, or where it does not.
+
+    A comparison of sums that may wrap says nothing about exact sums: nothing is learnt of it.
+    """
+    match cond:
+        case Unary(op=UnaryOp.NOT, a=a):
+            return learnt(ctx, a, holds=not holds)
+        case Binary(op=BinaryOp.AND | BinaryOp.OR as op, a=a, b=b):
+            if holds is not (op is BinaryOp.AND):
+                return ctx.env
+            with ctx.scope(learnt(ctx, a, holds=holds)):
+                return learnt(ctx, b, holds=holds)
+    return ctx.env if wraps_within(ctx, cond) else ctx.env.assuming(cond, holds=holds)
 
 
 def _is_arbitrary(ctx: Context, expr: Expr) -> bool:
@@ -192,6 +210,10 @@ def _masked(a: Reach, b: Reach) -> Reach | None:
     return (0, min(highs)) if highs else None
 
 
+def _shifted_left(a: Reach, b: Reach) -> Reach | None:
+    return _product(a, (1 << b[0], 1 << b[1])) if b[0] >= 0 and b[1] < 64 else None
+
+
 def _shifted(a: Reach, b: Reach) -> Reach | None:
     return _quotient(a, (1 << b[0], 1 << b[1])) if b[0] >= 0 and b[1] < 64 else None
 
@@ -205,6 +227,7 @@ _OPERATIONS: dict[BinaryOp, Callable[[Reach, Reach], Reach | None]] = {
     BinaryOp.MIN: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     BinaryOp.MAX: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
     BinaryOp.BITAND: _masked,
+    BinaryOp.SHL: _shifted_left,
     BinaryOp.SHR: _shifted,
 }
 WRAPPING = frozenset(_INSTRUCTIONS)
@@ -216,8 +239,8 @@ def wrapping(ctx: Context, op: BinaryOp, a: PrimExpr, b: PrimExpr, dtype: DType)
     kind, lanes = scalar_name(a), lanes_of(a)
     if isinstance(a, IntImm) and isinstance(b, IntImm):
         found = _OPERATIONS[op]((int(a.value),) * 2, (int(b.value),) * 2)
-        assert found is not None
-        return number(wrapped_constant(found[0], dtype), kind)
+        if found is not None:
+            return number(wrapped_constant(found[0], dtype), kind)
     name = f"cpu_{_INSTRUCTIONS[op]}_{kind}x{lanes}"
     element = f"i{kind.lstrip('uint')}"
     llvm = element if lanes == 1 else f"<{lanes} x {element}>"

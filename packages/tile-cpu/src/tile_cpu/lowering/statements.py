@@ -56,7 +56,7 @@ from tile_core.tir.nodes import While as TirWhile
 from tile_cpu.lowering import access, storage
 from tile_cpu.lowering.checks import emit_check
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
-from tile_cpu.lowering.overflow import note_name
+from tile_cpu.lowering.overflow import learnt, note_name
 from tile_cpu.lowering.types import number, scalar_name
 
 _MOST_TERMS = 64
@@ -157,7 +157,7 @@ def _sequence(ctx: Context, body: list[Stmt]) -> TirStmt:
             case _:
                 result.append(ctx.stmt(stmt))
         if isinstance(stmt, Check):
-            ctx.env = ctx.env.assuming(stmt.cond)
+            ctx.env = learnt(ctx, stmt.cond)
         rest = body[position + 1 :]
         if rest and jumps(stmt):
             assert ctx.jump is not None
@@ -198,11 +198,11 @@ def _may_be_looked_into(ctx: Context, var: Var, value: Expr) -> bool:
 def _if(ctx: Context, stmt: If) -> TirStmt:
     with ctx.statement() as statements:
         cond = ctx.value(stmt.cond)
-        with ctx.in_branch(), ctx.scope(ctx.env.assuming(stmt.cond)):
+        with ctx.in_branch(), ctx.scope(learnt(ctx, stmt.cond)):
             then = ctx.stmt(stmt.then)
         otherwise = None
         if stmt.otherwise is not None:
-            with ctx.in_branch(), ctx.scope(ctx.env.assuming(stmt.cond, holds=False)):
+            with ctx.in_branch(), ctx.scope(learnt(ctx, stmt.cond, holds=False)):
                 otherwise = ctx.stmt(stmt.otherwise)
         if otherwise is not None:  # a bare `else` would make TVM negate a comparison of floats
             cond = tirx.NE(ctx.keep(tirx.Cast(i32(0).ty, cond)), i32(0))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tile_core.ir.arith import all_of, as_expr, binary, const
+from tile_core.dtypes import dtype_of
+from tile_core.ir.arith import all_of, as_expr, binary, cast, const
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, walk
@@ -62,7 +63,7 @@ def whole_tile(ctx: Context, loop: Parallel) -> Whole:
         if not node.buffer.scope.is_global and not _may_leave(ctx, node, env, private):
             continue
         wrap = [wraps_within(ctx, at) for at in node.indices]
-        needed = _conditions(node, env, inner, wrap)
+        needed = _conditions(ctx, node, env, inner, wrap)
         if needed is not None:
             accesses.add(node)
             conditions.update(needed)
@@ -95,7 +96,7 @@ def _accesses(stmt: Node, env: Env, inner: list[Var]) -> Iterator[tuple[Load | S
 
 
 def _conditions(
-    node: Load | Store, env: Env, inner: list[Var], wrap: list[bool]
+    ctx: Context, node: Load | Store, env: Env, inner: list[Var], wrap: list[bool]
 ) -> dict[object, Expr] | None:
     needed: dict[object, Expr] = {}
     for at, extent, wraps in zip(node.indices, node.buffer.shape, wrap, strict=True):
@@ -109,7 +110,7 @@ def _conditions(
             lowest = _lowest(value, env, inner)
             if lowest is None:
                 return None
-            expr = _expression(lowest)
+            expr = _expression(ctx, lowest)
             if expr is None:
                 return None
             key = tuple(sorted((id(a), f) for _, f, a in lowest.parts())), lowest.constant
@@ -135,13 +136,26 @@ def _lowest(value: Linear, env: Env, inner: list[Var]) -> Linear | None:
     return value
 
 
-def _expression(form: Linear) -> Expr | None:
-    """Return a linear form as an expression; None if it has fractions."""
-    total: Expr = as_expr(0)
-    if form.constant.denominator != 1:
+def _expression(ctx: Context, form: Linear) -> Expr | None:
+    """Return the exact value of a linear form; None if it has fractions, or may be too large.
+
+    A sum that may wrap says nothing about the places that it was made from: it is computed
+    with twice as many bits.
+    """
+    if not all(isinstance(n, int) for n in (form.constant, *form.terms.values())):
         return None
+    total = _sum(form, lambda atom: atom)
+    if not wraps_within(ctx, total):
+        return total
+    narrow = all(atom.dtype.bits <= 32 for _, _, atom in form.parts())
+    return _sum(form, lambda atom: cast(atom, _WIDE)) if narrow else None
+
+
+_WIDE = dtype_of("int64")
+
+
+def _sum(form: Linear, of_atom: Callable[[Expr], Expr]) -> Expr:
+    total: Expr | int = 0
     for _, factor, atom in form.parts():
-        if factor.denominator != 1:
-            return None
-        total = total + atom * int(factor)
-    return total + int(form.constant)
+        total = total + of_atom(atom) * int(factor)
+    return as_expr(total + int(form.constant))
