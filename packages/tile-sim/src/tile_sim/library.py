@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import weakref
+from _ctypes import dlclose
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -89,8 +91,14 @@ class KernelLibrary:
 
     @classmethod
     def load(cls, path: Path) -> KernelLibrary:
-        """Load what `tile_sim.build.kernel_library` made, and the runtime that it needs."""
-        return cls(load_runtime(runtime_library()), ctypes.CDLL(str(path)))
+        """Load what `tile_sim.build.kernel_library` made, and the runtime that it needs.
+
+        The kernel is unloaded with the last that uses it: a process has room for some ten
+        thousand libraries, each of which takes several of its 65530 mappings.
+        """
+        library = ctypes.CDLL(str(path))
+        weakref.finalize(library, dlclose, library._handle).atexit = False
+        return cls(load_runtime(runtime_library()), library)
 
     def kernel(self, name: str) -> CKernel:
         """Return the description of the exported kernel `name`.
