@@ -113,3 +113,45 @@ def test_sums_with_numbers_beyond_indices_wrap(target: str) -> None:
         up, down = i + np.int32(2**31 - 1), np.int32(1 - 2**31) - i * np.int32(2)
     expected = [np.clip(up, -64, 64), np.where(up > 0, 1, 2), np.maximum(down, 7), up]
     np.testing.assert_array_equal(r, expected)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_conditions_that_wrap_prove_nothing_of_places(target: str) -> None:
+    """What is outside of a tensor is not read, whatever the sums in a condition came to."""
+
+    @T.prim_func
+    def main(A: T.Tensor((8,), "int32"), B: T.Tensor((6, 32), "int32"), n: T.int32):
+        with T.Kernel(1, threads=32):
+            tx = T.get_thread_binding()
+            B[0, tx] = T.if_then_else(HIGH + tx >= 0, tx, A[tx])
+            if n + 1 < 8:
+                B[1, tx] = A[n]
+            if n - 1 > 0 and n < 8:
+                B[2, tx] = A[n - 1]
+            if not (n * 2 >= 8):
+                B[3, tx] = A[n]
+            if n + tx < 8:
+                B[4, tx] = A[n + tx]
+            for i in T.Parallel(32):
+                B[5, i] = A[n + i]
+
+    def value(n: int) -> int:
+        return n + 1 if 0 <= n < 8 else 0
+
+    def wrapped(n: int) -> int:
+        return (n - LOW) % (1 << 32) + LOW
+
+    kernel = tile.compile(main, target=target)
+    for n in (*LIMITS, 3, 7, 8, LOW + 2, HIGH - 5):
+        a, b = np.arange(1, 9, dtype=np.int32), np.full((6, 32), -1, np.int32)
+        kernel(a, b, n)
+        i = range(32)
+        expected = [
+            [0] + [value(x) for x in range(1, 32)],
+            [value(n) if wrapped(n + 1) < 8 else -1] * 32,
+            [value(wrapped(n - 1)) if wrapped(n - 1) > 0 and n < 8 else -1] * 32,
+            [value(n) if wrapped(n * 2) < 8 else -1] * 32,
+            [value(wrapped(n + x)) if wrapped(n + x) < 8 else -1 for x in i],
+            [value(wrapped(n + x)) for x in i],
+        ]
+        np.testing.assert_array_equal(b, expected, err_msg=f"{n}")

@@ -42,13 +42,24 @@ _NEGATED = {
 }
 
 
+def _never(env: Env, condition: Expr) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """``low <= variable <= high`` and when it was learnt; None is unbounded."""
+    """``low <= variable <= high`` and when it was learnt; None is unbounded.
+
+    Parameters
+    ----------
+    is_compared
+        Nothing is known of the variable but comparisons: it is no index, it may be any number.
+    """
 
     low: Linear | None
     high: Linear | None
     order: int
+    is_compared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +105,11 @@ class Env:
         bound = Bound(low, high, len(self.bounds_of))
         return replace(self, bounds_of={**self.bounds_of, var: bound})
 
+    def is_compared(self, var: Var) -> bool:
+        """Whether all that is known of `var` comes from comparisons."""
+        bound = self.bounds_of.get(var)
+        return bound is not None and bound.is_compared
+
     def with_symbol(self, var: Var, low: int = 0) -> Env:
         """Learn that `var`, an extent, is at least `low`, and what its contract says."""
         if var in self.bounds_of:  # what was learnt since then may build on it
@@ -108,17 +124,28 @@ class Env:
             return self
         return replace(self, meaning={**self.meaning, var: self.linear(value)})
 
-    def assuming(self, condition: Expr, *, holds: bool = True) -> Env:
-        """Learn that `condition` holds, or that it does not."""
+    def assuming(
+        self, condition: Expr, *, holds: bool = True, wraps: Callable[[Env, Expr], bool] = _never
+    ) -> Env:
+        """Learn that `condition` holds, or that it does not.
+
+        Parameters
+        ----------
+        wraps
+            Whether sums in a comparison may wrap, given what is known so far: what holds of them
+            says nothing of exact numbers, and nothing is learnt.
+        """
         match condition:
             case Unary(op=UnaryOp.NOT, a=a):
-                return self.assuming(a, holds=not holds)
-            case Binary(op=BinaryOp.AND, a=a, b=b) if holds:
-                return self.assuming(a).assuming(b)
-            case Binary(op=BinaryOp.OR, a=a, b=b) if not holds:
-                return self.assuming(a, holds=False).assuming(b, holds=False)
+                return self.assuming(a, holds=not holds, wraps=wraps)
+            case Binary(op=BinaryOp.AND | BinaryOp.OR as op, a=a, b=b):
+                if holds is not (op is BinaryOp.AND):
+                    return self
+                left = self.assuming(a, holds=holds, wraps=wraps)
+                return left.assuming(b, holds=holds, wraps=wraps)
             case Binary(op=op, a=a, b=b) if op.is_comparison and a.dtype.is_int:
-                return self._comparing(op if holds else _NEGATED[op], a, b)
+                if not wraps(self, condition):
+                    return self._comparing(op if holds else _NEGATED[op], a, b)
         return self
 
     def _comparing(self, op: BinaryOp, a: Expr, b: Expr) -> Env:
@@ -158,7 +185,8 @@ class Env:
         else:
             return env
         order = len(self.bounds_of) if old is None else old.order
-        return replace(env, bounds_of={**self.bounds_of, atom: Bound(low, high, order)})
+        bound = Bound(low, high, order, old is None or old.is_compared)
+        return replace(env, bounds_of={**self.bounds_of, atom: bound})
 
     def linear(self, expr: Extent) -> Linear:
         """Return `expr` in normal form; what is not linear in it becomes an atom."""

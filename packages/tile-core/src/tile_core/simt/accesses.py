@@ -112,8 +112,8 @@ def lower_address(expr: AddressOf, ctx: SimtContext) -> AddressOf:
 
 
 def _select(expr: Select, ctx: SimtContext) -> Expr:
-    yes = ctx.knowing(ctx.env.assuming(expr.cond)) if expr.lazy else ctx
-    no = ctx.knowing(ctx.env.assuming(expr.cond, holds=False)) if expr.lazy else ctx
+    yes = ctx.assuming(expr.cond) if expr.lazy else ctx
+    no = ctx.assuming(expr.cond, holds=False) if expr.lazy else ctx
     return Select(
         lower_expr(expr.cond, ctx), lower_expr(expr.then, yes), lower_expr(expr.otherwise, no),
         expr.lazy, span=expr.span,
@@ -123,7 +123,7 @@ def _select(expr: Select, ctx: SimtContext) -> Expr:
 def _binary(expr: Binary, ctx: SimtContext) -> Expr:
     right = ctx
     if expr.op.is_logical:
-        right = ctx.knowing(ctx.env.assuming(expr.a, holds=expr.op is BinaryOp.AND))
+        right = ctx.assuming(expr.a, holds=expr.op is BinaryOp.AND)
     a, b = lower_expr(expr.a, ctx), lower_expr(expr.b, right)
     dtype = packing.carrier(expr.dtype)
     result = Binary(expr.op, a, b, dtype, span=expr.span)

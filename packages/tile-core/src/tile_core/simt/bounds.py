@@ -255,12 +255,14 @@ class Ranges(Bounds):
         meaning = None
         if isinstance(self.source, Env):
             known, meaning = self.source.bounds(var), self.source.meaning.get(var)
+            is_known = known != Interval(None, None) and not self.source.is_compared(var)
         else:
             known = self.source.get(var, Interval(None, None))
+            is_known = known != Interval(None, None)
         if meaning is not None:
             is_given = any(self.is_arbitrary(atom) for _, _, atom in meaning.parts())
         else:
-            is_given = known == Interval(None, None) and var.contract is None
+            is_given = not is_known and var.contract is None
         if is_given:
             self.given.add(var)
         low = least if known.low is None else max(least, known.low)
@@ -298,3 +300,8 @@ def bind_indices(launch: Launch, bounds: Bounds) -> None:
         bounds.bind(var, 0, (MOST_INT32 if blocks is None else blocks) - 1)
     for var, threads in zip(launch.thread_vars, launch.threads, strict=True):
         bounds.bind(var, 0, threads - 1)
+
+
+def learnt(env: Env, condition: Expr, *, holds: bool = True) -> Env:
+    """Return what is known where `condition` holds, or where it does not."""
+    return env.assuming(condition, holds=holds, wraps=lambda known, part: Ranges(known).wraps(part))

@@ -17,6 +17,7 @@ from tile_core.layout import row_major
 from tile_core.machine import SimtMachine
 from tile_core.ops.operator import TileOperator
 from tile_core.passes.ranges import Env
+from tile_core.simt.bounds import learnt
 from tile_core.simt.places import Places
 from tile_core.simt.whole_bytes import NO_RUNS, Runs
 from tile_core.target import Target
@@ -115,6 +116,10 @@ class SimtContext:
     def knowing(self, env: Env) -> SimtContext:
         """Return the context at a place where more is known."""
         return replace(self, env=env)
+
+    def assuming(self, condition: Expr, *, holds: bool = True) -> SimtContext:
+        """Return the context at a place where `condition` holds, or does not."""
+        return self.knowing(learnt(self.env, condition, holds=holds))
 
     def cache_hint(self, buffer: Buffer) -> tuple[int, ...]:
         """Return the arguments of an access of `buffer` that say the wish for the cache."""

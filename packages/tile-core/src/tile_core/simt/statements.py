@@ -200,8 +200,8 @@ def _while(stmt: While, ctx: SimtContext) -> Stmt:
 
 def _if(stmt: If, ctx: SimtContext) -> Stmt:
     ctx = replace(ctx, runs=ctx.runs.under(stmt.cond))
-    yes = ctx.knowing(ctx.env.assuming(stmt.cond))
-    no = ctx.knowing(ctx.env.assuming(stmt.cond, holds=False))
+    yes = ctx.assuming(stmt.cond)
+    no = ctx.assuming(stmt.cond, holds=False)
     otherwise = None if stmt.otherwise is None else lower_stmt(stmt.otherwise, no)
     return If(lower_expr(stmt.cond, ctx), lower_stmt(stmt.then, yes), otherwise, span=stmt.span)
 

@@ -13,6 +13,7 @@ from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt
 from tile_core.passes.linear import Linear
 from tile_core.passes.ranges import Env
+from tile_core.simt.bounds import learnt
 from tile_core.simt.simplify_expr import acts, is_index
 
 COPIES = frozenset({PREFIX + "cp_async", PREFIX + LDS_LOAD})
@@ -65,7 +66,7 @@ class Scope:
 
     def assuming(self, cond: Expr, *, holds: bool) -> Scope:
         """Return what is known where `cond` holds, or does not."""
-        return replace(self, env=self.env.assuming(cond, holds=holds)) if is_pure(cond) else self
+        return replace(self, env=learnt(self.env, cond, holds=holds)) if is_pure(cond) else self
 
     def varies(self, expr: Expr) -> bool:
         """Whether threads may see different values of `expr`."""

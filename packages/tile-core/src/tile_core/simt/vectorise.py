@@ -12,6 +12,7 @@ from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import BinaryOp, Call, Load, Var
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
+from tile_core.simt.bounds import learnt
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lanes import MEMORY, Part, independent, part, widths
 from tile_core.simt.strides import Lanes, is_steady
@@ -179,7 +180,7 @@ def _branch(stmt: If, lanes: Lanes, piece: Part, ctx: SimtContext) -> Stmt:
             inner, zero, const(piece.lanes.count, inner.dtype), one,
             substitute(body, {lanes.var: at}), LoopKind.VECTORIZED, span=stmt.span,
         )  # fmt: skip
-        return vectorise(loop, ctx.knowing(piece.lanes.env.assuming(cond, holds=holds)))
+        return vectorise(loop, ctx.knowing(learnt(piece.lanes.env, cond, holds=holds)))
 
     otherwise = None if stmt.otherwise is None else side(stmt.otherwise, holds=False)
     return If(cond, side(stmt.then, holds=True), otherwise, span=stmt.span)

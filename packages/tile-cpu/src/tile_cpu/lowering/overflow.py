@@ -119,19 +119,12 @@ def wraps_within(ctx: Context, root: Expr) -> bool:
 
 
 def learnt(ctx: Context, cond: Expr, *, holds: bool = True) -> Env:
-    """Return what is known where `cond` holds, or where it does not.
+    """Return what is known where `cond` holds, or where it does not."""
 
-    A comparison of sums that may wrap says nothing about exact sums: nothing is learnt of it.
-    """
-    match cond:
-        case Unary(op=UnaryOp.NOT, a=a):
-            return learnt(ctx, a, holds=not holds)
-        case Binary(op=BinaryOp.AND | BinaryOp.OR as op, a=a, b=b):
-            if holds is not (op is BinaryOp.AND):
-                return ctx.env
-            with ctx.scope(learnt(ctx, a, holds=holds)):
-                return learnt(ctx, b, holds=holds)
-    return ctx.env if wraps_within(ctx, cond) else ctx.env.assuming(cond, holds=holds)
+    def wraps(env: Env, part: Expr) -> bool:
+        return wraps_within(ctx, part)
+
+    return ctx.env.assuming(cond, holds=holds, wraps=wraps)
 
 
 def _is_arbitrary(ctx: Context, expr: Expr) -> bool:

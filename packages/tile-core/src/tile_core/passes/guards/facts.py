@@ -189,7 +189,9 @@ def supposing(env: Env, contracts: Mapping[Var, Contract]) -> Env:
         return total
 
     learnt = {
-        var: bound if var in contracts else Bound(again(bound.low), again(bound.high), bound.order)
+        var: bound
+        if var in contracts
+        else replace(bound, low=again(bound.low), high=again(bound.high))
         for var, bound in bounds.items()
     }
     meaning = {var: again(form) or form for var, form in env.meaning.items()}
