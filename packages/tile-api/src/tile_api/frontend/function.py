@@ -40,7 +40,6 @@ from tile_core.ir.printer import print_kernel, symbols_of
 from tile_core.ir.stmt import For, Kernel, KernelOptions, Launch, Let, Parallel, Pipelined
 from tile_core.ir.verify_parallel import verify_parallel
 from tile_core.ops.verify_barriers import verify_barriers
-from tile_core.ops.verify_common_places import verify_common_places
 from tile_core.ops.verify_reducers import verify_reducers
 from tile_core.ops.verify_tile_bounds import verify_tile_bounds
 from tile_core.recording import timed
@@ -357,8 +356,18 @@ def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None
     verify_reducers(kernel)
     verify_barriers(kernel)
     verify_tile_bounds(kernel)
-    verify_common_places(kernel)
+    if _names_threads(kernel):
+        from tile_core.ops.verify_common_places import verify_common_places
+
+        verify_common_places(kernel)
     return define_variables(kernel)
+
+
+def _names_threads(kernel: Kernel) -> bool:
+    """Whether the index of a thread occurs: few kernels have one, and need to load what checks."""
+    launches = [node for node in walk(kernel.body) if isinstance(node, Launch)]
+    indices = {var for launch in launches for var in launch.thread_vars}
+    return any(node in indices for launch in launches for node in walk(launch.body))
 
 
 def _refuse_unbound(kernel: Kernel) -> None:

@@ -15,7 +15,6 @@ from tile_core.ir.stmt import Alloc
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.ops.pairing import describe
-from tile_core.ops.sparse_tiles import described_by, with_zeros
 
 __all__ = ["gemm_sp"]
 
@@ -59,6 +58,8 @@ def gemm_sp(
     ScopeMismatch
         If an operand is in global memory.
     """
+    from tile_core.ops.sparse_tiles import with_zeros
+
     kept, meta = _tile(A_sparse, "A_sparse"), _tile(E, "E")
     is_turned = _flag(transpose_A, "transpose_A of T.gemm_sp")
     meta_turned = _flag(transpose_E, "transpose_E of T.gemm_sp")
@@ -129,6 +130,8 @@ def _check_shapes(
     kept: Region, meta: Region, found: tuple[int, int], dense: tuple[int, int]
 ) -> None:
     """Refuse metadata that do not tell of each group of the dense tile, of rows and columns."""
+    from tile_core.ops.sparse_tiles import described_by
+
     each = described_by(meta.buffer.dtype, kept.buffer.dtype)
     if found[0] == dense[0] and found[1] * each == dense[1]:
         return
