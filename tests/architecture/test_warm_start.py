@@ -45,7 +45,7 @@ eager = [name for name in loaded
 print(json.dumps([sorted(loaded), sorted(eager)]))
 """
 
-COMPILERS = ("tvm", "tvm_ffi", "ml_dtypes", "torch", "jax", "cuda", "tile_core.tir")
+COMPILERS = ("tvm", "tvm_ffi", "ml_dtypes", "torch", "jax", "cuda", "tile_cpu.tir")
 ROOMS = (
     "tile_core.codegen",
     "tile_core.cost",

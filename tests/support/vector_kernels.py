@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.tir.build import Temporaries, loop, parameter, vload, vstore
-from tile_core.tir.nodes import PrimExpr, PrimFunc, Var
 from tile_cpu.machine import MACHINES, Machine, host_machine, missing_features
+from tile_cpu.tir.build import Temporaries, loop, parameter, vload, vstore
+from tile_cpu.tir.nodes import PrimExpr, PrimFunc, Var
 from tile_cpu.toolchain import CompiledModule, compile_module
 
 Body = Callable[..., PrimExpr]

@@ -7,8 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tile_core.tir.build import allocate, i32, loop, parameter, scratch, seq
-from tile_core.tir.nodes import BufferStore, PrimFunc, tirx
 from tile_cpu.gemm.kernel import Step, choose_kernel
 from tile_cpu.gemm.macro import plan_gemm, plan_steps
 from tile_cpu.gemm.operands import (
@@ -26,6 +24,8 @@ from tile_cpu.gemm.row_sums import emit_row_sums, row_sums
 from tile_cpu.gemm.shape import RegisterTile, Segment, choose_tile, row_segments
 from tile_cpu.gemm.tile import emit_tile_gemm
 from tile_cpu.machine import MACHINES, Machine, host_machine, missing_features
+from tile_cpu.tir.build import allocate, i32, loop, parameter, scratch, seq
+from tile_cpu.tir.nodes import BufferStore, PrimFunc, tirx
 from tile_cpu.toolchain import compile_module
 from tile_cpu.vectors import Matrix
 from unit.tile_cpu.gemm_programs import Case, check, program

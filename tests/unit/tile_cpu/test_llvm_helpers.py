@@ -8,12 +8,12 @@ import pytest
 
 from support.vector_kernels import compiled, machines
 from tile_core.errors import InternalError
-from tile_core.tir.build import i32, loop, parameter, vload, vstore
-from tile_core.tir.nodes import BufferStore, Evaluate, PrimFunc, Var, tirx
 from tile_cpu.irtext import definitions
 from tile_cpu.llvm.builder import Function, Type, constant_text
 from tile_cpu.llvm_helpers import atomic, gather, masked_load, masked_store, scatter
 from tile_cpu.machine import MACHINES, host_machine
+from tile_cpu.tir.build import i32, loop, parameter, vload, vstore
+from tile_cpu.tir.nodes import BufferStore, Evaluate, PrimFunc, Var, tirx
 
 VECTORS = [row for row in machines() if row[2] > 1]
 ROWS = pytest.mark.parametrize(

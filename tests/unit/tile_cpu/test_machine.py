@@ -50,7 +50,7 @@ def test_rows_state_their_dot_products() -> None:
 
 
 def test_llvm_knows_every_row() -> None:
-    from tile_core.tir.nodes import tvm
+    from tile_cpu.tir.nodes import tvm
 
     for row in MACHINES.values():
         target = tvm.target.Target(row.llvm_target())

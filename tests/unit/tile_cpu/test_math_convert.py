@@ -7,9 +7,9 @@ import pytest
 from support.vector_kernels import apply, compiled, elementwise, machines
 from tile_core.dtypes import FORMATS, dtype_of
 from tile_core.interp import values as meaning
-from tile_core.tir.build import Temporaries, splat, vector_type
-from tile_core.tir.nodes import Cast, FloatImm, IntImm, tirx
 from tile_cpu.math.convert import convert, decode_narrow, encode_narrow
+from tile_cpu.tir.build import Temporaries, splat, vector_type
+from tile_cpu.tir.nodes import Cast, FloatImm, IntImm, tirx
 
 MACHINE_ROWS = machines()
 NARROW = [n for n in FORMATS if dtype_of(n).is_narrow_float and n != "float4_e2m1_unpacked"]

@@ -6,11 +6,11 @@ import pytest
 
 from support.vector_kernels import apply, compiled, elementwise, machines, padded
 from tile_core.errors import InternalError
-from tile_core.tir.build import Temporaries, splat, vector_type
-from tile_core.tir.nodes import Cast, FloatImm
 from tile_cpu.machine import host_machine
 from tile_cpu.math.reduce import horizontal
 from tile_cpu.math.table import FUNCTIONS, call
+from tile_cpu.tir.build import Temporaries, splat, vector_type
+from tile_cpu.tir.nodes import Cast, FloatImm
 
 MACHINE_ROWS = machines()
 ROWS = pytest.mark.parametrize(

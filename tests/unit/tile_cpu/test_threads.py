@@ -12,8 +12,10 @@ import pytest
 import torch
 
 from tile_core.errors import LaunchError
-from tile_core.tir.build import extern, i32, loop, parameter, seq
-from tile_core.tir.nodes import (
+from tile_cpu import threads
+from tile_cpu.machine import host_machine
+from tile_cpu.tir.build import extern, i32, loop, parameter, seq
+from tile_cpu.tir.nodes import (
     AssertStmt,
     BufferLoad,
     BufferStore,
@@ -24,8 +26,6 @@ from tile_core.tir.nodes import (
     StringImm,
     tirx,
 )
-from tile_cpu import threads
-from tile_cpu.machine import host_machine
 from tile_cpu.toolchain import compile_module, load_module
 
 SIZE = 512
@@ -205,8 +205,8 @@ import os, threading, numpy as np
 {first}
 from tile_cpu import threads
 {patch}
-from tile_core.tir.build import loop, parameter
-from tile_core.tir.nodes import BufferLoad, BufferStore, ForKind, PrimFunc
+from tile_cpu.tir.build import loop, parameter
+from tile_cpu.tir.nodes import BufferLoad, BufferStore, ForKind, PrimFunc
 from tile_cpu.toolchain import compile_module
 affinity = os.sched_getaffinity(0)
 x = parameter([64], "int32", "x")

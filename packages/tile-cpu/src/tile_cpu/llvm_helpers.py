@@ -11,8 +11,9 @@ from typing import Any
 
 from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
-from tile_core.tir.build import dtype_of_expr, extern, splat
-from tile_core.tir.nodes import (
+from tile_cpu.llvm.atomics import ORDERS
+from tile_cpu.tir.build import dtype_of_expr, extern, splat
+from tile_cpu.tir.nodes import (
     BufferLoad,
     Call,
     Evaluate,
@@ -23,7 +24,6 @@ from tile_core.tir.nodes import (
     TirBuffer,
     tirx,
 )
-from tile_cpu.llvm.atomics import ORDERS
 
 _ATOMIC_CODES = {
     "float16": "f16",

@@ -8,7 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from tile_core.cost.roofline import Peaks
-from tile_core.tir.build import (
+from tile_cpu.machine import Machine, host_machine
+from tile_cpu.machine import machine as known_machine
+from tile_cpu.tir.build import (
     allocate,
     f32,
     i32,
@@ -20,9 +22,7 @@ from tile_core.tir.build import (
     vload,
     vstore,
 )
-from tile_core.tir.nodes import ForKind, PrimFunc
-from tile_cpu.machine import Machine, host_machine
-from tile_cpu.machine import machine as known_machine
+from tile_cpu.tir.nodes import ForKind, PrimFunc
 from tile_cpu.toolchain import compile_module
 
 ROUNDS = 200_000

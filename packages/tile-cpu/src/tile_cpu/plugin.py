@@ -113,6 +113,7 @@ def tile_backends() -> list[Backend]:
             toolchain=toolchain,
             estimate=estimate,
             peaks=peaks,
+            compiler="tile_cpu.tir.nodes",
         )
     ]
 

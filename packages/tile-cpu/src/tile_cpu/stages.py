@@ -9,13 +9,13 @@ from tile_core.logs import log
 from tile_core.passes.infer_layouts import infer_layouts
 from tile_core.records import dataclass
 from tile_core.target import Target
-from tile_core.tir.definitions import verify_definitions
 from tile_cpu.csource import SharedLibrary, compile_c
 from tile_cpu.lowering.launch import Lowered, lower_kernel
 from tile_cpu.lowering.layouts import admits_in
 from tile_cpu.machine import machine
 from tile_cpu.scratch import require_scratch
 from tile_cpu.threads import set_num_threads
+from tile_cpu.tir.definitions import verify_definitions
 from tile_cpu.toolchain import CompiledModule, compile_module
 from tile_cpu.unpicklable import Unpicklable
 

@@ -129,8 +129,8 @@ def work_hint(nanoseconds: Any) -> Any:
     A loop shorter than it takes to wake a thread then runs on the calling thread. Put it
     right before the loop; `nanoseconds` is an int or an integer expression.
     """
-    from tile_core.tir.build import extern, i64
-    from tile_core.tir.nodes import Cast, Evaluate, PrimType
+    from tile_cpu.tir.build import extern, i64
+    from tile_cpu.tir.nodes import Cast, Evaluate, PrimType
 
     if isinstance(nanoseconds, int):
         value = i64(max(1, nanoseconds))
@@ -144,8 +144,8 @@ def is_one_thread() -> Any:
 
     False where nobody can tell, which is where TVM's own pool runs the loops.
     """
-    from tile_core.tir.build import extern, i32
-    from tile_core.tir.nodes import tirx
+    from tile_cpu.tir.build import extern, i32
+    from tile_cpu.tir.nodes import tirx
 
     return tirx.EQ(extern("int32", "tile_threads"), i32(1))
 
@@ -214,7 +214,7 @@ def _address(function: Any) -> int:
 
 def _build(text: str) -> tuple[Any, int, int]:
     """Load the launcher; return its module, its address, and that of the number of threads."""
-    from tile_core.tir.nodes import tvm
+    from tile_cpu.tir.nodes import tvm
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "launcher.ll")
@@ -224,7 +224,7 @@ def _build(text: str) -> tuple[Any, int, int]:
 
 
 def _configure_tvm_pool(count: int) -> None:
-    from tile_core.tir.nodes import tvm
+    from tile_cpu.tir.nodes import tvm
 
     os.environ["TVM_NUM_THREADS"] = str(count)
     tvm.get_global_func("runtime.config_threadpool")(1, count)

@@ -15,11 +15,11 @@ from tvm_ffi import structural_map, structural_walk
 from tile_core.errors import ToolchainError
 from tile_core.recording import timed
 from tile_core.records import dataclass
-from tile_core.tir.build import dtype_of_expr, i32
-from tile_core.tir.nodes import AttrStmt, IntImm, PrimFunc, StringImm, tirx, tvm
 from tile_cpu.irtext import definitions
 from tile_cpu.llvm.alias_names import number_alias_names
 from tile_cpu.machine import Machine, host_machine, require_runnable
+from tile_cpu.tir.build import dtype_of_expr, i32
+from tile_cpu.tir.nodes import AttrStmt, IntImm, PrimFunc, StringImm, tirx, tvm
 from tile_cpu.unpicklable import Unpicklable
 
 

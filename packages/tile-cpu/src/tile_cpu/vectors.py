@@ -7,7 +7,8 @@ from typing import Any
 
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
-from tile_core.tir.build import (
+from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.tir.build import (
     Temporaries,
     dtype_of_expr,
     extern,
@@ -16,7 +17,7 @@ from tile_core.tir.build import (
     splat,
     vector_type,
 )
-from tile_core.tir.nodes import (
+from tile_cpu.tir.nodes import (
     BufferLoad,
     BufferStore,
     Cast,
@@ -29,7 +30,6 @@ from tile_core.tir.nodes import (
     tirx,
     tvm,
 )
-from tile_cpu.llvm_helpers import reinterpret
 
 IndexMap = Callable[[Any, Any], Sequence[Any]]
 
@@ -157,7 +157,7 @@ def convert(
     source
         Needed when `value` only holds the bits; default: the type of `value`.
     keep
-        Names intermediate values; see `tile_core.tir.build.Temporaries`.
+        Names intermediate values; see `tile_cpu.tir.build.Temporaries`.
 
     Notes
     -----

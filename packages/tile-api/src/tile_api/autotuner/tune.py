@@ -34,13 +34,11 @@ from tile_api.autotuner.task import Task
 from tile_api.autotuner.workplace import Workplace, workplace
 from tile_api.kernel import CompiledKernel
 from tile_core.errors import NoConfigWorks, Note, TileError
+from tile_core.plugins.backend import Backend
 from tile_core.target import Target
 
 _RANKED_IN = 0.6
 """The share of the time after which candidates are tried in the order known by then."""
-
-_COMPILER = "tile_core.tir"
-"""Is imported where something was lowered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +138,23 @@ def place_of(task: Task, target: Target) -> Place:
 
 def _target(task: Task) -> Target:
     """Return the exact target, as `tile_api.compile` would resolve it."""
+    return _resolved(task)[1]
+
+
+def _compiler(task: Task) -> str:
+    """Return the module that is imported where something was lowered for the task's target."""
+    return _resolved(task)[0].compiler
+
+
+def _resolved(task: Task) -> tuple[Backend, Target]:
+    """Return who serves the task's target, and the exact target."""
     from tile_api.compiling import default_host
     from tile_api.settings import Settings
 
     settings = Settings.from_environment()
     asked = task.compile_options.get("target")
     spec = settings.forced_target or (settings.target if asked is None else asked)
-    return default_host().resolve("interpret" if settings.interpret else spec)[1]
+    return default_host().resolve("interpret" if settings.interpret else spec)
 
 
 def _budget(task: Task, settings: TuneSettings, target: Target) -> Budget:
@@ -210,7 +218,7 @@ def _expected(
     deadline = None
     if budget.seconds is not None:
         deadline = time.monotonic() + budget.seconds * _RANKED_IN
-    if _COMPILER in sys.modules:
+    if _compiler(task) in sys.modules:
         return expected_here(jobs, task.options.sizes, deadline)
     paths = [str(path) for path in files.values()]
     replies = bench.expect(paths, task.options.sizes, task.options.timeout, deadline)

@@ -24,9 +24,12 @@ from tile_core.ir.expr import Expr
 def patch_tvm(tvm: Any, patches: Patches) -> None:
     """Replace what programs call in TVM's module of programs."""
     import tile_api.language as T
+    from tile_api.compiling import default_host
     from tile_api.language.nodes import NODES
 
-    importlib.import_module("tile_core.tir.nodes")  # the compiler goes on with what there was
+    for backend in default_host().backends().values():
+        if backend.compiler:
+            importlib.import_module(backend.compiler)  # it goes on with what there was
     tirx = importlib.import_module("tvm.tirx")
     for name, node in NODES.items():
         real = getattr(tirx, name, None)

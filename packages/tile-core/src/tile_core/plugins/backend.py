@@ -90,6 +90,10 @@ class Backend:
         `lower` itself puts barriers between the accesses of explicit programs of threads
         (`tile_core.passes.insert_barriers`), once it knows where tiles lie. Otherwise the kernel
         that passes and `lower` get has them, unless the user asked for none.
+    compiler
+        The module whose import takes long and is needed before `lower` and `compile` can run, such
+        as a binding of LLVM. Whoever finds it imported knows that compiling starts at once.
+        Empty if everything they need is imported in no time.
     api_version
         The `API_VERSION` the backend was written against. The host refuses others.
     """
@@ -108,3 +112,4 @@ class Backend:
     estimate: Callable[[CostQuestion], Estimate] | None = None
     peaks: Callable[[Target, str], Peaks] | None = None
     orders_threads: bool = False
+    compiler: str = ""

@@ -6,10 +6,10 @@ from enum import Enum
 
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
-from tile_core.tir.build import extern, llvm_pure
-from tile_core.tir.nodes import IntImm, PrimExpr
 from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.machine import Machine
+from tile_cpu.tir.build import extern, llvm_pure
+from tile_cpu.tir.nodes import IntImm, PrimExpr
 
 
 class Step(Enum):

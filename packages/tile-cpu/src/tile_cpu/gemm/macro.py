@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from tile_core.records import dataclass
-from tile_core.tir.build import allocate, i32, loop, scratch, seq
-from tile_core.tir.nodes import IfThenElse, Select, Stmt, TirBuffer, tirx
 from tile_cpu.gemm.dot_rows import emit_dot_rows
 from tile_cpu.gemm.kernel import choose_kernel
 from tile_cpu.gemm.operands import (
@@ -43,6 +41,8 @@ from tile_cpu.gemm.row_sums import emit_row_sums, row_sums
 from tile_cpu.gemm.shape import MAX_VECTOR_ROWS, Form, choose_form, choose_tile
 from tile_cpu.gemm.tile import BeforePanel, emit_tile_gemm
 from tile_cpu.machine import Machine
+from tile_cpu.tir.build import allocate, i32, loop, scratch, seq
+from tile_cpu.tir.nodes import IfThenElse, Select, Stmt, TirBuffer, tirx
 from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_div, floor_mod, minimum, opaque
 
 # Groups of k per step. A panel of B and a few rows of A then fill the first-level cache,

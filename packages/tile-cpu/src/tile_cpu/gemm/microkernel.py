@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from tile_core.records import dataclass
-from tile_core.tir.build import allocate, i32, loop, scratch, seq, splat, vload, vstore
-from tile_core.tir.nodes import Bind, BufferLoad, IfThenElse, PrimExpr, Stmt, Var
 from tile_cpu.gemm.kernel import MicroKernel
 from tile_cpu.gemm.operands import Choice, DirectB, Finish, OperandA, OperandB, PackingB, Start
 from tile_cpu.gemm.prefetch import fetch
+from tile_cpu.tir.build import allocate, i32, loop, scratch, seq, splat, vload, vstore
+from tile_cpu.tir.nodes import Bind, BufferLoad, IfThenElse, PrimExpr, Stmt, Var
 from tile_cpu.vectors import as_expr, ceil_div, minimum, opaque, zero
 
 

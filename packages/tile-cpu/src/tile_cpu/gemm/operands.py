@@ -8,12 +8,12 @@ from typing import Any, TypeAlias, cast
 
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
-from tile_core.tir.build import allocate, i32, scratch, splat, vload, vstore
-from tile_core.tir.nodes import BufferLoad, PrimExpr, Stmt, TirBuffer
 from tile_cpu.gemm.kernel import MicroKernel
 from tile_cpu.gemm.shape import Form, RegisterTile
 from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.machine import Machine
+from tile_cpu.tir.build import allocate, i32, scratch, splat, vload, vstore
+from tile_cpu.tir.nodes import BufferLoad, PrimExpr, Stmt, TirBuffer
 from tile_cpu.vectors import Matrix, as_expr, convert, floor_div, floor_mod
 
 # Rows of A in scratch are this many bytes longer than needed: rows a power of two apart

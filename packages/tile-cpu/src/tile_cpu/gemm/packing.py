@@ -7,7 +7,11 @@ from typing import Any
 
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
-from tile_core.tir.build import (
+from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
+from tile_cpu.gemm.operands import GemmSpec, OperandA, PackedB, TilePanels
+from tile_cpu.gemm.transpose import transpose
+from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.tir.build import (
     Temporaries,
     allocate,
     dtype_of_expr,
@@ -20,7 +24,7 @@ from tile_core.tir.build import (
     vload,
     vstore,
 )
-from tile_core.tir.nodes import (
+from tile_cpu.tir.nodes import (
     BufferLoad,
     BufferStore,
     IfThenElse,
@@ -29,10 +33,6 @@ from tile_core.tir.nodes import (
     Stmt,
     tirx,
 )
-from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
-from tile_cpu.gemm.operands import GemmSpec, OperandA, PackedB, TilePanels
-from tile_cpu.gemm.transpose import transpose
-from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_mod, opaque
 
 Put = Callable[[Any, Any, PrimExpr], Stmt]  # (group row q, vector of columns, value)

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
-from tile_core.tir.build import i32, llvm_effect, seq
-from tile_core.tir.nodes import IfThenElse, Select, Stmt
+from tile_cpu.tir.build import i32, llvm_effect, seq
+from tile_cpu.tir.nodes import IfThenElse, Select, Stmt
 from tile_cpu.vectors import Matrix, as_expr, floor_div, floor_mod
 
 LINE_BYTES = 64

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tile_core.tir.build import (
+from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
+from tile_cpu.gemm.operands import GemmSpec, OperandA, round_up
+from tile_cpu.gemm.transpose import lane_sums
+from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.tir.build import (
     Temporaries,
     allocate,
     i32,
@@ -16,11 +20,7 @@ from tile_core.tir.build import (
     vload,
     vstore,
 )
-from tile_core.tir.nodes import IfThenElse, PrimExpr, Stmt, TirBuffer
-from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
-from tile_cpu.gemm.operands import GemmSpec, OperandA, round_up
-from tile_cpu.gemm.transpose import lane_sums
-from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.tir.nodes import IfThenElse, PrimExpr, Stmt, TirBuffer
 from tile_cpu.vectors import (
     as_expr,
     ceil_div,

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from tile_core.tir.build import i32, loop, seq
-from tile_core.tir.nodes import Select, Stmt
 from tile_cpu.gemm.microkernel import Product, emit_edge_tile, emit_tile, group_count
 from tile_cpu.gemm.operands import (
     Extent,
@@ -20,6 +18,8 @@ from tile_cpu.gemm.operands import (
 )
 from tile_cpu.gemm.prefetch import Prefetch
 from tile_cpu.gemm.shape import Segment, row_segments
+from tile_cpu.tir.build import i32, loop, seq
+from tile_cpu.tir.nodes import Select, Stmt
 from tile_cpu.vectors import as_expr, ceil_div, floor_div, minimum, opaque
 
 BeforePanel: TypeAlias = Callable[[Any], Stmt]

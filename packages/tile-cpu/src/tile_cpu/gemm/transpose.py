@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_core.tir.build import Temporaries, shuffle
-from tile_core.tir.nodes import PrimExpr
+from tile_cpu.tir.build import Temporaries, shuffle
+from tile_cpu.tir.nodes import PrimExpr
 
 
 def transpose(

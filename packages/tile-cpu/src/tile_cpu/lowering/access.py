@@ -8,10 +8,6 @@ from tile_core.ir.expr import BinaryOp, Cast, Expr, Load
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Store
 from tile_core.passes.guards.ledger import note_guard
-from tile_core.tir.build import dtype_of_expr
-from tile_core.tir.nodes import BufferLoad, BufferStore, IfThenElse, IntImm, PrimExpr, tirx
-from tile_core.tir.nodes import Cast as TirCast
-from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.llvm_helpers import reinterpret, stored_value
 from tile_cpu.lowering import casts
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
@@ -19,6 +15,10 @@ from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.overflow import is_inside, may_leave_tile, wraps_within
 from tile_cpu.lowering.places import Place
 from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, spread
+from tile_cpu.tir.build import dtype_of_expr
+from tile_cpu.tir.nodes import BufferLoad, BufferStore, IfThenElse, IntImm, PrimExpr, tirx
+from tile_cpu.tir.nodes import Cast as TirCast
+from tile_cpu.tir.nodes import Stmt as TirStmt
 
 
 def guard(

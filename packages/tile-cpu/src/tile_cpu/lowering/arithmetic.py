@@ -12,13 +12,13 @@ import struct
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.expr import BinaryOp, UnaryOp
-from tile_core.tir.build import llvm_pure
-from tile_core.tir.nodes import Broadcast, FloatImm, IfThenElse, IntImm, PrimExpr, Select, tirx
 from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering.casts import wrapped
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import DIVISIONS, divide
 from tile_cpu.lowering.types import is_zero, lanes_of, number, prim, scalar_name, spread, with_lanes
+from tile_cpu.tir.build import llvm_pure
+from tile_cpu.tir.nodes import Broadcast, FloatImm, IfThenElse, IntImm, PrimExpr, Select, tirx
 
 _COMPARE = {
     BinaryOp.EQ: tirx.EQ,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from tile_core.dtypes import DType, Kind
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
-from tile_core.tir.build import extern
-from tile_core.tir.nodes import Bind, Evaluate, IfThenElse, PrimExpr
-from tile_core.tir.nodes import Var as TirVar
 from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.types import memory_type, number
+from tile_cpu.tir.build import extern
+from tile_cpu.tir.nodes import Bind, Evaluate, IfThenElse, PrimExpr
+from tile_cpu.tir.nodes import Var as TirVar
 
 _ORDERS = {
     "relaxed": "monotonic",

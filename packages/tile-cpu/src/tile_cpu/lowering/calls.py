@@ -5,14 +5,14 @@ from __future__ import annotations
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.expr import Call
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.tir.nodes import Cast as TirCast
-from tile_core.tir.nodes import PrimExpr
 from tile_cpu.lowering.atomics import emit_atomic
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.externs import emit_extern
 from tile_cpu.lowering.printing import emit_printf
 from tile_cpu.lowering.random import emit_random
 from tile_cpu.lowering.types import lanes_of, prim, together, value_type, with_lanes
+from tile_cpu.tir.nodes import Cast as TirCast
+from tile_cpu.tir.nodes import PrimExpr
 
 
 def emit_call(ctx: Context, call: Call) -> PrimExpr:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from tile_core.dtypes import DType, Kind
-from tile_core.tir.build import llvm_pure
-from tile_core.tir.nodes import Cast, IntImm, PrimExpr, Select, tirx
 from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.types import (
@@ -16,6 +14,8 @@ from tile_cpu.lowering.types import (
     value_type,
     with_lanes,
 )
+from tile_cpu.tir.build import llvm_pure
+from tile_cpu.tir.nodes import Cast, IntImm, PrimExpr, Select, tirx
 
 
 def convert(
@@ -194,7 +194,7 @@ def decode(ctx: Context, stored: PrimExpr, dtype: DType) -> PrimExpr:
 
 def _bf16_bits(ctx: Context, value: PrimExpr, for_products: bool) -> PrimExpr:
     """Round to nearest even on the bits, so that NaN stays NaN whatever TVM simplifies."""
-    from tile_core.tir.build import extern
+    from tile_cpu.tir.build import extern
 
     lanes = lanes_of(value)
     if lanes > 1:

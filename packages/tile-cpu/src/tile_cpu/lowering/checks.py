@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tile_core.ir.stmt import Check, CheckKind
-from tile_core.tir.build import extern, i32, seq
-from tile_core.tir.nodes import BufferLoad, Evaluate, IfThenElse, tirx
-from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering.arithmetic import negated
 from tile_cpu.lowering.context import Context, assigned
+from tile_cpu.tir.build import extern, i32, seq
+from tile_cpu.tir.nodes import BufferLoad, Evaluate, IfThenElse, tirx
+from tile_cpu.tir.nodes import Stmt as TirStmt
 
 REPORT = "cpu_report_failure"
 """``(ptr status, i32 number)``: remember the first failed check of a launch."""

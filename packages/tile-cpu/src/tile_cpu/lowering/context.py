@@ -19,13 +19,13 @@ from tile_core.ops.rule import Rule
 from tile_core.passes.ranges import Env
 from tile_core.records import dataclass
 from tile_core.target import Target
-from tile_core.tir.build import allocate, dtype_of_expr, i32, scratch, seq
-from tile_core.tir.nodes import Bind, BufferLoad, BufferStore, IntImm, PrimExpr, TirBuffer
-from tile_core.tir.nodes import Stmt as TirStmt
-from tile_core.tir.nodes import Var as TirVar
 from tile_cpu.lowering.places import Place
 from tile_cpu.lowering.types import prim
 from tile_cpu.machine import Machine
+from tile_cpu.tir.build import allocate, dtype_of_expr, i32, scratch, seq
+from tile_cpu.tir.nodes import Bind, BufferLoad, BufferStore, IntImm, PrimExpr, TirBuffer
+from tile_cpu.tir.nodes import Stmt as TirStmt
+from tile_cpu.tir.nodes import Var as TirVar
 
 
 @dataclass(slots=True)

@@ -13,10 +13,10 @@ from __future__ import annotations
 from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
 from tile_core.ir.expr import BinaryOp
-from tile_core.tir.nodes import IntImm, PrimExpr, tirx
 from tile_cpu.lowering.casts import wrapped_constant
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.types import lanes_of, number, scalar_name, with_lanes
+from tile_cpu.tir.nodes import IntImm, PrimExpr, tirx
 
 DIVISIONS = frozenset({BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD})
 _FLOORS = frozenset({BinaryOp.FLOORDIV, BinaryOp.FLOORMOD})

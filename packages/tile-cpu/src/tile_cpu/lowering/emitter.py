@@ -5,10 +5,10 @@ from __future__ import annotations
 from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import Stmt
 from tile_core.passes.guards.ledger import located, open_ledger
-from tile_core.tir.nodes import PrimExpr
-from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering import expressions, statements
 from tile_cpu.lowering.context import Context
+from tile_cpu.tir.nodes import PrimExpr
+from tile_cpu.tir.nodes import Stmt as TirStmt
 
 
 class Emitter(Context):

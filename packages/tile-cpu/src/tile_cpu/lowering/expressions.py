@@ -28,11 +28,6 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import walk
-from tile_core.tir.nodes import Cast as TirCast
-from tile_core.tir.nodes import IfThenElse, PrimExpr, StringImm, tirx
-from tile_core.tir.nodes import Ramp as TirRamp
-from tile_core.tir.nodes import Select as TirSelect
-from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.lowering import arithmetic, casts
 from tile_cpu.lowering.access import address, load
 from tile_cpu.lowering.calls import emit_call
@@ -40,6 +35,11 @@ from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import DIVISIONS
 from tile_cpu.lowering.overflow import WRAPPING, learnt, may_wrap, wrapping
 from tile_cpu.lowering.types import lanes_of, number, prim, scalar_name, together, value_type
+from tile_cpu.tir.nodes import Cast as TirCast
+from tile_cpu.tir.nodes import IfThenElse, PrimExpr, StringImm, tirx
+from tile_cpu.tir.nodes import Ramp as TirRamp
+from tile_cpu.tir.nodes import Select as TirSelect
+from tile_cpu.tir.nodes import Stmt as TirStmt
 
 
 def value(ctx: Context, expr: Expr) -> PrimExpr:

@@ -11,12 +11,12 @@ from tile_core.dtypes import DType
 from tile_core.errors import ToolchainError
 from tile_core.ir.expr import AddressOf, Call, Expr, StringConst
 from tile_core.ir.node import Node, walk
-from tile_core.tir.build import extern
-from tile_core.tir.nodes import Cast as TirCast
-from tile_core.tir.nodes import IfThenElse, PrimExpr, tirx
 from tile_cpu.lowering import access
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.types import number, prim, scalar_name, value_type
+from tile_cpu.tir.build import extern
+from tile_cpu.tir.nodes import Cast as TirCast
+from tile_cpu.tir.nodes import IfThenElse, PrimExpr, tirx
 
 PREFIX = "extern:"
 

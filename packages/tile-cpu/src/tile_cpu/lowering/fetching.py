@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tile_core.ir.expr import Load
 from tile_core.ir.node import walk
-from tile_core.tir.build import i32, llvm_effect
-from tile_core.tir.nodes import BufferLoad, PrimExpr, tirx
 from tile_cpu.lowering import access
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.places import Place
 from tile_cpu.lowering.streaming import is_large
 from tile_cpu.lowering.types import number, scalar_name
+from tile_cpu.tir.build import i32, llvm_effect
+from tile_cpu.tir.nodes import BufferLoad, PrimExpr, tirx
 
 FETCH_NEXT_ROUND = "fetch_next_round"
 """Hint in a data-parallel loop: fetch meanwhile what its loads of global tensors read in the

@@ -8,8 +8,8 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Binary, Expr, Load, Select, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Alloc, For, If, Let, Stmt, Store
-from tile_core.tir.nodes import PrimExpr
 from tile_cpu.lowering.context import Context
+from tile_cpu.tir.nodes import PrimExpr
 
 
 def hoisted(ctx: Context, body: Stmt, var: Var) -> dict[Expr, PrimExpr]:

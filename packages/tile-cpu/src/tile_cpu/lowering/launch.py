@@ -16,20 +16,6 @@ from tile_core.passes.guards.ledger import open_ledger
 from tile_core.passes.infer_layouts import Layouts
 from tile_core.records import dataclass
 from tile_core.target import Target
-from tile_core.tir.build import i32, seq
-from tile_core.tir.nodes import (
-    AttrStmt,
-    Bind,
-    ForKind,
-    IfThenElse,
-    PrimExpr,
-    PrimFunc,
-    StringImm,
-    tirx,
-)
-from tile_core.tir.nodes import For as TirFor
-from tile_core.tir.nodes import Stmt as TirStmt
-from tile_core.tir.nodes import Var as TirVar
 from tile_cpu.lowering import casts, externs, storage
 from tile_cpu.lowering.context import Context, Settings, assigned, loaded
 from tile_cpu.lowering.division import divide
@@ -42,6 +28,20 @@ from tile_cpu.lowering.types import number, prim, value_type
 from tile_cpu.machine import Machine
 from tile_cpu.passes.merge_gemm_blocks import for_one_thread
 from tile_cpu.threads import INLINE_BELOW_NS, is_one_thread, work_hint
+from tile_cpu.tir.build import i32, seq
+from tile_cpu.tir.nodes import (
+    AttrStmt,
+    Bind,
+    ForKind,
+    IfThenElse,
+    PrimExpr,
+    PrimFunc,
+    StringImm,
+    tirx,
+)
+from tile_cpu.tir.nodes import For as TirFor
+from tile_cpu.tir.nodes import Stmt as TirStmt
+from tile_cpu.tir.nodes import Var as TirVar
 from tile_cpu.unpicklable import Unpicklable
 
 MAIN = "main"

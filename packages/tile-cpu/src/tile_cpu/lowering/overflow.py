@@ -30,9 +30,9 @@ from tile_core.ir.expr import (
 from tile_core.ir.node import walk
 from tile_core.passes.ranges import Env, prove_in_range
 from tile_core.passes.thread_tables import table
-from tile_core.tir.nodes import IntImm, PrimExpr, tirx
 from tile_cpu.lowering.casts import wrapped_constant
 from tile_cpu.lowering.types import lanes_of, number, scalar_name, with_lanes
+from tile_cpu.tir.nodes import IntImm, PrimExpr, tirx
 
 if TYPE_CHECKING:
     from tile_core.dtypes import DType

@@ -13,8 +13,8 @@ from tile_core.ir.expr import Extent
 from tile_core.layout import Const, IndexOp, Input, Layout, fold
 from tile_core.layout.index import apply_op
 from tile_core.records import dataclass
-from tile_core.tir.nodes import PrimExpr, TirBuffer, tirx
 from tile_cpu.lowering.types import number
+from tile_cpu.tir.nodes import PrimExpr, TirBuffer, tirx
 from tile_cpu.vectors import floor_div, floor_mod
 
 INT32_LIMIT = 2**31 - 1

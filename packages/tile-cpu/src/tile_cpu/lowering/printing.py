@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.expr import Call, StringConst
-from tile_core.tir.build import extern
-from tile_core.tir.nodes import Cast as TirCast
-from tile_core.tir.nodes import PrimExpr, StringImm
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.types import prim, scalar_name
+from tile_cpu.tir.build import extern
+from tile_cpu.tir.nodes import Cast as TirCast
+from tile_cpu.tir.nodes import PrimExpr, StringImm
 
 _LLVM = {"int32": "i32", "uint32": "i32", "int64": "i64", "uint64": "i64", "float64": "double"}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.expr import Call
-from tile_core.tir.nodes import PrimExpr
 from tile_cpu.lowering.context import Context
+from tile_cpu.tir.nodes import PrimExpr
 
 
 def emit_random(ctx: Context, call: Call) -> PrimExpr:

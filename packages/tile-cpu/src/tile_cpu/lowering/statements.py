@@ -46,18 +46,18 @@ from tile_core.ir.stmt import (
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.serial import expand
 from tile_core.passes.lower_serially import nested_loops
-from tile_core.tir.build import i32, seq
-from tile_core.tir.nodes import Bind, ForKind, IfThenElse, IntImm, PrimExpr, tirx
-from tile_core.tir.nodes import Evaluate as TirEvaluate
-from tile_core.tir.nodes import For as TirFor
-from tile_core.tir.nodes import Stmt as TirStmt
-from tile_core.tir.nodes import Var as TirVar
-from tile_core.tir.nodes import While as TirWhile
 from tile_cpu.lowering import access, storage
 from tile_cpu.lowering.checks import emit_check
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.overflow import learnt, note_name
 from tile_cpu.lowering.types import number, scalar_name
+from tile_cpu.tir.build import i32, seq
+from tile_cpu.tir.nodes import Bind, ForKind, IfThenElse, IntImm, PrimExpr, tirx
+from tile_cpu.tir.nodes import Evaluate as TirEvaluate
+from tile_cpu.tir.nodes import For as TirFor
+from tile_cpu.tir.nodes import Stmt as TirStmt
+from tile_cpu.tir.nodes import Var as TirVar
+from tile_cpu.tir.nodes import While as TirWhile
 
 _MOST_TERMS = 64
 """Of an integer that TVM may look into, all names written out."""

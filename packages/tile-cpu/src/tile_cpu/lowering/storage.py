@@ -9,8 +9,11 @@ from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node, walk
-from tile_core.tir.build import allocate, i64
-from tile_core.tir.nodes import (
+from tile_cpu.lowering.context import Context
+from tile_cpu.lowering.places import Place, extents, index_type, laid_out, row_major
+from tile_cpu.lowering.types import memory_type
+from tile_cpu.tir.build import allocate, i64
+from tile_cpu.tir.nodes import (
     AllocBuffer,
     Bind,
     DeclBuffer,
@@ -21,10 +24,7 @@ from tile_core.tir.nodes import (
     Var,
     tirx,
 )
-from tile_core.tir.nodes import Stmt as TirStmt
-from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.places import Place, extents, index_type, laid_out, row_major
-from tile_cpu.lowering.types import memory_type
+from tile_cpu.tir.nodes import Stmt as TirStmt
 
 STACK_BYTES = 256
 """Scratch up to this size is a stack variable: cheap, and a register where LLVM can."""

@@ -11,13 +11,13 @@ from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import For, Kernel, Parallel, Pipelined, Store, While
 from tile_core.ops.operator import TileOperator
-from tile_core.tir.build import extern, llvm_effect
-from tile_core.tir.nodes import BufferLoad, Evaluate, PrimExpr, tirx
-from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering.places import Place
 from tile_cpu.lowering.types import lanes_of, scalar_name, with_lanes
 from tile_cpu.machine import Machine
+from tile_cpu.tir.build import extern, llvm_effect
+from tile_cpu.tir.nodes import BufferLoad, Evaluate, PrimExpr, tirx
+from tile_cpu.tir.nodes import Stmt as TirStmt
 
 SMALLEST_PART = 8
 """Tensors smaller than this part of the last-level cache are stored into it as usual."""

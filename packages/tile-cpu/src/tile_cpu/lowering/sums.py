@@ -15,15 +15,15 @@ from tile_core.ir.stmt import Hint, Let, Parallel, Seq, Store
 from tile_core.ops.reduce import ReduceKind, ReducerUpdate
 from tile_core.ops.serial.loops import accumulator
 from tile_core.ops.serial.reduce import combine
-from tile_core.tir.build import i32, seq
-from tile_core.tir.nodes import For as TirFor
-from tile_core.tir.nodes import ForKind, PrimExpr, Select, TirBuffer, tirx
-from tile_core.tir.nodes import Stmt as TirStmt
-from tile_core.tir.nodes import Var as TirVar
 from tile_cpu.lowering.context import Context, Lane, assigned, loaded
 from tile_cpu.lowering.invariants import hoisted
 from tile_cpu.lowering.types import number, prim, scalar_name, spread, value_type, with_lanes
 from tile_cpu.lowering.vector_access import NotVectorisable
+from tile_cpu.tir.build import i32, seq
+from tile_cpu.tir.nodes import For as TirFor
+from tile_cpu.tir.nodes import ForKind, PrimExpr, Select, TirBuffer, tirx
+from tile_cpu.tir.nodes import Stmt as TirStmt
+from tile_cpu.tir.nodes import Var as TirVar
 
 SUMS = 4
 """Independent sums: one waits for itself, four keep the adders busy."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.dtypes import DType, Kind
-from tile_core.tir.build import i32, i64
-from tile_core.tir.nodes import Broadcast, Cast, FloatImm, IntImm, PointerType, PrimExpr, PrimType
+from tile_cpu.tir.build import i32, i64
+from tile_cpu.tir.nodes import Broadcast, Cast, FloatImm, IntImm, PointerType, PrimExpr, PrimType
 
 
 def memory_type(dtype: DType) -> str:

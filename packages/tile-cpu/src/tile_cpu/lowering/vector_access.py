@@ -16,19 +16,6 @@ from tile_core.ops.operator import TileOperator
 from tile_core.passes.guards.ledger import note_guard
 from tile_core.passes.ranges import prove_in_range
 from tile_core.records import dataclass
-from tile_core.tir.build import extern, i32, vload, vstore
-from tile_core.tir.nodes import (
-    BufferLoad,
-    BufferStore,
-    Evaluate,
-    IfThenElse,
-    PrimExpr,
-    Select,
-    TirBuffer,
-    tirx,
-)
-from tile_core.tir.nodes import Cast as TirCast
-from tile_core.tir.nodes import Stmt as TirStmt
 from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.context import Context, Frame, Lane
@@ -46,6 +33,19 @@ from tile_cpu.lowering.types import (
     with_lanes,
 )
 from tile_cpu.ops.streamed_gemm import StreamedGemm
+from tile_cpu.tir.build import extern, i32, vload, vstore
+from tile_cpu.tir.nodes import (
+    BufferLoad,
+    BufferStore,
+    Evaluate,
+    IfThenElse,
+    PrimExpr,
+    Select,
+    TirBuffer,
+    tirx,
+)
+from tile_cpu.tir.nodes import Cast as TirCast
+from tile_cpu.tir.nodes import Stmt as TirStmt
 
 NARROWEST_REGISTER = 128
 """Bits of the smallest store past the caches; the processor combines those of a cache line."""

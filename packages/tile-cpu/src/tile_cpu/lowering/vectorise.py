@@ -25,11 +25,6 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ops.reduce import ReducerUpdate
 from tile_core.passes.guards.ledger import at_the_edge
-from tile_core.tir.build import allocate, i32, scratch, seq
-from tile_core.tir.nodes import For as TirFor
-from tile_core.tir.nodes import ForKind, IfThenElse, IntImm, PrimExpr, tirx
-from tile_core.tir.nodes import Stmt as TirStmt
-from tile_core.tir.nodes import Var as TirVar
 from tile_cpu.lowering.context import Context, Lane, sequence
 from tile_cpu.lowering.fetching import FETCH_NEXT_ROUND
 from tile_cpu.lowering.invariants import hoisted
@@ -45,6 +40,11 @@ from tile_cpu.lowering.vector_access import (
     vector_store,
 )
 from tile_cpu.lowering.whole_tile import Whole, whole_tile
+from tile_cpu.tir.build import allocate, i32, scratch, seq
+from tile_cpu.tir.nodes import For as TirFor
+from tile_cpu.tir.nodes import ForKind, IfThenElse, IntImm, PrimExpr, tirx
+from tile_cpu.tir.nodes import Stmt as TirStmt
+from tile_cpu.tir.nodes import Var as TirVar
 
 _EFFECTS = Effect.ATOMIC | Effect.STATE | Effect.OUTPUT | Effect.WARP | Effect.BLOCK
 

@@ -13,9 +13,9 @@ from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Alloc, For, Let, Parallel, Store
 from tile_core.passes.linear import Linear
 from tile_core.passes.ranges import Env, prove_in_range
-from tile_core.tir.nodes import PrimExpr
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.overflow import may_leave_tile, note_name, wraps_within
+from tile_cpu.tir.nodes import PrimExpr
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tile_core.tir.nodes import PrimExpr
 from tile_cpu.llvm.builder import Function, Type, Value
+from tile_cpu.tir.nodes import PrimExpr
 
 NAN = math.nan
 INF = math.inf
@@ -15,7 +15,7 @@ LN2 = math.log(2.0)
 ROUNDER_SINGLE = 1.5 * 2.0**23
 ROUNDER_DOUBLE = 1.5 * 2.0**52
 
-# Names a value so that it is computed once: `tile_core.tir.build.Temporaries` does.
+# Names a value so that it is computed once: `tile_cpu.tir.build.Temporaries` does.
 Keep = Callable[[PrimExpr], PrimExpr]
 
 

@@ -10,13 +10,13 @@ import re
 
 from tile_core.dtypes import DType, Kind, dtype_of
 from tile_core.errors import InternalError
-from tile_core.tir.build import dtype_of_expr
-from tile_core.tir.nodes import PrimExpr, tirx
 from tile_cpu.llvm.builder import Function, Type, Value
 from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.machine import Machine
 from tile_cpu.math import narrow
 from tile_cpu.math.common import Keep
+from tile_cpu.tir.build import dtype_of_expr
+from tile_cpu.tir.nodes import PrimExpr, tirx
 
 _SYMBOL = re.compile(r"tile_cast_(\w+)_to_(\w+)_(sat|raw)_x(\d+)")
 _EXPONENT_ONLY = "float8_e8m0fnu"

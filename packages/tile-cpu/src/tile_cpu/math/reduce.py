@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 
 from tile_core.errors import InternalError
-from tile_core.tir.build import dtype_of_expr
-from tile_core.tir.nodes import PrimExpr, tirx
 from tile_cpu.llvm.builder import Function, Type, Value
 from tile_cpu.machine import Machine
 from tile_cpu.math import rounding
 from tile_cpu.math.common import Keep
+from tile_cpu.tir.build import dtype_of_expr
+from tile_cpu.tir.nodes import PrimExpr, tirx
 
 _SYMBOL = re.compile(r"tile_reduce_(\w+)_([fiu]\d+)x(\d+)")
 _SCALARS = {"f16": "half", "f32": "float", "f64": "double"}

@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from tile_core.errors import InternalError
 from tile_core.records import dataclass
-from tile_core.tir.build import dtype_of_expr
-from tile_core.tir.nodes import PrimExpr, tirx
 from tile_cpu.llvm.builder import Function, Type, Value
 from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.machine import Machine
@@ -27,6 +25,8 @@ from tile_cpu.math import (
 )
 from tile_cpu.math.common import Keep, library
 from tile_cpu.math.narrow import bfloat_bits, bfloat_value
+from tile_cpu.tir.build import dtype_of_expr
+from tile_cpu.tir.nodes import PrimExpr, tirx
 
 Body = Callable[..., Value]
 PREFIX = "tile_math_"

@@ -14,14 +14,14 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial import expand
 from tile_core.target import Target
-from tile_core.tir.build import i32, loop, seq
-from tile_core.tir.nodes import IfThenElse, Stmt, tirx
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
 from tile_cpu.ops.blocked_gemm import BlockedGemm
 from tile_cpu.ops.streamed_gemm import StreamedGemm
 from tile_cpu.rules.gemm_dtypes import unsupported_product
 from tile_cpu.rules.panels import extents_of, infer_gemm, panels_of, tile_spec
+from tile_cpu.tir.build import i32, loop, seq
+from tile_cpu.tir.nodes import IfThenElse, Stmt, tirx
 
 
 def lower_blocked_gemm(op: BlockedGemm, ctx: Context) -> Stmt:

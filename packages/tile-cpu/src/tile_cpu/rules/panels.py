@@ -16,13 +16,13 @@ from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.pairing import pair
 from tile_core.ops.serial import expand
 from tile_core.passes.ranges import prove_in_range
-from tile_core.tir.build import seq
-from tile_core.tir.nodes import Stmt
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
 from tile_cpu.lowering.storage import allocate_buffer
 from tile_cpu.machine import Machine, machine
 from tile_cpu.ops.streamed_gemm import StreamedGemm
+from tile_cpu.tir.build import seq
+from tile_cpu.tir.nodes import Stmt
 
 _CONVERTED_WHILE_PACKED = frozenset({"float32", "float16", "bfloat16"})
 

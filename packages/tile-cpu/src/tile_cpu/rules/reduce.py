@@ -12,16 +12,16 @@ from tile_core.ops.rule import Rule
 from tile_core.ops.serial import expand
 from tile_core.ops.serial.loops import accumulator, load, store
 from tile_core.ops.serial.reduce import combine, magnitude
-from tile_core.tir.build import i32, seq
-from tile_core.tir.nodes import For as TirFor
-from tile_core.tir.nodes import ForKind, PrimExpr, Select, TirBuffer, tirx
-from tile_core.tir.nodes import Stmt as TirStmt
-from tile_core.tir.nodes import Var as TirVar
 from tile_cpu.lowering.context import Context, Lane, assigned, loaded, sequence
 from tile_cpu.lowering.sums import HORIZONTAL, combined
 from tile_cpu.lowering.types import number, prim, spread, value_type, with_lanes
 from tile_cpu.lowering.vector_access import NotVectorisable, lane_stride
 from tile_cpu.rules.elementwise import as_parallel
+from tile_cpu.tir.build import i32, seq
+from tile_cpu.tir.nodes import For as TirFor
+from tile_cpu.tir.nodes import ForKind, PrimExpr, Select, TirBuffer, tirx
+from tile_cpu.tir.nodes import Stmt as TirStmt
+from tile_cpu.tir.nodes import Var as TirVar
 
 ROWS_TOGETHER = 4
 """Rows reduced side by side: one sum waits for itself, four keep the adders busy."""

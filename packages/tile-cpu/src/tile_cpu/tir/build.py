@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from tile_core.tir.nodes import (
+from tile_cpu.tir.nodes import (
     AllocBuffer,
     Bind,
     Broadcast,

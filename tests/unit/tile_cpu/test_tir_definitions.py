@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tile_core.errors import InternalError
-from tile_core.tir.build import allocate, i32, loop, scratch, seq
-from tile_core.tir.definitions import verify_definitions
-from tile_core.tir.nodes import Bind, BufferLoad, BufferStore, IfThenElse, PrimFunc, Var, tirx
+from tile_cpu.tir.build import allocate, i32, loop, scratch, seq
+from tile_cpu.tir.definitions import verify_definitions
+from tile_cpu.tir.nodes import Bind, BufferLoad, BufferStore, IfThenElse, PrimFunc, Var, tirx
 
 
 def test_a_definition_holds_for_what_follows_and_what_is_inside():

@@ -8,7 +8,7 @@ from typing import Any
 from tvm_ffi import structural_walk
 
 from tile_core.errors import InternalError
-from tile_core.tir.nodes import (
+from tile_cpu.tir.nodes import (
     AllocBuffer,
     AttrStmt,
     Bind,
