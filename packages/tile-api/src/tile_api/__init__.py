@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-import tile_launch  # noqa: F401  (from now on it sees forks)
+import tile_core
 
 if TYPE_CHECKING:
     from tile_api import language, layout, reducing, settings, tools, tracing
@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     from tile_api.numbers import cdiv, next_power_of_2
     from tile_api.pass_configs import PassConfigKey
     from tile_api.profiler import Profiler, TensorSupplyType, do_bench, do_bench_cudagraph
+
+__author__ = "The tile authors"
+__version__ = "0.1.0"
+
+if getattr(tile_core, "__author__", None) != __author__:
+    from tile_api.companions import foreign_core
+
+    raise foreign_core(tile_core, __version__)
+tile_core.verify_companion("tile_core", __version__)
+tile_core.verify_companion("tile_launch", __version__)  # from now on it sees forks
 
 _HOMES = {
     "CompiledKernel": "tile_api.kernel:CompiledKernel",
@@ -58,7 +68,6 @@ _HOMES = {
     "tracing": "tile_api.tracing:",
 }
 
-__version__ = "0.1.0"
 __all__ = [
     "AutoTuner",
     "CompiledKernel",

@@ -406,6 +406,12 @@ class PluginError(TileError):
     code = "TL7003"
 
 
+class CompanionError(TileError, ImportError):
+    """A package of the name of one of ours is somebody else's, or of another version."""
+
+    code = "TL7004"
+
+
 # TL81xx: the autotuner ---------------------------------------------------------------------
 
 

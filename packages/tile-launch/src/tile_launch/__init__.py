@@ -26,6 +26,8 @@ _HOMES = {
     "load": "tile_launch.loading",
 }
 
+__author__ = "The tile authors"
+__version__ = "0.1.0"
 __all__ = ["LoadedKernel", "TileRuntimeError", "inspect", "load"]
 
 

@@ -9,6 +9,8 @@ from tile_sim.settings import SimSettings, checking
 if TYPE_CHECKING:
     from tile_sim.report import SimReport
 
+__author__ = "The tile authors"
+__version__ = "0.1.0"
 __all__ = ["SimSettings", "checking", "last_report"]
 
 

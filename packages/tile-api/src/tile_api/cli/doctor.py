@@ -11,9 +11,13 @@ from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import Any
 
+from tile_api import __version__
 from tile_api.cli.examining import Finding, examined
+from tile_core import verify_companion
+from tile_core.companions import PACKAGES as COMPANIONS
 from tile_core.environment import environment, processors
-from tile_core.errors import TileError
+from tile_core.errors import CompanionError, TileError
+from tile_core.installed import distribution
 
 TARGETS = (
     "cpu", "interpret", "cuda", "cuda:sm_80", "cuda:sm_90a", "hip", "hip:gfx90a", "hip:gfx942",
@@ -52,16 +56,19 @@ def add_parser(subparsers: Any) -> None:
         help="tell what is installed, and which targets compile and run here",
         description="Compile a small kernel for each target, run it where that is possible, and "
         "emulate it where it is not; tell what to install for the rest. Ends with 1 if targets "
-        "are named and one of them does not compile or run.",
+        "are named and one of them does not compile or run, and if one of the packages is "
+        "somebody else's or of another version.",
     )
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="instead of a choice of all")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked; 1 if targets were named and one of them does not compile or run."""
+    """Do what was asked; 1 if a named target does not work or a package is not one of ours."""
     sys.stdout.write(f"python {platform.python_version()}, {platform.system()} on ")
     sys.stdout.write(f"{platform.machine()}, {processors()} processors\n")
+    strangers = [error for name in PACKAGES if (error := _stranger(name))]
     sys.stdout.writelines(_package(name, use) for name, use in PACKAGES.items())
+    sys.stdout.writelines(f"\n{error}\n\n" for error in strangers)
     sys.stdout.writelines(_settings())
     sys.stdout.write("\n" + _ROW.format("target", "compiles", "with", "runs", "emulated"))
     findings = []
@@ -72,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(row)
         sys.stdout.flush()
     sys.stdout.writelines(_told(findings))
-    return 1 if args.targets and not all(found.is_well for found in findings) else 0
+    is_well = not args.targets or all(found.is_well for found in findings)
+    return 0 if is_well and not strangers else 1
 
 
 def _package(name: str, use: str) -> str:
@@ -80,6 +88,20 @@ def _package(name: str, use: str) -> str:
         return f"{name:<19}{version(name)}\n"
     except PackageNotFoundError:
         return f"{name:<19}{'-':<16}{use}".rstrip() + "\n"
+
+
+def _stranger(name: str) -> CompanionError | None:
+    """Return what is wrong with a package of the name of one of ours, if it is installed."""
+    package = name.replace("-", "_")
+    if package not in COMPANIONS or distribution(name) is None:
+        return None
+    try:
+        verify_companion(package, __version__)
+    except CompanionError as error:
+        return error
+    except Exception:  # it is ours, and broken: the targets that it serves say so
+        return None
+    return None
 
 
 def _settings() -> Iterator[str]:

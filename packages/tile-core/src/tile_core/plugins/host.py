@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pluggy
 
+from tile_core import __version__, verify_companion
 from tile_core.environment import environment
-from tile_core.errors import BackendNotFound, Note, PluginConflict, PluginError, TileError
-from tile_core.installed import entry_points
+from tile_core.errors import (
+    BackendNotFound,
+    CompanionError,
+    Note,
+    PluginConflict,
+    PluginError,
+    TileError,
+)
+from tile_core.installed import distribution, entry_points
 from tile_core.logs import log
 from tile_core.plugins import hookspecs
 from tile_core.plugins.backend import API_VERSION, Backend
@@ -24,6 +32,8 @@ if TYPE_CHECKING:
 DISABLE_VARIABLE = "TILE_DISABLE_PLUGINS"
 EXTRAS = ("cuda", "hip", "sim")
 """Kinds and executors that come with ``pip install 'tile-api[...]'``."""
+OURS = ("tile_cpu", "tile_cuda", "tile_hip", "tile_sim")
+"""Packages whose plugins must be of this project, and of this version."""
 
 Named = TypeVar("Named", "Rule[Any]", "Insertion")
 
@@ -72,6 +82,9 @@ class PluginHost:
                         hint="uninstall one of them",
                     )
                 seen[name] = entry.value
+                package = entry.value.partition(".")[0]
+                if package in OURS:
+                    verify_companion(package, __version__)
                 self.add(name, entry.load())
             except Exception as error:  # one sick plugin must not take the others down
                 self.broken[name] = error
@@ -336,7 +349,7 @@ class PluginHost:
         disabled = [Note(f"plugin {name!r} is disabled") for name in sorted(self.disabled)]
         return (*broken, *disabled)
 
-    def _nobody_serves(self, target: Target) -> BackendNotFound | PluginError:
+    def _nobody_serves(self, target: Target) -> TileError:
         """Return the error for a target nobody claims, with the most likely way out."""
         wanted = [name for name in (target.executor, target.kind) if name]
         installed = list(self.backends())
@@ -344,6 +357,8 @@ class PluginHost:
             name for name in wanted if name not in installed and name not in self.executors()
         ]
         for name in missing:
+            if stranger := self._stranger(name):
+                return stranger
             if name in self.broken:
                 error = PluginError(
                     f"the plugin for target '{target}' is installed but broken: "
@@ -370,6 +385,16 @@ class PluginHost:
             notes=self._ailments(),
             hint=hint,
         )
+
+    def _stranger(self, name: str) -> CompanionError | None:
+        """Return what is wrong with a plugin that is installed under the name of one of ours."""
+        error, package = self.broken.get(name), f"tile_{name}"
+        if error is None and package in OURS and distribution(f"tile-{name}") is not None:
+            try:
+                verify_companion(package, __version__)
+            except Exception as found:  # others' packages raise what they like
+                error = found
+        return error if isinstance(error, CompanionError) else None
 
     def _who_runs(self, target: Target) -> str:
         """Return the hint for a target whose backend is here, and whose executor is not."""
