@@ -98,7 +98,7 @@ def test_sums_over_spaces_are_those_of_loops(box) -> None:
     count = total = 0
 
     def value(extent, values):
-        from tile_core.ir.evaluate import evaluate
+        from tile_core.arith.evaluate import evaluate
 
         return max(0, evaluate(extent, values)) if not isinstance(extent, int) else extent
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tile_core.arith.bounds import Bounds
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.interval import Ends, Interval, combine
+from tile_core.arith.numeric import interval
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import const
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Select, Var
-from tile_core.ir.interval import Interval, interval
-from tile_core.ir.interval_arithmetic import Ends, combine
-from tile_core.passes.ranges import Env
-from tile_core.simt.bounds import Bounds
 
 BOOL, INT32 = dtype_of("bool"), dtype_of("int32")
 X, Y = Var("x", INT32), Var("y", INT32)
@@ -116,7 +116,7 @@ def indices() -> st.SearchStrategy[Expr]:
 
 def all_bounds(expr: Expr, x: Ends, y: Ends) -> dict[str, Ends]:
     """Return bounds of an expression by every analysis, for finite ranges of x and y."""
-    env, bounds = Env(), Bounds()
+    env, bounds = ConstraintSet(), Bounds()
     for var, (low, high) in ((X, x), (Y, y)):
         assert low is not None
         assert high is not None
@@ -124,7 +124,7 @@ def all_bounds(expr: Expr, x: Ends, y: Ends) -> dict[str, Ends]:
         bounds.bind(var, low, high)
     return {
         "interval": interval(expr, {X: Interval(*x), Y: Interval(*y)}).ends,
-        "Env": env.bounds(expr).ends,
+        "ConstraintSet": env.bounds(expr).ends,
         "Bounds": bounds.of(expr),
     }
 

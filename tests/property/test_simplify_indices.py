@@ -18,12 +18,12 @@ from support.index_strategies import (
     ranges,
     sums,
 )
+from tile_core.arith.evaluate import evaluate
+from tile_core.arith.interval import Interval
+from tile_core.arith.simplify import Ranges, Simplifier
 from tile_core.ir.arith import binary, cast, maximum
-from tile_core.ir.evaluate import evaluate
 from tile_core.ir.expr import Const, Expr, Var
-from tile_core.ir.interval import Interval
 from tile_core.ir.printer import print_expr_text
-from tile_core.simt.simplify_expr import Ranges, Simplifier
 
 
 def simplified(index: Expr, known: dict[Var, Interval]) -> Expr:

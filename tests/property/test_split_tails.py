@@ -9,13 +9,13 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from support.device_programs import flat, scalar, store
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.evaluate import evaluate
 from tile_core.ir.arith import as_expr, binary, select, unary
-from tile_core.ir.evaluate import evaluate
 from tile_core.ir.expr import BinaryOp, Expr, UnaryOp, Var
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_stmt
 from tile_core.ir.stmt import For, If, Let, Seq, Stmt, Store
-from tile_core.passes.ranges import Env
 from tile_core.simt.simplify import simplify_indices
 from tile_core.simt.split_tails import split_tails
 
@@ -91,7 +91,7 @@ def stores(stmt: Stmt, where: dict[Var, int]) -> list[tuple[int, int]]:
 
 @given(loops(), st.booleans())
 def test_split_loops_run_the_same_rounds(program: Stmt, is_extent: bool) -> None:
-    env = Env().with_loop(THREAD, 0, THREADS).with_loop(BLOCK, 0, BLOCKS)
+    env = ConstraintSet().with_loop(THREAD, 0, THREADS).with_loop(BLOCK, 0, BLOCKS)
     env = env.with_symbol(N) if is_extent else env
     made = split_tails(program, env, {THREAD})
     event("split" if made is not program else "left alone")
@@ -108,7 +108,7 @@ def test_split_loops_run_the_same_rounds(program: Stmt, is_extent: bool) -> None
 
 @given(loops())
 def test_no_thread_changes_over_alone(program: Stmt) -> None:
-    env = Env().with_loop(THREAD, 0, THREADS).with_loop(BLOCK, 0, BLOCKS)
+    env = ConstraintSet().with_loop(THREAD, 0, THREADS).with_loop(BLOCK, 0, BLOCKS)
     for node in walk(split_tails(program, env, {THREAD})):
         if isinstance(node, Let) and node.var is not ROW:
             assert not {THREAD, ROW, I, K} & set(walk(node.value)), print_stmt(node)

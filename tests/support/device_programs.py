@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tile_core.arith.bounds import Bounds
 from tile_core.codegen import PrintedSource, print_program
 from tile_core.codegen.expressions import ExpressionPrinter
 from tile_core.codegen.names import CppNames
@@ -13,7 +14,6 @@ from tile_core.ir.device_calls import device
 from tile_core.ir.expr import AddressOf, Expr, Extent, Load, Var
 from tile_core.ir.stmt import Evaluate, For, Kernel, Launch, LoopKind, Seq, Stmt, Store
 from tile_core.machine import SimtMachine
-from tile_core.simt.bounds import Bounds
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 
 MACHINE = SimtMachine(

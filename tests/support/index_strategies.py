@@ -7,11 +7,11 @@ import random
 
 from hypothesis import strategies as st
 
+from tile_core.arith.evaluate import evaluate
+from tile_core.arith.interval import Interval
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import binary, cast, const, maximum, minimum, select
-from tile_core.ir.evaluate import evaluate
 from tile_core.ir.expr import BinaryOp, Expr, Var
-from tile_core.ir.interval import Interval
 from tile_core.ir.node import walk
 
 T, U, V = (Var(name, dtype_of("int32")) for name in "tuv")

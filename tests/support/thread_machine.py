@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import dtype_of
 from tile_core.interp.launch import interpret
 from tile_core.ir.amd_calls import LDS_LOAD, UNIFORM
@@ -53,7 +54,6 @@ from tile_core.ops.parallel_form import as_parallel
 from tile_core.ops.rule import select as select_rule
 from tile_core.passes.inference.algebra import Algebra
 from tile_core.passes.inference.loops import loop_of_region
-from tile_core.passes.ranges import Env
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.places import Places
@@ -141,10 +141,10 @@ def thread_program(
     *,
     guarded: bool = True,
     machine: SimtMachine = MACHINE,
-    env: Env | None = None,
+    env: ConstraintSet | None = None,
 ) -> tuple[Launch, SimtContext]:
     """Return `launch` with the program of one thread as its body, and the context it had."""
-    known = env or Env()
+    known = env or ConstraintSet()
     thread = launch.thread_vars[0]
     known = known.with_loop(thread, 0, launch.threads[0])
     for var, extent in zip(launch.block_vars, launch.grid, strict=True):

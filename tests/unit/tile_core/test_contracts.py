@@ -6,6 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tile_core.arith.bounds import Bounds
+from tile_core.arith.constraints import ConstraintSet, prove_in_range
+from tile_core.arith.interval import Interval
+from tile_core.arith.numeric import interval
 from tile_core.dtypes import dtype_of
 from tile_core.errors import ContractViolation, VerifyError
 from tile_core.interp.launch import interpret
@@ -14,13 +18,10 @@ from tile_core.ir.contract import Contract
 from tile_core.ir.equal import structurally_equal
 from tile_core.ir.expr import Binary, BinaryOp, Var
 from tile_core.ir.host_data import HostNames, conditions_data
-from tile_core.ir.interval import Interval, interval
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel, symbols_of
 from tile_core.ir.verify import verify
 from tile_core.ops.table import OPERATORS
-from tile_core.passes.ranges import Env, prove_in_range
-from tile_core.simt.bounds import Bounds
 
 I32 = dtype_of("int32")
 KERNEL = """\
@@ -101,7 +102,7 @@ def test_how_a_contract_reads(contract, told):
 
 def test_ranges_know_contracts_without_being_told():
     m = Var("m", I32, Contract(1, 1000, 128))
-    env = Env()
+    env = ConstraintSet()
     assert env.bounds(m) == Interval(128, 896)  # the multiples in the range
     assert env.multiple_of(m * 3 + 64) == 64
     assert interval(m + 1, {}) == Interval(129, 897)
@@ -112,14 +113,14 @@ def test_ranges_know_contracts_without_being_told():
 @pytest.mark.parametrize(("multiple_of", "proven"), [(128, True), (256, True), (64, False)])
 def test_tiles_are_whole_where_they_divide_the_extent(multiple_of, proven):
     m, bx, i = Var("m", I32, Contract(multiple_of=multiple_of)), Var("bx", I32), Var("i", I32)
-    env = Env().with_symbol(m).with_loop(bx, 0, ceildiv(m, 128)).with_loop(i, 0, 128)
+    env = ConstraintSet().with_symbol(m).with_loop(bx, 0, ceildiv(m, 128)).with_loop(i, 0, 128)
     assert prove_in_range(bx * 128 + i, m, env) is proven
 
 
 def test_symbols_met_twice_stay_older_than_what_builds_on_them():
     m = Var("m", I32, Contract(multiple_of=128))
     bx, i = Var("bx", I32), Var("i", I32)
-    env = Env().with_symbol(m).with_symbol(m).with_symbol(m)
+    env = ConstraintSet().with_symbol(m).with_symbol(m).with_symbol(m)
     env = env.with_loop(bx, 0, ceildiv(m, 128)).with_symbol(m).with_loop(i, 0, 128)
     assert prove_in_range(bx * 128 + i, m, env)
 
@@ -153,14 +154,14 @@ def test_interpreter_checks():
 def test_tiles_of_tiles():
     t, bx, i = (Var(name, I32) for name in ("t", "bx", "i"))
     m = Var("m", I32, Contract(multiple_of=512))
-    env = Env().with_symbol(m).with_grid([bx], [16])
+    env = ConstraintSet().with_symbol(m).with_grid([bx], [16])
     env = env.with_loop(t, 0, ceildiv(ceildiv(m, 32), 16)).with_loop(i, 0, 32)
     assert prove_in_range((t * 16 + bx) * 32 + i, m, env)
 
 
 def test_grids_are_not_empty():
     m, bx, i = Var("m", I32, Contract(multiple_of=64)), Var("bx", I32), Var("i", I32)
-    env = Env().with_symbol(m).with_loop(i, 0, 64)
+    env = ConstraintSet().with_symbol(m).with_loop(i, 0, 64)
     assert not prove_in_range(i, m, env)
     assert prove_in_range(i, m, env.with_grid([bx], [ceildiv(m, 64)]))
     assert env.with_grid([bx], [ceildiv(m, 64)]).bounds(m) == Interval(64, None)
@@ -169,7 +170,7 @@ def test_grids_are_not_empty():
 
 def test_stated_bounds_are_bounds():
     n, bx, i = Var("n", I32), Var("bx", I32), Var("i", I32)
-    stated = Env().with_symbol(n).assuming(n <= 1024).assuming(n % 128 == 0)
+    stated = ConstraintSet().with_symbol(n).assuming(n <= 1024).assuming(n % 128 == 0)
     env = stated.with_grid([bx], [ceildiv(n, 128)]).with_loop(i, 0, 128)
     assert prove_in_range(bx * 128 + i, 1024, env)
     assert not prove_in_range(bx * 128 + i, 1023, env)
@@ -189,7 +190,7 @@ def test_stated_bounds_are_bounds():
 def test_what_is_proven_holds(low, high, multiple_of, step, width, shift, more):
     m, bx, i = Var("m", I32, Contract(low, high, multiple_of)), Var("bx", I32), Var("i", I32)
     blocks = (m + more) // step
-    env = Env().with_symbol(m).with_grid([bx], [blocks]).with_loop(i, 0, width)
+    env = ConstraintSet().with_symbol(m).with_grid([bx], [blocks]).with_loop(i, 0, width)
     if not prove_in_range(bx * step + i + shift, m, env):
         return
     for size in (x for x in range(80) if m.contract.broken_by(x) is None):
@@ -207,7 +208,7 @@ def test_what_is_proven_holds(low, high, multiple_of, step, width, shift, more):
 def test_what_is_proven_of_tiles_of_tiles_holds(inner, outer, multiple_of, size):
     m = Var("m", I32, Contract(multiple_of=multiple_of))
     t, bx, i = (Var(name, I32) for name in ("t", "bx", "i"))
-    env = Env().with_symbol(m).with_grid([bx], [outer])
+    env = ConstraintSet().with_symbol(m).with_grid([bx], [outer])
     env = env.with_loop(t, 0, ceildiv(ceildiv(m, inner), outer)).with_loop(i, 0, inner)
     proven = prove_in_range((t * outer + bx) * inner + i, m, env)
     assert proven == (multiple_of % (inner * outer) == 0)

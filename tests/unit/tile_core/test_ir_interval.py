@@ -8,12 +8,14 @@ from collections.abc import Callable, Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tile_core.arith.interval import UNBOUNDED, Interval, combine
+from tile_core.arith.linear import same_extent, subtract
+from tile_core.arith.numeric import interval
 from tile_core.dtypes import dtype_of
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Load, Unary, Var
-from tile_core.ir.interval import Interval, interval, same_extent, structure, subtract
-from tile_core.ir.interval_arithmetic import UNBOUNDED, combine
+from tile_core.ir.structure import structure
 
 INT32 = dtype_of("int32")
 X, Y, Z = (Var(name, INT32) for name in "xyz")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from tile_core.arith.constraints import ConstraintSet, prove_in_range
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import binary, call, ceildiv, const, maximum, minimum
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import BinaryOp, Load, Var
-from tile_core.passes.ranges import Env, prove_in_range
 
 I32 = dtype_of("int32")
 M, N, bx, i, j = (Var(name, I32) for name in ("M", "N", "bx", "i", "j"))
-TILED = Env().with_symbol(M).with_loop(bx, 0, ceildiv(M, 128)).with_loop(i, 0, 128)
-STATIC = Env().with_loop(bx, 0, 8).with_loop(i, 0, 128).with_loop(j, 0, 16)
+TILED = ConstraintSet().with_symbol(M).with_loop(bx, 0, ceildiv(M, 128)).with_loop(i, 0, 128)
+STATIC = ConstraintSet().with_loop(bx, 0, 8).with_loop(i, 0, 128).with_loop(j, 0, 16)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_blocks_of_a_dynamic_extent() -> None:
 
 
 def test_divisibility_removes_the_guard() -> None:
-    env = Env().with_symbol(M).assuming(binary(BinaryOp.EQ, M % 128, 0))
+    env = ConstraintSet().with_symbol(M).assuming(binary(BinaryOp.EQ, M % 128, 0))
     env = env.with_loop(bx, 0, ceildiv(M, 128)).with_loop(i, 0, 128)
     assert prove_in_range(bx * 128 + i, M, env)
     assert env.multiple_of(M * 3 + bx * 64) == 64
@@ -71,7 +71,7 @@ def test_a_condition_is_a_fact_in_its_branch_only() -> None:
 
 
 def test_conjunctions_and_negations_of_facts() -> None:
-    env = Env().with_symbol(N).with_bounds(j, None, None)
+    env = ConstraintSet().with_symbol(N).with_bounds(j, None, None)
     inside = binary(BinaryOp.AND, j >= 0, j < N)
     assert prove_in_range(j, N, env.assuming(inside))
     outside = binary(BinaryOp.OR, j < 0, j >= N)
@@ -102,7 +102,7 @@ def test_facts_are_used_times_what_cancels() -> None:
     """From ``q < 3`` follows ``64 * q + 63 < 192``, for any value `q`."""
     row, lane, n = (Var(name, dtype_of("int32")) for name in ("row", "lane", "n"))
     q = row // n
-    env = Env().with_loop(lane, 0, 64)
+    env = ConstraintSet().with_loop(lane, 0, 64)
     within = q * 64 + lane < 192
     assert not env.proves(within)
     assert env.assuming(q < 3).proves(within)

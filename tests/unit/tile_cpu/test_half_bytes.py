@@ -9,9 +9,9 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Launch
-from tile_core.passes.ranges import Env
 from tile_cpu.lowering.half_bytes import may_share_bytes
 
 M, N = T.dynamic("m"), T.dynamic("n")
@@ -91,7 +91,7 @@ def launch_of(kernel: Kernel) -> Launch:
     ],
 )
 def test_blocks_share_bytes_of_which_one_may_store_a_half(kernel: Any, shares: bool) -> None:
-    assert may_share_bytes(launch_of(kernel.kernel), Env()) is shares
+    assert may_share_bytes(launch_of(kernel.kernel), ConstraintSet()) is shares
 
 
 def test_no_store_is_lost() -> None:

@@ -36,8 +36,8 @@ from tile_core.errors import (
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import storages_read, storages_written
-from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import Var
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import walk
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Kernel

@@ -84,7 +84,7 @@ def _sizes(param: Buffer, axes: str) -> tuple[Extent, ...]:
 
 
 def _mentions(extent: Extent, var: Var) -> bool:
-    from tile_core.ir.evaluate import free_variables
+    from tile_core.ir.free_variables import free_variables
 
     return not isinstance(extent, int) and any(v is var for v in free_variables(extent))
 

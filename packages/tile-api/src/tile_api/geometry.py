@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tile_api.tensors import TensorView
+from tile_core.arith.evaluate import evaluate, solve
 from tile_core.errors import ArgumentLayoutError, ArgumentShapeError, Note
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.evaluate import evaluate, free_variables, solve
 from tile_core.ir.expr import Extent, Var
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_extent
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from tile_api.arguments import Checked, Signature
 from tile_api.tensors import announce_write, is_torch, key_function, output_maker
+from tile_core.arith.evaluate import evaluate
 from tile_core.dtypes import Kind
 from tile_core.errors import AssumptionError, EmptyGridError, LaunchError, Note
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.evaluate import evaluate, free_variables, is_host_evaluable
 from tile_core.ir.expr import Expr, Var
+from tile_core.ir.free_variables import free_variables, is_host_evaluable
 from tile_core.ir.host_conditions import host_conditions
 from tile_core.ir.names import Names
 from tile_core.ir.node import Node

@@ -10,10 +10,11 @@ from tile_api.supply import make_tensor
 from tile_api.tensors import torch_device
 from tile_api.timing.bench import do_bench, do_bench_cudagraph
 from tile_api.timing.record import Timing, gbps, tflops
+from tile_core.arith.evaluate import evaluate
 from tile_core.errors import FrontendTypeError, LaunchError
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.evaluate import evaluate, free_variables
 from tile_core.ir.expr import Var
+from tile_core.ir.free_variables import free_variables
 
 if TYPE_CHECKING:
     from tile_api.kernel import CompiledKernel

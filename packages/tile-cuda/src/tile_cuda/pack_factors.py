@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import DType, dtype_of
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
@@ -15,7 +16,6 @@ from tile_core.ir.stmt import Alloc, AnnotateSafeValue, Kernel, Launch
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
-from tile_core.passes.ranges import Env
 from tile_core.simt.products.instructions import warp_tiling
 from tile_cuda.rules.mma_unit import mma_unit
 
@@ -127,7 +127,11 @@ class _Bytes:
         *starts, start = region.starts
         *extents, extent = region.extents
         width = static_value(extent)
-        if not _is_packable(region.buffer) or width is None or Env().multiple_of(start) % 2:
+        if (
+            not _is_packable(region.buffer)
+            or width is None
+            or ConstraintSet().multiple_of(start) % 2
+        ):
             return None
         if region.is_element:
             halves = 1
@@ -152,7 +156,7 @@ def _half(value: Extent) -> Extent:
         case Binary(op=BinaryOp.MUL, a=a, b=Const(value=int(n))) if n % 2 == 0:
             return binary(BinaryOp.MUL, a, n // 2)
         case Binary(op=BinaryOp.ADD | BinaryOp.SUB as op, a=a, b=b) if all(
-            Env().multiple_of(x) % 2 == 0 for x in (a, b)
+            ConstraintSet().multiple_of(x) % 2 == 0 for x in (a, b)
         ):
             return binary(op, as_expr(_half(a)), as_expr(_half(b)))
     return binary(BinaryOp.FLOORDIV, value, 2)

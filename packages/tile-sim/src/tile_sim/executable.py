@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.arith.evaluate import evaluate
 from tile_core.dtypes import DType
 from tile_core.errors import EmptyGridError, InternalError, LaunchError
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.evaluate import evaluate, free_variables, is_host_evaluable
 from tile_core.ir.expr import Extent, Var
+from tile_core.ir.free_variables import free_variables, is_host_evaluable
 from tile_core.ir.stmt import Check, Kernel, Launch, Let
 from tile_core.plugins.arrays import as_array
 from tile_core.plugins.calling import address_of, solutions, unmet

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from textwrap import dedent, indent
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.expr import Var
 from tile_core.ir.node import walk
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_stmt
 from tile_core.ir.stmt import Launch
 from tile_core.ops.table import OPERATORS
-from tile_core.passes.ranges import Env
 from tile_core.simt.count_copies import count_copies
 
 HEAD = """\
@@ -37,7 +37,7 @@ def counted(text: str) -> str:
     body = re.sub(r"wait (\d+)", r"eval device[int32] cp_async_wait(\1)", body)
     kernel = parse_kernel(HEAD + body, OPERATORS, str)
     (launch,) = (node for node in walk(kernel) if isinstance(node, Launch))
-    env = Env().with_loop(launch.thread_vars[0], 0, 256)
+    env = ConstraintSet().with_loop(launch.thread_vars[0], 0, 256)
     for node in walk(kernel):
         if isinstance(node, Var) and node.name in ("n", "m"):
             env = env.with_symbol(node)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tile_core.arith.evaluate import evaluate
 from tile_core.ir.arith import as_expr
-from tile_core.ir.evaluate import evaluate
 from tile_core.layout import Fragment
 from tile_core.layout.images import reduced_fragment
 from tile_core.simt.holders import held, is_dense, slot_map

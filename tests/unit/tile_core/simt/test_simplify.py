@@ -18,14 +18,14 @@ from support.device_programs import (
     scalar,
     store,
 )
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.interval import Interval
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import as_expr, binary, call, cast, maximum, minimum
 from tile_core.ir.expr import BinaryOp, StringConst, Var
-from tile_core.ir.interval import Interval
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_expr_text
 from tile_core.ir.stmt import Alloc, Break, For, If, Let, Seq, Stmt, Store
-from tile_core.passes.ranges import Env
 from tile_core.simt.simplify import simplify_indices
 
 T, V, K, N = (scalar(name) for name in "tvkn")
@@ -235,7 +235,7 @@ def test_functions_know_their_launch():
 
 
 def test_ranges_may_come_from_an_environment():
-    env = Env().with_loop(T, 0, 128).with_loop(V, 0, 8)
+    env = ConstraintSet().with_loop(T, 0, 128).with_loop(V, 0, 8)
     assert short(E // 32, env) == "t // 4"
     m = Var("m", dtype_of("int32"))
     assert short((m * 8 + V) // 8, env.with_symbol(m)) == "m"

@@ -7,6 +7,7 @@ from textwrap import dedent, indent
 import pytest
 
 from support.device_programs import at, do, flat, load, loop, registers, scalar, shared, store
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.arith import as_expr
 from tile_core.ir.expr import Var
 from tile_core.ir.node import walk
@@ -14,7 +15,6 @@ from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_stmt
 from tile_core.ir.stmt import For, If, Launch, Seq, Stmt
 from tile_core.ops.table import OPERATORS
-from tile_core.passes.ranges import Env
 from tile_core.simt.split_tails import MOST_NODES, split_tails
 
 HEAD = """\
@@ -27,7 +27,11 @@ def split(text: str) -> str:
     """Return the program of a thread of 128, in one of 8 blocks, after the pass."""
     kernel = parse_kernel(HEAD + indent(dedent(text), " " * 4), OPERATORS, str)
     (launch,) = (node for node in walk(kernel) if isinstance(node, Launch))
-    env = Env().with_loop(launch.thread_vars[0], 0, 128).with_loop(launch.block_vars[0], 0, 8)
+    env = (
+        ConstraintSet()
+        .with_loop(launch.thread_vars[0], 0, 128)
+        .with_loop(launch.block_vars[0], 0, 8)
+    )
     for node in walk(kernel):
         if isinstance(node, Var) and node.name in ("n", "m"):
             env = env.with_symbol(node)
@@ -153,7 +157,7 @@ def test_an_end_that_is_loaded_is_loaded_once() -> None:
     k, n, size = scalar("k"), scalar("n"), flat("size", 1, "int32")
     out = flat("out", 64, "int32")
     body = If(k < n, store(out, k, 1), store(size, 0, 5))
-    made = split_tails(loop(k, load(size), body), Env().with_symbol(n))
+    made = split_tails(loop(k, load(size), body), ConstraintSet().with_symbol(n))
     assert lines_of(made).splitlines()[0] == "let k_stop: int32 = size[0]"
     assert lines_of(made).count("= size[0]") == 1
 
@@ -170,11 +174,11 @@ def copying(*more: Stmt, branch: bool = False, times: int = 1) -> Stmt:
 
 
 def is_split(stmt: Stmt) -> bool:
-    return sum(isinstance(node, For) for node in walk(split_tails(stmt, Env()))) == 2
+    return sum(isinstance(node, For) for node in walk(split_tails(stmt, ConstraintSet()))) == 2
 
 
 def test_predicates_of_copies_are_guards() -> None:
-    made = split_tails(copying(), Env())
+    made = split_tails(copying(), ConstraintSet())
     predicates = [line for line in lines_of(made).splitlines() if "cp_async" in line]
     assert [line.rsplit(", ", 1)[1] for line in predicates] == ["true)", "k * 4 < n)"]
 
@@ -205,7 +209,7 @@ def test_a_guard_at_two_places_has_the_limit_of_both() -> None:
         For(i, as_expr(0), as_expr(stop), as_expr(1), If(guard, store(out, i, stop)))
         for stop in (8, 2)
     ]
-    made = split_tails(loop(k, n, Seq(tuple(body))), Env().with_symbol(n))
+    made = split_tails(loop(k, n, Seq(tuple(body))), ConstraintSet().with_symbol(n))
     (first, *_) = lines_of(made).splitlines()
     assert "cast[int64](n) // int64(8)" in first
     assert "(cast[int64](n) + int64(6)) // int64(8)" in first
@@ -215,4 +219,6 @@ def test_loops_that_pick_registers_keep_their_rounds() -> None:
     k = scalar("k")
     for tile, parts in ((registers("held", 64), 1), (flat("out", 64, "float32"), 2)):
         made = loop(k, 64, If(k * 2 < 100, store(tile, k, 1.0)))
-        assert sum(isinstance(node, For) for node in walk(split_tails(made, Env()))) == parts
+        assert (
+            sum(isinstance(node, For) for node in walk(split_tails(made, ConstraintSet()))) == parts
+        )

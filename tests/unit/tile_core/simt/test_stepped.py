@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.evaluate import evaluate
 from tile_core.ir.buffer import Buffer, Region
-from tile_core.ir.evaluate import evaluate
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Let, Seq
 from tile_core.layout import Layout, padded, row_major, shared_operand
-from tile_core.passes.ranges import Env
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.places import Places
 from tile_core.simt.statements import lower_stmt
@@ -36,7 +36,8 @@ class OneLayout:
 def context(layout: Layout, threads: int = 64) -> SimtContext:
     return SimtContext(
         parse_target_spec("cuda:sm_80"), machine("sm_80"), None, THREAD, threads,  # type: ignore[arg-type]
-        Env().with_loop(THREAD, 0, threads), Places(OneLayout(layout)), Names(), lower_stmt,
+        ConstraintSet().with_loop(THREAD, 0, threads), Places(OneLayout(layout)), Names(),
+        lower_stmt,
     )  # fmt: skip
 
 

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.thread_machine import MACHINE, GivenLayouts, agree, calls, poisoned
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.evaluate import evaluate
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import as_expr, call, select
 from tile_core.ir.buffer import whole
-from tile_core.ir.evaluate import evaluate
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.stmt import Check, CheckKind, Evaluate, For, LoopKind, Stmt
 from tile_core.ops.atomic import AtomicKind, AtomicTile
-from tile_core.passes.ranges import Env
 from tile_core.simt.strides import Lanes, along, is_steady, multiple_of
 from tile_core.testing.build_ir import (
     alloc,
@@ -295,7 +295,7 @@ def test_statements_about_extents_bring_vectors_back() -> None:
 def test_steps_along_lanes_are_exact(data: st.DataObject) -> None:
     tid, lane = Var("tid", INT), Var("v", INT)
     width = data.draw(st.sampled_from([2, 4, 8]))
-    env = Env().with_loop(tid, 0, 16).with_loop(lane, 0, width)
+    env = ConstraintSet().with_loop(tid, 0, 16).with_loop(lane, 0, width)
     leaf = st.sampled_from([tid, lane, tid * width, tid * width + lane, as_expr(3), as_expr(width)])
 
     def grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:

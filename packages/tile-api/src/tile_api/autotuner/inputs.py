@@ -13,11 +13,12 @@ from tile_api.autotuner.outcome import WRONG, Candidate, Outcome, failure_of
 from tile_api.autotuner.plain import canonical
 from tile_api.autotuner.search import Bench
 from tile_api.autotuner.tensor_files import read_tensors, write_tensors
+from tile_core.arith.evaluate import evaluate
 from tile_core.dtypes import DType
 from tile_core.errors import TuningError
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.evaluate import evaluate, free_variables
 from tile_core.ir.expr import Var
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.stmt import Kernel
 
 

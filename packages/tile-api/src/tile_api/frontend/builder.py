@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tile_api.frontend.accumulation import as_update
 from tile_api.frontend.source import SpanTable, calling_span
+from tile_core.arith.interval import Interval
 from tile_core.errors import ControlFlowError, ScopeError, Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Load, Var
-from tile_core.ir.interval import Interval
 from tile_core.ir.node import has_more_nodes
 from tile_core.ir.stmt import Launch, Let, Parallel, Pipelined, Seq, Stmt, Store, While
 from tile_core.ops.copy import Copy

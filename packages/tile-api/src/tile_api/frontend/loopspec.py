@@ -8,11 +8,12 @@ from typing import Any
 
 from tile_api.frontend.builder import BlockKind, Builder, current
 from tile_api.frontend.values import as_value
+from tile_core.arith.interval import ANYTHING, Interval
+from tile_core.arith.numeric import interval
 from tile_core.dtypes import DType, promote
 from tile_core.errors import FrontendTypeError
 from tile_core.ir import arith
 from tile_core.ir.expr import Const, Expr, Var
-from tile_core.ir.interval import ANYTHING, Interval, interval
 from tile_core.ir.stmt import For, LoopKind
 from tile_core.records import dataclass
 

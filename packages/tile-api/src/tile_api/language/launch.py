@@ -7,6 +7,7 @@ from typing import Any
 
 from tile_api.frontend.builder import BlockKind, Builder, Frame, active, current
 from tile_api.frontend.loopspec import count_range, index_bounds
+from tile_core.arith.interval import Interval
 from tile_core.errors import (
     ControlFlowError,
     FrontendTypeError,
@@ -17,7 +18,6 @@ from tile_core.errors import (
 from tile_core.ir.arith import INT32
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.interval import Interval
 from tile_core.ir.stmt import Alloc, Launch, Seq, Stmt
 from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.control import Barrier

@@ -10,10 +10,10 @@ from tile_api.frontend.loopspec import LoopSpec, SerialLoop, index_bounds
 from tile_api.frontend.values import VarHandle, as_value
 from tile_api.language.allocate import alloc_var
 from tile_api.language.launch import require_launch
+from tile_core.arith.interval import Interval
 from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.ir import arith
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.interval import Interval
 from tile_core.ir.stmt import If
 from tile_core.records import dataclass
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile_api.reducing.failure import ERROR, FINE, WRONG, Outcome
+from tile_core.arith.evaluate import evaluate
 from tile_core.driver import BuildOptions, build, lower
 from tile_core.errors import TileError
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.evaluate import evaluate
 from tile_core.ir.expr import Var
 from tile_core.ir.node import walk
 from tile_core.ir.printer import symbols_of

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tile_api.timing.record import Timing, gbps, tflops
+from tile_core.arith.evaluate import evaluate
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import storages_read, storages_written
-from tile_core.ir.evaluate import evaluate, free_variables
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.stmt import Kernel
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from tile_core.arith.bounds import Bounds
 from tile_core.codegen.calls import print_call
 from tile_core.codegen.literals import is_bare, literal, string_literal
 from tile_core.codegen.names import CppNames
@@ -42,7 +43,6 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
-from tile_core.simt.bounds import Bounds
 
 Text: TypeAlias = "tuple[str, int]"
 """A piece of C++ and how strongly its outermost operator binds."""

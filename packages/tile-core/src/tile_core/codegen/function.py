@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tile_core.arith.bounds import MOST_INT32, Bounds, bind_indices
 from tile_core.codegen.expressions import ExpressionPrinter
 from tile_core.codegen.names import CppNames
 from tile_core.codegen.source import Lines
@@ -13,7 +14,6 @@ from tile_core.codegen.usage import Usage, usage_of
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Launch
-from tile_core.simt.bounds import MOST_INT32, Bounds, bind_indices
 from tile_core.simt.program import DeviceFunction, TensorMap
 
 WIDTH = 100

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tile_core.arith.evaluate_arrays import Unknown
 from tile_core.cost.spaces import ASSUMED_TRIPS, Axis, Space
 from tile_core.ir.arith import binary
-from tile_core.ir.evaluate_arrays import Unknown
 from tile_core.ir.expr import BinaryOp, Expr, Extent
 from tile_core.ir.stmt import (
     For,

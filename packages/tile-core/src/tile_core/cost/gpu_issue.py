@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.arith.evaluate_arrays import Unknown
 from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of, hoisted_from_masks
 from tile_core.cost.bodies import Visitor
 from tile_core.cost.gpu_calls import Product, product_of
@@ -16,7 +17,6 @@ from tile_core.cost.spaces import Space
 from tile_core.cost.warp_access import SECTOR, lane_offsets, sectors, shared_cycles
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effect import Effect
-from tile_core.ir.evaluate_arrays import Unknown
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Extent, Load, Ramp, Var
 from tile_core.ir.intrinsics import effect_of
 from tile_core.ir.node import walk

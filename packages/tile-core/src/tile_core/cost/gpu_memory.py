@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.arith.evaluate_arrays import Unknown, value_of
 from tile_core.cost.gpu_issue import GlobalAccess
 from tile_core.cost.spaces import Space
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.evaluate_arrays import Unknown, value_of
 from tile_core.ir.expr import Var
 
 CACHE_SHARE = 0.7

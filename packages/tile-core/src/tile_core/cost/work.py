@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tile_core.arith.evaluate_arrays import Unknown
 from tile_core.cost.arithmetic import arithmetic_of
 from tile_core.cost.bodies import Visitor, visit
 from tile_core.cost.spaces import Factor, Space
 from tile_core.ir.buffer import Buffer, Region, static_value
-from tile_core.ir.evaluate_arrays import Unknown
 from tile_core.ir.expr import AddressOf, Call, Expr, Extent, Load, Ramp
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Evaluate, Launch, Let, Stmt, Store

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.arith.evaluate import solve
 from tile_core.dtypes import DType
 from tile_core.errors import (
     ArgumentCountError,
@@ -21,7 +22,6 @@ from tile_core.interp.machine import Lanes, Machine
 from tile_core.interp.memory import of_array
 from tile_core.interp.values import Array, constant, element_bits
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.evaluate import solve
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel

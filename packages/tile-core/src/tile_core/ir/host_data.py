@@ -15,8 +15,8 @@ from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.contract import Contract
 from tile_core.ir.effects import storages_read, storages_written
-from tile_core.ir.evaluate import free_variables, is_host_evaluable
 from tile_core.ir.expr import Binary, Cast, Const, Expr, Extent, Select, Unary, UnaryOp, Var
+from tile_core.ir.free_variables import free_variables, is_host_evaluable
 from tile_core.ir.host_conditions import host_conditions
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr

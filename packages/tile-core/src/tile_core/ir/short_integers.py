@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tile_core.dtypes import DType
-from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Select, Unary, UnaryOp
+from tile_core.ir.contract import Contract
+from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Select, Unary, UnaryOp, Var
 
 RING = frozenset(
     {
@@ -23,11 +26,49 @@ def may_leave(amount: Expr, shifted: DType) -> bool:
     """Whether a short integer may be shifted by its width or more."""
     if not is_short(shifted):
         return False
-    from tile_core.ir.interval import interval  # which computes with expressions itself
+    most = _most(amount)
+    return most is None or most >= shifted.bits
 
-    reach = interval(amount, {})
-    low, high = reach.low, reach.high
-    return low is None or low < 0 or high is None or high >= shifted.bits
+
+def _most(expr: Expr) -> int | None:
+    """Return what a number that is never negative is at most, by how it is written, or None."""
+    most = _most_of(expr) if expr.dtype.is_int else None
+    unsigned = expr.dtype.kind.value == "uint"
+    return most if most is None or most < 2 ** (expr.dtype.bits - (not unsigned)) else None
+
+
+def _most_of(expr: Expr) -> int | None:
+    match expr:
+        case Const(value=int() as value):
+            return value if value >= 0 else None
+        case Var(contract=Contract(smallest=low, largest=largest)):
+            return largest if low >= 0 else None
+        case Cast(value=value) if value.dtype.is_int:
+            return _most(value)
+        case Binary(op=BinaryOp.FLOORMOD, b=Const(value=int() as divisor)) if divisor > 0:
+            return divisor - 1
+        case Binary(op=op, a=a, b=b):
+            left, right = _most(a), _most(b)
+            if op is BinaryOp.BITAND:
+                return min((most for most in (left, right) if most is not None), default=None)
+            if left is None or right is None:
+                return None
+            known = _MOST.get(op)
+            return None if known is None else known(left, right)
+        case Select(then=a, otherwise=b):
+            left, right = _most(a), _most(b)
+            return None if left is None or right is None else max(left, right)
+    return None
+
+
+_MOST: dict[BinaryOp, Callable[[int, int], int]] = {
+    BinaryOp.ADD: lambda a, b: a + b,
+    BinaryOp.MUL: lambda a, b: a * b,
+    BinaryOp.FLOORDIV: lambda a, b: a,
+    BinaryOp.SHR: lambda a, b: a,
+    BinaryOp.MIN: min,
+    BinaryOp.MAX: max,
+}
 
 
 def loses_bits(expr: Expr) -> bool:

@@ -8,10 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tile_core.arith.evaluate_arrays import Unknown, value_of
 from tile_core.errors import Span, UndefinedOperation
 from tile_core.ir.buffer import static_value
-from tile_core.ir.evaluate import free_variables
-from tile_core.ir.evaluate_arrays import Unknown, value_of
 from tile_core.ir.expr import (
     AddressOf,
     Binary,
@@ -25,6 +24,7 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, walk_once
 from tile_core.ir.stmt import (
     Break,

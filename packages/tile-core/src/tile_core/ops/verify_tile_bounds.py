@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from tile_core.arith.evaluate import evaluate
 from tile_core.errors import IndexMismatch, Note, Span
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.evaluate import evaluate, free_variables, is_host_evaluable
 from tile_core.ir.expr import Binary, BinaryOp, Expr, Load, Select, Var
+from tile_core.ir.free_variables import free_variables, is_host_evaluable
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import (
     Break,

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
 
+from tile_core.arith.affine import Linear
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.effects import Mode
-from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Expr, Extent, Var
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, substitute
-from tile_core.passes.linear import Linear
-from tile_core.passes.ranges import Env
 from tile_core.passes.thread_hazards import Spot, ThreadHazards
 from tile_core.passes.touches import Doer, Side, Touch, tensor_of
 
@@ -99,7 +99,7 @@ class Memory:
     same_thread: SameThread = never
     threads: ThreadHazards | None = None
     stands_for: dict[Var, Var] = field(default_factory=dict)
-    env: Env = field(default_factory=Env)
+    env: ConstraintSet = field(default_factory=ConstraintSet)
     _others: dict[tuple[object, ...], Var] = field(default_factory=dict)
     _boxes: dict[Pending, Box] = field(default_factory=dict)
     _meetings: dict[tuple[Pending, Touch], bool] = field(default_factory=dict)
@@ -262,7 +262,7 @@ def _replaced(part: Extent, then: dict[Node, Node]) -> Extent:
     return part if isinstance(part, int) else substitute(part, then)
 
 
-def _other_version(a: tuple[Extent, Extent], b: tuple[Extent, Extent], env: Env) -> bool:
+def _other_version(a: tuple[Extent, Extent], b: tuple[Extent, Extent], env: ConstraintSet) -> bool:
     """Whether ``x % n`` and ``y % n`` certainly differ, for single elements."""
     if static_value(a[1]) != 1 or static_value(b[1]) != 1:
         return False

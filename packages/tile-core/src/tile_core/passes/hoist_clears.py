@@ -8,8 +8,8 @@ from dataclasses import replace
 from tile_core.ir.arith import as_expr, binary, const
 from tile_core.ir.effects import accesses
 from tile_core.ir.equal import same_value
-from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Load, Var
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import (
     Break,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tile_core.arith.linear import linear_in
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import binary, unary
 from tile_core.ir.buffer import Scope
-from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Load, Unary, UnaryOp, Var
-from tile_core.ir.linear import linear_in
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, substitute, walk
 
 _OPPOSITE = {

@@ -9,13 +9,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from tile_core.arith.affine import Linear
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import static_value
-from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import Expr, Extent, Var
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import For, Launch, Pipelined
-from tile_core.passes.linear import Linear
-from tile_core.passes.ranges import Env
 from tile_core.passes.thread_tables import Array, meet, table
 from tile_core.passes.touches import Side
 
@@ -291,8 +291,8 @@ class ThreadHazards:
         return ours, theirs
 
 
-def _environment(launch: Launch) -> Env:
-    env = Env()
+def _environment(launch: Launch) -> ConstraintSet:
+    env = ConstraintSet()
     for var, extent in zip(launch.thread_vars, launch.threads, strict=True):
         env = env.with_loop(var, 0, extent)
     env = env.with_grid(launch.block_vars, launch.grid)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
+from tile_core.arith.interval import Interval
+from tile_core.arith.linear import linear_in
+from tile_core.arith.numeric import interval
 from tile_core.ir.arith import binary
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.effects import Access, Mode, accesses
-from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Extent, Load, Ramp, Var
-from tile_core.ir.interval import Interval, interval
-from tile_core.ir.linear import linear_in
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, analysis, substitute, walk, walk_once
 from tile_core.ir.stmt import For, Leaf, Let, Parallel, Pipelined, Store
 from tile_core.ops.atomic import AtomicTile

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import dtype_of
 from tile_core.errors import Note, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
@@ -17,7 +18,6 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.passes.pipelines.analysis import facts_of
-from tile_core.passes.ranges import Env
 from tile_core.passes.specialise.bulk import WORDS, Way, bulk_way
 from tile_core.passes.specialise.side_by_side import is_computed, within_loops
 
@@ -86,7 +86,7 @@ def _needs_stretch(op: BulkCopy) -> bool:
     return is_computed(op.tensor.buffer) and not op.is_stretch
 
 
-def _as_stretch(op: BulkCopy, env: Env, launch: Launch) -> BulkCopy:
+def _as_stretch(op: BulkCopy, env: ConstraintSet, launch: Launch) -> BulkCopy:
     """Return a copy of a tensor of which there is no map as the engine can make it.
 
     Before   bulk_copy P[0:256], S, full       # P: at an address that the kernel computes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import Note
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.node import Node, rewrite, substitute, walk
@@ -10,7 +11,6 @@ from tile_core.ops.atomic import AtomicKind, AtomicTile
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
 from tile_core.passes.pipelines.analysis import facts_of
-from tile_core.passes.ranges import Env
 from tile_core.passes.specialise.bulk import Way, bulk_way, why_not_bulk
 from tile_core.passes.specialise.side_by_side import within_loops
 from tile_core.passes.uniformity import is_thread_program
@@ -78,7 +78,7 @@ def _asks(op: AtomicTile) -> bool:
     return (scope is Scope.SHARED or by_registers) and op.dst.buffer.scope is Scope.GLOBAL
 
 
-def _way(op: AtomicTile, env: Env, launch: Launch) -> Way | str:
+def _way(op: AtomicTile, env: ConstraintSet, launch: Launch) -> Way | str:
     known = _ADDED if op.kind is AtomicKind.ADD else _COMPARED
     if op.memory_order != "relaxed":
         return "it is ordered against other accesses"

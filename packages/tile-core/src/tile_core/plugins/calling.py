@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.arith.evaluate import solve
 from tile_core.errors import AssumptionError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.evaluate import free_variables, solve
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Extent, Var
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check

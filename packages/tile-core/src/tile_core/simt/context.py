@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from tile_core.arith.bounds import learnt
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import dtype_of
 from tile_core.errors import Span, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr
@@ -16,8 +18,6 @@ from tile_core.ir.stmt import Launch, Stmt
 from tile_core.layout import row_major
 from tile_core.machine import SimtMachine
 from tile_core.ops.operator import TileOperator
-from tile_core.passes.ranges import Env
-from tile_core.simt.bounds import learnt
 from tile_core.simt.places import Places
 from tile_core.simt.whole_bytes import NO_RUNS, Runs
 from tile_core.target import Target
@@ -88,7 +88,7 @@ class SimtContext:
     launch: Launch
     thread: Var
     threads: int
-    env: Env
+    env: ConstraintSet
     places: Places
     names: Names
     lower: Callable[[Stmt, SimtContext], Stmt]
@@ -113,7 +113,7 @@ class SimtContext:
         """Index of the thread's warp in the block."""
         return self.thread // self.machine.warp_size
 
-    def knowing(self, env: Env) -> SimtContext:
+    def knowing(self, env: ConstraintSet) -> SimtContext:
         """Return the context at a place where more is known."""
         return replace(self, env=env)
 

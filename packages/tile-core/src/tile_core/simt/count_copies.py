@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.amd_calls import LDS_LOAD, LDS_WAIT, MOST_UNDER_WAY
 from tile_core.ir.arith import as_expr, binary, const
 from tile_core.ir.buffer import static_value
 from tile_core.ir.device_calls import PREFIX, device
 from tile_core.ir.expr import BinaryOp, Call, Const, Expr, Load, Var
-from tile_core.ir.interval import structure
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Break, Continue, Evaluate, For, If, Let, Seq, Stmt, While
-from tile_core.passes.ranges import Env
+from tile_core.ir.structure import structure
 
 COPY = PREFIX + LDS_LOAD
 COMMIT = PREFIX + "cp_async_commit"
@@ -26,7 +26,7 @@ MANY = MOST_UNDER_WAY + 1
 Path = tuple[int, ...]
 
 
-def count_copies(stmt: Stmt, env: Env) -> Stmt:
+def count_copies(stmt: Stmt, env: ConstraintSet) -> Stmt:
     """Return a program of one thread whose waits name copies of its wave, not groups.
 
     Before   for r in 0..8: lds_load …;  commit;  for r in 0..8: lds_load …;  commit
@@ -86,7 +86,7 @@ class AtLeast:
         """Return the number where the condition called `key` holds."""
         return max([self.sure, *(n for k, _, n in self.given if k == key)])
 
-    def known(self, env: Env) -> int:
+    def known(self, env: ConstraintSet) -> int:
         """Return the number where all that `env` says holds."""
         return max([self.sure, *(n for _, cond, n in self.given if env.proves(cond))])
 
@@ -136,7 +136,9 @@ class _Counter:
         self.found: dict[Path, int] = {}
         self.around: list[tuple[list[State], list[State]]] = []
 
-    def visit(self, stmt: Stmt, path: Path, state: State | None, env: Env) -> State | None:
+    def visit(
+        self, stmt: Stmt, path: Path, state: State | None, env: ConstraintSet
+    ) -> State | None:
         """Return what is known after `stmt`; None where nobody comes out of it."""
         if state is None:
             return None
@@ -164,7 +166,7 @@ class _Counter:
                 return self._call(call, path, state, env)
         return state
 
-    def _call(self, call: Call, path: Path, state: State, env: Env) -> State:
+    def _call(self, call: Call, path: Path, state: State, env: ConstraintSet) -> State:
         fresh, *groups = state
         match call.function:
             case function if function == COPY:
@@ -177,7 +179,9 @@ class _Counter:
                 self.found[path] = min(number, self.found.get(path, number))
         return state
 
-    def _loop(self, loop: For | While, path: Path, state: State, env: Env) -> State | None:
+    def _loop(
+        self, loop: For | While, path: Path, state: State, env: ConstraintSet
+    ) -> State | None:
         bound = frozenset(n.var for n in walk(loop) if isinstance(n, (For, Let)))
         runs: Expr = const(True)
         inside = env

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tile_core.arith.bounds import Ranges
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.arith import all_of, as_expr, binary, cast, const
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.passes.guards.ledger import note_guard
-from tile_core.passes.ranges import Env
-from tile_core.simt.bounds import Ranges
 from tile_core.simt.context import SimtContext
 
 
@@ -30,7 +30,7 @@ def inside(buffer: Buffer, indices: Sequence[Expr], ctx: SimtContext) -> Expr | 
     return all_of(conditions)
 
 
-def _missing(buffer: Buffer, axis: int, index: Expr, env: Env) -> list[Expr]:
+def _missing(buffer: Buffer, axis: int, index: Expr, env: ConstraintSet) -> list[Expr]:
     at, extent = env.linear(index), buffer.shape[axis]
     found: list[Expr] = []
     wraps = Ranges(env).wraps(index)  # then proofs about exact numbers say nothing

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tile_core.arith.linear import same_extent
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Call, Const, Expr, Extent, Select, Var
-from tile_core.ir.interval import same_extent
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import For, If, Let, Seq, Stmt
 from tile_core.passes.guards.ledger import Guard, Often, open_ledger

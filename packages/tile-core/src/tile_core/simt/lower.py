@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.cautions import telling_once
 from tile_core.errors import InternalError, LayoutConflict, Note, OutOfScratch
 from tile_core.ir.arith import binary
@@ -22,7 +23,6 @@ from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.passes.insert_barriers import insert_barriers
 from tile_core.passes.open_sequences import open_sequences
 from tile_core.passes.pipelines.counted import COUNTED
-from tile_core.passes.ranges import Env
 from tile_core.passes.separate_loops import separate_loops
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.recording import attempted, on_launch, ran, timed
@@ -271,9 +271,9 @@ def _is_tensor(buffer: Buffer) -> bool:
     return buffer.scope.is_global and buffer.origin is None
 
 
-def _facts_of_parameters(kernel: Kernel) -> Env:
+def _facts_of_parameters(kernel: Kernel) -> ConstraintSet:
     """Return what the shapes of parameters say: extents are not negative."""
-    env = Env()
+    env = ConstraintSet()
     for param in kernel.params:
         if isinstance(param, Buffer):
             for extent in (*param.shape, *(param.strides or ())):

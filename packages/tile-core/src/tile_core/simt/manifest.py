@@ -7,8 +7,8 @@ from typing import Any
 
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.device_calls import PREFIX
-from tile_core.ir.evaluate import free_variables, is_host_evaluable
 from tile_core.ir.expr import Call, Extent, Var
+from tile_core.ir.free_variables import free_variables, is_host_evaluable
 from tile_core.ir.host_data import (
     HostNames,
     conditions_data,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tile_core.arith.evaluate import evaluate
 from tile_core.dtypes import DType
 from tile_core.errors import ArgumentLayoutError, InternalError, Note
-from tile_core.ir.evaluate import evaluate
 from tile_core.ir.expr import Var
 from tile_core.simt.program import TensorMap
 

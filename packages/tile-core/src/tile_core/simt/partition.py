@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.arith import all_of, as_expr, binary, cast, ceildiv, const
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Extent, Load, Var
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Evaluate, For, If, Let, LoopKind, Parallel, Stmt, Store
 from tile_core.layout.loop import LoopLayout
 from tile_core.passes.lower_serially import nested_loops
-from tile_core.passes.ranges import Env
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
 from tile_core.simt.register_loops import register_loop
@@ -53,7 +53,7 @@ class Share:
     coords: tuple[Expr, ...]
     owned: tuple[Expr, ...]
     speaks: Expr | None
-    env: Env
+    env: ConstraintSet
 
     def runs(self, body: Stmt, points: dict[Node, Node]) -> Runs:
         """Return what is known about the neighbours in the body of the loop."""

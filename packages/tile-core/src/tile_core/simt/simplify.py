@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from tile_core.arith.bounds import Bounds, Ranges, bind_indices
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.interval import Interval
+from tile_core.arith.simplify import Simplifier
 from tile_core.ir.expr import Var
-from tile_core.ir.interval import Interval
 from tile_core.ir.stmt import Stmt
-from tile_core.passes.ranges import Env
-from tile_core.simt.bounds import Bounds, Ranges, bind_indices
 from tile_core.simt.name_indices import name_repeated_indices
 from tile_core.simt.program import DeviceFunction
-from tile_core.simt.simplify_expr import Simplifier
 from tile_core.simt.simplify_stmt import simplify_stmt
 
 P = TypeVar("P", "DeviceFunction", "Stmt")
 
 
-def simplify_indices(program: P, ranges: Env | Mapping[Var, Interval] | None = None) -> P:
+def simplify_indices(program: P, ranges: ConstraintSet | Mapping[Var, Interval] | None = None) -> P:
     """Return `program` with every integer expression in its shortest known form.
 
     Before   S[(8*t + v) // 32 * 32 + (8*t + v) % 32] = A[int64(bx)*1024 + int64(8*t + v)]
@@ -49,5 +49,7 @@ def simplify_indices(program: P, ranges: Env | Mapping[Var, Interval] | None = N
     return replace(program, launch=replace(program.launch, body=body))
 
 
-def _source(ranges: Env | Mapping[Var, Interval] | None) -> Env | Mapping[Var, Interval]:
+def _source(
+    ranges: ConstraintSet | Mapping[Var, Interval] | None,
+) -> ConstraintSet | Mapping[Var, Interval]:
     return {} if ranges is None else ranges

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from tile_core.arith.bounds import Range, fitted
+from tile_core.arith.index_forms import Form
+from tile_core.arith.simplify import Simplifier, acts, is_index
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Unary, UnaryOp, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Alloc, Break, Continue, For, If, Let, Seq, Stmt, Store, While
-from tile_core.simt.bounds import Range, fitted
-from tile_core.simt.index_forms import Form
-from tile_core.simt.simplify_expr import Simplifier, acts, is_index
 
 NOTHING = Seq(())
 

@@ -6,6 +6,8 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
 from functools import reduce
 
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.simplify import is_index
 from tile_core.dtypes import dtype_of
 from tile_core.ir import arith
 from tile_core.ir.arith import binary, cast, const
@@ -26,8 +28,6 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Break, For, If, Let, LoopKind, Seq, Stmt, Store, While
-from tile_core.passes.ranges import Env
-from tile_core.simt.simplify_expr import is_index
 from tile_core.simt.steady_rounds import COPIES, Guard, Guards, Limit, Scope, is_pure
 
 MOST_NODES = 4000
@@ -41,7 +41,7 @@ PRODUCTS = tuple(PREFIX + name for name in ("mma_", "wgmma_", "mfma_", "dp4a"))
 INT64 = dtype_of("int64")
 
 
-def split_tails(stmt: Stmt, env: Env, threads: Collection[Var] = ()) -> Stmt:
+def split_tails(stmt: Stmt, env: ConstraintSet, threads: Collection[Var] = ()) -> Stmt:
     """Return `stmt` with every loop in two where its first rounds need fewer guards.
 
     Before   for k in range(0, (n + 511) // 512):

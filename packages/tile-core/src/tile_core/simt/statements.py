@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
+from tile_core.arith.bounds import Ranges
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope
@@ -40,9 +42,7 @@ from tile_core.ops.reduce import ReducerUpdate
 from tile_core.ops.serial.reduce import expand_reducer_update
 from tile_core.passes.drop_gpu_hints import is_gpu_hint
 from tile_core.passes.guards.ledger import located, open_ledger
-from tile_core.passes.ranges import Env
 from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
-from tile_core.simt.bounds import Ranges
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_parallel
@@ -180,7 +180,7 @@ def _for(stmt: For, ctx: SimtContext) -> Stmt:
     return vectorise(lowered, ctx) if stmt.kind is LoopKind.VECTORIZED else lowered
 
 
-def _in_loop(stmt: For, env: Env) -> Env:
+def _in_loop(stmt: For, env: ConstraintSet) -> ConstraintSet:
     step = env.bounds(stmt.step)
     if step.low is not None and step.low > 0:
         return env.with_loop(stmt.var, stmt.start, stmt.stop)

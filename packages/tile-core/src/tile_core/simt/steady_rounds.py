@@ -6,15 +6,15 @@ import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
+from tile_core.arith.affine import Linear
+from tile_core.arith.bounds import learnt
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.simplify import acts, is_index
 from tile_core.ir.amd_calls import LDS_LOAD
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Load, Select, Unary, UnaryOp, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt
-from tile_core.passes.linear import Linear
-from tile_core.passes.ranges import Env
-from tile_core.simt.bounds import learnt
-from tile_core.simt.simplify_expr import acts, is_index
 
 COPIES = frozenset({PREFIX + "cp_async", PREFIX + LDS_LOAD})
 """Calls that begin a copy; the last argument of each says whether there is anything to copy."""
@@ -40,7 +40,7 @@ class Scope:
         Variables that threads of a block may have different values of.
     """
 
-    env: Env
+    env: ConstraintSet
     varying: frozenset[Var]
 
     def after(self, stmt: Let) -> Scope:

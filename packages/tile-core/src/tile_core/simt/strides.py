@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.arith import as_expr, binary, cast, const
 from tile_core.ir.buffer import static_value
-from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Expr, Unary, UnaryOp, Var
-from tile_core.passes.ranges import Env
+from tile_core.ir.free_variables import free_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Lanes:
 
     var: Var
     count: int
-    env: Env
+    env: ConstraintSet
 
     def last_step(self, factor: int) -> int:
         """Return how far `factor` takes the last lane from the first."""
@@ -39,7 +39,7 @@ class Step:
     base: Expr
 
 
-def multiple_of(expr: Expr, env: Env) -> int:
+def multiple_of(expr: Expr, env: ConstraintSet) -> int:
     """Return a number that divides `expr`; 0 if `expr` is 0.
 
     Beyond what the environment says of sums, a product is a multiple of the product of what

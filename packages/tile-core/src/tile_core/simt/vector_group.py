@@ -9,7 +9,6 @@ from tile_core.dtypes import DType
 from tile_core.ir.arith import binary, const, unary
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import Mode, accesses
-from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import (
     AddressOf,
     Binary,
@@ -21,9 +20,10 @@ from tile_core.ir.expr import (
     StringConst,
     UnaryOp,
 )
-from tile_core.ir.interval import structure
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
+from tile_core.ir.structure import structure
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lanes import MEMORY, within
 from tile_core.simt.strides import Lanes, multiple_of

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tile_core.arith.bounds import learnt
 from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.effects import Mode, accesses
-from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import BinaryOp, Call, Load, Var
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
-from tile_core.simt.bounds import learnt
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lanes import MEMORY, Part, independent, part, widths
 from tile_core.simt.strides import Lanes, is_steady

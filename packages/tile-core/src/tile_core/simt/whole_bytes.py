@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.effects import storages_written
@@ -15,7 +16,6 @@ from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Break, Continue, For, Leaf, Let, OnThreads, Parallel, Stmt, Store
 from tile_core.layout.loop import LoopLayout, planned
-from tile_core.passes.ranges import Env
 from tile_core.simt.packing import is_packed
 from tile_core.simt.strides import Lanes, along, is_steady, multiple_of
 
@@ -90,7 +90,7 @@ class Runs:
     all: tuple[Run, ...] = ()
     points: dict[Node, Node] = field(default_factory=dict)
     moving: frozenset[Var] = frozenset()
-    env: Env | None = None
+    env: ConstraintSet | None = None
 
     def under(self, condition: Expr) -> Runs:
         """Return what is known where `condition` holds, or where it does not."""
@@ -108,7 +108,7 @@ class Runs:
             return self
         return replace(self, moving=self.moving | {stmt.var})
 
-    def within(self, loop: For, env: Env) -> Runs:
+    def within(self, loop: For, env: ConstraintSet) -> Runs:
         """Return what is known inside of a sequential loop."""
         if not _stores_packed(loop.body):
             return NO_RUNS

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 
+from tile_core.arith.linear import linear_in
 from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of
 from tile_core.cost.bodies import Visitor
 from tile_core.cost.spaces import Space
@@ -13,7 +14,6 @@ from tile_core.cost.work import region_elements
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.expr import Call, Expr, Extent, Load, Ramp
-from tile_core.ir.linear import linear_in
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Evaluate, For, Let, Pipelined, Stmt, Store, While
 from tile_core.ops.atomic import AtomicTile

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Extent, Var
@@ -16,7 +17,6 @@ from tile_core.ir.stmt import Check, Stmt
 from tile_core.layout import Layout
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import Rule
-from tile_core.passes.ranges import Env
 from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.lowering.places import Place
@@ -112,7 +112,7 @@ class Context(ABC):
         self.places: dict[Buffer, Place] = {}
         self.pointers: dict[Buffer, Any] = {}
         self.safe: dict[Buffer, Expr] = {}
-        self.env = Env()
+        self.env = ConstraintSet()
         self.frame = Frame()
         self.lane: Lane | None = None
         self.given: set[Var] = set()  # integers that the caller or memory gave
@@ -128,9 +128,11 @@ class Context(ABC):
         self.round: Var | None = None  # the index of the sequential loop around
         self.stretch = 0  # elements of the vector loop at hand, if it is read ahead
         self.trusted: frozenset[Node] = frozenset()  # accesses proven by a test up front
-        self.speculative: Env | None = None  # what is known without conditions on lanes
+        self.speculative: ConstraintSet | None = None  # what is known without conditions on lanes
         self.lane_mask: PrimExpr | None = None  # the lanes whose conditions hold
-        self.ahead_of_conditions: Env | None = None  # the same of all conditions of an expression
+        self.ahead_of_conditions: ConstraintSet | None = (
+            None  # the same of all conditions of an expression
+        )
         self.is_in_branch = False  # whether a condition decides on the statement at hand
         self.block_entry: list[TirStmt] = []
         self.jump: TirBuffer | None = None
@@ -232,7 +234,7 @@ class Context(ABC):
             self.frame = before
 
     @contextmanager
-    def scope(self, env: Env | None = None) -> Iterator[None]:
+    def scope(self, env: ConstraintSet | None = None) -> Iterator[None]:
         """Forget, at the end, what was bound and learnt inside; start from `env` if given."""
         before = (dict(self.vars), dict(self.places), dict(self.safe), self.env)
         if env is not None:

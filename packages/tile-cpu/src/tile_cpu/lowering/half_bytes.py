@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.expr import AddressOf, Expr
@@ -12,12 +13,11 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import For, If, Launch, Leaf, Let, Parallel, Seq, Stmt, Store, While
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes
-from tile_core.passes.ranges import Env
 from tile_core.simt.strides import Lanes, multiple_of
 from tile_core.simt.whole_bytes import NO_RUNS, Runs, runs_of
 
 
-def may_share_bytes(launch: Launch, env: Env) -> bool:
+def may_share_bytes(launch: Launch, env: ConstraintSet) -> bool:
     """Whether two blocks of a launch may store the two elements of a byte.
 
     Each of them reads the byte and writes it back, so one would undo what the other did. They
@@ -27,7 +27,7 @@ def may_share_bytes(launch: Launch, env: Env) -> bool:
     return not all(_fills_bytes(launch.body, NO_RUNS, inner))
 
 
-def _fills_bytes(stmt: Stmt, runs: Runs, env: Env) -> Iterator[bool]:
+def _fills_bytes(stmt: Stmt, runs: Runs, env: ConstraintSet) -> Iterator[bool]:
     """Yield whether each statement that stores elements of four bits stores whole bytes."""
     match stmt:
         case Seq(body=body):
@@ -54,7 +54,7 @@ def _fills_bytes(stmt: Stmt, runs: Runs, env: Env) -> Iterator[bool]:
             yield not any(isinstance(n, AddressOf) and _is_packed(n.buffer) for n in walk(stmt))
 
 
-def _of_loop(loop: Parallel, runs: Runs, env: Env) -> Runs:
+def _of_loop(loop: Parallel, runs: Runs, env: ConstraintSet) -> Runs:
     found = [*runs.all]
     for var, extent in zip(loop.vars, loop.extents, strict=True):
         count = static_value(extent)
@@ -81,7 +81,7 @@ def _is_even(buffer: Buffer) -> bool:
     return buffer.origin is None or (static_value(buffer.shape[-1]) or 1) % 2 == 0
 
 
-def _is_whole(region: Region, env: Env) -> bool:
+def _is_whole(region: Region, env: ConstraintSet) -> bool:
     start, extent = as_expr(region.starts[-1]), region.extents[-1]
     count = static_value(extent)
     if count is None:

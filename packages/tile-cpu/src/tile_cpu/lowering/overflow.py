@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from tile_core.arith.constraints import ConstraintSet, prove_in_range
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import (
@@ -28,7 +29,6 @@ from tile_core.ir.expr import (
     Var,
 )
 from tile_core.ir.node import walk
-from tile_core.passes.ranges import Env, prove_in_range
 from tile_core.passes.thread_tables import table
 from tile_cpu.lowering.casts import wrapped_constant
 from tile_cpu.lowering.types import lanes_of, number, scalar_name, with_lanes
@@ -118,10 +118,10 @@ def wraps_within(ctx: Context, root: Expr) -> bool:
     )
 
 
-def learnt(ctx: Context, cond: Expr, *, holds: bool = True) -> Env:
+def learnt(ctx: Context, cond: Expr, *, holds: bool = True) -> ConstraintSet:
     """Return what is known where `cond` holds, or where it does not."""
 
-    def wraps(env: Env, part: Expr) -> bool:
+    def wraps(env: ConstraintSet, part: Expr) -> bool:
         return wraps_within(ctx, part)
 
     return ctx.env.assuming(cond, holds=holds, wraps=wraps)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.effects import Mode, accesses
-from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import Expr, Var
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import For, Kernel, Parallel, Pipelined, Store, While
 from tile_core.ops.operator import TileOperator

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tile_core.arith.constraints import prove_in_range
 from tile_core.ir.arith import cast as tile_cast
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.expr import Expr, Load, Var
@@ -14,7 +15,6 @@ from tile_core.ir.stmt import Store
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 from tile_core.passes.guards.ledger import note_guard
-from tile_core.passes.ranges import prove_in_range
 from tile_core.records import dataclass
 from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering import access, casts

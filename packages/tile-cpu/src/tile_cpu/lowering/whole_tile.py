@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from tile_core.arith.affine import Linear
+from tile_core.arith.constraints import ConstraintSet, prove_in_range
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import all_of, as_expr, binary, cast, const
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Alloc, For, Let, Parallel, Store
-from tile_core.passes.linear import Linear
-from tile_core.passes.ranges import Env, prove_in_range
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.overflow import may_leave_tile, note_name, wraps_within
 from tile_cpu.tir.nodes import PrimExpr
@@ -70,7 +70,7 @@ def whole_tile(ctx: Context, loop: Parallel) -> Whole:
     return Whole(frozenset(accesses), tuple(conditions.values()))
 
 
-def _may_leave(ctx: Context, node: Load | Store, env: Env, private: set[Buffer]) -> bool:
+def _may_leave(ctx: Context, node: Load | Store, env: ConstraintSet, private: set[Buffer]) -> bool:
     """Whether an access to a tile, of the block and not of a round, is not proven."""
     outer, ctx.env = ctx.env, env
     pairs = zip(node.indices, node.buffer.shape, strict=True)
@@ -79,7 +79,9 @@ def _may_leave(ctx: Context, node: Load | Store, env: Env, private: set[Buffer])
     return found and node.buffer not in private
 
 
-def _accesses(stmt: Node, env: Env, inner: list[Var]) -> Iterator[tuple[Load | Store, Env]]:
+def _accesses(
+    stmt: Node, env: ConstraintSet, inner: list[Var]
+) -> Iterator[tuple[Load | Store, ConstraintSet]]:
     """Yield accesses with what is known there; names bound inside join `inner`."""
     known = env
     match stmt:
@@ -96,7 +98,7 @@ def _accesses(stmt: Node, env: Env, inner: list[Var]) -> Iterator[tuple[Load | S
 
 
 def _conditions(
-    ctx: Context, node: Load | Store, env: Env, inner: list[Var], wrap: list[bool]
+    ctx: Context, node: Load | Store, env: ConstraintSet, inner: list[Var], wrap: list[bool]
 ) -> dict[object, Expr] | None:
     needed: dict[object, Expr] = {}
     for at, extent, wraps in zip(node.indices, node.buffer.shape, wrap, strict=True):
@@ -118,7 +120,7 @@ def _conditions(
     return needed
 
 
-def _lowest(value: Linear, env: Env, inner: list[Var]) -> Linear | None:
+def _lowest(value: Linear, env: ConstraintSet, inner: list[Var]) -> Linear | None:
     """Return the smallest value over all inner names, in terms of what is outside."""
     for var in reversed(inner):
         factor = value.terms.get(var)

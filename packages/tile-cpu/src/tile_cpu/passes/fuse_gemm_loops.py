@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tile_core.arith.linear import linear_in
 from tile_core.ir.arith import binary, cast, const, maximum, minimum
 from tile_core.ir.buffer import Buffer, Region, static_value, whole
 from tile_core.ir.effects import accesses
 from tile_core.ir.equal import structurally_equal
 from tile_core.ir.expr import BinaryOp, Const, Expr, Extent, Var
-from tile_core.ir.linear import linear_in
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import For, Kernel, Pipelined, Seq, Stmt
 from tile_core.ops.copy import Copy

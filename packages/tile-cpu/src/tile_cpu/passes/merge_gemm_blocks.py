@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tile_core.arith.linear import linear_in
 from tile_core.environment import processors
 from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Region, static_value
-from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import BinaryOp, Expr, Extent, Var
-from tile_core.ir.linear import linear_in
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Hint, Kernel, Launch, Seq
 from tile_core.ops.operator import TileOperator

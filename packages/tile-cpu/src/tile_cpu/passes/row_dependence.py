@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tile_core.arith.linear import linear_in
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Extent, Load, Var
-from tile_core.ir.interval import structure
-from tile_core.ir.linear import linear_in
 from tile_core.ir.node import walk
+from tile_core.ir.structure import structure
 from tile_cpu.passes.row_passes import Indices, RowPass
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tile_core.arith.linear import linear_in
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Cast, Expr, Load, Var
-from tile_core.ir.linear import linear_in
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Let, Stmt, Store
 from tile_cpu.passes.row_dependence import covers_row, is_at, same_place

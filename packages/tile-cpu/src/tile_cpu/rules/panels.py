@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from tile_core.arith.constraints import prove_in_range
 from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
@@ -15,7 +16,6 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.pairing import pair
 from tile_core.ops.serial import expand
-from tile_core.passes.ranges import prove_in_range
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
 from tile_cpu.lowering.storage import allocate_buffer

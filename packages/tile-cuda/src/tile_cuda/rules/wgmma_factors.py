@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Extent
 from tile_core.layout import Fragment, Layout, OperandTile, boxed_operand, operand_tile
-from tile_core.passes.ranges import Env
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
 
@@ -65,7 +65,7 @@ class SharedFactor:
 def known_multiple(start: Extent) -> int:
     """Return where a region begins; what it is known to be a multiple of, if that varies."""
     fixed = static_value(start)
-    return Env().multiple_of(start) if fixed is None else fixed
+    return ConstraintSet().multiple_of(start) if fixed is None else fixed
 
 
 def shared_factor(region: Region, is_k_last: bool, layout_of: LayoutOf) -> SharedFactor | str:

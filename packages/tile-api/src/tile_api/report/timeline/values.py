@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tile_core.arith.evaluate import evaluate
 from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.evaluate import evaluate
 from tile_core.ir.expr import Const, Expr, Extent, Load, Var
 from tile_core.ir.node import Node, rewrite, walk
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from tile_core.arith.affine import Linear
+from tile_core.arith.constraints import Bound, ConstraintSet
 from tile_core.ir.arith import binary, integer_bounds
 from tile_core.ir.contract import ANY_EXTENT, Contract
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Check, CheckKind
 from tile_core.passes.guards.ledger import Guard
-from tile_core.passes.linear import Linear
-from tile_core.passes.ranges import Bound, Env
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def assumption(fact: Fact) -> tuple[Check, ...]:
     return tuple(Check(cond, "", CheckKind.ASSUME) for cond in found)
 
 
-def open_margin(guard: Guard, env: Env) -> Linear:
+def open_margin(guard: Guard, env: ConstraintSet) -> Linear:
     """Return what is at least 0 exactly where the access is inside."""
     index = env.linear(guard.index)
     return index if guard.from_below else env.linear(guard.extent) - index.plus(1)
@@ -163,7 +163,7 @@ def _proves(guard: Guard, var: Var, contract: Contract) -> bool:
     return env.is_natural(open_margin(guard, env))
 
 
-def supposing(env: Env, contracts: Mapping[Var, Contract]) -> Env:
+def supposing(env: ConstraintSet, contracts: Mapping[Var, Contract]) -> ConstraintSet:
     """Return what would be known if variables kept to `contracts`.
 
     Everything that was learnt is worked out again: a count of tiles that was rounded up is
@@ -178,7 +178,7 @@ def supposing(env: Env, contracts: Mapping[Var, Contract]) -> Env:
         bounds[var] = Bound(
             Linear.of_number(contract.smallest), high, -1 if old is None else old.order
         )
-    first = Env(bounds, {}, (), multiples)
+    first = ConstraintSet(bounds, {}, (), multiples)
 
     def again(form: Linear | None) -> Linear | None:
         if form is None:
@@ -196,7 +196,7 @@ def supposing(env: Env, contracts: Mapping[Var, Contract]) -> Env:
     }
     meaning = {var: again(form) or form for var, form in env.meaning.items()}
     facts = tuple(again(fact) or fact for fact in env.facts)
-    return Env(learnt, meaning, facts, multiples)
+    return ConstraintSet(learnt, meaning, facts, multiples)
 
 
 def sizes_of(guard: Guard, known: Mapping[Var, bool]) -> tuple[Var, ...]:

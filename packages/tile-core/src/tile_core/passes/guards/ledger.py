@@ -12,10 +12,10 @@ from contextvars import ContextVar
 from dataclasses import field, replace
 from enum import Enum
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Extent
 from tile_core.ir.stmt import For, Pipelined, Stmt, While
-from tile_core.passes.ranges import Env
 from tile_core.records import dataclass
 from tile_core.spans import Span
 
@@ -53,7 +53,7 @@ class Guard:
     index: Expr
     extent: Extent
     from_below: bool
-    env: Env
+    env: ConstraintSet
     span: Span | None
     loops: tuple[str, ...] = ()
     often: Often = Often.ONCE
@@ -154,7 +154,7 @@ def at_the_edge() -> Iterator[None]:
 
 
 def note_guard(
-    buffer: Buffer, axis: int, index: Expr, env: Env, *, from_below: bool = False
+    buffer: Buffer, axis: int, index: Expr, env: ConstraintSet, *, from_below: bool = False
 ) -> None:
     """Note that an access of `buffer` is guarded along `axis`."""
     ledger = _OPEN.get()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tile_core.arith.affine import Linear
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.expr import Expr, Extent, Load
@@ -15,7 +16,6 @@ from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import For, Kernel, Launch, Let, Pipelined, Store
 from tile_core.passes.guards.facts import Fact, open_margin
 from tile_core.passes.guards.ledger import Guard, Often
-from tile_core.passes.linear import Linear
 from tile_core.spans import Span
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import LayoutError
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Extent, Var
 from tile_core.ir.node import Node, substitute
 from tile_core.layout.index import AnyIndex, IndexOp, Input, build
 from tile_core.layout.index import Const as IndexConst
-from tile_core.passes.ranges import Env
 from tile_core.records import dataclass
 
 MOST_VALUES = 4096
@@ -49,7 +49,7 @@ class IndexReader:
     """
 
     axes: Mapping[Var, int]
-    env: Env
+    env: ConstraintSet
     names: dict[Node, Node] = field(default_factory=dict)
     serial: list[int] = field(default_factory=list)
     extra: dict[Var, int] = field(default_factory=dict)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import field, replace
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import LayoutUnknown, Note, Span, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import AddressOf, Expr, Load, Var
@@ -32,7 +33,6 @@ from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel, is_element_wise
 from tile_core.ops.reduce import ReducerUpdate
 from tile_core.passes.inference.indices import IndexReader
-from tile_core.passes.ranges import Env
 from tile_core.passes.register_use import threads_together
 from tile_core.passes.uniformity import Uniformity, is_thread_program
 from tile_core.records import dataclass
@@ -83,7 +83,7 @@ class Nest:
     loop: Parallel
     extents: tuple[int, ...]
     threads: int
-    env: Env
+    env: ConstraintSet
     touches: tuple[Touch, ...]
     names: dict[Node, Node]
     memory: tuple[tuple[Buffer, tuple[Expr, ...]], ...] = ()
@@ -122,13 +122,13 @@ class Found:
     floating: dict[Buffer, Node]
     threads: dict[Node, int]
     blocks: dict[Node, int] = field(default_factory=dict)
-    known: dict[Node, Env] = field(default_factory=dict)
+    known: dict[Node, ConstraintSet] = field(default_factory=dict)
 
 
 def survey(kernel: Kernel) -> Found:
     """Return the parallel loops of `kernel` with what is known where they stand."""
     found = Found({}, {}, {})
-    env = Env()
+    env = ConstraintSet()
     for param in kernel.params:
         for extent in param.shape if isinstance(param, Buffer) else ():
             if isinstance(extent, Expr):
@@ -138,7 +138,7 @@ def survey(kernel: Kernel) -> Found:
     return found
 
 
-def in_loop(stmt: For | Pipelined, env: Env) -> Env:
+def in_loop(stmt: For | Pipelined, env: ConstraintSet) -> ConstraintSet:
     """Return what is known inside of a sequential loop, whichever way it counts."""
     step = static_value(stmt.step) if isinstance(stmt, For) else 1
     if step is None:
@@ -167,7 +167,7 @@ class _Surveyor:
     branch: If | While | None = None
     block: int = 1
 
-    def visit(self, stmt: Stmt, env: Env, threads: int) -> Env:
+    def visit(self, stmt: Stmt, env: ConstraintSet, threads: int) -> ConstraintSet:
         """Survey `stmt`; return what is known to the statements behind it."""
         match stmt:
             case Seq(body=body):
@@ -231,7 +231,9 @@ class _Surveyor:
                     if isinstance(node, (Load, AddressOf)) and node.buffer.scope.is_spread:
                         self.found.floating.setdefault(node.buffer.storage, stmt)
 
-    def nest(self, node: Parallel | TileOperator, loop: Parallel, env: Env, threads: int) -> None:
+    def nest(
+        self, node: Parallel | TileOperator, loop: Parallel, env: ConstraintSet, threads: int
+    ) -> None:
         """Note a parallel loop."""
         if self.branch is not None and threads > 1:
             raise _not_shared(node, self.branch)
@@ -255,7 +257,7 @@ class _Surveyor:
             )
 
 
-def _box(loop: Parallel, env: Env) -> tuple[int, ...] | None:
+def _box(loop: Parallel, env: ConstraintSet) -> tuple[int, ...] | None:
     """Return extents that the loop certainly stays inside of, None if there are none.
 
     An extent known only at run time is no larger than its bounds, and no larger than the
@@ -319,10 +321,10 @@ def _memory(loop: Parallel) -> tuple[tuple[Buffer, tuple[Expr, ...]], ...]:
     )
 
 
-_Access = tuple[Buffer, "tuple[Expr, ...]", bool, "Span | None", Env]
+_Access = tuple[Buffer, "tuple[Expr, ...]", bool, "Span | None", ConstraintSet]
 
 
-def _accesses(stmt: Stmt, env: Env) -> Iterator[_Access]:
+def _accesses(stmt: Stmt, env: ConstraintSet) -> Iterator[_Access]:
     """Yield the accesses of fragments, with what is known where they stand."""
     match stmt:
         case Seq(body=body):
@@ -355,7 +357,7 @@ def _accesses(stmt: Stmt, env: Env) -> Iterator[_Access]:
     yield from _in_expressions(stmt, env)
 
 
-def _in_expressions(stmt: Stmt, env: Env) -> Iterator[_Access]:
+def _in_expressions(stmt: Stmt, env: ConstraintSet) -> Iterator[_Access]:
     for child in stmt.children():
         if not isinstance(child, Expr):
             continue
@@ -368,7 +370,7 @@ def _in_expressions(stmt: Stmt, env: Env) -> Iterator[_Access]:
 
 
 def _touches(
-    body: Stmt, env: Env, axes: dict[Var, int], names: dict[Node, Node]
+    body: Stmt, env: ConstraintSet, axes: dict[Var, int], names: dict[Node, Node]
 ) -> Iterator[Touch]:
     for buffer, indices, writes, span, known in _accesses(body, env):
         shape = buffer.static_shape

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import LayoutError, Note, Span
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import Expr
@@ -21,7 +22,6 @@ from tile_core.passes.inference.merging import merged_swizzle
 from tile_core.passes.inference.nests import Found
 from tile_core.passes.inference.views import Place, seen_as
 from tile_core.passes.layout_report import LayoutReport, LoopOrder, Reason, StoredTile
-from tile_core.passes.ranges import Env
 from tile_core.records import dataclass
 from tile_core.target import Target
 
@@ -105,7 +105,7 @@ class Layouts:
 
     def multiple_at(self, op: TileOperator, value: Expr) -> int:
         """Return the largest number known to divide `value` where `op` stands; 0 if it is 0."""
-        return self.found.known.get(op, Env()).multiple_of(value)
+        return self.found.known.get(op, ConstraintSet()).multiple_of(value)
 
     def is_viewed(self, buffer: Buffer) -> bool:
         """Whether the storage of `buffer` is seen in another shape or element type."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from tile_core.arith.affine import Linear
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Extent, Load, Select, Var
 from tile_core.ir.intrinsics import Effect, effect_of
@@ -12,8 +14,6 @@ from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import For, If, Parallel, Store, While
 from tile_core.layout import Layout
 from tile_core.passes.inference.nests import Nest
-from tile_core.passes.linear import Linear
-from tile_core.passes.ranges import Env
 
 VECTOR_BITS = 128
 """The widest access of one thread, unless the machine says otherwise."""
@@ -106,7 +106,7 @@ def _aligned(
 
 
 def _aligned_in_tile(
-    env: Env, innermost: Var, indices: tuple[Expr, ...], layout: Layout, width: int
+    env: ConstraintSet, innermost: Var, indices: tuple[Expr, ...], layout: Layout, width: int
 ) -> int:
     *outer, last = (env.linear(i) for i in indices)
     if not any(_mentions(value, innermost) for value in (*outer, last)):
@@ -117,7 +117,11 @@ def _aligned_in_tile(
 
 
 def _aligned_in_tensor(
-    env: Env, innermost: Var, indices: tuple[Expr, ...], strides: tuple[Extent, ...], width: int
+    env: ConstraintSet,
+    innermost: Var,
+    indices: tuple[Expr, ...],
+    strides: tuple[Extent, ...],
+    width: int,
 ) -> int:
     """Return the widest access along the last index whose first element is a multiple of it."""
     *outer, last = (env.linear(i) for i in indices)
@@ -133,7 +137,7 @@ def _aligned_in_tensor(
     return _power_of_two(_unit_step(env, last, innermost, width))
 
 
-def _steady(env: Env, index: Expr, innermost: Var, width: int) -> int:
+def _steady(env: ConstraintSet, index: Expr, innermost: Var, width: int) -> int:
     """Return for how many neighbours, up to `width`, `index` is the same.
 
     An index such as ``(k*64 + j) // 32`` stays where it is for runs of 32, which start at
@@ -150,7 +154,7 @@ def _steady(env: Env, index: Expr, innermost: Var, width: int) -> int:
     return min(_steady(env, part, innermost, width) for part in parts)
 
 
-def _unit_step(env: Env, value: Linear, innermost: Var, width: int) -> int:
+def _unit_step(env: ConstraintSet, value: Linear, innermost: Var, width: int) -> int:
     """Return the widest access from ``value`` on, along its unit step of `innermost`."""
     if value.terms.get(innermost) != 1:
         return 1

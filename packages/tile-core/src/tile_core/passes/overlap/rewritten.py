@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from tile_core.arith.linear import linear_in
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.linear import linear_in
 from tile_core.ir.stmt import For, Parallel, Seq, Stmt, Store
 from tile_core.passes.liveness import Meets, meets
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import walk
@@ -17,7 +18,6 @@ from tile_core.passes.pipelines.forms import folds
 from tile_core.passes.pipelines.instances import why_not_versioned
 from tile_core.passes.pipelines.register_prefetch import Room, in_halves, through_registers
 from tile_core.passes.pipelines.schedule import Plan, automatic, by_hand
-from tile_core.passes.ranges import Env
 from tile_core.passes.touches import is_plain
 
 
@@ -40,7 +40,7 @@ class Analysis:
     loop: Pipelined
     body: Body
     plan: Plan
-    env: Env
+    env: ConstraintSet
 
     @property
     def depth(self) -> int:
@@ -82,7 +82,12 @@ class Analysis:
 
 
 def analyse(
-    loop: Pipelined, launch: Launch, env: Env, room: Room | None = None, *, counts: bool = False
+    loop: Pipelined,
+    launch: Launch,
+    env: ConstraintSet,
+    room: Room | None = None,
+    *,
+    counts: bool = False,
 ) -> Analysis:
     """Return the schedule of `loop`, a loop of `launch`.
 
@@ -130,9 +135,9 @@ def _obstacle(storage: Buffer, body: Body, loop: Pipelined, launch: Launch) -> s
     return why_not_versioned((p.stmt for p in body.pieces), storage)
 
 
-def facts_of(kernel: Kernel, launch: Launch) -> Env:
+def facts_of(kernel: Kernel, launch: Launch) -> ConstraintSet:
     """Return what is known of numbers everywhere in the launch."""
-    env = Env()
+    env = ConstraintSet()
     for param in kernel.params:
         extents = (*param.shape, *(param.strides or ())) if isinstance(param, Buffer) else ()
         symbols = {v for e in extents if isinstance(e, Expr) for v in walk(e)}

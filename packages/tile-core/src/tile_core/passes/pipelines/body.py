@@ -9,8 +9,8 @@ from typing import TypeAlias
 from tile_core.errors import Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import Mode, effects_of, storages_written
-from tile_core.ir.evaluate import free_variables
 from tile_core.ir.expr import Call, Expr, Load, Unary, UnaryOp, Var
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import (

@@ -10,13 +10,13 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import Note
 from tile_core.ir.buffer import Region, Scope, static_value
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import AnnotateSafeValue, Launch, Pipelined
 from tile_core.ops.copy import Copy
 from tile_core.passes.pipelines.forms import runs_beside
-from tile_core.passes.ranges import Env
 
 COUNTED = "lds_load"
 """The feature of machines whose waves count their copies into shared memory."""
@@ -43,7 +43,7 @@ class Machine(Protocol):
 
 
 def why_through_registers(
-    loop: Pipelined, launch: Launch, facts: Env, machine: Machine
+    loop: Pipelined, launch: Launch, facts: ConstraintSet, machine: Machine
 ) -> Note | None:
     """Return why the copies of `loop` go through registers; None if waves count all of them.
 
@@ -69,7 +69,7 @@ def why_through_registers(
     return None
 
 
-def why_not_counted(copy: Copy, threads: int, warp_size: int, env: Env) -> str | None:
+def why_not_counted(copy: Copy, threads: int, warp_size: int, env: ConstraintSet) -> str | None:
     """Return why `threads` threads cannot do `copy` so, in words; None if tensor and tile allow it.
 
     Parameters
@@ -99,7 +99,7 @@ def why_not_counted(copy: Copy, threads: int, warp_size: int, env: Env) -> str |
     return None
 
 
-def units(copy: Copy, machine: Machine, env: Env) -> Iterator[int]:
+def units(copy: Copy, machine: Machine, env: ConstraintSet) -> Iterator[int]:
     """Yield how many bytes a lane may copy at once, the most first: those that fill whole waves."""
     fills_waves = _bytes_of(copy) % (machine.warp_size * MOST_BYTES) == 0
     if machine.has(WIDE) and fills_waves and runs_beside(copy, env, bits=MOST_BYTES * 8):
@@ -107,7 +107,9 @@ def units(copy: Copy, machine: Machine, env: Env) -> Iterator[int]:
     yield LEAST_BYTES
 
 
-def begun_by_a_wave(copies: Iterable[Copy], threads: int, machine: Machine, env: Env) -> int:
+def begun_by_a_wave(
+    copies: Iterable[Copy], threads: int, machine: Machine, env: ConstraintSet
+) -> int:
     """Return how many instructions of a wave `copies` are, if waves count all of them."""
     total = 0
     for copy in copies:

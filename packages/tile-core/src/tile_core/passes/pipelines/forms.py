@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Extent
@@ -11,13 +12,12 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import pair
 from tile_core.passes.pipelines.body import Piece
 from tile_core.passes.pipelines.schedule import Plan
-from tile_core.passes.ranges import Env
 
 LEAST_BITS = 32
 """What hardware copies beside the threads is at least so many neighbouring bits, aligned."""
 
 
-def folds(pieces: Sequence[Piece], plan: Plan, env: Env) -> bool:
+def folds(pieces: Sequence[Piece], plan: Plan, env: ConstraintSet) -> bool:
     """Whether the rounds that finish a pipeline may be rounds of its steady state.
 
     Before   for k < n - 2: wait 1; copy k + 2; gemm k
@@ -36,7 +36,7 @@ def folds(pieces: Sequence[Piece], plan: Plan, env: Env) -> bool:
     )
 
 
-def runs_beside(copy: Copy | None, env: Env, bits: int = LEAST_BITS) -> bool:
+def runs_beside(copy: Copy | None, env: ConstraintSet, bits: int = LEAST_BITS) -> bool:
     """Whether nothing in `copy` is known to need the registers of threads.
 
     Layouts are not chosen yet: this looks at the tensor alone.
@@ -62,7 +62,7 @@ def runs_beside(copy: Copy | None, env: Env, bits: int = LEAST_BITS) -> bool:
     return whole_steps and inside and all(divides(width, start, env) for start in starts)
 
 
-def divides(number: int, factors: tuple[Extent, ...], env: Env) -> bool:
+def divides(number: int, factors: tuple[Extent, ...], env: ConstraintSet) -> bool:
     """Whether the product of `factors` is known to be a multiple of `number`."""
     product = 1
     for factor in factors:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import Span
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import static_value
@@ -16,7 +17,6 @@ from tile_core.passes.pipelines.body import Guard, Piece, Prefix
 from tile_core.passes.pipelines.instances import Versions, instance, value_of
 from tile_core.passes.pipelines.schedule import Plan
 from tile_core.passes.pipelines.waits import Begin, Close, Event, Wait, events_of
-from tile_core.passes.ranges import Env
 from tile_core.passes.touches import is_plain
 
 Turn: TypeAlias = Callable[[int], "Expr | None"]
@@ -36,7 +36,7 @@ class Rounds:
     start: Expr
     stop: Expr
     count: int | None
-    env: Env
+    env: ConstraintSet
 
     def number(self, base: Expr, offset: int) -> Expr:
         """Return ``base + offset``."""
@@ -60,7 +60,7 @@ def put_together(
     pieces: Sequence[Piece],
     plan: Plan,
     versions: Versions,
-    env: Env,
+    env: ConstraintSet,
     *,
     folded: bool = False,
     waits_late: bool = False,
@@ -106,7 +106,12 @@ class _Scope:
 
 class _Maker:
     def __init__(
-        self, loop: Pipelined, pieces: Sequence[Piece], plan: Plan, versions: Versions, env: Env
+        self,
+        loop: Pipelined,
+        pieces: Sequence[Piece],
+        plan: Plan,
+        versions: Versions,
+        env: ConstraintSet,
     ) -> None:
         self.loop, self.pieces, self.plan = loop, pieces, plan
         self.versions, self.depth = versions, plan.schedule.depth

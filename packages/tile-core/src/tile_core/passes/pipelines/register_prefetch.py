@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import TileError
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.effects import Mode
@@ -23,7 +24,6 @@ from tile_core.passes.pipelines.schedule import (
     private_to_rounds,
     what_comes_before,
 )
-from tile_core.passes.ranges import Env
 from tile_core.passes.touches import Touch
 
 AHEAD = 1
@@ -107,7 +107,7 @@ class Halves:
     narrow: bool = False
 
 
-def in_halves(body: Body, room: Room, env: Env) -> Halves:
+def in_halves(body: Body, room: Room, env: ConstraintSet) -> Halves:
     """Return `body` with each copy into a tile as a load into registers, and a store.
 
     Before   copy A[k], A_s

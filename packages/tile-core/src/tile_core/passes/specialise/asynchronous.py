@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.linear import linear_in
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import Const, Expr, Extent, Load, Select, Var
-from tile_core.ir.linear import linear_in
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Parallel, Seq, Stmt, Store
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import pair
 from tile_core.passes.pipelines.forms import divides, runs_beside, strides_of
-from tile_core.passes.ranges import Env
 
 PIECES = (16, 8, 4)
 """Bytes that one asynchronous copy of a thread moves."""
 
 
-def piece_of(fill: Copy | Parallel, env: Env, safe_values: Mapping[Buffer, Expr]) -> int | None:
+def piece_of(
+    fill: Copy | Parallel, env: ConstraintSet, safe_values: Mapping[Buffer, Expr]
+) -> int | None:
     """Return the bytes of the pieces in which threads can begin `fill`, None if they cannot.
 
     Then no register holds an element on its way. Layouts are not chosen yet: this looks at the
@@ -40,7 +42,7 @@ def piece_of(fill: Copy | Parallel, env: Env, safe_values: Mapping[Buffer, Expr]
     return nbytes if outside is None or static_value(outside) == 0 else None
 
 
-def _of_copy(copy: Copy, env: Env) -> tuple[Buffer, int] | None:
+def _of_copy(copy: Copy, env: ConstraintSet) -> tuple[Buffer, int] | None:
     source, target = copy.src.buffer, copy.dst.buffer
     if source.dtype != target.dtype or copy.loop_layout is not None:
         return None
@@ -59,7 +61,7 @@ def _of_copy(copy: Copy, env: Env) -> tuple[Buffer, int] | None:
     return None
 
 
-def _of_loop(loop: Parallel, env: Env) -> tuple[Buffer, int] | None:
+def _of_loop(loop: Parallel, env: ConstraintSet) -> tuple[Buffer, int] | None:
     """Return the same for a loop that gathers: it only moves elements of one tensor.
 
     Such as   parallel i, j: K_s[i, j] = K[table[i // 16], i % 16, j]
@@ -116,7 +118,7 @@ def _depends(values: tuple[Expr, ...], var: Var) -> bool:
     return any(node is var for value in values for node in walk(value))
 
 
-def _aligned(load: Load, rest: Extent, width: int, env: Env) -> bool:
+def _aligned(load: Load, rest: Extent, width: int, env: ConstraintSet) -> bool:
     """Whether every `width` neighbours begin at a multiple of as many, all in or all out."""
     *steps, one = strides_of(load.buffer)
     if static_value(one) != 1 or not divides(width, (load.buffer.shape[-1],), env):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import LayoutError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
@@ -14,7 +15,6 @@ from tile_core.ir.stmt import Launch
 from tile_core.layout.engine_boxes import START, Starts, boxes_of, layout_in_boxes
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import pair
-from tile_core.passes.ranges import Env
 from tile_core.passes.specialise.side_by_side import (
     WIDEST,
     has_rows_in_order,
@@ -48,7 +48,7 @@ class Way(Enum):
 
 def bulk_way(
     copy: Copy,
-    env: Env,
+    env: ConstraintSet,
     safe_values: Mapping[Buffer, Expr],
     launch: Launch,
     made_for: Node | None = None,
@@ -103,7 +103,7 @@ def _sides(copy: Copy) -> tuple[Region, Region]:
 
 
 def why_not_bulk(
-    copy: Copy, env: Env, safe_values: Mapping[Buffer, Expr], *, asked: bool = False
+    copy: Copy, env: ConstraintSet, safe_values: Mapping[Buffer, Expr], *, asked: bool = False
 ) -> str | None:
     """Return why the engine cannot make `copy`, in words; None if it can.
 
@@ -236,7 +236,7 @@ def _moving(extents: list[int | None]) -> int:
     return sum(extent != 1 for extent in extents)
 
 
-def _why_not_rows(tensor: Buffer, env: Env) -> str | None:
+def _why_not_rows(tensor: Buffer, env: ConstraintSet) -> str | None:
     """Return why the engine cannot step from row to row of a tensor."""
     nbytes = tensor.dtype.bits // 8
     strides = tensor.strides or _contiguous(tensor)

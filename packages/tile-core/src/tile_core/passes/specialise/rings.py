@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import Mode, accesses, storages_read, storages_written
 from tile_core.ir.expr import Expr
@@ -30,7 +31,6 @@ from tile_core.passes.hazards import Memory
 from tile_core.passes.liveness import is_surely_whole
 from tile_core.passes.overlap.rewritten import is_rewritten
 from tile_core.passes.pipelines.instances import why_not_versioned
-from tile_core.passes.ranges import Env
 from tile_core.passes.specialise.asynchronous import piece_of
 from tile_core.passes.specialise.bulk import Way, bulk_way, why_not_versions
 from tile_core.passes.specialise.side_by_side import within_loops
@@ -160,7 +160,7 @@ class _Place:
     loop: Stmt | None
 
 
-def find_rings(launch: Launch, env: Env) -> Found:
+def find_rings(launch: Launch, env: ConstraintSet) -> Found:
     """Return the copies from tensors into shared tiles that can run ahead of their use.
 
     Only the copy writes its tile, all of it; only statements behind it, in the same sequence,

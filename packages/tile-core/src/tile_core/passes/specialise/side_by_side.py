@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tile_core.arith.constraints import ConstraintSet, prove_in_range
 from tile_core.errors import LayoutError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
@@ -15,7 +16,6 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.pairing import pair
-from tile_core.passes.ranges import Env, prove_in_range
 
 ALIGNMENT = 16
 """Bytes that places and sizes of such copies are multiples of."""
@@ -24,7 +24,9 @@ WIDEST = 256
 """Elements of a box along one dimension."""
 
 
-def why_not_side_by_side(copy: Copy, tensor: Region, tile: Region, env: Env) -> str | None:
+def why_not_side_by_side(
+    copy: Copy, tensor: Region, tile: Region, env: ConstraintSet
+) -> str | None:
     """Return why the engine cannot make `copy` without knowing the tensor's shape, in words.
 
     It then copies bytes: all that is between the first and the last, none of them outside of
@@ -73,7 +75,7 @@ def _along(
     ]
 
 
-def _why_not_stretch(region: Region, sizes: Sequence[int], env: Env) -> str | None:
+def _why_not_stretch(region: Region, sizes: Sequence[int], env: ConstraintSet) -> str | None:
     """Return why a box is more than one stretch of bytes, or does not begin where one may."""
     buffer = region.buffer
     if buffer.strides is not None and not _is_contiguous(buffer):
@@ -96,7 +98,7 @@ def is_computed(tensor: Buffer) -> bool:
     return isinstance(tensor.storage.origin, Expr)
 
 
-def why_not_begun(tensor: Buffer, env: Env) -> str | None:
+def why_not_begun(tensor: Buffer, env: ConstraintSet) -> str | None:
     """Return why a tensor at the address of an element of another does not begin as it must.
 
     Numbers that are addresses, as those in tables, are taken to be what they must.
@@ -178,7 +180,7 @@ def _has_rows_in_order(layout: object) -> bool:
     return isinstance(layout, Layout) and layout.same_function(row_major(layout.shape))
 
 
-def within_loops(launch: Launch, env: Env) -> Env:
+def within_loops(launch: Launch, env: ConstraintSet) -> ConstraintSet:
     """Return what is known of numbers in the launch, and of the indices of its loops in them."""
     for node in walk(launch.body):
         if isinstance(node, (For, Pipelined)):

@@ -6,10 +6,8 @@ import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
-from tile_core.dtypes import DType
-from tile_core.ir.expr import Binary, BinaryOp, Expr
-from tile_core.simt.bounds import Range, fitted
-from tile_core.simt.index_forms import (
+from tile_core.arith.bounds import Range, fitted
+from tile_core.arith.index_forms import (
     INT32,
     INT64,
     Atom,
@@ -21,6 +19,8 @@ from tile_core.simt.index_forms import (
     within,
     write,
 )
+from tile_core.dtypes import DType
+from tile_core.ir.expr import Binary, BinaryOp, Expr
 
 _DIV, _MOD, _XOR = BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.BITXOR
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tile_core.ir.expr import BinaryOp
+from tile_core.records import dataclass
 
 End: TypeAlias = "int | None"
 Ends: TypeAlias = "tuple[End, End]"
@@ -17,6 +18,32 @@ Ends: TypeAlias = "tuple[End, End]"
 
 UNBOUNDED: Ends = (None, None)
 _WIDEST_SHIFT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """All integers from `low` to `high`, both included; None is unbounded."""
+
+    low: int | None
+    high: int | None
+
+    @property
+    def ends(self) -> Ends:
+        """Both ends, as interval arithmetic takes them."""
+        return self.low, self.high
+
+    @property
+    def is_negative(self) -> bool:
+        """Whether every value is below zero."""
+        return self.high is not None and self.high < 0
+
+    @property
+    def is_natural(self) -> bool:
+        """Whether no value is below zero."""
+        return self.low is not None and self.low >= 0
+
+
+ANYTHING = Interval(None, None)
 
 
 def combine(op: BinaryOp, a: Ends, b: Ends) -> Ends:

@@ -7,6 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tile_core.arith.bounds import Range, Ranges, is_beyond_indices, limits
+from tile_core.arith.index_forms import (
+    INT32,
+    INT64,
+    Form,
+    MayOverflow,
+    fits,
+    is_narrow,
+    is_safe,
+    within,
+    write,
+)
+from tile_core.arith.index_rules import IndexRules
 from tile_core.dtypes import DType
 from tile_core.ir import arith
 from tile_core.ir.effect import Effect
@@ -26,19 +39,6 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.intrinsics import effect_of
 from tile_core.ir.node import Node, walk
-from tile_core.simt.bounds import Range, Ranges, is_beyond_indices, limits
-from tile_core.simt.index_forms import (
-    INT32,
-    INT64,
-    Form,
-    MayOverflow,
-    fits,
-    is_narrow,
-    is_safe,
-    within,
-    write,
-)
-from tile_core.simt.index_rules import IndexRules
 
 
 def is_index(dtype: DType) -> bool:

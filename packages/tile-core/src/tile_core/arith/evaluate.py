@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tile_core.errors import InternalError
-from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Extent, Select, Unary, UnaryOp
+from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Extent, Select, Unary, UnaryOp
 from tile_core.ir.expr import Var as Variable
-from tile_core.ir.node import walk, walk_once
+from tile_core.ir.free_variables import free_variables
 
 
 def _truncdiv(a: int, b: int) -> int:
@@ -48,23 +48,6 @@ UNARY: dict[UnaryOp, Callable[[Any], Any]] = {
     UnaryOp.BITNOT: lambda a: ~a,
 }
 """The same for one operand."""
-
-
-def free_variables(root: Extent) -> dict[Variable, None]:
-    """Return the variables `root` mentions, as an ordered set."""
-    if isinstance(root, int):
-        return {}
-    return {node: None for node in walk_once(root) if isinstance(node, Variable)}
-
-
-def is_host_evaluable(root: Expr, known: Mapping[Variable, Any]) -> bool:
-    """Tell whether `evaluate` can give `root` a value from `known` alone."""
-    allowed = (Const, Binary, Unary, Select, Cast)
-    return all(
-        node in known if isinstance(node, Variable) else isinstance(node, allowed)
-        for node in walk(root)
-        if isinstance(node, Expr)
-    )
 
 
 def evaluate(root: Extent, values: Mapping[Variable, Any]) -> Any:

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.interval import Interval, combine
+from tile_core.arith.linear import subtract
 from tile_core.dtypes import DType, dtype_of
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import static_value
@@ -27,11 +30,8 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
-from tile_core.ir.interval import Interval, subtract
-from tile_core.ir.interval_arithmetic import combine
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Launch
-from tile_core.passes.ranges import Env
 
 Range: TypeAlias = "tuple[int, int]"
 """The smallest and the largest value, both included."""
@@ -232,7 +232,7 @@ class Ranges(Bounds):
 
     __slots__ = ("source",)
 
-    def __init__(self, source: Env | Mapping[Var, Interval]) -> None:
+    def __init__(self, source: ConstraintSet | Mapping[Var, Interval]) -> None:
         super().__init__()
         self.source = source
 
@@ -253,7 +253,7 @@ class Ranges(Bounds):
             return _TRUTH
         least, most = limits_of(var)
         meaning = None
-        if isinstance(self.source, Env):
+        if isinstance(self.source, ConstraintSet):
             known, meaning = self.source.bounds(var), self.source.meaning.get(var)
             is_known = known != Interval(None, None) and not self.source.is_compared(var)
         else:
@@ -302,6 +302,6 @@ def bind_indices(launch: Launch, bounds: Bounds) -> None:
         bounds.bind(var, 0, threads - 1)
 
 
-def learnt(env: Env, condition: Expr, *, holds: bool = True) -> Env:
+def learnt(env: ConstraintSet, condition: Expr, *, holds: bool = True) -> ConstraintSet:
     """Return what is known where `condition` holds, or where it does not."""
     return env.assuming(condition, holds=holds, wraps=lambda known, part: Ranges(known).wraps(part))

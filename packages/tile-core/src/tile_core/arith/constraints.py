@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
 
+from tile_core.arith.affine import Linear, Number
+from tile_core.arith.interval import Ends, Interval, combine
 from tile_core.ir.arith import const, integer_bounds
 from tile_core.ir.contract import ANY_EXTENT
 from tile_core.ir.expr import (
@@ -25,9 +27,7 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
-from tile_core.ir.interval import Interval, structure
-from tile_core.ir.interval_arithmetic import Ends, combine
-from tile_core.passes.linear import Linear, Number
+from tile_core.ir.structure import structure
 from tile_core.records import dataclass
 
 _DEPTH = 24
@@ -42,7 +42,7 @@ _NEGATED = {
 }
 
 
-def _never(env: Env, condition: Expr) -> bool:
+def _never(env: ConstraintSet, condition: Expr) -> bool:
     return False
 
 
@@ -63,7 +63,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Env:
+class ConstraintSet:
     """Immutable knowledge; every `with_…` returns an environment that knows more.
 
     Parameters
@@ -87,11 +87,11 @@ class Env:
     _ends: dict[Expr, Ends] = field(init=False, compare=False, repr=False, default_factory=dict)
     """Numeric bounds worked out already, of operands of what is not linear."""
 
-    def with_loop(self, var: Var, start: Extent, stop: Extent) -> Env:
+    def with_loop(self, var: Var, start: Extent, stop: Extent) -> ConstraintSet:
         """Learn ``start <= var < stop``."""
         return self.with_bounds(var, self.linear(start), self.linear(stop).plus(-1))
 
-    def with_grid(self, block_vars: Iterable[Var], grid: Iterable[Extent]) -> Env:
+    def with_grid(self, block_vars: Iterable[Var], grid: Iterable[Extent]) -> ConstraintSet:
         """Learn that blocks lie in a grid: then it is not empty, which hosts make sure of."""
         env = self
         for var, extent in zip(block_vars, grid, strict=True):
@@ -100,7 +100,7 @@ class Env:
             env = env if blocks.is_number else env._learning(blocks.plus(-1))
         return env
 
-    def with_bounds(self, var: Var, low: Linear | None, high: Linear | None) -> Env:
+    def with_bounds(self, var: Var, low: Linear | None, high: Linear | None) -> ConstraintSet:
         """Learn ``low <= var <= high``."""
         bound = Bound(low, high, len(self.bounds_of))
         return replace(self, bounds_of={**self.bounds_of, var: bound})
@@ -110,7 +110,7 @@ class Env:
         bound = self.bounds_of.get(var)
         return bound is not None and bound.is_compared
 
-    def with_symbol(self, var: Var, low: int = 0) -> Env:
+    def with_symbol(self, var: Var, low: int = 0) -> ConstraintSet:
         """Learn that `var`, an extent, is at least `low`, and what its contract says."""
         if var in self.bounds_of:  # what was learnt since then may build on it
             return self
@@ -118,15 +118,19 @@ class Env:
         high = None if contract.largest is None else Linear.of_number(contract.largest)
         return self.with_bounds(var, Linear.of_number(max(low, contract.smallest)), high)
 
-    def with_let(self, var: Var, value: Expr) -> Env:
+    def with_let(self, var: Var, value: Expr) -> ConstraintSet:
         """Learn that `var` is another name for `value`."""
         if not (var.dtype.is_int and var.dtype.lanes == 1):
             return self
         return replace(self, meaning={**self.meaning, var: self.linear(value)})
 
     def assuming(
-        self, condition: Expr, *, holds: bool = True, wraps: Callable[[Env, Expr], bool] = _never
-    ) -> Env:
+        self,
+        condition: Expr,
+        *,
+        holds: bool = True,
+        wraps: Callable[[ConstraintSet, Expr], bool] = _never,
+    ) -> ConstraintSet:
         """Learn that `condition` holds, or that it does not.
 
         Parameters
@@ -148,7 +152,7 @@ class Env:
                     return self._comparing(op if holds else _NEGATED[op], a, b)
         return self
 
-    def _comparing(self, op: BinaryOp, a: Expr, b: Expr) -> Env:
+    def _comparing(self, op: BinaryOp, a: Expr, b: Expr) -> ConstraintSet:
         if op in _FLIPPED:
             op, a, b = _FLIPPED[op], b, a
         difference = self.linear(b) - self.linear(a)
@@ -167,7 +171,7 @@ class Env:
                 return replace(known, multiples={**self.multiples, var: math.lcm(before, int(n))})
         return known
 
-    def _learning(self, fact: Linear) -> Env:
+    def _learning(self, fact: Linear) -> ConstraintSet:
         """Learn that `fact` is at least 0: a bound, where it is one variable and a number."""
         env = replace(self, facts=(*self.facts, fact))
         if len(fact.terms) != 1:
@@ -455,7 +459,7 @@ def _is_shift(by: Linear) -> bool:
     return by.is_number and 0 <= by.constant < 63
 
 
-def prove_in_range(index: Expr, extent: Extent, env: Env) -> bool:
+def prove_in_range(index: Expr, extent: Extent, env: ConstraintSet) -> bool:
     """Whether ``0 <= index < extent`` certainly holds where `env` describes the program."""
     at = env.linear(index)
     return env.is_natural(at) and env.is_natural(env.linear(extent) - at.plus(1))
