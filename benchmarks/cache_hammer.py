@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import tile_api as tile
-from tile_api.disk_cache.aside import ASIDE
+from tile_api.disk_cache.atomic_write import ASIDE
 from tile_api.disk_cache.entry import Entry
 from tile_api.disk_cache.store import SUFFIX, DiskCache, disk_cache
 

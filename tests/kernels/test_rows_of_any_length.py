@@ -7,8 +7,8 @@ import pytest
 
 import tile_api as tile
 from support import gpu_kernels
-from tile_core.layout.images import reduced_fragment
 from tile_core.layout.loop import planned
+from tile_core.layout.preimages import reduced_fragment
 from tile_sim import checking
 
 COLUMNS = [3, 33, 130, 300, 500, 1000]

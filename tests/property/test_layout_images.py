@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tile_core.layout import Fragment, evaluate, fully_replicated
-from tile_core.layout.images import pulled_back, pushed_forward, reduced_fragment, shared_out
 from tile_core.layout.index import Const, inputs
 from tile_core.layout.loop import planned
 from tile_core.layout.loop_inverse import loop_over, loop_through
+from tile_core.layout.preimages import pulled_back, pushed_forward, reduced_fragment, shared_out
 
 EXTENTS = st.sampled_from([1, 2, 3, 4, 6, 8, 12])
 

@@ -16,8 +16,8 @@ from tile_core.ir.expr import BinaryOp, Expr, UnaryOp, Var
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_stmt
 from tile_core.ir.stmt import For, If, Let, Seq, Stmt, Store
+from tile_core.simt.index_set_splitting import split_index_sets
 from tile_core.simt.simplify import simplify_indices
-from tile_core.simt.split_tails import split_tails
 
 THREAD, BLOCK, N, K, I, ROW = (scalar(name) for name in ("t", "bx", "n", "k", "i", "row"))
 OUT = flat("out", 1, "int32")
@@ -93,7 +93,7 @@ def stores(stmt: Stmt, where: dict[Var, int]) -> list[tuple[int, int]]:
 def test_split_loops_run_the_same_rounds(program: Stmt, is_extent: bool) -> None:
     env = ConstraintSet().with_loop(THREAD, 0, THREADS).with_loop(BLOCK, 0, BLOCKS)
     env = env.with_symbol(N) if is_extent else env
-    made = split_tails(program, env, {THREAD})
+    made = split_index_sets(program, env, {THREAD})
     event("split" if made is not program else "left alone")
     if made is program:
         return
@@ -109,6 +109,6 @@ def test_split_loops_run_the_same_rounds(program: Stmt, is_extent: bool) -> None
 @given(loops())
 def test_no_thread_changes_over_alone(program: Stmt) -> None:
     env = ConstraintSet().with_loop(THREAD, 0, THREADS).with_loop(BLOCK, 0, BLOCKS)
-    for node in walk(split_tails(program, env, {THREAD})):
+    for node in walk(split_index_sets(program, env, {THREAD})):
         if isinstance(node, Let) and node.var is not ROW:
             assert not {THREAD, ROW, I, K} & set(walk(node.value)), print_stmt(node)

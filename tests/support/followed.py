@@ -13,7 +13,7 @@ from tile_core.ir.printer import print_stmt
 from tile_core.ir.stmt import Kernel, Launch
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import select
-from tile_core.passes.rasterise_blocks import rasterise_blocks
+from tile_core.passes.swizzle_threadblocks import swizzle_threadblocks
 from tile_core.simt import lower
 from tile_core.testing.protocol.check import violation_of
 from tile_core.testing.protocol.program import has_protocol, host_names
@@ -56,7 +56,7 @@ class Followed:
     def prepared(self, kernel: Kernel, target: Any, machine: Any, rules: Any, choices: Any) -> Any:
         """Remember a program as it was before it was dealt out to threads."""
         made = prepare(kernel, target, machine, rules, choices)
-        self.kernel = rasterise_blocks(kernel)  # which block is which is another question
+        self.kernel = swizzle_threadblocks(kernel)  # which block is which is another question
         self.met = 0
 
         def beside(op: Gemm) -> bool:

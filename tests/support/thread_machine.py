@@ -55,8 +55,8 @@ from tile_core.ops.rule import select as select_rule
 from tile_core.passes.inference.algebra import Algebra
 from tile_core.passes.inference.loops import loop_of_region
 from tile_core.passes.uniformity import is_thread_program
+from tile_core.simt.buffer_addresses import BufferAddresses
 from tile_core.simt.context import Names, SimtContext
-from tile_core.simt.places import Places
 from tile_core.simt.rules import element_rules
 from tile_core.simt.rules.control import control_rules
 from tile_core.simt.rules.reduce import reduce_rules
@@ -152,7 +152,7 @@ def thread_program(
     names = Names({n.name for n in walk(launch) if isinstance(n, (Var, Buffer))})
     ctx = SimtContext(
         parse_target_spec("cuda:sm_80"), machine, launch, thread, launch.threads[0], known,
-        Places(layouts), names, lower_stmt, guarded, is_thread_program(launch),
+        BufferAddresses(layouts), names, lower_stmt, guarded, is_thread_program(launch),
     )  # fmt: skip
     return replace(launch, body=lower_stmt(launch.body, ctx)), ctx
 

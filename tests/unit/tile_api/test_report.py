@@ -89,8 +89,8 @@ def test_steps_show_what_each_pass_changed(ampere):
         planned.summary
         == "Return `kernel` with its pipelined loops as explicit software pipelines."
     )
-    assert steps["drop_empty"].kind == "same"
-    assert steps["drop_empty"].rows == ()
+    assert steps["eliminate_dead_code"].kind == "same"
+    assert steps["eliminate_dead_code"].rows == ()
     asides = [
         row.line.aside for row in steps["infer_layouts"].rows if "alloc A_tile" in row.line.text
     ]

@@ -52,7 +52,7 @@ def rows_scaled(rows: int = 128, *, stages: int = 2, width: int = 1, computed: b
 def test_warps_take_turns_to_fill_what_the_engine_cannot(
     stages: int, warps: int, computed: bool
 ) -> None:
-    """Scales of rows are 256 bytes beside 16 KiB. No more warps than versions: see `Filler`."""
+    """Scales of rows are 256 bytes beside 16 KiB. No more warps than versions: see `CopyWarps`."""
     made = done(rows_scaled(stages=stages, computed=computed))
     why = (
         "'scale_s' is copied by warps of the producers: rows of the tile are not rows of the tensor"

@@ -247,7 +247,7 @@ def barriers(root: object) -> int:
 
 def test_tiles_that_share_bytes() -> None:
     """Where the plan of memory puts one tile in another's place, a barrier is between them."""
-    from tile_core.passes.touches import Touch
+    from tile_core.passes.memory_accesses import MemoryAccess
 
     @T.prim_func
     def main(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32")):
@@ -258,7 +258,7 @@ def test_tiles_that_share_bytes() -> None:
             T.copy(S, B)
             T.copy(A, R)
 
-    class Places:
+    class BufferAddresses:
         """Every tile is its own flat buffer."""
 
         def flat(self, tile: object) -> object:
@@ -266,14 +266,14 @@ def test_tiles_that_share_bytes() -> None:
 
     tiles = [n.buffer for n in walk(main.kernel) if type(n).__name__ == "Alloc"]
     launch = launch_of(main.kernel)
-    apart = insert_barriers(launch, Places(), {tiles[0]: 0, tiles[1]: 256})
-    above = insert_barriers(launch, Places(), {tiles[0]: 0, tiles[1]: 128})
+    apart = insert_barriers(launch, BufferAddresses(), {tiles[0]: 0, tiles[1]: 256})
+    above = insert_barriers(launch, BufferAddresses(), {tiles[0]: 0, tiles[1]: 128})
     assert (barriers(apart), barriers(above)) == (1, 2)
 
-    def same(a: Touch, b: Touch) -> bool:
+    def same(a: MemoryAccess, b: MemoryAccess) -> bool:
         return a.storage.name == "S"
 
-    own = insert_barriers(launch, Places(), {tiles[0]: 0, tiles[1]: 128}, same)
+    own = insert_barriers(launch, BufferAddresses(), {tiles[0]: 0, tiles[1]: 128}, same)
     assert barriers(own) == 1
 
 

@@ -15,7 +15,7 @@ from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import If, Kernel
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.mask_products import mask_products
-from tile_core.passes.some_element import some_element
+from tile_core.passes.tile_predicates import tile_predicate
 from tile_core.testing import build_ir as ir
 
 INFINITY = float("inf")
@@ -113,7 +113,7 @@ def conditions() -> dict[str, Expr]:
 def test_a_tile_has_an_element_if_its_condition_says_so(name: str, negated: bool) -> None:
     """It never misses one; of one comparison of linear numbers it is right both ways."""
     cond = conditions()[name]
-    found = some_element(cond, BOX, negated=negated)
+    found = tile_predicate(cond, BOX, negated=negated)
     assert not {I, J} & set(walk(found))
     exact = name in {"before", "below", "backwards", "of none"}
     for n, k in itertools.product(range(-9, 10, 3), range(-4, 5)):
@@ -129,4 +129,4 @@ def test_a_tile_has_an_element_if_its_condition_says_so(name: str, negated: bool
 def test_what_threads_may_not_share_is_taken_to_be_true() -> None:
     limits = ir.tensor("limits", (8,), "int32")
     cond = binary(BinaryOp.LT, K * 4 + J, ir.load(limits, K))
-    assert isinstance(some_element(cond, BOX), Const)
+    assert isinstance(tile_predicate(cond, BOX), Const)

@@ -18,10 +18,10 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.control import Barrier
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm, WaitProducts
-from tile_core.ops.group_order import GroupOrder
 from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
+from tile_core.ops.ping_pong import PingPongOrder
 from tile_core.passes import overlap_products as overlap
-from tile_core.passes.overlap.begun_anew import begin_sums_anew
+from tile_core.passes.overlap.zero_init import zero_init_accumulators
 from tile_core.passes.overlap_products import overlap_products
 from tile_core.passes.specialise_warps import specialise_warps
 from tile_cuda.machine import machine
@@ -189,7 +189,7 @@ def test_the_second_product_starts_a_round_late() -> None:
 @pytest.mark.parametrize(("threads", "steps"), [(256, 3), (128, 0)])
 def test_two_groups_take_turns(threads: int, steps: int) -> None:
     kernel = done(attention(threads=threads))
-    assert len(found(kernel.body, GroupOrder)) == steps
+    assert len(found(kernel.body, PingPongOrder)) == steps
 
 
 # Two versions ---------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def cleared_behind(*, value: float = 0, first: float = 0, mistake: str = "") -> 
 
 
 def products_set_their_sums(function: Any) -> bool:
-    made = begin_sums_anew(split(function), lambda op: True)
+    made = zero_init_accumulators(split(function), lambda op: True)
     verify(made)
     return any(bool(g.clear.value) for g in found(made.body, Gemm))
 
@@ -314,7 +314,7 @@ def test_sums_that_may_be_something_else_are_added_to(function: Any) -> None:
 
 def test_products_of_threads_are_not_changed() -> None:
     kernel = split(cleared_behind())
-    assert begin_sums_anew(kernel, lambda op: False) is kernel
+    assert zero_init_accumulators(kernel, lambda op: False) is kernel
 
 
 def test_versions_must_fit_into_registers() -> None:

@@ -14,9 +14,9 @@ from tile_core.ir.stmt import AnnotateLayout, Kernel, Stmt
 from tile_core.layout import Layout, row_major
 from tile_core.ops.atomic import AtomicKind, AtomicTile
 from tile_core.ops.bulk_copy import BulkCopy
-from tile_core.passes.use_bulk_loads import use_bulk_loads
-from tile_core.passes.use_bulk_stores import notes_on_stores, use_bulk_stores
-from tile_core.passes.use_bulk_updates import notes_on_updates, use_bulk_updates
+from tile_core.passes.lower_bulk_loads import lower_bulk_loads
+from tile_core.passes.lower_bulk_reductions import lower_bulk_reductions, notes_on_updates
+from tile_core.passes.lower_bulk_stores import lower_bulk_stores, notes_on_stores
 from tile_core.testing import build_ir as ir
 from tile_cuda.machine import machine
 
@@ -68,7 +68,7 @@ STRETCHES = {
 @pytest.mark.parametrize("name", STRETCHES)
 def test_bytes_side_by_side_need_no_map(name: str) -> None:
     tensor, tile = STRETCHES[name]
-    (copy,) = moved(use_bulk_stores(stored(tensor, tile), HOPPER))
+    (copy,) = moved(lower_bulk_stores(stored(tensor, tile), HOPPER))
     assert copy.is_stretch
     assert notes_on_stores(stored(tensor, tile), HOPPER) == ()
 
@@ -83,13 +83,13 @@ def test_bytes_side_by_side_need_no_map(name: str) -> None:
     ids=["outside", "wide rows", "parts of rows"],
 )
 def test_others_are_boxes(tensor: Buffer, tile: Buffer) -> None:
-    (copy,) = moved(use_bulk_stores(stored(tensor, tile), HOPPER))
+    (copy,) = moved(lower_bulk_stores(stored(tensor, tile), HOPPER))
     assert not copy.is_stretch
 
 
 def test_blocks_of_a_cluster_can_share_boxes() -> None:
     made = stored(ROW, STRETCHES["a row"][1], cluster=(2, 1, 1))
-    (copy,) = moved(use_bulk_stores(made, HOPPER))
+    (copy,) = moved(lower_bulk_stores(made, HOPPER))
     assert not copy.is_stretch
 
 
@@ -132,7 +132,7 @@ LEFT = {
 @pytest.mark.parametrize("name", LEFT)
 def test_what_stays_with_the_threads_has_a_reason(name: str) -> None:
     made, why = LEFT[name]
-    assert use_bulk_stores(made, HOPPER) is made
+    assert lower_bulk_stores(made, HOPPER) is made
     (note,) = notes_on_stores(made, HOPPER)
     assert note.text == f"'t' is stored by the threads: {why}"
 
@@ -142,13 +142,13 @@ def test_what_stays_with_the_threads_has_a_reason(name: str) -> None:
 )
 def test_the_largest_tensors_are_still_copied_in_boxes(shape: Any, strides: Any) -> None:
     tensor = ir.tensor("y", shape, strides=strides)
-    assert len(moved(use_bulk_stores(stored(tensor, ir.shared("t", (8, 64))), HOPPER))) == 1
+    assert len(moved(lower_bulk_stores(stored(tensor, ir.shared("t", (8, 64))), HOPPER))) == 1
 
 
 def test_layouts_of_users_and_of_products_are_left_alone() -> None:
     tile = ir.shared("t", (8, 6))
     other = ir.copy(ir.region(ROWS, (0, 0), (8, 6)), tile)
-    assert moved(use_bulk_stores(stored(ROWS, tile, other), HOPPER)) == []
+    assert moved(lower_bulk_stores(stored(ROWS, tile, other), HOPPER)) == []
 
 
 def test_tiles_that_users_store_in_another_way_are_left_to_the_threads() -> None:
@@ -156,7 +156,7 @@ def test_tiles_that_users_store_in_another_way_are_left_to_the_threads() -> None
     tile, tensor = ir.shared("t", (8, 64)), ir.tensor("y", (32, 64))
     padded = AnnotateLayout(tile, Layout((8, 64), lambda i, j: i * 128 + j))
     made = stored(tensor, tile, padded)
-    assert use_bulk_stores(made, HOPPER) is made
+    assert lower_bulk_stores(made, HOPPER) is made
     (note,) = notes_on_stores(made, HOPPER)
     assert note.text.startswith(
         "'t' is stored by the threads: its 8 rows of 256 bytes are not stored in boxes"
@@ -167,7 +167,7 @@ def test_tiles_that_users_store_in_another_way_are_left_to_the_threads() -> None
 def test_users_may_say_that_rows_follow_each_other(columns: int) -> None:
     tile, tensor = ir.shared("t", (8, columns)), ir.tensor("y", (32, columns))
     plain = AnnotateLayout(tile, row_major((8, columns)))
-    (copy,) = moved(use_bulk_stores(stored(tensor, tile, plain), HOPPER))
+    (copy,) = moved(lower_bulk_stores(stored(tensor, tile, plain), HOPPER))
     assert copy.is_stretch == (columns == 6)
 
 
@@ -186,9 +186,9 @@ def test_loads_that_ask_for_the_engine(count: int, is_stretch: bool | None) -> N
 
     if is_stretch is None:
         with pytest.raises(UnsupportedOnTarget, match="rows of 250 elements are no multiple of 16"):
-            use_bulk_loads(kernel(body, x), HOPPER)
+            lower_bulk_loads(kernel(body, x), HOPPER)
         return
-    (copy,) = moved(use_bulk_loads(kernel(body, x), HOPPER))
+    (copy,) = moved(lower_bulk_loads(kernel(body, x), HOPPER))
     assert copy.is_stretch
 
 
@@ -211,7 +211,7 @@ def test_updates(kind: AtomicKind, dtype: str, count: int, found: bool | str) ->
         return [*ir.alloc(tile), ir.fill(tile, 1), AtomicTile(kind, ir.operand(tile), target)]
 
     made = kernel(body, y)
-    copies = moved(use_bulk_updates(made, HOPPER))
+    copies = moved(lower_bulk_reductions(made, HOPPER))
     notes = [note.text for note in notes_on_updates(made, HOPPER)]
     if isinstance(found, str):
         assert copies == []

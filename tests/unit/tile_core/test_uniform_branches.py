@@ -11,9 +11,9 @@ from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Call, Expr
 from tile_core.ir.stmt import If, Let, Seq, Stmt
 from tile_core.machine import SimtMachine
-from tile_core.simt.ask_once import ask_once
-from tile_core.simt.decide_by_warp import decide_by_warp
-from tile_core.simt.join_branches import join_branches
+from tile_core.simt.hoist_warp_shuffles import hoist_warp_shuffles
+from tile_core.simt.merge_branches import merge_branches
+from tile_core.simt.warp_uniform_branches import make_branches_warp_uniform
 
 A = flat("A", 4096, "int32")
 BARRIERS = shared("bars", 4, "uint64")
@@ -32,7 +32,7 @@ def text(stmt: Stmt) -> str:
 def test_an_exchange_stands_in_front_of_its_loops():
     let = asked(TID // 128)
     body = loop(J, N, loop(K, N, let, store(A, K, let.var)))
-    assert text(ask_once(Seq((body,)))) == dedent(
+    assert text(hoist_warp_shuffles(Seq((body,)))) == dedent(
         """\
         const int group = tile::shfl_idx(tid >> 7, 0, 32);
         TILE_NO_UNROLL
@@ -48,7 +48,7 @@ def test_an_exchange_stands_in_front_of_its_loops():
 def test_an_exchange_of_what_changes_in_a_loop_stays_in_it():
     let = asked(TID // 128 + K)
     inner = loop(J, N, let, store(A, J, let.var))
-    found = text(ask_once(Seq((loop(K, N, inner),))))
+    found = text(hoist_warp_shuffles(Seq((loop(K, N, inner),))))
     assert found.index("int k = 0") < found.index("tile::shfl_idx") < found.index("int j = 0")
 
 
@@ -56,14 +56,14 @@ def test_an_exchange_of_what_changes_in_a_loop_stays_in_it():
     "let", [asked(load(A, 0)), asked(TID // 32, lane=N)], ids=["of memory", "of any lane"]
 )
 def test_other_exchanges_stay_where_they_are(let):
-    found = text(ask_once(Seq((loop(K, N, let, store(A, K, let.var)),))))
+    found = text(hoist_warp_shuffles(Seq((loop(K, N, let, store(A, K, let.var)),))))
     assert found.index("int k = 0") < found.index("tile::shfl_idx")
 
 
 def test_an_exchange_under_a_condition_stays_under_it():
     let = asked(TID // 128)
     branch = If(binary(BinaryOp.GE, TID, 128), Seq((loop(K, N, let, store(A, K, let.var)),)))
-    found = text(ask_once(Seq((branch,))))
+    found = text(hoist_warp_shuffles(Seq((branch,))))
     assert found.index("if (tid >= 128)") < found.index("shfl_idx") < found.index("int k = 0")
 
 
@@ -76,7 +76,7 @@ def test_equal_exchanges_are_one():
         other,
         store(A, 8, other.var),
     )
-    found = text(ask_once(Seq(body)))
+    found = text(hoist_warp_shuffles(Seq(body)))
     assert found.count("shfl_idx") == 2
     assert "A[7] = group + 1;" in found
     assert "A[8] = group_1;" in found
@@ -91,7 +91,7 @@ def branch(low: int | None, high: int | None, value: int, line: Expr = TID) -> I
 
 
 def joined(*body: Stmt) -> str:
-    return text(join_branches(Seq(body), {TID}, 32))
+    return text(merge_branches(Seq(body), {TID}, 32))
 
 
 def test_two_ranges_of_all_threads_are_one_decision():
@@ -181,7 +181,9 @@ def decided(*body: Stmt, feature: str = "wgmma") -> str:
     machine = SimtMachine(
         name="any", family="cuda", shared_bytes=1, features=frozenset({feature})
     )  # fmt: skip
-    return text(decide_by_warp(join_branches(Seq(body), {TID}, 32), TID, "warp", machine))
+    return text(
+        make_branches_warp_uniform(merge_branches(Seq(body), {TID}, 32), TID, "warp", machine)
+    )
 
 
 def test_alternatives_are_chosen_by_the_number_of_the_warp():

@@ -9,8 +9,8 @@ from support.mixed_kernels import odd_rows, three_ways
 from support.ring_kernels import Case
 from tile_core.errors import BarrierMisuse, Deadlock, MissingFence, MissingWait, TileError
 from tile_core.passes import fence_async_reads, specialise_warps
-from tile_core.passes.specialise.filler import Filler
-from tile_core.passes.specialise.rings import Ring
+from tile_core.passes.specialise.circular_buffers import CircularBuffer
+from tile_core.passes.specialise.copy_warps import CopyWarps
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing.oracle import runner
 
@@ -26,7 +26,7 @@ def broken(case: Case) -> None:
 
 
 def test_copies_must_be_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Filler, "_behind", lambda filler, signals: ())
+    monkeypatch.setattr(CopyWarps, "_behind", lambda filler, signals: ())
     with pytest.raises(MissingWait, match="B_s"):
         broken(odd_rows(5))
 
@@ -41,7 +41,9 @@ def test_what_products_read_must_be_fenced(monkeypatch: pytest.MonkeyPatch) -> N
 def test_products_must_not_read_what_arrives_by_itself(
     monkeypatch: pytest.MonkeyPatch, rounds: int
 ) -> None:
-    monkeypatch.setattr(Ring, "arrives_by_itself", property(lambda ring: bool(ring.begun)))
+    monkeypatch.setattr(
+        CircularBuffer, "arrives_by_itself", property(lambda ring: bool(ring.begun))
+    )
     with pytest.raises(MissingFence, match="B_s"):
         broken(odd_rows(rounds))
 

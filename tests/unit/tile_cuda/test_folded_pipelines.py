@@ -20,7 +20,7 @@ from tile_core.ir.stmt import For, If, Kernel, Leaf, Seq, Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.plugins.host import installed_plugins
 from tile_core.simt import lower, prepare
-from tile_core.simt.steady_rounds import concerns_copies_alone
+from tile_core.simt.loop_peeling import concerns_copies_alone
 from tile_sim import checking
 
 APART = "tl.disable_pipeline_folding"

@@ -44,7 +44,8 @@ def test_passes_run_in_the_order_of_their_names() -> None:
     names = [insertion.name for insertion in cuda_passes()]
     assert names == sorted(names)
     assert [name.split(".")[2] for name in names] == [
-        "launch_grid_barriers", "split_vectors", "draw_random", "pack_factors", "hoist_clears",
+        "launch_grid_barriers", "split_vectors", "draw_random", "pack_factors",
+        "hoist_accumulator_init",
     ]  # fmt: skip
 
 

@@ -15,8 +15,8 @@ from typing_extensions import Never
 from tile_api.cache import default_cache
 from tile_api.disk_cache import disk_cache
 from tile_api.disk_cache.entry import Entry
-from tile_api.disk_cache.finding import Wanted, keep, restore, revive
-from tile_api.disk_cache.kept import RevivedBuild
+from tile_api.disk_cache.entry_codec import RevivedBuild
+from tile_api.disk_cache.lookup import CacheRequest, keep, restore, revive
 from tile_api.frames import concise
 from tile_api.frontend.source import placed
 from tile_api.kernel import CompiledKernel
@@ -102,7 +102,7 @@ def compile(
             if host is None and settings.cache:
                 with timed("compile key", "cache"):
                     key = key_of(kernel, exact, options, plugins)
-                wanted = Wanted(kernel, exact, backend, options, plugins, key)
+                wanted = CacheRequest(kernel, exact, backend, options, plugins, key)
                 made = _found_or_built(wanted, settings)
             else:
                 made = _built_anew(kernel, exact, options, plugins, settings)
@@ -138,7 +138,7 @@ def made_again(
         about |= {"kernel": kernel.name, "target": str(exact)}
         with placed(), shallow(kernel):
             key = key_of(kernel, exact, options, plugins)
-            wanted = Wanted(kernel, exact, backend, options, plugins, key)
+            wanted = CacheRequest(kernel, exact, backend, options, plugins, key)
             told: Callable[[], CompileKey] = partial(_itself, key)
             built: Built | RevivedBuild
             if entry is not None:
@@ -172,7 +172,7 @@ def _itself(key: CompileKey) -> CompileKey:
     return key
 
 
-def _found_or_built(wanted: Wanted, settings: Settings) -> _Made:
+def _found_or_built(wanted: CacheRequest, settings: Settings) -> _Made:
     """Return a kernel from memory, from disk, or compiled.
 
     Errors show places, which keys leave out: a kernel that was moved is another one in memory,

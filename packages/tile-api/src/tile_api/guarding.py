@@ -14,7 +14,7 @@ from tile_core.ir.node import Node, substitute
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Kernel, Seq
 from tile_core.passes.guards.facts import Fact, assumption, joined, missing_fact, sizes_of
-from tile_core.passes.guards.ledger import Guard, ledger_of_guards
+from tile_core.passes.guards.registry import Guard, registered_guards
 from tile_core.passes.guards.report import GuardReport, told_guard
 
 ATTEMPTS = 3
@@ -41,7 +41,7 @@ def guards_of(
     """
 
     def kept(variant: Kernel) -> dict[tuple[object, ...], Guard]:
-        with warnings.catch_warnings(), ledger_of_guards() as ledger:
+        with warnings.catch_warnings(), registered_guards() as ledger:
             warnings.simplefilter("ignore")
             driver.lower(variant, target, host, options)
         return ledger.kept

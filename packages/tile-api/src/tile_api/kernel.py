@@ -27,7 +27,7 @@ from tile_launch.keywords import in_order
 
 if TYPE_CHECKING:
     from tile_api.arguments import Signature
-    from tile_api.disk_cache.kept import RevivedBuild
+    from tile_api.disk_cache.entry_codec import RevivedBuild
     from tile_api.integrations.jax_calls import JaxFunction
     from tile_api.keys import CompileKey
     from tile_api.profiler import Profiler

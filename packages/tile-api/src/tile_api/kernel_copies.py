@@ -10,7 +10,7 @@ from typing_extensions import Self
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tile_api.disk_cache.kept import RevivedBuild
+    from tile_api.disk_cache.entry_codec import RevivedBuild
     from tile_api.keys import CompileKey
     from tile_core.driver import Built
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tile_api.disk_cache.kept import RevivedBuild
+    from tile_api.disk_cache.entry_codec import RevivedBuild
     from tile_core.driver import Built
 
 _INSTEAD = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tile_api.disk_cache.kept import RevivedBuild
+    from tile_api.disk_cache.entry_codec import RevivedBuild
     from tile_api.phases import Timings
     from tile_core.driver import Built
     from tile_core.ir.stmt import Kernel

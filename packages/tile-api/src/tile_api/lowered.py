@@ -9,7 +9,7 @@ from tile_core.ir.node import Node
 from tile_core.records import Uncopied, dataclass
 
 if TYPE_CHECKING:
-    from tile_api.disk_cache.kept import RevivedBuild
+    from tile_api.disk_cache.entry_codec import RevivedBuild
     from tile_core.driver import Lowered
     from tile_core.passes.guards.report import GuardReport
     from tile_core.passes.layout_report import LayoutReport

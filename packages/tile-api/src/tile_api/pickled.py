@@ -18,7 +18,7 @@ from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_api.disk_cache.entry import Entry
-    from tile_api.disk_cache.kept import RevivedBuild
+    from tile_api.disk_cache.entry_codec import RevivedBuild
     from tile_api.kernel import CompiledKernel
     from tile_api.keys import CompileKey
     from tile_api.lowered import LoweredKernel
@@ -63,7 +63,7 @@ def packed(built: Built | RevivedBuild, key: CompileKey | None, source: object =
 
 def _entry_of(built: Any, key: str) -> Entry | None:
     """Return the machine code of a kernel; None where it is none, or a tool to link it lacks."""
-    from tile_api.disk_cache.kept import RevivedBuild, can_be_kept, entry_of
+    from tile_api.disk_cache.entry_codec import RevivedBuild, can_be_kept, entry_of
 
     if isinstance(built, RevivedBuild):
         return built.entry

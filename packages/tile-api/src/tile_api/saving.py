@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from tile_api.disk_cache.kept import RevivedBuild
+from tile_api.disk_cache.entry_codec import RevivedBuild
 from tile_core import driver
 from tile_core.crash import guarded
 from tile_core.driver import Built, Lowered

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from tile_api.disk_cache.kept import RevivedBuild
+from tile_api.disk_cache.entry_codec import RevivedBuild
 from tile_api.settings import Settings
 from tile_api.tracing import text_of_trace
 from tile_core import driver

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from tile_core.machine import Multiprocessor, SimtMachine
 from tile_core.simt.architectures import row_called
-from tile_core.simt.share_quotients import FEATURE
+from tile_core.simt.division_strength_reduction import FEATURE
 from tile_cuda.products import products_of
 
 _KIB = 1024

@@ -15,7 +15,7 @@ from tile_core.ir.stmt import Kernel
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.cooperative_grids import launch_grid_barriers
 from tile_core.passes.draw_random import draw_random
-from tile_core.passes.hoist_clears import hoist_clears
+from tile_core.passes.hoist_accumulator_init import hoist_accumulator_init
 from tile_core.passes.insertion import Insertion, in_order, on_every_target
 from tile_core.passes.split_vectors import split_vectors
 from tile_core.plugins.first_call import made_at_first_call
@@ -50,7 +50,7 @@ def cuda_passes() -> tuple[Insertion, ...]:
             ("split_vectors", on_every_target(split_vectors)),
             ("draw_random", on_every_target(draw_random)),
             ("pack_factors", _pack_factors),
-            ("hoist_clears", on_every_target(hoist_clears)),
+            ("hoist_accumulator_init", on_every_target(hoist_accumulator_init)),
         ),
     )
 

@@ -14,7 +14,7 @@ from tile_core.cost.question import CostQuestion
 from tile_core.ir.stmt import Kernel
 from tile_core.passes.cooperative_grids import launch_grid_barriers
 from tile_core.passes.draw_random import draw_random
-from tile_core.passes.hoist_clears import hoist_clears
+from tile_core.passes.hoist_accumulator_init import hoist_accumulator_init
 from tile_core.passes.insertion import Insertion, in_order, on_every_target
 from tile_core.passes.pipelines.counted import COUNTED, WIDE
 from tile_core.passes.split_vectors import split_vectors
@@ -53,7 +53,7 @@ def hip_passes() -> tuple[Insertion, ...]:
             ("launch_grid_barriers", on_every_target(launch_grid_barriers)),
             ("split_vectors", on_every_target(split_vectors)),
             ("draw_random", on_every_target(draw_random)),
-            ("hoist_clears", on_every_target(hoist_clears)),
+            ("hoist_accumulator_init", on_every_target(hoist_accumulator_init)),
         ),
     )
 

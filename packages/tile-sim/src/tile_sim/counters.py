@@ -10,8 +10,8 @@ from pathlib import Path
 from tile_core.errors import Span
 from tile_core.plugins.executor import AccessCost
 from tile_sim.abi import Space
+from tile_sim.launch_debug_info import Scene
 from tile_sim.outcome import Count
-from tile_sim.scene import Scene
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,12 +33,12 @@ from tile_core.simt.program import (
 from tile_sim.abi import CBuffer, CTensorMap
 from tile_sim.artifact import Artifact
 from tile_sim.counters import rows_of
+from tile_sim.launch_debug_info import Scene, Tensor, tiles_of
 from tile_sim.library import Geometry, KernelLibrary
 from tile_sim.memory import Array, DeviceMemory, Place
 from tile_sim.packed import Packed
 from tile_sim.report import SimReport, remember
 from tile_sim.reports import error_of
-from tile_sim.scene import Scene, Tensor, tiles_of
 from tile_sim.settings import SimSettings, current_settings
 from tile_sim.tensor_maps import c_tensor_map, map_names, written_maps
 

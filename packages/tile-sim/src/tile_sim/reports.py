@@ -22,8 +22,8 @@ from tile_core.errors import (
     UninitialisedRead,
 )
 from tile_sim.abi import Actor, ReportKind, Space
+from tile_sim.launch_debug_info import Scene, Tile
 from tile_sim.outcome import Finding
-from tile_sim.scene import Scene, Tile
 
 _CLASSES: dict[ReportKind, type[TileError]] = {
     ReportKind.OUT_OF_BOUNDS: OutOfBounds,

@@ -22,8 +22,8 @@ from tile_api.autotuner.machine import machine_name
 from tile_api.autotuner.machine_lock import machine_lock
 from tile_api.autotuner.process import CRASHED, HUNG, Worker
 from tile_api.autotuner.search import FINALISTS
+from tile_api.autotuner.session import TuningSession, is_alive, worker_environment
 from tile_api.autotuner.tensor_files import read_tensors, write_tensors
-from tile_api.autotuner.workplace import Workplace, is_alive, worker_environment
 from tile_core.environment import processors
 from tile_core.target import Target
 
@@ -176,7 +176,7 @@ def test_a_search_that_is_ended_starts_no_process_any_more(tmp_path, monkeypatch
         "tile_api.autotuner.process.subprocess.Popen",
         lambda *args, **kwargs: started.append(POPEN(*args, **kwargs)) or started[-1],
     )
-    place = Workplace(tmp_path, 1, "cpu")
+    place = TuningSession(tmp_path, 1, "cpu")
     replies = []
 
     def ask():

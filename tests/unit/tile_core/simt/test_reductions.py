@@ -14,7 +14,7 @@ from tile_core.ir.expr import Call
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Launch
 from tile_core.layout import Fragment, fully_replicated
-from tile_core.layout.images import reduced_fragment
+from tile_core.layout.preimages import reduced_fragment
 from tile_core.ops.control import Barrier
 from tile_core.testing.build_ir import (
     alloc,

@@ -33,11 +33,11 @@ class Bench:
         import numpy
 
         from tile_api.compiling import default_host
-        from tile_api.disk_cache import kept
+        from tile_api.disk_cache import entry_codec
         from tile_launch import loading
 
         default_host().resolve(target)
-        return {"loaded": [numpy.__name__, kept.__name__, loading.__name__]}
+        return {"loaded": [numpy.__name__, entry_codec.__name__, loading.__name__]}
 
     def warm(self, target: str) -> dict[str, Any]:
         """Load what compiling for a target needs; kernels are not run in this process.

@@ -16,7 +16,7 @@ from contextlib import suppress
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from tile_api.autotuner.plain import canonical
+from tile_api.autotuner.to_json import canonical
 
 _DEPTH = 6
 """How far functions that call functions are followed."""

@@ -39,7 +39,7 @@ _PER_WAVE = 3
 
 
 class Bench(Protocol):
-    """Where candidates are compiled and measured: `tile_api.autotuner.workplace.Workplace`."""
+    """Where candidates are compiled and measured: `tile_api.autotuner.session.TuningSession`."""
 
     @property
     def count(self) -> int:

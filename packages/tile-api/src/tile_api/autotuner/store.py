@@ -28,7 +28,7 @@ from tile_api.autotuner.table import (
     table_of,
     text_of_table,
 )
-from tile_api.disk_cache.aside import remove_abandoned, write_whole
+from tile_api.disk_cache.atomic_write import remove_abandoned, write_whole
 from tile_core.errors import InvalidTuningTable, TileWarning
 
 SUFFIX = ".json"

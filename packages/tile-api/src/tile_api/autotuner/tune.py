@@ -16,7 +16,6 @@ from tile_api.autotuner.inputs import Inputs
 from tile_api.autotuner.job import Job
 from tile_api.autotuner.machine import GPUS, machine_name, require_machine, tells_time
 from tile_api.autotuner.outcome import OK, UNTRIED, Candidate
-from tile_api.autotuner.plain import canonical
 from tile_api.autotuner.progress import Progress
 from tile_api.autotuner.ranking import (
     Expected,
@@ -28,10 +27,11 @@ from tile_api.autotuner.ranking import (
     with_twins,
 )
 from tile_api.autotuner.search import Search, untraced
+from tile_api.autotuner.session import TuningSession, workplace
 from tile_api.autotuner.store import TuneStore
 from tile_api.autotuner.table import Place, Record, Table, table_of
 from tile_api.autotuner.task import Task
-from tile_api.autotuner.workplace import Workplace, workplace
+from tile_api.autotuner.to_json import canonical
 from tile_api.kernel import CompiledKernel
 from tile_core.errors import NoConfigWorks, Note, TileError
 from tile_core.plugins.backend import Backend
@@ -208,7 +208,11 @@ def _modelled(task: Task, target: Target) -> list[Candidate]:
 
 
 def _expected(
-    task: Task, budget: Budget, jobs: Mapping[int, Job], files: Mapping[int, Path], bench: Workplace
+    task: Task,
+    budget: Budget,
+    jobs: Mapping[int, Job],
+    files: Mapping[int, Path],
+    bench: TuningSession,
 ) -> dict[int, Expected]:
     """Return what is expected of candidates; for that there is a part of the time.
 

@@ -134,7 +134,7 @@ class DiskCache:
         tuple
             How many kernels were removed, and their bytes.
         """
-        from tile_api.disk_cache.aside import remove_abandoned
+        from tile_api.disk_cache.atomic_write import remove_abandoned
 
         remove_abandoned(self.folder)
         found = self.stored()
@@ -181,7 +181,7 @@ class DiskCache:
         They are not forced onto the disk: should the machine stop, the checksum tells, and the
         kernel is compiled again. A kernel is not worth the wait.
         """
-        from tile_api.disk_cache.aside import write_whole
+        from tile_api.disk_cache.atomic_write import write_whole
 
         write_whole(path, data)
         return len(data)

@@ -14,7 +14,7 @@ from tile_api.tilelang.names import read_names
 VERSION = "0.1.15"
 """The version of TileLang whose names these are."""
 
-_ROOMS = "tile_api.tilelang.rooms"
+_ROOMS = "tile_api.tilelang.compat"
 
 
 def _names(home: str, names: str) -> dict[str, str]:

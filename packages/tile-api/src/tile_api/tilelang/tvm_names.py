@@ -45,7 +45,7 @@ def patch_tvm(tvm: Any, patches: Patches) -> None:
     patches.set(tirx, "PrimExpr", _class("PrimExpr", Expr, importlib.import_module("tvm.ir").Expr))
     patches.set(tirx, "stmt_functor", Unsupported("tvm.tirx.stmt_functor", "passes"))
     patches.set(tvm, "TVMError", TileError)
-    patches.set(tvm, "testing", importlib.import_module("tile_api.tilelang.rooms.testing"))
+    patches.set(tvm, "testing", importlib.import_module("tile_api.tilelang.compat.testing"))
 
 
 def _const(value: Any, dtype: Any = None, span: Any = None) -> Any:

@@ -80,7 +80,7 @@ class Issued:
     shared_cycles, shared_ideal
         Cycles of shared memory, and how many they were without banks that meet.
     accesses
-        Places that touch global memory.
+        BufferAddresses that touch global memory.
     barriers
         Of blocks, each counted once per block.
     """

@@ -60,7 +60,7 @@ class Work:
     scratch
         Bytes that operators and loops read and write in tiles, by the name of the scope.
     accesses
-        Places that touch tensors.
+        BufferAddresses that touch tensors.
     notes
         What had to be assumed.
     """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.errors import DataRace, UnsupportedOnTarget
-from tile_core.interp import access, apart, atomics, calls, debug, reductions, regions
+from tile_core.interp import access, atomics, calls, debug, reductions, regions, specialised_warps
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.machine import Block, Lanes
 from tile_core.interp.transfers import converted, transfer
@@ -239,6 +239,6 @@ OPERATORS: dict[type[Leaf], Callable[[Any, Lanes], None]] = {
     Scan: reductions.scan,
     Transpose: transpose,
     WaitProducts: nothing,
-    **apart.HANDLERS,
+    **specialised_warps.HANDLERS,
 }
 """By class: the operator's meaning."""

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tile_core.errors import AssumptionError, DeviceAssertError, InternalError, UndefinedOperation
-from tile_core.interp import access, apart, reductions
+from tile_core.interp import access, reductions, specialised_warps
 from tile_core.interp.events import Collective, Event, GridWait, Spin, Vote, Wait, require_all
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.facts import acts_on_block
@@ -287,7 +287,7 @@ def _on_threads(stmt: OnThreads, lanes: Lanes) -> Steps:
 def _evaluate(stmt: Evaluate, lanes: Lanes) -> Steps:
     call = stmt.value
     if isinstance(call, Call) and call.function in RANGE_INTRINSICS:
-        yield from apart.call_steps(stmt, call, lanes)
+        yield from specialised_warps.call_steps(stmt, call, lanes)
     elif lanes.is_part and lanes.warp is not None and acts_on_block(stmt):
         yield Collective(stmt, lanes)
     else:
@@ -297,8 +297,8 @@ def _evaluate(stmt: Evaluate, lanes: Lanes) -> Steps:
 def _leaf(stmt: Leaf, lanes: Lanes) -> Steps:
     if isinstance(stmt, Barrier):
         yield from _barrier(stmt, lanes)
-    elif isinstance(stmt, apart.OF_THREADS):
-        yield from apart.operator_steps(stmt, lanes)
+    elif isinstance(stmt, specialised_warps.OF_THREADS):
+        yield from specialised_warps.operator_steps(stmt, lanes)
     elif lanes.warp is None or (isinstance(stmt, Print) and stmt.source is None):
         run_operator(stmt, lanes)
     elif lanes.machine.facts(stmt).private:

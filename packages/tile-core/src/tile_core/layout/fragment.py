@@ -30,10 +30,10 @@ from tile_core.layout.index import (
     same_expr,
     to_text,
 )
-from tile_core.layout.known_names import FragmentNames
 from tile_core.layout.replicas import condensed, derived_index
 from tile_core.layout.simplifier import simplify
 from tile_core.layout.table import Table, distinct, has_duplicates, tabulate
+from tile_core.layout.tilelang_aliases import FragmentNames
 from tile_core.records import dataclass
 
 _REMEMBERED = 64

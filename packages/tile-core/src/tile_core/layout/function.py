@@ -21,7 +21,6 @@ from tile_core.layout.index import (
     same_expr,
     to_text,
 )
-from tile_core.layout.known_names import LayoutNames
 from tile_core.layout.simplifier import linear_form, simplify
 from tile_core.layout.table import (
     Table,
@@ -30,6 +29,7 @@ from tile_core.layout.table import (
     has_duplicates,
     tabulate,
 )
+from tile_core.layout.tilelang_aliases import LayoutNames
 from tile_core.layout.views import reshaped
 from tile_core.records import dataclass
 

@@ -12,8 +12,8 @@ from tile_core.ops.copy import Copy, Im2col, Transpose
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.gpu_only import GpuOperator
-from tile_core.ops.group_order import GroupOrder
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
+from tile_core.ops.ping_pong import PingPongOrder
 from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
 from tile_core.ops.remote_copy import RemoteCopy
 
@@ -35,7 +35,7 @@ _CLASSES: tuple[type[Leaf], ...] = (
     Fill,
     Gemm,
     GpuOperator,
-    GroupOrder,
+    PingPongOrder,
     Im2col,
     Print,
     Reduce,

@@ -24,8 +24,8 @@ from tile_core.ir.stmt import (
 )
 from tile_core.passes.hazards import Memory
 from tile_core.passes.insert_barriers import NONE, Flow, Path, State
+from tile_core.passes.memory_accesses import ExecutingThreads, MemoryAccess, inlined, is_plain
 from tile_core.passes.thread_hazards import ThreadHazards
-from tile_core.passes.touches import Doer, Touch, inlined, is_plain
 from tile_core.passes.uniformity import is_thread_program
 
 
@@ -56,7 +56,7 @@ class _Apart(Flow):
             launch, names, self.memory.stands_for, warp_size, only_sure=True
         )
         self.when: tuple[Expr, ...] = ()
-        self.spans: dict[Touch, Span | None] = {}
+        self.spans: dict[MemoryAccess, Span | None] = {}
 
     def search(self, stmt: Stmt, path: Path) -> None:
         """Look for branches that threads take apart."""
@@ -103,13 +103,15 @@ class _Apart(Flow):
         self.visit(stmt.body, (*path, 0), NONE)
         return NONE
 
-    def _touches(self, root: Node, path: Path, doer: Doer, part: str = "") -> tuple[Touch, ...]:
+    def _touches(
+        self, root: Node, path: Path, doer: ExecutingThreads, part: str = ""
+    ) -> tuple[MemoryAccess, ...]:
         found = super()._touches(root, path, doer, part)
-        made = tuple(replace(t, when=self.when) for t in found if t.doer is Doer.THREAD)
+        made = tuple(replace(t, when=self.when) for t in found if t.doer is ExecutingThreads.THREAD)
         self.spans |= dict.fromkeys(made, getattr(root, "span", None))
         return made
 
-    def _act(self, path: Path, made: Iterable[Touch], state: State) -> State:
+    def _act(self, path: Path, made: Iterable[MemoryAccess], state: State) -> State:
         for touch in made:
             for pending in state:
                 earlier = pending.touch
@@ -119,7 +121,7 @@ class _Apart(Flow):
                     raise self._race(earlier, touch)
         return super()._act(path, made, state)
 
-    def _race(self, earlier: Touch, now: Touch) -> DataRace:
+    def _race(self, earlier: MemoryAccess, now: MemoryAccess) -> DataRace:
         did, does = ["read" if touch.mode is Mode.READ else "written" for touch in (earlier, now)]
         there = self.spans[earlier]
         return DataRace(

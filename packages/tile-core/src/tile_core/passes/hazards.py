@@ -14,11 +14,11 @@ from tile_core.ir.effects import Mode
 from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Expr, Extent, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, substitute
+from tile_core.passes.memory_accesses import ExecutingThreads, MemoryAccess, Side, tensor_of
 from tile_core.passes.thread_hazards import Spot, ThreadHazards
-from tile_core.passes.touches import Doer, Side, Touch, tensor_of
 
 Box: TypeAlias = "tuple[Side, ...]"
-SameThread: TypeAlias = Callable[[Touch, Touch], bool]
+SameThread: TypeAlias = Callable[[MemoryAccess, MemoryAccess], bool]
 """Whether each element of two touches is certainly accessed by one and the same thread."""
 
 
@@ -67,14 +67,14 @@ class Pending:
         Since then a signal was sent for which others may wait; a wait makes it ``"heard"``.
     """
 
-    touch: Touch
+    touch: MemoryAccess
     ages: tuple[tuple[Loop, Age], ...] = ()
     in_flight: int | None = None
     in_warp: bool = False
     told: Told = Told.NOT
 
 
-def never(a: Touch, b: Touch) -> bool:
+def never(a: MemoryAccess, b: MemoryAccess) -> bool:
     """Know nothing about threads."""
     return False
 
@@ -102,24 +102,24 @@ class Memory:
     env: ConstraintSet = field(default_factory=ConstraintSet)
     _others: dict[tuple[object, ...], Var] = field(default_factory=dict)
     _boxes: dict[Pending, Box] = field(default_factory=dict)
-    _meetings: dict[tuple[Pending, Touch], bool] = field(default_factory=dict)
+    _meetings: dict[tuple[Pending, MemoryAccess], bool] = field(default_factory=dict)
 
-    def conflict(self, before: Pending, now: Touch) -> bool:
+    def conflict(self, before: Pending, now: MemoryAccess) -> bool:
         """Whether a barrier must stand between two accesses."""
         earlier = before.touch
         if before.in_flight is not None or not _modes_conflict(earlier.mode, now.mode):
             return False
         if not self.share_bytes(earlier.storage, now.storage):
             return False
-        if earlier.doer is now.doer is Doer.FIRST or _run_apart(earlier, now):
+        if earlier.doer is now.doer is ExecutingThreads.FIRST or _run_apart(earlier, now):
             return False
-        if earlier.doer is now.doer is Doer.THREAD and earlier.storage is now.storage:
+        if earlier.doer is now.doer is ExecutingThreads.THREAD and earlier.storage is now.storage:
             return self._threads_meet(before, now)
         if earlier.buffer is now.buffer and self.apart(self.box(before), now.box):
             return False
         return earlier.storage is not now.storage or not self.same_thread(earlier, now)
 
-    def _threads_meet(self, before: Pending, now: Touch) -> bool:
+    def _threads_meet(self, before: Pending, now: MemoryAccess) -> bool:
         """Whether threads of an explicit program may meet at an element of one shared storage."""
         if self.threads is None or now.storage.scope is not Scope.SHARED:
             return False
@@ -234,7 +234,7 @@ class Memory:
         return self._others[key]
 
 
-def _run_apart(a: Touch, b: Touch) -> bool:
+def _run_apart(a: MemoryAccess, b: MemoryAccess) -> bool:
     """Whether two ranges of threads without a common one act: they have barriers of their own."""
     if a.threads is None or b.threads is None:
         return False
@@ -242,7 +242,7 @@ def _run_apart(a: Touch, b: Touch) -> bool:
     return first + count <= other or other + others <= first
 
 
-def _fill_by_pointers(a: Touch, b: Touch) -> bool:
+def _fill_by_pointers(a: MemoryAccess, b: MemoryAccess) -> bool:
     """Whether functions fill memory from two addresses on: how far they get is theirs to know."""
     return a.mode is b.mode is Mode.WRITE and all(isinstance(t.node, AddressOf) for t in (a, b))
 

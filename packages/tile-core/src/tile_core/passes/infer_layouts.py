@@ -18,7 +18,7 @@ from tile_core.passes.inference.nests import Found, survey
 from tile_core.passes.inference.reducers import narrow_reducers
 from tile_core.passes.inference.register_indices import tell_of_chosen_registers
 from tile_core.passes.inference.state import NOBODY, Layouts
-from tile_core.passes.inference.wishes import check_loop, check_threads
+from tile_core.passes.inference.validate_hints import check_loop, check_threads
 from tile_core.passes.layout_report import Reason
 from tile_core.target import Target
 

@@ -36,15 +36,20 @@ from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.passes.hazards import Loop, Memory, Pending, SameThread, Told, never
-from tile_core.passes.products_under_way import (
+from tile_core.passes.memory_accesses import (
+    ExecutingThreads,
+    MemoryAccess,
+    is_plain,
+    memory_accesses,
+)
+from tile_core.passes.products_in_flight import (
     ends_products,
     factors_in_memory,
     products_before,
 )
 from tile_core.passes.signals import awaits_signal, sends_signal
 from tile_core.passes.thread_hazards import ThreadHazards
-from tile_core.passes.threads_apart import touches_apart
-from tile_core.passes.touches import Doer, Touch, is_plain, touches
+from tile_core.passes.threads_apart import concurrent_accesses
 from tile_core.passes.uniformity import Uniformity, is_thread_program
 
 State: TypeAlias = frozenset[Pending]
@@ -89,7 +94,7 @@ def insert_barriers(
     Parameters
     ----------
     places, shared
-        Where tiles lie: flat buffers (`tile_core.simt.places`) and their byte offsets. Tiles
+        Where tiles lie: flat buffers (`simt.buffer_addresses`) and their byte offsets. Tiles
         that share bytes conflict. By default every tile has memory of its own.
     same_thread
         Whether two accesses of a storage are, element by element, the same thread's.
@@ -149,7 +154,7 @@ class Flow:
         self.decided: set[Path] = set()
         self.around: list[_Around] = []
         self.meaning: dict[Var, Expr] = {}
-        self.known: dict[tuple[Path, str], tuple[Touch, ...]] = {}
+        self.known: dict[tuple[Path, str], tuple[MemoryAccess, ...]] = {}
 
     def visit(self, stmt: Stmt, path: Path, state: State) -> State:
         """Return what is pending after `stmt`, given what is before it."""
@@ -198,32 +203,39 @@ class Flow:
             return state.union(*(_begun(t) for t in self._late_reads(stmt, path)))
         return state
 
-    def _late_reads(self, wait: Stmt, path: Path) -> tuple[Touch, ...]:
+    def _late_reads(self, wait: Stmt, path: Path) -> tuple[MemoryAccess, ...]:
         """Return what products read until `wait` ends them, wherever in a tile that was."""
         key = (path, "late")
         if key not in self.known:
             tiles = dict.fromkeys(factors_in_memory(products_before(self.body, wait)))
             self.known[key] = tuple(
-                Touch(tile, Mode.READ, (None,) * tile.rank, wait, Doer.TILE) for tile in tiles
+                MemoryAccess(tile, Mode.READ, (None,) * tile.rank, wait, ExecutingThreads.TILE)
+                for tile in tiles
             )
         return self.known[key]
 
-    def _doer(self, stmt: Stmt) -> Doer:
+    def _doer(self, stmt: Stmt) -> ExecutingThreads:
         if isinstance(stmt, (Leaf, Parallel)):
-            return Doer.TILE
+            return ExecutingThreads.TILE
         if self.by_thread:
-            return Doer.THREAD
+            return ExecutingThreads.THREAD
         private = isinstance(stmt, Store) and stmt.buffer.scope not in _WATCHED
-        return Doer.FIRST if isinstance(stmt, (Store, Evaluate)) and not private else Doer.ALL
+        return (
+            ExecutingThreads.FIRST
+            if isinstance(stmt, (Store, Evaluate)) and not private
+            else ExecutingThreads.ALL
+        )
 
-    def _touches(self, root: Node, path: Path, doer: Doer, part: str = "") -> tuple[Touch, ...]:
+    def _touches(
+        self, root: Node, path: Path, doer: ExecutingThreads, part: str = ""
+    ) -> tuple[MemoryAccess, ...]:
         key = (path, part)
         if key not in self.known:
-            found = touches(root, doer, self.meaning)
+            found = memory_accesses(root, doer, self.meaning)
             self.known[key] = tuple(t for t in found if t.storage.scope in _WATCHED)
         return self.known[key]
 
-    def _act(self, path: Path, made: Iterable[Touch], state: State) -> State:
+    def _act(self, path: Path, made: Iterable[MemoryAccess], state: State) -> State:
         made = tuple(made)
         if path in self.decided:
             state = synced(state)
@@ -234,7 +246,7 @@ class Flow:
 
     def _values(self, path: Path, state: State, *values: Extent) -> State:
         """Return the state after every thread has evaluated `values`."""
-        doer = Doer.THREAD if self.by_thread else Doer.ALL
+        doer = ExecutingThreads.THREAD if self.by_thread else ExecutingThreads.ALL
         made = [
             t
             for k, value in enumerate(values)
@@ -265,10 +277,10 @@ class Flow:
         self.decided = before
         return quiet
 
-    def _apart(self, stmt: Stmt, path: Path) -> tuple[Touch, ...]:
+    def _apart(self, stmt: Stmt, path: Path) -> tuple[MemoryAccess, ...]:
         """Return what a statement touches that holds no barrier, as threads run it apart."""
         if (path, "apart") not in self.known:
-            found = touches_apart(stmt, self.meaning)
+            found = concurrent_accesses(stmt, self.meaning)
             self.known[path, "apart"] = tuple(t for t in found if t.storage.scope in _WATCHED)
         return self.known[path, "apart"]
 
@@ -276,7 +288,7 @@ class Flow:
         """Follow what some threads do, with barriers among them; others hear of it afterwards."""
         if (path, "range") not in self.known:
             here = (stmt.first, stmt.count)
-            found = self._touches(stmt.body, path, Doer.TILE, "all")
+            found = self._touches(stmt.body, path, ExecutingThreads.TILE, "all")
             self.known[path, "range"] = tuple(replace(t, threads=here) for t in found)
         state = self._act(path, self.known[path, "range"], state)
         outside, self.running = self.running, stmt.count
@@ -359,7 +371,7 @@ def _loop_of(stmt: For | Pipelined | While, path: Path) -> Loop:
     return Loop(path, stmt.var, step, frozenset({*bound, stmt.var}))
 
 
-def is_signalled(touch: Touch) -> bool:
+def is_signalled(touch: MemoryAccess) -> bool:
     """Whether a barrier in memory tells when the access is over: others wait for that."""
     return isinstance(touch.node, BulkCopy) and touch.node.barrier is not None
 
@@ -395,7 +407,7 @@ def _told(pending: Pending, before: Told, after: Told) -> Pending:
     return replace(pending, told=after) if is_told else pending
 
 
-def _begun(touch: Touch) -> tuple[Pending, ...]:
+def _begun(touch: MemoryAccess) -> tuple[Pending, ...]:
     if not touch.is_async:
         return (Pending(touch),)
     return (Pending(touch, in_flight=0),)

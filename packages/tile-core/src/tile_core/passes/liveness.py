@@ -22,13 +22,13 @@ from tile_core.ir.stmt import (
     While,
 )
 from tile_core.ops.bulk_copy import BulkCopy
-from tile_core.passes.products_under_way import (
+from tile_core.passes.memory_accesses import MemoryAccess, memory_accesses
+from tile_core.passes.products_in_flight import (
     ends_products,
     factors_in_memory,
     products_before,
     products_left,
 )
-from tile_core.passes.touches import Touch, touches
 
 
 class Meets(Enum):
@@ -98,7 +98,7 @@ def _visit(stmt: Stmt, state: _Walk, scopes: tuple[Scope, ...]) -> None:
                 if storage in state.alive:
                     _live(storage, Stretch(before, state.position), state)
         case If(then=then, otherwise=otherwise):
-            _note(touches(stmt.cond), state, scopes)
+            _note(memory_accesses(stmt.cond), state, scopes)
             _visit(then, state, scopes)
             if otherwise is not None:
                 _visit(otherwise, state, scopes)
@@ -107,7 +107,7 @@ def _visit(stmt: Stmt, state: _Walk, scopes: tuple[Scope, ...]) -> None:
         case For() | Pipelined() | While():
             _visit_loop(stmt, state, scopes)
         case _:
-            _note(touches(stmt) if _may_touch(stmt, scopes) else (), state, scopes)
+            _note(memory_accesses(stmt) if _may_touch(stmt, scopes) else (), state, scopes)
             if ends_products(stmt):
                 here = Stretch(state.position - 1, state.position - 1)
                 for storage in factors_in_memory(products_before(state.body, stmt)):
@@ -134,7 +134,8 @@ def _used_apart(stmt: Seq, scopes: tuple[Scope, ...]) -> set[Buffer]:
 
 def _does_more_than_copy(stmt: OnThreads, scopes: tuple[Scope, ...]) -> bool:
     return any(
-        t.storage.scope in scopes and not isinstance(t.node, BulkCopy) for t in touches(stmt.body)
+        t.storage.scope in scopes and not isinstance(t.node, BulkCopy)
+        for t in memory_accesses(stmt.body)
     )
 
 
@@ -146,7 +147,7 @@ def _may_touch(stmt: Stmt, scopes: tuple[Scope, ...]) -> bool:
 def _visit_loop(stmt: For | Pipelined | While, state: _Walk, scopes: tuple[Scope, ...]) -> None:
     bounds = (stmt.cond,) if isinstance(stmt, While) else (stmt.start, stmt.stop)
     for bound in bounds:
-        _note(touches(bound), state, scopes)
+        _note(memory_accesses(bound), state, scopes)
     before, first = state.alive, state.position
     state.alive = {}
     _visit(stmt.body, state, scopes)
@@ -163,7 +164,7 @@ def _visit_loop(stmt: For | Pipelined | While, state: _Walk, scopes: tuple[Scope
         _live(storage, whole if carried else extent, state)
 
 
-def _note(found: tuple[Touch, ...], state: _Walk, scopes: tuple[Scope, ...]) -> None:
+def _note(found: tuple[MemoryAccess, ...], state: _Walk, scopes: tuple[Scope, ...]) -> None:
     here = Stretch(state.position, state.position)
     state.position += 1
     for touch in found:
@@ -192,7 +193,7 @@ def meets(stmt: Stmt, storage: Buffer, without: Stmt | None = None) -> Meets:
         case OnThreads(body=inside):
             return meets(inside, storage, without)
         case If(cond=cond, then=then, otherwise=otherwise):
-            if _reads(touches(cond), storage):
+            if _reads(memory_accesses(cond), storage):
                 return Meets.READS
             branches = [meets(then, storage, without)]
             branches.append(Meets.NOT if otherwise is None else meets(otherwise, storage, without))
@@ -203,14 +204,14 @@ def meets(stmt: Stmt, storage: Buffer, without: Stmt | None = None) -> Meets:
             # A loop may have no round, and one that is left early replaces nothing.
             inner = meets(stmt.body, storage, without)
             bounds = (stmt.cond,) if isinstance(stmt, While) else (stmt.start, stmt.stop)
-            if inner is Meets.READS or any(_reads(touches(b), storage) for b in bounds):
+            if inner is Meets.READS or any(_reads(memory_accesses(b), storage) for b in bounds):
                 return Meets.READS
             return inner if _runs(stmt) else Meets.NOT
         case Alloc(buffer=buffer) if buffer is storage:
             return Meets.REPLACES
     if not any(isinstance(n, Buffer) and n.storage is storage for n in walk(stmt)):
         return Meets.NOT
-    found = touches(stmt)
+    found = memory_accesses(stmt)
     if _reads(found, storage):
         return Meets.READS
     return Meets.REPLACES if any(_covers(t, storage) for t in found) else Meets.NOT
@@ -225,18 +226,18 @@ def _runs(stmt: For | Pipelined | While) -> bool:
     return start is not None and stop is not None and forward and start < stop
 
 
-def _reads(found: tuple[Touch, ...], storage: Buffer) -> bool:
+def _reads(found: tuple[MemoryAccess, ...], storage: Buffer) -> bool:
     return any(t.storage is storage and t.mode is not Mode.WRITE for t in found)
 
 
-def _covers(touch: Touch, storage: Buffer) -> bool:
+def _covers(touch: MemoryAccess, storage: Buffer) -> bool:
     """Whether a write surely replaces every element."""
     if touch.buffer.storage is not storage or touch.mode is not Mode.WRITE:
         return False
     return is_surely_whole(touch)
 
 
-def is_surely_whole(touch: Touch) -> bool:
+def is_surely_whole(touch: MemoryAccess) -> bool:
     """Whether an operator's write replaces all elements of its buffer."""
     return isinstance(touch.node, Leaf) and all(
         side is not None and static_value(side[0]) == 0 and static_value(side[1]) == extent
@@ -283,7 +284,7 @@ def _after(stmt: Stmt, loop: Stmt, storage: Buffer) -> Meets | None:
                 cut = any(isinstance(n, (Break, Continue)) for n in walk(stmt.body))
                 return Meets.READS if how is Meets.REPLACES and cut else how
             again = meets(stmt.body, storage, without=loop)
-            if isinstance(stmt, While) and _reads(touches(stmt.cond), storage):
+            if isinstance(stmt, While) and _reads(memory_accesses(stmt.cond), storage):
                 again = Meets.READS
             return Meets.READS if again is Meets.READS else Meets.NOT
     return None

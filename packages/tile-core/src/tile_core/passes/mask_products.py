@@ -14,7 +14,7 @@ from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import If, Kernel, Launch, Let, Parallel, Pipelined, Seq, Stmt, Store
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.overlap.body import RunsBeside
-from tile_core.passes.some_element import some_element
+from tile_core.passes.tile_predicates import tile_predicate
 from tile_core.passes.uniformity import is_thread_program
 
 
@@ -152,7 +152,7 @@ def _found(
     for let in lets:
         values[let.var] = substitute(let.value, values)
     box = {v: static_value(e) or 1 for v, e in zip(loop.vars, loop.extents, strict=True)}
-    hidden = some_element(substitute(cond, values), box, negated=negated)
+    hidden = tile_predicate(substitute(cond, values), box, negated=negated)
     if isinstance(hidden, Const):
         return None
     return _Mask(store.buffer, hidden, replace(loop, body=Seq((*lets, store))))

@@ -11,15 +11,15 @@ from tile_core.ir.effects import storages_written
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Alloc, For, Kernel, Launch, OnThreads, Seq, Stmt
 from tile_core.ops.bulk_copy import BulkCopy
-from tile_core.ops.group_order import GROUP
 from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
-from tile_core.passes.overlap.alternating import Room, alternating
-from tile_core.passes.overlap.begun_anew import begin_sums_anew
+from tile_core.ops.ping_pong import GROUP
+from tile_core.passes.overlap.accumulator_double_buffering import Room, alternating
 from tile_core.passes.overlap.body import Body, RunsBeside, take_apart
 from tile_core.passes.overlap.in_flight import left_in_flight
-from tile_core.passes.overlap.one_round_late import started_late
 from tile_core.passes.overlap.parts import Fills
-from tile_core.passes.overlap.where_needed import waited_where_needed
+from tile_core.passes.overlap.skewed_pipelining import skew_iterations
+from tile_core.passes.overlap.wait_sinking import sink_waits
+from tile_core.passes.overlap.zero_init import zero_init_accumulators
 from tile_core.passes.register_use import registers_held
 
 MOST_REGISTERS = 255
@@ -75,9 +75,9 @@ def overlap_products(
     In loops around rings of tiles. Where nothing but the products touches their registers they
     go on into the next round (`left_in_flight`). Where a product needs what the threads make
     of an earlier one, it starts one round late, beside that work of the next round
-    (`started_late`). Where each round has factors or sums of its own in registers, these get
+    (`skew_iterations`). Where each round has factors or sums of its own in registers, these get
     two versions (`alternating`). All other products end with their round: they are waited for
-    where somebody needs them (`waited_where_needed`).
+    where somebody needs them (`sink_waits`).
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def overlap_products(
     shared_bytes
         Shared memory of a block; None if that is not known.
     """
-    kernel = begin_sums_anew(kernel, runs_beside)
+    kernel = zero_init_accumulators(kernel, runs_beside)
     done: dict[Node, Node] = {}
     notes: list[Note] = []
     for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
@@ -114,13 +114,13 @@ def _scheduled(
     if made is not None:
         return made, GOES_ON
     in_turns = consumers.count == 2 * GROUP
-    made = started_late(loop, body, tuple(fills), in_turns=in_turns)
+    made = skew_iterations(loop, body, tuple(fills), in_turns=in_turns)
     if made is not None:
         return made, IN_TURNS if in_turns else STARTS_LATE
     made = alternating(loop, body, fills, consumers, room)
     if made is not None:
         return made, ALTERNATES
-    return waited_where_needed(loop, body, fills), ENDS
+    return sink_waits(loop, body, fills), ENDS
 
 
 def _fills(launch: Launch) -> Fills:

@@ -33,20 +33,25 @@ from tile_core.ops.mbarrier import BarrierInit, SetRegisters
 from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.pipelines.instances import Versions, make_versions
 from tile_core.passes.register_use import TOGETHER, blocks_together
+from tile_core.passes.specialise.circular_buffers import (
+    LANES,
+    CircularBuffer,
+    Found,
+    find_circular_buffers,
+)
 from tile_core.passes.specialise.clusters import Sharing, ranks_of, shared_copies
 from tile_core.passes.specialise.consumer import Consumer
-from tile_core.passes.specialise.filler import Filler
-from tile_core.passes.specialise.producer import Producer, why_not_apart
-from tile_core.passes.specialise.registers import Shares, fits, shared_out
-from tile_core.passes.specialise.rings import LANES, Found, Ring, find_rings
-from tile_core.passes.specialise.scalars import common_scalars
-from tile_core.passes.specialise.state import Signals, Slots, signals_of
-from tile_core.passes.specialise.worth import (
+from tile_core.passes.specialise.copy_warps import CopyWarps
+from tile_core.passes.specialise.cost_heuristic import (
     asks_for_overlap,
     fitting,
     notes_on_left,
     why_not_worth,
 )
+from tile_core.passes.specialise.producer import Producer, why_not_apart
+from tile_core.passes.specialise.registers import Shares, fits, shared_out
+from tile_core.passes.specialise.scalars import common_scalars
+from tile_core.passes.specialise.state import Signals, Slots, signals_of
 from tile_core.passes.uniformity import is_thread_program
 
 WARP_GROUP = 128
@@ -120,7 +125,7 @@ def specialise_warps(
     without an engine for bulk copies are left alone, as are launches whose pipelined loops copy
     most in ways that producers cannot, and programs that speak of threads, barriers in memory
     or ranges of threads themselves. What the engine cannot copy is copied by the other warps of
-    the group, which take rounds in turns: see `Filler`, and `worth` for how much of it.
+    the group, which take rounds in turns: see `CopyWarps`, and `worth` for how much of it.
 
     Parameters
     ----------
@@ -138,7 +143,7 @@ def specialise_warps(
             if why is None and _fills_tiles(launch):
                 notes.append(Note(f"no threads of their own for copies: {UNASKED}", launch.span))
             continue
-        found = Found((), ()) if why else find_rings(launch, facts_of(kernel, launch))
+        found = Found((), ()) if why else find_circular_buffers(launch, facts_of(kernel, launch))
         found = fitting(launch, found, machine.shared_bytes)
         made = why or _if_worth_it(launch, found, machine, beside)
         if isinstance(made, str) and why is None and found.in_bulk().rings != found.rings:
@@ -196,7 +201,7 @@ def _why_not(launch: Launch, machine: Machine) -> str | None:
 
 
 def _specialised(
-    launch: Launch, rings: tuple[Ring, ...], machine: Machine
+    launch: Launch, rings: tuple[CircularBuffer, ...], machine: Machine
 ) -> tuple[Launch, str | None] | str:
     """Return the launch with producers and why they keep their registers; or why they cannot be.
 
@@ -259,24 +264,24 @@ def _producers(
     taken = len(made)
     warps = warps_for(by_warps, WARPS - taken)
     for number in range(warps):
-        filler = Filler(by_warps, versions, own(), number=number, of=warps)
+        filler = CopyWarps(by_warps, versions, own(), number=number, of=warps)
         made.append(OnThreads((taken + number) * warp, warp, filler.program(launch.body)))
     return made
 
 
 def warps_for(signals: Sequence[Signals], most: int) -> int:
-    """Return how many of `most` warps take turns to fill the tiles of these rings: see `Filler`."""
+    """Return how many of `most` warps take turns to fill these buffers: see `CopyWarps`."""
     return min((most, *(s.ring.count for s in signals))) if signals else 0
 
 
-def _versions(launch: Launch, rings: tuple[Ring, ...]) -> Versions:
+def _versions(launch: Launch, rings: tuple[CircularBuffer, ...]) -> Versions:
     counts = {tile: ring.count for ring in rings for tile in ring.tiles if ring.count > 1}
     views = {n for n in walk(launch.body) if isinstance(n, Buffer) and n.storage in counts}
     made = make_versions(sorted(views, key=lambda b: b.name), counts)
     return Slots(made.tiles, made.counts)
 
 
-def _allocations(body: Stmt, rings: tuple[Ring, ...], versions: Versions) -> list[Stmt]:
+def _allocations(body: Stmt, rings: tuple[CircularBuffer, ...], versions: Versions) -> list[Stmt]:
     """Return the allocations of the rings' tiles, and their layouts, for all threads."""
     tiles = {tile for ring in rings for tile in ring.tiles}
     made: list[Stmt] = []

@@ -16,8 +16,8 @@ from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import For, Launch, Pipelined
+from tile_core.passes.memory_accesses import Side
 from tile_core.passes.thread_tables import Array, meet, table
-from tile_core.passes.touches import Side
 
 Never: TypeAlias = Literal[False]
 

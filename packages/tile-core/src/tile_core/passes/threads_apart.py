@@ -8,10 +8,16 @@ from dataclasses import replace
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import For, If, Leaf, Let, OnThreads, Parallel, Pipelined, Seq, Stmt, While
-from tile_core.passes.touches import Doer, Touch, inlined, is_plain, touches
+from tile_core.passes.memory_accesses import (
+    ExecutingThreads,
+    MemoryAccess,
+    inlined,
+    is_plain,
+    memory_accesses,
+)
 
 
-def touches_apart(stmt: Stmt, meaning: Mapping[Var, Expr]) -> tuple[Touch, ...]:
+def concurrent_accesses(stmt: Stmt, meaning: Mapping[Var, Expr]) -> tuple[MemoryAccess, ...]:
     """Return what `stmt` touches, each access with the conditions under which threads get to it.
 
     Before   if tx < 32: s[tx] = s[tx + 32]
@@ -28,7 +34,7 @@ def touches_apart(stmt: Stmt, meaning: Mapping[Var, Expr]) -> tuple[Touch, ...]:
     return tuple(_found(stmt, dict(meaning), ()))
 
 
-def _found(stmt: Stmt, names: dict[Var, Expr], when: tuple[Expr, ...]) -> Iterator[Touch]:
+def _found(stmt: Stmt, names: dict[Var, Expr], when: tuple[Expr, ...]) -> Iterator[MemoryAccess]:
     match stmt:
         case Seq(body=body):
             for item in body:
@@ -56,7 +62,9 @@ def _found(stmt: Stmt, names: dict[Var, Expr], when: tuple[Expr, ...]) -> Iterat
             yield from _made(stmt, names, when)
 
 
-def _made(root: Node, names: Mapping[Var, Expr], when: tuple[Expr, ...]) -> Iterator[Touch]:
+def _made(root: Node, names: Mapping[Var, Expr], when: tuple[Expr, ...]) -> Iterator[MemoryAccess]:
     together = isinstance(root, (Leaf, Parallel))
-    for touch in touches(root, Doer.TILE if together else Doer.THREAD, names):
+    for touch in memory_accesses(
+        root, ExecutingThreads.TILE if together else ExecutingThreads.THREAD, names
+    ):
         yield replace(touch, when=when)

@@ -18,7 +18,7 @@ from tile_core.ir.stmt import Launch, Stmt
 from tile_core.layout import row_major
 from tile_core.machine import SimtMachine
 from tile_core.ops.operator import TileOperator
-from tile_core.simt.places import Places
+from tile_core.simt.buffer_addresses import BufferAddresses
 from tile_core.simt.whole_bytes import NO_RUNS, Runs
 from tile_core.target import Target
 
@@ -89,7 +89,7 @@ class SimtContext:
     thread: Var
     threads: int
     env: ConstraintSet
-    places: Places
+    places: BufferAddresses
     names: Names
     lower: Callable[[Stmt, SimtContext], Stmt]
     guarded: bool = True

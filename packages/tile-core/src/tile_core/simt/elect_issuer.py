@@ -15,7 +15,7 @@ from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Call, Const, Expr, Lo
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Break, Continue, For, If, Let, Seq, Stmt, Store, While
 from tile_core.machine import SimtMachine
-from tile_core.simt.ask_once import is_exchange
+from tile_core.simt.hoist_warp_shuffles import is_exchange
 
 _LOADS = frozenset(
     f"{PREFIX}{name}" for name in ("tma_load", "tma_load_multicast", "bulk_load", "tma_prefetch")
@@ -38,7 +38,8 @@ def elect_issuers(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
 
     An engine takes its orders from a warp. Where only a comparison says that a single thread
     gives one, the assembler makes a loop over the threads that might; it believes an election.
-    Where the number of the warp has been exchanged among its lanes (see `decide_by_warp`), that
+    Where the number of the warp has been exchanged among its lanes (see
+    `make_branches_warp_uniform`), that
     number says which warp elects: after a comparison of threads in a loop the assembler would
     take all that follows for different in every lane, and operands of products, too.
 

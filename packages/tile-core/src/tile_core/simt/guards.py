@@ -9,7 +9,7 @@ from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.arith import all_of, as_expr, binary, cast, const
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr
-from tile_core.passes.guards.ledger import note_guard
+from tile_core.passes.guards.registry import note_guard
 from tile_core.simt.context import SimtContext
 
 

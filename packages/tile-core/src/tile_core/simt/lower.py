@@ -19,27 +19,26 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule
 from tile_core.passes.cooperative_grids import is_cooperative
 from tile_core.passes.divergent_races import refuse_divergent_races
+from tile_core.passes.flatten_sequences import flatten_sequences
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.passes.insert_barriers import insert_barriers
-from tile_core.passes.open_sequences import open_sequences
 from tile_core.passes.pipelines.counted import COUNTED
 from tile_core.passes.separate_loops import separate_loops
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.recording import attempted, on_launch, ran, timed
-from tile_core.simt.ask_once import ask_once
+from tile_core.simt.bounds_checks import settled
+from tile_core.simt.buffer_addresses import BufferAddresses
 from tile_core.simt.choices import BY_DEFAULT, Choices
+from tile_core.simt.cluster_scopes import set_cluster_scopes
 from tile_core.simt.context import Names, SimtContext
-from tile_core.simt.count_copies import count_copies
-from tile_core.simt.decide_by_warp import decide_by_warp
+from tile_core.simt.division_strength_reduction import reduce_division_strength
 from tile_core.simt.elect_issuer import elect_issuers
-from tile_core.simt.fewer_stages import attempts, tell_of_fewer_stages
-from tile_core.simt.join_branches import join_branches
-from tile_core.simt.kept_guards import settled
+from tile_core.simt.hoist_warp_shuffles import hoist_warp_shuffles
+from tile_core.simt.index_set_splitting import split_index_sets
 from tile_core.simt.limits import check_fragments, check_launch
-from tile_core.simt.loads_beside import loads_beside
-from tile_core.simt.name_waves import name_waves
-from tile_core.simt.pin_sums import pin_sums
-from tile_core.simt.places import Places
+from tile_core.simt.merge_branches import merge_branches
+from tile_core.simt.pin_accumulators import pin_accumulators
+from tile_core.simt.pipeline_depth import attempts, warn_of_reduced_depth
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
 from tile_core.simt.prefetch_maps import prefetch_maps
 from tile_core.simt.prepare import prepare
@@ -49,12 +48,13 @@ from tile_core.simt.program import (
     HostStep,
 )
 from tile_core.simt.register_budget import blocks_to_hold
-from tile_core.simt.remote_arrivals import order_blocks
-from tile_core.simt.share_quotients import share_quotients
 from tile_core.simt.simplify import simplify_indices
 from tile_core.simt.software_barriers import count_in_memory
-from tile_core.simt.split_tails import split_tails
 from tile_core.simt.statements import lower_stmt
+from tile_core.simt.uncounted_loads import uncounted_loads
+from tile_core.simt.uniform_wave_id import name_uniform_wave_ids
+from tile_core.simt.wait_counts import insert_wait_counts
+from tile_core.simt.warp_uniform_branches import make_branches_warp_uniform
 from tile_core.target import Target
 
 NO_ROOM = (
@@ -119,7 +119,7 @@ def lower_kernel(
             refusal = too_much  # the last one says what is needed at least
             continue
         if stages is not None:
-            tell_of_fewer_stages(kernel, stages, machine)
+            warn_of_reduced_depth(kernel, stages, machine)
         return program
     raise refusal
 
@@ -133,7 +133,7 @@ def _laid_out(
             return kernel, infer_layouts(kernel, target, rules, simt=machine)
     except LayoutConflict as conflict:
         refusal = conflict
-    apart = ran(open_sequences, ran(separate_loops, kernel, target, rules, machine))
+    apart = ran(flatten_sequences, ran(separate_loops, kernel, target, rules, machine))
     try:
         with timed("infer_layouts", "pass"):
             return apart, infer_layouts(apart, target, rules, simt=machine, exchanges=True)
@@ -153,7 +153,7 @@ class _Maker:
         choices: Choices,
     ) -> None:
         self.kernel, self.target, self.machine = kernel, target, machine
-        self.places, self.choices = Places(layouts), choices
+        self.places, self.choices = BufferAddresses(layouts), choices
         self.launches = sum(isinstance(node, Launch) for node in walk(kernel.body))
         self.made = 0
         self.env = _facts_of_parameters(kernel)
@@ -194,11 +194,15 @@ class _Maker:
         body = _top(launch, ctx, ran(lower_stmt, launch.body, ctx))
         threads = {*launch.thread_vars, ctx.thread}
         body = self._counted(body, ctx)
-        body = ran(split_tails, body, ctx.env, threads)
-        body = ran(share_quotients, ran(simplify_indices, body, ctx.env), self.machine)
-        body = ran(join_branches, body, threads, self.machine.warp_size)
-        body = ran(decide_by_warp, body, ctx.thread, ctx.names.fresh("warp"), self.machine)
-        body = ran(order_blocks, ran(pin_sums, ran(ask_once, body)), launch)
+        body = ran(split_index_sets, body, ctx.env, threads)
+        body = ran(reduce_division_strength, ran(simplify_indices, body, ctx.env), self.machine)
+        body = ran(merge_branches, body, threads, self.machine.warp_size)
+        body = ran(
+            make_branches_warp_uniform, body, ctx.thread, ctx.names.fresh("warp"), self.machine
+        )
+        body = ran(
+            set_cluster_scopes, ran(pin_accumulators, ran(hoist_warp_shuffles, body)), launch
+        )
         if not ctx.by_thread:  # who schedules by hand fetches by hand
             body = ran(prefetch_maps, body, ctx.thread, self.machine)
         body = ran(elect_issuers, body, ctx.thread, self.machine)
@@ -224,9 +228,11 @@ class _Maker:
         if not self.machine.has(COUNTED):
             return body
         known = frozenset(ctx.launch.thread_vars)
-        for note in loads_beside(body, known | {ctx.thread}):
+        for note in uncounted_loads(body, known | {ctx.thread}):
             self.places.layouts.note(note.text, note.span)
-        return ran(name_waves, ran(count_copies, body, ctx.env), ctx.names.fresh, known)
+        return ran(
+            name_uniform_wave_ids, ran(insert_wait_counts, body, ctx.env), ctx.names.fresh, known
+        )
 
     def _context(self, launch: Launch) -> SimtContext:
         names = Names({node.name for node in walk(launch.body) if isinstance(node, (Var, Buffer))})

@@ -12,7 +12,7 @@ from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import If, Let, OnThreads, Seq, Stmt
 from tile_core.simt.context import SimtContext
-from tile_core.simt.drop_turns import drop_turns
+from tile_core.simt.drop_ping_pong import drop_ping_pong
 
 
 def lower_on_threads(stmt: OnThreads, ctx: SimtContext) -> Stmt:
@@ -44,7 +44,7 @@ def lower_on_threads(stmt: OnThreads, ctx: SimtContext) -> Stmt:
     )
     lowered = inner.lower_stmt(stmt.body)
     turns = [ctx.named_barrier(use) for use in ctx.barriers if use[0] == "turn"]
-    body = rewrite(drop_turns(lowered, turns), lambda n: _among(n, stmt, ctx))
+    body = rewrite(drop_ping_pong(lowered, turns), lambda n: _among(n, stmt, ctx))
     if stmt.first:
         body = Seq((Let(thread, ctx.thread - stmt.first), body))
     return If(_belongs(stmt, ctx), body, span=stmt.span)

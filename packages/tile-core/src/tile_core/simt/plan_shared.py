@@ -13,7 +13,7 @@ from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.passes.liveness import Stretch, live_extents
 from tile_core.passes.pack_tiles import ALIGNMENT, Tile, alignment_of, pack_tiles
-from tile_core.simt.places import Places
+from tile_core.simt.buffer_addresses import BufferAddresses
 
 HINT = "use smaller tiles or a narrower element type"
 
@@ -61,7 +61,7 @@ def add_workspaces(
 
 def plan_shared(
     launch: Launch,
-    places: Places,
+    places: BufferAddresses,
     machine: SimtMachine,
     *,
     reuse: bool = True,
@@ -96,7 +96,9 @@ def plan_shared(
     return {places.flat(storage): offset for storage, offset in offsets.items()}, total
 
 
-def _tiles(launch: Launch, places: Places, alignment: int, by_hardware: bool) -> Iterable[Tile]:
+def _tiles(
+    launch: Launch, places: BufferAddresses, alignment: int, by_hardware: bool
+) -> Iterable[Tile]:
     everywhere = Stretch(-1, 1 << 62)
     by_others = _written_by_others(launch)
     for storage, alive in live_extents(launch.body).items():

@@ -11,26 +11,26 @@ from tile_core.ir.stmt import Kernel
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule, select
+from tile_core.passes.convert_operand_layouts import convert_operand_layouts
 from tile_core.passes.cooperative_grids import is_cooperative
-from tile_core.passes.drop_empty import drop_empty
+from tile_core.passes.eliminate_dead_code import eliminate_dead_code
 from tile_core.passes.fence_async_reads import fence_async_reads
 from tile_core.passes.fence_async_writes import fence_async_writes
+from tile_core.passes.flatten_sequences import flatten_sequences
 from tile_core.passes.legalise_gemms import legalise_gemms
+from tile_core.passes.lower_bulk_loads import lower_bulk_loads
+from tile_core.passes.lower_bulk_reductions import lower_bulk_reductions, notes_on_updates
+from tile_core.passes.lower_bulk_stores import lower_bulk_stores, notes_on_stores
 from tile_core.passes.mask_products import mask_products
 from tile_core.passes.materialise_partial_results import materialise_partial_results
-from tile_core.passes.open_sequences import open_sequences
 from tile_core.passes.overlap_products import overlap_products
 from tile_core.passes.plan_pipelines import notes_on_copies, plan_pipelines
-from tile_core.passes.rasterise_blocks import rasterise_blocks
-from tile_core.passes.separate_operands import separate_operands
 from tile_core.passes.specialise_warps import specialise_warps
-from tile_core.passes.stage_stores import stage_stores
-from tile_core.passes.use_bulk_loads import use_bulk_loads
-from tile_core.passes.use_bulk_stores import notes_on_stores, use_bulk_stores
-from tile_core.passes.use_bulk_updates import notes_on_updates, use_bulk_updates
+from tile_core.passes.stage_epilogues import stage_epilogues
+from tile_core.passes.swizzle_threadblocks import swizzle_threadblocks
 from tile_core.recording import ran
+from tile_core.simt.buffer_addresses import check_views
 from tile_core.simt.choices import Choices
-from tile_core.simt.places import check_views
 from tile_core.target import Target
 
 
@@ -71,7 +71,7 @@ def prepare(
     has_engines = not is_cooperative(kernel)
     specialises = choices.specialises and has_engines
     kernel = ran(materialise_partial_results, ran(legalise_gemms, kernel, machine.features))
-    kernel = ran(rasterise_blocks, ran(drop_empty, kernel))
+    kernel = ran(swizzle_threadblocks, ran(eliminate_dead_code, kernel))
     kernel = ran(mask_products, kernel, runs_beside)
     if specialises:
         special = ran(specialise_warps, kernel, machine, runs_beside)
@@ -86,16 +86,16 @@ def prepare(
             kernel = beside.kernel
     notes += notes_on_copies(kernel, machine)
     kernel = ran(plan_pipelines, kernel, machine, folded=choices.folds_pipelines)
-    kernel = ran(separate_operands, kernel, target, rules, machine)
+    kernel = ran(convert_operand_layouts, kernel, target, rules, machine)
     if choices.stages_stores:
-        stores = ran(stage_stores, kernel, machine)
+        stores = ran(stage_epilogues, kernel, machine)
         notes += stores.notes
         kernel = stores.kernel
     if has_engines:
-        kernel = ran(use_bulk_loads, kernel, machine)
+        kernel = ran(lower_bulk_loads, kernel, machine)
     if specialises:
         notes += (*notes_on_stores(kernel, machine), *notes_on_updates(kernel, machine))
-        kernel = ran(use_bulk_updates, ran(use_bulk_stores, kernel, machine), machine)
+        kernel = ran(lower_bulk_reductions, ran(lower_bulk_stores, kernel, machine), machine)
     kernel = ran(fence_async_writes, ran(fence_async_reads, kernel, runs_beside), runs_beside)
-    kernel = ran(open_sequences, kernel)
+    kernel = ran(flatten_sequences, kernel)
     return Prepared(kernel, tuple(notes))

@@ -15,7 +15,7 @@ from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import For, LoopKind, Parallel, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.simt.context import SimtContext
-from tile_core.simt.holders import by_holders
+from tile_core.simt.inverse_fragment import by_holders
 from tile_core.simt.packing import is_narrow
 
 

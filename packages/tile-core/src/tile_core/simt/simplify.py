@@ -12,7 +12,7 @@ from tile_core.arith.interval import Interval
 from tile_core.arith.simplify import Simplifier
 from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Stmt
-from tile_core.simt.name_indices import name_repeated_indices
+from tile_core.simt.common_subexpressions import eliminate_common_subexpressions
 from tile_core.simt.program import DeviceFunction
 from tile_core.simt.simplify_stmt import simplify_stmt
 
@@ -40,12 +40,12 @@ def simplify_indices(program: P, ranges: ConstraintSet | Mapping[Var, Interval] 
     """
     simplifier = Simplifier(Ranges(_source(ranges)))
     if not isinstance(program, DeviceFunction):
-        return name_repeated_indices(simplify_stmt(program, simplifier))
+        return eliminate_common_subexpressions(simplify_stmt(program, simplifier))
     bounds = Bounds()
     bind_indices(program.launch, bounds)
     for var, known in bounds.ranges.items():
         simplifier.ranges.bind(var, *known)
-    body = name_repeated_indices(simplify_stmt(program.launch.body, simplifier))
+    body = eliminate_common_subexpressions(simplify_stmt(program.launch.body, simplifier))
     return replace(program, launch=replace(program.launch, body=body))
 
 

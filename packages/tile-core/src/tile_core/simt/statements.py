@@ -41,7 +41,7 @@ from tile_core.ops.operator import TileOperator
 from tile_core.ops.reduce import ReducerUpdate
 from tile_core.ops.serial.reduce import expand_reducer_update
 from tile_core.passes.drop_gpu_hints import is_gpu_hint
-from tile_core.passes.guards.ledger import located, open_ledger
+from tile_core.passes.guards.registry import located, open_registry
 from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
@@ -69,7 +69,7 @@ def lower_stmt(stmt: Stmt, ctx: SimtContext) -> Stmt:
     every access becomes flat. In a program that never speaks of threads, an element outside
     of thread-private memory is written by the first thread alone.
     """
-    ledger = open_ledger()
+    ledger = open_registry()
     if ledger is None:
         return _lower(stmt, ctx)
     with located(ledger, stmt):

@@ -7,7 +7,7 @@ from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import BinaryOp, Cast, Expr, Load
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Store
-from tile_core.passes.guards.ledger import note_guard
+from tile_core.passes.guards.registry import note_guard
 from tile_cpu.llvm_helpers import reinterpret, stored_value
 from tile_cpu.lowering import casts
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence

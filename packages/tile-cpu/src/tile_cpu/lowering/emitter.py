@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import Stmt
-from tile_core.passes.guards.ledger import located, open_ledger
+from tile_core.passes.guards.registry import located, open_registry
 from tile_cpu.lowering import expressions, statements
 from tile_cpu.lowering.context import Context
 from tile_cpu.tir.nodes import PrimExpr
@@ -20,7 +20,7 @@ class Emitter(Context):
 
     def stmt(self, stmt: Stmt) -> TirStmt:
         """Return the TIR of `stmt`."""
-        ledger = open_ledger()
+        ledger = open_registry()
         if ledger is None:
             return statements.emit(self, stmt)
         with located(ledger, stmt):

@@ -12,7 +12,7 @@ from tile_core.ir.expr import BinaryOp, Var
 from tile_core.ir.node import walk
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Check, Kernel, Launch
-from tile_core.passes.guards.ledger import open_ledger
+from tile_core.passes.guards.registry import open_registry
 from tile_core.passes.infer_layouts import Layouts
 from tile_core.records import dataclass
 from tile_core.target import Target
@@ -113,7 +113,7 @@ def lower_kernel(
         ctx.jump = ctx.cell("int32", "jump")
         ctx.run(assigned(ctx.jump, i32(0)))
         body = ctx.stmt(kernel.body)
-        ledger = open_ledger()
+        ledger = open_registry()
         if ledger is not None:
             ledger.settle()
     if not ctx.checks:

@@ -9,7 +9,7 @@ from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr, binary, cast, maximum, minimum
 from tile_core.ir.buffer import Region, static_value
 from tile_core.ir.expr import BinaryOp
-from tile_core.passes.guards.ledger import note_guard
+from tile_core.passes.guards.registry import note_guard
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.overflow import may_leave_tile
 from tile_cpu.tir.build import bind

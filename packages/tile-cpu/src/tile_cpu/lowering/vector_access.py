@@ -14,7 +14,7 @@ from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Store
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
-from tile_core.passes.guards.ledger import note_guard
+from tile_core.passes.guards.registry import note_guard
 from tile_core.records import dataclass
 from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering import access, casts

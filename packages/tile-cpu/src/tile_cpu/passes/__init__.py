@@ -8,8 +8,8 @@ from tile_core.ir.stmt import Kernel
 from tile_core.ops.random_loops import deal_random_loops
 from tile_core.passes.count_signals import open_signals, take_turns
 from tile_core.passes.draw_random import draw_random
-from tile_core.passes.drop_empty import drop_empty
 from tile_core.passes.drop_gpu_hints import drop_gpu_hints
+from tile_core.passes.eliminate_dead_code import eliminate_dead_code
 from tile_core.passes.insertion import Insertion, in_order, on_every_target
 from tile_core.passes.refuse_gpu_only import refuse_gpu_only
 from tile_core.passes.serialise_threads import serialise_threads
@@ -27,7 +27,7 @@ from tile_cpu.passes.widen_gemm_factors import widen_gemm_factors
 
 _IN_ORDER: tuple[tuple[str, Callable[[Kernel, Target], Kernel]], ...] = (
     ("drop_gpu_hints", on_every_target(drop_gpu_hints)),
-    ("drop_empty", on_every_target(drop_empty)),
+    ("eliminate_dead_code", on_every_target(eliminate_dead_code)),
     ("open_signals", on_every_target(open_signals)),
     ("refuse_gpu_only", refuse_gpu_only),
     ("split_grid_barriers", on_every_target(split_grid_barriers)),

@@ -19,7 +19,7 @@ from tile_core.ops.rule import Rule
 from tile_core.passes.fence_async_writes import filled_again
 from tile_core.simt.build import seq
 from tile_core.simt.context import SimtContext
-from tile_core.simt.rules.register_exchange import lower_exchange
+from tile_core.simt.rules.convert_layout import lower_layout_conversion
 from tile_core.simt.warps import permuted
 from tile_core.target import Target
 from tile_cuda.rules.wgmma_factors import SharedFactor
@@ -142,6 +142,6 @@ def _with_factor_in_place(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext) -> tu
     )  # fmt: skip
     known: dict[Buffer, Any] = ctx.places.layouts.known
     known[own] = wanted
-    moved = lower_exchange(Copy(whole(buffer), whole(own), span=op.span), ctx)
+    moved = lower_layout_conversion(Copy(whole(buffer), whole(own), span=op.span), ctx)
     region = replace(op.a, buffer=own)
     return seq(Alloc(ctx.places.flat(own)), moved), replace(op, a=region)

@@ -21,10 +21,10 @@ from tile_core.ops.rule import Rule
 from tile_core.simt.atoms import column_pattern, row_pattern
 from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
+from tile_core.simt.induction_strength_reduction import Step, induction_address
 from tile_core.simt.packing import storage_dtype
 from tile_core.simt.products.shared_layouts import open_operand_layout
 from tile_core.simt.rules.copy import lower_copy
-from tile_core.simt.stepped import Step, stepped_address
 from tile_core.target import Target
 from tile_cuda.rules.matrix_loads import ROW_BITS, keeps_rows
 
@@ -197,7 +197,7 @@ def row_addresses(
     steps = _walk(matrices, width, matrices.count // width, ctx.threads)
     if steps is not None:
         inner = steps[1].count
-        found = stepped_address(ctx, "row", region, place, steps)
+        found = induction_address(ctx, "row", region, place, steps)
         return found.setup, lambda g: found.of(g // inner, g % inner)
     *lead, first, second = region.starts
 

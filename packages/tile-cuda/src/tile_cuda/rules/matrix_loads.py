@@ -16,9 +16,9 @@ from tile_core.layout import Fragment
 from tile_core.simt.atoms import row_pattern
 from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
+from tile_core.simt.induction_strength_reduction import Step, induction_address
 from tile_core.simt.packing import storage_dtype
 from tile_core.simt.products.operands import Operand
-from tile_core.simt.stepped import Step, stepped_address
 
 ROW_BITS = 128
 """A row of a matrix: what one thread addresses."""
@@ -168,7 +168,7 @@ def _groups(
         Step(groups, *operand.place(x_step, 0)),
         Step(operand.steps, *operand.place(0, operand.atom.shape[1])),
     )
-    where = stepped_address(ctx, operand.letter, operand.region, place, steps)
+    where = induction_address(ctx, operand.letter, operand.region, place, steps)
     word = 32 // operand.dtype.bits
     name = f"ldmatrix_x{width}" + ("" if operand.is_k_last else "_trans")
 

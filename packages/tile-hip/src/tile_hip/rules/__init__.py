@@ -7,8 +7,8 @@ from typing import Any
 from tile_core.ops.rule import Rule
 from tile_core.simt.rules import element_rules
 from tile_core.simt.rules.control import control_rules
-from tile_core.simt.rules.group_order import group_order_rules
 from tile_core.simt.rules.mbarrier import mbarrier_rules
+from tile_core.simt.rules.ping_pong import ping_pong_rules
 from tile_core.simt.rules.reduce import reduce_rules
 from tile_core.simt.rules.reducer import reducer_rules
 from tile_core.simt.rules.scan import scan_rules
@@ -29,5 +29,5 @@ def all_rules(target: Target) -> tuple[Rule[Any], ...]:
         *scan_rules(),
         *gemm_rules(made_for),
         *mbarrier_rules(made_for.has("mbarrier_try_wait"), made_for.has("setmaxnreg")),
-        *group_order_rules(made_for),
+        *ping_pong_rules(made_for),
     )

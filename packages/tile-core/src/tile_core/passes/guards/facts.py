@@ -14,7 +14,7 @@ from tile_core.ir.contract import ANY_EXTENT, Contract
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Check, CheckKind
-from tile_core.passes.guards.ledger import Guard
+from tile_core.passes.guards.registry import Guard
 
 
 @dataclass(frozen=True, slots=True)

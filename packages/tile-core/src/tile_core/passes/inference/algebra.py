@@ -14,10 +14,10 @@ from tile_core.layout import Fragment
 from tile_core.layout.bounds import reach
 from tile_core.layout.digits import row_major_position, substitute
 from tile_core.layout.fragment import fully_replicated
-from tile_core.layout.images import pulled_back, pushed_forward, shared_out
 from tile_core.layout.index import AnyIndex, Const, Input, as_index, evaluate, same_expr
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over, loop_through
+from tile_core.layout.preimages import pulled_back, pushed_forward, shared_out
 from tile_core.layout.simplifier import linear_form
 from tile_core.layout.table import Table, box_coords
 from tile_core.records import dataclass

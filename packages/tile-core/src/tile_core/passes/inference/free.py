@@ -13,8 +13,8 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import Node
 from tile_core.layout import Fragment
 from tile_core.layout.digits import row_major_position
-from tile_core.layout.images import reduced_fragment
 from tile_core.layout.loop import LoopLayout
+from tile_core.layout.preimages import reduced_fragment
 from tile_core.ops.operator import InferLevel, TileOperator
 from tile_core.ops.reduce import Reduce
 from tile_core.passes.inference.loops import chooser_of

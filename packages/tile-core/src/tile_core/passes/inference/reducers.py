@@ -12,9 +12,9 @@ from tile_core.ir.expr import Expr
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Parallel
 from tile_core.layout import Fragment
-from tile_core.layout.images import pushed_forward
 from tile_core.layout.index import AnyIndex, Const, Input
 from tile_core.layout.loop import LoopLayout
+from tile_core.layout.preimages import pushed_forward
 from tile_core.ops.reduce import ReducerUpdate
 from tile_core.passes.inference.state import Layouts
 

@@ -17,7 +17,7 @@ from tile_core.passes.overlap.body import (
     touched,
     written,
 )
-from tile_core.passes.overlap.releases import Late, late_release
+from tile_core.passes.overlap.consumer_release import Late, delayed_release
 
 
 def left_in_flight(loop: For, body: Body) -> Stmt | None:
@@ -44,7 +44,7 @@ def left_in_flight(loop: For, body: Body) -> Stmt | None:
         if isinstance(item, Gemm) and k in body.products:
             made.append(replace(item, wg_wait=-1))
         elif is_release(item) and k > body.products[0]:
-            late.append(late_release(item))
+            late.append(delayed_release(item))
             made += item.body[1:]
         else:
             made.append(item)

@@ -22,8 +22,8 @@ from tile_core.passes.overlap.body import (
     turns_of,
     written,
 )
-from tile_core.passes.overlap.releases import Late, late_release
-from tile_core.passes.overlap.rewritten import is_rewritten
+from tile_core.passes.overlap.consumer_release import Late, delayed_release
+from tile_core.passes.overlap.must_overwrite import is_overwritten
 
 Fills: TypeAlias = Mapping[Buffer, frozenset[Buffer]]
 """For each buffer of barriers the tiles that are there once one of them completes."""
@@ -169,7 +169,7 @@ def _meets_running(ahead: Sequence[Stmt]) -> bool:
 def _is_own(items: Sequence[Stmt], tile: Buffer) -> bool:
     """Whether rounds leave each other nothing in a tile, which has one name alone."""
     names = {n for s in items for n in walk(s) if isinstance(n, Buffer) and n.storage is tile}
-    return names == {tile} and is_rewritten(items, tile)
+    return names == {tile} and is_overwritten(items, tile)
 
 
 def readers_of(release: Seq, body: Body, fills: Fills) -> set[int]:
@@ -213,7 +213,7 @@ class _Rings:
                 if not readers or (readers & first and readers - first):
                     return None
                 if readers & set(self.body.products):
-                    late.append(late_release(item))
+                    late.append(delayed_release(item))
                     ahead[k] = Seq(item.body[1:])
                 elif readers <= first:
                     ahead[k] = item

@@ -12,13 +12,13 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Pipelined, Seq, flattened
 from tile_core.passes.hazards import Memory
 from tile_core.passes.liveness import flows_out
+from tile_core.passes.memory_accesses import is_plain
 from tile_core.passes.pipelines.body import Body, Guard, Piece, take_apart
 from tile_core.passes.pipelines.dependences import Dependences
 from tile_core.passes.pipelines.forms import folds
 from tile_core.passes.pipelines.instances import why_not_versioned
 from tile_core.passes.pipelines.register_prefetch import Room, in_halves, through_registers
 from tile_core.passes.pipelines.schedule import Plan, automatic, by_hand
-from tile_core.passes.touches import is_plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.control import Barrier, Breakpoint, Print
 from tile_core.ops.copy import Copy
 from tile_core.passes.hazards import Memory
-from tile_core.passes.touches import Touch, is_plain, touches
+from tile_core.passes.memory_accesses import MemoryAccess, is_plain, memory_accesses
 
 _OUTWARD = Effect.OUTPUT | Effect.STATE | Effect.BLOCK | Effect.WARP
 
@@ -74,7 +74,7 @@ class Piece:
     stmt: Stmt
     prefix: Prefix
     entry: int | None
-    touches: tuple[Touch, ...] = ()
+    touches: tuple[MemoryAccess, ...] = ()
     defines: frozenset[Var] = frozenset()
     uses: frozenset[Var] = frozenset()
 
@@ -149,7 +149,7 @@ def take_apart(loop: Pipelined) -> Body:
         read from there on.
     """
     _refuse_forms(loop)
-    written = {t.storage for t in touches(loop.body) if t.mode is not Mode.READ}
+    written = {t.storage for t in memory_accesses(loop.body) if t.mode is not Mode.READ}
     taken = _Taken(frozenset(written))
     _take(loop.body, (), taken, None)
     names = {n.var for n in walk(loop.body) if isinstance(n, Let)}
@@ -260,11 +260,11 @@ def described(piece: Piece, named: Set[Var]) -> Piece:
     """
     prefix = _needed(piece)
     meaning = {e.var: e.value for e in prefix if isinstance(e, Let) and is_plain(e.value)}
-    found = [*touches(piece.stmt, meaning=meaning)]
+    found = [*memory_accesses(piece.stmt, meaning=meaning)]
     used = set(_variables(piece.stmt))
     for element in prefix:
         value = element.value if isinstance(element, Let) else element.cond
-        found += touches(value, meaning=meaning)
+        found += memory_accesses(value, meaning=meaning)
         used |= free_variables(value).keys()
     defines = frozenset({piece.stmt.var}) if isinstance(piece.stmt, Let) else frozenset[Var]()
     return Piece(

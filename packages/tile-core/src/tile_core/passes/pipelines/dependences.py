@@ -15,8 +15,8 @@ from tile_core.ir.node import Node, substitute
 from tile_core.ir.stmt import Leaf, Parallel, Seq, Stmt, Store
 from tile_core.ops.control import Barrier
 from tile_core.passes.hazards import Box, Memory
+from tile_core.passes.memory_accesses import MemoryAccess, memory_accesses
 from tile_core.passes.pipelines.body import Body, Guard, Piece
-from tile_core.passes.touches import Touch, touches
 
 LARGEST_TILE = 1 << 22
 """Elements of the largest tile whose parts are told apart one by one."""
@@ -193,7 +193,7 @@ class Dependences:
             written += [(piece, b, box) for b, box in _sure_writes(piece, storage)]
         return None
 
-    def _covered(self, read: Touch, written: Sequence[tuple[Piece, Buffer, Box]]) -> bool:
+    def _covered(self, read: MemoryAccess, written: Sequence[tuple[Piece, Buffer, Box]]) -> bool:
         boxes = [box for _, buffer, box in written if buffer is read.buffer]
         if any(self._holds(box, read.box) for box in boxes):
             return True
@@ -227,7 +227,7 @@ def _replaced(part: Extent, then: dict[Node, Node]) -> Extent:
     return part if isinstance(part, int) else substitute(part, then)
 
 
-def _conflict(a: Touch, b: Touch) -> bool:
+def _conflict(a: MemoryAccess, b: MemoryAccess) -> bool:
     if a.mode is Mode.READ and b.mode is Mode.READ:
         return False
     return not (a.mode is Mode.ATOMIC and b.mode is Mode.ATOMIC)
@@ -258,7 +258,7 @@ def _sure_writes(piece: Piece, storage: Buffer) -> Iterator[tuple[Buffer, Box]]:
         variables = dict(zip(piece.stmt.vars, piece.stmt.extents, strict=True))
         for store in _unconditional(piece.stmt.body):
             if store.buffer.storage is storage and _is_box(store, variables):
-                (write,) = (t for t in touches(piece.stmt) if t.node is store)
+                (write,) = (t for t in memory_accesses(piece.stmt) if t.node is store)
                 yield store.buffer, write.box
 
 

@@ -13,11 +13,11 @@ from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.stmt import For, If, Let, Pipelined, Seq, Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
+from tile_core.passes.memory_accesses import is_plain
 from tile_core.passes.pipelines.body import Guard, Piece, Prefix
 from tile_core.passes.pipelines.instances import Versions, instance, value_of
 from tile_core.passes.pipelines.schedule import Plan
 from tile_core.passes.pipelines.waits import Begin, Close, Event, Wait, events_of
-from tile_core.passes.touches import is_plain
 
 Turn: TypeAlias = Callable[[int], "Expr | None"]
 """The round that a stage works on; None if it rests."""

@@ -15,6 +15,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Launch
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
+from tile_core.passes.memory_accesses import MemoryAccess
 from tile_core.passes.pipelines.body import Body, CannotOverlap, Piece, described
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
 from tile_core.passes.pipelines.forms import runs_beside
@@ -24,7 +25,6 @@ from tile_core.passes.pipelines.schedule import (
     private_to_rounds,
     what_comes_before,
 )
-from tile_core.passes.touches import Touch
 
 AHEAD = 1
 """Rounds that a tile is fetched ahead: more would take registers for every round more."""
@@ -220,7 +220,7 @@ def _schedule(
     return Schedule(tuple(order), stage, versions)
 
 
-def _fills(touch: Touch) -> bool:
+def _fills(touch: MemoryAccess) -> bool:
     return touch.mode is not Mode.READ and touch.storage.scope is Scope.SHARED
 
 

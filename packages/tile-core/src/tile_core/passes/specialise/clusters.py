@@ -14,7 +14,7 @@ from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import For, If, Launch, Let, Pipelined, Stmt, While
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import pair
-from tile_core.passes.specialise.rings import Ring
+from tile_core.passes.specialise.circular_buffers import CircularBuffer
 
 ROWS = 8
 """Rows after which the pattern of a tile in shared memory repeats."""
@@ -65,7 +65,7 @@ class Sharing:
         return replace(region, starts=tuple(starts), extents=tuple(sizes), is_element=False)
 
 
-def shared_copies(launch: Launch, rings: Sequence[Ring]) -> Mapping[Copy, Sharing]:
+def shared_copies(launch: Launch, rings: Sequence[CircularBuffer]) -> Mapping[Copy, Sharing]:
     """Return how blocks of a cluster share the copies of `rings`.
 
     A copy is shared along an axis of the cluster if its place in the tensor does not depend on
@@ -129,7 +129,7 @@ def _are_several(extents: Sequence[int], count: int) -> bool:
     return extents[0] > count and extents[0] % count == extents[-2] % ROWS == 0
 
 
-def ranks_of(ring: Ring, shared: Mapping[Copy, Sharing]) -> tuple[Expr, ...]:
+def ranks_of(ring: CircularBuffer, shared: Mapping[Copy, Sharing]) -> tuple[Expr, ...]:
     """Return the blocks that fill, and are filled by, a ring's tiles; none if only one does.
 
     Whoever reads a version tells all of these that it is free.

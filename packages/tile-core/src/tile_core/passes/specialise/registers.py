@@ -13,7 +13,7 @@ from tile_core.ir.stmt import Alloc, Hint, Launch
 from tile_core.machine import Multiprocessor
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.register_use import blocks_together, registers_held, second_versions
-from tile_core.passes.specialise.rings import Ring
+from tile_core.passes.specialise.circular_buffers import CircularBuffer
 
 GROUP = 128
 """Threads of a warp group: they hand registers over together."""
@@ -121,7 +121,9 @@ def shares(groups: int, blocks: int, registers: int, fewest: int = FEWEST) -> Sh
     return Shares(blocks, entry, max(fewest, min(left, FILLING)), many)
 
 
-def shared_out(launch: Launch, rings: Sequence[Ring], machine: Machine) -> Shares | str | None:
+def shared_out(
+    launch: Launch, rings: Sequence[CircularBuffer], machine: Machine
+) -> Shares | str | None:
     """Return how the threads of a launch share registers; why none change hands; None for never.
 
     Before   three groups begin with 168 registers of each thread, or two blocks of them with 80
@@ -238,7 +240,7 @@ class _Room:
         )
 
 
-def _shared_bytes(launch: Launch, rings: Sequence[Ring], limits: Multiprocessor) -> int:
+def _shared_bytes(launch: Launch, rings: Sequence[CircularBuffer], limits: Multiprocessor) -> int:
     """Return the shared memory that a block surely takes: what is not in rings may share some."""
     counts = {tile: ring.count for ring in rings for tile in ring.tiles}
     tiles = {n.buffer for n in walk(launch.body) if isinstance(n, Alloc)}

@@ -11,7 +11,7 @@ from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import BinaryOp, Expr, Load
 from tile_core.ir.stmt import Alloc, If, Seq, Stmt, Store
 from tile_core.passes.pipelines.instances import Versions
-from tile_core.passes.specialise.rings import Ring
+from tile_core.passes.specialise.circular_buffers import CircularBuffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Signals:
         Completes when all warps of the consumers have read them.
     """
 
-    ring: Ring
+    ring: CircularBuffer
     full: Buffer
     empty: Buffer
 
@@ -109,7 +109,7 @@ class Signals:
         return _one(self.empty, turn)
 
 
-def signals_of(rings: Sequence[Ring]) -> tuple[Signals, ...]:
+def signals_of(rings: Sequence[CircularBuffer]) -> tuple[Signals, ...]:
     """Return new barriers for each ring, named after its first tile."""
     made = []
     for ring in rings:

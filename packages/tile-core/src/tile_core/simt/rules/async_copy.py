@@ -52,7 +52,7 @@ def lower_commit(op: CopyCommit, ctx: SimtContext) -> Stmt:
 def lower_wait(op: CopyWait, ctx: SimtContext) -> Stmt:
     """Return the wait until at most `pending` groups are in flight; barriers come apart.
 
-    Where waves count copies, `tile_core.simt.count_copies` finds out how many those are.
+    Where waves count copies, `tile_core.simt.wait_counts` finds out how many those are.
     """
     if not _has_groups(ctx):
         return Seq(())

@@ -12,7 +12,7 @@ from tile_core.ops.rule import Rule
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_element_wise
 from tile_core.simt.rules.async_copy import lower_async, lower_at_once, lower_commit, lower_wait
-from tile_core.simt.rules.register_exchange import lower_exchange
+from tile_core.simt.rules.convert_layout import lower_layout_conversion
 from tile_core.simt.rules.staged_copy import (
     is_half_private,
     lower_by_memory,
@@ -39,7 +39,7 @@ def lower_copy(op: Copy, ctx: SimtContext) -> Stmt:
     if op.prefer_instruction == "cp_async":
         return lower_at_once(op, ctx)
     if ctx.places.layouts.is_exchanged(op):
-        return lower_exchange(op, ctx)
+        return lower_layout_conversion(op, ctx)
     if is_half_private(op):
         return lower_half_private(op, ctx)
     if needs_whole_bytes(op):

@@ -32,9 +32,9 @@ from tile_core.ops.parallel_form import as_parallel
 from tile_core.passes.pipelines.counted import units, whole_dimensions, why_not_counted
 from tile_core.passes.uniformity import Uniformity
 from tile_core.simt.accesses import lower_expr, place_of
+from tile_core.simt.buffer_addresses import row_major_strides
 from tile_core.simt.build import at, do, looped, seq, unrolled
 from tile_core.simt.context import SimtContext
-from tile_core.simt.places import row_major_strides
 
 MOST_WRITTEN_OUT = 64
 """Instructions of a wave that are written one by one."""

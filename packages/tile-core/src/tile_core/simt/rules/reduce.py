@@ -11,17 +11,17 @@ from tile_core.ir.buffer import Scope, static_value, whole
 from tile_core.ir.expr import Extent
 from tile_core.ir.stmt import Parallel, Seq, Stmt
 from tile_core.layout import Fragment
-from tile_core.layout.images import reduced_fragment
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over
+from tile_core.layout.preimages import reduced_fragment
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial.reduce import expand_reduce, expand_reduce_at
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
+from tile_core.simt.cross_warp_reduction import reduce_across_warps, row_plan
 from tile_core.simt.partition import partition
-from tile_core.simt.row_totals import row_plan, totals_of_rows
 from tile_core.simt.staging import by_each_thread, copied_in
 
 
@@ -56,7 +56,7 @@ def lower_reduce(op: Reduce, ctx: SimtContext) -> Stmt:
     layout is too irregular for that the tile goes through shared memory.
     """
     plan = row_plan(op, ctx)
-    return _through_memory(op, ctx) if plan is None else totals_of_rows(op, plan, ctx)
+    return _through_memory(op, ctx) if plan is None else reduce_across_warps(op, plan, ctx)
 
 
 def _through_memory(op: Reduce, ctx: SimtContext) -> Stmt:

@@ -17,7 +17,7 @@ from tile_core.ops.rule import Rule
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import unrolled
 from tile_core.simt.context import SimtContext
-from tile_core.simt.holders import held
+from tile_core.simt.inverse_fragment import held
 from tile_core.simt.packing import carrier, converted, packed
 from tile_core.simt.rules.reduce import lower_reduce
 

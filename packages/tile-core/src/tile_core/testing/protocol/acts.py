@@ -16,8 +16,8 @@ from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm, WaitProducts
-from tile_core.ops.group_order import GROUP, GroupOrder, Step
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
+from tile_core.ops.ping_pong import GROUP, PingPongOrder, Step
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.testing.protocol.boxes import box_of, content_of, region_box
 from tile_core.testing.protocol.events import (
@@ -80,7 +80,7 @@ def _of_operator(group: Group, stmt: Stmt) -> Iterator[Event]:
             yield from _meet(group, CLUSTER, group.facts.size * group.facts.threads, stmt)
         case Barrier():
             yield from _barrier(group, stmt)
-        case GroupOrder():
+        case PingPongOrder():
             yield from _turn(group, stmt)
         case Gemm():
             yield from _product(group, stmt)
@@ -183,7 +183,7 @@ def _barrier(group: Group, stmt: Barrier) -> Iterator[Event]:
         yield from _meet(group, place, threads, stmt)
 
 
-def _turn(group: Group, op: GroupOrder) -> Iterator[Event]:
+def _turn(group: Group, op: PingPongOrder) -> Iterator[Event]:
     """Yield a turn: each half has a barrier that the other half arrives at, and it meets."""
     half = (group.active[0] - group.first) // GROUP
     goes_on = op.goes_on is None or bool(group.values.of(op.goes_on))

@@ -8,7 +8,7 @@ from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import For, Launch, Let, Seq, While
 from tile_core.ops.control import Barrier
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.group_order import GroupOrder
+from tile_core.ops.ping_pong import PingPongOrder
 from tile_core.testing.protocol.events import Violation
 from tile_core.testing.protocol.explore import explore
 from tile_core.testing.protocol.order import prove
@@ -57,17 +57,17 @@ def violation_of(
 def with_and_without_turns(launch: Launch) -> list[Launch]:
     """Return the launch, and what it is where groups do not take turns.
 
-    Turns are given up in loops in which all threads meet (`tile_core.simt.drop_turns`): whoever
+    Turns are given up in loops in which all threads meet (`tile_core.simt.drop_ping_pong`): whoever
     had the turn would wait for those who wait for it. What is right must not need them.
     """
-    if not any(isinstance(n, GroupOrder) for n in walk(launch.body)):
+    if not any(isinstance(n, PingPongOrder) for n in walk(launch.body)):
         return [launch]
 
     def rule(node: Node) -> Node:
-        return Seq(()) if isinstance(node, GroupOrder) else node
+        return Seq(()) if isinstance(node, PingPongOrder) else node
 
     without = rewrite(launch, rule)
     loops = [n for n in walk(launch.body) if isinstance(n, (For, While))]
     kinds = [{type(n) for n in walk(loop)} for loop in loops]
-    given_up = any({GroupOrder, Barrier} <= kind for kind in kinds)
+    given_up = any({PingPongOrder, Barrier} <= kind for kind in kinds)
     return [without] if given_up else [launch, without]

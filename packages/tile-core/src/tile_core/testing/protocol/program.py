@@ -11,8 +11,8 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Launch, Let, OnThreads, Seq, Stmt
 from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.group_order import GROUP, GroupOrder
 from tile_core.ops.mbarrier import BarrierInit
+from tile_core.ops.ping_pong import GROUP, PingPongOrder
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.testing.protocol.acts import WARP, act
 from tile_core.testing.protocol.contents import held_in, put
@@ -44,7 +44,7 @@ def always(op: Gemm) -> bool:
 def has_protocol(launch: Launch) -> bool:
     """Whether threads of a launch go apart, wait at barriers in memory, or reach other blocks."""
     return any(
-        isinstance(n, (BarrierInit, OnThreads, ClusterSync, RemoteCopy, GroupOrder))
+        isinstance(n, (BarrierInit, OnThreads, ClusterSync, RemoteCopy, PingPongOrder))
         for n in walk(launch.body)
     )
 
@@ -178,7 +178,7 @@ class _Block:
         """Follow these threads, unless others have done the same."""
         inside = [r for r in self.ranges if r[0] < last and first < r[1]]
         key: object = (last - first, tuple((r, r[0] >= first) for r in inside), first == 0)
-        if any(isinstance(n, GroupOrder) for n in walk(self.facts.launch.body)):
+        if any(isinstance(n, PingPongOrder) for n in walk(self.facts.launch.body)):
             key = (key, (first - scope[0]) // GROUP)
         if self.facts.by_thread:
             key = first

@@ -32,8 +32,8 @@ from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.control import Barrier
 from tile_core.ops.gemm import Gemm, WaitProducts
-from tile_core.ops.group_order import GroupOrder
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
+from tile_core.ops.ping_pong import PingPongOrder
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.passes.uniformity import Uniformity, is_thread_program
 from tile_core.testing.protocol.boxes import Touched, touched
@@ -42,7 +42,7 @@ from tile_core.testing.protocol.values import Unknown, Values
 
 SIGNALS = (
     BarrierInit, BarrierArrive, BarrierWait, Barrier, BulkCopy, BulkWait, FenceAsync, ClusterSync,
-    Gemm, WaitProducts, GroupOrder, RemoteCopy, CopyArrive, CopyCommit, CopyWait,
+    Gemm, WaitProducts, PingPongOrder, RemoteCopy, CopyArrive, CopyCommit, CopyWait,
 )  # fmt: skip
 """Operators that wait, tell somebody, or begin what goes on."""
 

@@ -1,0 +1,120 @@
+"""Kernels looked for on disk before they are compiled, and kept there after."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from tile_api.disk_cache.entry import Entry
+from tile_api.disk_cache.entry_codec import (
+    RevivedBuild,
+    can_be_kept,
+    entry_of,
+    error_of,
+    executable_of,
+)
+from tile_api.disk_cache.store import DiskCache
+from tile_api.keys import CompileKey, is_self_contained
+from tile_core.driver import BuildOptions, Built
+from tile_core.ir.stmt import Kernel
+from tile_core.plugins.backend import Backend
+from tile_core.plugins.host import PluginHost
+from tile_core.records import dataclass
+from tile_core.target import Target
+from tile_launch.errors import TileRuntimeError
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRequest:
+    """A kernel that is looked for.
+
+    Parameters
+    ----------
+    kernel, target, backend, options, host
+        What the driver would compile, and with whom.
+    key
+        The key of that compilation.
+    """
+
+    kernel: Kernel
+    target: Target
+    backend: Backend
+    options: BuildOptions
+    host: PluginHost
+    key: CompileKey
+
+
+def revive(cache: DiskCache, wanted: CacheRequest) -> RevivedBuild | None:
+    """Return a kernel out of the cache, ready to run; None if it has to be compiled.
+
+    An entry that this machine cannot run, or not any more, is as good as none.
+    """
+    if not _is_for_disk(cache, wanted):
+        return None
+    start = time.perf_counter()
+    digest, told = wanted.key.digest, _names(wanted)
+    entry = cache.find(digest, str(wanted.key))
+    if entry is None:
+        cache.journal.note("miss", digest, **told)
+        return None
+    try:
+        executable = executable_of(entry, wanted.kernel)
+    except TileRuntimeError as fault:
+        cache.journal.note("skip", digest, reason=fault.message, **told)
+        return None
+    times = {"load": (time.perf_counter() - start) * 1e3}
+    cache.journal.note("hit", digest, milliseconds=round(times["load"], 1), **told)
+    return _revived(entry, wanted, executable, times)
+
+
+def restore(entry: Entry, wanted: CacheRequest) -> RevivedBuild:
+    """Return a kernel that another process compiled.
+
+    A machine that cannot run it says so when it is called.
+    """
+    start = time.perf_counter()
+    try:
+        executable = executable_of(entry, wanted.kernel)
+    except TileRuntimeError as fault:
+        executable = partial(_refuse, entry, wanted.kernel, fault)
+    return _revived(entry, wanted, executable, {"load": (time.perf_counter() - start) * 1e3})
+
+
+def _refuse(entry: Entry, kernel: Kernel, fault: TileRuntimeError, *args: object) -> None:
+    raise error_of(entry, kernel, fault)
+
+
+def _revived(
+    entry: Entry, wanted: CacheRequest, executable: Callable[..., None], times: Mapping[str, float]
+) -> RevivedBuild:
+    resolved = (wanted.backend, wanted.target)
+    return RevivedBuild(
+        entry, wanted.kernel, resolved, wanted.options, wanted.host, executable, times
+    )
+
+
+def keep(cache: DiskCache, wanted: CacheRequest, built: Built) -> None:
+    """Keep a kernel that was just compiled, if it can be kept.
+
+    It never fails: a kernel that runs is worth more than one that is kept.
+    """
+    if not _is_for_disk(cache, wanted):
+        return
+    digest, told = wanted.key.digest, _names(wanted)
+    try:
+        entry = entry_of(built, str(wanted.key))
+    except Exception as error:  # a tool that is missing; the log says which
+        cache.journal.note("skip", digest, reason=str(error).partition("\n")[0], **told)
+        return
+    if cache.keep(digest, entry):
+        cache.journal.note("store", digest, milliseconds=entry.milliseconds, **told)
+
+
+def _is_for_disk(cache: DiskCache, wanted: CacheRequest) -> bool:
+    able = can_be_kept(wanted.kernel, wanted.target, wanted.backend, wanted.options)
+    return bool(cache.limit) and able and is_self_contained(wanted.kernel)
+
+
+def _names(wanted: CacheRequest) -> dict[str, str]:
+    return {"kernel": wanted.kernel.name, "target": str(wanted.target)}

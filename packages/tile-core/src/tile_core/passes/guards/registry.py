@@ -1,0 +1,169 @@
+"""A record of the guards that a lowering keeps; nothing is kept unless somebody asks.
+
+Backends call `note_guard` where they cannot prove that an access stays inside of its tensor, and
+`located` around what they lower, so that the record knows the user's line and the loops there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import field, replace
+from enum import Enum
+
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Expr, Extent
+from tile_core.ir.stmt import For, Pipelined, Stmt, While
+from tile_core.records import dataclass
+from tile_core.spans import Span
+
+
+class Often(Enum):
+    """How often a guard is looked at, the most frequent first."""
+
+    EACH_ROUND = "each round"
+    ONCE = "once"
+    AT_THE_EDGE = "at the edge"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guard:
+    """An access that may leave its tensor along one axis, and so runs under a condition.
+
+    Parameters
+    ----------
+    tensor
+        The buffer that is accessed.
+    index, extent
+        ``0 <= index < extent`` is what could not be proven.
+    from_below
+        Whether it is ``0 <= index`` that is open; else ``index < extent``.
+    env
+        What is known there.
+    span
+        The user's statement.
+    loops
+        Names of the sequential loops around it, outermost first.
+    """
+
+    tensor: Buffer
+    axis: int
+    index: Expr
+    extent: Extent
+    from_below: bool
+    env: ConstraintSet
+    span: Span | None
+    loops: tuple[str, ...] = ()
+    often: Often = Often.ONCE
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells guards apart: the line, the tensor, the axis and its end."""
+        place = None if self.span is None else (self.span.file, self.span.line)
+        return place, self.tensor.name, self.axis, self.from_below
+
+
+@dataclass(slots=True)
+class GuardRegistry:
+    """The guards of one lowering.
+
+    Parameters
+    ----------
+    kept
+        Those that the program has in the end.
+    open
+        Those of the launch that is being lowered, of which later passes may remove some.
+    """
+
+    kept: dict[tuple[object, ...], Guard] = field(default_factory=dict)
+    open: dict[tuple[object, ...], Guard] = field(default_factory=dict)
+    spans: list[Span] = field(default_factory=list)
+    loops: list[str] = field(default_factory=list)
+    edges: int = 0
+
+    def settle(self, survives: dict[tuple[object, ...], Often] | None = None) -> None:
+        """Keep the open guards: all of them, or those that survived the passes after them."""
+        for key, guard in self.open.items():
+            if survives is None:
+                self._add(self.kept, guard)
+            elif key in survives:
+                often = max(guard.often, survives[key], key=_ORDER.index)
+                self._add(self.kept, replace(guard, often=often))
+        self.open.clear()
+
+    def add(self, guard: Guard) -> None:
+        """Note a guard; of equal ones the one that runs more often stays."""
+        self._add(self.open, guard)
+
+    def _add(self, where: dict[tuple[object, ...], Guard], guard: Guard) -> None:
+        known = where.get(guard.key)
+        if known is None or _ORDER.index(guard.often) < _ORDER.index(known.often):
+            where[guard.key] = guard
+
+
+_ORDER = (Often.EACH_ROUND, Often.ONCE, Often.AT_THE_EDGE)
+_OPEN: ContextVar[GuardRegistry | None] = ContextVar("tile_guard_ledger", default=None)
+
+
+def open_registry() -> GuardRegistry | None:
+    """Return the record that is being written in this context, if any is."""
+    return _OPEN.get()
+
+
+@contextmanager
+def registered_guards() -> Iterator[GuardRegistry]:
+    """Record the guards of what is lowered in this context."""
+    ledger = GuardRegistry()
+    token = _OPEN.set(ledger)
+    try:
+        yield ledger
+    finally:
+        _OPEN.reset(token)
+
+
+@contextmanager
+def located(ledger: GuardRegistry, stmt: Stmt) -> Iterator[None]:
+    """Note which statement is lowered in this context."""
+    spans, loops = len(ledger.spans), len(ledger.loops)
+    if stmt.span is not None:
+        ledger.spans.append(stmt.span)
+    if isinstance(stmt, (For, Pipelined)):
+        ledger.loops.append(stmt.var.name)
+    elif isinstance(stmt, While):
+        ledger.loops.append("while")
+    try:
+        yield
+    finally:
+        del ledger.spans[spans:], ledger.loops[loops:]
+
+
+@contextmanager
+def at_the_edge() -> Iterator[None]:
+    """Note that what is lowered in this context runs only where a tile leaves its tensor."""
+    ledger = _OPEN.get()
+    if ledger is None:
+        yield
+        return
+    ledger.edges += 1
+    try:
+        yield
+    finally:
+        ledger.edges -= 1
+
+
+def note_guard(
+    buffer: Buffer, axis: int, index: Expr, env: ConstraintSet, *, from_below: bool = False
+) -> None:
+    """Note that an access of `buffer` is guarded along `axis`."""
+    ledger = _OPEN.get()
+    if ledger is None:
+        return
+    span = ledger.spans[-1] if ledger.spans else index.span
+    often = Often.EACH_ROUND if ledger.loops else Often.ONCE
+    often = Often.AT_THE_EDGE if ledger.edges else often
+    extent = buffer.shape[axis]
+    ledger.add(
+        Guard(buffer, axis, index, extent, from_below, env, span, tuple(ledger.loops), often)
+    )

@@ -1,0 +1,110 @@
+"""Sums that the first round of a loop drops are zeroed before the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tile_core.ir.arith import as_expr, binary, const
+from tile_core.ir.effects import accesses
+from tile_core.ir.equal import same_value
+from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Load, Var
+from tile_core.ir.free_variables import free_variables
+from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.stmt import (
+    Break,
+    Continue,
+    For,
+    If,
+    Kernel,
+    Let,
+    LoopKind,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+)
+from tile_core.ops.fill import Fill
+from tile_core.ops.gemm import Gemm
+
+
+def hoist_accumulator_init(kernel: Kernel) -> Kernel:
+    """Return `kernel` without products that ask in every round whether it is the first.
+
+    Before   for k < n: copy A[k], A_s;  gemm A_s, B_s, C, clear where k == 0
+    After    if 0 < n: fill C, 0
+             for k < n: copy A[k], A_s;  gemm A_s, B_s, C
+
+    Registers that sums are in cannot be chosen by a condition, nor zeroed while products are
+    under way. The product must run once in each round, and nothing before it in the round may
+    touch its sums: it would see zeros.
+    """
+
+    def rule(node: Node) -> Node:
+        if isinstance(node, Pipelined) or (
+            isinstance(node, For) and node.kind in (LoopKind.SERIAL, LoopKind.UNROLL)
+        ):
+            return _hoisted(node)
+        return node
+
+    return rewrite(kernel, rule)
+
+
+def _hoisted(loop: For | Pipelined) -> Stmt:
+    if any(isinstance(n, (Break, Continue)) for n in walk(loop.body)):
+        return loop
+    body = loop.body.body if isinstance(loop.body, Seq) else (loop.body,)
+    fills: list[Stmt] = []
+    made: list[Stmt] = []
+    for k, stmt in enumerate(body):
+        if isinstance(stmt, Gemm) and _clears_first(stmt, loop) and _can(stmt, body[:k], loop):
+            zero = const(0, stmt.c.buffer.dtype)
+            fills.append(Fill(stmt.c, zero, span=stmt.span))
+            stmt = replace(stmt, clear=as_expr(False))
+        made.append(stmt)
+    if not fills:
+        return loop
+    inner = replace(loop, body=Seq(tuple(made), span=loop.body.span))
+    runs = binary(BinaryOp.LT, as_expr(loop.start), as_expr(loop.stop))
+    zeroed: Stmt = Seq(tuple(fills), span=loop.span)
+    if not (isinstance(runs, Const) and runs.value):
+        zeroed = If(runs, zeroed, span=loop.span)
+    return Seq((zeroed, inner), span=loop.span)
+
+
+def _clears_first(op: Gemm, loop: For | Pipelined) -> bool:
+    """Whether sums are dropped in the first round, and in no other."""
+    clear = op.clear
+    if not isinstance(clear, Binary) or clear.op is not BinaryOp.EQ:
+        return False
+    if isinstance(loop, For) and not (isinstance(loop.step, Const) and int(loop.step.value) > 0):
+        return False
+    for index, first in ((clear.a, clear.b), (clear.b, clear.a)):
+        if index is loop.var and _is_same(first, as_expr(loop.start)):
+            return True
+    return False
+
+
+def _is_same(a: Expr, b: Expr) -> bool:
+    if isinstance(a, Const) and isinstance(b, Const):
+        return a.value == b.value
+    return not any(isinstance(n, Load) for n in walk(a)) and same_value(a, b)
+
+
+def _can(op: Gemm, before: tuple[Stmt, ...], loop: For | Pipelined) -> bool:
+    """Whether the sums are the same in all rounds, and untouched in each until the product."""
+    storage = op.c.buffer.storage
+    if any(a.buffer.storage is storage for stmt in before for a in accesses(stmt)):
+        return False
+    bound = {loop.var, *_bound(loop.body)}
+    named = {v for s in op.c.starts for v in free_variables(s)}
+    reads = (n for s in op.c.starts if isinstance(s, Expr) for n in walk(s))
+    return not named & bound and not any(isinstance(n, Load) for n in reads)
+
+
+def _bound(body: Stmt) -> Iterator[Var]:
+    for node in walk(body):
+        if isinstance(node, (Let, For, Pipelined)):
+            yield node.var
+        elif isinstance(node, Parallel):
+            yield from node.vars

@@ -1,0 +1,157 @@
+"""Copies into shared tiles that the program wants an engine to make, where they stand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.dtypes import dtype_of
+from tile_core.errors import Note, UnsupportedOnTarget
+from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.expr import BinaryOp, Expr, Load
+from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.stmt import Alloc, AnnotateSafeValue, Kernel, Launch, Seq, Stmt, Store
+from tile_core.ops.bulk_copy import BulkCopy
+from tile_core.ops.control import Barrier
+from tile_core.ops.copy import Copy
+from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
+from tile_core.passes.pipelines.analysis import facts_of
+from tile_core.passes.specialise.bulk import WORDS, Way, bulk_way
+from tile_core.passes.specialise.side_by_side import is_computed, within_loops
+
+
+class Machine(Protocol):
+    """What this pass asks of a machine."""
+
+    @property
+    def name(self) -> str:
+        """Such as ``"sm_90a"``."""
+
+    def has(self, feature: str) -> bool:
+        """Whether the machine has an instruction or ability."""
+
+
+def lower_bulk_loads(kernel: Kernel, machine: Machine) -> Kernel:
+    """Return `kernel` with the copies that ask for it made in bulk.
+
+    Before   copy A[by*128, 0], A_s  (prefer_instruction="tma")
+    After    barrier;  barrier_arrive A_s_here, bytes;  bulk_copy A[by*128, 0], A_s, A_s_here
+             barrier_wait A_s_here, phase;  phase = phase ^ 1
+
+    Every thread waits until the tile is there. Copies that run ahead of their use, in loops with
+    producers, have been taken out before.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If the machine has no engine, or it cannot make such a copy; the reason is named.
+    """
+
+    def rule(node: Node) -> Node:
+        return _with_loads(node, kernel, machine) if isinstance(node, Launch) else node
+
+    return rewrite(kernel, rule)
+
+
+def _with_loads(launch: Launch, kernel: Kernel, machine: Machine) -> Launch:
+    wishes = [n for n in walk(launch.body) if isinstance(n, Copy) and _asks(n)]
+    by_hand = [n for n in walk(launch.body) if isinstance(n, BulkCopy) and _needs_stretch(n)]
+    if not (wishes or by_hand):
+        return launch
+    safe_values: dict[Buffer, Expr] = {
+        n.buffer: n.value for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)
+    }
+    env = within_loops(launch, facts_of(kernel, launch))
+    top: list[Stmt] = []
+    done: dict[Node, Node] = {op: _as_stretch(op, env, launch) for op in by_hand}
+    for copy in wishes:
+        has_engine = machine.has("tma")
+        way = bulk_way(copy, env, safe_values, launch, asked=True) if has_engine else NO_ENGINE
+        if not isinstance(way, Way):
+            raise refusal(copy, machine.name, way)
+        before, here = _in_place(copy, way)
+        top += before
+        done[copy] = here
+    body = substitute(launch.body, done)
+    begun = Seq((*top, Barrier(), body)) if top else body
+    return Launch(
+        launch.block_vars, launch.grid, launch.thread_vars, launch.threads, begun,
+        launch.cluster, span=launch.span,
+    )  # fmt: skip
+
+
+def _needs_stretch(op: BulkCopy) -> bool:
+    return is_computed(op.tensor.buffer) and not op.is_stretch
+
+
+def _as_stretch(op: BulkCopy, env: ConstraintSet, launch: Launch) -> BulkCopy:
+    """Return a copy of a tensor of which there is no map as the engine can make it.
+
+    Before   bulk_copy P[0:256], S, full       # P: at an address that the kernel computes
+    After    bulk_copy P[0:256], S, full, a stretch
+    """
+    copy = Copy(op.src, op.dst, span=op.span)
+    way: Way | str = bulk_way(copy, env, {}, launch, made_for=op, asked=True)
+    if op.multicast is not None or op.reduce not in (None, "add"):
+        way = "stretches are neither for several blocks nor compared"
+    if way is not Way.STRETCH:
+        src, dst = op.src.buffer, op.dst.buffer
+        raise UnsupportedOnTarget(
+            f"{src.name!r} cannot be copied to {dst.name!r} in bulk: {way}",
+            span=op.span,
+            notes=(Note(f"the kernel computes the address of {op.tensor.buffer.name!r}"),),
+            hint="use T.copy, which finds another way",
+        )
+    return replace(op, is_stretch=True)
+
+
+NO_ENGINE = "it has no tensor memory accelerator"
+
+
+def refusal(copy: Copy, machine: str, why: str) -> UnsupportedOnTarget:
+    """Return the error that a wish for the engine cannot be fulfilled."""
+    return UnsupportedOnTarget(
+        f"{machine} cannot make this copy in bulk: {why}",
+        span=copy.span,
+        hint="leave prefer_instruction out: T.copy finds a way",
+    )
+
+
+def _asks(copy: Copy) -> bool:
+    return copy.prefer_instruction in WORDS and copy.dst.buffer.scope is Scope.SHARED
+
+
+def _in_place(copy: Copy, way: Way) -> tuple[list[Stmt], Stmt]:
+    """Return what the launch begins with for the sake of a copy, and what replaces it."""
+    tile, span = copy.dst.buffer, copy.span
+    full = Buffer(f"{tile.name}_here", (1,), dtype_of("uint64"), Scope.BARRIER, span=span)
+    phase = Buffer(f"{tile.name}_phase", (1,), dtype_of("int32"), Scope.VAR, span=span)
+    zero = as_expr(0)
+    now = Load(phase, (zero,))
+    top: list[Stmt] = [
+        Alloc(full), BarrierInit(full, (1,)), Alloc(phase), Store(phase, (zero,), zero),
+    ]  # fmt: skip
+    bar = Region(full, (zero,), (1,), is_element=True)
+    nbytes = tile.dtype.bits // 8
+    for extent in copy.dst.static_extents or ():
+        nbytes *= extent
+    here = Seq(
+        (
+            Barrier(span=span),
+            BarrierArrive(bar, nbytes, span=span),
+            BulkCopy(
+                copy.src,
+                copy.dst,
+                bar,
+                eviction_policy=copy.eviction_policy,
+                is_stretch=way is Way.STRETCH,
+                span=span,
+            ),
+            BarrierWait(bar, now, span=span),
+            Store(phase, (zero,), binary(BinaryOp.BITXOR, now, 1)),
+        ),
+        span=span,
+    )
+    return top, here

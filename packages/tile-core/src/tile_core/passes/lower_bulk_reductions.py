@@ -1,0 +1,112 @@
+"""Tiles that an engine adds to tensors, where it can."""
+
+from __future__ import annotations
+
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.errors import Note
+from tile_core.ir.buffer import Buffer, Region, Scope, whole
+from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.stmt import Alloc, Kernel, Launch, Parallel, Seq, Stmt
+from tile_core.ops.atomic import AtomicKind, AtomicTile
+from tile_core.ops.bulk_copy import BulkCopy, BulkWait
+from tile_core.ops.copy import Copy
+from tile_core.passes.lower_bulk_stores import Machine
+from tile_core.passes.pipelines.analysis import facts_of
+from tile_core.passes.specialise.bulk import Way, bulk_way, why_not_bulk
+from tile_core.passes.specialise.side_by_side import within_loops
+from tile_core.passes.uniformity import is_thread_program
+
+_ADDED = frozenset({"float16", "bfloat16", "float32", "int32", "uint32", "uint64"})
+_COMPARED = frozenset({"float16", "bfloat16", "int32", "uint32", "int64", "uint64"})
+
+
+def lower_bulk_reductions(kernel: Kernel, machine: Machine) -> Kernel:
+    """Return `kernel` with atomic updates by shared tiles made in bulk.
+
+    Before   atomic add C_s, C[by*128:+128, bx*128:+128]
+    After    bulk_copy C_s, C[by*128:+128, bx*128:+128], reduce add;  bulk_wait
+
+    An element is updated once and for all, whatever other blocks add at the same time. Tiles in
+    registers take the way through shared memory where the program asks for the engine
+    (``use_tma``). Updates that are ordered against other accesses, or that the engine cannot
+    make, stay as they are. Source: PTX ISA, "cp.reduce.async.bulk.tensor".
+    """
+    if not machine.has("tma"):
+        return kernel
+
+    def rule(node: Node) -> Node:
+        if not isinstance(node, Launch) or is_thread_program(node):
+            return node
+        done: dict[Node, Node] = {
+            op: _in_bulk(op, way) for op, way in _ways(node, kernel).items() if isinstance(way, Way)
+        }
+        return substitute(node, done) if done else node
+
+    return rewrite(kernel, rule)
+
+
+def notes_on_updates(kernel: Kernel, machine: Machine) -> tuple[Note, ...]:
+    """Return why the engine of a machine that has one does not make updates by shared tiles."""
+    notes: list[Note] = []
+    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
+        if machine.has("tma") and not is_thread_program(launch):
+            for op, way in _ways(launch, kernel).items():
+                if isinstance(way, str):
+                    text = f"{op.dst.buffer.name!r} is updated by the threads: {way}"
+                    notes.append(Note(text, op.span))
+    return tuple(notes)
+
+
+def _ways(launch: Launch, kernel: Kernel) -> dict[AtomicTile, Way | str]:
+    """Return how the engine can make each update, or why it cannot.
+
+    Those by tiles in registers are left out, unless the program asks for the engine.
+    """
+    inside = {n for p in walk(launch.body) if isinstance(p, Parallel) for n in walk(p)}
+    env = within_loops(launch, facts_of(kernel, launch))
+    found: dict[AtomicTile, Way | str] = {}
+    for op in (n for n in walk(launch.body) if isinstance(n, AtomicTile)):
+        if op in inside or not _asks(op):
+            continue
+        found[op] = _way(op, env, launch)
+    return found
+
+
+def _asks(op: AtomicTile) -> bool:
+    scope = op.src.buffer.scope
+    by_registers = scope is Scope.FRAGMENT and op.use_tma and op.src.static_extents is not None
+    return (scope is Scope.SHARED or by_registers) and op.dst.buffer.scope is Scope.GLOBAL
+
+
+def _way(op: AtomicTile, env: ConstraintSet, launch: Launch) -> Way | str:
+    known = _ADDED if op.kind is AtomicKind.ADD else _COMPARED
+    if op.memory_order != "relaxed":
+        return "it is ordered against other accesses"
+    if str(op.dst.buffer.dtype) not in known:
+        return f"no engine combines elements of {op.dst.buffer.dtype} so"
+    copy = Copy(_source(op), op.dst, span=op.span)
+    way = bulk_way(copy, env, {}, launch, made_for=op)
+    if way is Way.STRETCH and op.kind is not AtomicKind.ADD:  # stretches can only be added
+        return why_not_bulk(copy, env, {}) or Way.BOXES
+    return way
+
+
+def _source(op: AtomicTile) -> Region:
+    """Return the shared tile that an update is made by: one that rows go through, or its own."""
+    if op.src.buffer.scope is Scope.SHARED:
+        return op.src
+    name, extents = f"{op.src.buffer.name}_rows", op.src.static_extents or ()
+    return whole(Buffer(name, extents, op.dst.buffer.dtype, Scope.SHARED, span=op.span))
+
+
+def _in_bulk(op: AtomicTile, way: Way) -> Stmt:
+    """Return the update as the engine makes it."""
+    before: tuple[Stmt, ...] = ()
+    source = _source(op)
+    if source is not op.src:
+        before = (Alloc(source.buffer, span=op.span), Copy(op.src, source, span=op.span))
+    update = BulkCopy(
+        source, op.dst, reduce=op.kind.value, is_stretch=way is Way.STRETCH, span=op.span
+    )
+    wait = BulkWait(is_read_enough=False, span=op.span)
+    return Seq((*before, update, wait), span=op.span)

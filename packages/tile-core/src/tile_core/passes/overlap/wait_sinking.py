@@ -1,0 +1,118 @@
+"""Products of a round that are waited for where somebody needs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import For, If, Leaf, Let, Parallel, Seq, Stmt, Store
+from tile_core.ops.gemm import Gemm, WaitProducts
+from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
+from tile_core.passes.overlap.body import Body, conflict, is_release, touched, written
+from tile_core.passes.overlap.parts import Fills, readers_of
+
+
+def sink_waits(loop: For, body: Body, fills: Fills) -> Stmt | None:
+    """Return the loop with its products under way until they are needed; None if all are at once.
+
+    Before   for k:  gemm K, Q_s -> S;  gemm V, dO_s -> P;  S = exp(S);  P *= S
+    After    for k:  gemm K, Q_s -> S (left under way);  gemm V, dO_s -> P (so too)
+                     wait_products 1;  S = exp(S);  wait_products 0;  P *= S
+
+    No product outlives its round. Somebody needs a product if he touches its sums or changes
+    its factors. Tiles that products read are given back once these are done; all other
+    statements keep their order. Products that add to the same sums are done in their order,
+    without a wait.
+    """
+    round_ = _Round(body, fills)
+    for k, item in enumerate(body.items):
+        round_.add(k, item)
+    round_.wait_for(len(round_.running))
+    if not round_.gains:
+        return None
+    return Seq((*body.outside, replace(loop, body=Seq(tuple(round_.made)))))
+
+
+@dataclass(slots=True)
+class _Round:
+    """A round as it is written anew.
+
+    Parameters
+    ----------
+    made
+        Its statements so far.
+    running
+        Positions of products that may be under way, in their order.
+    held
+        Positions of releases that wait for some of these.
+    gains
+        Whether anything stands between a product and the wait for it.
+    """
+
+    body: Body
+    fills: Fills
+    made: list[Stmt] = field(default_factory=list)
+    running: list[int] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+    gains: bool = False
+
+    def add(self, k: int, item: Stmt) -> None:
+        """Append a statement, behind the wait for products that it needs."""
+        if is_release(item):
+            self.held.append(k)
+            self.give_back()
+            return
+        needed = [n for n, at in enumerate(self.running) if _needs(self.body, k, at)]
+        if needed:
+            last = needed[-1]
+            self.gains = self.gains or k > self.running[last] + 1
+            self.wait_for(last + 1)
+        if isinstance(item, Gemm) and k in self.body.products:
+            self.made.append(replace(item, wg_wait=-1))
+            self.running.append(k)
+        else:
+            self.made.append(item)
+
+    def wait_for(self, count: int) -> None:
+        """Append the wait for the oldest products, and what follows from it."""
+        if count:
+            self.made.append(WaitProducts(len(self.running) - count))
+            self.running = self.running[count:]
+        self.give_back()
+
+    def give_back(self) -> None:
+        """Append the releases of tiles that no product reads any more."""
+        running = set(self.running)
+        for k in list(self.held):
+            release = self.body.items[k]
+            assert is_release(release)
+            if not running & readers_of(release, self.body, self.fills):
+                self.made.append(release)
+                self.held.remove(k)
+
+
+def _needs(body: Body, k: int, at: int) -> bool:
+    """Whether statement `k` must find product `at` done."""
+    item, product = body.items[k], body.items[at]
+    assert isinstance(product, Gemm)
+    if isinstance(item, BarrierWait):
+        return False
+    if isinstance(item, Gemm) and k in body.products and item.c.buffer is product.c.buffer:
+        sums = {product.c.buffer.storage}
+        return bool(written(item) & (touched(product) - sums) or sums & _factors(item))
+    return not _is_known(item) or conflict(item, product)
+
+
+def _factors(product: Gemm) -> set[object]:
+    return {product.a.buffer.storage, product.b.buffer.storage}
+
+
+def _is_known(stmt: Stmt) -> bool:
+    """Whether all that a statement does is what it reads and writes."""
+    signals = (BarrierWait, BarrierArrive)
+    if any(isinstance(n, signals) for n in walk(stmt)):
+        return False
+    return isinstance(stmt, (Leaf, Parallel, Store, Let, If, For, Seq))
+
+
+__all__ = ["sink_waits"]

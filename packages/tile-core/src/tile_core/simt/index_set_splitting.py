@@ -1,0 +1,307 @@
+"""Loops without guards, followed by the few rounds that need them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import replace
+from functools import reduce
+
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.simplify import is_index
+from tile_core.dtypes import dtype_of
+from tile_core.ir import arith
+from tile_core.ir.arith import binary, cast, const
+from tile_core.ir.buffer import static_value
+from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.expr import (
+    AddressOf,
+    Binary,
+    BinaryOp,
+    Call,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    UnaryOp,
+    Var,
+)
+from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.stmt import Break, For, If, Let, LoopKind, Seq, Stmt, Store, While
+from tile_core.simt.loop_peeling import COPIES, Guard, Guards, Limit, Scope, is_pure
+
+MOST_NODES = 4000
+"""Loops with larger bodies are not written twice."""
+MOST_LIMITS = 3
+"""So many different first rounds of guards are compared before a loop."""
+SHORT_LOOP = 16
+"""Loops of so few rounds, known in advance, stay loops of known rounds, which unroll well."""
+
+PRODUCTS = tuple(PREFIX + name for name in ("mma_", "wgmma_", "mfma_", "dp4a"))
+INT64 = dtype_of("int64")
+
+
+def split_index_sets(stmt: Stmt, env: ConstraintSet, threads: Collection[Var] = ()) -> Stmt:
+    """Return `stmt` with every loop in two where its first rounds need fewer guards.
+
+    Before   for k in range(0, (n + 511) // 512):
+               if k*512 + tid*4 < n: C[k*512 + tid*4] = ...
+    After    let k_whole = n // 512
+             for k in range(0, k_whole): C[k*512 + tid*4] = ...
+             for k in range(k_whole, (n + 511) // 512):
+               if k*512 + tid*4 < n: C[k*512 + tid*4] = ...
+
+    A guard is the condition of a branch, of a lazy choice or of an asynchronous copy. It is
+    decided up to a round as far as it consists of comparisons that are linear in the loop's
+    variable; others may stay, if those that go would be made in every round of a loop inside.
+    All threads of a block change over in the same round, so bodies may hold barriers; both
+    loops together have the rounds of the one, in its order, for every value of every variable.
+    Loops that are unrolled, are left by a break, or have a large body stay as they are, and so
+    do loops with matrix products where only predicates would go, or a branch that all threads
+    take together: a comparison costs less than a second copy of the products.
+
+    Parameters
+    ----------
+    stmt
+        A thread-level program, not simplified yet.
+    env
+        What is known of its free variables.
+    threads
+        The variables that tell the threads of a block apart.
+    """
+    if not any(_guards(node) for node in walk(stmt)):
+        return stmt
+    return _split(stmt, Scope(env, frozenset(threads)))
+
+
+def _guards(node: Node) -> bool:
+    """Whether `node` does something under a condition."""
+    match node:
+        case If() | Select(lazy=True):
+            return True
+        case Call(function=function, args=(*_, predicate)):
+            return function in COPIES and not isinstance(predicate, Const)
+    return False
+
+
+def _split(stmt: Stmt, scope: Scope) -> Stmt:
+    match stmt:
+        case Seq(body=body):
+            items: list[Stmt] = []
+            for item in body:
+                items.append(_split(item, scope))
+                scope = scope.after(item) if isinstance(item, Let) else scope
+            same = all(a is b for a, b in zip(items, body, strict=True))
+            return stmt if same else replace(stmt, body=tuple(items))
+        case For():
+            return _split_loop(stmt, scope)
+        case If(cond=cond, then=then, otherwise=otherwise):
+            yes = _split(then, scope.assuming(cond, holds=True))
+            no = None
+            if otherwise is not None:
+                no = _split(otherwise, scope.assuming(cond, holds=False))
+            same = yes is then and no is otherwise
+            return stmt if same else replace(stmt, then=yes, otherwise=no)
+        case While(body=body):
+            inner = _split(body, scope)
+            return stmt if inner is body else replace(stmt, body=inner)
+    return stmt
+
+
+def _split_loop(loop: For, scope: Scope) -> Stmt:
+    if not _may_split(loop, scope):
+        return _with_body(loop, scope)
+    guards = Guards(loop, scope)
+    named = [] if is_pure(loop.stop) else [Let(_named(loop, "stop"), loop.stop, span=loop.span)]
+    ends = replace(loop, stop=named[0].var) if named else loop
+    plan = _Plan(ends, scope)
+    whole = plan.whole(guards)
+    if whole is None:
+        return _with_body(loop, scope)
+    if not isinstance(whole, Const):
+        named.append(Let(_named(loop, "whole"), whole, span=loop.span))
+        whole = named[-1].var
+    body = _decided(loop.body, guards, plan)
+    for let in named:
+        scope = scope.after(let)
+    steady = _with_body(replace(ends, stop=whole, body=body), scope)
+    return Seq((*named, steady, replace(ends, start=whole)), span=loop.span)
+
+
+def _with_body(loop: For, scope: Scope) -> For:
+    """Return `loop` with the loops in its body split."""
+    body = _split(loop.body, scope.within(loop))
+    return loop if body is loop.body else replace(loop, body=body)
+
+
+def _named(loop: For, end: str) -> Var:
+    return Var(f"{loop.var.name}_{end}", loop.var.dtype)
+
+
+def _may_split(loop: For, scope: Scope) -> bool:
+    """Whether the loop is one that could be worth two, whatever its guards."""
+    step = static_value(loop.step)
+    return (
+        loop.kind is LoopKind.SERIAL
+        and step is not None
+        and step > 0
+        and is_index(loop.var.dtype)
+        and loop.stop.dtype == loop.var.dtype
+        and not scope.varies(loop.start)
+        and any(_is_guard(node) for node in walk(loop.body))
+        and not _leaves(loop.body)
+        and not (_rounds(loop) is not None and _picks_registers(loop))
+    )
+
+
+def _is_guard(node: Node) -> bool:
+    match node:
+        case If() | Select(lazy=True):
+            return True
+        case Call(function=function, args=args):
+            return function in COPIES and not isinstance(args[-1], Const)
+    return False
+
+
+def _leaves(stmt: Node) -> bool:
+    """Whether `stmt`, the body of a loop, may end that loop."""
+    if isinstance(stmt, Break):
+        return True
+    if isinstance(stmt, (For, While, Expr)):
+        return False
+    return any(_leaves(child) for child in stmt.children())
+
+
+def _rounds(loop: For) -> int | None:
+    ends = [static_value(x) for x in (loop.start, loop.stop, loop.step)]
+    return None if None in ends else len(range(*ends))  # type: ignore[arg-type]
+
+
+def _picks_registers(loop: For) -> bool:
+    """Whether registers are picked by the variable: such a loop is unrolled."""
+    derived: set[Node] = {loop.var}
+    for node in walk(loop.body):
+        if isinstance(node, Let) and not derived.isdisjoint(walk(node.value)):
+            derived.add(node.var)
+        if isinstance(node, (Load, Store, AddressOf)) and node.buffer.scope.is_thread_private:
+            parts = (part for index in node.indices for part in walk(index))
+            if not derived.isdisjoint(parts):
+                return True
+    return False
+
+
+class _Plan:
+    """Finds where a loop is split.
+
+    Afterwards `limits` are those that end its first part, and `kept` is the keys of all that
+    its first part does not pass.
+    """
+
+    def __init__(self, loop: For, scope: Scope) -> None:
+        self.loop, self.scope = loop, scope
+        self.limits: dict[Hashable, Limit] = {}
+        self.kept: set[Hashable] = set()
+
+    def whole(self, guards: Guards) -> Expr | None:
+        """Return where the part without guards ends, or None if it is not worth having."""
+        gaining = self._gaining(guards)
+        if not gaining or not _is_light(self.loop.body, gaining):
+            return None
+        self._gaining(guards, at_any_price=True)
+        return self._first_of(self.limits.values())
+
+    def _gaining(self, guards: Guards, *, at_any_price: bool = False) -> list[Guard]:
+        """Return the guards that a first part passes, or shortens; note its limits."""
+        gaining: list[Guard] = []
+        for guard in guards.found:
+            verdict = guards.part(guard.cond, at_any_price=at_any_price)
+            if verdict is None or verdict.holds not in guard.gains:
+                continue
+            never = {key for key, limit in verdict.limits.items() if self._is_never(limit)}
+            ends = {key: limit for key, limit in verdict.limits.items() if key not in never}
+            together = {**self.limits, **ends}
+            if not ends or len(together) > MOST_LIMITS:
+                continue
+            if all(map(self._is_worth, ends.values())):
+                self.limits = together
+                self.kept |= together.keys() | never
+                gaining.append(guard)
+        return gaining
+
+    def _is_never(self, limit: Limit) -> bool:
+        """Whether the loop ends before `limit`."""
+        return self.scope.env.proves(_round(limit) >= self.loop.stop)
+
+    def _is_worth(self, limit: Limit) -> bool:
+        """Whether the rounds before `limit` are most of the loop, as far as one can tell."""
+        start, stop = static_value(self.loop.start), static_value(self.loop.stop)
+        rounds, number = _rounds(self.loop), limit.number
+        if number is None:
+            if rounds is not None and rounds <= SHORT_LOOP:
+                return False
+            return not self.scope.env.proves(_round(limit) <= self.loop.start)
+        if start is None or stop is None or rounds is None:
+            return False
+        steady = len(range(start, min(number, stop), static_value(self.loop.step) or 1))
+        return rounds > steady > rounds - steady
+
+    def _first_of(self, limits: Iterable[Limit]) -> Expr:
+        """Return the first value of the loop's variable that is not before all limits."""
+        loop, env = self.loop, self.scope.env
+        start, stop = cast(loop.start, INT64), cast(loop.stop, INT64)
+        first = reduce(arith.minimum, map(_round, limits))
+        if not env.proves(first <= stop):
+            first = arith.minimum(first, stop)
+        if not env.proves(first >= start):
+            first = arith.maximum(start, first)
+        step = static_value(loop.step) or 1
+        if step > 1:
+            first = start + arith.ceildiv(first - start, step) * step
+        return cast(first, loop.var.dtype)
+
+
+def _round(limit: Limit) -> Expr:
+    """Return the round of `limit`, in 64 bits: nothing overflows on the way."""
+    total: Expr = const(0, INT64)
+    parts = sorted(limit.rest.parts(), key=lambda part: part[1] < 0)
+    for _, factor, atom in parts:
+        total = total + cast(atom, INT64) * const(int(factor), INT64)
+    total = total + const(int(limit.rest.constant) + limit.pace, INT64)
+    return binary(BinaryOp.FLOORDIV, total, const(limit.pace, INT64))
+
+
+def _is_light(body: Stmt, gaining: Iterable[Guard]) -> bool:
+    """Whether a second copy of `body` is a fair price for what is gained."""
+    size = 0
+    has_products = False
+    for node in walk(body):
+        size += 1
+        has_products |= isinstance(node, Call) and node.function.startswith(PRODUCTS)
+    return size <= MOST_NODES and (not has_products or any(g.is_branch for g in gaining))
+
+
+def _decided(body: Stmt, guards: Guards, plan: _Plan) -> Stmt:
+    """Return `body` as it is in the rounds before all limits of `plan`."""
+
+    def known(cond: Expr) -> Expr:
+        match cond:
+            case Unary(op=UnaryOp.NOT, a=a):
+                return arith.unary(UnaryOp.NOT, known(a))
+            case Binary(op=BinaryOp.AND | BinaryOp.OR as op, a=a, b=b):
+                return binary(op, known(a), known(b))
+        verdict = guards.verdict(cond)
+        if verdict is None or not verdict.limits.keys() <= plan.kept:
+            return cond
+        return const(verdict.holds, cond.dtype)
+
+    conditions: Mapping[Expr, Expr] = {g.cond: known(g.cond) for g in guards.found}
+
+    def rule(node: Node) -> Node:
+        match node:
+            case If(cond=cond) | Select(cond=cond, lazy=True) if cond in conditions:
+                return replace(node, cond=conditions[cond])
+            case Call(args=(*others, cond), function=function) if function in COPIES:
+                return replace(node, args=(*others, conditions.get(cond, cond)))
+        return node
+
+    return rewrite(body, rule)

@@ -1,0 +1,61 @@
+"""Registers that were filled before a loop of products enter it by one way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.device_calls import PREFIX, device
+from tile_core.ir.expr import AddressOf, Call
+from tile_core.ir.node import Node, analysis, walk
+from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Seq, Stmt, Store, While
+
+_ADDS = frozenset((f"{PREFIX}wgmma_ss", f"{PREFIX}wgmma_rs"))
+
+
+def pin_accumulators(stmt: Stmt) -> Stmt:
+    """Return `stmt` with sums held in place between their first values and a loop that adds.
+
+    Before   C_local[…] = 0;                   for k: wgmma_ss(C_local, …)
+    After    C_local[…] = 0;  wgmma_pin(C_local);  for k: wgmma_ss(C_local, …)
+
+    A compiler may otherwise give sums their first values twice, once for the case that the
+    loop has no rounds; the assembler then believes that others than products write to these
+    registers, and lets each product wait for the one before.
+    """
+    match stmt:
+        case Seq(body=body):
+            return replace(stmt, body=tuple(_pinned(body)))
+        case For(body=inner) | While(body=inner):
+            return replace(stmt, body=pin_accumulators(inner))
+        case If(then=then, otherwise=otherwise):
+            last = None if otherwise is None else pin_accumulators(otherwise)
+            return replace(stmt, then=pin_accumulators(then), otherwise=last)
+    return stmt
+
+
+def _pinned(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    filled: dict[Buffer, None] = {}
+    for item in body:
+        sums = _sums(item)
+        if isinstance(item, While) or (isinstance(item, For) and item.kind is LoopKind.SERIAL):
+            for buffer in (b for b in filled if b in sums):
+                count = static_value(buffer.shape[0])
+                place = AddressOf(buffer, (as_expr(0),), "rw")
+                if count is not None:
+                    yield Evaluate(device("wgmma_pin", count, place), span=item.span)
+        yield pin_accumulators(item)
+        filled |= {n.buffer: None for n in walk(item) if isinstance(n, Store)}
+        filled = {b: None for b in filled if b not in sums}
+
+
+@analysis
+def _sums(root: Node) -> frozenset[Buffer]:
+    """Return the registers to which products below `root` add."""
+    found: set[Buffer] = set()
+    for node in walk(root):
+        if isinstance(node, Call) and node.function in _ADDS:
+            found |= {a.buffer for a in node.args if isinstance(a, AddressOf) and "w" in a.access}
+    return frozenset(found)

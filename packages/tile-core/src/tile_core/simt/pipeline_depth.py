@@ -1,0 +1,71 @@
+"""Pipelines that keep fewer rounds under way, where shared memory does not hold as many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from tile_core.cautions import caution
+from tile_core.ir.buffer import Scope
+from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.stmt import Kernel, Pipelined
+from tile_core.machine import SimtMachine
+from tile_core.ops.copy import Copy
+
+
+def attempts(kernel: Kernel, machine: SimtMachine) -> Iterator[tuple[int | None, Kernel]]:
+    """Yield what may fit, best first, with the number of stages where it is less than asked for."""
+    hopeful = without_hopeless_depths(kernel, machine)
+    yield None, hopeful
+    yield from with_reduced_depth(hopeful)
+
+
+def without_hopeless_depths(kernel: Kernel, machine: SimtMachine) -> Kernel:
+    """Return `kernel` with no more stages than would fit if a loop's smallest tile were all.
+
+    Each further attempt takes longer than the one after it: hopeless ones are spared.
+    """
+
+    def rule(node: Node) -> Node:
+        if not isinstance(node, Pipelined):
+            return node
+        tiles = {n.dst.buffer.storage for n in walk(node.body) if isinstance(n, Copy)}
+        sizes = [t.nbytes for t in tiles if t.scope is Scope.SHARED and t.nbytes]
+        return _limited(1 + machine.shared_bytes // min(sizes), node) if sizes else node
+
+    return rewrite(kernel, rule)
+
+
+def with_reduced_depth(kernel: Kernel) -> Iterator[tuple[int, Kernel]]:
+    """Yield `kernel` with one stage less at a time, down to loops that overlap nothing.
+
+    Before   pipelined k with 4 stages: copy, gemm
+    After    pipelined k with 3 stages: copy, gemm;  then with 2;  then with 1
+
+    Schedules that the user wrote down stay: they say how many rounds are under way.
+    """
+    most = max((loop.num_stages for loop in _adjustable(kernel)), default=0)
+    for stages in range(most - 1, 0, -1):
+        yield stages, rewrite(kernel, partial(_limited, stages))
+
+
+def warn_of_reduced_depth(kernel: Kernel, stages: int, machine: SimtMachine) -> None:
+    """Warn, at each loop of `kernel` that asked for more, that `stages` are what fits."""
+    for loop in _adjustable(kernel):
+        if loop.num_stages > stages:
+            caution(
+                f"{stages} of {loop.num_stages} stages fit into the {machine.shared_bytes} bytes "
+                f"of shared memory that {machine.name} gives a block",
+                loop.span,
+            )
+
+
+def _adjustable(kernel: Kernel) -> Iterator[Pipelined]:
+    return (n for n in walk(kernel) if isinstance(n, Pipelined) and not n.order)
+
+
+def _limited(stages: int, node: Node) -> Node:
+    if isinstance(node, Pipelined) and not node.order and node.num_stages > stages:
+        return replace(node, num_stages=stages)
+    return node

@@ -1,0 +1,97 @@
+"""Loads of tensors in loops whose copies waves count: waiting for one is waiting for all copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tile_core.errors import Note
+from tile_core.ir.amd_calls import LDS_LOAD
+from tile_core.ir.buffer import Scope
+from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.expr import AddressOf, Call, Expr, Load, Var
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt, While
+
+COPY = PREFIX + LDS_LOAD
+
+TEXT = (
+    "who waits for what this loads waits for all copies under way, too: the compiler does not know "
+    "of them"
+)
+
+
+def uncounted_loads(stmt: Stmt, threads: frozenset[Var]) -> tuple[Note, ...]:
+    """Return a note on each loop whose threads load elements of tensors beside counted copies.
+
+    One for the first such load; loads at an index that all threads share are left to another
+    unit, and another counter.
+
+    Parameters
+    ----------
+    threads
+        The variables that tell the threads of a block apart.
+    """
+    return tuple(
+        Note(TEXT, found.span)
+        for loop in _loops(stmt)
+        if (found := next(_loads(loop.body, set(threads)), None)) is not None
+    )
+
+
+def _loops(stmt: Stmt) -> Iterator[For | While]:
+    """Yield the innermost loops that wait for what they copy, in the order of the program."""
+    for node in walk(stmt):
+        if isinstance(node, (For, While)) and _copies(node) and _has_more(node):
+            inner = (n for n in walk(node.body) if isinstance(n, (For, While)))
+            if not any(_copies(n) and _has_more(n) for n in inner):
+                yield node
+
+
+def _copies(loop: Node) -> bool:
+    return any(isinstance(n, Call) and n.function == COPY for n in walk(loop))
+
+
+def _has_more(loop: For | While) -> bool:
+    """Whether `loop` is more than the instructions of one copy."""
+    return any(isinstance(n, Call) and n.function != COPY for n in _statements(loop.body))
+
+
+def _statements(stmt: Stmt) -> Iterator[Node]:
+    return (n.value for n in walk(stmt) if isinstance(n, Evaluate))
+
+
+def _loads(stmt: Stmt, varying: set[Var]) -> Iterator[Stmt]:
+    """Yield the statements that load from where each thread says."""
+    match stmt:
+        case Seq(body=body):
+            for item in body:
+                yield from _loads(item, varying)
+        case For(body=body) | While(body=body):
+            yield from _loads(body, varying)
+        case If(cond=cond, then=then, otherwise=otherwise):
+            if _is_load(cond, varying):
+                yield stmt
+            yield from _loads(then, varying)
+            if otherwise is not None:
+                yield from _loads(otherwise, varying)
+        case _:
+            if _is_load(stmt, varying):
+                yield stmt
+            if isinstance(stmt, Let) and _varies(stmt.value, varying):
+                varying.add(stmt.var)
+
+
+def _is_load(root: Node, varying: set[Var]) -> bool:
+    if any(isinstance(n, Call) and n.function == COPY for n in walk(root)):
+        return False
+    return any(
+        isinstance(n, (Load, AddressOf))
+        and n.buffer.storage.scope is Scope.GLOBAL
+        and (isinstance(n, Load) or "r" in n.access)
+        and any(_varies(i, varying) for i in n.indices)
+        for n in walk(root)
+    )
+
+
+def _varies(expr: Expr, varying: set[Var]) -> bool:
+    return not varying.isdisjoint(n for n in walk(expr) if isinstance(n, Var))
