@@ -12,6 +12,7 @@ from pathlib import Path
 from tile_core.codegen.source import INCLUDE_DIRECTORY
 from tile_core.logs import log
 from tile_sim.cache import cached, digest_of
+from tile_sim.precompiled import can_precompile, precompile, precompiled
 from tile_sim.toolchain import Compiler, dialect, find_compiler, run_compiler
 
 HERE = Path(__file__).parent
@@ -114,6 +115,10 @@ def _make_runtime(compiler: Compiler, sources: Sequence[Path], target: Path) -> 
     include = [f"-I{folder}" for folder in header_folders()]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
         objects = [Path(folder, f"{source.stem}.o") for source in sources]
+        if can_precompile(compiler):  # three quarters of the work are headers of the library
+            flags = [*_RUNTIME_FLAGS, *include]
+            precompile(compiler, _STANDARD, flags, Path(folder, f"{_STANDARD}.gch"))
+            include = [f"-I{folder}", *include, "-include", _STANDARD]
 
         def compile_one(source: Path, made: Path) -> None:
             arguments = [*_RUNTIME_FLAGS, *include, "-c", "-o", str(made), str(source)]
@@ -124,6 +129,7 @@ def _make_runtime(compiler: Compiler, sources: Sequence[Path], target: Path) -> 
         run_compiler(compiler, arguments, what="the emulator's runtime", hint=_UPDATE)
 
 
+_STANDARD = "standard.h"
 _UPDATE = "use g++ 9, clang 11 or newer; CXX names the compiler"
 
 
@@ -134,7 +140,24 @@ def _make_kernel(
     with tempfile.TemporaryDirectory() as folder:
         source = f"{name}.cpp"
         Path(folder, source).write_text(_RETURN.sub("return tsim_leave();", text))
-        arguments = [*flags, *(f"-I{path}" for path in header_folders()), "-shared"]
+        include = [f"-I{path}" for path in header_folders()]
+        if can_precompile(compiler):
+            include[:0] = _compiled_header(compiler, [*flags, *include])
+            # What it may need of libraries the runtime brings, which takes them from its own.
+            flags = [*flags, "-nostdlib"]
+        arguments = [*flags, *include, "-shared"]
         # Linked against the runtime by its path: both are loaded together, whoever comes first.
         arguments += ["-o", str(target), source, str(runtime)]
         run_compiler(compiler, arguments, what=f"the source of the kernel {name!r}", folder=folder)
+
+
+def _compiled_header(compiler: Compiler, flags: Sequence[str]) -> list[str]:
+    """Return the argument for the folder of ``tile.h`` in compiled form.
+
+    Flags of users are seldom twice the same: what they ask for reads the header itself.
+    """
+    ours = {*_KERNEL_FLAGS, *(f"-DTILE_WARP_SIZE={size}" for size in (32, 64))}
+    if not all(flag in ours or flag.startswith("-I") for flag in flags):
+        return []
+    digest = digest_of([compiler.identity, *dialect(), *flags, *_texts(header_folders())])
+    return [f"-I{precompiled(compiler, 'tile.h', flags, digest)}"]

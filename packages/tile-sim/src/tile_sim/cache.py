@@ -15,8 +15,9 @@ from pathlib import Path
 from tile_core.environment import cache_home
 from tile_core.errors import ToolchainError
 
-LIMIT = 2000
-"""Files that are kept, about 100 KiB each."""
+LIMIT = 10_000
+"""Files that are kept, about 30 KiB each: more than a run of all tests makes, for a cache that is
+smaller than what comes back in turn finds nothing."""
 
 WRITES_TO_CLEANING = 32
 """Of so many new files one, chosen by its name, pays for looking through the whole folder."""
