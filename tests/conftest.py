@@ -7,11 +7,12 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 
-from support.followed import NOT_FOLLOWED, following
+from support.followed import following, is_followed
 from support.pretended_machine import pretend_from_environment
 from tile_core.plugins.host import PluginHost, installed_plugins
 
@@ -27,7 +28,8 @@ hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=5000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 Golden = Callable[..., None]
-TESTS = Path(__file__).parent
+PROVED: set[Any] = set()
+"""Launches whose barriers this process has proved: kernels come back in many tests."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,13 +54,12 @@ def host() -> PluginHost:
 @pytest.fixture(autouse=True)
 def barriers_are_followed(request: pytest.FixtureRequest) -> Iterator[None]:
     """Prove the barriers of every kernel that a test lowers; see `support.followed`."""
-    module = str(request.path.relative_to(TESTS)) if TESTS in request.path.parents else ""
-    if not module or module in NOT_FOLLOWED:
+    is_wrong = request.node.get_closest_marker("wrong_barriers") is not None
+    if not is_wrong and not is_followed(request.path):
         yield
         return
-    with following() as followed:
+    with following(PROVED) as followed:
         yield
-    is_wrong = request.node.get_closest_marker("wrong_barriers") is not None
     assert bool(followed.wrong) is is_wrong, "\n\n".join(followed.wrong) or "nothing is found"
 
 

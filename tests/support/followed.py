@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tile_core.errors import TileError
@@ -21,11 +22,26 @@ from tile_core.testing.protocol.scenarios import scenarios_of
 from tile_core.testing.protocol.trace import Endless
 from tile_core.testing.protocol.values import Unknown
 
+FOLLOWED = ("kernels", "property", "protocol", "unit/tile_cuda", "unit/tile_hip")
+"""Folders of tests whose kernels are followed: each that has a protocol, as it is lowered for what
+they ask themselves. New modules need not ask for it. The kernels of `examples/` and of the contract
+are among those of `protocol/`."""
+
 NOT_FOLLOWED: dict[str, str] = {
     "unit/tile_cuda/test_expert_hopper.py": "single calls, whose programs lack the other side",
 }
-"""Modules of tests whose kernels are not followed, and why not. In all others each kernel is that
-has a protocol, as it is lowered for what they ask themselves: new modules need not ask for it."""
+"""Modules there whose kernels are not followed, and why not."""
+
+
+TESTS = Path(__file__).parents[1]
+
+
+def is_followed(path: Path) -> bool:
+    """Tell whether the kernels of the tests in the file `path` are followed."""
+    if TESTS not in path.parents:
+        return False
+    module = path.relative_to(TESTS).as_posix()
+    return module.startswith(tuple(f"{each}/" for each in FOLLOWED)) and module not in NOT_FOLLOWED
 
 
 @dataclass(slots=True)
@@ -42,21 +58,26 @@ class Followed:
         A report of each that goes wrong, or could not be followed.
     pairs
         Each launch as it was written, and as it runs.
+    proved
+        Launches that need not be followed again; those that were right are added.
     """
 
     launches: int = 0
     runs: int = 0
     wrong: list[str] = field(default_factory=list)
     pairs: list[tuple[Launch, Launch]] = field(default_factory=list)
-    known: set[str] = field(default_factory=set)
+    known: set[Any] = field(default_factory=set)
     kernel: Kernel | None = None
     met: int = 0
     beside: Any = None
+    target: str = ""
+    proved: set[Any] = field(default_factory=set)
 
     def prepared(self, kernel: Kernel, target: Any, machine: Any, rules: Any, choices: Any) -> Any:
         """Remember a program as it was before it was dealt out to threads."""
         made = prepare(kernel, target, machine, rules, choices)
         self.kernel = swizzle_threadblocks(kernel)  # which block is which is another question
+        self.target = str(target)
         self.met = 0
 
         def beside(op: Gemm) -> bool:
@@ -77,8 +98,8 @@ class Followed:
         """Follow a launch with all values, if no equal one has been."""
         assert self.kernel is not None
         before = [n for n in walk(self.kernel.body) if isinstance(n, Launch)][number]
-        text = print_stmt(after)
-        if text in self.known:
+        text = (print_stmt(before), print_stmt(after), str(self.kernel.params), self.target)
+        if text in self.known or text in self.proved:
             return
         self.known.add(text)
         self.launches += 1
@@ -97,15 +118,16 @@ class Followed:
             if found is not None:
                 self.wrong.append(f"{self.kernel.name} in block {scenario.block}: {found}")
                 return
+        self.proved.add(text)
 
 
 prepare, insert_barriers = lower.prepare, lower.insert_barriers
 
 
 @contextmanager
-def following() -> Iterator[Followed]:
-    """Follow every launch that is lowered inside."""
-    followed = Followed()
+def following(proved: set[Any] | None = None) -> Iterator[Followed]:
+    """Follow every launch that is lowered inside, but those in `proved`, which grows."""
+    followed = Followed(proved=set() if proved is None else proved)
 
     def prepared(*args: Any) -> Any:
         return followed.prepared(*args)
