@@ -44,7 +44,7 @@ MISTAKES = [
           |
         4 |         T.atomic_add(B, A, use_tma=True)
           |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        note: cpu.atomic.serial: use_tma asks for the tensor memory accelerator of a GPU
+        note: cpu.serial: use_tma asks for the tensor memory accelerator of a GPU
         hint: change the operands as the notes ask, or compile for another target
         """,
         whole=True,

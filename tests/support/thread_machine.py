@@ -59,6 +59,7 @@ from tile_core.simt.buffer_addresses import BufferAddresses
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.rules import element_rules
 from tile_core.simt.rules.control import control_rules
+from tile_core.simt.rules.default import with_default
 from tile_core.simt.rules.reduce import reduce_rules
 from tile_core.simt.rules.scan import scan_rules
 from tile_core.simt.statements import lower_stmt
@@ -77,7 +78,7 @@ WAVES = SimtMachine(
 
 WAVE = WAVES.warp_size
 
-RULES = (*element_rules(), *control_rules(), *reduce_rules(), *scan_rules())
+RULES = with_default((*element_rules(), *control_rules(), *reduce_rules(), *scan_rules()))
 
 
 @dataclass(slots=True)

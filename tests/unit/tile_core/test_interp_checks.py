@@ -29,7 +29,8 @@ from tile_core.ir.expr import AddressOf, Call
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.verify import verify
-from tile_core.ops.control import Breakpoint, Print
+from tile_core.ops.control import Breakpoint
+from tile_core.ops.printing import Print
 from tile_core.ops.table import OPERATORS
 from tile_core.testing.build_ir import (
     alloc,

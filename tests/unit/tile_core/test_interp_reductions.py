@@ -9,7 +9,9 @@ from tile_core.dtypes import dtype_of
 from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.arith import cast
 from tile_core.ir.buffer import Buffer, Scope, whole
-from tile_core.ops.reduce import ReduceKind, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
+from tile_core.ops.reduce import ReduceKind
+from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
+from tile_core.ops.scan import Scan
 from tile_core.testing.build_ir import (
     alloc,
     copy,

@@ -9,7 +9,8 @@ from support.thread_machine import GivenLayouts, agree, poisoned
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment
 from tile_core.ops.control import Barrier
-from tile_core.ops.reduce import ReduceKind, Scan
+from tile_core.ops.reduce import ReduceKind
+from tile_core.ops.scan import Scan
 from tile_core.testing.build_ir import (
     alloc,
     copy,

@@ -7,7 +7,8 @@ from tile_core.ir.expr import Binary, BinaryOp, Cast, Expr, Load
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Store
-from tile_core.ops.reduce import ReduceKind, ReducerUpdate
+from tile_core.ops.reduce import ReduceKind
+from tile_core.ops.reducer import ReducerUpdate
 
 _COMBINES = {
     "sum": BinaryOp.ADD,

@@ -20,8 +20,9 @@ from tile_core.ir.stmt import (
     While,
     flattened,
 )
-from tile_core.ops.control import Barrier, Print
-from tile_core.ops.reduce import ReducerUpdate
+from tile_core.ops.control import Barrier
+from tile_core.ops.printing import Print
+from tile_core.ops.reducer import ReducerUpdate
 
 
 def fuse_parallel(loop: Parallel) -> Parallel:

@@ -13,7 +13,6 @@ from typing import Any
 
 from tile_api.frontend.unknown import unknown_name
 from tile_api.language.allocate import *
-from tile_api.language.allreduce import *
 from tile_api.language.annotations import *
 from tile_api.language.arithmetic import *
 from tile_api.language.atomics import *
@@ -22,11 +21,9 @@ from tile_api.language.clusters import *
 from tile_api.language.compat import *
 from tile_api.language.conversions import *
 from tile_api.language.copies import *
-from tile_api.language.debug import *
 from tile_api.language.dtypes import *
 from tile_api.language.dtypes import DTYPES, get_tvm_dtype
 from tile_api.language.elementary import *
-from tile_api.language.externs import *
 from tile_api.language.fills import *
 from tile_api.language.function import *
 from tile_api.language.gpu_only import GPU_NAMES
@@ -35,57 +32,43 @@ from tile_api.language.loops import *
 from tile_api.language.matmul import *
 from tile_api.language.memory import *
 from tile_api.language.nodes import NODES
-from tile_api.language.persistent import *
-from tile_api.language.reducers import *
 from tile_api.language.reductions import *
-from tile_api.language.rng import *
 from tile_api.language.symbols import *
 from tile_api.language.tensor import *
 from tile_api.language.thread import *
 from tile_api.language.unavailable import UNAVAILABLE
 from tile_api.language.vectors import *
 from tile_api.language.views import *
-from tile_api.language.warp_groups import *
 
+_LATE_MODULES = {
+    "allreduce": "CommReducer comm_reducer tvm_thread_allreduce",
+    "builder_forms": "Else If Then While axis block init reads sblock where writes",
+    "debug": "Assert assume device_assert print",
+    "externs": "call_extern call_intrin call_pure_extern evaluate import_source",
+    "layouts": (
+        "Fragment Layout make_full_bank_swizzled_layout make_fully_replicated_layout_fragment "
+        "make_gemm_fragment_8x8 make_gemm_fragment_8x8_transposed "
+        "make_half_bank_swizzled_layout make_linear_layout make_mma_swizzle_layout "
+        "make_quarter_bank_swizzled_layout make_swizzled_layout make_wgmma_swizzled_layout"
+    ),
+    "let_bindings": "Let let",
+    "persistent": "BaseTileScheduler Persistent PersistentTileScheduler",
+    "rearrangements": "c2d_im2col im2col transpose",
+    "reducers": "finalize_reducer reducer_init reducer_update",
+    "rng": "rng_init rng_rand rng_rand_float",
+    "scans": "cummax cumsum",
+    "sparse_matmul": "gemm_sp",
+    "thread_axes": "thread_binding",
+    "warp_groups": "WarpSpecialize WarpSpecializeFrame ws",
+}
+"""What few programs say: modules that are loaded on first use, and the names in them."""
 _LAZY = {
     "JITFunc": "tile_api.jitting:JITKernelFactory",
     **{
-        name: f"tile_api.language.layouts:{name}"
-        for name in (
-            "Fragment",
-            "Layout",
-            "make_full_bank_swizzled_layout",
-            "make_fully_replicated_layout_fragment",
-            "make_gemm_fragment_8x8",
-            "make_gemm_fragment_8x8_transposed",
-            "make_half_bank_swizzled_layout",
-            "make_linear_layout",
-            "make_mma_swizzle_layout",
-            "make_quarter_bank_swizzled_layout",
-            "make_swizzled_layout",
-            "make_wgmma_swizzled_layout",
-        )
+        name: f"{__name__}.{module}:{name}"
+        for module, names in _LATE_MODULES.items()
+        for name in names.split()
     },
-    **{
-        name: f"tile_api.language.builder_forms:{name}"
-        for name in (
-            "Else",
-            "If",
-            "Then",
-            "While",
-            "axis",
-            "block",
-            "init",
-            "reads",
-            "sblock",
-            "where",
-            "writes",
-        )
-    },
-    "gemm_sp": "tile_api.language.sparse_matmul:gemm_sp",
-    "Let": "tile_api.language.let_bindings:Let",
-    "let": "tile_api.language.let_bindings:let",
-    "thread_binding": "tile_api.language.thread_axes:thread_binding",
 }
 _TABLES: dict[str, Any] = {
     **UNAVAILABLE,
@@ -114,11 +97,10 @@ def __dir__() -> list[str]:
 
 
 _MODULES = (
-    *("allocate", "allreduce", "annotations", "arithmetic", "atomics", "barriers"),
-    "clusters",
-    *("compat", "conversions", "copies", "debug", "dtypes", "elementary", "externs", "fills"),
-    *("function", "launch", "loops", "matmul", "memory", "persistent", "reducers", "reductions"),
-    *("rng", "symbols", "tensor", "thread", "vectors", "views", "warp_groups"),
+    *("allocate", "annotations", "arithmetic", "atomics", "barriers", "clusters"),
+    *("compat", "conversions", "copies", "dtypes", "elementary", "fills", "function"),
+    *("launch", "loops", "matmul", "memory", "reductions", "symbols", "tensor"),
+    *("thread", "vectors", "views"),
 )
 __all__ = sorted(
     {"Any", *_TABLES, *_LAZY}.union(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from tile_api.frontend.builder import BlockKind, current
-from tile_api.frontend.values import as_buffer, as_region, as_value
+from tile_api.frontend.values import as_region
 from tile_api.frontend.vectors import is_strided
 from tile_api.language.loops import Parallel, grid
 from tile_api.language.operands import Annotations, choice, count, emit, here, merged
@@ -16,21 +15,18 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Store
 from tile_core.ops.async_copy import CopyCommit, CopyWait
-from tile_core.ops.copy import Copy, Im2col, Transpose
+from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import describe
 
 __all__ = [
     "async_copy",
-    "c2d_im2col",
     "copy",
-    "im2col",
     "ptx_commit_group",
     "ptx_wait_group",
-    "transpose",
 ]
 
 
-_EVICTION = ("evict_normal", "evict_first", "evict_last")
+EVICTION = ("evict_normal", "evict_first", "evict_last")
 _INSTRUCTIONS = ("tma", "cp_async", "sync")
 
 
@@ -172,7 +168,7 @@ def _copy(
         as_region(dst, f"the destination of {name}"),
         coalesced_width=None if width is None else count(width, "coalesced_width"),
         disable_tma=bool(options.get("disable_tma", False)),
-        eviction_policy=None if policy is None else choice(policy, _EVICTION, "eviction policy"),
+        eviction_policy=None if policy is None else choice(policy, EVICTION, "eviction policy"),
         prefer_instruction=(
             None if instruction is None else choice(instruction, _INSTRUCTIONS, "instruction")
         ),
@@ -189,72 +185,3 @@ def ptx_commit_group() -> None:
 def ptx_wait_group(pending: Any = 0) -> None:
     """Wait until at most `pending` groups of asynchronous copies are in flight."""
     emit(CopyWait(count(pending, "the number of groups", least=0)))
-
-
-def transpose(src: Any, dst: Any, annotations: Annotations = None) -> None:
-    """Write the transpose of `src` to `dst`: ``dst[j, i] = src[i, j]`` on the last two dimensions.
-
-    Raises
-    ------
-    ShapeMismatch
-        If the last two extents are not swapped, or the others differ.
-    """
-    emit(
-        Transpose(
-            as_region(src, "the source of T.transpose"),
-            as_region(dst, "the destination of T.transpose"),
-        )
-    )
-
-
-def im2col(
-    img: Any,
-    col: Any,
-    nhw_step: Any,
-    c_step: Any,
-    kernel: Any,
-    stride: Any,
-    dilation: Any,
-    pad: Any,
-    eviction_policy: str | None = None,
-    annotations: Annotations = None,
-) -> None:
-    """Gather image patches into a tile of the matrix whose product with a filter convolves.
-
-    Parameters
-    ----------
-    img : [N, H, W, C], global
-    col : [..., BM, BK]
-        Element (i, j) is row ``nhw_step * BM + i`` and column ``c_step * BK + j`` of the
-        matrix with a row per output pixel and a column per filter element and channel.
-    kernel, stride, dilation, pad
-        The filter's extent and how it moves, equal in both directions, known at compile time.
-
-    Raises
-    ------
-    ShapeMismatch
-        If `img` is not a global tensor of four dimensions.
-    DtypeMismatch
-        If the element types differ.
-    """
-    if eviction_policy is not None:
-        choice(eviction_policy, _EVICTION, "eviction policy")
-    emit(
-        Im2col(
-            as_buffer(img, "the image of T.im2col"),
-            as_region(col, "the tile of T.im2col"),
-            as_value(nhw_step),
-            as_value(c_step),
-            count(kernel, "kernel"),
-            count(stride, "stride"),
-            count(dilation, "dilation"),
-            count(pad, "pad", least=0),
-        )
-    )
-
-
-@functools.wraps(im2col)
-def c2d_im2col(*args: Any, **kwargs: Any) -> None:
-    """Do what `T.im2col` does, under its older name; warns."""
-    current().warn("T.c2d_im2col is now called T.im2col")
-    im2col(*args, **kwargs)

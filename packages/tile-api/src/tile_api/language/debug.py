@@ -13,7 +13,7 @@ from tile_core.ir import arith
 from tile_core.ir.expr import Const
 from tile_core.ir.printer import print_expr_text
 from tile_core.ir.stmt import Check, CheckKind
-from tile_core.ops.control import Print
+from tile_core.ops.printing import Print
 
 __all__ = ["Assert", "assume", "device_assert", "print"]
 
@@ -56,9 +56,7 @@ def print(obj: Any = None, msg: str = "", warp_group_id: Any = 0, warp_id: Any =
         elements = (extract_lane(value, k) for k in range(lanes))
         op = Print(msg, None, tuple(elements) if lanes > 1 else (value,))
     if op.source is None and current().inside(BlockKind.PARALLEL):
-        from tile_core.ops.serial.printing import expand_print
-
-        emit(expand_print(op))
+        emit(op.serial_form())
     else:
         emit(op)
 

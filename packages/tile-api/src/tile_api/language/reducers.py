@@ -14,7 +14,8 @@ from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.expr import Extent
 from tile_core.ir.stmt import Alloc
 from tile_core.ops.copy import Copy
-from tile_core.ops.reduce import ReduceKind, ReducerFinalize, ReducerInit, ReducerUpdate
+from tile_core.ops.reduce import ReduceKind
+from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 
 __all__ = ["finalize_reducer", "reducer_init", "reducer_update"]
 

@@ -1,4 +1,4 @@
-"""Reductions and scans of tiles along one dimension."""
+"""Reductions of tiles along one dimension."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.stmt import Alloc, For, Seq, Stmt, Store
 from tile_core.ops.pairing import describe
-from tile_core.ops.reduce import Reduce, ReduceKind, Scan
+from tile_core.ops.reduce import Reduce, ReduceKind
 
 __all__ = [
     "all_of",
     "any_of",
-    "cummax",
-    "cumsum",
     "reduce",
     "reduce_absmax",
     "reduce_abssum",
@@ -108,9 +106,7 @@ def _reduce(
             hint="reduce the bits: view the tile as integers with T.view(tile, dtype='int32')",
         )
     axis = normal_dim(name, dim, src)
-    emit(
-        Reduce(kind, src, dst, axis, _flag(name, "clear", clear), _flag(name, "nan_propagate", nan))
-    )
+    emit(Reduce(kind, src, dst, axis, flag(name, "clear", clear), flag(name, "nan_propagate", nan)))
 
 
 def check_batch(what: str, extents: tuple[int, ...] | None, batch: Any) -> None:
@@ -131,7 +127,8 @@ def check_batch(what: str, extents: tuple[int, ...] | None, batch: Any) -> None:
         )
 
 
-def _flag(name: str, what: str, value: Any) -> bool:
+def flag(name: str, what: str, value: Any) -> bool:
+    """Return a truth value known while compiling; refuse any other."""
     if isinstance(value, Expr) or not isinstance(value, (bool, int)):
         raise FrontendTypeError(
             f"{what} of {name} must be True or False while compiling, got {value!r}",
@@ -252,42 +249,6 @@ def reduce_bitxor(
 ) -> None:
     """Combine integers or bools along `dim` with ``^``; see `T.reduce`."""
     _reduce(ReduceKind.BITXOR, buffer, out, dim, clear, batch, annotations)
-
-
-def cumsum(
-    src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False, annotations: Annotations = None
-) -> None:
-    """Write the running sum of `src` along `dim` to `dst`, each element included.
-
-    Parameters
-    ----------
-    dst
-        Of the same shape; by default `src` itself.
-    reverse
-        Run from the end.
-
-    Raises
-    ------
-    FrontendValueError
-        If there is no dimension `dim`.
-    ShapeMismatch
-        If the shapes differ.
-    """
-    _scan("T.cumsum", ReduceKind.SUM, src, dst, dim, reverse)
-
-
-def cummax(
-    src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False, annotations: Annotations = None
-) -> None:
-    """Write the running maximum of `src` along `dim` to `dst`; see `T.cumsum`."""
-    _scan("T.cummax", ReduceKind.MAX, src, dst, dim, reverse)
-
-
-def _scan(name: str, kind: ReduceKind, src: Any, dst: Any, dim: Any, reverse: Any) -> None:
-    source = as_region(src, f"the source of {name}")
-    target = source if dst is None else as_region(dst, f"the destination of {name}")
-    axis = normal_dim(name, dim, source)
-    emit(Scan(kind, source, target, axis, _flag(name, "reverse", reverse)))
 
 
 def any_of(buffer: Any) -> Expr:

@@ -12,7 +12,8 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import For, Launch, Pipelined, While
-from tile_core.ops.copy import Copy, Im2col
+from tile_core.ops.copy import Copy
+from tile_core.ops.im2col import Im2col
 from tile_core.simt.program import DeviceFunction
 
 

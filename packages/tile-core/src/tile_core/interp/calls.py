@@ -14,7 +14,7 @@ from tile_core.interp.machine import Lanes
 from tile_core.interp.philox import Generator
 from tile_core.interp.values import Array, carrier, decode, from_bytes, settle, to_bytes
 from tile_core.ir.expr import AddressOf, Call, Expr, StringConst
-from tile_core.ops.serial.printing import specifier
+from tile_core.ops.printing import specifier
 
 Evaluate = Callable[[Expr, Lanes], Array]
 

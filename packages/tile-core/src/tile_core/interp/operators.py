@@ -1,4 +1,4 @@
-"""The definition of every tile operator that moves or multiplies: on arrays, in a few lines."""
+"""What tile operators mean on whole arrays, where that says more than their serial form."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.errors import DataRace, UnsupportedOnTarget
+from tile_core.errors import DataRace
 from tile_core.interp import access, atomics, calls, debug, reductions, regions, specialised_warps
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.machine import Block, Lanes
@@ -19,23 +19,17 @@ from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import Leaf
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.atomic import AtomicTile
-from tile_core.ops.control import Barrier, Breakpoint, Print
-from tile_core.ops.copy import Copy, Im2col, Transpose
+from tile_core.ops.control import Barrier, Breakpoint
+from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm, WaitProducts
+from tile_core.ops.im2col import Im2col
 from tile_core.ops.pairing import pair
-from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
-from tile_core.ops.serial.printing import line
-
-
-def run_operator(op: Leaf, lanes: Lanes) -> None:
-    """Perform a tile operator; `lanes` is one lane that stands for the block."""
-    handler = OPERATORS.get(type(op))
-    if handler is None:
-        raise UnsupportedOnTarget(
-            f"the interpreter has no definition of operator {op.mnemonic!r}", span=op.span
-        )
-    handler(op, lanes)
+from tile_core.ops.printing import Print, line
+from tile_core.ops.reduce import Reduce
+from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
+from tile_core.ops.scan import Scan
+from tile_core.ops.transpose import Transpose
 
 
 def copy(op: Copy, lanes: Lanes) -> None:
@@ -221,7 +215,7 @@ def nothing(op: Barrier | WaitProducts, lanes: Lanes) -> None:
     """Wait for nobody: one lane stands for all threads, and products are complete at once."""
 
 
-OPERATORS: dict[type[Leaf], Callable[[Any, Lanes], None]] = {
+MEANINGS: dict[type[Leaf], Callable[[Any, Lanes], None]] = {
     AtomicTile: atomic_tile,
     Barrier: nothing,
     Breakpoint: debug.breakpoint_,
@@ -241,4 +235,4 @@ OPERATORS: dict[type[Leaf], Callable[[Any, Lanes], None]] = {
     WaitProducts: nothing,
     **specialised_warps.HANDLERS,
 }
-"""By class: the operator's meaning."""
+"""By class: what operators mean on arrays. That of all others is their serial form."""

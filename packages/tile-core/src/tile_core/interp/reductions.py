@@ -16,14 +16,9 @@ from tile_core.ir.buffer import whole
 from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Binary, BinaryOp, Load
 from tile_core.ir.stmt import Store
-from tile_core.ops.reduce import (
-    Reduce,
-    ReduceKind,
-    ReducerFinalize,
-    ReducerInit,
-    ReducerUpdate,
-    Scan,
-)
+from tile_core.ops.reduce import Reduce, ReduceKind
+from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
+from tile_core.ops.scan import Scan
 
 _UFUNC: dict[ReduceKind, Any] = {
     ReduceKind.SUM: np.add,

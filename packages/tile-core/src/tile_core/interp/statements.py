@@ -16,7 +16,7 @@ from tile_core.interp.events import Collective, Event, GridWait, Spin, Vote, Wai
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.facts import acts_on_block
 from tile_core.interp.machine import Lanes, Loop
-from tile_core.interp.operators import run_operator
+from tile_core.interp.operators import MEANINGS
 from tile_core.interp.parallel import each_lane, iterations
 from tile_core.interp.values import Array, convert
 from tile_core.ir.buffer import Scope
@@ -47,8 +47,11 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
-from tile_core.ops.control import Barrier, Breakpoint, Print
-from tile_core.ops.reduce import ReducerUpdate
+from tile_core.ops.control import Barrier, Breakpoint
+from tile_core.ops.parallel_form import as_parallel, is_element_wise
+from tile_core.ops.printing import Print
+from tile_core.ops.reducer import ReducerUpdate
+from tile_core.ops.serial import expand
 
 Steps: TypeAlias = "Iterator[Event]"
 
@@ -151,7 +154,7 @@ _SIMPLE: dict[type[Any], Callable[[Any, Lanes], None]] = {
     Break: _break,
     Continue: _continue,
     ReducerUpdate: reductions.update,
-    Breakpoint: run_operator,
+    Breakpoint: MEANINGS[Breakpoint],
 }
 
 
@@ -306,6 +309,18 @@ def _leaf(stmt: Leaf, lanes: Lanes) -> Steps:
             run_operator(stmt, lane)
     else:
         yield Collective(stmt, lanes)
+
+
+def run_operator(op: Leaf, lanes: Lanes) -> None:
+    """Perform a tile operator; `lanes` is one lane that stands for the block.
+
+    An operator without a meaning of its own on arrays does what its serial form does.
+    """
+    meaning = MEANINGS.get(type(op))
+    if meaning is not None:
+        meaning(op, lanes)
+    else:
+        run(as_parallel(op) if is_element_wise(op) else expand(op), lanes)
 
 
 def _barrier(stmt: Barrier, lanes: Lanes) -> Steps:

@@ -15,10 +15,12 @@ from tile_core.records import dataclass
 class Leaf(Node):
     """A statement the closed union does not know: a tile operator (`tile_core.ops`).
 
-    `mnemonic` names the class in printed IR; its dataclass fields are its operands.
+    `mnemonic` names the class in printed IR, `spellings` are the names of the language that
+    write it; its dataclass fields are its operands.
     """
 
     mnemonic: ClassVar[str] = ""
+    spellings: ClassVar[tuple[str, ...]] = ()
 
     def reads(self) -> tuple[Region, ...]:
         """Regions whose previous contents matter."""
@@ -30,6 +32,13 @@ class Leaf(Node):
 
     def verify(self) -> None:
         """Raise a `TileError` with this statement's span if it is ill-formed."""
+
+    def serial_form(self) -> Stmt | None:
+        """Return statements on single elements that do the same; None if there are none.
+
+        What one thread runs that stands for all: `tile_core.ops.serial.expand` asks for it.
+        """
+        return None
 
 
 Stmt: TypeAlias = (

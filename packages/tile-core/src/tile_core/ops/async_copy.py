@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from tile_core.errors import FrontendValueError
 from tile_core.ir.buffer import Region
+from tile_core.ir.stmt import Seq, Stmt
 from tile_core.ops.operator import TileOperator
 from tile_core.records import dataclass
 
@@ -27,6 +28,10 @@ class CopyCommit(TileOperator):
         """Nothing by itself."""
         return ()
 
+    def serial_form(self) -> Stmt:
+        """Return nothing: copies are complete when they are met."""
+        return Seq(())
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CopyWait(TileOperator):
@@ -46,6 +51,10 @@ class CopyWait(TileOperator):
     def writes(self) -> tuple[Region, ...]:
         """Nothing by itself."""
         return ()
+
+    def serial_form(self) -> Stmt:
+        """Return nothing: copies are complete when they are met."""
+        return Seq(())
 
     def verify(self) -> None:
         """Check that the number of groups is not negative."""

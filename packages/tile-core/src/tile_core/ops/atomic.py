@@ -6,8 +6,12 @@ from enum import Enum
 from typing import ClassVar
 
 from tile_core.errors import DtypeMismatch
+from tile_core.ir.arith import call, cast
 from tile_core.ir.buffer import Region
-from tile_core.ops.operator import TileOperator
+from tile_core.ir.expr import AddressOf, StringConst, Var
+from tile_core.ir.stmt import Evaluate, Stmt
+from tile_core.ops.loops import element, load, nest
+from tile_core.ops.operator import Execution, TileOperator
 from tile_core.ops.pairing import boxes, pair
 from tile_core.ops.work import OperatorWork
 from tile_core.records import dataclass
@@ -43,6 +47,8 @@ class AtomicTile(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "atomic"
+    spellings: ClassVar[tuple[str, ...]] = ("atomic_add", "atomic_max", "atomic_min")
+    execution: ClassVar[Execution] = Execution.ELEMENT_WISE
     kind: AtomicKind
     src: Region
     dst: Region
@@ -72,3 +78,15 @@ class AtomicTile(TileOperator):
                 span=self.span,
                 hint="use float32, float64, float16, bfloat16, or a 32- or 64-bit integer",
             )
+
+    def serial_form(self) -> Stmt:
+        """Return loops with one scalar atomic per element."""
+        pairing = pair(self.src, self.dst, self.span)
+
+        def body(at: tuple[Var, ...]) -> Stmt:
+            target = AddressOf(self.dst.buffer, element(self.dst, pairing.dst_axes, at))
+            value = cast(load(self.src, pairing.src_axes, at), self.dst.buffer.dtype)
+            order = StringConst(self.memory_order)
+            return Evaluate(call(f"atomic_{self.kind.value}", target, value, order))
+
+        return nest(pairing.extents, body)

@@ -1,4 +1,4 @@
-"""Operators without data flow: barriers of a block, printing, breakpoints."""
+"""Operators without data flow: barriers of a block, breakpoints."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Expr
+from tile_core.ir.stmt import Seq, Stmt
 from tile_core.ops.operator import TileOperator
 from tile_core.records import dataclass
 
@@ -40,31 +41,9 @@ class Barrier(TileOperator):
         """Nothing."""
         return ()
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Print(TileOperator):
-    """Print a message with a tile's elements (once per block) or values (once per thread).
-
-    Parameters
-    ----------
-    source
-        The tile to print, or None.
-    values
-        Scalars to print, each by every thread that gets here.
-    """
-
-    mnemonic: ClassVar[str] = "print"
-    message: str
-    source: Region | None = None
-    values: tuple[Expr, ...] = ()
-
-    def reads(self) -> tuple[Region, ...]:
-        """Return the printed tile."""
-        return () if self.source is None else (self.source,)
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing."""
-        return ()
+    def serial_form(self) -> Stmt:
+        """Return nothing: one thread waits for nobody."""
+        return Seq(())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,3 +68,7 @@ class Breakpoint(TileOperator):
     def writes(self) -> tuple[Region, ...]:
         """Nothing."""
         return ()
+
+    def serial_form(self) -> Stmt:
+        """Return nothing: only the interpreter stops."""
+        return Seq(())

@@ -6,7 +6,9 @@ from typing import ClassVar
 
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Expr
-from tile_core.ops.operator import TileOperator
+from tile_core.ir.stmt import Stmt
+from tile_core.ops.loops import nest, store
+from tile_core.ops.operator import Execution, TileOperator
 from tile_core.records import dataclass
 
 
@@ -19,6 +21,8 @@ class Fill(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "fill"
+    spellings: ClassVar[tuple[str, ...]] = ("fill", "clear")
+    execution: ClassVar[Execution] = Execution.ELEMENT_WISE
     dst: Region
     value: Expr
 
@@ -29,3 +33,8 @@ class Fill(TileOperator):
     def writes(self) -> tuple[Region, ...]:
         """Return the region filled."""
         return (self.dst,)
+
+    def serial_form(self) -> Stmt:
+        """Return loops that store the value to each element of the region."""
+        axes = tuple(range(len(self.dst.extents)))
+        return nest(self.dst.extents, lambda at: store(self.dst, axes, at, self.value))

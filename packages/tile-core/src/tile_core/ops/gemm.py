@@ -13,10 +13,23 @@ from tile_core.errors import (
     Note,
     ShapeMismatch,
 )
+from tile_core.ir.arith import cast, const, select
 from tile_core.ir.buffer import Region
-from tile_core.ir.expr import Const, Expr
+from tile_core.ir.expr import Const, Expr, Var
 from tile_core.ir.overlap import surely_overlap
-from tile_core.ops.operator import TileOperator
+from tile_core.ir.stmt import Alloc, Stmt
+from tile_core.ops.loops import (
+    accumulator,
+    count,
+    load,
+    matrix_axes,
+    nest,
+    read,
+    seq,
+    store,
+    write,
+)
+from tile_core.ops.operator import Execution, TileOperator
 from tile_core.ops.pairing import describe
 from tile_core.ops.work import OperatorWork
 from tile_core.records import dataclass
@@ -90,6 +103,8 @@ class Gemm(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "gemm"
+    spellings: ClassVar[tuple[str, ...]] = ("gemm",)
+    execution: ClassVar[Execution] = Execution.COLLECTIVE
     a: Region
     b: Region
     c: Region
@@ -128,6 +143,30 @@ class Gemm(TileOperator):
         if a is None or c is None:
             raise InternalError("T.gemm extents were not verified", span=self.span)
         return c[-2], c[-1], a[-2] if self.transpose_a else a[-1]
+
+    def serial_form(self) -> Stmt:
+        """Return the triple loop: one accumulator per element of C, K innermost."""
+        m, n, k_extent = self.mnk
+
+        def body(at: tuple[Var, ...]) -> Stmt:
+            i, j = at
+            k = Var("k", i.dtype)
+            total = accumulator("total", self.c.buffer.dtype)
+            a_at, b_at = (
+                ((k, i) if self.transpose_a else (i, k)),
+                ((j, k) if self.transpose_b else (k, j)),
+            )
+            a = cast(load(self.a, matrix_axes(self.a), a_at), total.dtype)
+            b = cast(load(self.b, matrix_axes(self.b), b_at), total.dtype)
+            before = cast(load(self.c, matrix_axes(self.c), at), total.dtype)
+            return seq(
+                Alloc(total),
+                write(total, select(self.clear, const(0, total.dtype), before)),
+                count(k, k_extent, write(total, read(total) + a * b)),
+                store(self.c, matrix_axes(self.c), at, read(total)),
+            )
+
+        return nest((m, n), body)
 
     def verify(self) -> None:
         """Check ranks, static extents, M, N, K and element types."""
@@ -214,3 +253,7 @@ class WaitProducts(TileOperator):
     def writes(self) -> tuple[Region, ...]:
         """Nothing by itself."""
         return ()
+
+    def serial_form(self) -> Stmt:
+        """Return nothing: products are complete when they are met."""
+        return seq()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Expr
@@ -29,6 +29,14 @@ class InferLevel(IntEnum):
     STRICT = 2  # the hardware, or the kernel that runs the operator, allows exactly this layout
     COMMON = 1  # follows from a neighbour whose layout is known
     FREE = 0  # anything legal will do
+
+
+class Execution(Enum):
+    """Who runs an operator on machines whose blocks are many threads."""
+
+    ELEMENT_WISE = "one thread per element: the serial form is a loop nest, in any order"
+    COLLECTIVE = "all threads that reach it, together; they must agree on its operands"
+    CONTROL = "as its rule says: it orders, waits or observes, and shares nothing out"
 
 
 class ThreadMachine(Protocol):
@@ -111,11 +119,15 @@ class LowerContext(Protocol):
 class TileOperator(Leaf):
     """A statement on whole tiles.
 
-    A subclass states facts true on every machine: its operands, what it reads and writes,
-    what makes it ill-formed. How it maps to threads is a `Rule`, owned by a backend. One
-    rule is selected per operator, once, and serves inference and lowering, so the code that
-    chose a layout is always the code that relies on it.
+    A subclass states all that is true on every machine: its operands, what it reads and writes,
+    what makes it ill-formed, what it computes, its serial form, its name in the language, and the
+    cases of the conformance contract. How it maps to threads is a `Rule`, owned by a backend;
+    where none is better, one for each kind of machine lowers the serial form. One rule is
+    selected per operator, once, and serves inference and lowering, so the code that chose a
+    layout is always the code that relies on it.
     """
+
+    execution: ClassVar[Execution] = Execution.CONTROL
 
     @abstractmethod
     def reads(self) -> tuple[Region, ...]:

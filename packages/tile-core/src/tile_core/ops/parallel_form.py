@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from tile_core.errors import InternalError
 from tile_core.ir.arith import INT32, as_expr, binary, cast, const
 from tile_core.ir.buffer import Scope
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.stmt import For, If, Parallel, Seq, Stmt, Store
-from tile_core.ops.atomic import AtomicTile
-from tile_core.ops.copy import Copy, Im2col, Transpose
+from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
-from tile_core.ops.operator import TileOperator
+from tile_core.ops.operator import Execution, TileOperator
 from tile_core.ops.serial import expand
 
-ELEMENT_WISE: tuple[type[TileOperator], ...] = (AtomicTile, Copy, Fill, Im2col, Transpose)
 
-
-def is_element_wise(op: object) -> bool:
+def is_element_wise(op: object) -> TypeGuard[TileOperator]:
     """Whether `op` does the same to each element of a tile, in any order."""
-    return isinstance(op, ELEMENT_WISE)
+    return isinstance(op, TileOperator) and op.execution is Execution.ELEMENT_WISE
 
 
 def as_parallel(op: TileOperator) -> Parallel:

@@ -1,4 +1,4 @@
-"""Reductions and scans of tiles along one dimension, and accumulators across iterations."""
+"""Reductions of tiles along one dimension."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from enum import Enum
 from typing import ClassVar
 
 from tile_core.dtypes import DType
-from tile_core.errors import DtypeMismatch, FrontendValueError, ScopeMismatch, ShapeMismatch
-from tile_core.ir.arith import integer_bounds
-from tile_core.ir.buffer import Buffer, Region, Scope, whole
-from tile_core.ir.expr import Expr, Extent
-from tile_core.ir.stmt import Leaf
-from tile_core.ops.operator import TileOperator
+from tile_core.errors import DtypeMismatch, FrontendValueError, ShapeMismatch
+from tile_core.ir.arith import binary, call, cast, const, integer_bounds, maximum, minimum, select
+from tile_core.ir.buffer import Region
+from tile_core.ir.expr import BinaryOp, Expr, Extent, Var
+from tile_core.ir.stmt import Alloc, Stmt
+from tile_core.ops.loops import accumulator, count, load, nest, read, seq, store, write
+from tile_core.ops.operator import Execution, TileOperator
 from tile_core.ops.pairing import describe
 from tile_core.ops.work import OperatorWork
 from tile_core.records import dataclass
@@ -69,6 +70,31 @@ def highest(dtype: DType) -> int | float:
     return math.inf if dtype.is_float else integer_bounds(dtype)[1]
 
 
+_OPS = {
+    ReduceKind.SUM: BinaryOp.ADD,
+    ReduceKind.ABSSUM: BinaryOp.ADD,
+    ReduceKind.BITAND: BinaryOp.BITAND,
+    ReduceKind.BITOR: BinaryOp.BITOR,
+    ReduceKind.BITXOR: BinaryOp.BITXOR,
+}
+
+
+def combine(kind: ReduceKind, a: Expr, b: Expr, *, nan_propagate: bool = False) -> Expr:
+    """Return `a` and `b`, of one dtype, combined by `kind`; magnitudes are taken by callers."""
+    if kind in _OPS:
+        return cast(binary(_OPS[kind], a, b), a.dtype)
+    better = minimum(a, b) if kind is ReduceKind.MIN else maximum(a, b)
+    if not (nan_propagate and a.dtype.is_float):
+        return better
+    spoiled = binary(BinaryOp.OR, call("isnan", a), call("isnan", b))
+    return select(spoiled, const(math.nan, a.dtype), better)
+
+
+def magnitude(value: Expr) -> Expr:
+    """Return the absolute value; truth values are their own."""
+    return value if value.dtype.is_bool else call("abs", value)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduce(TileOperator):
     """Combine the elements of `src` along `dim` into `dst`.
@@ -92,6 +118,8 @@ class Reduce(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "reduce"
+    spellings: ClassVar[tuple[str, ...]] = tuple(f"reduce_{kind.value}" for kind in ReduceKind)
+    execution: ClassVar[Execution] = Execution.COLLECTIVE
     kind: ReduceKind
     src: Region
     dst: Region
@@ -131,7 +159,7 @@ class Reduce(TileOperator):
         dropped = [e for k, e in enumerate(self.src.extents) if k != self.dim] or [1]
         kept: list[Extent] = list(self.src.extents)
         kept[self.dim] = 1
-        if not any(_equal(self.dst.extents, want) for want in (dropped, kept)):
+        if not any(equal_extents(self.dst.extents, want) for want in (dropped, kept)):
             raise ShapeMismatch(
                 f"T.reduce_{self.kind.value} of {describe(self.src)} along dim {self.dim} "
                 f"does not give {describe(self.dst)}",
@@ -146,130 +174,42 @@ class Reduce(TileOperator):
                 hint="reduce the bits: view the tile as integers with T.view(tile, dtype='int32')",
             )
 
+    def serial_form(self) -> Stmt:
+        """Return loops over the kept dimensions with one accumulator each."""
+        kept = [n for axis, n in enumerate(self.src.extents) if axis != self.dim]
+        return nest(kept, lambda at: self.serial_form_at(at))
 
-def _equal(extents: tuple[Extent, ...], wanted: list[Extent]) -> bool:
+    def serial_form_at(self, at: tuple[Var, ...]) -> Stmt:
+        """Return the reduction of the one row at `at`, with an accumulator of its own.
+
+        `at` has one index per kept dimension; a reduction to a single element ignores it.
+        """
+        rank = len(self.src.extents)
+        kept = [k for k in range(rank) if k != self.dim]
+        dst_axes = tuple(None if d is None else kept.index(d) for d in self.dst_axes)
+        r = Var("r", at[0].dtype if at else const(0).dtype)
+        src_axes = tuple(len(kept) if d == self.dim else kept.index(d) for d in range(rank))
+        total = accumulator("total", self.dst.buffer.dtype)
+        value = cast(load(self.src, src_axes, (*at[: len(kept)], r)), self.dst.buffer.dtype)
+        value = cast(value, total.dtype)
+        if self.kind.takes_magnitudes:
+            value = magnitude(value)
+        result: Expr = read(total)
+        if not self.clear:
+            old = cast(load(self.dst, dst_axes, at), total.dtype)
+            result = combine(self.kind, result, old, nan_propagate=self.nan_propagate)
+        step = combine(self.kind, read(total), value, nan_propagate=self.nan_propagate)
+        return seq(
+            Alloc(total),
+            write(total, const(self.kind.identity(self.dst.buffer.dtype), total.dtype)),
+            count(r, self.src.extents[self.dim], write(total, step)),
+            store(self.dst, dst_axes, at, result),
+        )
+
+
+def equal_extents(extents: tuple[Extent, ...], wanted: list[Extent]) -> bool:
+    """Return whether extents are known to be those wanted."""
     return len(extents) == len(wanted) and all(
         a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
         for a, b in zip(extents, wanted, strict=True)
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scan(TileOperator):
-    """Running sum or maximum along `dim`, inclusive; from the end if `reverse`.
-
-    `src` and `dst` have equal extents and may be the same region.
-    """
-
-    mnemonic: ClassVar[str] = "scan"
-    kind: ReduceKind
-    src: Region
-    dst: Region
-    dim: int
-    reverse: bool = False
-
-    def reads(self) -> tuple[Region, ...]:
-        """Return the source."""
-        return (self.src,)
-
-    def writes(self) -> tuple[Region, ...]:
-        """Return the destination."""
-        return (self.dst,)
-
-    def work(self) -> OperatorWork:
-        """Return an operation for each element."""
-        return OperatorWork(elements=self.src.extents, operations=1)
-
-    def verify(self) -> None:
-        """Check `dim` and the shapes."""
-        name = {"sum": "cumsum", "max": "cummax"}[self.kind.value]
-        if not 0 <= self.dim < len(self.src.extents):
-            raise FrontendValueError(
-                f"T.{name}: dim {self.dim} is outside {describe(self.src)}",
-                span=self.span,
-                hint=f"use a dim between {-len(self.src.extents)} and {len(self.src.extents) - 1}",
-            )
-        if not _equal(self.dst.extents, list(self.src.extents)):
-            raise ShapeMismatch(
-                f"T.{name} of {describe(self.src)} does not give {describe(self.dst)}",
-                span=self.span,
-                hint="give source and destination the same shape",
-            )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ReducerInit(TileOperator):
-    """Open an epoch of `reducer` (scope `local.reducer`), with a start value or the identity."""
-
-    mnemonic: ClassVar[str] = "reducer_init"
-    reducer: Buffer
-    kind: ReduceKind
-    init: Expr | None = None
-
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Return the accumulator."""
-        return (whole(self.reducer),)
-
-    def verify(self) -> None:
-        """Check the scope and the element type."""
-        if self.reducer.scope is not Scope.REDUCER:
-            raise ScopeMismatch(
-                f"{self.reducer.name!r} is not a reducer", span=self.span,
-                hint="allocate it with T.alloc_reducer(shape, dtype, op)",
-            )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ReducerUpdate(Leaf):
-    """Combine `value` into ``reducer[indices]``, once per logical iteration. Element-wise."""
-
-    mnemonic: ClassVar[str] = "reducer_update"
-    reducer: Buffer
-    kind: ReduceKind
-    indices: tuple[Expr, ...]
-    value: Expr
-
-    def reads(self) -> tuple[Region, ...]:
-        """Return the element updated."""
-        return self.writes()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Return the element updated."""
-        ones = (1,) * len(self.indices)
-        return (Region(self.reducer, self.indices, ones, is_element=True),)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ReducerFinalize(TileOperator):
-    """Close the epoch: write the accumulated values to `dst`."""
-
-    mnemonic: ClassVar[str] = "reducer_finalize"
-    reducer: Buffer
-    kind: ReduceKind
-    dst: Region
-
-    def reads(self) -> tuple[Region, ...]:
-        """Return the accumulator."""
-        return (whole(self.reducer),)
-
-    def writes(self) -> tuple[Region, ...]:
-        """Return the destination."""
-        return (self.dst,)
-
-    def work(self) -> OperatorWork:
-        """Return an operation for each element."""
-        return OperatorWork(elements=self.dst.extents, operations=1)
-
-    def verify(self) -> None:
-        """Check that the destination has the reducer's shape."""
-        if not _equal(self.dst.extents, list(self.reducer.shape)):
-            raise ShapeMismatch(
-                f"T.finalize_reducer of {self.reducer.name}{list(self.reducer.shape)} does not "
-                f"give {describe(self.dst)}",
-                span=self.span,
-                hint="give the destination the shape of the reducer",
-            )

@@ -26,7 +26,11 @@ def no_demands(op: TileOperator, ctx: InferContext, level: InferLevel) -> Layout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule(Generic[Op]):
-    """One way to run operators of type `op`.
+    """One way to run operators of type `op`, or of a class derived from it.
+
+    A rule of `TileOperator` itself is the default of a kind of machine: it lowers the serial
+    form of whatever operator nobody knows better. It leaves those in `except_for` to their
+    own rules, which may decline them for a reason.
 
     `rejects` returns None to accept, or the reason in words ("needs sm_90"): the sentence
     the user reads when no rule is left. Among rules that accept, `priority` decides. Where
@@ -41,6 +45,11 @@ class Rule(Generic[Op]):
     rejects: Callable[[Op, Target], str | None] = always
     priority: int = 0
     runs_beside: bool = False
+    except_for: frozenset[type[TileOperator]] = frozenset()
+
+    def is_for(self, op: TileOperator) -> bool:
+        """Whether this is a way to run operators such as `op`."""
+        return isinstance(op, self.op) and type(op) not in self.except_for
 
 
 def select(op: TileOperator, target: Target, rules: Sequence[Rule[Any]]) -> Rule[Any]:
@@ -53,7 +62,7 @@ def select(op: TileOperator, target: Target, rules: Sequence[Rule[Any]]) -> Rule
     AmbiguousRule
         If two accepting rules share the highest priority.
     """
-    verdicts = [(rule, rule.rejects(op, target)) for rule in rules if rule.op is type(op)]
+    verdicts = [(rule, rule.rejects(op, target)) for rule in rules if rule.is_for(op)]
     accepted = sorted((r for r, why in verdicts if why is None), key=lambda r: -r.priority)
     if not accepted and isinstance(op, GpuOperator):
         raise UnsupportedOnTarget(

@@ -28,20 +28,11 @@ from tile_core.ir.stmt import (
     While,
     flattened,
 )
-from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.control import Barrier
-from tile_core.ops.copy import Copy, Im2col, Transpose
-from tile_core.ops.fill import Fill
-from tile_core.ops.gemm import Gemm
-from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, Scan
+from tile_core.ops.operator import Execution, TileOperator
 
 _WARP = 32
 """Threads that every machine's warps are made of: a barrier waits for no fewer."""
-
-_SHARED_OUT = (
-    AtomicTile, Copy, Fill, Gemm, Im2col, Reduce, ReducerFinalize, ReducerInit, Scan, Transpose,
-)  # fmt: skip
-"""Operators whose elements the threads that run them share out."""
 
 _EMPTY = Seq(())
 
@@ -91,7 +82,7 @@ def does_together(stmt: Node) -> bool:
     """Whether `stmt` holds work that is shared out among all threads that run it."""
     if isinstance(stmt, Parallel):
         return True
-    if isinstance(stmt, _SHARED_OUT):
+    if isinstance(stmt, TileOperator) and stmt.execution is not Execution.CONTROL:
         tiles = [n for n in walk(stmt) if isinstance(n, Buffer)]
         return any(not tile.storage.scope.is_thread_private for tile in tiles)
     if isinstance(stmt, Leaf):

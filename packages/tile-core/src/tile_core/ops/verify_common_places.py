@@ -39,20 +39,13 @@ from tile_core.ir.stmt import (
     Seq,
     While,
 )
-from tile_core.ops.atomic import AtomicTile
-from tile_core.ops.copy import Copy, Im2col, Transpose
-from tile_core.ops.fill import Fill
-from tile_core.ops.gemm import Gemm
-from tile_core.ops.operator import TileOperator
-from tile_core.ops.reduce import Reduce, Scan
+from tile_core.ops.operator import Execution, TileOperator
 
 WAY_OUT = (
     "all threads share one tile operation: go through the places in a loop over T.Parallel, or "
     "copy to T.alloc_local, which each thread has for itself"
 )
 """What to do where threads want different places."""
-
-_SHARED_OUT = (AtomicTile, Copy, Fill, Gemm, Im2col, Reduce, Scan, Transpose)
 
 Array: TypeAlias = "npt.NDArray[Any]"
 
@@ -141,7 +134,7 @@ class _Block:
                 if here is not None:
                     here = here & (first <= self.number) & (self.number < first + count)
                 return self.visit(body, here, first, span)
-            case TileOperator() if here is not None and isinstance(stmt, _SHARED_OUT):
+            case TileOperator() if here is not None and stmt.execution is not Execution.CONTROL:
                 self._check(stmt, here, span)
         return False
 

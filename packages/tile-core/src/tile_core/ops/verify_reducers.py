@@ -10,7 +10,7 @@ from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import If, Kernel, Seq
-from tile_core.ops.reduce import ReducerFinalize, ReducerInit, ReducerUpdate
+from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_core.records import dataclass
 
 

@@ -11,11 +11,11 @@ from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import If, Kernel, Parallel, Seq, Stmt, Store
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
+from tile_core.ops.loops import accumulator
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel, is_element_wise
-from tile_core.ops.reduce import Reduce, Scan
-from tile_core.ops.serial.loops import accumulator
-from tile_core.ops.serial.reduce import combine
+from tile_core.ops.reduce import Reduce, combine
+from tile_core.ops.scan import Scan
 from tile_core.passes.lower_serially import nested_loops
 
 

@@ -9,7 +9,8 @@ from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Alloc, Kernel, Seq
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.reduce import Reduce, ReducerFinalize
+from tile_core.ops.reduce import Reduce
+from tile_core.ops.reducer import ReducerFinalize
 
 
 def materialise_partial_results(kernel: Kernel) -> Kernel:

@@ -11,7 +11,7 @@ from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Alloc, For, If, Kernel, Parallel, Seq, Stmt, Store, While
 from tile_core.ops.copy import Copy
 from tile_core.ops.operator import ThreadMachine
-from tile_core.ops.reduce import ReducerUpdate
+from tile_core.ops.reducer import ReducerUpdate
 from tile_core.ops.rule import Rule
 from tile_core.passes.infer_layouts import strict_layouts
 from tile_core.passes.inference.choose import Choice, Chooser, covers_tile

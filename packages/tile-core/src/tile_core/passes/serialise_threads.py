@@ -28,7 +28,8 @@ from tile_core.ir.stmt import (
     While,
     flattened,
 )
-from tile_core.ops.control import Barrier, Print
+from tile_core.ops.control import Barrier
+from tile_core.ops.printing import Print
 from tile_core.ops.privatise_tiles import privatise_tiles
 from tile_core.passes.coroutines import Await, awaits
 from tile_core.passes.count_signals import Arrive

@@ -12,9 +12,8 @@ from tile_core.ir.stmt import Alloc, If, Let, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.layout.digits import row_major_position
 from tile_core.layout.preimages import reduced_fragment
-from tile_core.ops.reduce import Reduce
-from tile_core.ops.serial.loops import accumulator
-from tile_core.ops.serial.reduce import combine, magnitude
+from tile_core.ops.loops import accumulator
+from tile_core.ops.reduce import Reduce, combine, magnitude
 from tile_core.simt.accesses import lower_store
 from tile_core.simt.build import do, seq, unrolled
 from tile_core.simt.context import SimtContext

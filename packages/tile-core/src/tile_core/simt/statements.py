@@ -38,8 +38,7 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ops.control import Barrier
 from tile_core.ops.operator import TileOperator
-from tile_core.ops.reduce import ReducerUpdate
-from tile_core.ops.serial.reduce import expand_reducer_update
+from tile_core.ops.reducer import ReducerUpdate
 from tile_core.passes.drop_gpu_hints import is_gpu_hint
 from tile_core.passes.guards.registry import located, open_registry
 from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
@@ -143,7 +142,7 @@ def _store(stmt: Store, ctx: SimtContext) -> Stmt:
 
 
 def _update(stmt: ReducerUpdate, ctx: SimtContext) -> Stmt:
-    return _store(expand_reducer_update(stmt), ctx)
+    return _store(stmt.serial_form(), ctx)
 
 
 def _evaluate(stmt: Evaluate, ctx: SimtContext) -> Stmt:

@@ -12,9 +12,9 @@ from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Call, Expr, Load, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Hint, Let, Parallel, Seq, Store
-from tile_core.ops.reduce import ReduceKind, ReducerUpdate
-from tile_core.ops.serial.loops import accumulator
-from tile_core.ops.serial.reduce import combine
+from tile_core.ops.loops import accumulator
+from tile_core.ops.reduce import ReduceKind, combine
+from tile_core.ops.reducer import ReducerUpdate
 from tile_cpu.lowering.context import Context, Lane, assigned, loaded
 from tile_cpu.lowering.invariants import hoisted
 from tile_cpu.lowering.types import number, prim, scalar_name, spread, value_type, with_lanes

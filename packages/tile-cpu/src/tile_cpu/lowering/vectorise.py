@@ -23,7 +23,7 @@ from tile_core.ir.stmt import (
     Stmt,
     Store,
 )
-from tile_core.ops.reduce import ReducerUpdate
+from tile_core.ops.reducer import ReducerUpdate
 from tile_core.passes.guards.registry import at_the_edge
 from tile_cpu.lowering.context import Context, Lane, sequence
 from tile_cpu.lowering.fetching import FETCH_NEXT_ROUND

@@ -11,8 +11,8 @@ from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
 from tile_core.ir.node import N, Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Alloc, For, Hint, Parallel, Seq, Stmt, Store
-from tile_core.ops.reduce import ReducerFinalize, ReducerInit, ReducerUpdate
-from tile_core.ops.serial.reduce import combine
+from tile_core.ops.reduce import combine
+from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_cpu.lowering.fetching import FETCH_NEXT_ROUND
 from tile_cpu.passes.row_dependence import is_at
 from tile_cpu.passes.row_passes import RowPass, Total

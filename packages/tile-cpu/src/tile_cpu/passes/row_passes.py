@@ -13,10 +13,9 @@ from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Let, Parallel, Seq, Stmt, Store
 from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
-from tile_core.ops.reduce import Reduce, ReduceKind
+from tile_core.ops.loops import accumulator, element, load
+from tile_core.ops.reduce import Reduce, ReduceKind, magnitude
 from tile_core.ops.serial import expand
-from tile_core.ops.serial.loops import accumulator, element, load
-from tile_core.ops.serial.reduce import magnitude
 from tile_core.records import dataclass
 from tile_cpu.rules.elementwise import as_parallel
 

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from tile_core.errors import InternalError
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.stmt import For, Parallel, Stmt
-from tile_core.ops.copy import Copy, Im2col, Transpose
-from tile_core.ops.fill import Fill
+from tile_core.ops.atomic import AtomicTile
+from tile_core.ops.copy import Copy
+from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.operator import TileOperator
-from tile_core.ops.reduce import ReducerFinalize, ReducerInit
+from tile_core.ops.parallel_form import is_element_wise
+from tile_core.ops.reducer import ReducerFinalize, ReducerInit
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial import expand
 from tile_core.target import Target
 from tile_cpu.lowering.context import Context
 from tile_cpu.rules.panels import is_packing, lower_packing_copy
 
-_OPERATORS: tuple[type[TileOperator], ...] = (
-    Copy,
-    Fill,
-    Im2col,
-    ReducerFinalize,
-    ReducerInit,
-    Transpose,
-)
+VECTOR_PRIORITY = -50
+"""Above the serial form, below the rules that somebody wrote for an operator."""
 
 
 def as_parallel(stmt: Stmt) -> Stmt:
@@ -59,12 +56,27 @@ def lower(op: TileOperator, ctx: Context) -> Any:
 
 
 def rejects(op: TileOperator, target: Target) -> str | None:
-    """Decline copies within one buffer: their order may matter."""
-    if isinstance(op, Copy) and op.src.buffer.storage is op.dst.buffer.storage:
-        return "source and destination may overlap"
+    """Decline operators whose elements, or the order of them, depend on each other."""
+    if not is_element_wise(op):
+        return "its elements may depend on each other"
+    for read, written in product(op.reads(), op.writes()):
+        if read is not written and read.buffer.storage is written.buffer.storage:
+            return "source and destination may overlap"
     return None
 
 
-ELEMENTWISE_RULES: tuple[Rule[Any], ...] = tuple(
-    Rule(name=f"cpu.{op.mnemonic}.vector", op=op, lower=lower, rejects=rejects) for op in _OPERATORS
+ELEMENTWISE_RULES: tuple[Rule[Any], ...] = (
+    Rule(
+        name="cpu.vector",
+        op=TileOperator,
+        lower=lower,
+        rejects=rejects,
+        priority=VECTOR_PRIORITY,
+        except_for=frozenset({AtomicTile, GpuOperator}),  # no vector updates indivisibly
+    ),
+    *(
+        Rule(name=f"cpu.{op.mnemonic}.vector", op=op, lower=lower)
+        for op in (ReducerFinalize, ReducerInit)
+    ),
 )
+"""One rule for whatever operator is element-wise, and reducers, whose serial forms are, too."""

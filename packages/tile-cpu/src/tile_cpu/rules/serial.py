@@ -9,7 +9,6 @@ from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.operator import LowerContext, TileOperator
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial import expand
-from tile_core.ops.table import OPERATORS
 from tile_core.target import Target
 
 SERIAL_PRIORITY = -100
@@ -27,16 +26,14 @@ def rejects(op: TileOperator, target: Target) -> str | None:
     return None
 
 
-def serial_rules() -> tuple[Rule[Any], ...]:
-    """Return one rule of lowest priority per operator of the core."""
-    return tuple(
-        Rule(
-            name=f"cpu.{name}.serial",
-            op=op,
-            lower=lower,
-            rejects=rejects,
-            priority=SERIAL_PRIORITY,
-        )
-        for name, op in sorted(OPERATORS.items())
-        if issubclass(op, TileOperator) and op is not GpuOperator
-    )
+SERIAL_RULES: tuple[Rule[Any], ...] = (
+    Rule(
+        name="cpu.serial",
+        op=TileOperator,
+        lower=lower,
+        rejects=rejects,
+        priority=SERIAL_PRIORITY,
+        except_for=frozenset({GpuOperator}),
+    ),
+)
+"""One rule of lowest priority for whatever operator there is."""

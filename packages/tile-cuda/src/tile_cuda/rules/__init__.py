@@ -7,6 +7,7 @@ from typing import Any
 from tile_core.ops.rule import Rule
 from tile_core.simt.rules import element_rules
 from tile_core.simt.rules.control import control_rules
+from tile_core.simt.rules.default import with_default
 from tile_core.simt.rules.mbarrier import mbarrier_rules
 from tile_core.simt.rules.ping_pong import ping_pong_rules
 from tile_core.simt.rules.reduce import reduce_rules
@@ -23,7 +24,7 @@ from tile_cuda.stages import exact
 def all_rules(target: Target) -> tuple[Rule[Any], ...]:
     """Return every rule of the CUDA backend for `target`."""
     made_for = machine(exact(target).arch)
-    return (
+    known = (
         *element_rules(),
         *control_rules(),
         *reduce_rules(),
@@ -35,3 +36,4 @@ def all_rules(target: Target) -> tuple[Rule[Any], ...]:
         *remote_copy_rules(made_for),
         *ping_pong_rules(made_for),
     )
+    return with_default(known)

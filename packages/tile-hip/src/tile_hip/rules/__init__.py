@@ -7,6 +7,7 @@ from typing import Any
 from tile_core.ops.rule import Rule
 from tile_core.simt.rules import element_rules
 from tile_core.simt.rules.control import control_rules
+from tile_core.simt.rules.default import with_default
 from tile_core.simt.rules.mbarrier import mbarrier_rules
 from tile_core.simt.rules.ping_pong import ping_pong_rules
 from tile_core.simt.rules.reduce import reduce_rules
@@ -21,7 +22,7 @@ from tile_hip.stages import exact
 def all_rules(target: Target) -> tuple[Rule[Any], ...]:
     """Return every rule of the HIP backend for `target`."""
     made_for = machine(exact(target).arch)
-    return (
+    known = (
         *element_rules(),
         *control_rules(),
         *reduce_rules(),
@@ -31,3 +32,4 @@ def all_rules(target: Target) -> tuple[Rule[Any], ...]:
         *mbarrier_rules(made_for.has("mbarrier_try_wait"), made_for.has("setmaxnreg")),
         *ping_pong_rules(made_for),
     )
+    return with_default(known)

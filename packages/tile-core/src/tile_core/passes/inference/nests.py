@@ -31,7 +31,7 @@ from tile_core.layout.index import AnyIndex
 from tile_core.ops.copy import Copy
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel, is_element_wise
-from tile_core.ops.reduce import ReducerUpdate
+from tile_core.ops.reducer import ReducerUpdate
 from tile_core.passes.inference.indices import IndexReader
 from tile_core.passes.register_use import threads_together
 from tile_core.passes.uniformity import Uniformity, is_thread_program

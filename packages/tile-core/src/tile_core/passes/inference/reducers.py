@@ -15,7 +15,7 @@ from tile_core.layout import Fragment
 from tile_core.layout.index import AnyIndex, Const, Input
 from tile_core.layout.loop import LoopLayout
 from tile_core.layout.preimages import pushed_forward
-from tile_core.ops.reduce import ReducerUpdate
+from tile_core.ops.reducer import ReducerUpdate
 from tile_core.passes.inference.state import Layouts
 
 

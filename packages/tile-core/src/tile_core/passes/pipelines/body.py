@@ -28,8 +28,9 @@ from tile_core.ir.stmt import (
     Stmt,
 )
 from tile_core.ops.async_copy import CopyCommit, CopyWait
-from tile_core.ops.control import Barrier, Breakpoint, Print
+from tile_core.ops.control import Barrier, Breakpoint
 from tile_core.ops.copy import Copy
+from tile_core.ops.printing import Print
 from tile_core.passes.hazards import Memory
 from tile_core.passes.memory_accesses import MemoryAccess, is_plain, memory_accesses
 

@@ -14,7 +14,7 @@ from tile_core.ir.expr import BinaryOp, Const, Expr, Load
 from tile_core.ir.stmt import Alloc, If, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.serial.loops import accumulator
+from tile_core.ops.loops import accumulator
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import at, do, looped, seq, unrolled
 from tile_core.simt.context import SimtContext

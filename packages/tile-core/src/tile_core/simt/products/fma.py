@@ -11,7 +11,6 @@ from tile_core.layout import Fragment
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.serial.gemm import expand_gemm
 from tile_core.simt.build import seq
 from tile_core.simt.context import SimtContext
 from tile_core.simt.partition import partition
@@ -44,7 +43,7 @@ def _is_spread_in(region: Region, fragment: Fragment, ctx: SimtContext) -> bool:
 
 def _by_elements(op: Gemm, ctx: SimtContext) -> Stmt:
     """Let each thread sum up the elements of C that it holds, one after the other."""
-    rows = expand_gemm(op)
+    rows = op.serial_form()
     if not isinstance(rows, For) or not isinstance(rows.body, For):
         raise InternalError("a serial product is not a nest of loops", span=op.span)
     columns = rows.body

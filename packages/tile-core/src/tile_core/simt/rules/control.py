@@ -12,9 +12,9 @@ from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Load, StringConst, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Evaluate, If, Let, Seq, Stmt, While
-from tile_core.ops.control import Barrier, Breakpoint, Print
+from tile_core.ops.control import Barrier, Breakpoint
+from tile_core.ops.printing import Print
 from tile_core.ops.rule import Rule
-from tile_core.ops.serial.printing import expand_print
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
@@ -101,8 +101,8 @@ def lower_print(op: Print, ctx: SimtContext) -> Stmt:
     """
     source, by_threads = op.source, replace(ctx, by_thread=True)
     if source is None:
-        return ctx.lower(expand_print(op), ctx)
-    printed = expand_print(op)
+        return ctx.lower(op.serial_form(), ctx)
+    printed = op.serial_form()
     if source.buffer.scope is Scope.FRAGMENT:
         return ctx.lower(rewrite(printed, lambda n: _by_owner(n, source.buffer, ctx)), by_threads)
     lowered = ctx.lower(printed, by_threads)

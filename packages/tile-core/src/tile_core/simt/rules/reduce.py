@@ -17,7 +17,6 @@ from tile_core.layout.preimages import reduced_fragment
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.rule import Rule
-from tile_core.ops.serial.reduce import expand_reduce, expand_reduce_at
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.cross_warp_reduction import reduce_across_warps, row_plan
@@ -79,11 +78,11 @@ def _through_memory(op: Reduce, ctx: SimtContext) -> Stmt:
         after = [do("sync")]
         source = whole(tile)
     if op.dst.buffer.scope.is_thread_private:
-        each = by_each_thread(expand_reduce(replace(op, src=source)), ctx)
+        each = by_each_thread(replace(op, src=source).serial_form(), ctx)
         return Seq((*before, each, *after))
     kept = [n for axis, n in enumerate(op.src.extents) if axis != op.dim]
     points = tuple(ctx.fresh_var(f"i{axis}") for axis in range(max(1, len(kept))))
-    body = expand_reduce_at(replace(op, src=source), points)
+    body = replace(op, src=source).serial_form_at(points)
     nest = Parallel(points, tuple(as_expr(n) for n in kept or (1,)), body, span=op.span)
     return Seq((*before, partition(nest, _loop_of_rows(op, kept, ctx), ctx), *after))
 

@@ -10,10 +10,10 @@ from tile_core.ir.arith import as_expr, binary, call, const, select
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.stmt import Alloc, For, If, Let, LoopKind, Seq, Stmt, Store
-from tile_core.ops.reduce import Scan
+from tile_core.ops.loops import accumulator
+from tile_core.ops.reduce import combine
 from tile_core.ops.rule import Rule
-from tile_core.ops.serial.loops import accumulator
-from tile_core.ops.serial.reduce import combine, expand_scan
+from tile_core.ops.scan import Scan
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import carrier
@@ -36,7 +36,7 @@ def lower_scan(op: Scan, ctx: SimtContext) -> Stmt:
         If the extents are not known at compile time.
     """
     if op.src.buffer.scope.is_thread_private and op.dst.buffer.scope.is_thread_private:
-        return by_each_thread(expand_scan(op), ctx)
+        return by_each_thread(op.serial_form(), ctx)
     shape = op.src.static_extents
     if shape is None:
         raise ShapeMismatch(

@@ -11,7 +11,9 @@ from tile_core.dtypes import FORMATS, dtype_of
 from tile_core.interp.values import Array, settle
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.stmt import Kernel
-from tile_core.ops.reduce import ReduceKind, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
+from tile_core.ops.reduce import ReduceKind
+from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
+from tile_core.ops.scan import Scan
 from tile_core.testing import build_ir as ir
 from tile_core.testing.conformance.case import Case, label, logical
 from tile_core.testing.oracle import numbers, poison

@@ -1,4 +1,4 @@
-"""Small builders shared by the serial expansions: loop nests, element indices, accumulators."""
+"""Builders that serial forms share: loop nests, element indices, accumulators."""
 
 from __future__ import annotations
 
@@ -63,6 +63,11 @@ def store(
     """Return the store of `value`, converted, to one element of `region`; see `element`."""
     buffer = region.buffer
     return Store(buffer, element(region, axes, indices), cast(value, buffer.dtype))
+
+
+def matrix_axes(region: Region) -> tuple[int | None, ...]:
+    """Return the axes of a matrix operand: leading dimensions stay, the last two move."""
+    return (*(None for _ in region.extents[:-2]), 0, 1)
 
 
 def accumulator(name: str, dtype: DType) -> Buffer:

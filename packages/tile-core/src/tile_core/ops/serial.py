@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Evaluate, For, If, Leaf, Seq, Stmt, Store
-from tile_core.ops.async_copy import CopyCommit, CopyWait
-from tile_core.ops.atomic import AtomicTile
-from tile_core.ops.control import Barrier, Breakpoint, Print
-from tile_core.ops.copy import Copy, Im2col, Transpose
-from tile_core.ops.fill import Fill
-from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.gpu_only import GpuOperator
-from tile_core.ops.reduce import Reduce, ReducerFinalize, ReducerInit, ReducerUpdate, Scan
-from tile_core.ops.serial import gemm, printing, reduce, transfer
-from tile_core.ops.serial.loops import seq
 
-_EXPANSIONS: dict[type[Leaf], Callable[[Any], Stmt]] = {
-    AtomicTile: transfer.expand_atomic,
-    Barrier: lambda op: seq(),
-    Breakpoint: lambda op: seq(),
-    Copy: transfer.expand_copy,
-    CopyCommit: lambda op: seq(),
-    CopyWait: lambda op: seq(),
-    Fill: transfer.expand_fill,
-    Gemm: gemm.expand_gemm,
-    Im2col: transfer.expand_im2col,
-    Print: printing.expand_print,
-    Reduce: reduce.expand_reduce,
-    ReducerFinalize: reduce.expand_reducer_finalize,
-    ReducerInit: reduce.expand_reducer_init,
-    ReducerUpdate: reduce.expand_reducer_update,
-    Scan: reduce.expand_scan,
-    Transpose: transfer.expand_transpose,
-    WaitProducts: lambda op: seq(),
-}
+
+def has_serial_form(cls: type[Leaf]) -> bool:
+    """Whether operators of a class can be written as statements on single elements."""
+    return cls.serial_form is not Leaf.serial_form
 
 
 def expand(op: Leaf) -> Stmt:
@@ -54,16 +28,16 @@ def expand(op: Leaf) -> Stmt:
     Raises
     ------
     UnsupportedOnTarget
-        If the core does not know the operator: its own package must bring a rule for it.
+        If the operator has no serial form: a rule for the target must know what it does.
     """
-    write = _EXPANSIONS.get(type(op))
-    if write is None:
+    form = op.serial_form()
+    if form is None:
         raise UnsupportedOnTarget(
             f"operator {_name(op)!r} has no serial form",
             span=op.span,
             hint="the package that defines the operator must provide a rule for this target",
         )
-    return _located(write(op), op)
+    return _located(form, op)
 
 
 def _name(op: Leaf) -> str:

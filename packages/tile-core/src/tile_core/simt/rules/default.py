@@ -1,0 +1,80 @@
+"""The rules of machines of many threads for operators that nothing better is known of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from tile_core.ir.arith import binary
+from tile_core.ir.expr import BinaryOp
+from tile_core.ir.stmt import If, Stmt
+from tile_core.ops.atomic import AtomicTile
+from tile_core.ops.gpu_only import GpuOperator
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.parallel_form import is_element_wise
+from tile_core.ops.rule import Rule
+from tile_core.ops.serial import expand, has_serial_form
+from tile_core.simt.context import SimtContext
+from tile_core.simt.elementwise import lower_element_wise
+from tile_core.simt.staging import by_each_thread
+from tile_core.target import Target
+
+DEFAULT_PRIORITY = -100
+
+
+def _rejects_bulk(op: AtomicTile, target: Target) -> str | None:
+    if op.use_tma:
+        return "bulk reductions of the tensor memory accelerator are not available"
+    return None
+
+
+def atomic_rules() -> tuple[Rule[Any], ...]:
+    """Return the rule of atomic updates of tiles."""
+    return (
+        Rule(name="simt.atomic", op=AtomicTile, lower=lower_element_wise, rejects=_rejects_bulk),
+    )
+
+
+def with_default(rules: Iterable[Rule[Any]]) -> tuple[Rule[Any], ...]:
+    """Return `rules`, and the one for every operator that none of them is for."""
+    known = tuple(rules)
+    default: Rule[Any] = Rule(
+        name="simt.serial_form",
+        op=TileOperator,
+        lower=lower_serial_form,
+        rejects=_rejects,
+        priority=DEFAULT_PRIORITY,
+        except_for=frozenset(rule.op for rule in known) | {GpuOperator},
+    )
+    return (*known, default)
+
+
+def lower_serial_form(op: TileOperator, ctx: SimtContext) -> Stmt:
+    """Return the serial form as a program of one thread.
+
+    Before   fill C, 0;  merge a, b -> c  (whose elements depend on each other)
+    After    for r in unrolled(4): C[r] = 0;  if tid == 0: for i in range(32): c[i] = ...
+
+    The threads share out the elements of an element-wise operator. What one thread has for itself
+    is its own affair; of anything else the first thread does all.
+    """
+    if is_element_wise(op):
+        return lower_element_wise(op, ctx)
+    form = expand(op)
+    buffers = op.buffers()
+    if buffers and all(buffer.scope.is_thread_private for buffer in buffers):
+        return by_each_thread(form, ctx)
+    alone = ctx.lower(form, replace(ctx, by_thread=True))
+    return If(binary(BinaryOp.EQ, ctx.thread, 0), alone, span=op.span)
+
+
+def _rejects(op: TileOperator, target: Target) -> str | None:
+    if not has_serial_form(type(op)):
+        return "the operator has no serial form"
+    if is_element_wise(op):
+        return None
+    spread = [buffer.name for buffer in op.buffers() if buffer.scope.is_spread]
+    if spread:
+        return f"one thread runs its serial form, and {spread[0]!r} is spread over the threads"
+    return None
