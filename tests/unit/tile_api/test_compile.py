@@ -135,7 +135,7 @@ def test_equal_requests_are_built_once(spy, monkeypatch):
     assert kernel.config is None  # what tuning says of one is not said of the other
     tile.compile(add, target="spy", out_idx=[2])
     tile.compile(add, target="spy", compile_flags="-O3")
-    tile.compile(add, target="spy", pass_configs={"tl.Simplify": False})
+    tile.compile(add, target="spy", pass_configs={"tl.allow_tf32": True})
     assert len(spy.built) == 4
     tile.compile(add, target="spy", out_idx=-1)
     assert len(spy.built) == 4
@@ -180,17 +180,17 @@ def test_the_least_recently_used_goes_first():
 def test_options_recorded_in_the_body_are_merged(spy):
     @T.prim_func
     def noted(A: T.Tensor((4,), "int32")):
-        T.annotate_pass_configs({tile.PassConfigKey.TL_SIMPLIFY: True, "tl.disable_wgmma": True})
+        T.annotate_pass_configs({tile.PassConfigKey.TL_ALLOW_TF32: True, "tl.disable_wgmma": True})
         T.annotate_compile_flags(["-a"])
         with T.Kernel(1, threads=32):
             A[0] = 1
 
-    given = {"tl.Simplify": False, tile.PassConfigKey.TL_ENABLE_FAST_MATH: True}
+    given = {"tl.allow_tf32": False, tile.PassConfigKey.TL_ENABLE_FAST_MATH: True}
     tile.compile(noted, target="spy", host=spy.host, pass_configs=given, compile_flags="-b -c")
     (options,) = spy.options
     assert options.compile_flags == ("-a", "-b", "-c")
     assert dict(options.pass_configs) == {
-        "tl.Simplify": False,
+        "tl.allow_tf32": False,
         "tl.disable_wgmma": True,
         "tl.enable_fast_math": True,
     }

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from enum import Enum
 
-from tile_core.errors import FrontendTypeError, FrontendValueError
+from tile_core.errors import FrontendTypeError, FrontendValueError, TileWarning
 
 
 class PassConfigKey(str, Enum):
     """Keys accepted in ``pass_configs``, as members or as their string values.
 
-    Most concern GPU code generation and have no effect on results; they are accepted so
-    that kernels need no edits between machines. ``TL_ALLOW_TF32`` lets NVIDIA GPUs round
-    float32 factors of matrix products to tf32, which the default never does. ``CUDA_COMPILER``
-    is ``"nvrtc"``, ``"nvcc"`` or the path of an nvcc, as ``TILE_CUDA_COMPILER`` is for all kernels.
-    ``HIP_COMPILER`` is ``"hiprtc"``, ``"hipcc"``, ``"clang"``, ``"zig"`` or the path of a clang, as
-    ``TILE_HIP_COMPILER`` is for all kernels.
-    ``TL_DISABLE_PIPELINE_FOLDING`` writes the last rounds of software pipelines after the steady
-    state, which has no branch then: longer code, for a comparison less per round.
-    ``TL_DISABLE_STORE_STAGING`` lets 8-bit and 16-bit results of matrix products be stored from
-    where they are: by default rows are put together in shared memory first.
-    ``TL_DISABLE_WGMMA`` lets warps multiply on Hopper where warpgroups could.
-    ``TL_DISABLE_WARP_SPECIALIZED`` and ``TL_DISABLE_TMA_LOWER`` leave copies on Hopper to all
-    threads: no thread copies for others, and no results leave in bulk.
-    ``TL_DISABLE_THREAD_STORAGE_SYNC`` leaves barriers to programs of threads: between accesses of
-    shared memory that such a program makes itself, nothing is put in.
+    What each does, and on which targets, is told by ``docs/reference/pass-configs.md``, which is
+    made from `tile_api.pass_config_table`. A key that has nothing to do here is warned of, unless
+    it asks for what is done anyway.
     """
 
     TL_ENABLE_FAST_MATH = "tl.enable_fast_math"
@@ -54,7 +41,19 @@ class PassConfigKey(str, Enum):
     TL_DISABLE_PIPELINE_FOLDING = "tl.disable_pipeline_folding"
     TL_DISABLE_STORE_STAGING = "tl.disable_store_staging"
     TL_DISABLE_SHUFFLE_ELECT = "tl.disable_shuffle_elect"
+    TL_ENABLE_AUTO_SCHEDULE = "tl.enable_auto_schedule"
+    TL_ENABLE_AUTO_WARP_SPECIALIZATION = "tl.enable_auto_warp_specialization"
+    TL_ENABLE_REDUCER_PLAN_VERBOSE = "tl.enable_reducer_plan_verbose"
+    TL_ENABLE_FP32X2_REDUCTION = "tl.enable_fp32x2_reduction"
     TL_SIMPLIFY = "tl.Simplify"
+    TL_SIMPLIFY_TRANSITIVELY_PROVE_INEQUALITIES = "transitively_prove_inequalities"
+    TL_SIMPLIFY_CONVERT_BOOLEAN_TO_AND_OF_ORS = "convert_boolean_to_and_of_ors"
+    TL_SIMPLIFY_APPLY_CONSTRAINTS_TO_BOOLEAN_BRANCHES = "apply_constraints_to_boolean_branches"
+    TL_SIMPLIFY_PROPAGATE_KNOWNS_TO_PROVE_CONDITIONAL = "propagate_knowns_to_prove_conditional"
+    TL_SIMPLIFY_PROPAGATE_KNOWNS_TO_SIMPLIFY_EXPRESSIONS = (
+        "propagate_knowns_to_simplify_expressions"
+    )
+    TL_SIMPLIFY_ENABLE_LET_INLINE = "enable_simplify_let_inline"
     TL_FORCE_LET_INLINE = "tl.force_let_inline"
     TL_DISABLE_LOOP_UNSWITCHING = "tl.disable_loop_unswitching"
     TL_LOOP_UNSWITCHING_ALLOW_NON_TRIVIAL_ELSE = "tl.loop_unswitching_allow_non_trivial_else"
@@ -88,39 +87,74 @@ class PassConfigKey(str, Enum):
     HIP_LDS_LOAD = "hip.lds_load"
 
 
-_KNOWN = frozenset(key.value for key in PassConfigKey)
-_BITS_OF_INDICES = (None, 32, 64)
+_RENAMED = {"tl.dump_ir_path": "tl.dump_ir_dir"}
+_PREFIXES = {"tirx.": "tir."}
+"""How newer versions of TileLang spell keys."""
 
 
 def normalise_pass_configs(configs: Mapping[object, object] | None) -> dict[str, object]:
-    """Return `configs` with string keys, warning about keys nobody knows.
+    """Return `configs` with names as keys and values of the types that the compiler reads.
+
+    Warns of keys that nobody knows, and of those that have nothing to do here. A value of None is
+    that of a key that is not there.
 
     Raises
     ------
     FrontendTypeError
         If they are no dictionary with names as keys.
     FrontendValueError
-        If indices were to have a number of bits that no index has.
+        If a value is none that its key may have, or asks for what would change results.
     """
-    normal: dict[str, object] = {}
     if not isinstance(configs, (Mapping, type(None))):
         raise FrontendTypeError(
             f"pass_configs are a dictionary, got {configs!r}",
             hint="write pass_configs={tile.PassConfigKey.TL_ENABLE_FAST_MATH: True}",
         )
+    normal: dict[str, object] = {}
     for key, value in (configs or {}).items():
         if not isinstance(key, str):
             raise FrontendTypeError(
                 f"the keys of pass_configs are names, got {key!r}",
                 hint="use the members of tile.PassConfigKey",
             )
-        name = str(key.value) if isinstance(key, PassConfigKey) else str(key)
-        if name not in _KNOWN:
-            warnings.warn(f"pass config {name!r} is not known and is ignored", stacklevel=3)
-        if name == PassConfigKey.TL_CONFIG_INDEX_BITWIDTH.value and value not in _BITS_OF_INDICES:
-            raise FrontendValueError(
-                f"pass config {name!r} is 32 or 64, got {value!r}",
-                hint="leave it out: indices have the bits that they need",
-            )
-        normal[name] = value
+        name = _name_of(key)
+        if value is not None:
+            normal[name] = _value_of(name, value)
     return normal
+
+
+def _name_of(key: str) -> str:
+    """Return the name of a key as this project spells it."""
+    name = str(key.value) if isinstance(key, PassConfigKey) else str(key)
+    for theirs, ours in _PREFIXES.items():
+        if name.startswith(theirs):
+            name = ours + name.removeprefix(theirs)
+    return _RENAMED.get(name, name)
+
+
+def _value_of(name: str, value: object) -> object:
+    """Return the value of a key as the compiler reads it; warn if nothing will."""
+    from tile_api.frontend.source import warn_caller
+    from tile_api.pass_config_table import table  # few kernels have any
+
+    row = table().get(name)
+    if row is None:
+        warn_caller(f"pass config {name!r} is not known and is ignored", UserWarning)
+        return value
+    try:
+        read = row.kind.read(value)
+    except ValueError:
+        raise FrontendValueError(
+            f"pass config {name!r} is {row.kind.allowed}, got {value!r}",
+            hint=row.hint or "leave it out, or give it such a value",
+        ) from None
+    if row.targets or read in row.silent:
+        return read
+    if row.refused:
+        raise FrontendValueError(
+            f"pass config {name!r} cannot be {value!r}: {row.meaning}", hint=row.hint
+        )
+    way = f"; {row.hint}" if row.hint else ""
+    why = f"has nothing to do here, because {row.meaning}{way}"
+    warn_caller(f"pass config {name!r} {why}", TileWarning)
+    return read

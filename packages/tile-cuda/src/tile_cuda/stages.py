@@ -12,6 +12,7 @@ from tile_core.codegen.resident import resources_of_launches
 from tile_core.cost.estimate import Estimate
 from tile_core.cost.question import CostQuestion
 from tile_core.ir.stmt import Kernel
+from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.cooperative_grids import launch_grid_barriers
 from tile_core.passes.draw_random import draw_random
@@ -20,6 +21,7 @@ from tile_core.passes.insertion import Insertion, in_order, on_every_target
 from tile_core.passes.split_vectors import split_vectors
 from tile_core.plugins.first_call import made_at_first_call
 from tile_core.simt.choices import choices_of
+from tile_core.simt.device_flags import device_flags
 from tile_core.simt.lower import lower_kernel
 from tile_core.simt.manifest import manifest_of
 from tile_core.simt.program import DeviceProgram
@@ -39,6 +41,12 @@ COMPILER = "cuda.compiler"
 
 DISABLE_WGMMA = "tl.disable_wgmma"
 """The pass configuration under which warps multiply also where warpgroups could."""
+
+SYNCHRONOUS = (("tl.enable_async_copy", "cp_async"), ("tir.use_async_copy", "cp_async"))
+"""Pass configurations that, set to False, take an ability away from a kernel."""
+
+UNELECTED = "tl.disable_shuffle_elect"
+"""The pass configuration under which the first thread of a warp starts copies of the engine."""
 
 
 def cuda_passes() -> tuple[Insertion, ...]:
@@ -77,7 +85,7 @@ def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
     from tile_cuda.rules.gemm import tf32_rules
 
     target = exact(target)
-    made_for = machine(target.arch)
+    made_for = _allowed_machine(machine(target.arch), options)
     allowed = tf32_rules(made_for) if options.config(ALLOW_TF32, False) else ()
     rules = (*options.rules, *allowed)
     if options.config(DISABLE_WGMMA, False):
@@ -88,8 +96,16 @@ def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
         made_for,
         rules,
         choices_of(options.config),
-        compile_flags=tuple(options.compile_flags),
+        compile_flags=device_flags(options),
     )
+
+
+def _allowed_machine(found: SimtMachine, options: Any) -> SimtMachine:
+    """Return the machine without what pass configurations forbid to a kernel."""
+    without = {ability for key, ability in SYNCHRONOUS if not options.config(key, True)}
+    if options.config(UNELECTED, False):
+        without.add("elect")
+    return replace(found, features=found.features - without) if without else found
 
 
 def estimate(question: CostQuestion) -> Estimate:

@@ -20,6 +20,7 @@ from tile_core.passes.pipelines.counted import COUNTED, WIDE
 from tile_core.passes.split_vectors import split_vectors
 from tile_core.plugins.first_call import made_at_first_call
 from tile_core.simt.choices import choices_of
+from tile_core.simt.device_flags import device_flags
 from tile_core.simt.lower import lower_kernel
 from tile_core.simt.manifest import manifest_of
 from tile_core.simt.program import DeviceProgram
@@ -84,7 +85,7 @@ def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
         made_for,
         (*options.rules, *allowed),
         choices_of(options.config),
-        compile_flags=tuple(options.compile_flags),
+        compile_flags=device_flags(options),
     )
 
 

@@ -7,6 +7,7 @@ import inspect
 import linecache
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
@@ -131,14 +132,32 @@ def current_lines(function: types.FunctionType) -> tuple[list[str], int]:
 
 def calling_span() -> Span | None:
     """Return the line of the user's program that is being executed: the first outside ours."""
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None and _is_ours(frame):
-        frame = frame.f_back
+    frame = _calling_frame()
     text = "" if frame is None else linecache.getline(frame.f_code.co_filename, frame.f_lineno)
     if frame is None or not text.strip():
         return None
     indent = len(text) - len(text.lstrip())
     return Span(frame.f_code.co_filename, frame.f_lineno, indent, len(text.rstrip()))
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the user's line that called us, once for each such line as Python's filters say."""
+    frame = _calling_frame()
+    if frame is None:
+        warnings.warn(message, category, stacklevel=2)
+        return
+    names = frame.f_globals
+    warnings.warn_explicit(
+        message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"),
+        names.setdefault("__warningregistry__", {}),
+    )  # fmt: skip
+
+
+def _calling_frame() -> types.FrameType | None:
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and _is_ours(frame):
+        frame = frame.f_back
+    return frame
 
 
 @contextmanager

@@ -23,6 +23,8 @@ class Choices:
     orders_threads
         Accesses of shared memory that an explicit program of threads makes get the barriers
         that they need.
+    reuses_shared
+        Shared tiles that are never alive together may have the same bytes.
     """
 
     guards: bool = True
@@ -30,6 +32,7 @@ class Choices:
     folds_pipelines: bool = True
     specialises: bool = True
     orders_threads: bool = True
+    reuses_shared: bool = True
 
 
 BY_DEFAULT = Choices()
@@ -42,6 +45,7 @@ _FORBIDDEN_BY = {
     "tl.disable_warp_specialized": "specialises",
     "tl.disable_tma_lower": "specialises",
     "tl.disable_thread_storage_sync": "orders_threads",
+    "tl.disable_shared_memory_reuse": "reuses_shared",
 }
 
 

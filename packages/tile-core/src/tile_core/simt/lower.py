@@ -183,7 +183,9 @@ class _Maker:
         """Return the program of one thread of `launch`."""
         check_launch(launch, self.machine)
         resident = blocks_to_hold(launch, self.machine)
-        shared, room = plan_shared(launch, self.places, self.machine)
+        shared, room = plan_shared(
+            launch, self.places, self.machine, reuse=self.choices.reuses_shared
+        )
         if self.choices.orders_threads:
             refuse_divergent_races(launch, self.machine.warp_size)
         launch = ran(
