@@ -29,11 +29,11 @@ from tile_core.testing import build_ir as ir
 from tile_core.testing.strategies import Shown
 
 MACHINE = SimtMachine(
-    name="sm_80", family="cuda", shared_bytes=163 << 10, features=frozenset({"cp_async"})
+    name="sm_80", family="cuda", shared_bytes=163 << 10, features=frozenset({"async_copy"})
 )
 PLAIN = SimtMachine(name="sm_75", family="cuda", shared_bytes=64 << 10, features=frozenset())
 COUNTING = SimtMachine(
-    name="waves", family="hip", shared_bytes=64 << 10, features=frozenset({"lds_load"}),
+    name="waves", family="hip", shared_bytes=64 << 10, features=frozenset({"counted_load"}),
     warp_size=1,
 )  # fmt: skip
 APART = BuildOptions(pass_configs=(("tl.disable_pipeline_folding", True),))

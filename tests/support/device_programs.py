@@ -15,9 +15,14 @@ from tile_core.ir.expr import AddressOf, Expr, Extent, Load, Var
 from tile_core.ir.stmt import Evaluate, For, Kernel, Launch, LoopKind, Seq, Stmt, Store
 from tile_core.machine import SimtMachine
 from tile_core.simt.program import DeviceFunction, DeviceProgram
+from tile_cuda.device_names import DEVICE_NAMES
 
 MACHINE = SimtMachine(
-    name="sm_80", family="cuda", shared_bytes=166912, features=frozenset({"cp_async"})
+    name="sm_80",
+    family="cuda",
+    shared_bytes=166912,
+    features=frozenset({"async_copy"}),
+    device_names=DEVICE_NAMES,
 )
 TID, BX = Var("tid", dtype_of("int32")), Var("bx", dtype_of("int32"))
 
@@ -99,4 +104,4 @@ def cpp(expr: Expr, ranges: dict[Var, tuple[int, int]] | None = None) -> str:
     bounds = Bounds()
     for var, (low, high) in (ranges or {}).items():
         bounds.bind(var, low, high)
-    return ExpressionPrinter(CppNames(), bounds).text(expr)
+    return ExpressionPrinter(CppNames(), bounds, DEVICE_NAMES).text(expr)

@@ -16,9 +16,9 @@ import numpy as np
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import dtype_of
 from tile_core.interp.launch import interpret
-from tile_core.ir.amd_calls import LDS_LOAD, UNIFORM
 from tile_core.ir.arith import all_of, as_expr, binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.counted_calls import COUNTED_LOAD, UNIFORM
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import (
     AddressOf,
@@ -67,12 +67,12 @@ from tile_core.target import parse_target_spec
 
 MACHINE = SimtMachine(
     name="test", family="test", shared_bytes=1 << 16,
-    features=frozenset({"cp_async", "atomic_f16x2", "atomic_f32x2", "atomic_f32x4"}),
+    features=frozenset({"async_copy", "atomic_f16x2", "atomic_f32x2", "atomic_f32x4"}),
 )  # fmt: skip
 
 WAVES = SimtMachine(
     name="waves", family="test", shared_bytes=1 << 16, warp_size=64,
-    features=frozenset({"lds_load"}),
+    features=frozenset({"counted_load"}),
 )  # fmt: skip
 """A machine whose waves copy into shared memory, and count their copies."""
 
@@ -226,7 +226,7 @@ def _strict(node: Node, sizes: Mapping[Buffer, Buffer]) -> Node:
 def _plain(node: Node, thread: Var) -> Node:
     if isinstance(node, Evaluate) and isinstance(node.value, Call):
         function = node.value.function
-        if function == PREFIX + LDS_LOAD:
+        if function == PREFIX + COUNTED_LOAD:
             return _copied_by_lane(node.value.args, thread)
         if function.startswith(PREFIX):
             return _CALLS[function.removeprefix(PREFIX)](node.value.args)
@@ -339,9 +339,9 @@ _CALLS: dict[str, Callable[[Sequence[Expr]], Stmt]] = {
     "store": lambda args: _moved(args, loads=False),
     "atomic_add": _added,
     "store_nibble": _half_stored,
-    "cp_async": _async_copied,
-    "cp_async_commit": lambda args: Seq(()),
-    "cp_async_wait": lambda args: Seq(()),
+    "async_copy": _async_copied,
+    "async_copy_commit": lambda args: Seq(()),
+    "async_copy_wait": lambda args: Seq(()),
     "sync": lambda args: Barrier(),
 }
 

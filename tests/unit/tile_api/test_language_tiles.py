@@ -197,7 +197,7 @@ def test_products_that_are_left_under_way():
     lines = emitted(f, **GEMM)
     assert lines[-4:] == [
         GEMM_LINE.format("false", ", wg_wait=-1"),
-        GEMM_LINE.format("false", ', wg_wait=-1, instruction="wgmma"'),
+        GEMM_LINE.format("false", ', wg_wait=-1, instruction="async_mma"'),
         "@wait_products(pending=1)",
         "@wait_products()",
     ]

@@ -19,7 +19,11 @@ from tile_core.ops.copy import Copy
 from tile_core.passes.plan_pipelines import notes_on_copies, plan_pipelines
 
 MACHINE = SimtMachine(
-    name="gfx942", family="hip", shared_bytes=65536, features=frozenset({"lds_load"}), warp_size=64
+    name="gfx942",
+    family="hip",
+    shared_bytes=65536,
+    features=frozenset({"counted_load"}),
+    warp_size=64,
 )
 PLAIN = SimtMachine(name="gfx", family="hip", shared_bytes=65536, features=frozenset())
 

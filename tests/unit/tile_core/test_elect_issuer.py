@@ -33,9 +33,9 @@ MAP = Var("S_map", dtype_of("handle"))
 I, K, N = scalar("i"), scalar("k"), scalar("n")
 THREAD = scalar("thread")
 SLOT = variable("slot")
-LOAD = do("tma_load", 1, at(TILE, 0, "w"), MAP, at(BARS, 0, "rw"), K * 64)
-STORES = (do("tma_store", 1, MAP, at(TILE), K * 64), do("tma_store_commit"))
-WAIT = do("tma_store_wait_read", 0)
+LOAD = do("tensor_load", 1, at(TILE, 0, "w"), MAP, at(BARS, 0, "rw"), K * 64)
+STORES = (do("tensor_store", 1, MAP, at(TILE), K * 64), do("bulk_store_commit"))
+WAIT = do("bulk_store_wait_read", 0)
 
 
 def by(number: int, *body: Stmt, line: Expr = TID) -> If:
@@ -142,7 +142,7 @@ def test_parts_of_warps_elect_nobody(around):
 
 
 def test_a_branch_that_speaks_of_the_thread_is_that_threads():
-    copy = do("tma_load", 1, at(TILE, 0, "w"), MAP, at(BARS, 0, "rw"), TID)
+    copy = do("tensor_load", 1, at(TILE, 0, "w"), MAP, at(BARS, 0, "rw"), TID)
     assert conditions(by(0, copy)) == ["tid == 0"]
 
 

@@ -17,7 +17,7 @@ from tile_core.passes.insert_barriers import insert_barriers
 from tile_core.passes.plan_pipelines import plan_pipelines
 
 MACHINE = SimtMachine(
-    name="sm_80", family="cuda", shared_bytes=166912, features=frozenset({"cp_async"})
+    name="sm_80", family="cuda", shared_bytes=166912, features=frozenset({"async_copy"})
 )
 
 

@@ -8,11 +8,11 @@ from tile_core.dtypes import dtype_of
 from tile_core.errors import FrontendValueError, UnsupportedOnTarget, VerifyError
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.effect import Effect
-from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
+from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS, GPU_OPERATORS
 from tile_core.ir.intrinsics import INTRINSICS, effect_of
 from tile_core.ir.stmt import Seq
 from tile_core.ops.async_copy import CopyCommit, CopyWait
-from tile_core.ops.gpu_only import GPU_OPERATORS, GpuOperator
+from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.serial import expand
 from tile_core.ops.table import OPERATORS
 

@@ -29,7 +29,7 @@ from tile_cuda.machine import machine
 HOPPER = machine("sm_90a")
 
 
-KEEPS_REGISTERS = replace(HOPPER, features=HOPPER.features - {"setmaxnreg"})
+KEEPS_REGISTERS = replace(HOPPER, features=HOPPER.features - {"register_reallocation"})
 
 
 def split(function: Any, on: SimtMachine = HOPPER) -> Kernel:

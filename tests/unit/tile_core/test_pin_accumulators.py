@@ -18,10 +18,10 @@ PIN = "tile::wgmma_pin<64>(total);"
 
 
 def operand() -> Expr:
-    return device("wgmma_operand", 128, 16, 1024, at(TILE), 0)
+    return device("async_mma_operand", 128, 16, 1024, at(TILE), 0)
 
 
-def product(name: str = "wgmma_ss") -> Stmt:
+def product(name: str = "async_mma_ss") -> Stmt:
     return do(name, 128, 0, 0, at(SUMS, 0, "rw"), operand(), operand())
 
 
@@ -44,7 +44,7 @@ def test_sums_are_pinned_between_fill_and_loop():
 
 
 def test_the_factors_in_registers_are_no_sums():
-    step = do("wgmma_rs", 128, 0, at(SUMS, 0, "rw"), at(FACTOR), operand())
+    step = do("async_mma_rs", 128, 0, at(SUMS, 0, "rw"), at(FACTOR), operand())
     fills = (fill(), loop(I, 8, store(FACTOR, I, 0.0), kind=LoopKind.UNROLL))
     found = lines(*fills, loop(K, N, step))
     assert [line for line in found if "pin" in line] == [PIN]
@@ -56,7 +56,7 @@ def test_the_factors_in_registers_are_no_sums():
         (loop(K, N, product()),),  # not filled here
         (fill(OTHERS), loop(K, N, product())),
         (fill(), product(), loop(K, N, product())),  # products may be under way
-        (fill(), loop(K, N, product("wgmma_ss_set"))),  # which drops what was there
+        (fill(), loop(K, N, product("async_mma_ss_set"))),  # which drops what was there
         (fill(), product()),
         (fill(), loop(K, 4, product(), kind=LoopKind.UNROLL)),  # always has rounds
     ],

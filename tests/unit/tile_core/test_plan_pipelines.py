@@ -36,7 +36,7 @@ from tile_core.passes.plan_pipelines import PipelineWarning, plan_pipelines
 
 PLAIN = SimtMachine(name="sm_75", family="cuda", shared_bytes=65536, features=frozenset())
 MACHINE = SimtMachine(
-    name="sm_80", family="cuda", shared_bytes=166912, features=frozenset({"cp_async"})
+    name="sm_80", family="cuda", shared_bytes=166912, features=frozenset({"async_copy"})
 )
 
 

@@ -12,13 +12,13 @@ from tile_core.simt.elect_issuer import elect_issuers
 from tile_core.simt.prefetch_maps import prefetch_maps
 
 HOPPER = SimtMachine(
-    name="sm_90a", family="cuda", shared_bytes=1, features=frozenset({"elect", "tma"})
+    name="sm_90a", family="cuda", shared_bytes=1, features=frozenset({"elect", "copy_engine"})
 )
 OLDER = SimtMachine(name="sm_80", family="cuda", shared_bytes=1, features=frozenset())
 TILE, BARS = shared("S", 1024, "float16"), shared("full", 2, "uint64")
 READ, WRITTEN, SUMMED = (Var(f"{name}_map", dtype_of("handle")) for name in "ABC")
 K, N = scalar("k"), scalar("n")
-LOAD = do("tma_load", 1, at(TILE, 0, "w"), READ, at(BARS, 0, "rw"), K * 64)
+LOAD = do("tensor_load", 1, at(TILE, 0, "w"), READ, at(BARS, 0, "rw"), K * 64)
 
 
 def lines(*body: Stmt, machine: SimtMachine = HOPPER) -> list[str]:
@@ -30,8 +30,8 @@ def lines(*body: Stmt, machine: SimtMachine = HOPPER) -> list[str]:
 def test_each_map_is_fetched_once_by_one_thread() -> None:
     found = lines(
         loop(K, N, Seq((LOAD, LOAD))),
-        do("tma_store", 1, WRITTEN, at(TILE), N),
-        do("tma_reduce_add", 1, SUMMED, at(TILE), N),
+        do("tensor_store", 1, WRITTEN, at(TILE), N),
+        do("tensor_reduce_add", 1, SUMMED, at(TILE), N),
     )
     first = found.index("tile::tma_prefetch(A_map);")
     assert found[first - 1 : first + 4] == [

@@ -177,7 +177,7 @@ def test_one_fence_follows_all_barriers():
     assert joined(made(1, store(A, 0, 1)), made(2)).count("fence_mbarrier_init") == 2
 
 
-def decided(*body: Stmt, feature: str = "wgmma") -> str:
+def decided(*body: Stmt, feature: str = "async_mma") -> str:
     machine = SimtMachine(
         name="any", family="cuda", shared_bytes=1, features=frozenset({feature})
     )  # fmt: skip
@@ -207,11 +207,11 @@ def test_the_number_of_the_warp_is_asked_for_once():
     assert found.count("if (warp >= 2) {") == 2
 
 
-@pytest.mark.parametrize("feature", ["wgmma", "cp_async"])
+@pytest.mark.parametrize("feature", ["async_mma", "async_copy"])
 def test_other_decisions_are_left_alone(feature):
     alone = branch(64, None, 1)
     assert decided(alone, feature=feature) == text(Seq((alone,)))
     pair = (branch(64, None, 1), branch(None, 64, 2))
-    assert ("warp" in decided(*pair, feature=feature)) is (feature == "wgmma")
+    assert ("warp" in decided(*pair, feature=feature)) is (feature == "async_mma")
     other = If(binary(BinaryOp.LT, N, 64), store(A, 0, 1), store(A, 0, 2))
     assert "warp" not in decided(other, feature=feature)

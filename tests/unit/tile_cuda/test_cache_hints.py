@@ -112,7 +112,7 @@ def test_a_wish_is_a_constant_of_calls_that_take_one() -> None:
     assert set(DEVICE_CALLS) >= HINTED
     for policy in POLICIES:
         (number,) = hint(policy)
-        assert hint_name("tma_load", as_expr(number)) == policy
+        assert hint_name("tensor_load", as_expr(number)) == policy
         assert hint_name("mbarrier_wait", as_expr(number)) is None
     assert hint(None) == ()
     with pytest.raises(InternalError, match="no cache does 'evict_never'"):

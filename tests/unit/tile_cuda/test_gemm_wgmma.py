@@ -356,7 +356,7 @@ def test_users_can_do_without_warpgroups() -> None:
 
 
 def test_a_product_that_must_be_of_warpgroups() -> None:
-    only = {"instruction": "wgmma", "wg_wait": -1}
+    only = {"instruction": "async_mma", "wg_wait": -1}
     assert "wgmma_ss" in print_program(lowered(rewritten(HALF, **only), "sm_90a")).text
     with pytest.raises(UnsupportedOnTarget) as caught:
         lowered(rewritten(replace(HALF, threads=64), **only), "sm_90a")

@@ -10,9 +10,10 @@ import pytest
 
 from support.cuda_header import compiled, printed
 from tile_core.codegen.source import INCLUDE_DIRECTORY
-from tile_core.ir.amd_calls import AMD_CALLS
+from tile_core.ir.async_calls import ASYNC_CALLS
+from tile_core.ir.counted_calls import COUNTED_CALLS
 from tile_core.ir.device_calls import DEVICE_CALLS
-from tile_core.ir.hopper_calls import HOPPER_CALLS
+from tile_cuda.device_names import DEVICE_NAMES
 from tile_cuda.headers import HEADERS
 from tile_cuda.machine import machine
 
@@ -50,12 +51,12 @@ CALLS: dict[str, list[tuple[str, str, str]]] = {
         ("tile::store<16>(U8 + (tid * 16), u)", "", r"st\.global\.v4\.\w32"),
     ],
     "cp_async": [
-        (f"tile::cp_async<{n}>(shared + (tid * 8), H + (tid * 8), tid < n)", "cp_async",
+        (f"tile::cp_async<{n}>(shared + (tid * 8), H + (tid * 8), tid < n)", "async_copy",
          rf"cp\.async\.c[ag]\.shared\.global\.L2::128B \[%r\d+\], \[%rd\d+\], {n}, %r\d+;")
         for n in (4, 8, 16)
     ],
-    "cp_async_commit": [("tile::cp_async_commit()", "cp_async", r"cp\.async\.commit_group;")],
-    "cp_async_wait": [("tile::cp_async_wait<2>()", "cp_async", r"cp\.async\.wait_group 2;")],
+    "cp_async_commit": [("tile::cp_async_commit()", "async_copy", r"cp\.async\.commit_group;")],
+    "cp_async_wait": [("tile::cp_async_wait<2>()", "async_copy", r"cp\.async\.wait_group 2;")],
     "sync": [("tile::sync()", "", r"bar\.sync\s+0;")],
     "sync_warp": [("tile::sync_warp()", "", r"bar\.warp\.sync")],
     "bar_sync": [("tile::bar_sync(3, 64)", "", r"bar\.sync %r\d+, %r\d+;")],
@@ -79,11 +80,11 @@ CALLS: dict[str, list[tuple[str, str, str]]] = {
 for count in (1, 2, 4):
     for suffix, modifier in (("", ""), ("_trans", ".trans")):
         CALLS[f"ldmatrix_x{count}{suffix}"] = [
-            (f"tile::ldmatrix_x{count}{suffix}(h, shared + (tid * 8))", "ldmatrix",
+            (f"tile::ldmatrix_x{count}{suffix}(h, shared + (tid * 8))", "load_matrix",
              rf"ldmatrix\.sync\.aligned\.m8n8\.x{count}{modifier}\.shared\.b16")
         ]  # fmt: skip
         CALLS[f"stmatrix_x{count}{suffix}"] = [
-            (f"tile::stmatrix_x{count}{suffix}(shared + (tid * 8), h)", "stmatrix",
+            (f"tile::stmatrix_x{count}{suffix}(shared + (tid * 8), h)", "store_matrix",
              rf"stmatrix\.sync\.aligned\.m8n8\.x{count}{modifier}\.shared\.b16")
         ]  # fmt: skip
 
@@ -121,7 +122,7 @@ for shape, c, a, b, feature in PRODUCTS:
 EXPANDED = {
     "mma_m8n8k4": "sm_70", "mma_int4_m8n8k32": "sm_75", "mma_int4": "sm_80", "mma_fp8": "sm_89",
 }  # fmt: skip
-EMULATED = {"cp_async", "stmatrix", "atomic_f32x2", "atomic_f32x4", "atomic_bf16x2"}
+EMULATED = {"async_copy", "store_matrix", "atomic_f32x2", "atomic_f32x4", "atomic_bf16x2"}
 
 
 def exists(feature: str, arch: str) -> bool:
@@ -133,8 +134,11 @@ def exists(feature: str, arch: str) -> bool:
 
 
 def test_the_table_and_the_header_agree():
-    of_others = {call.name for call in (*HOPPER_CALLS, *AMD_CALLS)}
-    assert set(DEVICE_CALLS) - of_others <= set(CALLS)
+    of_others = {call.name for call in (*ASYNC_CALLS, *COUNTED_CALLS)}
+    assert {DEVICE_NAMES.get(n, n) for n in set(DEVICE_CALLS) - of_others} <= set(CALLS)
+    products = {f"mma_{p.shape}" for arch in ARCHITECTURES for p in machine(arch).products}
+    products |= {f"mma_m8n8k4_{order}" for order in ("row_row", "col_col", "col_row")}
+    assert products <= set(CALLS)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

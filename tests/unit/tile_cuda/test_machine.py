@@ -61,7 +61,7 @@ INSTRUCTIONS = {
         "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r0, %r1}, {%r2}, {%r3}, {%r0, %r1};",
     "mma_int4_m8n8k32":
         "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {%r0, %r1}, {%r2}, {%r3}, {%r0, %r1};",
-    "ldmatrix": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%r1];",
+    "load_matrix": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%r1];",
     "movmatrix": "movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r1;",
     "tanh_approx": "tanh.approx.f32 %f0, %f1;",
     "ex2_f16x2": "ex2.approx.f16x2 %r0, %r1;",
@@ -73,7 +73,7 @@ INSTRUCTIONS = {
     "mma_int8_m16n8k32": f"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {R4}, {R4}, {R2}, {R4};",
     "mma_int4": f"mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 {R4}, {R4}, {R2}, {R4};",
     "cache_hint": "ld.global.L2::cache_hint.b32 %r0, [%a], %b;",
-    "cp_async": "cp.async.cg.shared.global [%r0], [%a], 16;",
+    "async_copy": "cp.async.cg.shared.global [%r0], [%a], 16;",
     "mbarrier": "mbarrier.arrive.shared.b64 %a, [%r0];",
     "bf16_arithmetic": "fma.rn.bf16x2 %r0, %r1, %r2, %r3;",
     "max_nan": "max.NaN.f32 %f0, %f1, %f2;",
@@ -87,15 +87,16 @@ INSTRUCTIONS = {
     "clusters": "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
     "dependent_launch": "griddepcontrol.wait;",
     "elect": "elect.sync _|%p, 0xffffffff;",
-    "mbarrier_try_wait": "mbarrier.try_wait.parity.shared.b64 %p, [%r0], %r1;",
+    "transaction_barriers": "mbarrier.try_wait.parity.shared.b64 %p, [%r0], %r1;",
     "mma_f64_m16n8":
         "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%d0, %d1, %d2, %d3}, {%d0, %d1}, {%d2},"
         " {%d0, %d1, %d2, %d3};",
-    "stmatrix": "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r0], {%r1};",
-    "tma": "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-           " [%r0], [%a, {%r1}], [%r2];",
-    "setmaxnreg": "setmaxnreg.dec.sync.aligned.u32 40;",
-    "wgmma": "wgmma.fence.sync.aligned;",
+    "store_matrix": "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r0], {%r1};",
+    "copy_engine":
+        "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        " [%r0], [%a, {%r1}], [%r2];",
+    "register_reallocation": "setmaxnreg.dec.sync.aligned.u32 40;",
+    "async_mma": "wgmma.fence.sync.aligned;",
 }  # fmt: skip
 """One instruction of each feature. `mma_m8n8k4` is missing: it assembles everywhere.
 

@@ -8,9 +8,10 @@ import pytest
 
 from support.hip_header import ARCHITECTURES, assembly, built, complaints
 from tile_core.errors import ToolchainError
-from tile_core.ir.amd_calls import AMD_CALLS
+from tile_core.ir.async_calls import ASYNC_CALLS
+from tile_core.ir.counted_calls import COUNTED_CALLS
 from tile_core.ir.device_calls import DEVICE_CALLS
-from tile_core.ir.hopper_calls import HOPPER_CALLS
+from tile_hip.device_names import DEVICE_NAMES
 from tile_hip.machine import machine
 
 FRAGMENTS = {
@@ -64,17 +65,17 @@ CALLS: dict[str, list[tuple[str, str, str]]] = {
     "lds_load": [
         (
             "tile::lds_load<4>(shared + (tile::uniform(tid >> 6) * 128), H, tid * 2 + n, tid < n)",
-            "lds_load",
+            "counted_load",
             r"s_mov_b32 m0, s\d+\s+s_nop 0\s+buffer_load_dword v\d+, s\[\d+:\d+\], 0 offen lds",
         ),
         (
             "tile::lds_load<4>(tile::view<float>(shared), F, tile::i64(tid) * n, true)",
-            "lds_load",
+            "counted_load",
             r"buffer_load_dword v\d+, s\[\d+:\d+\], 0 offen lds",
         ),
         (
             "tile::lds_load<16>(shared, H, tid * 8 + n, tid < n)",
-            "lds_load_16",
+            "counted_load_16",
             r"s_nop 0\s+buffer_load_dwordx4 v\d+, s\[\d+:\d+\], 0 offen lds",
         ),
     ],
@@ -86,7 +87,7 @@ CALLS: dict[str, list[tuple[str, str, str]]] = {
         ("tile::bar_arrive_counted(tile::smem<tile::u32>(0, 32), 3, 128)", "", r"ds_add_rtn_u32")
     ],
     "keep_order": [("tile::keep_order()", "", "sched_barrier")],
-    "lds_wait": [("tile::lds_wait<7>()", "lds_load", r"s_waitcnt vmcnt\(7\)\n")],
+    "lds_wait": [("tile::lds_wait<7>()", "counted_load", r"s_waitcnt vmcnt\(7\)\n")],
     "atomic_add": [
         ("tile::atomic_add<2>(H + (tid * 2), h)", "atomic_f16x2", "global_atomic_pk_add_f16"),
         ("tile::atomic_add<4>(F + (tid * 4), f)", "atomic_f32", "global_atomic_add_f32"),
@@ -139,10 +140,12 @@ def exists(feature: str, arch: str) -> bool:
 
 
 def test_the_table_and_the_header_agree():
-    elsewhere = {"mbarrier", "ldmatrix", "mma_", "bar_"}
+    elsewhere = {"mbarrier", "load_matrix", "mma_", "bar_"}
     known = {n for n in DEVICE_CALLS if not any(n.startswith(p) for p in elsewhere)}
-    assert known - {call.name for call in HOPPER_CALLS} <= set(CALLS)
-    assert {call.name for call in AMD_CALLS} <= set(CALLS)
+    known -= {call.name for call in ASYNC_CALLS}
+    known |= {call.name for call in COUNTED_CALLS}
+    known |= {name for name in DEVICE_NAMES if name.startswith("mma_")}
+    assert {DEVICE_NAMES.get(name, name) for name in known} <= set(CALLS)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

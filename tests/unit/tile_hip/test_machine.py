@@ -20,8 +20,8 @@ def test_every_row(arch):
     assert found.registers == 512
     assert found.multiprocessor.shared_bytes == found.shared_bytes
     assert found.multiprocessor.threads == 4 * 8 * 64
-    assert {"mfma_f16", "mfma_bf16", "mfma_f32", "mfma_f64", "lds_load"} <= found.features
-    assert not found.features & {"cp_async", "mbarrier", "tma", "ldmatrix"}
+    assert {"mfma_f16", "mfma_bf16", "mfma_f32", "mfma_f64", "counted_load"} <= found.features
+    assert not found.features & {"async_copy", "mbarrier", "copy_engine", "load_matrix"}
 
 
 def test_generations_differ():
@@ -31,7 +31,7 @@ def test_generations_differ():
         "mfma_fp8_fnuz": {"gfx942"},
         "mfma_i8_wide": {"gfx942", "gfx950"},
         "atomic_bf16x2": {"gfx942", "gfx950"},
-        "lds_load_16": {"gfx950"},
+        "counted_load_16": {"gfx950"},
     }
     for feature, archs in only.items():
         assert {arch for arch in ARCHITECTURES if machine(arch).has(feature)} == archs
@@ -91,8 +91,8 @@ INSTRUCTIONS = {
     "mfma_f16_wide": f"v_mfma_f32_32x32x16_f16 {A16}, {V4}, {V4}, {A16}",
     "mfma_bf16_wide": f"v_mfma_f32_32x32x16_bf16 {A16}, {V4}, {V4}, {A16}",
     "barriers_in_memory": "ds_add_rtn_u32 v1, v2, v3",  # and s_sleep
-    "lds_load": "buffer_load_dword v1, s[8:11], 0 offen lds",
-    "lds_load_16": "buffer_load_dwordx4 v1, s[8:11], 0 offen lds",
+    "counted_load": "buffer_load_dword v1, s[8:11], 0 offen lds",
+    "counted_load_16": "buffer_load_dwordx4 v1, s[8:11], 0 offen lds",
     "atomic_f32": "global_atomic_add_f32 v[0:1], v2, off",
     "atomic_f64": "global_atomic_add_f64 v[0:1], v[2:3], off",
     "atomic_f16x2": "global_atomic_pk_add_f16 v[0:1], v2, off",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,25 @@ class MatrixProduct:
         return f"{self.shape} of {self.a} and {self.b} onto {self.c}"
 
 
+@dataclass(frozen=True, slots=True)
+class AsyncMma:
+    """The asynchronous matrix instruction of a machine, which several warps run together.
+
+    Parameters
+    ----------
+    rows
+        Rows of the first factor, and of the sums, that an instruction takes.
+    step_bits
+        Bits of every row of a factor that one step along K takes.
+    warps
+        Warps that run it together.
+    """
+
+    rows: int
+    step_bits: int
+    warps: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimtMachine:
     """Sizes and abilities of one architecture. Passes ask for features, never for versions.
@@ -78,9 +98,11 @@ class SimtMachine:
     banks
         Four-byte banks of shared memory.
     features
-        Names of instructions and abilities, such as ``"cp_async"`` or ``"ldmatrix"``.
+        Names of instructions and abilities, such as ``"async_copy"`` or ``"load_matrix"``.
     products
         Matrix instructions that a kernel may name; they may expand to several.
+    async_mma
+        The instruction whose products run beside the warps, None if the machine has none.
     barriers
         Barriers of a block that have a number and wait for a number of its threads, the barrier
         of all threads among them.
@@ -88,6 +110,9 @@ class SimtMachine:
         Threads of a block, and blocks of a grid, along each of the three axes.
     multiprocessor
         What resident blocks share, None where nobody knows.
+    device_names
+        What the machine's header calls the functions of `tile_core.ir.device_calls`, where it has
+        a name of its own for them.
     """
 
     name: str
@@ -95,6 +120,7 @@ class SimtMachine:
     shared_bytes: int
     features: frozenset[str]
     products: frozenset[MatrixProduct] = frozenset()
+    async_mma: AsyncMma | None = None
     warp_size: int = 32
     max_threads: int = 1024
     registers: int = 255
@@ -105,6 +131,7 @@ class SimtMachine:
     max_block: tuple[int, int, int] = (1024, 1024, 64)
     max_grid: tuple[int, int, int] = ((1 << 31) - 1, (1 << 16) - 1, (1 << 16) - 1)
     multiprocessor: Multiprocessor | None = None
+    device_names: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
 
     def has(self, feature: str) -> bool:
         """Whether the machine has an instruction or ability."""

@@ -16,7 +16,7 @@ from tile_core.machine import SimtMachine
 from tile_core.simt.atoms import MatrixAtom, row_pattern
 from tile_cuda.atoms import ROUNDS_FLOAT32
 
-FEATURE = "wgmma"
+FEATURE = "async_mma"
 
 THREADS = 128
 """Threads of a warpgroup."""

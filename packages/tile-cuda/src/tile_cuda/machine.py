@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tile_core.machine import Multiprocessor, SimtMachine
+from tile_core.machine import AsyncMma, Multiprocessor, SimtMachine
 from tile_core.simt.architectures import row_called
 from tile_core.simt.division_strength_reduction import FEATURE
+from tile_cuda.device_names import DEVICE_NAMES
 from tile_cuda.products import products_of
 
 _KIB = 1024
@@ -34,7 +35,7 @@ _TURING = _VOLTA | {
     "mma_m16n8k8_f16",
     "mma_int8_m8n8k16",
     "mma_int4_m8n8k32",
-    "ldmatrix",
+    "load_matrix",
     "movmatrix",
     "tanh_approx",
     "ex2_f16x2",
@@ -47,7 +48,7 @@ _AMPERE = (_TURING - {"mma_m8n8k4"}) | {
     "mma_int8_m16n8k32",
     "mma_int4",
     "cache_hint",
-    "cp_async",
+    "async_copy",
     "mbarrier",
     "bf16_arithmetic",
     "max_nan",
@@ -63,12 +64,15 @@ _HOPPER = (_ADA - {"mma_int4", "mma_int4_m8n8k32", "mma_fp8"}) | {
     "clusters",
     "dependent_launch",
     "elect",
-    "mbarrier_try_wait",
+    "transaction_barriers",
     "mma_f64_m16n8",
-    "stmatrix",
-    "tma",
+    "store_matrix",
+    "copy_engine",
 }
-_HOPPER_ONLY = _HOPPER | {"setmaxnreg", "wgmma"} | _FAST_FLOAT64
+_HOPPER_ONLY = _HOPPER | {"register_reallocation", "async_mma"} | _FAST_FLOAT64
+
+_WGMMA = AsyncMma(rows=64, step_bits=256, warps=4)
+"""PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,9 @@ def _row(
             shared_bytes=block_kib * _KIB,
             features=features,
             products=products_of(features),
+            async_mma=_WGMMA if "async_mma" in features else None,
             multiprocessor=shares,
+            device_names=DEVICE_NAMES,
         ),
         shares,
     )

@@ -120,7 +120,7 @@ class MatrixInstruction:
         b = _in_pieces(factor, columns, held, by_columns)
         strides = (columns, rows if by_rows else 1, columns if by_columns else 1)
         return MatrixAtom(
-            function=f"mfma_{edge}x{edge}x{self.k}",
+            function=f"mma_{edge}x{edge}x{self.k}",
             template=(pack,) if strides == (1, 1, 1) else (pack, *strides),
             pieces=(rows, columns),
             feature=self.feature,

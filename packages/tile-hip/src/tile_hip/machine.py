@@ -13,6 +13,7 @@ from tile_core.machine import Multiprocessor, SimtMachine
 from tile_core.simt.architectures import row_called
 from tile_core.simt.division_strength_reduction import FEATURE
 from tile_core.simt.software_barriers import FEATURE as BARRIERS_IN_MEMORY
+from tile_hip.device_names import DEVICE_NAMES
 
 _KIB = 1024
 _WAVE = 64
@@ -29,7 +30,7 @@ _CDNA2 = frozenset(
         "mfma_bf16",
         "mfma_f64",
         "mfma_i8",  # four factors of a product in a lane
-        "lds_load",  # from tensors to the block's memory, 4 bytes a lane
+        "counted_load",  # from tensors to the block's memory, 4 bytes a lane
         "atomic_f32",
         "atomic_f64",
         "atomic_f16x2",
@@ -52,7 +53,7 @@ _CDNA4 = (_CDNA3 - {"mfma_fp8_fnuz", "mfma_xf32", "fp8_fnuz_convert"}) | {
     "mfma_i8_wide2",  # sixteen
     "mfma_fp8",
     "fp8_convert",
-    "lds_load_16",  # 16 bytes a lane
+    "counted_load_16",  # 16 bytes a lane
     "bf16_convert",
 }
 
@@ -86,6 +87,7 @@ def _row(name: str, features: frozenset[str], shared_kib: int, banks: int) -> Ar
             barriers=_BARRIERS,
             max_block=(1024, 1024, 1024),
             multiprocessor=compute_unit,
+            device_names=DEVICE_NAMES,
         ),
         compute_unit,
     )

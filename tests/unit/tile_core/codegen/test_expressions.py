@@ -150,7 +150,7 @@ def test_one_wide_operand_is_enough(expr, text):
         (call("printf", StringConst("%f %d\n"), h, p),
          'tile::print("%f %d\\n", tile::cast<float>(h), tile::cast<int>(p))'),
         (Call("extern:scale", (at(A, a), x), dtype_of("float32")), "scale(tile::raw(A + a), x)"),
-        (device("cp_async", 16, at(A, a * 4, "w"), at(H), op("<", a, b)),
+        (device("async_copy", 16, at(A, a * 4, "w"), at(H), op("<", a, b)),
          "tile::cp_async<16>(A + (a * 4), H, a < b)"),
         (device("load", 4, at(R, 4, "w"), at(V)), "tile::load<4>(R + 4, &V)"),
         (device("sync"), "tile::sync()"),

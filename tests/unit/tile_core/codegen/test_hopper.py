@@ -20,10 +20,10 @@ from support.device_programs import (
 from tile_core.codegen import print_program
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import as_expr
+from tile_core.ir.async_calls import ASYNC_CALLS
 from tile_core.ir.device_calls import DEVICE_CALLS, device
 from tile_core.ir.effects import effects_of
 from tile_core.ir.expr import Var
-from tile_core.ir.hopper_calls import HOPPER_CALLS
 from tile_core.ir.intrinsics import Effect
 from tile_core.ir.stmt import Alloc
 from tile_core.simt.program import TensorMap
@@ -40,14 +40,15 @@ def product():
     """One copy and one product of a program that nobody would run."""
     tile, bars = shared("A_shared", 8192, "float16"), shared("full", 4, "uint64")
     C, stage = registers("C_local", 64), variable("stage")
-    operand = device("wgmma_operand", 128, 16, 1024, at(tile, 0), load(stage) * 1024 + 2)
+    operand = device("async_mma_operand", 128, 16, 1024, at(tile, 0), load(stage) * 1024 + 2)
     body = (
         Alloc(C), Alloc(stage),
         do("mbarrier_arrive_expect_tx", at(bars, load(stage), "rw"), 16384, line=11),
-        do("tma_load", 2, at(tile, 0, "w"), A_MAP, at(bars, load(stage), "rw"), 64, TID, line=11),
+        do("tensor_load", 2, at(tile, 0, "w"), A_MAP, at(bars, load(stage), "rw"), 64, TID,
+           line=11),
         do("mbarrier_wait", at(bars, 2, "rw"), 1, line=12),
-        do("wgmma_ss", 128, 0, 1, at(C, 0, "rw"), operand, operand, line=12),
-        do("wgmma_wait", 0, line=12),
+        do("async_mma_ss", 128, 0, 1, at(C, 0, "rw"), operand, operand, line=12),
+        do("async_mma_wait", 0, line=12),
     )  # fmt: skip
     whole = function((A_MAP, K), *body, name="f", tiles={bars: 0, tile: 1024}, span=place(9))
     return replace(whole, arguments=(OF_A, K))
@@ -82,9 +83,12 @@ def test_a_cluster_has_three_extents():
 
 
 def test_nothing_moves_across_asynchronous_work():
-    starts_or_awaits = ("mbarrier", "tma", "bulk", "fence", "wgmma", "grid_wait", "cluster_wait")
-    for call in HOPPER_CALLS:
+    starts_or_awaits = (
+        *("mbarrier", "tensor", "bulk", "fence", "async_mma", "async_copy"),
+        *("grid_wait", "cluster_wait"),
+    )
+    for call in ASYNC_CALLS:
         assert DEVICE_CALLS[call.name] is call
-        if call.name.startswith(starts_or_awaits) and call.name != "wgmma_operand":
+        if call.name.startswith(starts_or_awaits) and call.name != "async_mma_operand":
             assert call.effect & Effect.STATE, call.name
     assert effects_of(product().launch.body) & Effect.WARP

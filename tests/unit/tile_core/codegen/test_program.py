@@ -65,9 +65,9 @@ def test_copy_through_shared_memory():
     A, C = flat("A", 8192, "float16"), flat("C", 8192, "float32")
     tile, out = shared("A_shared", 1024, "float16"), registers("out", 8, "float16")
     body = (
-        do("cp_async", 16, at(tile, TID * 8, "w"), at(A, BX * 1024 + TID * 8), True, line=11),
-        do("cp_async_commit", line=11),
-        do("cp_async_wait", 0, line=11),
+        do("async_copy", 16, at(tile, TID * 8, "w"), at(A, BX * 1024 + TID * 8), True, line=11),
+        do("async_copy_commit", line=11),
+        do("async_copy_wait", 0, line=11),
         do("sync", line=11),
         Alloc(out, span=place(12)),
         do("load", 8, at(out, 0, "w"), at(tile, TID * 8), line=12),

@@ -244,8 +244,8 @@ def test_checks():
 
 def test_the_first_line_of_each_of_the_users_lines_says_which():
     body = (
-        do("cp_async_commit", line=40),
-        do("cp_async_wait", 0, line=40),
+        do("async_copy_commit", line=40),
+        do("async_copy_wait", 0, line=40),
         loop(I, 4, store(A, I, 0.0, span=place(42)), span=place(41)),
         do("sync", line=41),
         do("sync"),

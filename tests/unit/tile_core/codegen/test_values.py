@@ -61,9 +61,9 @@ def test_copy_through_shared_memory():
     tile, out = shared("A_shared", 1024, "float16"), registers("out", 8, "float16")
     there = (TID + 1) % 128 * 8
     body = (
-        do("cp_async", 16, at(tile, TID * 8, "w"), at(A, BX * 1024 + TID * 8), True),
-        do("cp_async_commit"),
-        do("cp_async_wait", 0),
+        do("async_copy", 16, at(tile, TID * 8, "w"), at(A, BX * 1024 + TID * 8), True),
+        do("async_copy_commit"),
+        do("async_copy_wait", 0),
         do("sync"),
         Alloc(out),
         do("load", 8, at(out, 0, "w"), at(tile, there)),

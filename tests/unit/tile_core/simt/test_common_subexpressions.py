@@ -88,7 +88,7 @@ def test_a_row_in_an_offset_of_64_bits():
         const int at = t * 128 + i;
         tile::cp_async<16>(A, B + (tile::cast<tile::i64>(at) * 512 + j), at < n);
         """,
-        do("cp_async", 16, at(A, 0, "w"), at(B, cast(long(), "int64") * 512 + cast(J, "int64")),
+        do("async_copy", 16, at(A, 0, "w"), at(B, cast(long(), "int64") * 512 + cast(J, "int64")),
            less(long(), N)),
     )  # fmt: skip
 

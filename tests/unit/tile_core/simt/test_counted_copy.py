@@ -22,7 +22,7 @@ from tile_core.ops.control import Barrier
 from tile_core.simt.simplify import simplify_indices
 from tile_core.testing.build_ir import alloc, copy, kernel, region, shared, symbol, tensor
 
-WIDE = replace(WAVES, name="wide", features=WAVES.features | {"lds_load_16"})
+WIDE = replace(WAVES, name="wide", features=WAVES.features | {"counted_load_16"})
 
 
 def numbers(shape: tuple[int, ...], dtype: str) -> Any:
@@ -83,8 +83,8 @@ def test_every_element_is_at_its_place(
     tile = shared("S", (rows, columns), dtype)
     layout = LAYOUTS[how]((rows, columns), bits_of(dtype))
     found = check(tile, layout, (2 * rows - 5, columns + 4), (rows, 4), threads)
-    assert ("lds_load", 4) in found
-    assert all(name != "cp_async" for name, _ in found)
+    assert ("counted_load", 4) in found
+    assert all(name != "async_copy" for name, _ in found)
 
 
 def test_waves_without_words_in_the_last_round() -> None:
@@ -95,13 +95,15 @@ def test_waves_without_words_in_the_last_round() -> None:
 def test_words_of_sixteen_bytes() -> None:
     tile = shared("S", (64, 64), "float16")
     layout = swizzled((64, 64), 16, widest_swizzle(64, 16))
-    assert ("lds_load", 16) in check(tile, layout, (120, 64), (64, 0), 128, WIDE)
-    assert ("lds_load", 4) in check(tile, layout, (120, 68), (64, 4), 128, WIDE)  # rows of 136 B
+    assert ("counted_load", 16) in check(tile, layout, (120, 64), (64, 0), 128, WIDE)
+    assert ("counted_load", 4) in check(
+        tile, layout, (120, 68), (64, 4), 128, WIDE
+    )  # rows of 136 B
 
 
 def test_words_of_four_bytes_where_wide_ones_fill_no_wave() -> None:
     tile = shared("T", (16, 16), "float16")
-    assert ("lds_load", 4) in check(tile, row_major((16, 16)), (64, 64), (16, 16), 64, WIDE)
+    assert ("counted_load", 4) in check(tile, row_major((16, 16)), (64, 64), (16, 16), 64, WIDE)
 
 
 def test_tensors_of_three_dimensions() -> None:
@@ -117,7 +119,7 @@ def test_tensors_of_three_dimensions() -> None:
     k = kernel([source, out], 2, body, threads=64)
     given = GivenLayouts(64, {tile: row_major((32, 32))})
     args = [numbers((2, 40, 3, 32), "float16"), poisoned((2, 32, 32), "float16")]
-    assert ("lds_load", 4) in calls(agree(k, given, args, machine=WAVES))
+    assert ("counted_load", 4) in calls(agree(k, given, args, machine=WAVES))
 
 
 def lowered(k: Kernel, given: GivenLayouts) -> Launch:
@@ -132,9 +134,9 @@ def test_what_it_looks_like() -> None:
     k = through_tile(source, tile, out, (64, 32))
     layout = swizzled((64, 32), 16, widest_swizzle(32, 16))
     text = print_stmt(lowered(k, GivenLayouts(128, {tile: layout})).body)
-    (line,) = [line.strip() for line in text.splitlines() if "lds_load" in line]
+    (line,) = [line.strip() for line in text.splitlines() if "counted_load" in line]
     assert line == (
-        "eval device[int32] lds_load(4, "
+        "eval device[int32] counted_load(4, "
         "&w S[(r * 128 + device[int32] uniform(tx // 64) * 64) * 2], &r A[bx * 4096 + 32], "
         "r * 512 + tx // 16 * 64 + (tx // 4 % 4 ^ tx // 32) * 8 + tx % 4 * 2, "
         "bx * 64 + r * 8 + tx // 16 < 100)"
@@ -153,7 +155,7 @@ def test_strides_that_only_calls_tell_ask_for_a_branch() -> None:
 
 
 def _index_of(side: Any) -> Any:
-    (call,) = (n for n in walk(side) if isinstance(n, Call) and n.function == "device:lds_load")
+    (call,) = (n for n in walk(side) if isinstance(n, Call) and n.function == "device:counted_load")
     return call.args[3]
 
 
@@ -163,7 +165,7 @@ def test_rounds_are_written_out(count: int) -> None:
     source, out = tensor("A", (count * 2, 128), "float32"), tensor("B", (2, count, 128))
     made = lowered(through_tile(source, tile, out, (count, 0)), GivenLayouts(128, {}))
     (loop,) = (
-        n for n in walk(made.body) if isinstance(n, For) and "lds_load" in str(print_stmt(n))
+        n for n in walk(made.body) if isinstance(n, For) and "counted_load" in str(print_stmt(n))
     )
     assert isinstance(loop.stop, Const)
     assert loop.stop.value == count
@@ -172,7 +174,7 @@ def test_rounds_are_written_out(count: int) -> None:
 def reason(k: Kernel, given: GivenLayouts) -> str:
     """Return why a copy is not one of waves; it is one of threads then."""
     made = lowered(k, given)
-    assert not any(name == "lds_load" for name, _ in calls(made))
+    assert not any(name == "counted_load" for name, _ in calls(made))
     (note,) = given.notes
     return note.removeprefix("a copy is waited for, by way of registers: ")
 

@@ -253,7 +253,7 @@ def test_asynchronous_copies(dtype: str, vector: int) -> None:
     layouts = GivenLayouts(32, {s: shared_operand((32, 64), bits)}, vector=vector)
     lowered = agree(k, layouts, [numbers((30, 64), dtype), poisoned((32, 64), dtype)])
     nbytes = min(16, vector * bits // 8)
-    how = [size for name, size in calls(lowered) if name == "cp_async"]
+    how = [size for name, size in calls(lowered) if name == "async_copy"]
     assert how == ([nbytes] if nbytes >= 4 else [])
 
 
@@ -268,7 +268,7 @@ def test_asynchronous_copies_write_zeros_only_where_zero_is_meant(safe: float) -
         copy(s, b),
     ], threads=8)  # fmt: skip
     lowered = agree(k, GivenLayouts(8, {}), [numbers((30,)), poisoned((32,))])
-    used = any(name == "cp_async" for name, _ in calls(lowered))
+    used = any(name == "async_copy" for name, _ in calls(lowered))
     assert used is (str(safe) == "0.0")
 
 
@@ -317,7 +317,7 @@ def test_wishes_for_asynchronous_instructions_are_honoured_or_refused() -> None:
     a, s, h = tensor("A", (32,)), shared("S", (32,)), shared("H", (32,), "float16")
     wish = {"prefer_instruction": "cp_async"}
     lowered = agree(_copied(replace(copy(a, s), **wish), 8), GivenLayouts(8, {}), [numbers((32,))])
-    assert calls(lowered) == [("cp_async", 16), ("cp_async_commit", 0), ("cp_async_wait", 0)]
+    assert calls(lowered) == [("async_copy", 16), ("async_copy_commit", 0), ("async_copy_wait", 0)]
     with pytest.raises(UnsupportedOnTarget, match="cannot use asynchronous instructions"):
         agree(_copied(replace(copy(a, h), **wish), 8), GivenLayouts(8, {}), [numbers((32,))])
 

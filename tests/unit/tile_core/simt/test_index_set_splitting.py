@@ -166,7 +166,7 @@ def copying(*more: Stmt, branch: bool = False, times: int = 1) -> Stmt:
     """A loop of copies, with a predicate or in a branch, and more."""
     k, n, tid = (scalar(name) for name in ("k", "n", "tid"))
     a, tile = flat("a", 64, "float32"), shared("tile", 64, "float32")
-    copy = do("cp_async", 16, at(tile, k, "w"), at(a, k), k * 4 < n)
+    copy = do("async_copy", 16, at(tile, k, "w"), at(a, k), k * 4 < n)
     body = [copy] * times
     if branch:
         body.append(If(k * 4 < n, store(a, k, 1.0)))
@@ -179,7 +179,7 @@ def is_split(stmt: Stmt) -> bool:
 
 def test_predicates_of_copies_are_guards() -> None:
     made = split_index_sets(copying(), ConstraintSet())
-    predicates = [line for line in lines_of(made).splitlines() if "cp_async" in line]
+    predicates = [line for line in lines_of(made).splitlines() if "async_copy" in line]
     assert [line.rsplit(", ", 1)[1] for line in predicates] == ["true)", "k * 4 < n)"]
 
 

@@ -215,7 +215,7 @@ def test_values_are_simplified_too():
         Alloc(r),
         store(r, T // 128 + 3, call("exp2", load(A, E // 8) * 2.0)),
         do(
-            "cp_async",
+            "async_copy",
             16,
             at(A, V // 8, "w"),
             at(S, V // 8),

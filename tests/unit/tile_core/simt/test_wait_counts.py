@@ -18,10 +18,10 @@ HEAD = """\
 kernel copies[n: int32, m: int32](A: global float32[n], S: global float32[4096]):
   launch bx: int32 in (8) threads tx: int32, ty: int32, tz: int32 in (256, 1, 1):
 """
-COPY = "eval device[int32] lds_load(4, &w S[0], &r A[0], tx, true)"
+COPY = "eval device[int32] counted_load(4, &w S[0], &r A[0], tx, true)"
 SHORT = {
     "copy": COPY,
-    "close": "eval device[int32] cp_async_commit()",
+    "close": "eval device[int32] async_copy_commit()",
     "work": "S[tx] = 0.0",
 }
 LONG = {text: word for word, text in SHORT.items()}
@@ -34,7 +34,7 @@ def counted(text: str) -> str:
         body = re.sub(rf"^( *){word}$", rf"\1{call}", body, flags=re.MULTILINE)
     eight = rf"\1for r: int32 in range(0, 8, 1) unroll:\n\1  {COPY}"
     body = re.sub(r"^( *)eight copies$", eight, body, flags=re.MULTILINE)
-    body = re.sub(r"wait (\d+)", r"eval device[int32] cp_async_wait(\1)", body)
+    body = re.sub(r"wait (\d+)", r"eval device[int32] async_copy_wait(\1)", body)
     kernel = parse_kernel(HEAD + body, OPERATORS, str)
     (launch,) = (node for node in walk(kernel) if isinstance(node, Launch))
     env = ConstraintSet().with_loop(launch.thread_vars[0], 0, 256)
@@ -44,7 +44,7 @@ def counted(text: str) -> str:
     made = print_stmt(insert_wait_counts(launch.body, env))
     lines = [line for line in made.splitlines() if not line.lstrip().startswith("view ")]
     short = "".join(f"{line}\n" for line in lines)
-    short = re.sub(r"eval device\[int32\] lds_wait\((\d+)\)", r"left \1", short)
+    short = re.sub(r"eval device\[int32\] counted_wait\((\d+)\)", r"left \1", short)
     for call, word in LONG.items():
         short = short.replace(call, word)
     return re.sub(

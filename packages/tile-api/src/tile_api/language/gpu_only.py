@@ -18,9 +18,9 @@ from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import FrontendTypeError
 from tile_core.ir.buffer import Region, Scope, whole
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, StringConst
-from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
+from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS, GPU_OPERATORS
 from tile_core.ir.stmt import Evaluate
-from tile_core.ops.gpu_only import GPU_OPERATORS, GpuOperator
+from tile_core.ops.gpu_only import GpuOperator
 from tile_core.records import dataclass
 
 _ANY = Signature(

@@ -98,7 +98,7 @@ def wgmma_gemm(
     """
     merged({}, annotations)
     op = _product("T.wgmma_gemm", A, B, C, transpose_A, transpose_B, policy, clear_accum, 1)
-    emit(replace(op, wg_wait=-1, instruction="wgmma"))
+    emit(replace(op, wg_wait=-1, instruction="async_mma"))
 
 
 def wait_wgmma(id: int = 0) -> None:

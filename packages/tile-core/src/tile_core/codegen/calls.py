@@ -11,7 +11,7 @@ from tile_core.codegen.types import cpp_type
 from tile_core.errors import InternalError
 from tile_core.ir.arith import cast
 from tile_core.ir.cache_hints import hint_name
-from tile_core.ir.device_calls import DEVICE_CALLS, PREFIX
+from tile_core.ir.device_calls import PREFIX, device_call
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, StringConst
 from tile_core.ir.intrinsics import INTRINSICS, Effect
 
@@ -25,8 +25,9 @@ _ORDERS = {"acquire", "release", "acq_rel", "seq_cst", "consume"}
 def print_call(p: ExpressionPrinter, call: Call) -> str:
     """Return the text of a call.
 
-    ``device:name`` is ``tile::name<templates>(…)``, ``extern:name`` is ``name(…)`` with plain
-    pointers, and intrinsics are overloads of ``tile::``.
+    ``device:name`` is ``tile::name<templates>(…)``, by the name that the machine's header has for
+    it; ``extern:name`` is ``name(…)`` with plain pointers, and intrinsics are overloads of
+    ``tile::``.
     """
     name = call.function
     if name.startswith(PREFIX):
@@ -47,7 +48,7 @@ def print_call(p: ExpressionPrinter, call: Call) -> str:
 
 
 def _device(p: ExpressionPrinter, name: str, call: Call) -> str:
-    row = DEVICE_CALLS.get(name)
+    row = device_call(name)
     if row is None:
         raise InternalError(f"the device header has no function {name!r}", span=call.span)
     templates = [cpp_type(call.dtype)] if row.is_typed else []
@@ -60,7 +61,7 @@ def _device(p: ExpressionPrinter, name: str, call: Call) -> str:
         count += 1
     args = ", ".join(map(p.argument, call.args[count:]))
     chosen = f"<{', '.join(templates)}>" if templates else ""
-    return f"tile::{name}{chosen}({args})"
+    return f"tile::{p.device_names.get(name, name)}{chosen}({args})"
 
 
 def _template(arg: Expr) -> str:

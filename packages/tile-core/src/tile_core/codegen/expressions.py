@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tile_core.arith.bounds import Bounds
@@ -59,10 +59,13 @@ class ExpressionPrinter:
     bounds
         What values integers can have: divisions of numbers that are never negative need no
         function.
+    device_names
+        What the machine's header calls functions that have another name there.
     """
 
     names: CppNames
     bounds: Bounds
+    device_names: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, expr: Expr, strength: int = 0) -> str:
         """Return `expr`, in parentheses if it binds less than `strength`."""

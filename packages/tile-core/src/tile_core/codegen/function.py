@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from tile_core.arith.bounds import MOST_INT32, Bounds, bind_indices
 from tile_core.codegen.expressions import ExpressionPrinter
@@ -21,7 +21,11 @@ WIDTH = 100
 
 
 def print_function(
-    function: DeviceFunction, symbol: str, naturals: Iterable[Var], lines: Lines
+    function: DeviceFunction,
+    symbol: str,
+    naturals: Iterable[Var],
+    lines: Lines,
+    device_names: Mapping[str, str],
 ) -> None:
     """Append the definition of `function`, under the name `symbol`.
 
@@ -29,6 +33,8 @@ def print_function(
     ----------
     naturals
         Scalars that are never negative: extents of tensors.
+    device_names
+        What the machine's header calls functions that have another name there.
     """
     used = usage_of(function.launch.body)
     names = CppNames(frozenset((symbol, *used.externs)))
@@ -45,7 +51,7 @@ def print_function(
     for line in _head(f"{_qualifiers(function)} void {symbol}(", params):
         lines.add(line, function.launch.span)
     printer = StatementPrinter(
-        ExpressionPrinter(names, bounds), lines, _views(used), constant=constant
+        ExpressionPrinter(names, bounds, device_names), lines, _views(used), constant=constant
     )
     _declare_indices(printer, function.launch, used)
     for param in function.params:

@@ -30,7 +30,7 @@ def print_program(program: DeviceProgram) -> PrintedSource:
     for function, name in zip(program.functions, symbols, strict=True):
         lines.add("")
         lines.add(f"// {name} for {program.machine.name}")
-        print_function(function, name, naturals, lines)
+        print_function(function, name, naturals, lines, program.machine.device_names)
     return PrintedSource("\n".join(lines.texts) + "\n", dict(lines.spans), symbols)
 
 

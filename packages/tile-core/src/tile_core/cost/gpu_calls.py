@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 
 from tile_core.errors import InternalError
+from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import AddressOf, Call, Const, Expr
+from tile_core.machine import AsyncMma
 
-_MMA = re.compile(r"mma_m(\d+)n(\d+)k(\d+)")
-_MFMA = re.compile(r"mfma_(\d+)x(\d+)x(\d+)")
-WGMMA_ROWS, WGMMA_K_BITS, WGMMA_OPERANDS = 64, 256, 3
-WARPS_TOGETHER = 4
+_MMA = re.compile(r"mma_m?(\d+)[nx](\d+)[kx](\d+)")
+_OPERANDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,35 +36,39 @@ class Product:
     is_joint: bool = False
 
 
-def product_of(call: Call) -> Product | None:
-    """Return what a call multiplies, None if it is no matrix instruction."""
-    name = call.function.removeprefix("device:")
+def product_of(call: Call, instruction: AsyncMma | None) -> Product | None:
+    """Return what a call multiplies, None if it is no matrix instruction.
+
+    Parameters
+    ----------
+    instruction
+        The machine's asynchronous one, if it has one.
+    """
+    name = call.function.removeprefix(PREFIX)
     if match := _MMA.match(name):
         m, n, k = map(int, match.groups())
-        dtype = _buffer_dtype(call.args[1])
+        dtype = _buffer_dtype(call.args[-2])
+        repeated = _constant(call.args[0]) if len(call.args) > _OPERANDS else 1
         if (m, n, k) == (8, 8, 4) and "16" in dtype:  # four quarters of a warp, each its own
-            return Product(2.0 * 4 * m * n * k, dtype)
-        return Product(2.0 * m * n * k, dtype)
-    if match := _MFMA.match(name):
-        m, n, k = map(int, match.groups())
-        return Product(2.0 * m * n * k * _constant(call.args[0]), _buffer_dtype(call.args[-2]))
-    if name.startswith("wgmma_ss") or name.startswith("wgmma_rs"):
-        return _wgmma(call, from_shared=name.startswith("wgmma_ss"))
+            repeated = 4
+        return Product(2.0 * m * n * k * repeated, dtype)
+    if instruction is not None and name.startswith(("async_mma_ss", "async_mma_rs")):
+        return _asynchronous(call, instruction, from_shared=name.startswith("async_mma_ss"))
     return None
 
 
-def _wgmma(call: Call, *, from_shared: bool) -> Product:
-    n, *others = map(_constant, call.args[:-WGMMA_OPERANDS])
+def _asynchronous(call: Call, instruction: AsyncMma, *, from_shared: bool) -> Product:
+    n, *others = map(_constant, call.args[:-_OPERANDS])
     turned = 2 if from_shared else 1  # along which dimension each factor in memory lies
     steps = others[turned] if len(others) > turned else 1
     operands = call.args[-2:]
     dtype = _buffer_dtype(operands[1])
     bits = 16 if not dtype else _bits(dtype)
-    k = WGMMA_K_BITS // bits
-    rows = WGMMA_ROWS if from_shared else 0
+    k = instruction.step_bits // bits
+    rows = instruction.rows if from_shared else 0
     nbytes = steps * (rows + n) * k * bits / 8
-    flops = steps * 2.0 * WGMMA_ROWS * n * k
-    return Product(flops / WARPS_TOGETHER, dtype, nbytes / WARPS_TOGETHER, True)
+    flops = steps * 2.0 * instruction.rows * n * k
+    return Product(flops / instruction.warps, dtype, nbytes / instruction.warps, True)
 
 
 def _bits(dtype: str) -> int:

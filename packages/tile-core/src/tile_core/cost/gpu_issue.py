@@ -38,6 +38,9 @@ QUOTIENT_INSTRUCTIONS = 8.0
 _BARRIERS = ("sync", "bar_sync", "cluster_sync", "mbarrier_wait", "mbarrier_wait_cluster")
 
 
+_ORDERS_TO_ENGINES = ("bulk_store_commit", "bulk_store_wait", "bulk_store_wait_read")
+
+
 @dataclass(frozen=True, slots=True)
 class GlobalAccess:
     """One place that touches global memory.
@@ -175,19 +178,21 @@ class Issue(Visitor):
 
     def _call(self, call: Call, space: Space) -> None:
         name = call.function.removeprefix("device:")
-        product = product_of(call)
+        product = product_of(call, self.machine.async_mma)
         if product is not None:
             self._product(product, space)
             return
         if name in ("load", "store", "atomic_add"):
             self._vector(call, space, is_load=name == "load")
-        elif name == "cp_async":
+        elif name == "async_copy":
             self._copied(call, space)
-        elif name == "lds_load":
-            self._lds_load(call, space)
-        elif name.startswith(("ldmatrix", "stmatrix")):
-            self._matrix(call, space, is_load=name.startswith("ldmatrix"))
-        elif name.startswith(("tma_load", "tma_store", "tma_reduce")):
+        elif name == "counted_load":
+            self._counted_load(call, space)
+        elif name.startswith(("load_matrix", "store_matrix")):
+            self._matrix(call, space, is_load=name.startswith("load_matrix"))
+        elif name in _ORDERS_TO_ENGINES:
+            self._count("control", 1, space)
+        elif name.startswith(("tensor_load", "tensor_store", "tensor_reduce")):
             self._tensor_copy(call, name, space)
         elif name.startswith("bulk_"):
             self._bulk(call, name, space)
@@ -199,7 +204,7 @@ class Issue(Visitor):
             self._count("float32", 3, space)
         elif name == "dp4a":
             self._count("integer", 1, space)
-        elif name not in ("wgmma_operand", "wgmma_pin", "keep_order", "elect", "remote"):
+        elif name not in ("async_mma_operand", "async_mma_pin", "keep_order", "elect", "remote"):
             self._count("control", 1, space)
 
     def _product(self, product: Product, space: Space) -> None:
@@ -232,7 +237,7 @@ class Issue(Visitor):
                 is_waited_for=False,
             )
 
-    def _lds_load(self, call: Call, space: Space) -> None:
+    def _counted_load(self, call: Call, space: Space) -> None:
         nbytes, tensor = call.args[0], call.args[2]
         if isinstance(nbytes, Const) and isinstance(tensor, AddressOf):
             size = int(nbytes.value)
@@ -252,15 +257,12 @@ class Issue(Visitor):
             self._shared(memory.buffer, memory.indices[0], 16, space, lanes)
 
     def _tensor_copy(self, call: Call, name: str, space: Space) -> None:
-        if name.endswith(("commit", "wait", "wait_read")):
-            self._count("control", 1, space)
-            return
         seen = next((a for a in call.args if isinstance(a, Var) and a in self.maps), None)
         if seen is None:
             return
         told = self.maps[seen]
         nbytes = math.prod(told.box) * told.dtype.bits / 8
-        is_write = not name.startswith("tma_load")
+        is_write = not name.startswith("tensor_load")
         at = tuple(a for a in call.args if a.dtype.is_int and not isinstance(a, AddressOf))
         self._engine(told.tensor, nbytes, at, space, is_write=is_write)
 

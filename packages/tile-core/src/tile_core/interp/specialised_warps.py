@@ -19,6 +19,7 @@ from tile_core.interp.machine import Block, Lanes
 from tile_core.interp.signals import Signal
 from tile_core.interp.transfers import moved
 from tile_core.interp.values import Array
+from tile_core.ir import gpu_intrinsics
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import AddressOf, Call, Expr
@@ -37,7 +38,7 @@ WARP = 32
 def call_steps(stmt: Evaluate, call: Call, lanes: Lanes) -> Iterator[Event]:
     """Do what one of `RANGE_INTRINSICS` says, for every active thread."""
     match call.function:
-        case "mbarrier_arrive" | "cp_async_barrier_noinc":
+        case "mbarrier_arrive" | gpu_intrinsics.COPY_ARRIVAL:
             rank = call.args[1] if len(call.args) > 1 else None
             for signal, threads in _signals(call.args[0], lanes, rank):
                 signal.arrive(threads)

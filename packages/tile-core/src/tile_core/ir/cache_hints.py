@@ -1,7 +1,7 @@
 """Wishes for what the second-level cache keeps, as calls of the device header carry them.
 
 A wish is a constant behind the template arguments of a call, and may be left out:
-``device("tma_load", 2, *hint("evict_first"), …)`` prints as ``tile::tma_load<2,
+``device("tensor_load", 2, *hint("evict_first"), …)`` prints as ``tile::tensor_load<2,
 tile::evict_first>(…)``. It says how soon the bytes of the access are given up for others:
 first, last, or like any. Source: PTX ISA, "createpolicy", ".level::cache_hint".
 """
@@ -21,13 +21,13 @@ HINTED = frozenset(
     {
         "load",
         "store",
-        "cp_async",
-        "tma_load",
-        "tma_load_multicast",
-        "tma_store",
-        "tma_reduce_add",
-        "tma_reduce_min",
-        "tma_reduce_max",
+        "async_copy",
+        "tensor_load",
+        "tensor_load_multicast",
+        "tensor_store",
+        "tensor_reduce_add",
+        "tensor_reduce_min",
+        "tensor_reduce_max",
         "bulk_load",
         "bulk_store",
         "bulk_reduce_add",

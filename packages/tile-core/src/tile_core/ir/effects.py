@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from enum import Enum
 
+from tile_core.ir import gpu_intrinsics
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import AddressOf, Call, Load
 from tile_core.ir.intrinsics import Effect, effect_of
@@ -55,7 +56,7 @@ def _accesses(root: Node) -> Iterator[Access]:
                 yield Access(buffer, Mode.READ, node)
             case Call(function=function, args=args) if effect_of(function) & Effect.ATOMIC:
                 atomic |= {a for a in args if isinstance(a, AddressOf)}
-            case Call(function="ptx_ldmatrix", args=args):
+            case Call(function=gpu_intrinsics.LOAD_MATRIX, args=args):
                 read |= {a for a in args if isinstance(a, AddressOf) and _is_met(a)}
             case AddressOf(buffer=buffer) if node in read:
                 yield Access(buffer, Mode.READ, node)

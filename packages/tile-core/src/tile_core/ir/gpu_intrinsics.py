@@ -1,7 +1,8 @@
-"""Intrinsics that name an instruction of one family of GPUs: result type and effects.
+"""Names of TileLang's that say an instruction of one family of GPUs: all that this package knows.
 
-Targets without that instruction refuse a kernel that calls one; see
-`tile_core.passes.refuse_gpu_only`. Any number of arguments is accepted.
+Of intrinsics these are the type of the result and the effects. Targets without that instruction
+refuse a kernel that calls one; see `tile_core.passes.refuse_gpu_only`. Any number of arguments is
+accepted.
 """
 
 from __future__ import annotations
@@ -62,6 +63,52 @@ _ROWS: tuple[tuple[str, Effect, str], ...] = (
     ("uint32", Effect.NONE, "__fns"),
     ("float32", Effect.NONE, "cast_rs"),
 )
+
+BARRIER_ARRIVALS = ("mbarrier_arrive", "mbarrier_arrive_expect_tx", "cp_async_barrier_noinc")
+"""Arrive at a barrier in memory."""
+
+COPY_ARRIVAL = "cp_async_barrier_noinc"
+"""Arrives at a barrier in memory when the thread's earlier asynchronous copies are complete."""
+
+ASYNC_COPY = "ptx_cp_async"
+"""Begins an asynchronous copy of one thread."""
+
+COPY_BARRIER = "ptx_cp_async_barrier"
+"""`COPY_ARRIVAL` under another name."""
+
+LOAD_MATRIX = "ptx_ldmatrix"
+"""Loads matrices from shared memory into the registers of a warp."""
+
+STORE_COMMIT, STORE_WAIT = "tma_store_arrive", "tma_store_wait"
+"""Close a group of copies that an engine makes out of shared memory, and wait for such groups."""
+
+PRODUCT_FENCES = ("warpgroup_arrive", "warpgroup_commit_batch")
+"""Stand around asynchronous products that a program starts itself."""
+
+PREFER_ASYNC_COPY, PREFER_COPY_ENGINE = "cp_async", "tma"
+"""What a copy says that wants asynchronous copies of threads, or the copy engine alone."""
+
+COPY_ENGINE_WORDS = ("bulk", PREFER_COPY_ENGINE)
+"""What a copy says that wants the copy engine where it can be had."""
+
+GPU_OPERATORS = frozenset(
+    {
+        *("tma_gather4", "tma_scatter4", "gemm_blockscaled", "mma_gemm_blockscaled"),
+        *("wgmma_gemm", "wgmma_gemm_sp", "wgmma_mma"),
+        *("tcgen05_gemm", "tcgen05_gemm_blockscaled", "tcgen05_gemm_sp"),
+        *("tcgen05_mma", "tcgen05_mma_blockscaled"),
+    }
+)
+"""Operators on tiles that are instructions of one family of GPUs."""
+
+SPELLINGS = {
+    "bulk_copy": "tma_copy",
+    "bulk_wait": STORE_WAIT,
+    "copy_arrive": COPY_ARRIVAL,
+}
+"""By mnemonic of an operator: the function of the language that says it, where it has a name of one
+family of GPUs.
+"""
 
 GPU_INTRINSICS: dict[str, tuple[str, Effect]] = {
     name: (result, effect) for result, effect, names in _ROWS for name in names.split()

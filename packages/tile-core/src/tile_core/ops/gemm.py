@@ -80,7 +80,7 @@ class Gemm(TileOperator):
         under way when it is left, ``-1`` for any number: `WaitProducts` waits then. Elsewhere,
         and for results, of no effect.
     instruction : str, optional
-        The only kind of instruction allowed where the machine has it: ``"wgmma"``. Else the
+        The only kind of instruction allowed where the machine has it: ``"async_mma"``. Else the
         target's own choice.
     nibbles : bool
         The factors' bytes are two 4-bit integers each, the first in the low half, with the sign

@@ -7,25 +7,9 @@ from typing import ClassVar
 from tile_core.errors import VerifyError
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Expr
+from tile_core.ir.gpu_intrinsics import GPU_OPERATORS
 from tile_core.ops.operator import TileOperator
 from tile_core.records import dataclass
-
-GPU_OPERATORS = frozenset(
-    [
-        "tma_gather4",
-        "tma_scatter4",
-        "gemm_blockscaled",
-        "mma_gemm_blockscaled",
-        "wgmma_gemm",
-        "wgmma_gemm_sp",
-        "wgmma_mma",
-        "tcgen05_gemm",
-        "tcgen05_gemm_blockscaled",
-        "tcgen05_gemm_sp",
-        "tcgen05_mma",
-        "tcgen05_mma_blockscaled",
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

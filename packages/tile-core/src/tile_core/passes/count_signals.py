@@ -10,6 +10,7 @@ from typing import ClassVar
 from tile_core.ir.arith import as_expr, binary, const
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Call, Expr, Load
+from tile_core.ir.gpu_intrinsics import BARRIER_ARRIVALS
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import (
     Alloc,
@@ -43,9 +44,7 @@ PHASE, ARRIVED, BYTES, COUNT = range(4)
 bytes; and how many arrivals a phase needs."""
 
 _WAITS = ("mbarrier_wait_parity",)
-_ARRIVES = (
-    "mbarrier_arrive", "mbarrier_expect_tx", "mbarrier_arrive_expect_tx", "cp_async_barrier_noinc",
-)  # fmt: skip
+_ARRIVES = (*BARRIER_ARRIVALS, "mbarrier_expect_tx")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

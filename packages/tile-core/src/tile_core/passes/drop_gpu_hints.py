@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tile_core.ir.expr import Call
+from tile_core.ir.gpu_intrinsics import PRODUCT_FENCES, STORE_COMMIT, STORE_WAIT
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Evaluate, Kernel, Seq
 from tile_core.ops.bulk_copy import FenceAsync
@@ -14,10 +15,9 @@ ORDERS = frozenset(
         "fence_proxy_async",
         "pdl_sync",
         "pdl_trigger",
-        "tma_store_arrive",
-        "tma_store_wait",
-        "warpgroup_arrive",
-        "warpgroup_commit_batch",
+        STORE_COMMIT,
+        STORE_WAIT,
+        *PRODUCT_FENCES,
     ]
 )
 """Intrinsics that put the work of engines, or launches, in an order that others have anyway."""

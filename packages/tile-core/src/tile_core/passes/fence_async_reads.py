@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import AddressOf, Call
+from tile_core.ir.gpu_intrinsics import ASYNC_COPY
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Kernel, Launch, Leaf, Parallel, Seq, Stmt, Store, is_statement
 from tile_core.ops.async_copy import CopyWait
@@ -25,8 +26,8 @@ def fence_async_reads(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> Ke
 
     The threads that wrote fence, before the barrier that tells of their writes (see
     `insert_barriers`, which comes later). What asynchronous copies of threads write is fenced
-    where the program waits for it; copies by hand (`T.ptx_cp_async`) may be waited for at any
-    barrier in memory. Source: PTX ISA, "Async proxy".
+    where the program waits for it; copies by hand may be waited for at any
+    barrier in memory.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def _fenced(launch: Launch, read: set[Buffer]) -> Launch:
 
 
 def _copies_by_hand(node: Node, read: set[Buffer]) -> bool:
-    if not isinstance(node, Call) or node.function != "ptx_cp_async":
+    if not isinstance(node, Call) or node.function != ASYNC_COPY:
         return False
     return any(isinstance(a, AddressOf) and a.buffer.storage in read for a in node.args)
 

@@ -8,14 +8,14 @@ from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Kernel, Seq
 from tile_core.ops.gemm import Gemm, WaitProducts
 
-_BESIDE = "wgmma"
+_BESIDE = "async_mma"
 """The instruction whose products run beside their threads."""
 
 
 def legalise_gemms(kernel: Kernel, features: frozenset[str]) -> Kernel:
     """Return `kernel` with the target's own choice where a product names what it lacks.
 
-    Before   gemm A, B, C, instruction="wgmma";  wait_products 0
+    Before   gemm A, B, C, instruction="async_mma";  wait_products 0
     After    gemm A, B, C
 
     The name says how, and that the product runs beside its threads; what is computed stays.

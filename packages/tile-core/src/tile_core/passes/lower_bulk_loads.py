@@ -11,6 +11,7 @@ from tile_core.errors import Note, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import BinaryOp, Expr, Load
+from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
 from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Alloc, AnnotateSafeValue, Kernel, Launch, Seq, Stmt, Store
 from tile_core.ops.bulk_copy import BulkCopy
@@ -18,7 +19,7 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.passes.pipelines.analysis import facts_of
-from tile_core.passes.specialise.bulk import WORDS, Way, bulk_way
+from tile_core.passes.specialise.bulk import Way, bulk_way
 from tile_core.passes.specialise.side_by_side import is_computed, within_loops
 
 
@@ -36,7 +37,7 @@ class Machine(Protocol):
 def lower_bulk_loads(kernel: Kernel, machine: Machine) -> Kernel:
     """Return `kernel` with the copies that ask for it made in bulk.
 
-    Before   copy A[by*128, 0], A_s  (prefer_instruction="tma")
+    Before   copy A[by*128, 0], A_s  (prefer_instruction="bulk")
     After    barrier;  barrier_arrive A_s_here, bytes;  bulk_copy A[by*128, 0], A_s, A_s_here
              barrier_wait A_s_here, phase;  phase = phase ^ 1
 
@@ -67,7 +68,7 @@ def _with_loads(launch: Launch, kernel: Kernel, machine: Machine) -> Launch:
     top: list[Stmt] = []
     done: dict[Node, Node] = {op: _as_stretch(op, env, launch) for op in by_hand}
     for copy in wishes:
-        has_engine = machine.has("tma")
+        has_engine = machine.has("copy_engine")
         way = bulk_way(copy, env, safe_values, launch, asked=True) if has_engine else NO_ENGINE
         if not isinstance(way, Way):
             raise refusal(copy, machine.name, way)
@@ -120,7 +121,7 @@ def refusal(copy: Copy, machine: str, why: str) -> UnsupportedOnTarget:
 
 
 def _asks(copy: Copy) -> bool:
-    return copy.prefer_instruction in WORDS and copy.dst.buffer.scope is Scope.SHARED
+    return copy.prefer_instruction in COPY_ENGINE_WORDS and copy.dst.buffer.scope is Scope.SHARED
 
 
 def _in_place(copy: Copy, way: Way) -> tuple[list[Stmt], Stmt]:

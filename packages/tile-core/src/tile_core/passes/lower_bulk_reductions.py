@@ -31,7 +31,7 @@ def lower_bulk_reductions(kernel: Kernel, machine: Machine) -> Kernel:
     (``use_tma``). Updates that are ordered against other accesses, or that the engine cannot
     make, stay as they are. Source: PTX ISA, "cp.reduce.async.bulk.tensor".
     """
-    if not machine.has("tma"):
+    if not machine.has("copy_engine"):
         return kernel
 
     def rule(node: Node) -> Node:
@@ -49,7 +49,7 @@ def notes_on_updates(kernel: Kernel, machine: Machine) -> tuple[Note, ...]:
     """Return why the engine of a machine that has one does not make updates by shared tiles."""
     notes: list[Note] = []
     for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
-        if machine.has("tma") and not is_thread_program(launch):
+        if machine.has("copy_engine") and not is_thread_program(launch):
             for op, way in _ways(launch, kernel).items():
                 if isinstance(way, str):
                     text = f"{op.dst.buffer.name!r} is updated by the threads: {way}"

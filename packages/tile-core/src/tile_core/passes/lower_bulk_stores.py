@@ -7,13 +7,14 @@ from typing import Protocol
 from tile_core.errors import Note
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import accesses
+from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
 from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import For, Kernel, Launch, Parallel, Pipelined, Seq, While
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
 from tile_core.passes.lower_bulk_loads import refusal
 from tile_core.passes.pipelines.analysis import facts_of
-from tile_core.passes.specialise.bulk import WORDS, Way, bulk_way
+from tile_core.passes.specialise.bulk import Way, bulk_way
 from tile_core.passes.specialise.side_by_side import within_loops
 from tile_core.passes.uniformity import is_thread_program
 
@@ -48,7 +49,7 @@ def lower_bulk_stores(kernel: Kernel, machine: Machine) -> Kernel:
     UnsupportedOnTarget
         If the program asks for the engine and it cannot make a copy; the reason is named.
     """
-    if not machine.has("tma"):
+    if not machine.has("copy_engine"):
         return kernel
 
     def rule(node: Node) -> Node:
@@ -63,7 +64,7 @@ def notes_on_stores(kernel: Kernel, machine: Machine) -> tuple[Note, ...]:
     """Return why the engine of a machine that has one does not make copies out of shared tiles."""
     notes: list[Note] = []
     for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
-        if machine.has("tma") and not is_thread_program(launch):
+        if machine.has("copy_engine") and not is_thread_program(launch):
             for copy, way in _ways(launch, kernel).items():
                 if isinstance(way, str):
                     stored = f"{copy.src.buffer.name!r} is stored by the threads"
@@ -81,7 +82,7 @@ def _ways(launch: Launch, kernel: Kernel) -> dict[Copy, Way | str]:
     return {
         copy: "it is a part of a loop over elements"
         if copy in inside
-        else bulk_way(copy, env, {}, launch, asked=copy.prefer_instruction in WORDS)
+        else bulk_way(copy, env, {}, launch, asked=copy.prefer_instruction in COPY_ENGINE_WORDS)
         for copy in stores
     }
 
@@ -92,7 +93,7 @@ def _with_bulk_stores(launch: Launch, kernel: Kernel, name: str) -> Launch:
     done: dict[Node, Node] = {}
     for copy, way in _ways(launch, kernel).items():
         if isinstance(way, str):
-            if copy.prefer_instruction in WORDS:
+            if copy.prefer_instruction in COPY_ENGINE_WORDS:
                 raise refusal(copy, name, way)
             continue
         tensor = copy.dst.buffer.storage

@@ -9,8 +9,8 @@ from typing import Protocol, TypeGuard
 
 from tile_core.cautions import caution
 from tile_core.errors import Note, TileWarning
-from tile_core.ir.amd_calls import MOST_UNDER_WAY
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.counted_calls import MOST_UNDER_WAY
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import (
     Alloc,
@@ -29,7 +29,7 @@ from tile_core.passes.pipelines.inject import put_together
 from tile_core.passes.pipelines.instances import Versions, make_versions
 from tile_core.passes.pipelines.register_prefetch import room_of
 
-ASYNCHRONOUS = "cp_async"
+ASYNCHRONOUS = "async_copy"
 """The feature of machines whose copies into shared memory run beside the threads."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tile_core.errors import Span, UnsupportedOnTarget
 from tile_core.ir.expr import Call
-from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS, RANGE_INTRINSICS
+from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS, RANGE_INTRINSICS, SPELLINGS
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.async_copy import CopyArrive
@@ -18,8 +18,8 @@ from tile_core.target import Target
 def refuse_gpu_only(kernel: Kernel, target: Target, *, ranges: bool = True) -> Kernel:
     """Return `kernel` itself if it names no GPU instruction.
 
-    Before   gpu(name="tma_copy", …)        on cpu
-    After    UnsupportedOnTarget: T.tma_copy is an instruction of GPUs; cpu does not have it
+    Before   gpu(name="mma_gemm_blockscaled", …)        on cpu
+    After    UnsupportedOnTarget: T.mma_gemm_blockscaled is an instruction of GPUs; cpu does not …
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ _OF_RANGES: dict[type[Node], str] = {
     BarrierArrive: "mbarrier_arrive",
     BarrierInit: "alloc_barrier",
     BarrierWait: "mbarrier_wait_parity",
-    BulkCopy: "tma_copy",
-    BulkWait: "tma_store_wait",
-    CopyArrive: "cp_async_barrier_noinc",
+    BulkCopy: SPELLINGS[BulkCopy.mnemonic],
+    BulkWait: SPELLINGS[BulkWait.mnemonic],
+    CopyArrive: SPELLINGS[CopyArrive.mnemonic],
     FenceAsync: "fence_proxy_async",
     RemoteCopy: "copy_cluster",
     SetRegisters: "set_max_nreg",

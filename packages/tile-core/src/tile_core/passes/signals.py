@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from tile_core.ir.expr import Call
+from tile_core.ir.gpu_intrinsics import BARRIER_ARRIVALS, COPY_BARRIER
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Evaluate, Let, Stmt
 from tile_core.ops.control import Barrier
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 
-_SENDS = frozenset({
-    "mbarrier_arrive", "mbarrier_arrive_expect_tx", "cp_async_barrier_noinc",
-    "ptx_cp_async_barrier", "cluster_arrive", "cluster_arrive_relaxed",
-})  # fmt: skip
+_SENDS = frozenset({*BARRIER_ARRIVALS, COPY_BARRIER, "cluster_arrive", "cluster_arrive_relaxed"})
 _AWAITS = frozenset({"mbarrier_wait_parity", "cluster_wait"})
 
 

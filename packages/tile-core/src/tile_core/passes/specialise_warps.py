@@ -102,7 +102,7 @@ class Specialised:
 
 def by_warpgroups(machine: Machine) -> Callable[[Gemm], bool]:
     """Return whether products run beside the threads, as far as the machine tells."""
-    return lambda product: machine.has("wgmma")
+    return lambda product: machine.has("async_mma")
 
 
 def specialise_warps(
@@ -133,7 +133,7 @@ def specialise_warps(
         Whether an engine computes a product; None if that of the machine computes all.
     """
     beside = by_warpgroups(machine) if runs_beside is None else runs_beside
-    if not machine.has("tma"):
+    if not machine.has("copy_engine"):
         return Specialised(kernel)
     notes: list[Note] = []
     done: dict[Node, Node] = {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tile_core.errors import ArgumentLayoutError, Note
-from tile_core.ir.amd_calls import LDS_LOAD
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.counted_calls import COUNTED_LOAD
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Load
 from tile_core.ir.node import Node, walk
@@ -15,7 +15,7 @@ from tile_core.simt.program import DeviceFunction, DeviceProgram
 
 _VECTORS = frozenset(PREFIX + name for name in ("load", "store", "atomic_add"))
 _STRETCHES = frozenset(PREFIX + name for name in ("bulk_load", "bulk_store", "bulk_reduce_add"))
-_ASYNC_COPIES = (PREFIX + "cp_async", PREFIX + LDS_LOAD)
+_ASYNC_COPIES = (PREFIX + "async_copy", PREFIX + COUNTED_LOAD)
 
 _STRETCH_BYTES = 16
 """What places and sizes of copies of stretches are multiples of."""

@@ -17,7 +17,7 @@ from tile_core.simt.vectorise import vectorise
 CHUNKS = (16, 8, 4)
 """Bytes that one asynchronous copy moves."""
 
-FEATURE = "cp_async"
+FEATURE = "async_copy"
 """The feature of machines that have such copies."""
 
 
@@ -95,7 +95,7 @@ def _chunks(
     if inside is not None and any(isinstance(n, Load) for n in walk(place)):
         place = Select(predicate, place, const(0, place.dtype))  # a table may end where tiles do
     call = device(
-        "cp_async",
+        "async_copy",
         nbytes,
         *ctx.cache_hint(load.buffer),
         AddressOf(store.buffer, (substitute(store.indices[0], here),), "w"),

@@ -18,13 +18,14 @@ from tile_core.machine import SimtMachine
 from tile_core.simt.hoist_warp_shuffles import is_exchange
 
 _LOADS = frozenset(
-    f"{PREFIX}{name}" for name in ("tma_load", "tma_load_multicast", "bulk_load", "tma_prefetch")
+    f"{PREFIX}{name}"
+    for name in ("tensor_load", "tensor_load_multicast", "bulk_load", "tensor_map_prefetch")
 )
 _STORES = frozenset(
     f"{PREFIX}{name}"
     for name in (
-        "tma_store", "tma_reduce_add", "tma_reduce_min", "tma_reduce_max", "bulk_store",
-        "bulk_reduce_add", "tma_store_commit", "tma_store_wait_read", "tma_store_wait",
+        "tensor_store", "tensor_reduce_add", "tensor_reduce_min", "tensor_reduce_max", "bulk_store",
+        "bulk_reduce_add", "bulk_store_commit", "bulk_store_wait_read", "bulk_store_wait",
     )
 )  # fmt: skip
 _COMPARISONS = (BinaryOp.LT, BinaryOp.GE)
@@ -33,8 +34,8 @@ _COMPARISONS = (BinaryOp.LT, BinaryOp.GE)
 def elect_issuers(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
     """Return `stmt` such that elected threads start the copies of engines.
 
-    Before   if (tid == 0) { … tma_load(…) … }
-    After    if (tid < 32 && elect()) { … tma_load(…) … }
+    Before   if (tid == 0) { … tensor_load(…) … }
+    After    if (tid < 32 && elect()) { … tensor_load(…) … }
 
     An engine takes its orders from a warp. Where only a comparison says that a single thread
     gives one, the assembler makes a loop over the threads that might; it believes an election.

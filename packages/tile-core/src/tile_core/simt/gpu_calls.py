@@ -107,11 +107,11 @@ def _ldmatrix(expr: Call, ctx: SimtContext) -> Expr:
             span=expr.span,
             hint='pass ".b16": a row of 16 bytes may hold other elements too',
         )
-    _must_have("ldmatrix", expr, ctx)
+    _must_have("load_matrix", expr, ctx)
     target, source = _addresses(expr, 2, ctx)
     _must_lie(target, "registers", Scope.LOCAL, expr)
     _must_lie(source, "a shared tile", Scope.SHARED, expr)
-    return device(f"ldmatrix_x{numbers[1]}{'_trans' if numbers[0] else ''}", target, source)
+    return device(f"load_matrix_x{numbers[1]}{'_trans' if numbers[0] else ''}", target, source)
 
 
 def _cp_async(expr: Call, ctx: SimtContext) -> Expr:
@@ -136,7 +136,7 @@ def _cp_async(expr: Call, ctx: SimtContext) -> Expr:
             f"{128 // dtype.bits})",
         )
     predicate = lower_expr(rest[1], ctx) if len(rest) > 1 else as_expr(True)
-    return device("cp_async", size, target, source, predicate)
+    return device("async_copy", size, target, source, predicate)
 
 
 def _addresses(expr: Call, count: int, ctx: SimtContext) -> tuple[AddressOf, ...]:

@@ -37,7 +37,7 @@ MOST_LIMITS = 3
 SHORT_LOOP = 16
 """Loops of so few rounds, known in advance, stay loops of known rounds, which unroll well."""
 
-PRODUCTS = tuple(PREFIX + name for name in ("mma_", "wgmma_", "mfma_", "dp4a"))
+PRODUCTS = tuple(PREFIX + name for name in ("mma_", "async_mma_", "dp4a"))
 INT64 = dtype_of("int64")
 
 

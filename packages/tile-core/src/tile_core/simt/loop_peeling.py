@@ -10,13 +10,13 @@ from tile_core.arith.affine import Linear
 from tile_core.arith.bounds import learnt
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.simplify import acts, is_index
-from tile_core.ir.amd_calls import LDS_LOAD
+from tile_core.ir.counted_calls import COUNTED_LOAD
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Load, Select, Unary, UnaryOp, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt
 
-COPIES = frozenset({PREFIX + "cp_async", PREFIX + LDS_LOAD})
+COPIES = frozenset({PREFIX + "async_copy", PREFIX + COUNTED_LOAD})
 """Calls that begin a copy; the last argument of each says whether there is anything to copy."""
 
 SIGNALS = frozenset(

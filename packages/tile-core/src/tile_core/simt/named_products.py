@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 from tile_core.errors import DtypeMismatch, UnsupportedOnTarget
-from tile_core.ir.device_calls import DEVICE_CALLS
 from tile_core.ir.expr import AddressOf, Call, StringConst
 from tile_core.machine import MatrixProduct, SimtMachine
 
@@ -14,6 +13,8 @@ CHOOSE_FOR_ME = "use T.copy and T.gemm, which choose the instructions of each ma
 """The hint where a machine has nothing like what a kernel names."""
 
 _SHAPE = re.compile(r"m\d+n\d+k\d+")
+_SHAPES = ("m8n8k4", "m8n8k16", "m8n8k32",
+           "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m16n8k64")  # fmt: skip
 _SHOWN = 3
 
 
@@ -27,12 +28,11 @@ def shape_of_product(expr: Call) -> str:
     """
     words = [a.value for a in expr.args if isinstance(a, StringConst)]
     shape = next((w for w in words if _SHAPE.fullmatch(w)), None)
-    if shape is None or f"mma_{shape}" not in DEVICE_CALLS:
-        known = [name for name in DEVICE_CALLS if _SHAPE.fullmatch(name.removeprefix("mma_"))]
+    if shape not in _SHAPES:
         raise UnsupportedOnTarget(
             f"T.ptx_mma does not know the shape {shape or words!r}",
             span=expr.span,
-            hint="use one of " + ", ".join(name.removeprefix("mma_") for name in known),
+            hint="use one of " + ", ".join(_SHAPES),
         )
     layouts = [w for w in words if w in ("row", "col")]
     if layouts not in ([], ["row", "col"]):

@@ -12,14 +12,14 @@ from tile_core.ir.expr import AddressOf, Call
 from tile_core.ir.node import Node, analysis, walk
 from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Seq, Stmt, Store, While
 
-_ADDS = frozenset((f"{PREFIX}wgmma_ss", f"{PREFIX}wgmma_rs"))
+_ADDS = frozenset((f"{PREFIX}async_mma_ss", f"{PREFIX}async_mma_rs"))
 
 
 def pin_accumulators(stmt: Stmt) -> Stmt:
     """Return `stmt` with sums held in place between their first values and a loop that adds.
 
-    Before   C_local[…] = 0;                   for k: wgmma_ss(C_local, …)
-    After    C_local[…] = 0;  wgmma_pin(C_local);  for k: wgmma_ss(C_local, …)
+    Before   C_local[…] = 0;                   for k: async_mma_ss(C_local, …)
+    After    C_local[…] = 0;  async_mma_pin(C_local);  for k: async_mma_ss(C_local, …)
 
     A compiler may otherwise give sums their first values twice, once for the case that the
     loop has no rounds; the assembler then believes that others than products write to these
@@ -45,7 +45,7 @@ def _pinned(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
                 count = static_value(buffer.shape[0])
                 place = AddressOf(buffer, (as_expr(0),), "rw")
                 if count is not None:
-                    yield Evaluate(device("wgmma_pin", count, place), span=item.span)
+                    yield Evaluate(device("async_mma_pin", count, place), span=item.span)
         yield pin_accumulators(item)
         filled |= {n.buffer: None for n in walk(item) if isinstance(n, Store)}
         filled = {b: None for b in filled if b not in sums}

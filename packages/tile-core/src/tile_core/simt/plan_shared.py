@@ -88,7 +88,7 @@ def plan_shared(
     OutOfScratch
         If a block of `machine` has less shared memory than that.
     """
-    by_hardware = machine.has("wgmma") or machine.has("tma")
+    by_hardware = machine.has("async_mma") or machine.has("copy_engine")
     tiles = list(_tiles(launch, places, alignment, by_hardware))
     offsets, total = pack_tiles(tiles, reuse=reuse)
     if total > machine.shared_bytes:

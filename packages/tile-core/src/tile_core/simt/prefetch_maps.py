@@ -13,8 +13,8 @@ from tile_core.machine import SimtMachine
 def prefetch_maps(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
     """Return `stmt` with a fetch of each map that it uses in front.
 
-    Before   if tid == 0: mbarrier_init(…);  sync();  … tma_load(A_s, A_map, …)
-    After    if tid == 0: tma_prefetch(A_map);  if tid == 0: mbarrier_init(…);  sync();  …
+    Before   if tid == 0: mbarrier_init(…);  sync();  … tensor_load(A_s, A_map, …)
+    After    if tid == 0: tensor_map_prefetch(A_map);  if tid == 0: mbarrier_init(…);  sync();  …
 
     A map is 128 bytes in global memory, which an engine reads before its first copy; that would
     otherwise wait for it. Source: PTX ISA, "prefetch.tensormap".
@@ -24,17 +24,17 @@ def prefetch_maps(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
     thread
         The number of the thread in its block.
     """
-    if not machine.has("tma"):
+    if not machine.has("copy_engine"):
         return stmt
     calls = (n for n in walk(stmt) if isinstance(n, Call) and n.function.startswith(_COPIES))
     maps = dict.fromkeys(a for call in calls for a in call.args if _is_map(a))
     if not maps:
         return stmt
-    fetched = Seq(tuple(Evaluate(device("tma_prefetch", handle)) for handle in maps))
+    fetched = Seq(tuple(Evaluate(device("tensor_map_prefetch", handle)) for handle in maps))
     return Seq((If(binary(BinaryOp.EQ, thread, 0), fetched), stmt))
 
 
-_COPIES = (f"{PREFIX}tma_load", f"{PREFIX}tma_store", f"{PREFIX}tma_reduce")
+_COPIES = (f"{PREFIX}tensor_load", f"{PREFIX}tensor_store", f"{PREFIX}tensor_reduce")
 
 
 def _is_map(arg: object) -> bool:

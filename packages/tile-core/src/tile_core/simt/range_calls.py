@@ -13,14 +13,14 @@ from tile_core.simt.accesses import lower_address, lower_expr
 from tile_core.simt.context import SimtContext
 
 NAMES = {
-    "mbarrier_expect_tx": ("mbarrier_expect_tx", "mbarrier_try_wait"),
-    "mbarrier_arrive_expect_tx": ("mbarrier_arrive_expect_tx", "mbarrier_try_wait"),
-    "mbarrier_wait_parity": ("mbarrier_wait", "mbarrier_try_wait"),
-    "cp_async_barrier_noinc": ("cp_async_mbarrier_arrive", "mbarrier_try_wait"),
-    "fence_proxy_async": ("fence_proxy_async", "tma"),
-    "tma_store_arrive": ("tma_store_commit", "tma"),
-    "warpgroup_arrive": ("wgmma_fence", "wgmma"),
-    "warpgroup_commit_batch": ("wgmma_commit", "wgmma"),
+    "mbarrier_expect_tx": ("mbarrier_expect_tx", "transaction_barriers"),
+    "mbarrier_arrive_expect_tx": ("mbarrier_arrive_expect_tx", "transaction_barriers"),
+    "mbarrier_wait_parity": ("mbarrier_wait", "transaction_barriers"),
+    "cp_async_barrier_noinc": ("async_copy_mbarrier_arrive", "transaction_barriers"),
+    "fence_proxy_async": ("fence_proxy_async", "copy_engine"),
+    "tma_store_arrive": ("bulk_store_commit", "copy_engine"),
+    "warpgroup_arrive": ("async_mma_fence", "async_mma"),
+    "warpgroup_commit_batch": ("async_mma_commit", "async_mma"),
     "pdl_trigger": ("grid_launch", "dependent_launch"),
     "pdl_sync": ("grid_wait", "dependent_launch"),
     "cluster_arrive": ("cluster_arrive", "clusters"),
@@ -76,7 +76,7 @@ def refuse_raw(expr: Call, ctx: SimtContext) -> None:
 
 _RAW: tuple[tuple[str, frozenset[str], str, str], ...] = (
     (
-        "wgmma",
+        "async_mma",
         frozenset(
             {
                 "ptx_wgmma_ss",
@@ -89,13 +89,13 @@ _RAW: tuple[tuple[str, frozenset[str], str, str], ...] = (
         "use T.wgmma_gemm(A, B, C) and T.wait_wgmma(n)",
     ),
     (
-        "tma",
+        "copy_engine",
         frozenset({"tma_load", "create_tma_descriptor", "ptx_cp_async_bulk"}),
         "the compiler makes maps of tensors",
         "use T.tma_copy(A[...], A_shared, barrier=bar)",
     ),
     (
-        "mbarrier_try_wait",
+        "transaction_barriers",
         frozenset(
             {
                 "create_barriers",
@@ -137,10 +137,10 @@ def _arrive(expr: Call, ctx: SimtContext) -> Call:
 
 def _store_wait(expr: Call, ctx: SimtContext) -> Call:
     pending, read = (static_value(a) or 0 for a in expr.args)
-    return device("tma_store_wait_read" if read else "tma_store_wait", pending)
+    return device("bulk_store_wait_read" if read else "bulk_store_wait", pending)
 
 
 _SPECIAL: dict[str, tuple[str, Callable[[Call, SimtContext], Call]]] = {
-    "mbarrier_arrive": ("mbarrier_try_wait", _arrive),
-    "tma_store_wait": ("tma", _store_wait),
+    "mbarrier_arrive": ("transaction_barriers", _arrive),
+    "tma_store_wait": ("copy_engine", _store_wait),
 }

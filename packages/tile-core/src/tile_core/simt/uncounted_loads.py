@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tile_core.errors import Note
-from tile_core.ir.amd_calls import LDS_LOAD
 from tile_core.ir.buffer import Scope
+from tile_core.ir.counted_calls import COUNTED_LOAD
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt, While
 
-COPY = PREFIX + LDS_LOAD
+COPY = PREFIX + COUNTED_LOAD
 
 TEXT = (
     "who waits for what this loads waits for all copies under way, too: the compiler does not know "

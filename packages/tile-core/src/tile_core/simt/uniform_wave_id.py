@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tile_core.ir.amd_calls import UNIFORM
+from tile_core.ir.counted_calls import UNIFORM
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Call, Expr, Var
 from tile_core.ir.node import Node, rewrite, walk

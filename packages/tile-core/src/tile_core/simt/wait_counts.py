@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from tile_core.arith.constraints import ConstraintSet
-from tile_core.ir.amd_calls import LDS_LOAD, LDS_WAIT, MOST_UNDER_WAY
 from tile_core.ir.arith import as_expr, binary, const
 from tile_core.ir.buffer import static_value
+from tile_core.ir.counted_calls import COUNTED_LOAD, COUNTED_WAIT, MOST_UNDER_WAY
 from tile_core.ir.device_calls import PREFIX, device
 from tile_core.ir.expr import BinaryOp, Call, Const, Expr, Load, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Break, Continue, Evaluate, For, If, Let, Seq, Stmt, While
 from tile_core.ir.structure import structure
 
-COPY = PREFIX + LDS_LOAD
-COMMIT = PREFIX + "cp_async_commit"
-WAIT = PREFIX + "cp_async_wait"
+COPY = PREFIX + COUNTED_LOAD
+COMMIT = PREFIX + "async_copy_commit"
+WAIT = PREFIX + "async_copy_wait"
 
 MANY = MOST_UNDER_WAY + 1
 """More than can be waited for; and what a group counts that never was: nothing is older."""
@@ -29,12 +29,12 @@ Path = tuple[int, ...]
 def insert_wait_counts(stmt: Stmt, env: ConstraintSet) -> Stmt:
     """Return a program of one thread whose waits name copies of its wave, not groups.
 
-    Before   for r in 0..8: lds_load …;  commit;  for r in 0..8: lds_load …;  commit
+    Before   for r in 0..8: counted_load …;  commit;  for r in 0..8: counted_load …;  commit
              for k in 0..n: wait until 1 group is under way;  sync
-                            for r in 0..8: lds_load …;  commit;  multiply
-    After    for r in 0..8: lds_load …;           for r in 0..8: lds_load …
-             for k in 0..n: lds_wait<8>;                          sync
-                            for r in 0..8: lds_load …;           multiply
+                            for r in 0..8: counted_load …;  commit;  multiply
+    After    for r in 0..8: counted_load …;           for r in 0..8: counted_load …
+             for k in 0..n: counted_wait<8>;                          sync
+                            for r in 0..8: counted_load …;           multiply
 
     A wave that waits until ``n`` of its copies are under way has all done but the ``n`` youngest.
     So `n` is the number of copies begun after those that must be done: in the groups that
@@ -268,7 +268,7 @@ def _replaced(stmt: Stmt, path: Path, found: dict[Path, int]) -> Stmt:
             return Seq(())
         case Evaluate(value=Call(function=function)) if function == WAIT:
             number = as_expr(found.get(path, 0))  # a wait that nobody reaches
-            return replace(stmt, value=device(LDS_WAIT, number))
+            return replace(stmt, value=device(COUNTED_WAIT, number))
     return stmt
 
 

@@ -10,7 +10,7 @@ from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Var
 from tile_core.ir.stmt import If, Let, Seq, Stmt
 from tile_core.machine import SimtMachine
 
-_FEATURE = "wgmma"
+_FEATURE = "async_mma"
 """Where instructions of several warps take operands from registers that lanes share."""
 
 

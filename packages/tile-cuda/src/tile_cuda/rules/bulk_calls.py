@@ -136,13 +136,13 @@ def _call(
 ) -> Expr:
     mode = (len(coordinates), *hint(op.eviction_policy))
     if op.barrier is None:
-        name = "tma_store" if op.reduce is None else f"tma_reduce_{op.reduce}"
+        name = "tensor_store" if op.reduce is None else f"tensor_reduce_{op.reduce}"
         return device(name, *mode, handle, place, *coordinates)
     bar = barrier_address(op.barrier, ctx)
     if op.multicast is not None:
         mask = lower_expr(op.multicast, ctx)
-        return device("tma_load_multicast", *mode, place, handle, bar, mask, *coordinates)
-    return device("tma_load", *mode, place, handle, bar, *coordinates)
+        return device("tensor_load_multicast", *mode, place, handle, bar, mask, *coordinates)
+    return device("tensor_load", *mode, place, handle, bar, *coordinates)
 
 
 def stretch_call(op: BulkCopy, ctx: SimtContext) -> Expr:

@@ -35,10 +35,14 @@ def bulk_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
     """Return the rules of copies by the engine, where `machine` has it."""
 
     def rejects(op: BulkCopy | BulkWait, target: Target) -> str | None:
-        return None if machine.has("tma") else f"{machine.name} has no tensor memory accelerator"
+        return (
+            None
+            if machine.has("copy_engine")
+            else f"{machine.name} has no tensor memory accelerator"
+        )
 
     def fence(op: FenceAsync, ctx: SimtContext) -> Stmt:
-        return Evaluate(device("fence_proxy_async")) if machine.has("tma") else Seq(())
+        return Evaluate(device("fence_proxy_async")) if machine.has("copy_engine") else Seq(())
 
     return (
         Rule(
@@ -176,6 +180,6 @@ def _must_be_boxes(op: BulkCopy, ctx: SimtContext) -> None:
 
 def lower_bulk_wait(op: BulkWait, ctx: SimtContext) -> Stmt:
     """Let the thread that started the copies wait for them."""
-    name = "tma_store_wait_read" if op.is_read_enough else "tma_store_wait"
-    made = (Evaluate(device("tma_store_commit")), Evaluate(device(name, op.pending)))
+    name = "bulk_store_wait_read" if op.is_read_enough else "bulk_store_wait"
+    made = (Evaluate(device("bulk_store_commit")), Evaluate(device(name, op.pending)))
     return _by_the_first(Seq(made), ctx)

@@ -27,8 +27,8 @@ def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
     ``tfloat32`` were rounded by whoever filled them.
     """
     mma, fma = instruction_rule(MMA, mma_unit(machine)), fma_rule(FMA)
-    by_groups = (wgmma_rule(machine, mma, fma),) if machine.has("wgmma") else ()
-    stores = (matrix_store_rule(machine),) if machine.has("stmatrix") else ()
+    by_groups = (wgmma_rule(machine, mma, fma),) if machine.has("async_mma") else ()
+    stores = (matrix_store_rule(machine),) if machine.has("store_matrix") else ()
     return (*by_groups, mma, fma, wait_rule(machine), matrix_copy_rule(machine), *stores)
 
 
@@ -41,7 +41,7 @@ def tf32_rules(machine: SimtMachine) -> tuple[Rule[Gemm], ...]:
     """
     rounding = replace(machine, features=machine.features | {ROUNDS_FLOAT32})
     mma = instruction_rule(MMA, mma_unit(rounding))
-    by_groups = (wgmma_rule(rounding, mma, fma_rule(FMA)),) if machine.has("wgmma") else ()
+    by_groups = (wgmma_rule(rounding, mma, fma_rule(FMA)),) if machine.has("async_mma") else ()
     return tuple(_of_float32(rule) for rule in (*by_groups, mma))
 
 

@@ -133,7 +133,7 @@ def matrix_copy_rule(machine: SimtMachine) -> Rule[Copy]:
 def rejects_matrices(op: Copy, machine: SimtMachine) -> str | None:
     """Return why a copy can never be made of ``ldmatrix``, None if it depends on layouts."""
     source, target = op.src.buffer, op.dst.buffer
-    if not machine.has("ldmatrix"):
+    if not machine.has("load_matrix"):
         return f"{machine.name} cannot load matrices from shared memory"
     if (source.scope, target.scope) != (Scope.SHARED, Scope.FRAGMENT):
         return "matrices are loaded from shared memory into fragments"
@@ -174,7 +174,7 @@ def lower_matrix_copy(op: Copy, ctx: SimtContext) -> Stmt:
     groups = matrices.count // width
     setup, address = row_addresses(op.src, matrices, width, ctx)
     registers = ctx.places.flat(op.dst.buffer)
-    name = f"ldmatrix_x{width}" + ("_trans" if matrices.is_transposed else "")
+    name = f"load_matrix_x{width}" + ("_trans" if matrices.is_transposed else "")
 
     def one(group: Expr) -> Stmt:
         target = at(registers, group * (width * matrices.word), "w")

@@ -28,7 +28,7 @@ def reads_matrices(operand: Operand, ctx: SimtContext) -> bool:
     """Whether ``ldmatrix`` can read the factor from where it is."""
     dtype = operand.dtype
     return (
-        ctx.machine.has("ldmatrix")
+        ctx.machine.has("load_matrix")
         and (_is_stored_as(operand, dtype) or _needs_signs(operand))
         and is_matrix_shaped(operand.atom, dtype)
         and (operand.is_k_last or dtype.bits == 16)
@@ -170,7 +170,7 @@ def _groups(
     )
     where = induction_address(ctx, operand.letter, operand.region, place, steps)
     word = 32 // operand.dtype.bits
-    name = f"ldmatrix_x{width}" + ("" if operand.is_k_last else "_trans")
+    name = f"load_matrix_x{width}" + ("" if operand.is_k_last else "_trans")
 
     def load(kk: Expr) -> Stmt:
         def one(group: Expr) -> Stmt:

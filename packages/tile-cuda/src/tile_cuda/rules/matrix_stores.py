@@ -48,7 +48,7 @@ def matrix_store_rule(machine: SimtMachine) -> Rule[Copy]:
 def rejects_matrix_store(op: Copy, machine: SimtMachine) -> str | None:
     """Return why a copy can never be made of ``stmatrix``, None if it depends on layouts."""
     source, target = op.src.buffer, op.dst.buffer
-    if not machine.has("stmatrix"):
+    if not machine.has("store_matrix"):
         return f"{machine.name} cannot store matrices to shared memory"
     if (source.scope, target.scope) != (Scope.FRAGMENT, Scope.SHARED):
         return "matrices are stored from fragments to shared memory"
@@ -80,7 +80,7 @@ def lower_matrix_store(op: Copy, ctx: SimtContext) -> Stmt:
     width = next(w for w in (4, 2, 1) if matrices.count % w == 0)
     setup, address = row_addresses(op.dst, matrices, width, ctx)
     values = _values(op, width * matrices.word, ctx)
-    name = f"stmatrix_x{width}" + ("_trans" if matrices.is_transposed else "")
+    name = f"store_matrix_x{width}" + ("_trans" if matrices.is_transposed else "")
 
     def one(group: Expr) -> Stmt:
         words, first, before = values(group)

@@ -52,13 +52,13 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
     body += [] if is_set else _pinned(total, sums)
     if plan.a is None:
         body += _pinned(ctx.places.flat(op.a.buffer), _held(op, plan))
-    body.append(do("wgmma_fence"))
+    body.append(do("async_mma_fence"))
     if is_set:
         body.append(parts.step(as_expr(0), "_set"))
     start = 1 if is_set else 0
     rounds = plan.tiling.steps // parts.at_once
     body.append(unrolled(ctx, "kk", rounds, lambda kk: parts.step(kk, ""), start=start))
-    body.append(do("wgmma_commit"))
+    body.append(do("async_mma_commit"))
     if op.wg_wait >= 0:
         body.append(waited(origin, op.wg_wait, ctx))
     return seq(*(part for part in body if part is not None))
@@ -118,7 +118,7 @@ def _held(op: Gemm, plan: WarpgroupPlan) -> _Registers:
 
 def _pinned(registers: Buffer, held: _Registers) -> list[Stmt]:
     """Return what keeps registers where they are."""
-    return [do("wgmma_pin", count, at(registers, first)) for first, count in held.stretches()]
+    return [do("async_mma_pin", count, at(registers, first)) for first, count in held.stretches()]
 
 
 def _cleared(op: Gemm, total: Buffer, sums: _Registers, ctx: SimtContext) -> Stmt | None:
@@ -201,7 +201,7 @@ class _Parts:
         units = factor.tile.units(x, k + first, is_k_last=factor.is_k_last)
         moves = moves_between(factor, self.tiling.atom.k, self.at_once)
         chosen = (walk.swizzle, walk.leading, walk.stride, *moves)
-        return device("wgmma_operand", *chosen, address, units)
+        return device("async_mma_operand", *chosen, address, units)
 
     def step(self, kk: Expr, form: str) -> Stmt:
         """Return the instructions of the `kk`th steps along K that are taken at once."""
@@ -224,7 +224,7 @@ class _Parts:
             first = factor.first + (i * factor.apart + kk * (count * atom.a.slots))
             held = at(self.ctx.places.flat(self.op.a.buffer), first, "r")
             chosen = (atom.n, turned_b, *steps)
-            return do(f"wgmma_rs{form}", *chosen, at(self.total, sums), held, b)
+            return do(f"async_mma_rs{form}", *chosen, at(self.total, sums), held, b)
         a = self._operand(plan.a, self.a_start, i * ROWS, k)
         chosen = (atom.n, int(not plan.a.is_k_last), turned_b, *steps)
-        return do(f"wgmma_ss{form}", *chosen, at(self.total, sums), a, b)
+        return do(f"async_mma_ss{form}", *chosen, at(self.total, sums), a, b)

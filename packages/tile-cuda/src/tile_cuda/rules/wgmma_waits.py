@@ -17,7 +17,7 @@ def wait_rule(machine: SimtMachine) -> Rule[WaitProducts]:
     """Return the rule for waits: nothing where no product runs beside its threads."""
 
     def lower(op: WaitProducts, ctx: SimtContext) -> Stmt:
-        return waited(op, op.pending, ctx) if machine.has("wgmma") else seq()
+        return waited(op, op.pending, ctx) if machine.has("async_mma") else seq()
 
     return Rule(name="cuda.wait_products", op=WaitProducts, lower=lower)
 
@@ -38,8 +38,8 @@ def waited(op: WaitProducts | Gemm, pending: int, ctx: SimtContext) -> Stmt:
     going_on = {gemm.c.buffer for gemm in latest[:pending] if gemm not in over}
     ended = dict.fromkeys(g.c.buffer for g in latest[pending:] if g not in over)
     pins = [_pinned(buffer, ctx) for buffer in ended if buffer not in going_on]
-    return seq(do("wgmma_wait", pending - len(over.intersection(latest[:pending]))), *pins)
+    return seq(do("async_mma_wait", pending - len(over.intersection(latest[:pending]))), *pins)
 
 
 def _pinned(buffer: Buffer, ctx: SimtContext) -> Stmt:
-    return do("wgmma_pin", ctx.fragment_of(buffer).slots, at(ctx.places.flat(buffer), 0))
+    return do("async_mma_pin", ctx.fragment_of(buffer).slots, at(ctx.places.flat(buffer), 0))

@@ -29,7 +29,9 @@ def all_rules(target: Target) -> tuple[Rule[Any], ...]:
         *reducer_rules(),
         *scan_rules(),
         *gemm_rules(made_for),
-        *mbarrier_rules(made_for.has("mbarrier_try_wait"), made_for.has("setmaxnreg")),
+        *mbarrier_rules(
+            made_for.has("transaction_barriers"), made_for.has("register_reallocation")
+        ),
         *ping_pong_rules(made_for),
     )
     return with_default(known)

@@ -18,10 +18,10 @@ from tile_core.ir.stmt import AnnotateSafeValue, Launch, Pipelined
 from tile_core.ops.copy import Copy
 from tile_core.passes.pipelines.forms import runs_beside
 
-COUNTED = "lds_load"
+COUNTED = "counted_load"
 """The feature of machines whose waves count their copies into shared memory."""
 
-WIDE = "lds_load_16"
+WIDE = "counted_load_16"
 """The feature of those that copy 16 bytes for each lane, too."""
 
 LEAST_BYTES = 4

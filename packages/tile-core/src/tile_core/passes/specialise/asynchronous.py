@@ -8,6 +8,7 @@ from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.linear import linear_in
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import Const, Expr, Extent, Load, Select, Var
+from tile_core.ir.gpu_intrinsics import PREFER_ASYNC_COPY
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Parallel, Seq, Stmt, Store
 from tile_core.ops.copy import Copy
@@ -46,7 +47,7 @@ def _of_copy(copy: Copy, env: ConstraintSet) -> tuple[Buffer, int] | None:
     source, target = copy.src.buffer, copy.dst.buffer
     if source.dtype != target.dtype or copy.loop_layout is not None:
         return None
-    if copy.prefer_instruction not in (None, "cp_async"):
+    if copy.prefer_instruction not in (None, PREFER_ASYNC_COPY):
         return None
     pairing = pair(copy.src, copy.dst, copy.span)
     moving = [axis for axis in pairing.src_axes if axis is not None]

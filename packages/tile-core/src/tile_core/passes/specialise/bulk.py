@@ -10,6 +10,7 @@ from tile_core.errors import LayoutError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Expr, Extent
+from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Launch
 from tile_core.layout.engine_boxes import START, Starts, boxes_of, layout_in_boxes
@@ -34,9 +35,6 @@ GROUP = 8
 MOST_DIMENSIONS = 5
 MAX_EXTENT, MAX_STRIDE = 1 << 31, 1 << 40
 """Elements along a dimension that coordinates of 32 bits count, and bytes from row to row."""
-
-WORDS = ("bulk", "tma")
-"""What `prefer_instruction` may say to ask for the engine."""
 
 
 class Way(Enum):
@@ -142,7 +140,7 @@ def _why_not_any(copy: Copy) -> str | None:
     """Return why the engine cannot make a copy in any way."""
     if copy.disable_tma:
         return "the program asks for another way"
-    if copy.prefer_instruction is not None and copy.prefer_instruction not in WORDS:
+    if copy.prefer_instruction is not None and copy.prefer_instruction not in COPY_ENGINE_WORDS:
         return f"the program asks for {copy.prefer_instruction!r}"
     src, dst = copy.src.buffer, copy.dst.buffer
     tensor, tile = _sides(copy)

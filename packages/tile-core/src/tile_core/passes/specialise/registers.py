@@ -141,7 +141,12 @@ def shared_out(
     """
     consumers = math.prod(launch.threads)
     limits, wishes = machine.multiprocessor, _wishes(launch)
-    if consumers % GROUP or limits is None or wishes is None or not machine.has("setmaxnreg"):
+    if (
+        consumers % GROUP
+        or limits is None
+        or wishes is None
+        or not machine.has("register_reallocation")
+    ):
         return None
     room = _Room(limits, _shared_bytes(launch, rings, limits))
     by_warps = not all(ring.in_bulk for ring in rings)
@@ -150,7 +155,7 @@ def shared_out(
         groups=consumers // GROUP,
         fewest=wishes.get("dec", FILLING if by_warps else FEWEST),
         wanted=wishes.get("inc", least + BESIDE_TILES),
-        widest=_registers_of_products(launch) if machine.has("wgmma") else 0,
+        widest=_registers_of_products(launch) if machine.has("async_mma") else 0,
     )
     wished = blocks_together(launch)
     most = room.blocks(consumers + GROUP) if wished is None else wished
@@ -174,7 +179,7 @@ def fits(product: Gemm, consumers: int, machine: Machine) -> bool:
     them share the sums of a product, and registers of the producers.
     """
     limits = machine.multiprocessor
-    if limits is None or not machine.has("wgmma"):
+    if limits is None or not machine.has("async_mma"):
         return True
     equal = limits.registers // (consumers + GROUP)
     if min(product.mnk[1], WIDEST) // 2 + BESIDE_SUMS <= equal:
@@ -182,7 +187,7 @@ def fits(product: Gemm, consumers: int, machine: Machine) -> bool:
     made = shares(max(1, consumers // GROUP), 1, limits.registers)
     m, n, _ = product.mnk
     most = equal if made is None else max(equal, made.many)
-    return machine.has("setmaxnreg") and m * n // consumers + BESIDE_SUMS <= most
+    return machine.has("register_reallocation") and m * n // consumers + BESIDE_SUMS <= most
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.amd_calls import LDS_LOAD
+from tile_core.ir.counted_calls import COUNTED_LOAD
 from tile_core.ir.device_calls import PREFIX, device
 from tile_core.ir.expr import Call
 from tile_core.ir.node import walk
@@ -17,7 +17,7 @@ from tile_core.simt.context import SimtContext
 from tile_core.simt.partition import partition
 from tile_core.simt.rules.counted_copy import lower_counted
 
-COPIES = (PREFIX + FEATURE, PREFIX + LDS_LOAD)
+COPIES = (PREFIX + FEATURE, PREFIX + COUNTED_LOAD)
 """Calls that begin a copy; the last argument of each says whether there is anything to copy."""
 
 
@@ -26,7 +26,7 @@ def lower_async(op: Copy, ctx: SimtContext) -> Stmt:
 
     Before   copy A[bx*64:+64, k*32:+32], T, is_async
     After    for r in unrolled(2):
-                 cp_async<16>(T + …, A + …, bx*64 + … < M)
+                 async_copy<16>(T + …, A + …, bx*64 + … < M)
 
     Each copy moves 16, 8 or 4 bytes that are neighbours, and aligned to their size, on both
     sides; the predicate is false outside of the tensor, where zeros are written. Where that
@@ -46,7 +46,7 @@ def lower_commit(op: CopyCommit, ctx: SimtContext) -> Stmt:
     """Return the end of a group of copies; nothing where copies are done when they return."""
     if not _has_groups(ctx):
         return Seq(())
-    return Evaluate(device("cp_async_commit"), span=op.span)
+    return Evaluate(device("async_copy_commit"), span=op.span)
 
 
 def lower_wait(op: CopyWait, ctx: SimtContext) -> Stmt:
@@ -56,7 +56,7 @@ def lower_wait(op: CopyWait, ctx: SimtContext) -> Stmt:
     """
     if not _has_groups(ctx):
         return Seq(())
-    return Evaluate(device("cp_async_wait", op.pending), span=op.span)
+    return Evaluate(device("async_copy_wait", op.pending), span=op.span)
 
 
 def _has_groups(ctx: SimtContext) -> bool:
@@ -79,4 +79,6 @@ def lower_at_once(op: Copy, ctx: SimtContext) -> Stmt:
             hint="they move 4, 8 or 16 aligned neighbours in bytes from a tensor to a shared "
             "tile, unchanged; leave prefer_instruction out",
         )
-    return Seq((made, Evaluate(device("cp_async_commit")), Evaluate(device("cp_async_wait", 0))))
+    return Seq(
+        (made, Evaluate(device("async_copy_commit")), Evaluate(device("async_copy_wait", 0)))
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tile_core.ir.gpu_intrinsics import PREFER_ASYNC_COPY, PREFER_COPY_ENGINE
 from tile_core.ir.stmt import Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.copy import Copy
@@ -36,7 +37,7 @@ def lower_copy(op: Copy, ctx: SimtContext) -> Stmt:
     ctx = replace(ctx, eviction=op.eviction_policy)
     if op.is_async:
         return lower_async(op, ctx)
-    if op.prefer_instruction == "cp_async":
+    if op.prefer_instruction == PREFER_ASYNC_COPY:
         return lower_at_once(op, ctx)
     if ctx.places.layouts.is_exchanged(op):
         return lower_layout_conversion(op, ctx)
@@ -48,7 +49,7 @@ def lower_copy(op: Copy, ctx: SimtContext) -> Stmt:
 
 
 def _rejects(op: Copy, target: Target) -> str | None:
-    if op.prefer_instruction == "tma":
+    if op.prefer_instruction == PREFER_COPY_ENGINE:
         return "the tensor memory accelerator copies between tensors and shared tiles only"
     return None
 

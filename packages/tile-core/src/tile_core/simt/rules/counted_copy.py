@@ -17,9 +17,9 @@ import numpy as np
 
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import LayoutError
-from tile_core.ir.amd_calls import LDS_LOAD, UNIFORM
 from tile_core.ir.arith import as_expr, binary, cast, const, truth
 from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.counted_calls import COUNTED_LOAD, UNIFORM
 from tile_core.ir.device_calls import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Extent, Load, Select
 from tile_core.ir.node import Node, substitute, walk
@@ -50,7 +50,7 @@ def lower_counted(op: Copy, ctx: SimtContext) -> Stmt | str:
 
     Before   copy A[bx*64:+64, k*32:+32], T, is_async        T of float16, swizzled, 256 threads
     After    for r in unrolled(4):
-                 lds_load<4>(T + (r*512 + wave*128), A + (bx*64*K + k*32),
+                 counted_load<4>(T + (r*512 + wave*128), A + (bx*64*K + k*32),
                              (r*16 + tid//16)*K + (tid//4 % 4 ^ …)*8 + tid % 4 * 2,
                              bx*64 + r*16 + tid//16 < M)
 
@@ -275,7 +275,7 @@ def _each(words: _Words, source: _Source, dtype: DType, ctx: SimtContext) -> Stm
             index, lead = index * parts + cast(word % parts, dtype), lead * parts
         target = at(_in_parts(flat, parts), lead + (turn * threads + wave * size) * width, "w")
         origin = at(_in_parts(start.buffer, parts), start.indices[0] * parts, "r")
-        return do(LDS_LOAD, words.nbytes, target, origin, index, source.exists(coords))
+        return do(COUNTED_LOAD, words.nbytes, target, origin, index, source.exists(coords))
 
     rounds, rest = divmod(words.count, threads)
     loops = unrolled if rounds <= MOST_WRITTEN_OUT and dtype is not _WIDE else looped

@@ -90,7 +90,7 @@ def lower_arrive(op: BarrierArrive, ctx: SimtContext) -> Stmt:
 
 def lower_copy_arrive(op: CopyArrive, ctx: SimtContext) -> Stmt:
     """Let the copies of every thread arrive, each thread's on its own."""
-    return do("cp_async_mbarrier_arrive", barrier_address(op.barrier, ctx))
+    return do("async_copy_mbarrier_arrive", barrier_address(op.barrier, ctx))
 
 
 def lower_cluster_sync(op: ClusterSync, ctx: SimtContext) -> Stmt:

@@ -19,7 +19,7 @@ def ping_pong_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
     """Return the rule of turns: nothing where products do not run beside the threads."""
 
     def lower(op: PingPongOrder, ctx: SimtContext) -> Stmt:
-        return lower_ping_pong(op, ctx) if machine.has("wgmma") else Seq(())
+        return lower_ping_pong(op, ctx) if machine.has("async_mma") else Seq(())
 
     return (Rule(name="simt.ping_pong", op=PingPongOrder, lower=lower),)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tile_core.ir import gpu_intrinsics
 from tile_core.ir.buffer import Region, Scope
 from tile_core.ir.expr import AddressOf, Call
 from tile_core.ir.gpu_intrinsics import RANGE_INTRINSICS
@@ -117,7 +118,7 @@ def _call(group: Group, call: Call) -> Iterator[Event]:
     """Yield what one of `RANGE_INTRINSICS` does, which every thread that runs it does."""
     threads, span = len(group.active), call.span
     match call.function:
-        case "mbarrier_arrive" | "cp_async_barrier_noinc":
+        case "mbarrier_arrive" | gpu_intrinsics.COPY_ARRIVAL:
             yield Arrive(_addressed(group, call), threads, span=span)
         case "mbarrier_expect_tx" | "mbarrier_arrive_expect_tx":
             nbytes = int(group.values.of(call.args[1])) * threads
@@ -128,9 +129,9 @@ def _call(group: Group, call: Call) -> Iterator[Event]:
             yield Wait(_addressed(group, call), parity, span=span)
         case "fence_proxy_async":
             yield Fence(span=span)
-        case "tma_store_arrive":
+        case gpu_intrinsics.STORE_COMMIT:
             group.stores += 1
-        case "tma_store_wait":
+        case gpu_intrinsics.STORE_WAIT:
             pending = int(group.values.of(call.args[0]))
             yield Settle(STORES, group.stores, pending, span=span)
         case "cluster_arrive" | "cluster_arrive_relaxed":
