@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import re
 
 from docs.test_pages import ROOT
-from tile_core.simt import prepare
-from tile_cpu.passes import cpu_passes
+from tile_core.passes.serial_pipeline import SERIAL_PIPELINE
+from tile_core.simt.pipeline import GPU_PIPELINE, PLAN
+from tile_cpu.pipeline import PIPELINE
 
 PAGES = ROOT / "docs" / "explanation"
 
@@ -20,24 +19,10 @@ def listed(page: str) -> list[str]:
 
 
 def test_passes_of_the_cpu() -> None:
-    assert listed("cpu.md") == [i.name.split(".")[-1] for i in cpu_passes()]
+    shared = len(SERIAL_PIPELINE.passes)
+    assert listed("cpu.md") == list(PIPELINE.names[shared:])
 
 
 def test_passes_before_threads() -> None:
-    """As `prepare` runs them: arguments are evaluated before the call they are for."""
-    names: list[str] = []
-
-    class Calls(ast.NodeVisitor):
-        def visit_Call(self, node: ast.Call) -> None:
-            self.generic_visit(node)
-            if isinstance(node.func, ast.Name) and node.func.id == "ran":
-                called = node.args[0]
-                assert isinstance(called, ast.Name)
-                names.append(called.id)
-
-    Calls().visit(ast.parse(inspect.getsource(prepare.prepare)))
-    passes = [
-        name for name in names
-        if getattr(getattr(prepare, name, None), "__module__", "") == f"tile_core.passes.{name}"
-    ]  # fmt: skip
+    passes = [p.name for p in GPU_PIPELINE.phase(PLAN) if p.kind == "transform"]
     assert listed("threads.md") == passes

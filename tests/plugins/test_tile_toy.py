@@ -53,3 +53,8 @@ def test_checks_stop_the_kernel(host: PluginHost) -> None:
 def test_what_it_cannot_do_it_says(host: PluginHost, value: str) -> None:
     with pytest.raises(UnsupportedOnTarget, match="the toy has no such"):
         build(kernel(f"    B[bx] = {value}\n"), "toy", host)
+
+
+def test_passes_of_plugins_stand_where_they_say(host: PluginHost) -> None:
+    _, target = host.resolve("toy")
+    assert host.pipeline(target).names == ("select_ranges", "order_threads", "lower_serially")

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from support.example_files import FILES, load
-from support.followed import NOT_FOLLOWED, Followed, following, prepare
+from support.followed import NOT_FOLLOWED, Followed, following, run_passes
 from support.hopper_examples import CASES, ODD
 from support.recording import record
 from tile_core.driver import lower
+from tile_core.pass_manager.manager import PassManager
 from tile_core.plugins.host import installed_plugins
-from tile_core.simt import lower as lower_module
 from tile_core.testing.conformance.catalogue import all_cases
 
 pytestmark = [
@@ -107,7 +107,7 @@ def test_modules_that_are_left_out_are_there() -> None:
     """All others are followed by `conftest.py`, without being named."""
     tests = Path(__file__).parents[1]
     assert all((tests / name).is_file() for name in NOT_FOLLOWED)
-    assert lower_module.prepare is not prepare, "it is followed here, too"
+    assert PassManager.run is not run_passes, "it is followed here, too"
 
 
 def test_of_conformance() -> None:

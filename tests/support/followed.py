@@ -12,10 +12,10 @@ from tile_core.errors import TileError
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_stmt
 from tile_core.ir.stmt import Kernel, Launch
-from tile_core.ops.gemm import Gemm
-from tile_core.ops.rule import select
+from tile_core.pass_manager.manager import PassManager
 from tile_core.passes.swizzle_threadblocks import swizzle_threadblocks
-from tile_core.simt import lower
+from tile_core.simt.pass_contexts import KernelContext
+from tile_core.simt.pipeline import LAUNCH, PLAN
 from tile_core.testing.protocol.check import violation_of
 from tile_core.testing.protocol.program import has_protocol, host_names
 from tile_core.testing.protocol.scenarios import scenarios_of
@@ -73,26 +73,18 @@ class Followed:
     target: str = ""
     proved: set[Any] = field(default_factory=set)
 
-    def prepared(self, kernel: Kernel, target: Any, machine: Any, rules: Any, choices: Any) -> Any:
-        """Remember a program as it was before it was dealt out to threads."""
-        made = prepare(kernel, target, machine, rules, choices)
+    def begin(self, kernel: Kernel, context: KernelContext) -> None:
+        """Remember a program as it is before it is dealt out to threads."""
         self.kernel = swizzle_threadblocks(kernel)  # which block is which is another question
-        self.target = str(target)
+        self.target = str(context.target)
         self.met = 0
+        self.beside = context.runs_beside
 
-        def beside(op: Gemm) -> bool:
-            return select(op, target, rules).runs_beside
-
-        self.beside = beside
-        return made
-
-    def with_barriers(self, launch: Launch, *args: Any, **options: Any) -> Launch:
-        """Follow what becomes of a launch."""
-        made = insert_barriers(launch, *args, **options)
+    def go_on(self, made: Launch) -> None:
+        """Follow what became of a launch, with its barriers."""
         if has_protocol(made) and self.kernel is not None:
             self.follow(self.met, made)
         self.met += 1  # launches are lowered in the order of the program
-        return made
 
     def follow(self, number: int, after: Launch) -> None:
         """Follow a launch with all values, if no equal one has been."""
@@ -121,7 +113,7 @@ class Followed:
         self.proved.add(text)
 
 
-prepare, insert_barriers = lower.prepare, lower.insert_barriers
+run_passes = PassManager.run
 
 
 @contextmanager
@@ -129,15 +121,17 @@ def following(proved: set[Any] | None = None) -> Iterator[Followed]:
     """Follow every launch that is lowered inside, but those in `proved`, which grows."""
     followed = Followed(proved=set() if proved is None else proved)
 
-    def prepared(*args: Any) -> Any:
-        return followed.prepared(*args)
+    def run(self: PassManager, phase: str, program: Any, context: Any) -> Any:
+        if phase == PLAN:
+            followed.begin(program, context)
+        made = run_passes(self, phase, program, context)
+        if phase == LAUNCH:
+            followed.go_on(made)
+        return made
 
-    def with_barriers(*args: Any, **options: Any) -> Any:
-        return followed.with_barriers(*args, **options)
-
-    prepared.__name__, with_barriers.__name__ = prepare.__name__, insert_barriers.__name__
-    lower.prepare, lower.insert_barriers = prepared, with_barriers  # type: ignore[assignment]
+    before = PassManager.run
+    PassManager.run = run  # type: ignore[method-assign]
     try:
         yield followed
     finally:
-        lower.prepare, lower.insert_barriers = prepare, insert_barriers
+        PassManager.run = before  # type: ignore[method-assign]

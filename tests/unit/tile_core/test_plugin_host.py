@@ -6,8 +6,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from tile_core.errors import BackendNotFound, PluginConflict, PluginError, TargetError
-from tile_core.passes.insertion import Insertion
+from tile_core.errors import BackendNotFound, PassError, PluginConflict, PluginError, TargetError
+from tile_core.pass_manager.pipeline import Pass, PassRegistration, Pipeline
 from tile_core.plugins.backend import API_VERSION, Backend
 from tile_core.plugins.hookspecs import hookimpl
 from tile_core.plugins.host import PluginHost, installed_plugins
@@ -50,8 +50,12 @@ def rule(name):
     return SimpleNamespace(name=name)
 
 
-def insertion(name):
-    return Insertion(name=name, point="before_lowering", run=lambda program, target: program)
+def a_pass(name):
+    return Pass(name=name, phase="tile", run=lambda program: program)
+
+
+def registration(name, **place):
+    return PassRegistration(entry=a_pass(name), **place)
 
 
 def install(path, name, source, *, value=None):
@@ -278,14 +282,29 @@ def test_a_plugin_that_fails_to_give_rules_is_named():
 
 
 def test_passes_are_ordered_by_name_whoever_loads_first():
-    abacus = provides(backend(insertions=lambda target: [insertion("b")]))
-    first, second = (plugin(passes=lambda target, n=n: [insertion(n)]) for n in "ca")
+    own = Pipeline((a_pass("fold"), a_pass("carry")))
+    abacus = provides(backend(pipeline=lambda target: own))
+    first, second = (
+        plugin(passes=lambda target, n=n: [registration(n, after="fold")]) for n in "ca"
+    )
     for extras in ({"x": first, "y": second}, {"x": second, "y": first}):
         host = host_of(abacus=abacus, **extras)
-        assert [i.name for i in host.insertions(Target("abacus"))] == ["a", "b", "c"]
-    host.add("z", plugin(passes=lambda target: [insertion("a")]))
-    with pytest.raises(PluginConflict, match="two insertions are called 'a'"):
-        host.insertions(Target("abacus"))
+        assert host.pipeline(Target("abacus")).names == ("fold", "a", "c", "carry")
+    host.add("z", plugin(passes=lambda target: [registration("a", before="carry")]))
+    with pytest.raises(PluginConflict, match="two passes are called 'a'"):
+        host.pipeline(Target("abacus"))
+
+
+def test_passes_stand_next_to_those_of_other_plugins():
+    abacus = provides(backend(pipeline=lambda target: Pipeline((a_pass("fold"),))))
+    first = plugin(passes=lambda target: [registration("a", before="z")])
+    second = plugin(passes=lambda target: [registration("z", before="fold")])
+    host = host_of(abacus=abacus, x=first, y=second)
+    assert host.pipeline(Target("abacus")).names == ("a", "z", "fold")
+    host.add("w", plugin(passes=lambda target: [registration("b", before="fond")]))
+    with pytest.raises(PassError, match="has no pass 'fond'") as caught:
+        host.pipeline(Target("abacus"))
+    assert caught.value.hint == "did you mean 'fold'?"
 
 
 def test_programs_are_printed_only_for_listeners():

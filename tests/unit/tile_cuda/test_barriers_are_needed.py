@@ -14,7 +14,7 @@ from tile_core.errors import DataRace, MissingWait
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Launch, Seq
 from tile_core.ops.control import Barrier
-from tile_core.simt import lower
+from tile_core.passes import insert_barriers
 
 ROUNDS = 4
 
@@ -81,7 +81,7 @@ def without(launch: Launch, dropped: int) -> Launch:
 def test_without_a_barrier(
     stages: int, folded: bool, dropped: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    insert = lower.insert_barriers
+    insert = insert_barriers.insert_barriers
     counts = []
 
     def insert_all_but_one(launch: Launch, *args: Any, **options: Any) -> Launch:
@@ -89,7 +89,7 @@ def test_without_a_barrier(
         counts.append(sum(isinstance(n, Barrier) for n in walk(made)))
         return without(made, dropped)
 
-    monkeypatch.setattr(lower, "insert_barriers", insert_all_but_one)
+    monkeypatch.setattr(insert_barriers, "insert_barriers", insert_all_but_one)
     number = 1 + stages * 3 + dropped + 20 * folded
     with pytest.raises((DataRace, MissingWait)):
         run(product(stages, number), number, folded=folded)

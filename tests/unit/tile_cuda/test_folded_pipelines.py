@@ -18,8 +18,9 @@ from tile_core.errors import MissingWait, OutOfBounds
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import For, If, Kernel, Leaf, Seq, Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
+from tile_core.passes import plan_pipelines
 from tile_core.plugins.host import installed_plugins
-from tile_core.simt import lower, prepare
+from tile_core.simt import simplify
 from tile_core.simt.loop_peeling import concerns_copies_alone
 from tile_sim import checking
 
@@ -131,7 +132,7 @@ def test_the_configuration_has_a_name() -> None:
 
 def in_loops(change: Callable[[For], Stmt]) -> Callable[..., Kernel]:
     """Return the planning of pipelines with their loops changed afterwards."""
-    plan = prepare.plan_pipelines
+    plan = plan_pipelines.plan_pipelines
 
     def changed(kernel: Kernel, *args: Any, **options: Any) -> Kernel:
         def rule(node: Node) -> Node:
@@ -160,7 +161,9 @@ def closes_groups_behind_the_branch(loop: For) -> Stmt:
 
 def test_the_loops_that_are_changed_are_those_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[For] = []
-    monkeypatch.setattr(prepare, "plan_pipelines", in_loops(lambda loop: seen.append(loop) or loop))
+    monkeypatch.setattr(
+        plan_pipelines, "plan_pipelines", in_loops(lambda loop: seen.append(loop) or loop)
+    )
     multiply(built(3, 5), 5)
     (loop,) = seen
     assert [type(s).__name__ for s in loop.body.body if isinstance(s, Leaf)] == [
@@ -173,22 +176,22 @@ def test_the_loops_that_are_changed_are_those_that_run(monkeypatch: pytest.Monke
 def test_a_wrong_count_of_groups(
     mistake: Callable[[For], Stmt], schedule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepare, "plan_pipelines", in_loops(mistake))
+    monkeypatch.setattr(plan_pipelines, "plan_pipelines", in_loops(mistake))
     with checking("all", schedule=schedule), pytest.raises(MissingWait):
         multiply(built(3, 5), 5)
 
 
 def test_copies_without_their_branch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds that are not there are read: rows behind the end of the tensor."""
-    simplify = lower.simplify_indices
+    unchanged = simplify.simplify_indices
 
     def without(stmt: Stmt, *args: Any) -> Stmt:
         def rule(node: Node) -> Node:
             alone = isinstance(node, If) and concerns_copies_alone(node)
             return node.then if isinstance(node, If) and alone else node
 
-        return simplify(rewrite(stmt, rule), *args)
+        return unchanged(rewrite(stmt, rule), *args)
 
-    monkeypatch.setattr(lower, "simplify_indices", without)
+    monkeypatch.setattr(simplify, "simplify_indices", without)
     with checking("all"), pytest.raises(OutOfBounds):
         multiply(built(3, MOST), MOST)

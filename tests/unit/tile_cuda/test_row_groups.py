@@ -13,7 +13,7 @@ from tile_core.errors import DataRace
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Launch, Seq
 from tile_core.ops.control import Barrier
-from tile_core.simt import lower
+from tile_core.passes import insert_barriers
 from tile_sim import checking
 
 
@@ -77,7 +77,7 @@ def test_a_tile_in_anothers_place_waits_for_its_readers(target: str) -> None:
 
 @pytest.mark.parametrize("dropped", [False, True])
 def test_without_that_barrier(dropped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    insert = lower.insert_barriers
+    insert = insert_barriers.insert_barriers
 
     def insert_all_but_that(launch: Launch, *args: Any, **options: Any) -> Launch:
         own = {n for n in walk(launch) if isinstance(n, Barrier)}
@@ -88,7 +88,7 @@ def test_without_that_barrier(dropped: bool, monkeypatch: pytest.MonkeyPatch) ->
         made = insert(launch, *args, **options)
         return rewrite(made, rule) if dropped else made
 
-    monkeypatch.setattr(lower, "insert_barriers", insert_all_but_that)
+    monkeypatch.setattr(insert_barriers, "insert_barriers", insert_all_but_that)
     a, b = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
     with checking("all"):
         kernel = tile.compile(

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from tile_core.errors import MissingFeature, TargetError
+from tile_core.pass_manager.manager import TILE
 from tile_core.plugins.host import PluginHost
 from tile_core.target import Target
 from tile_cuda import driver
+from tile_cuda.pipeline import PIPELINE
 from tile_cuda.plugin import parse_target, tile_backends
-from tile_cuda.stages import DEFAULT_ARCH, cuda_passes, exact, load
+from tile_cuda.stages import DEFAULT_ARCH, exact, load
 
 
 @pytest.fixture
@@ -40,11 +42,9 @@ def test_an_architecture_for_every_target() -> None:
         exact(Target("cuda"))
 
 
-def test_passes_run_in_the_order_of_their_names() -> None:
-    names = [insertion.name for insertion in cuda_passes()]
-    assert names == sorted(names)
-    assert [name.split(".")[2] for name in names] == [
-        "launch_grid_barriers", "split_vectors", "draw_random", "pack_factors",
+def test_passes_on_the_kernel_as_it_was_traced() -> None:
+    assert [entry.name for entry in PIPELINE.phase(TILE)] == [
+        "select_ranges", "launch_grid_barriers", "split_vectors", "draw_random", "pack_factors",
         "hoist_accumulator_init",
     ]  # fmt: skip
 

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from tile_core.errors import MissingFeature, TargetError
+from tile_core.pass_manager.manager import TILE
 from tile_core.plugins.host import PluginHost
 from tile_core.target import Target
 from tile_hip import driver
+from tile_hip.pipeline import PIPELINE
 from tile_hip.plugin import parse_target, tile_backends, tile_default_target
-from tile_hip.stages import DEFAULT_ARCH, exact, hip_passes, load
+from tile_hip.stages import DEFAULT_ARCH, exact, load
 
 
 @pytest.fixture
@@ -41,11 +43,10 @@ def test_an_architecture_for_every_target() -> None:
     assert tile_default_target() is None
 
 
-def test_passes_run_in_the_order_of_their_names() -> None:
-    names = [insertion.name for insertion in hip_passes()]
-    assert names == sorted(names)
-    assert [name.split(".")[2] for name in names] == [
-        "launch_grid_barriers", "split_vectors", "draw_random", "hoist_accumulator_init",
+def test_passes_on_the_kernel_as_it_was_traced() -> None:
+    assert [entry.name for entry in PIPELINE.phase(TILE)] == [
+        "select_ranges", "launch_grid_barriers", "split_vectors", "draw_random",
+        "hoist_accumulator_init",
     ]  # fmt: skip
 
 

@@ -36,8 +36,8 @@ from tile_core.ir.effects import storages_written
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel
 from tile_core.logs import log
+from tile_core.pass_manager.instrumentation import recorded, timed
 from tile_core.plugins.host import PluginHost, installed_plugins
-from tile_core.recording import recorded, timed
 from tile_core.target import Target
 
 BACKENDS = frozenset({"auto", "tvm_ffi", "cython", "nvrtc", "torch", "cutedsl", "ctypes", "dlpack"})

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from tile_core.cost.estimate import Estimate
     from tile_core.driver import Built
     from tile_core.ir.stmt import Kernel
+    from tile_core.pass_manager.instrumentation import Event
     from tile_core.passes.guards.report import GuardReport
     from tile_core.passes.layout_report import LayoutReport
-    from tile_core.recording import Event
 
 
 class CompiledKernel(KernelFiles, KernelRecords, KernelCopies):

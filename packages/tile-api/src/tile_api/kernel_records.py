@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tile_api.phases import Timings
     from tile_core.driver import Built
     from tile_core.ir.stmt import Kernel
-    from tile_core.recording import Event
+    from tile_core.pass_manager.instrumentation import Event
 
 
 class KernelRecords:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tile_core.recording import Event
+from tile_core.pass_manager.instrumentation import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,8 @@ class Duration:
     Parameters
     ----------
     category
-        Of its `tile_core.recording.Event`, such as ``"phase"``, ``"pass"`` or ``"cache"``.
+        Of its `tile_core.pass_manager.instrumentation.Event`: ``"phase"``, ``"pass"``,
+        ``"cache"``, …
     start_ms
         Milliseconds since the first thing that was recorded.
     depth

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.driver import BuildOptions
@@ -57,7 +57,7 @@ def packed(built: Built | RevivedBuild, key: CompileKey | None, source: object =
 
     entry = None if key is None else _entry_of(built, str(key))
     data = None if entry is None else encode(entry)
-    options = replace(built.options, rules=())
+    options = built.options.as_asked()
     return Packed(built.kernel, str(built.target), options, data, source)
 
 
@@ -97,7 +97,7 @@ def unpacked(made: Packed, told: Mapping[str, Any]) -> CompiledKernel:
 
 def packed_lowered(lowered: Lowered) -> Packed:
     """Return a kernel that was only lowered as it travels."""
-    return Packed(lowered.kernel, str(lowered.target), replace(lowered.options, rules=()))
+    return Packed(lowered.kernel, str(lowered.target), lowered.options.as_asked())
 
 
 def lowered_again(made: Packed) -> LoweredKernel:

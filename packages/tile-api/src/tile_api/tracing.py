@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tile_core.recording import Event, Recording, recorded
+from tile_core.pass_manager.instrumentation import Event, Recording, recorded
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from tile_core.errors import ToolchainError, UnsupportedOnTarget
 from tile_core.ir.printer import print_kernel, print_stmt
 from tile_core.ir.stmt import Kernel
 from tile_core.logs import log, wants
+from tile_core.pass_manager.instrumentation import Recording, Snapshot, recorded
 from tile_core.plugins.host import PluginHost
-from tile_core.recording import Recording, Snapshot, recorded
 from tile_core.target import Target
 
 FOLDER = "tile-kept"

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tile_core.crash import guarded
@@ -15,15 +14,15 @@ from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
 from tile_core.ir.verify import verify
 from tile_core.ops.rule import Rule
-from tile_core.passes.insertion import TILE_PASSES
+from tile_core.pass_manager.instrumentation import timed
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.host import PluginHost
-from tile_core.recording import Category, kept, ran, timed
 from tile_core.records import dataclass
 from tile_core.target import Target
 
 if TYPE_CHECKING:
     from tile_core.cost.estimate import Estimate
+    from tile_core.pass_manager.manager import PassManager
     from tile_core.passes.layout_report import LayoutReport
 
 STAGES = ("tile", "planned", "pipelined", "lowered", "source")
@@ -46,6 +45,8 @@ class BuildOptions:
         Threads of a CPU kernel; 0 follows the process.
     rules
         Every rule that may be selected; `build` fills in those of the target.
+    passes
+        What runs the passes of the target; `build` fills it in.
     """
 
     pass_configs: tuple[tuple[str, object], ...] = ()
@@ -53,6 +54,11 @@ class BuildOptions:
     verify_each: bool = False
     threads: int = 0
     rules: tuple[Rule[Any], ...] = ()
+    passes: PassManager | None = None
+
+    def as_asked(self) -> BuildOptions:
+        """Return the options without what `build` fills in."""
+        return replace(self, rules=(), passes=None)
 
     def config(self, key: str, default: object = None) -> object:
         """Return the value of a pass configuration."""
@@ -158,9 +164,9 @@ class _Clock:
         self.phases = dict(phases or {})
 
     @contextmanager
-    def phase(self, name: str, category: Category = "phase") -> Iterator[None]:
+    def phase(self, name: str) -> Iterator[None]:
         start = time.perf_counter()
-        with timed(name, category):
+        with timed(name, "phase"):
             yield
         self.phases[name] = self.phases.get(name, 0.0) + (time.perf_counter() - start) * 1e3
 
@@ -210,13 +216,11 @@ def lower(
         Whatever is wrong with the kernel or the target.
     """
     clock = _Clock()
-    backend, target = host.resolve(spec)
-    options = replace(options or BuildOptions(), rules=host.rules(target))
+    backend, target, options = _resolved(spec, host, options)
     with clock.phase("verify"):
         verify(kernel)
-    with guarded(kernel, target, "plan"):
-        ordered = _with_barriers(kernel, backend, options)
-        planned = _run_passes(ordered, target, host, options, clock)
+    with guarded(kernel, target, "plan"), clock.phase("plan"):
+        planned = _planned(kernel, target, options)
     with guarded(planned, target, "lower"), clock.phase("lower"):
         module = backend.lower(planned, target, options)
     return Lowered(kernel, planned, target, backend, options, module, clock.phases)
@@ -248,13 +252,11 @@ def estimate(
     from tile_core.cost.question import CostQuestion, bind_sizes
     from tile_core.cost.roofline import UNKNOWN, roofline
 
-    backend, target = host.resolve(spec)
-    options = replace(options or BuildOptions(), rules=host.rules(target))
+    backend, target, options = _resolved(spec, host, options)
     verify(kernel)
     bound = bind_sizes(kernel, sizes or {})
     with guarded(kernel, target, "plan"):
-        ordered = _with_barriers(kernel, backend, options)
-        planned = _run_passes(ordered, target, host, options, _Clock())
+        planned = _planned(kernel, target, options)
     question = CostQuestion(
         kernel=kernel,
         planned=planned,
@@ -270,34 +272,21 @@ def estimate(
         return roofline(question, notes=(UNKNOWN,))
 
 
-def _with_barriers(kernel: Kernel, backend: Backend, options: BuildOptions) -> Kernel:
-    """Return the kernel with ranges of threads, and barriers that the backend leaves to us."""
-    from tile_core.ops.select_ranges import select_ranges  # a kernel from the cache needs none
+def _resolved(
+    spec: object, host: PluginHost, options: BuildOptions | None
+) -> tuple[Backend, Target, BuildOptions]:
+    """Return who serves a target, and options with the rules and the passes of the target."""
+    from tile_core.pass_manager.manager import PassManager  # a kernel from the cache needs none
 
-    if select_ranges(kernel) is not kernel:  # told of where it does something
-        kernel = ran(select_ranges, kernel)
-    if backend.orders_threads or options.config("tl.disable_thread_storage_sync", False):
-        return kernel
-    from tile_core.passes.order_threads import order_threads
-
-    return ran(order_threads, kernel)
+    backend, target = host.resolve(spec)
+    options = options or BuildOptions()
+    passes = PassManager(host.pipeline(target), host, options.verify_each)
+    return backend, target, replace(options, rules=host.rules(target), passes=passes)
 
 
-def _run_passes(
-    kernel: Kernel, target: Target, host: PluginHost, options: BuildOptions, clock: _Clock
-) -> Kernel:
-    """Run the insertions at `TILE_PASSES` in the order of their names."""
-    for insertion in host.insertions(target):
-        if insertion.point != TILE_PASSES:
-            continue
-        before = kernel
-        host.before_pass(insertion.name, partial(print_kernel, before))
-        with clock.phase(insertion.name, "pass"):
-            kernel = insertion.run(before, target)
-        kept(insertion.name, insertion.run, kernel)
-        host.after_pass(
-            insertion.name, partial(print_kernel, before), partial(print_kernel, kernel)
-        )
-        if options.verify_each:
-            verify(kernel)
-    return kernel
+def _planned(kernel: Kernel, target: Target, options: BuildOptions) -> Kernel:
+    """Return what passes on the kernel as it was traced make of it."""
+    from tile_core.pass_manager.manager import TILE, TileContext
+
+    assert options.passes is not None, "filled in where the target was resolved"
+    return options.passes.run(TILE, kernel, TileContext(target=target, config=options.config))

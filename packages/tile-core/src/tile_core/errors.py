@@ -190,7 +190,7 @@ class LayoutUnknown(TileError):
     code = "TL3003"
 
 
-# TL4xxx: the target ------------------------------------------------------------------------
+# TL4xxx: the target; TL5xxx: toolchains ----------------------------------------------------
 
 
 class UnsupportedOnTarget(TileError):
@@ -233,9 +233,6 @@ class WarpPartitionError(TileError, ValueError):
     """The warps of a block cannot share a matrix product."""
 
     code = "TL4007"
-
-
-# TL5xxx: toolchains ------------------------------------------------------------------------
 
 
 class ToolchainError(TileError):
@@ -412,6 +409,12 @@ class CompanionError(TileError, ImportError):
     code = "TL7004"
 
 
+class PassError(TileError, ValueError):
+    """A pass is named that a pipeline does not have, or cannot do without."""
+
+    code = "TL7005"
+
+
 # TL81xx: the autotuner ---------------------------------------------------------------------
 
 
@@ -439,7 +442,7 @@ class InvalidTuningTable(TileError, ValueError):
     code = "TL8104"
 
 
-# TL8201-8299: other libraries -------------------------------------------------------------
+# TL82xx: other libraries; TL83xx: smaller kernels; TL84xx: TileLang; TL9xxx: us ------------
 
 
 class TorchOpNameError(TileError, ValueError):
@@ -466,16 +469,10 @@ class JaxCallError(TileError, TypeError):
     code = "TL8204"
 
 
-# TL8301-8399: making kernels smaller --------------------------------------------------------
-
-
 class NothingToReduce(TileError, ValueError):
     """A kernel that was to be reduced does not fail, or not in the way that was asked for."""
 
     code = "TL8301"
-
-
-# TL84xx: programs that were written for TileLang ----------------------------------------------
 
 
 class AliasConflict(TileError, ImportError):
@@ -494,9 +491,6 @@ class UnsupportedName(TileError, NotImplementedError):
     """A name of TileLang outside its language that has no counterpart here."""
 
     code = "TL8403"
-
-
-# TL9xxx: us --------------------------------------------------------------------------------
 
 
 class InternalError(TileError):

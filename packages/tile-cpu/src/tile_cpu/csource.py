@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tile_core.errors import ToolchainError
-from tile_core.recording import timed
+from tile_core.pass_manager.instrumentation import timed
 from tile_core.records import dataclass
 
 _COMPILERS = ("cc", "gcc", "clang")

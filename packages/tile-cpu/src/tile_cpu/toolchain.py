@@ -13,7 +13,7 @@ from tvm_ffi import load_module as load_code
 from tvm_ffi import structural_map, structural_walk
 
 from tile_core.errors import ToolchainError
-from tile_core.recording import timed
+from tile_core.pass_manager.instrumentation import timed
 from tile_core.records import dataclass
 from tile_cpu.irtext import definitions
 from tile_cpu.llvm.alias_names import number_alias_names

@@ -9,7 +9,7 @@ from tile_core.cautions import caution
 from tile_core.codegen import PrintedSource
 from tile_core.codegen.complaints import line_of_kernel, with_line_directives
 from tile_core.logs import log
-from tile_core.recording import timed
+from tile_core.pass_manager.instrumentation import timed
 from tile_core.simt.resources import Resources
 from tile_cuda.compile_errors import NAME, refusal
 from tile_cuda.compile_log import cautions, parse_resources

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile_core.ops.rule import Rule
-from tile_core.passes.insertion import Insertion
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.hookspecs import hookimpl
 from tile_core.target import Target, parse_target_spec
+
+if TYPE_CHECKING:
+    from tile_core.pass_manager.pipeline import Pipeline
 
 
 def parse_target(spec: str) -> Target | None:
@@ -31,11 +33,11 @@ def rules(target: Target) -> Sequence[Rule[Any]]:
     return all_rules(target)
 
 
-def insertions(target: Target) -> Sequence[Insertion]:
-    """Return the passes on tile IR that GPUs add."""
-    from tile_cuda.stages import cuda_passes
+def pipeline(target: Target) -> Pipeline:
+    """Return the passes of GPUs, and those that NVIDIA's add."""
+    from tile_cuda.pipeline import PIPELINE
 
-    return cuda_passes()
+    return PIPELINE
 
 
 def lower(kernel: Any, target: Target, options: Any) -> Any:
@@ -110,12 +112,11 @@ def tile_backends() -> list[Backend]:
             source=source,
             compile=compile_module,
             load=load,
-            insertions=insertions,
+            pipeline=pipeline,
             export=export,
             toolchain=toolchain,
             estimate=estimate,
             peaks=peaks,
-            orders_threads=True,
         )
     ]
 

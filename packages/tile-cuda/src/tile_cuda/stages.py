@@ -14,11 +14,6 @@ from tile_core.cost.question import CostQuestion
 from tile_core.ir.stmt import Kernel
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
-from tile_core.passes.cooperative_grids import launch_grid_barriers
-from tile_core.passes.draw_random import draw_random
-from tile_core.passes.hoist_accumulator_init import hoist_accumulator_init
-from tile_core.passes.insertion import Insertion, in_order, on_every_target
-from tile_core.passes.split_vectors import split_vectors
 from tile_core.plugins.first_call import made_at_first_call
 from tile_core.simt.choices import choices_of
 from tile_core.simt.device_flags import device_flags
@@ -49,26 +44,6 @@ UNELECTED = "tl.disable_shuffle_elect"
 """The pass configuration under which the first thread of a warp starts copies of the engine."""
 
 
-def cuda_passes() -> tuple[Insertion, ...]:
-    """Return the passes on tile IR that NVIDIA GPUs need, in their order."""
-    return in_order(
-        "cuda",
-        (
-            ("launch_grid_barriers", on_every_target(launch_grid_barriers)),
-            ("split_vectors", on_every_target(split_vectors)),
-            ("draw_random", on_every_target(draw_random)),
-            ("pack_factors", _pack_factors),
-            ("hoist_accumulator_init", on_every_target(hoist_accumulator_init)),
-        ),
-    )
-
-
-def _pack_factors(kernel: Kernel, target: Target) -> Kernel:
-    from tile_cuda.pack_factors import pack_factors
-
-    return pack_factors(kernel, machine(exact(target).arch))
-
-
 def exact(target: Target) -> Target:
     """Return the target with an architecture: the emulated one, or that of the GPU at hand."""
     if target.arch:
@@ -97,6 +72,7 @@ def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
         rules,
         choices_of(options.config),
         compile_flags=device_flags(options),
+        passes=options.passes,
     )
 
 

@@ -12,12 +12,7 @@ from tile_core.codegen.resident import resources_of_launches
 from tile_core.cost.estimate import Estimate
 from tile_core.cost.question import CostQuestion
 from tile_core.ir.stmt import Kernel
-from tile_core.passes.cooperative_grids import launch_grid_barriers
-from tile_core.passes.draw_random import draw_random
-from tile_core.passes.hoist_accumulator_init import hoist_accumulator_init
-from tile_core.passes.insertion import Insertion, in_order, on_every_target
 from tile_core.passes.pipelines.counted import COUNTED, WIDE
-from tile_core.passes.split_vectors import split_vectors
 from tile_core.plugins.first_call import made_at_first_call
 from tile_core.simt.choices import choices_of
 from tile_core.simt.device_flags import device_flags
@@ -44,19 +39,6 @@ wave copies 4 for each lane, a quarter of the instructions, and store them a rou
 
 ALLOW_TF32 = "tl.allow_tf32"
 """The pass configuration under which factors of float32 may be rounded, here as xf32 is."""
-
-
-def hip_passes() -> tuple[Insertion, ...]:
-    """Return the passes on tile IR that AMD GPUs need, in their order."""
-    return in_order(
-        "hip",
-        (
-            ("launch_grid_barriers", on_every_target(launch_grid_barriers)),
-            ("split_vectors", on_every_target(split_vectors)),
-            ("draw_random", on_every_target(draw_random)),
-            ("hoist_accumulator_init", on_every_target(hoist_accumulator_init)),
-        ),
-    )
 
 
 def exact(target: Target) -> Target:
@@ -86,6 +68,7 @@ def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
         (*options.rules, *allowed),
         choices_of(options.config),
         compile_flags=device_flags(options),
+        passes=options.passes,
     )
 
 

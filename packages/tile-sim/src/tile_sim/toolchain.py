@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tile_core.errors import ToolchainError
-from tile_core.recording import timed
+from tile_core.pass_manager.instrumentation import timed
 
 _NAMES = ("g++", "clang++")
 _X86_64_V3 = frozenset({"avx2", "bmi2", "f16c", "fma", "movbe"})

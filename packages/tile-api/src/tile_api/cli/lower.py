@@ -69,7 +69,7 @@ def _timings(stage: str, function: Any, target: str | None) -> str:
     """Return what it takes to come to a stage, with no cache on the way."""
     from tile_api.compiling import compile, default_host, lower
     from tile_api.phases import timings_of
-    from tile_core.recording import recorded
+    from tile_core.pass_manager.instrumentation import recorded
 
     with recorded() as recording:
         if stage in COMPILED:

@@ -42,7 +42,7 @@ from tile_core.ir.verify_parallel import verify_parallel
 from tile_core.ops.verify_barriers import verify_barriers
 from tile_core.ops.verify_reducers import verify_reducers
 from tile_core.ops.verify_tile_bounds import verify_tile_bounds
-from tile_core.recording import timed
+from tile_core.pass_manager.instrumentation import timed
 from tile_core.records import Uncopied
 
 

@@ -23,8 +23,8 @@ from tile_core.errors import TileError
 from tile_core.ir.node import walk
 from tile_core.ir.printer import kernel_lines, print_expr_text
 from tile_core.ir.stmt import Kernel, Launch
+from tile_core.pass_manager.instrumentation import Recording, recorded, timed
 from tile_core.plugins.host import PluginHost
-from tile_core.recording import Recording, recorded, timed
 from tile_core.simt.program import DeviceProgram
 
 

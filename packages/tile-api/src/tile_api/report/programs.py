@@ -11,7 +11,7 @@ from tile_api.report.places import Places
 from tile_core.ir.node import Node, walk
 from tile_core.ir.printer import kernel_lines, stmt_lines
 from tile_core.ir.stmt import Alloc, Kernel, Launch, Stmt
-from tile_core.recording import Snapshot
+from tile_core.pass_manager.instrumentation import Snapshot
 
 _REWRITTEN = 0.2
 """Programs that share less than this part of their lines are not compared."""

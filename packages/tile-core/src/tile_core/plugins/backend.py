@@ -12,16 +12,18 @@ if TYPE_CHECKING:
     from tile_core.cost.question import CostQuestion
     from tile_core.cost.roofline import Peaks
     from tile_core.ops.rule import Rule
-    from tile_core.passes.insertion import Insertion
+    from tile_core.pass_manager.pipeline import Pipeline
     from tile_core.target import Target
 
-API_VERSION = 1
+API_VERSION = 2
 """Raised whenever a field of `Backend` changes its meaning; appended fields do not raise it."""
 
 
-def no_insertions(target: Target) -> Sequence[Insertion]:
-    """Insert nothing: the pipeline as it stands suits the backend."""
-    return ()
+def serial_pipeline(target: Target) -> Pipeline:
+    """Return the passes that suit every machine."""
+    from tile_core.passes.serial_pipeline import SERIAL_PIPELINE
+
+    return SERIAL_PIPELINE
 
 
 def no_toolchain(target: Target, options: Any) -> Mapping[str, str]:
@@ -64,8 +66,11 @@ class Backend:
         None. It may touch the device.
 
         Raises `MissingFeature` if this machine lacks instructions that the artifact uses.
-    insertions
-        ``insertions(target)`` returns extra passes at named points of the pipeline.
+    pipeline
+        ``pipeline(target)`` returns the passes on the way to a module, as data: those of the
+        phase ``"tile"`` run on the whole kernel before `lower`, which runs the phases that the
+        backend has itself, with ``options.passes``. By default, ranges of threads are named, and
+        the accesses of explicit programs of threads get the barriers that they need.
     export
         ``export(artifact, kernel, provenance) -> (manifest, code)``: what a host must know to
         run `kernel`, as data in the form of `tile_launch.manifest_json`, and the machine code.
@@ -86,10 +91,6 @@ class Backend:
         ``peaks(target, machine)`` returns what a machine does at most: measured, where it is the
         one at hand, else out of a table, in which `machine` names a row. It may take a second.
         None: nobody knows.
-    orders_threads
-        `lower` itself puts barriers between the accesses of explicit programs of threads
-        (`tile_core.passes.insert_barriers`), once it knows where tiles lie. Otherwise the kernel
-        that passes and `lower` get has them, unless the user asked for none.
     compiler
         The module whose import takes long and is needed before `lower` and `compile` can run, such
         as a binding of LLVM. Whoever finds it imported knows that compiling starts at once.
@@ -105,11 +106,10 @@ class Backend:
     source: Callable[..., str]
     compile: Callable[..., Any]
     load: Callable[..., Callable[..., None]]
-    insertions: Callable[[Target], Sequence[Insertion]] = no_insertions
+    pipeline: Callable[[Target], Pipeline] = serial_pipeline
     api_version: int = API_VERSION
     export: Callable[..., tuple[dict[str, Any], bytes]] | None = None
     toolchain: Callable[[Target, Any], Mapping[str, str]] = no_toolchain
     estimate: Callable[[CostQuestion], Estimate] | None = None
     peaks: Callable[[Target, str], Peaks] | None = None
-    orders_threads: bool = False
     compiler: str = ""

@@ -13,7 +13,7 @@ import pluggy
 
 if TYPE_CHECKING:
     from tile_core.ops.rule import Rule
-    from tile_core.passes.insertion import Insertion
+    from tile_core.pass_manager.pipeline import PassRegistration
     from tile_core.plugins.backend import Backend
     from tile_core.plugins.executor import Executor
     from tile_core.target import Target
@@ -54,11 +54,12 @@ def tile_rules(target: Target) -> Iterable[Rule[Any]]:  # type: ignore[empty-bod
 
 
 @hookspec
-def tile_passes(target: Target) -> Iterable[Insertion]:  # type: ignore[empty-body]
-    """Return extra passes for `target`, each at a named point of the pipeline.
+def tile_passes(target: Target) -> Iterable[PassRegistration]:  # type: ignore[empty-body]
+    """Return extra passes for `target`, each before or after a pass of its pipeline, by name.
 
-    Called once per target. All results are collected; two insertions of one name are a
-    `PluginConflict`. Must not import a toolchain or touch a device.
+    Called once per target; ``tile lower --print-pipeline`` shows the names. All results are
+    collected; two passes of one name are a `PluginConflict`, and a neighbour that does not exist
+    is a `PassError`. Must not import a toolchain or touch a device.
     """
 
 
@@ -76,8 +77,7 @@ def tile_default_target() -> Target | None:
 def tile_before_pass(name: str, text: str) -> None:
     """Observe that the pass `name` is about to run on the program printed as `text`.
 
-    Called around every pass at a named point of the pipeline: those of backends and plugins.
-    What `Backend.lower` does by itself is not among them. Programs are printed only if
+    Called around every pass of the pipeline that changes programs. Programs are printed only if
     somebody listens. Return values are ignored.
     """
 

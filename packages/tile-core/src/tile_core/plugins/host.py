@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pluggy
 
@@ -26,7 +26,7 @@ from tile_core.target import AUTO, Target, parse_target_spec
 
 if TYPE_CHECKING:
     from tile_core.ops.rule import Rule
-    from tile_core.passes.insertion import Insertion
+    from tile_core.pass_manager.pipeline import Pipeline
     from tile_core.plugins.executor import Executor
 
 DISABLE_VARIABLE = "TILE_DISABLE_PLUGINS"
@@ -34,8 +34,6 @@ EXTRAS = ("cuda", "hip", "sim")
 """Kinds and executors that come with ``pip install 'tile-api[...]'``."""
 OURS = ("tile_cpu", "tile_cuda", "tile_hip", "tile_sim")
 """Packages whose plugins must be of this project, and of this version."""
-
-Named = TypeVar("Named", "Rule[Any]", "Insertion")
 
 
 class PluginHost:
@@ -64,7 +62,7 @@ class PluginHost:
         self._backends: dict[str, Backend] | None = None
         self._executors: dict[str, Executor] | None = None
         self._rules: dict[Target, tuple[Rule[Any], ...]] = {}
-        self._insertions: dict[Target, tuple[Insertion, ...]] = {}
+        self._pipelines: dict[Target, Pipeline] = {}
 
     # Who is there --------------------------------------------------------------------------
 
@@ -119,7 +117,7 @@ class PluginHost:
         self._backends = None
         self._executors = None
         self._rules.clear()
-        self._insertions.clear()
+        self._pipelines.clear()
 
     def plugins(self) -> tuple[str, ...]:
         """Return the names of all registered plugins, sorted."""
@@ -227,25 +225,26 @@ class PluginHost:
         if target not in self._rules:
             backend, _ = self.resolve(target)
             rules = (*backend.rules(target), *self._collect("tile_rules", target=target))
-            self._rules[target] = _unique(rules, "rules")
+            self._rules[target] = _unique(rules)
         return self._rules[target]
 
-    def insertions(self, target: Target) -> tuple[Insertion, ...]:
-        """Return all insertions for `target`: its backend's and those of plugins, by name.
+    def pipeline(self, target: Target) -> Pipeline:
+        """Return the passes for `target`: its backend's, with those of plugins among them.
 
         Raises
         ------
+        PassError
+            If a plugin puts its pass next to one that does not exist.
         PluginConflict
-            If two insertions share a name.
+            If two passes share a name.
         PluginError
             If a plugin fails while it is asked.
         """
-        if target not in self._insertions:
+        if target not in self._pipelines:
             backend, _ = self.resolve(target)
-            found = (*backend.insertions(target), *self._collect("tile_passes", target=target))
-            unique = _unique(found, "insertions")
-            self._insertions[target] = tuple(sorted(unique, key=lambda insertion: insertion.name))
-        return self._insertions[target]
+            added = self._collect("tile_passes", target=target)
+            self._pipelines[target] = backend.pipeline(target).registered(added)
+        return self._pipelines[target]
 
     def packages(self, target: Target) -> tuple[str, ...]:
         """Return the import packages whose code decides what becomes of a kernel, sorted.
@@ -428,16 +427,16 @@ def _check_backend(backend: object) -> None:
         )
 
 
-def _unique(items: tuple[Named, ...], what: str) -> tuple[Named, ...]:
+def _unique(rules: tuple[Rule[Any], ...]) -> tuple[Rule[Any], ...]:
     seen: set[str] = set()
-    for item in items:
-        if item.name in seen:
+    for rule in rules:
+        if rule.name in seen:
             raise PluginConflict(
-                f"two {what} are called {item.name!r}",
+                f"two rules are called {rule.name!r}",
                 hint="uninstall one of the plugins, or disable it: TILE_DISABLE_PLUGINS=name",
             )
-        seen.add(item.name)
-    return items
+        seen.add(rule.name)
+    return rules
 
 
 def _package_of(thing: object) -> str:

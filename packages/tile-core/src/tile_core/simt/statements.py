@@ -58,6 +58,20 @@ NOTHING = Seq(())
 _ACTS = Effect.WRITES | Effect.ATOMIC | Effect.OUTPUT
 
 
+def lower_body(body: Stmt, ctx: SimtContext) -> Stmt:
+    """Return the body of a launch as each thread of the block runs it: see `lower_stmt`.
+
+    Where threads form a box, the one number of a thread stands in front.
+    """
+    lowered = lower_stmt(body, ctx)
+    if any(ctx.thread is var for var in ctx.launch.thread_vars):
+        return lowered
+    x, y, z = ctx.launch.thread_vars
+    threads = ctx.launch.threads
+    number = binary(BinaryOp.ADD, x, (z * threads[1] + y) * threads[0])
+    return Seq((Let(ctx.thread, number), lowered))
+
+
 def lower_stmt(stmt: Stmt, ctx: SimtContext) -> Stmt:
     """Return `stmt` as each thread of the block runs it.
 

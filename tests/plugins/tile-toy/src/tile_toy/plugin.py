@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 from tile_core.plugins.backend import Backend
@@ -12,33 +12,37 @@ from tile_core.target import Target
 
 def lower(kernel: Any, target: Target, options: Any) -> str:
     """Return the kernel as the text of a Python module."""
-    from tile_core.passes.lower_serially import lower_serially
     from tile_toy.codegen import python
 
-    return python(lower_serially(kernel))
+    return python(kernel)
 
 
-def load(artifact: Any, kernel: Any) -> Callable[..., None]:
+def load(artifact: Any, kernel: Any) -> Any:
     """Return the module's function."""
     from tile_toy.codegen import NAMESPACE
 
-    names = dict(NAMESPACE)
-    exec(artifact, names)
-    main: Callable[..., None] = names["np"].errstate(all="ignore")(names["main"])
-    return main
+    exec(artifact, names := dict(NAMESPACE))
+    return names["np"].errstate(all="ignore")(names["main"])
 
 
 @hookimpl
-def tile_backends() -> list[Backend]:
+def tile_backends() -> Iterator[Backend]:
     """Provide the one backend."""
-    return [
-        Backend(
-            name="toy",
-            parse_target=lambda spec: Target("toy") if spec == "toy" else None,
-            rules=lambda target: (),
-            lower=lower,
-            source=lambda module, target: module,
-            compile=lambda module, target, options: compile(module, "<toy>", "exec"),
-            load=load,
-        )
-    ]
+    yield Backend(
+        name="toy",
+        parse_target=lambda spec: Target("toy") if spec == "toy" else None,
+        rules=lambda target: (),
+        lower=lower,
+        source=lambda module, target: module,
+        compile=lambda module, target, options: compile(module, "<toy>", "exec"),
+        load=load,
+    )
+
+
+@hookimpl
+def tile_passes(target: Target) -> Any:
+    """Write operators out as loops, last of all."""
+    from tile_core.pass_manager.pipeline import Pass, PassRegistration
+
+    serially = Pass(name="lower_serially", run="tile_core.passes.lower_serially:lower_serially")
+    return [PassRegistration(entry=serially, after="order_threads")] * (target.kind == "toy")

@@ -1,0 +1,12 @@
+"""The passes of the CUDA backend, as data: those of all GPUs, and its own among them."""
+
+from __future__ import annotations
+
+from tile_core.pass_manager.pipeline import Pass
+from tile_core.simt.pipeline import GPU_PIPELINE
+
+PACK_FACTORS = Pass(
+    name="pack_factors", run="tile_cuda.pack_factors:pack_factors_for", needs=("target",)
+)
+PIPELINE = GPU_PIPELINE.inserted(PACK_FACTORS, before="hoist_accumulator_init")
+"""What becomes of a kernel for an NVIDIA GPU."""
