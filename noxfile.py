@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import time
 from pathlib import Path
 
 import nox
@@ -63,6 +65,25 @@ def run_fuzz(session: nox.Session) -> None:
     session.run("python", "-m", "fuzz", *options, env={"PYTHONPATH": "tests"})
 
 
+def run_changed(session: nox.Session, base: str = "main") -> None:
+    """Run the test files that what differs from `base` can break."""
+    told = session.run(
+        "python", "-m", "tools.changed", base, env={"PYTHONPATH": "tests"}, silent=True
+    )
+    files = str(told).split()
+    session.log(f"{len(files)} test files can break" if files else "no test can break")
+    if files:
+        session.run("pytest", "-n", "auto", *files)
+
+
+def remember_time(name: str, start: float) -> None:
+    """Write down how long a session took, for `figures`."""
+    path = ROOT / ".nox" / "times.json"
+    times = json.loads(path.read_text()) if path.exists() else {}
+    times[name] = round(time.monotonic() - start)
+    path.write_text(json.dumps(times))
+
+
 @nox.session
 def quickstart(session: nox.Session) -> None:
     """Compile a GEMM and flash attention for this CPU, check them, print how fast they are."""
@@ -76,14 +97,29 @@ def tests(session: nox.Session) -> None:
 
     Random programs have a fresh seed, which is printed: ``nox -s fuzz -- --seed N`` repeats them.
     With arguments, run only pytest with them: ``nox -s tests -- tests/unit -x``.
+    ``--changed``, or ``--changed BASE``: run what differences from main, or BASE, can break.
     """
     install(session, *DEV)
+    if session.posargs[:1] == ["--changed"]:
+        run_changed(session, *session.posargs[1:2])
+        return
+    start = time.monotonic()
     if not session.posargs:
         run_lint(session)
         session.run("mypy")
     session.run("pytest", *(session.posargs or ("-n", "auto")))
     if not session.posargs:
         run_fuzz(session)
+        remember_time("tests", start)
+
+
+@nox.session
+def smoke(session: nox.Session) -> None:
+    """Run a sample of all tests, which takes two minutes: see tests/support/smoke.py."""
+    install(session, *DEV)
+    start = time.monotonic()
+    session.run("pytest", "-n", "auto", "-m", "smoke", *session.posargs)
+    remember_time("smoke", start)
 
 
 @nox.session

@@ -14,6 +14,7 @@ import pytest
 
 from support.followed import following, is_followed
 from support.pretended_machine import pretend_from_environment
+from support.smoke import is_smoke, share_of
 from tile_core.plugins.host import PluginHost, installed_plugins
 
 # Tests see what this checkout compiles; those of the cache on disk name a folder of their own.
@@ -43,6 +44,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     """Let SIGINT raise, as in a terminal: shells start what runs beside them with it ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Read no file of tests that ``-m smoke`` leaves out whole."""
+    is_left_out = config.option.markexpr == "smoke" and collection_path.name.startswith("test_")
+    return True if is_left_out and not share_of(collection_path) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if is_smoke(item.path, item.name):
+            item.add_marker(pytest.mark.smoke)
 
 
 @pytest.fixture(scope="session")

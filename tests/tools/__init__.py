@@ -1,0 +1,1 @@
+"""What nox sessions run beside tests: which tests a change can break, mutants, figures."""
