@@ -91,7 +91,7 @@ MISTAKES = [
           |
         5 |             T.sync_threads()
           |             ^^^^^^^^^^^^^^^^
-        hint: make the condition the same for all threads, or run the kernel in the reference interpreter (TILE_INTERPRET=1) or an emulator target such as cuda@sim
+        hint: make the condition the same for all threads, or run the kernel in the reference interpreter (TILE_INTERPRET=1) or in an emulator of GPUs (@sim)
         """,
         whole=True,
     ),

@@ -61,7 +61,7 @@ def test_tile_updates():
         '@atomic(kind=MAX, src=S[0:4, 0:4], dst=C[0:4, 2:4], memory_order="release")'
     ]
     assert atomics(lambda C, S, **_: T.atomic_add(C[0, 0], S, use_tma=True))[0].endswith(
-        "use_tma=true)"
+        "use_bulk=true)"
     )
 
 

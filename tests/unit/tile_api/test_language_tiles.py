@@ -45,7 +45,7 @@ def test_copy_options():
             prefer_instruction="cp_async",
         )
     ) == [
-        "@copy(src=A[0, 0], dst=S[0:32, 0:32], coalesced_width=8, disable_tma=true, "
+        "@copy(src=A[0, 0], dst=S[0:32, 0:32], coalesced_width=8, disable_bulk=true, "
         'eviction_policy="evict_first", prefer_instruction="cp_async")'
     ]
     by_dictionary = on_tiles(

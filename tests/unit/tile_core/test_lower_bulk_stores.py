@@ -86,7 +86,7 @@ STAY: dict[str, Kernel] = {
     "rows at odd places": kernel(ir.copy(TILE, ir.region(WIDE, (0, 0), (64, 64))), params=(WIDE,)),
     "a conversion": kernel(ir.copy(TILE, ir.region(FLOAT, (0, 0), (64, 64))), params=(FLOAT,)),
     "from registers": kernel(ir.copy(HALF, box())),
-    "another wish": kernel(replace(ir.copy(TILE, box()), disable_tma=True)),
+    "another wish": kernel(replace(ir.copy(TILE, box()), disable_bulk=True)),
     "columns in part": kernel(
         ir.copy(ir.region(TILE, (0, 0), (64, 32)), ir.region(C, (0, 0), (64, 32)))
     ),

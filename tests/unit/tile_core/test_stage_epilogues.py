@@ -94,9 +94,9 @@ def test_short_elements_are_staged(out: str) -> None:
 
 
 def test_wishes_for_the_tensor_are_kept() -> None:
-    done = stage_epilogues(product(disable_tma=True, eviction_policy="evict_first"), MACHINE)
+    done = stage_epilogues(product(disable_bulk=True, eviction_policy="evict_first"), MACHINE)
     last = [n for n in walk(done.kernel) if isinstance(n, Copy)][-1]
-    assert (last.disable_tma, last.eviction_policy) == (True, "evict_first")
+    assert (last.disable_bulk, last.eviction_policy) == (True, "evict_first")
 
 
 @pytest.mark.parametrize(

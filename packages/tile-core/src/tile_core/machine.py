@@ -82,7 +82,7 @@ class SimtMachine:
     Parameters
     ----------
     name, family
-        Such as ``"sm_80"`` and ``"cuda"``.
+        The architecture and the kind of target, as targets spell them.
     warp_size
         Threads that execute together.
     max_threads

@@ -24,7 +24,9 @@ MAX_EXTENT, MAX_STRIDE = 1 << 31, 1 << 40
 Key: TypeAlias = "tuple[int, ...]"
 """Where tensors begin, and the variables in their extents: what maps follow from."""
 
-_GRANULE = 16
+GRANULE = 16
+"""Bytes that addresses, strides and rows of boxes are multiples of."""
+
 _CODES = {
     "uint8": 0, "uint16": 1, "uint32": 2, "int32": 3, "uint64": 4, "int64": 5,
     "float16": 6, "float32": 7, "float64": 8, "bfloat16": 9, "tfloat32": 11,
@@ -172,7 +174,7 @@ def map_values(
         tuple(int(value_of(e, values)) for e in described.extents),
         tuple(int(value_of(s, values)) for s in described.strides),
     )
-    if lack := _unreachable(found):
+    if lack := unreachable(found.address, found.extents, found.strides, described.interleave):
         problem, hint = lack
         raise ArgumentLayoutError(
             f"{kernel}.{described.tensor}: copies of boxes need {problem}",
@@ -182,17 +184,31 @@ def map_values(
     return found
 
 
-def _unreachable(found: MapValues) -> tuple[str, str] | None:
-    """Return what the address, the strides or the extents lack, and what helps; or None."""
-    granule = 32 if found.described.interleave == 32 else _GRANULE
-    if found.address % granule:
+def unreachable(
+    address: int, extents: Sequence[int], strides: Sequence[int], interleave: int
+) -> tuple[str, str] | None:
+    """Return what keeps a copy engine from a tensor, and what helps; None if nothing does.
+
+    Parameters
+    ----------
+    address
+        Of the element at coordinates 0.
+    extents
+        Elements, of each dimension.
+    strides
+        Bytes, of each dimension but the innermost.
+    interleave
+        Bytes of the pieces in which elements are interleaved, 0 if they are not.
+    """
+    granule = 32 if interleave == 32 else GRANULE
+    if address % granule:
         return (
             f"an address that is a multiple of {granule} bytes, got one that lies "
-            f"{found.address % granule} behind",
+            f"{address % granule} behind",
             "pass x.clone() or numpy.copy(x): views may begin anywhere, tensors of their own are "
             "aligned",
         )
-    for stride in found.strides:
+    for stride in strides:
         if stride % granule or stride < 0:
             return (
                 f"rows that are multiples of {granule} bytes apart, got {stride} bytes",
@@ -205,7 +221,7 @@ def _unreachable(found: MapValues) -> tuple[str, str] | None:
                 "pass a tensor of its own that is dense, or copy with T.copy(..., "
                 "disable_tma=True)",
             )
-    for extent in found.extents:
+    for extent in extents:
         if not 0 <= extent <= MAX_EXTENT:
             return (
                 f"extents of at most 2^31 elements, got {extent}",
@@ -228,12 +244,12 @@ def encode_map(driver: EncodingDriver, kernel: str, values: MapValues, place: in
     told = values.described
     rank, is_empty = len(values.extents), 0 in values.extents
     extents = (ctypes.c_uint64 * rank)(*((1,) * rank if is_empty else values.extents))
-    apart = (_GRANULE,) * (rank - 1) if is_empty else values.strides
+    apart = (GRANULE,) * (rank - 1) if is_empty else values.strides
     strides = (ctypes.c_uint64 * max(1, rank - 1))(*apart)
     box = (ctypes.c_uint32 * rank)(*told.box)
     steps = (ctypes.c_uint32 * rank)(*told.element_strides)
     code = driver.library.cuTensorMapEncodeTiled(
-        place, element_code(told.dtype), rank, values.address or _GRANULE, extents, strides,
+        place, element_code(told.dtype), rank, values.address or GRANULE, extents, strides,
         box, steps, _mode(_INTERLEAVES, told.interleave), _mode(_SWIZZLES, told.swizzle),
         _mode(_PROMOTIONS, told.l2_promotion), _mode(_FILLS, told.fill),
     )  # fmt: skip

@@ -167,7 +167,7 @@ def _copy(
         as_region(src, f"the source of {name}"),
         as_region(dst, f"the destination of {name}"),
         coalesced_width=None if width is None else count(width, "coalesced_width"),
-        disable_tma=bool(options.get("disable_tma", False)),
+        disable_bulk=bool(options.get("disable_tma", False)),
         eviction_policy=None if policy is None else choice(policy, EVICTION, "eviction policy"),
         prefer_instruction=(
             None if instruction is None else choice(instruction, _INSTRUCTIONS, "instruction")

@@ -178,7 +178,7 @@ def _operator(op: s.Leaf, names: Names) -> str:
         case Scan(kind=kind, src=src, dst=dst, dim=dim, reverse=reverse):
             tiles = f"{region(src, names)}, {region(dst, names)}"
             return f"T.cum{kind.value}({tiles}, dim={dim}, reverse={reverse})"
-        case AtomicTile(kind=kind, src=src, dst=dst, memory_order="relaxed", use_tma=False):
+        case AtomicTile(kind=kind, src=src, dst=dst, memory_order="relaxed", use_bulk=False):
             return f"T.atomic_{kind.value}({region(dst, names)}, {region(src, names)})"
     raise NoSpelling(op.mnemonic)
 

@@ -1,4 +1,4 @@
-"""C++ text of device programs: one source for CUDA, HIP and the emulator."""
+"""C++ text of device programs: one source for every GPU and the emulator."""
 
 from tile_core.codegen.program import function_symbols, print_program
 from tile_core.codegen.source import PrintedSource

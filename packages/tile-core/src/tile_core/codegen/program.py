@@ -16,7 +16,7 @@ from tile_core.simt.program import DeviceProgram
 
 
 def print_program(program: DeviceProgram) -> PrintedSource:
-    """Return `program` as C++ that CUDA, HIP and the emulator compile alike.
+    """Return `program` as C++ that toolchains of all GPUs and the emulator compile alike.
 
     The user's own C texts come first, then each launch as one function. Every line knows the
     place in the user's program it comes from; C texts are files named ``<source 1>``, ….

@@ -15,7 +15,7 @@ class GpuSpeeds:
     Parameters
     ----------
     name, arch
-        Such as ``"h200"`` and ``"sm_90a"``.
+        Such as ``"h200"``, and its architecture.
     multiprocessors
         Of the device that a program sees.
     clock_ghz

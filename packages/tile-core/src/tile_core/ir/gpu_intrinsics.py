@@ -88,6 +88,9 @@ PRODUCT_FENCES = ("warpgroup_arrive", "warpgroup_commit_batch")
 PREFER_ASYNC_COPY, PREFER_COPY_ENGINE = "cp_async", "tma"
 """What a copy says that wants asynchronous copies of threads, or the copy engine alone."""
 
+DISABLE_COPY_ENGINE = "tl.disable_tma_lower"
+"""The pass configuration without which copies use the engine."""
+
 COPY_ENGINE_WORDS = ("bulk", PREFER_COPY_ENGINE)
 """What a copy says that wants the copy engine where it can be had."""
 

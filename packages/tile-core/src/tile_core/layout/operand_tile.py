@@ -3,7 +3,7 @@
 Such an instruction is given a descriptor in place of addresses: where the operand starts, which
 swizzle its bytes have, and two distances. It can describe tiles that are cut into boxes of whole
 rows, 128, 64, 32 or 16 bytes wide, one box after the other; tensor copies fill the same boxes.
-PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout" and "Matrix Descriptor".
+PTX ISA, "Matrix Descriptor".
 """
 
 from __future__ import annotations

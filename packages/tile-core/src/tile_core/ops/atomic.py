@@ -53,7 +53,7 @@ class AtomicTile(TileOperator):
     src: Region
     dst: Region
     memory_order: str = "relaxed"
-    use_tma: bool = False
+    use_bulk: bool = False
 
     def reads(self) -> tuple[Region, ...]:
         """Return both sides."""

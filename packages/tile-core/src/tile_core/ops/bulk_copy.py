@@ -7,6 +7,7 @@ from typing import ClassVar
 from tile_core.errors import DtypeMismatch, FrontendValueError, ScopeMismatch
 from tile_core.ir.buffer import Region, Scope
 from tile_core.ir.expr import Expr
+from tile_core.ir.gpu_intrinsics import SPELLINGS, STORE_WAIT
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.pairing import pair
 from tile_core.records import dataclass
@@ -108,9 +109,9 @@ class BulkCopy(TileOperator):
                 if self.is_load
                 else "a bulk copy into a tensor completes without a barrier",
                 span=self.span,
-                hint="write T.tma_copy(A[...], A_shared, barrier=bar)"
+                hint=f"write T.{SPELLINGS[BulkCopy.mnemonic]}(A[...], A_shared, barrier=bar)"
                 if self.is_load
-                else "leave barrier= out, and wait with T.tma_store_wait()",
+                else f"leave barrier= out, and wait with T.{STORE_WAIT}()",
             )
         if self.reduce is not None and (self.is_load or self.reduce not in REDUCTIONS):
             raise FrontendValueError(

@@ -23,7 +23,7 @@ class Copy(TileOperator):
     ----------
     src, dst : Region, any dtype and scope
         Matched by `tile_core.ops.pairing.pair`.
-    coalesced_width, disable_tma, eviction_policy, prefer_instruction, loop_layout
+    coalesced_width, disable_bulk, eviction_policy, prefer_instruction, loop_layout
         Performance wishes; `prefer_instruction` must be honoured or refused.
     is_async
         The copy may still be in flight afterwards, until the program waits for it.
@@ -45,7 +45,7 @@ class Copy(TileOperator):
     src: Region
     dst: Region
     coalesced_width: int | None = None
-    disable_tma: bool = False
+    disable_bulk: bool = False
     eviction_policy: str | None = None
     prefer_instruction: str | None = None
     loop_layout: object | None = None

@@ -32,7 +32,7 @@ class Rule(Generic[Op]):
     form of whatever operator nobody knows better. It leaves those in `except_for` to their
     own rules, which may decline them for a reason.
 
-    `rejects` returns None to accept, or the reason in words ("needs sm_90"): the sentence
+    `rejects` returns None to accept, or the reason in words ("has no copy engine"): the sentence
     the user reads when no rule is left. Among rules that accept, `priority` decides. Where
     `runs_beside` holds, the operator may go on beside the threads that started it. The
     context `lower` receives is the backend's: a `LowerContext` and what else it offers.

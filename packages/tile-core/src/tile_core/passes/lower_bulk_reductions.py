@@ -28,7 +28,7 @@ def lower_bulk_reductions(kernel: Kernel, machine: Machine) -> Kernel:
 
     An element is updated once and for all, whatever other blocks add at the same time. Tiles in
     registers take the way through shared memory where the program asks for the engine
-    (``use_tma``). Updates that are ordered against other accesses, or that the engine cannot
+    (``use_bulk``). Updates that are ordered against other accesses, or that the engine cannot
     make, stay as they are. Source: PTX ISA, "cp.reduce.async.bulk.tensor".
     """
     if not machine.has("copy_engine"):
@@ -74,7 +74,7 @@ def _ways(launch: Launch, kernel: Kernel) -> dict[AtomicTile, Way | str]:
 
 def _asks(op: AtomicTile) -> bool:
     scope = op.src.buffer.scope
-    by_registers = scope is Scope.FRAGMENT and op.use_tma and op.src.static_extents is not None
+    by_registers = scope is Scope.FRAGMENT and op.use_bulk and op.src.static_extents is not None
     return (scope is Scope.SHARED or by_registers) and op.dst.buffer.scope is Scope.GLOBAL
 
 

@@ -24,7 +24,7 @@ class Machine(Protocol):
 
     @property
     def name(self) -> str:
-        """Such as ``"sm_90a"``."""
+        """The architecture, for messages."""
 
     def has(self, feature: str) -> bool:
         """Whether the machine has an instruction or ability."""

@@ -301,7 +301,7 @@ class _Serialiser:
             span=stmt.span or self.launch.span,
             notes=(Note("the threads meet here", meeting.span),) if meeting.span else (),
             hint="make the condition the same for all threads, or run the kernel in the "
-            "reference interpreter (TILE_INTERPRET=1) or an emulator target such as cuda@sim",
+            "reference interpreter (TILE_INTERPRET=1) or in an emulator of GPUs (@sim)",
         )
 
 

@@ -170,7 +170,7 @@ def _if_worth_it(
 def _fills_tiles(launch: Launch) -> bool:
     """Whether tiles in shared memory are copied from tensors, in a way that is left open."""
     copies = (n for n in walk(launch.body) if isinstance(n, Copy))
-    free = (n for n in copies if n.prefer_instruction is None and not n.disable_tma)
+    free = (n for n in copies if n.prefer_instruction is None and not n.disable_bulk)
     ends = ((n.src.buffer.scope, n.dst.buffer.scope) for n in free)
     return any(end == (Scope.GLOBAL, Scope.SHARED) for end in ends)
 

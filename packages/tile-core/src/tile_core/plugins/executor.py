@@ -48,7 +48,7 @@ class AccessCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executor:
-    """Runs what backends of other machines lower: the suffix of a target, as in ``cuda@sim``.
+    """Runs what backends of other machines lower: what stands behind the ``@`` of a target.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""From tiles to threads: what CUDA and HIP machines share of lowering."""
+"""From tiles to threads: what all GPUs share of lowering."""

@@ -17,9 +17,9 @@ def row_called(arch: str, table: Mapping[str, Row], family: str, unknown: str) -
     Parameters
     ----------
     table
-        By name, such as ``"sm_80"``.
+        By name.
     family
-        What targets of this table start with, such as ``"cuda"``.
+        What targets of this table start with.
     unknown
         What to say if there is no such row; a hint names the nearest ones.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tile_core.ir.gpu_intrinsics import DISABLE_COPY_ENGINE
+
 
 @dataclass(frozen=True, slots=True)
 class Choices:
@@ -43,7 +45,7 @@ _FORBIDDEN_BY = {
     "tl.disable_store_staging": "stages_stores",
     "tl.disable_pipeline_folding": "folds_pipelines",
     "tl.disable_warp_specialized": "specialises",
-    "tl.disable_tma_lower": "specialises",
+    DISABLE_COPY_ENGINE: "specialises",
     "tl.disable_thread_storage_sync": "orders_threads",
     "tl.disable_shared_memory_reuse": "reuses_shared",
 }

@@ -24,6 +24,6 @@ def cluster_rank(expr: Call, ctx: SimtContext) -> Call:
         raise UnsupportedOnTarget(
             f"T.{RANK} is not an instruction of {ctx.machine.name}",
             span=expr.span,
-            hint="leave cluster_dims out, or compile for sm_90a",
+            hint="leave cluster_dims out, or compile for a GPU with clusters of blocks",
         )
     return replace(device("cluster_rank"), span=expr.span)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 FAST_MATH = "--use_fast_math"
-"""As nvcc and NVRTC spell it; backends translate it for other compilers."""
+"""As one compiler spells it; backends translate it for others."""
 
 
 def device_flags(options: Any) -> tuple[str, ...]:
     """Return what the compiler of the device is given beside its usual flags.
 
     ``tl.enable_fast_math`` has functions and divisions approximated, unless
-    ``tl.disable_fast_math`` is set, too; ``tl.ptxas_register_usage_level`` is NVIDIA's alone, and
-    ``tl.device_compile_flags`` holds flags with blanks between them.
+    ``tl.disable_fast_math`` is set, too; ``tl.ptxas_register_usage_level`` is of one backend alone,
+    and ``tl.device_compile_flags`` holds flags with blanks between them.
 
     Parameters
     ----------

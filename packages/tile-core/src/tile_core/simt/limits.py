@@ -21,7 +21,7 @@ MOST_SPILLED = 4
 
 What registers do not hold is spilled to memory, and kernels that spill some are right. Toolchains
 keep a fragment in registers all the same while they work on it, and take time that grows with the
-square of its size: NVRTC 2.6 s for 1 152 registers, 16 s for 2 048, and minutes for 4 608.
+square of its size: one took 2.6 s for 1 152 registers, 16 s for 2 048, and minutes for 4 608.
 """
 
 
@@ -85,7 +85,7 @@ def check_launch(launch: Launch, machine: SimtMachine) -> None:
         raise UnsupportedOnTarget(
             f"blocks cannot form clusters on {machine.name}",
             span=launch.span,
-            hint="leave cluster_dims out, or compile for sm_90a",
+            hint="leave cluster_dims out, or compile for a GPU with clusters of blocks",
         )
     if blocks > MOST_BLOCKS:
         raise UnsupportedOnTarget(

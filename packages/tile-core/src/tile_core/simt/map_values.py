@@ -11,12 +11,9 @@ from tile_core.dtypes import DType
 from tile_core.errors import ArgumentLayoutError, InternalError, Note
 from tile_core.ir.expr import Var
 from tile_core.simt.program import TensorMap
+from tile_launch.tensor_maps import GRANULE, unreachable
 
 MAX_RANK, MAX_BOX, MAX_ELEMENT_STRIDE = 5, 256, 8
-MAX_EXTENT, MAX_STRIDE = 1 << 31, 1 << 40
-"""Elements that coordinates of 32 bits count, of which drivers allow twice as many; bytes."""
-GRANULE = 16
-"""Bytes that addresses, strides and rows of boxes are multiples of."""
 
 _WITH_NAN = frozenset({"float16", "bfloat16", "float32", "float64"})
 """What drivers have floating point types for; others move as their bits."""
@@ -91,7 +88,7 @@ def map_values(
         described.l2_promotion,
     )
     check_boxes(found)
-    if lack := unreachable(found):
+    if lack := unreachable(found.address, found.extents, found.strides, found.interleave):
         param, (problem, hint) = described.tensor, lack
         raise ArgumentLayoutError(
             f"{kernel}.{param.name}: copies of boxes need {problem}",
@@ -111,8 +108,8 @@ def check_boxes(found: MapValues) -> None:
 
     Notes
     -----
-    Source: the comment on cuTensorMapEncodeTiled in ``cuda.h`` of CUDA 13.0. Rows may be shorter
-    than the swizzle there; compilers need none that are.
+    Source: CUDA Driver API, cuTensorMapEncodeTiled, as of 13.0. Rows may be shorter than the
+    swizzle there; compilers need none that are.
     """
     rank = len(found.extents)
     problem = ""
@@ -136,35 +133,3 @@ def check_boxes(found: MapValues) -> None:
         problem = f"rows of {found.row_bytes} bytes under a swizzle of {found.swizzle}"
     if problem:
         raise InternalError(f"the tensor map {found.name} has {problem}")
-
-
-def unreachable(found: MapValues) -> tuple[str, str] | None:
-    """Return what the address, the strides or the extents lack, and what helps; or None."""
-    granule = 32 if found.interleave == 32 else GRANULE
-    if found.address % granule:
-        return (
-            f"an address that is a multiple of {granule} bytes, got one that lies "
-            f"{found.address % granule} behind",
-            "pass x.clone() or numpy.copy(x): views may begin anywhere, tensors of their own are "
-            "aligned",
-        )
-    for stride in found.strides:
-        if stride % granule or stride < 0:
-            return (
-                f"rows that are multiples of {granule} bytes apart, got {stride} bytes",
-                "pass a tensor of its own that is dense and whose rows are multiples of "
-                f"{granule} bytes",
-            )
-        if stride >= MAX_STRIDE:
-            return (
-                f"rows that are less than 2^40 bytes apart, got {stride} bytes",
-                "pass a tensor of its own that is dense, or copy with T.copy(..., "
-                "disable_tma=True)",
-            )
-    for extent in found.extents:
-        if not 0 <= extent <= MAX_EXTENT:
-            return (
-                f"extents of at most 2^31 elements, got {extent}",
-                "pass parts of the tensor one by one, or copy with T.copy(..., disable_tma=True)",
-            )
-    return None

@@ -116,7 +116,7 @@ def _must_have(feature: str, expr: Call, ctx: SimtContext) -> None:
         raise UnsupportedOnTarget(
             f"T.{expr.function} is not an instruction of {ctx.machine.name}",
             span=expr.span,
-            hint="compile for sm_90a, or use T.copy, T.Pipelined and T.sync_threads",
+            hint="compile for a GPU that has it, or use T.copy, T.Pipelined and T.sync_threads",
         )
 
 

@@ -18,9 +18,9 @@ class Resources:
     registers
         32-bit registers of one thread, those of its matrix unit included.
     matrix_registers
-        How many of them are the matrix unit's own (AGPRs of AMD GPUs).
+        How many of them are the matrix unit's own.
     scalar_registers
-        Registers that all threads of a warp share (SGPRs of AMD GPUs).
+        Registers that all threads of a warp share, where there are such.
     stack_bytes
         Local memory of one thread: spilled registers, and arrays indexed at run time.
     spill_stores, spill_loads

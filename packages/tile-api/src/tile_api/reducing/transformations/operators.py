@@ -43,7 +43,7 @@ def plain_operators(kernel: Kernel) -> Iterator[Kernel]:
 
     Before::
 
-        copy(src=A[0:64], dst=a[0:64], coalesced_width=4, disable_tma=true)
+        copy(src=A[0:64], dst=a[0:64], coalesced_width=4, disable_bulk=true)
 
     After::
 

@@ -1,2 +1,2 @@
-// For functions in C; device headers know abs without a declaration, those of CUDA malloc and free.
+// For functions in C; device headers know abs without a declaration, and some malloc and free.
 #pragma once

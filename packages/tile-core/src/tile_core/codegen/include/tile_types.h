@@ -29,7 +29,7 @@ struct narrow_float {
 
 using e5m2 = narrow_float<5, 2, 15, codes::ieee>;
 using e5m2_fnuz = narrow_float<5, 2, 16, codes::fnuz>;
-using e4m3 = narrow_float<4, 3, 7, codes::fn>;  // float8_e4m3fn, NVIDIA's e4m3
+using e4m3 = narrow_float<4, 3, 7, codes::fn>;  // float8_e4m3fn
 using e4m3_fnuz = narrow_float<4, 3, 8, codes::fnuz>;
 using e4m3_b11_fnuz = narrow_float<4, 3, 11, codes::fnuz>;
 using e3m4 = narrow_float<3, 4, 3, codes::ieee>;

@@ -25,6 +25,7 @@ from tile_core.passes.specialise.side_by_side import (
     why_not_begun,
     why_not_side_by_side,
 )
+from tile_launch.tensor_maps import MAX_EXTENT, MAX_STRIDE
 
 ALIGNMENT = 16
 """Bytes that rows of tensors and tiles are multiples of."""
@@ -33,8 +34,6 @@ GROUP = 8
 """Rows after which the pattern of boxes side by side repeats: others follow each other."""
 
 MOST_DIMENSIONS = 5
-MAX_EXTENT, MAX_STRIDE = 1 << 31, 1 << 40
-"""Elements along a dimension that coordinates of 32 bits count, and bytes from row to row."""
 
 
 class Way(Enum):
@@ -138,7 +137,7 @@ def why_not_bulk(
 
 def _why_not_any(copy: Copy) -> str | None:
     """Return why the engine cannot make a copy in any way."""
-    if copy.disable_tma:
+    if copy.disable_bulk:
         return "the program asks for another way"
     if copy.prefer_instruction is not None and copy.prefer_instruction not in COPY_ENGINE_WORDS:
         return f"the program asks for {copy.prefer_instruction!r}"

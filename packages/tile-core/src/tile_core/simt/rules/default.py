@@ -24,7 +24,7 @@ DEFAULT_PRIORITY = -100
 
 
 def _rejects_bulk(op: AtomicTile, target: Target) -> str | None:
-    if op.use_tma:
+    if op.use_bulk:
         return "bulk reductions of the tensor memory accelerator are not available"
     return None
 
