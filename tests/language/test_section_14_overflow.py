@@ -155,3 +155,38 @@ def test_conditions_that_wrap_prove_nothing_of_places(target: str) -> None:
             [value(wrapped(n + x)) for x in i],
         ]
         np.testing.assert_array_equal(b, expected, err_msg=f"{n}")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_names_of_sums_that_wrap_prove_nothing_of_places(target: str) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "int32"), B: T.Tensor((3, 32), "int32"), n: T.int32):
+        with T.Kernel(1, threads=32):
+            tx = T.get_thread_binding()
+            T.assume(n >= 0)
+            scaled = n * 1000
+            if scaled < 64:
+                B[0, tx] = A[scaled]
+            low = T.min(n + 5, 63)
+            B[1, tx] = A[low]
+            digit = (n + 7) % 64
+            B[2, tx] = A[digit]
+
+    def wrapped(n: int) -> int:
+        return (n - LOW) % (1 << 32) + LOW
+
+    def value(at: int) -> int:
+        return at + 1 if 0 <= at < 64 else 0
+
+    kernel = tile.compile(main, target=target)
+    for n in (0, 3, 2147484, HIGH - 2, HIGH):
+        a, b = np.arange(1, 65, dtype=np.int32), np.full((3, 32), -1, np.int32)
+        kernel(a, b, n)
+        scaled = wrapped(n * 1000)
+        expected = [
+            value(scaled) if scaled < 64 else -1,
+            value(min(wrapped(n + 5), 63)),
+            value(wrapped(n + 7) % 64),
+        ]
+        assert b[:, 0].tolist() == expected, n
+        assert (b == b[:, :1]).all()

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from tile_core.arith.bounds import Bounds
 from tile_core.arith.constraints import ConstraintSet
-from tile_core.arith.interval import Ends, Interval, combine
-from tile_core.arith.numeric import interval
+from tile_core.arith.interval import Ends, Interval, combine, intersection
+from tile_core.arith.interval_analysis import interval
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import const
-from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Select, Var
+from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Select, Var
 
-BOOL, INT32 = dtype_of("bool"), dtype_of("int32")
+BOOL, INT32, INT64 = dtype_of("bool"), dtype_of("int32"), dtype_of("int64")
 X, Y = Var("x", INT32), Var("y", INT32)
 FUNCTIONS = {
     BinaryOp.ADD: lambda a, b: a + b,
@@ -138,6 +138,22 @@ def test_every_analysis_contains_every_value(expr: Expr, x: int, y: int) -> None
             assert high is None or value <= high, (name, at)
 
 
+def is_within(inner: Ends, outer: Ends) -> bool:
+    low, high = outer
+    return (low is None or (inner[0] is not None and inner[0] >= low)) and (
+        high is None or (inner[1] is not None and inner[1] <= high)
+    )
+
+
+@given(indices(), st.integers(-4, 4), st.integers(-4, 4))
+def test_what_is_known_at_a_place_is_never_weaker_than_plain_intervals(
+    expr: Expr, x: int, y: int
+) -> None:
+    found = all_bounds(expr, (x, x + 3), (y, y + 5))
+    assert is_within(found["ConstraintSet"], found["interval"])
+    assert is_within(intersection(found["ConstraintSet"], (-(2**31), 2**31 - 1)), found["Bounds"])
+
+
 @pytest.mark.parametrize(
     ("expr", "truth"),
     [
@@ -153,8 +169,31 @@ def test_every_analysis_contains_every_value(expr: Expr, x: int, y: int) -> None
         (Binary(BinaryOp.MIN, X, Y, INT32), (0, 63)),
         (X * Y, (0, 3969)),
         ((X * 8 + Y % 8) // 8, (0, 63)),
+        (~X, (-64, -1)),
+        (X // 4 + Y // 4, (0, 30)),
+        (Cast(INT32, Cast(INT64, X)), (0, 63)),
+        (Cast(INT32, X < 9), (0, 1)),
+        (Cast(INT32, X < 64), (1, 1)),
     ],
 )
 def test_analyses_agree_on_what_kernels_index_with(expr: Expr, truth: Ends) -> None:
     found = all_bounds(expr, (0, 63), (0, 63))
     assert found == dict.fromkeys(found, truth)
+
+
+@given(indices(), st.integers(-4, 4), st.integers(-4, 4))
+def test_divisors_divide_every_value(expr: Expr, x: int, y: int) -> None:
+    env = ConstraintSet().with_loop(X, x, x + 4).with_loop(Y, y, y + 6)
+    divisor = env.multiple_of(expr)
+    for at in itertools.product(range(x, x + 4), range(y, y + 6)):
+        value = evaluate(expr, *at)
+        assert value == 0 if divisor == 0 else value % divisor == 0, at
+
+
+@pytest.mark.parametrize(
+    ("expr", "divisor"),
+    [(X * 8 + 4, 4), ((X * 8) * (Y * 3), 24), ((X * 12) % 8, 4), (X & -16, 16), (X * 4 | 8, 4)],
+)
+def test_divisors_of_what_kernels_index_with(expr: Expr, divisor: int) -> None:
+    env = ConstraintSet().with_loop(X, 0, 64).with_loop(Y, 0, 64)
+    assert env.multiple_of(expr) == divisor

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tile_core.arith.bounds import Bounds
-from tile_core.arith.constraints import ConstraintSet, prove_in_range
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.in_range import prove_in_range
 from tile_core.arith.interval import Interval
-from tile_core.arith.numeric import interval
+from tile_core.arith.interval_analysis import interval
 from tile_core.dtypes import dtype_of
 from tile_core.errors import ContractViolation, VerifyError
 from tile_core.interp.launch import interpret

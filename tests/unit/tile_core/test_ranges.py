@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tile_core.arith.constraints import ConstraintSet, prove_in_range
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.in_range import prove_in_range
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import binary, call, ceildiv, const, maximum, minimum
 from tile_core.ir.buffer import Buffer, Scope

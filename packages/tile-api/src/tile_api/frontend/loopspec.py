@@ -9,7 +9,7 @@ from typing import Any
 from tile_api.frontend.builder import BlockKind, Builder, current
 from tile_api.frontend.values import as_value
 from tile_core.arith.interval import ANYTHING, Interval
-from tile_core.arith.numeric import interval
+from tile_core.arith.interval_analysis import interval
 from tile_core.dtypes import DType, promote
 from tile_core.errors import FrontendTypeError
 from tile_core.ir import arith

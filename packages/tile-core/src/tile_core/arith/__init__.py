@@ -1,6 +1,7 @@
 """Integer analysis and rewriting of scalar expressions.
 
-`interval` is the arithmetic of intervals, `affine` the normal form of sums, `constraints` what is
-known at a point of a kernel and what follows from it, `bounds` finite bounds within element types,
-`simplify` rewrites by rules, `evaluate` computes.
+`interval` is the arithmetic of intervals, `congruence` that of divisors, `affine` the normal form
+of sums. `interval_analysis` bounds expressions node by node; `bounds` does so within types, and
+`constraints` with all that is known at a point of a kernel; `in_range` judges indices. `simplify`
+rewrites by rules, `evaluate` computes.
 """

@@ -7,25 +7,27 @@ it wrap, and have the bounds of their type where the exact result might not fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Mapping
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Protocol, TypeAlias
 
-from tile_core.arith.constraints import ConstraintSet
-from tile_core.arith.interval import Interval, combine
-from tile_core.arith.linear import subtract
+from tile_core.arith.affine import Linear
+from tile_core.arith.interval import ANYTHING, Ends, Interval, combine, negated
+from tile_core.arith.interval_analysis import IntervalAnalysis
 from tile_core.dtypes import DType, dtype_of
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import (
     Binary,
     BinaryOp,
+    Bitcast,
+    Call,
     Cast,
     Const,
     Expr,
+    Extent,
     Load,
-    Select,
     Unary,
     UnaryOp,
     Var,
@@ -77,22 +79,34 @@ def is_beyond_indices(value: int) -> bool:
     return abs(value) >= 2**30
 
 
-@dataclass(slots=True)
-class Bounds:
+class Knowledge(Protocol):
+    """What is known at a place of a program, such as a `ConstraintSet`."""
+
+    @property
+    def meaning(self) -> Mapping[Var, Linear]:
+        """Names that stand for a value."""
+
+    def bounds(self, expr: Extent) -> Interval:
+        """Return bounds of an expression."""
+
+    def is_bounded(self, var: Var) -> bool:
+        """Whether more is known of a variable than its type and comparisons say."""
+
+
+class Bounds(IntervalAnalysis):
     """What values integer expressions can have, given those of their variables.
 
-    Variables that were never bound have any value of their type.
-
-    Parameters
-    ----------
-    given
-        Variables that are no indices: the caller or memory gave them.
+    Variables that were never bound have any value of their type. Those `given` are no indices:
+    the caller or memory gave them.
     """
 
-    ranges: dict[Var, Range] = field(default_factory=dict)
-    known: dict[Expr, Range] = field(default_factory=dict)
-    given: set[Var] = field(default_factory=set)
-    _arbitrary: dict[Expr, bool] = field(default_factory=dict)
+    __slots__ = ("_arbitrary", "given", "ranges")
+
+    def __init__(self) -> None:
+        super().__init__(depth=sys.maxsize)
+        self.ranges: dict[Var, Range] = {}
+        self.given: set[Var] = set()
+        self._arbitrary: dict[Expr, bool] = {}
 
     def bind(self, var: Var, low: int, high: int) -> None:
         """State ``low <= var <= high`` from here on."""
@@ -103,12 +117,30 @@ class Bounds:
             self.known.clear()
         self.ranges[var] = found
 
-    def of(self, expr: Expr) -> Range:
+    def of(self, expr: Extent) -> Range:
         """Return bounds of `expr`, an integer, truth value or address."""
-        found = self.known.get(expr)
-        if found is None:
-            found = self.known[expr] = self._of(expr)
-        return found
+        low, high = super().of(expr)
+        assert low is not None
+        assert high is not None
+        return low, high
+
+    def variable(self, var: Var) -> Range:
+        """Return what was bound, or the limits of the type."""
+        return self.ranges.get(var) or limits_of(var)
+
+    def leaf(self, expr: Expr) -> Range:
+        """Return the limits of the type."""
+        return limits(expr.dtype)
+
+    def fitted(self, exact: Ends, expr: Expr) -> Range:
+        """Return bounds of `expr`: the limits of its type where it may wrap."""
+        low, high = exact
+        least, most = limits(expr.dtype)
+        if low is None or high is None:
+            return least, most
+        if least <= low and high <= most:
+            return low, high
+        return (least, most) if self.is_arbitrary(expr) else fitted(low, high, expr.dtype)
 
     def is_natural(self, expr: Expr) -> bool:
         """Whether `expr` is never negative."""
@@ -137,91 +169,41 @@ class Bounds:
         found = self._arbitrary.get(expr)
         if found is None:
             parts = (node for node in expr.children() if isinstance(node, Expr))
-            found = self._arbitrary[expr] = any(map(self.is_arbitrary, parts))
+            found = self._arbitrary[expr] = _is_foreign(expr) or any(map(self.is_arbitrary, parts))
         return found
 
     def wraps(self, expr: Expr) -> bool:
         """Whether arithmetic in `expr` may wrap: what is proved of exact numbers may not hold."""
         return self.is_arbitrary(expr) and any(
-            self._may_wrap(node)
+            self.may_wrap(node)
             for node in walk(expr)
             if isinstance(node, (Binary, Unary)) and node.dtype.is_int
         )
 
-    def _may_wrap(self, expr: Binary | Unary) -> bool:
-        if expr.op not in _WRAPPING or not self.is_arbitrary(expr):
+    def may_wrap(self, expr: Binary | Unary) -> bool:
+        """Whether the exact result of ``a op b``, or ``-a``, may be no value of its type."""
+        if expr.op not in WRAPPING or not self.is_arbitrary(expr):
             return False
+        low, high = self.exact(expr)
+        least, most = limits(expr.dtype)
+        return low is None or high is None or low < least or high > most
+
+    def exact(self, expr: Binary | Unary) -> Ends:
+        """Return bounds of what ``a op b``, or ``-a``, is without a type's limits."""
         if isinstance(expr, Unary):
-            low, high = self.of(expr.a)
-            exact: tuple[int | None, int | None] = (-high, -low)
-        else:
-            exact = combine(expr.op, self.of(expr.a), self.of(expr.b))
-        least, most = limits(expr.dtype)
-        return exact[0] is None or exact[1] is None or exact[0] < least or exact[1] > most
-
-    def fitted(self, low: int, high: int, expr: Expr) -> Range:
-        """Return bounds of `expr`, whose exact result is between `low` and `high`."""
-        least, most = limits(expr.dtype)
-        if least <= low and high <= most:
-            return low, high
-        return (least, most) if self.is_arbitrary(expr) else fitted(low, high, expr.dtype)
-
-    def _of(self, expr: Expr) -> Range:
-        kind = type(expr)
-        if kind is Const:
-            value = int(expr.value)  # type: ignore[attr-defined]
-            return value, value
-        if kind is Var:
-            return self.ranges.get(expr) or limits_of(expr)  # type: ignore[call-overload, arg-type]
-        rule = _RULES.get(kind)
-        return limits(expr.dtype) if rule is None else rule(self, expr)
+            return negated(self.of(expr.a))
+        return combine(expr.op, self.of(expr.a), self.of(expr.b))
 
 
-def _binary(bounds: Bounds, expr: Binary) -> Range:
-    if not (expr.a.dtype.is_int or expr.a.dtype.is_bool):
-        return limits(expr.dtype)
-    if expr.op is BinaryOp.SUB and isinstance(known := subtract(expr.a, expr.b), int):
-        return fitted(known, known, expr.dtype)
-    a, b = bounds.of(expr.a), bounds.of(expr.b)
-    condition = _CONDITIONS.get(expr.op)
-    if condition is not None:
-        return condition(a, b)
-    low, high = combine(expr.op, a, b)
-    return limits(expr.dtype) if low is None or high is None else bounds.fitted(low, high, expr)
+def _is_foreign(expr: Expr) -> bool:
+    """Whether an integer comes from elsewhere than from integers of the program."""
+    if isinstance(expr, Call):
+        return expr.function.startswith("extern:")
+    return isinstance(expr, Bitcast) or (isinstance(expr, Cast) and expr.value.dtype.is_float)
 
 
-def _unary(bounds: Bounds, expr: Unary) -> Range:
-    low, high = bounds.of(expr.a)
-    match expr.op:
-        case UnaryOp.NEG:
-            return bounds.fitted(-high, -low, expr)
-        case UnaryOp.BITNOT:
-            return fitted(~high, ~low, expr.dtype)
-    return 1 - high, 1 - low
-
-
-def _select(bounds: Bounds, expr: Select) -> Range:
-    a, b = bounds.of(expr.then), bounds.of(expr.otherwise)
-    return min(a[0], b[0]), max(a[1], b[1])
-
-
-def _cast(bounds: Bounds, expr: Cast) -> Range:
-    if expr.value.dtype.is_float:
-        return limits(expr.dtype)
-    low, high = bounds.of(expr.value)
-    least, most = limits(expr.dtype)
-    return (low, high) if least <= low and high <= most else (least, most)
-
-
-_RULES: dict[type, Callable[[Bounds, Any], Range]] = {
-    Binary: _binary,
-    Unary: _unary,
-    Select: _select,
-    Cast: _cast,
-}
-
-
-_WRAPPING = frozenset({BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.SHL, UnaryOp.NEG})
+WRAPPING = frozenset({BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.SHL, UnaryOp.NEG})
+"""Operations whose result may be no value of their type."""
 
 
 class Ranges(Bounds):
@@ -232,9 +214,13 @@ class Ranges(Bounds):
 
     __slots__ = ("source",)
 
-    def __init__(self, source: ConstraintSet | Mapping[Var, Interval]) -> None:
+    def __init__(self, source: Knowledge | Mapping[Var, Interval]) -> None:
         super().__init__()
         self.source = source
+
+    def variable(self, var: Var) -> Range:
+        """Return the range of `var`, remembered."""
+        return self.learn(var)
 
     def is_given(self, var: Var) -> bool:
         """Whether the caller or memory gave a variable."""
@@ -250,15 +236,15 @@ class Ranges(Bounds):
 
     def _learnt(self, var: Var) -> Range:
         if not var.dtype.is_int:
-            return _TRUTH
+            return limits_of(var)
         least, most = limits_of(var)
         meaning = None
-        if isinstance(self.source, ConstraintSet):
-            known, meaning = self.source.bounds(var), self.source.meaning.get(var)
-            is_known = known != Interval(None, None) and not self.source.is_compared(var)
+        if isinstance(self.source, Mapping):
+            known = self.source.get(var, ANYTHING)
+            is_known = known != ANYTHING
         else:
-            known = self.source.get(var, Interval(None, None))
-            is_known = known != Interval(None, None)
+            known, meaning = self.source.bounds(var), self.source.meaning.get(var)
+            is_known = self.source.is_bounded(var)
         if meaning is not None:
             is_given = any(self.is_arbitrary(atom) for _, _, atom in meaning.parts())
         else:
@@ -277,22 +263,6 @@ class Ranges(Bounds):
         return made
 
 
-def _decided(yes: bool, no: bool) -> Range:
-    return (1, 1) if yes else (0, 0) if no else _TRUTH
-
-
-_CONDITIONS: dict[BinaryOp, Callable[[Range, Range], Range]] = {
-    BinaryOp.LT: lambda a, b: _decided(a[1] < b[0], a[0] >= b[1]),
-    BinaryOp.LE: lambda a, b: _decided(a[1] <= b[0], a[0] > b[1]),
-    BinaryOp.GT: lambda a, b: _decided(a[0] > b[1], a[1] <= b[0]),
-    BinaryOp.GE: lambda a, b: _decided(a[0] >= b[1], a[1] < b[0]),
-    BinaryOp.EQ: lambda a, b: _decided(a[0] == a[1] == b[0] == b[1], a[1] < b[0] or b[1] < a[0]),
-    BinaryOp.NE: lambda a, b: _decided(a[1] < b[0] or b[1] < a[0], a[0] == a[1] == b[0] == b[1]),
-    BinaryOp.AND: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    BinaryOp.OR: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-}
-
-
 def bind_indices(launch: Launch, bounds: Bounds) -> None:
     """State how far block and thread indices count."""
     for var, extent in zip(launch.block_vars, launch.grid, strict=True):
@@ -300,8 +270,3 @@ def bind_indices(launch: Launch, bounds: Bounds) -> None:
         bounds.bind(var, 0, (MOST_INT32 if blocks is None else blocks) - 1)
     for var, threads in zip(launch.thread_vars, launch.threads, strict=True):
         bounds.bind(var, 0, threads - 1)
-
-
-def learnt(env: ConstraintSet, condition: Expr, *, holds: bool = True) -> ConstraintSet:
-    """Return what is known where `condition` holds, or where it does not."""
-    return env.assuming(condition, holds=holds, wraps=lambda known, part: Ranges(known).wraps(part))

@@ -1,7 +1,8 @@
 """What is known about integers at a point of a kernel: ranges, divisibility, stated facts.
 
-Conservative: "not proven" means nothing. Arithmetic is taken not to overflow. No proof
-searches: each question costs about one step per term, times the facts that mention it.
+Conservative: "not proven" means nothing. Arithmetic is taken not to overflow; nothing is learnt of
+sums that may, such as those of numbers that the caller gives: `ConstraintSet.wraps` tells them. No
+proof searches: each question costs about one step per term, times the facts that mention it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from dataclasses import field, replace
 from fractions import Fraction
 
 from tile_core.arith.affine import Linear, Number
-from tile_core.arith.interval import Ends, Interval, combine
+from tile_core.arith.bounds import Ranges
+from tile_core.arith.congruence import DIVISORS
+from tile_core.arith.interval import FLIPPED, NEGATED, Ends, Interval, intersection
+from tile_core.arith.interval_analysis import AtomIntervals, is_widening, promised
 from tile_core.ir.arith import const, integer_bounds
 from tile_core.ir.contract import ANY_EXTENT
 from tile_core.ir.expr import (
@@ -22,7 +26,6 @@ from tile_core.ir.expr import (
     Const,
     Expr,
     Extent,
-    Select,
     Unary,
     UnaryOp,
     Var,
@@ -31,19 +34,6 @@ from tile_core.ir.structure import structure
 from tile_core.records import dataclass
 
 _DEPTH = 24
-_FLIPPED = {BinaryOp.GT: BinaryOp.LT, BinaryOp.GE: BinaryOp.LE}
-_NEGATED = {
-    BinaryOp.LT: BinaryOp.GE,
-    BinaryOp.LE: BinaryOp.GT,
-    BinaryOp.GT: BinaryOp.LE,
-    BinaryOp.GE: BinaryOp.LT,
-    BinaryOp.EQ: BinaryOp.NE,
-    BinaryOp.NE: BinaryOp.EQ,
-}
-
-
-def _never(env: ConstraintSet, condition: Expr) -> bool:
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +76,12 @@ class ConstraintSet:
     """Normal forms worked out already: parts of indices are shared, and asked for again."""
     _ends: dict[Expr, Ends] = field(init=False, compare=False, repr=False, default_factory=dict)
     """Numeric bounds worked out already, of operands of what is not linear."""
+    _divisors: dict[Expr, int] = field(init=False, compare=False, repr=False, default_factory=dict)
+    """Divisors worked out already, of what is not linear."""
+    _analysis: list[AtomIntervals] = field(
+        init=False, compare=False, repr=False, default_factory=list
+    )
+    """The bounds of what is not linear, once they were asked for."""
 
     def with_loop(self, var: Var, start: Extent, stop: Extent) -> ConstraintSet:
         """Learn ``start <= var < stop``."""
@@ -105,10 +101,16 @@ class ConstraintSet:
         bound = Bound(low, high, len(self.bounds_of))
         return replace(self, bounds_of={**self.bounds_of, var: bound})
 
-    def is_compared(self, var: Var) -> bool:
-        """Whether all that is known of `var` comes from comparisons."""
+    def is_bounded(self, var: Var) -> bool:
+        """Whether more is known of `var` than its type and comparisons say: it may be an index."""
         bound = self.bounds_of.get(var)
-        return bound is not None and bound.is_compared
+        if bound is None or bound.is_compared:
+            return False
+        ends = (bound.low, bound.high)
+        if any(end is not None and end.is_number for end in ends):
+            return True
+        own, other = bound.low, None if bound.high is None else -bound.high
+        return any(end is not None and self.lowest(end) is not None for end in (own, other))
 
     def with_symbol(self, var: Var, low: int = 0) -> ConstraintSet:
         """Learn that `var`, an extent, is at least `low`, and what its contract says."""
@@ -119,42 +121,49 @@ class ConstraintSet:
         return self.with_bounds(var, Linear.of_number(max(low, contract.smallest)), high)
 
     def with_let(self, var: Var, value: Expr) -> ConstraintSet:
-        """Learn that `var` is another name for `value`."""
+        """Learn that `var` is another name for `value`.
+
+        Of a value in which a sum may wrap it learns the range, and which powers of two divide it.
+        """
         if not (var.dtype.is_int and var.dtype.lanes == 1):
             return self
-        return replace(self, meaning={**self.meaning, var: self.linear(value)})
+        within, exact = Ranges(self), self.linear(value)
+        if not within.is_arbitrary(value):
+            return replace(self, meaning={**self.meaning, var: exact})
+        low, high = within.of(value)
+        bound = Bound(
+            Linear.of_number(low), Linear.of_number(high), len(self.bounds_of), is_compared=True
+        )
+        known = replace(self, bounds_of={**self.bounds_of, var: bound})
+        if not within.wraps(value):
+            return replace(known, meaning={**self.meaning, var: exact})
+        divisor = math.gcd(self.multiple_of(value), 1 << var.dtype.bits)
+        return replace(known, multiples={**self.multiples, var: divisor})
 
-    def assuming(
-        self,
-        condition: Expr,
-        *,
-        holds: bool = True,
-        wraps: Callable[[ConstraintSet, Expr], bool] = _never,
-    ) -> ConstraintSet:
+    def wraps(self, expr: Expr) -> bool:
+        """Whether arithmetic in `expr` may wrap: then nothing is known of its exact value."""
+        return Ranges(self).wraps(expr)
+
+    def assuming(self, condition: Expr, *, holds: bool = True) -> ConstraintSet:
         """Learn that `condition` holds, or that it does not.
 
-        Parameters
-        ----------
-        wraps
-            Whether sums in a comparison may wrap, given what is known so far: what holds of them
-            says nothing of exact numbers, and nothing is learnt.
+        What holds of sums that may wrap says nothing of exact numbers: nothing is learnt of them.
         """
         match condition:
             case Unary(op=UnaryOp.NOT, a=a):
-                return self.assuming(a, holds=not holds, wraps=wraps)
+                return self.assuming(a, holds=not holds)
             case Binary(op=BinaryOp.AND | BinaryOp.OR as op, a=a, b=b):
                 if holds is not (op is BinaryOp.AND):
                     return self
-                left = self.assuming(a, holds=holds, wraps=wraps)
-                return left.assuming(b, holds=holds, wraps=wraps)
+                return self.assuming(a, holds=holds).assuming(b, holds=holds)
             case Binary(op=op, a=a, b=b) if op.is_comparison and a.dtype.is_int:
-                if not wraps(self, condition):
-                    return self._comparing(op if holds else _NEGATED[op], a, b)
+                if not self.wraps(condition):
+                    return self._comparing(op if holds else NEGATED[op], a, b)
         return self
 
     def _comparing(self, op: BinaryOp, a: Expr, b: Expr) -> ConstraintSet:
-        if op in _FLIPPED:
-            op, a, b = _FLIPPED[op], b, a
+        if op in FLIPPED:
+            op, a, b = FLIPPED[op], b, a
         difference = self.linear(b) - self.linear(a)
         if op is BinaryOp.LT:
             return self._learning(difference.plus(-1))
@@ -202,10 +211,12 @@ class ConstraintSet:
             case Var():
                 return self.meaning.get(expr) or Linear.of_atom(expr, expr)
             case Cast(value=value, dtype=dtype) if dtype.is_int and value.dtype.is_int:
-                if dtype.bits >= value.dtype.bits and dtype.kind is value.dtype.kind:
+                if is_widening(dtype, value.dtype):
                     return self.linear(value)
             case Unary(op=UnaryOp.NEG, a=a):
                 return -self.linear(a)
+            case Unary(op=UnaryOp.BITNOT, a=a) if a.dtype.is_int and a.dtype.kind.value == "int":
+                return (-self.linear(a)).plus(-1)
             case Binary(op=op, a=a, b=b) if expr.dtype.is_int:
                 if expr not in self._forms:
                     self._forms[expr] = self._arithmetic(expr, op, a, b)
@@ -265,24 +276,34 @@ class ConstraintSet:
         return math.gcd(*(int(x) for x in numbers))
 
     def divisor(self, key: object, atom: Expr) -> int:
-        """Return a number that divides an atom: it was stated, or its contract promises it."""
+        """Return a number that divides an atom: it was stated, promised, or follows."""
         known = self.multiples.get(key, 1)
-        if isinstance(atom, Var) and atom.contract is not None:
-            return math.lcm(known, atom.contract.multiple_of)
-        return known
+        if isinstance(atom, Var):
+            return known if atom.contract is None else math.lcm(known, atom.contract.multiple_of)
+        if not isinstance(atom, Binary) or atom.op not in DIVISORS:
+            return known
+        if atom not in self._divisors:
+            self._divisors[atom] = DIVISORS[atom.op](
+                self.multiple_of(atom.a), self.multiple_of(atom.b)
+            )
+        return math.lcm(known, self._divisors[atom] or 1)
 
     def bounds(self, expr: Extent) -> Interval:
         """Return numeric bounds of `expr`."""
         value = self.linear(expr)
-        low, high = self.lowest(value), self._highest(value)
-        return Interval(
-            None if low is None else math.ceil(low), None if high is None else math.floor(high)
-        )
+        low, high = _whole(self.lowest(value), self._highest(value))
+        if isinstance(expr, Var) and expr in self.meaning and expr in self.bounds_of:
+            low, high = intersection((low, high), self._variable_ends(expr))
+        elif isinstance(expr, Binary):
+            low, high = intersection((low, high), self._atoms.derived(expr))
+        return Interval(low, high)
 
-    def _ends_of(self, operand: Expr) -> Ends:
-        if operand not in self._ends:
-            self._ends[operand] = self.bounds(operand).ends
-        return self._ends[operand]
+    def _ends_of(self, part: Extent) -> Ends:
+        if isinstance(part, int):
+            return part, part
+        if part not in self._ends:
+            self._ends[part] = self.bounds(part).ends
+        return self._ends[part]
 
     def proves(self, condition: Expr) -> bool:
         """Whether `condition` certainly holds."""
@@ -292,8 +313,8 @@ class ConstraintSet:
             case Binary(op=BinaryOp.AND, a=a, b=b):
                 return self.proves(a) and self.proves(b)
             case Binary(op=op, a=a, b=b) if op.is_comparison and a.dtype.is_int:
-                if op in _FLIPPED:
-                    op, a, b = _FLIPPED[op], b, a
+                if op in FLIPPED:
+                    op, a, b = FLIPPED[op], b, a
                 difference = self.linear(b) - self.linear(a)
                 if op is BinaryOp.LT:
                     return self.is_natural(difference.plus(-1))
@@ -312,7 +333,7 @@ class ConstraintSet:
             # Times whatever makes a term of the fact cancel one of the value.
             ratios = {Fraction(value.terms[key]) / fact.terms[key] for key in common}
             for ratio in sorted(r for r in ratios | {Fraction(1)} if common and r > 0):
-                low = self.lowest(value - fact.times(ratio))
+                low = self._substituted(value - fact.times(ratio))
                 if low is not None and low > -1:
                     return True
         return False
@@ -321,7 +342,26 @@ class ConstraintSet:
         low = self.lowest(-value)
         return None if low is None else -low
 
-    def lowest(self, value: Linear, depth: int = _DEPTH) -> Number | None:
+    def lowest(self, value: Linear) -> Number | None:
+        """Return a number that `value` is never below, or None."""
+        low = self._substituted(value)
+        if low is not None and all(isinstance(atom, Var) for _, _, atom in value.parts()):
+            return low
+        apart = self._summed(value)
+        return apart if low is None or (apart is not None and apart > low) else low
+
+    def _summed(self, value: Linear) -> Number | None:
+        """Return the sum of what each term is never below: quotients are whole numbers here."""
+        total = value.constant
+        for _, factor, atom in value.parts():
+            low, high = self._atoms.of(atom)
+            end = low if factor > 0 else high
+            if end is None:
+                return None
+            total = total + factor * end
+        return total
+
+    def _substituted(self, value: Linear, depth: int = _DEPTH) -> Number | None:
         """Return a number that `value` is never below, or None.
 
         Atoms are replaced by their bounds one at a time, what was learnt last first.
@@ -331,12 +371,10 @@ class ConstraintSet:
         if depth == 0:
             return None
         # Between atoms learnt together the composed goes first: its bounds name the simple.
-        key, factor, atom = max(
-            value.parts(), key=lambda part: (self._order(part[2]), not isinstance(part[2], Var))
-        )
+        key, factor, atom = max(value.parts(), key=lambda part: self._order(part[2]))
         best: Number | None = None
         for bound in self._lows(atom) if factor > 0 else self._highs(atom):
-            low = self.lowest(value.replaced(key, bound), depth - 1)
+            low = self._substituted(value.replaced(key, bound), depth - 1)
             if low is not None and (best is None or low > best):
                 best = low
         return best
@@ -354,9 +392,7 @@ class ConstraintSet:
             return value
         if depth == 0:
             return None
-        key, factor, atom = max(
-            rest, key=lambda part: (self._order(part[2]), not isinstance(part[2], Var))
-        )
+        key, factor, atom = max(rest, key=lambda part: self._order(part[2]))
         best: Linear | None = None
         for bound in self._lows(atom) if factor > 0 else self._highs(atom):
             low = self.lowest_by(value.replaced(key, bound), keeps, depth - 1)
@@ -367,12 +403,17 @@ class ConstraintSet:
                 best = low
         return best
 
-    def _order(self, atom: Expr) -> int:
+    def _order(self, atom: Expr) -> tuple[int, int]:
+        """Return when what an atom is made of was learnt last, and how deeply it is nested."""
         if isinstance(atom, Var):
             bound = self.bounds_of.get(atom)
-            return -1 if bound is None else bound.order
-        inner = [self._order(child) for child in atom.children() if isinstance(child, Expr)]
-        return max(inner, default=-1)
+            return -1 if bound is None else bound.order, 0
+        last = height = -1
+        for child in atom.children():
+            if isinstance(child, Expr):
+                order, inner = self._order(child)
+                last, height = max(last, order), max(height, inner)
+        return last, height + 1
 
     def _bound(self, var: Var) -> Bound | None:
         """Return what was learnt of a variable, else what its contract promises."""
@@ -387,79 +428,72 @@ class ConstraintSet:
         match atom:
             case Var():
                 bound = self._bound(atom)
-                return [] if bound is None or bound.low is None else [bound.low]
+                if bound is not None:
+                    return [] if bound.low is None else [bound.low]
+            case Cast(value=value) if self._keeps_value(atom):
+                return [self.linear(value)]
             case Binary(op=BinaryOp.FLOORDIV, a=a, b=Const(value=n)) if n > 0:
                 return [self.linear(a).plus(1 - int(n)).times(Fraction(1, int(n)))]
-            case Binary(op=BinaryOp.FLOORDIV, a=a, b=b) if self._natural(a) and self._positive(b):
-                return [Linear()]
-            case Binary(op=BinaryOp.FLOORMOD, b=b) if self._positive(b):
-                return [Linear()]
             case Binary(op=BinaryOp.MAX, a=a, b=b):
                 return [self.linear(a), self.linear(b)]
-            case Binary(op=BinaryOp.MIN, a=a, b=b):
-                return self._worst(a, b, low=True)
-            case Select(then=a, otherwise=b):
-                return self._worst(a, b, low=True)
-            case Binary(op=op, a=a, b=b) if atom.dtype.is_int:
-                low, _ = combine(op, self._ends_of(a), self._ends_of(b))
-                return self._type_limit(atom, low=True) if low is None else [Linear.of_number(low)]
-        return self._type_limit(atom, low=True)
+        low, _ = self._atoms.of(atom)
+        return [] if low is None else [Linear.of_number(low)]
 
     def _highs(self, atom: Expr) -> list[Linear]:
         """Return forms that `atom` is never above."""
         match atom:
             case Var():
                 bound = self._bound(atom)
-                return [] if bound is None or bound.high is None else [bound.high]
+                if bound is not None:
+                    return [] if bound.high is None else [bound.high]
+            case Cast(value=value) if self._keeps_value(atom):
+                return [self.linear(value)]
             case Binary(op=BinaryOp.FLOORDIV, a=a, b=Const(value=n)) if n > 0:
                 return [self.linear(a).times(Fraction(1, int(n)))]
-            case Binary(op=BinaryOp.FLOORDIV, a=a, b=b) if self._natural(a) and self._positive(b):
+            case Binary(op=BinaryOp.FLOORDIV, a=a, b=b) if self._natural(a) and self._natural(b, 1):
                 return [self.linear(a)]
-            case Binary(op=BinaryOp.FLOORMOD, a=a, b=b) if self._positive(b):
+            case Binary(op=BinaryOp.FLOORMOD, a=a, b=b) if self._natural(b, 1):
                 own = [self.linear(a)] if self._natural(a) else []
                 return [self.linear(b).plus(-1), *own]
             case Binary(op=BinaryOp.MIN, a=a, b=b):
                 return [self.linear(a), self.linear(b)]
-            case Binary(op=BinaryOp.MAX, a=a, b=b):
-                return self._worst(a, b, low=False)
-            case Select(then=a, otherwise=b):
-                return self._worst(a, b, low=False)
             case Binary(op=BinaryOp.BITAND, a=a, b=b) if self._natural(a) or self._natural(b):
                 return [self.linear(x) for x in (a, b) if self._natural(x)]
-            case Binary(op=op, a=a, b=b) if atom.dtype.is_int:
-                _, high = combine(op, self._ends_of(a), self._ends_of(b))
-                return (
-                    self._type_limit(atom, low=False) if high is None else [Linear.of_number(high)]
-                )
-        return self._type_limit(atom, low=False)
+        _, high = self._atoms.of(atom)
+        return [] if high is None else [Linear.of_number(high)]
 
-    def _type_limit(self, atom: Expr, *, low: bool) -> list[Linear]:
-        if isinstance(atom, Var) or not atom.dtype.is_int or atom.dtype.bits > 16:
-            return [Linear()] if low and atom.dtype.kind.value == "uint" else []
-        return [Linear.of_number(integer_bounds(atom.dtype)[0 if low else 1])]
+    def _keeps_value(self, cast: Cast) -> bool:
+        """Whether a conversion between integers certainly changes nothing."""
+        if not (cast.dtype.is_int and cast.value.dtype.is_int):
+            return False
+        low, high = self._ends_of(cast.value)
+        least, most = integer_bounds(cast.dtype)
+        return low is not None and high is not None and least <= low and high <= most
 
-    def _worst(self, a: Expr, b: Expr, *, low: bool) -> list[Linear]:
-        values = [self.lowest(self.linear(x), 8) if low else self._highest(self.linear(x))
-                  for x in (a, b)]  # fmt: skip
-        known = [v for v in values if v is not None]
-        if len(known) < 2:
-            return []
-        return [Linear.of_number(min(known) if low else max(known))]
+    @property
+    def _atoms(self) -> AtomIntervals:
+        """Numeric bounds of what is not linear."""
+        if not self._analysis:
+            self._analysis.append(AtomIntervals(self._variable_ends, self._ends_of))
+        return self._analysis[0]
 
-    def _natural(self, expr: Expr) -> bool:
-        low = self.lowest(self.linear(expr), 8)
-        return low is not None and low > -1
+    def _variable_ends(self, var: Var) -> Ends:
+        bound = self._bound(var)
+        if bound is None:
+            return promised(var)
+        low = None if bound.low is None else self.lowest(bound.low)
+        high = None if bound.high is None else self._highest(bound.high)
+        return _whole(low, high)
 
-    def _positive(self, expr: Expr) -> bool:
-        low = self.lowest(self.linear(expr), 8)
-        return low is not None and low > 0
+    def _natural(self, expr: Expr, least: int = 0) -> bool:
+        low, _ = self._ends_of(expr)
+        return low is not None and low >= least
+
+
+def _whole(low: Number | None, high: Number | None) -> Ends:
+    """Return the bounds of whole numbers between two numbers."""
+    return None if low is None else math.ceil(low), None if high is None else math.floor(high)
 
 
 def _is_shift(by: Linear) -> bool:
     return by.is_number and 0 <= by.constant < 63
-
-
-def prove_in_range(index: Expr, extent: Extent, env: ConstraintSet) -> bool:
-    """Whether ``0 <= index < extent`` certainly holds where `env` describes the program."""
-    at = env.linear(index)
-    return env.is_natural(at) and env.is_natural(env.linear(extent) - at.plus(1))

@@ -91,6 +91,16 @@ def hull(a: Ends, b: Ends) -> Ends:
     return low, high
 
 
+def intersection(a: Ends, b: Ends) -> Ends:
+    """Return bounds of what is within both.
+
+    >>> intersection((0, 3), (2, None))
+    (2, 3)
+    """
+    low = max((end for end in (a[0], b[0]) if end is not None), default=None)
+    return low, min((end for end in (a[1], b[1]) if end is not None), default=None)
+
+
 def is_natural(a: Ends) -> bool:
     """Whether no value is below zero."""
     return a[0] is not None and a[0] >= 0
@@ -177,28 +187,31 @@ def _max(a: Ends, b: Ends) -> Ends:
 
 def _bit_and(a: Ends, b: Ends) -> Ends:
     natural = [x for x in (a, b) if is_natural(x)]
-    if not natural:
-        return UNBOUNDED
-    return 0, min((x[1] for x in natural if x[1] is not None), default=None)
+    if natural:
+        return 0, min((x[1] for x in natural if x[1] is not None), default=None)
+    low, _ = _of_as_many_bits(a, b)
+    return low, None if a[1] is None or b[1] is None else max(a[1], b[1])
 
 
-def _ones(a: Ends, b: Ends) -> End:
-    """Return the largest number that has no more bits than any value of two that are natural."""
-    if a[1] is None or b[1] is None:
-        return None
-    bits: int = max(a[1], b[1]).bit_length()
-    return (1 << bits) - 1
+def _of_as_many_bits(a: Ends, b: Ends) -> Ends:
+    """Return what numbers can be that have no more bits than any value of two, and a sign."""
+    if a[0] is None or a[1] is None or b[0] is None or b[1] is None:
+        return 0 if is_natural(a) and is_natural(b) else None, None
+    bits: int = max((end if end >= 0 else ~end).bit_length() for end in (*a, *b) if end is not None)
+    return (0 if is_natural(a) and is_natural(b) else -(1 << bits)), (1 << bits) - 1
 
 
 def _bit_or(a: Ends, b: Ends) -> Ends:
-    low = max(a[0] or 0, b[0] or 0)
-    return low, _ones(a, b)
+    low, high = _of_as_many_bits(a, b)
+    if a[0] is not None and b[0] is not None:
+        low = max(a[0], b[0]) if is_natural(a) and is_natural(b) else min(a[0], b[0])
+    return low, high
 
 
 def _bit_xor(a: Ends, b: Ends) -> Ends:
     if a[0] == a[1] and b[0] == b[1] and a[0] is not None and b[0] is not None:
         return a[0] ^ b[0], a[0] ^ b[0]
-    return 0, _ones(a, b)
+    return _of_as_many_bits(a, b)
 
 
 def _powers(b: Ends) -> Ends | None:
@@ -234,8 +247,62 @@ _RULES: dict[BinaryOp, Callable[[Ends, Ends], Ends]] = {
     BinaryOp.MIN: _min,
     BinaryOp.MAX: _max,
     BinaryOp.BITAND: _bit_and,
-    BinaryOp.BITOR: _of_natural(_bit_or),
-    BinaryOp.BITXOR: _of_natural(_bit_xor),
+    BinaryOp.BITOR: _bit_or,
+    BinaryOp.BITXOR: _bit_xor,
     BinaryOp.SHL: _shl,
     BinaryOp.SHR: _shr,
 }
+
+
+def compare(op: BinaryOp, a: Ends, b: Ends) -> Ends:
+    """Return bounds of a comparison, or of a combination of two truth values: 0 is false.
+
+    >>> compare(BinaryOp.LT, (0, 3), (4, None))
+    (1, 1)
+    """
+    rule = _COMPARISONS.get(op)
+    return (0, 1) if rule is None or _is_empty(a) or _is_empty(b) else rule(a, b)
+
+
+def _decided(yes: bool, no: bool) -> Ends:
+    return (1, 1) if yes else (0, 0) if no else (0, 1)
+
+
+def _below(a: Ends, b: Ends) -> bool:
+    return a[1] is not None and b[0] is not None and a[1] < b[0]
+
+
+def _up_to(a: Ends, b: Ends) -> bool:
+    return a[1] is not None and b[0] is not None and a[1] <= b[0]
+
+
+def _apart(a: Ends, b: Ends) -> bool:
+    return _below(a, b) or _below(b, a)
+
+
+def _equal(a: Ends, b: Ends) -> bool:
+    return a[0] is not None and a[0] == a[1] == b[0] == b[1]
+
+
+_COMPARISONS: dict[BinaryOp, Callable[[Ends, Ends], Ends]] = {
+    BinaryOp.LT: lambda a, b: _decided(_below(a, b), _up_to(b, a)),
+    BinaryOp.LE: lambda a, b: _decided(_up_to(a, b), _below(b, a)),
+    BinaryOp.GT: lambda a, b: _decided(_below(b, a), _up_to(a, b)),
+    BinaryOp.GE: lambda a, b: _decided(_up_to(b, a), _below(a, b)),
+    BinaryOp.EQ: lambda a, b: _decided(_equal(a, b), _apart(a, b)),
+    BinaryOp.NE: lambda a, b: _decided(_apart(a, b), _equal(a, b)),
+    BinaryOp.AND: _min,
+    BinaryOp.OR: _max,
+}
+
+FLIPPED = {BinaryOp.GT: BinaryOp.LT, BinaryOp.GE: BinaryOp.LE}
+"""The comparison of ``b`` and ``a`` that says the same as one of ``a`` and ``b``."""
+NEGATED = {
+    BinaryOp.LT: BinaryOp.GE,
+    BinaryOp.LE: BinaryOp.GT,
+    BinaryOp.GT: BinaryOp.LE,
+    BinaryOp.GE: BinaryOp.LT,
+    BinaryOp.EQ: BinaryOp.NE,
+    BinaryOp.NE: BinaryOp.EQ,
+}
+"""The comparison that holds where another does not."""

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tile_core.arith.bounds import learnt
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import dtype_of
 from tile_core.errors import Span, UnsupportedOnTarget
@@ -119,7 +118,7 @@ class SimtContext:
 
     def assuming(self, condition: Expr, *, holds: bool = True) -> SimtContext:
         """Return the context at a place where `condition` holds, or does not."""
-        return self.knowing(learnt(self.env, condition, holds=holds))
+        return self.knowing(self.env.assuming(condition, holds=holds))
 
     def cache_hint(self, buffer: Buffer) -> tuple[int, ...]:
         """Return the arguments of an access of `buffer` that say the wish for the cache."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_core.arith.bounds import Ranges
 from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.in_range import open_ends
 from tile_core.ir.arith import all_of, as_expr, binary, cast, const
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr
@@ -31,13 +31,13 @@ def inside(buffer: Buffer, indices: Sequence[Expr], ctx: SimtContext) -> Expr | 
 
 
 def _missing(buffer: Buffer, axis: int, index: Expr, env: ConstraintSet) -> list[Expr]:
-    at, extent = env.linear(index), buffer.shape[axis]
+    extent = buffer.shape[axis]
+    below, above = open_ends(index, extent, env)
     found: list[Expr] = []
-    wraps = Ranges(env).wraps(index)  # then proofs about exact numbers say nothing
-    if wraps or not env.is_natural(at):
+    if below:
         note_guard(buffer, axis, index, env, from_below=True)
         found.append(binary(BinaryOp.GE, index, 0))
-    if wraps or not env.is_natural(env.linear(extent) - at.plus(1)):
+    if above:
         note_guard(buffer, axis, index, env)
         found.append(binary(BinaryOp.LT, index, as_expr(extent)))
     return found

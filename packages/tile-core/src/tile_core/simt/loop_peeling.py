@@ -7,7 +7,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
 from tile_core.arith.affine import Linear
-from tile_core.arith.bounds import learnt
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.simplify import acts, is_index
 from tile_core.ir.counted_calls import COUNTED_LOAD
@@ -66,7 +65,7 @@ class Scope:
 
     def assuming(self, cond: Expr, *, holds: bool) -> Scope:
         """Return what is known where `cond` holds, or does not."""
-        return replace(self, env=learnt(self.env, cond, holds=holds)) if is_pure(cond) else self
+        return replace(self, env=self.env.assuming(cond, holds=holds)) if is_pure(cond) else self
 
     def varies(self, expr: Expr) -> bool:
         """Whether threads may see different values of `expr`."""

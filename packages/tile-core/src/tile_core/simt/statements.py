@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from tile_core.arith.bounds import Ranges
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr, binary
@@ -113,8 +112,6 @@ def after(stmt: Stmt, ctx: SimtContext) -> SimtContext:
     match stmt:
         case Let(var=var, value=value):
             ctx = replace(ctx, runs=ctx.runs.naming(stmt))
-            if Ranges(ctx.env).wraps(value):
-                return ctx
             return ctx.knowing(ctx.env.with_let(var, value))
         case Check(cond=cond):
             return ctx.knowing(ctx.env.assuming(cond))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tile_core.arith.bounds import learnt
 from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.effects import Mode, accesses
@@ -180,7 +179,7 @@ def _branch(stmt: If, lanes: Lanes, piece: Part, ctx: SimtContext) -> Stmt:
             inner, zero, const(piece.lanes.count, inner.dtype), one,
             substitute(body, {lanes.var: at}), LoopKind.VECTORIZED, span=stmt.span,
         )  # fmt: skip
-        return vectorise(loop, ctx.knowing(learnt(piece.lanes.env, cond, holds=holds)))
+        return vectorise(loop, ctx.knowing(piece.lanes.env.assuming(cond, holds=holds)))
 
     otherwise = None if stmt.otherwise is None else side(stmt.otherwise, holds=False)
     return If(cond, side(stmt.then, holds=True), otherwise, span=stmt.span)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tile_core.arith.in_range import open_ends
 from tile_core.ir.arith import cast
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import BinaryOp, Cast, Expr, Load
@@ -12,7 +13,7 @@ from tile_cpu.llvm_helpers import reinterpret, stored_value
 from tile_cpu.lowering import casts
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import divide
-from tile_cpu.lowering.overflow import is_inside, may_leave_tile, wraps_within
+from tile_cpu.lowering.overflow import may_leave_tile
 from tile_cpu.lowering.places import Place
 from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, spread
 from tile_cpu.tir.build import dtype_of_expr
@@ -48,21 +49,20 @@ def guard(
 def outside_checks(ctx: Context, at: Expr, buffer: Buffer, axis: int) -> list[PrimExpr]:
     """Return what must hold for an index to be inside a dimension, less what is proven."""
     extent = buffer.shape[axis]
-    if is_inside(ctx, at, extent):
+    below, above = open_ends(at, extent, ctx.env)
+    if not (below or above):
         return []
     position = ctx.index(at, "int64" if at.dtype.bits == 64 else "int32")
     kind, lanes = scalar_name(position), lanes_of(position)
     checks = []
-    low = ctx.env.bounds(at).low
-    # Bounds are those of exact arithmetic: a sum that wraps comes out below them.
-    if low is None or low < 0 or wraps_within(ctx, at):
+    if below:
         note_guard(buffer, axis, at, ctx.env, from_below=True)
         checks.append(tirx.GE(position, number(0, kind, lanes)))
-    fixed = static_value(extent)
-    limit = number(fixed, kind) if fixed is not None else ctx.index(extent, kind)
-    if not ctx.env.is_natural(ctx.env.linear(extent) - ctx.env.linear(at).plus(1)):
+    if above:
         note_guard(buffer, axis, at, ctx.env)
-    checks.append(tirx.LT(position, spread(limit, lanes)))
+        fixed = static_value(extent)
+        limit = number(fixed, kind) if fixed is not None else ctx.index(extent, kind)
+        checks.append(tirx.LT(position, spread(limit, lanes)))
     return checks
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
+from tile_core.arith.bounds import Ranges
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer
@@ -115,10 +116,8 @@ class Context(ABC):
         self.env = ConstraintSet()
         self.frame = Frame()
         self.lane: Lane | None = None
-        self.given: set[Var] = set()  # integers that the caller or memory gave
         self.rounds: dict[Var, range] = {}  # of loops that count in steps
-        self.reaches: dict[Var, tuple[int, int]] = {}  # of names, and of what they stand for
-        self.arbitrary: dict[Expr, bool] = {}  # whether such take part
+        self._ranges = Ranges(self.env)
         self.vectors: frozenset[Var] = frozenset()  # names that differ between lanes
         self.first_values: dict[Var, PrimExpr] = {}  # of those, in the first lane
         self.lane_cells: dict[Buffer, TirBuffer] = {}  # private memory, a vector per element
@@ -143,6 +142,13 @@ class Context(ABC):
         self.streamed: frozenset[Buffer] = frozenset()  # stored past the caches
         self.stand_ins: dict[TileOperator, TileOperator] = {}  # for operators that have rules
         self.streams = False  # some store of the block goes past the caches
+
+    @property
+    def ranges(self) -> Ranges:
+        """What integers can be, within their types, by what is known at this place."""
+        if self._ranges.source is not self.env:
+            self._ranges = Ranges(self.env)
+        return self._ranges
 
     @property
     def machine(self) -> Machine:

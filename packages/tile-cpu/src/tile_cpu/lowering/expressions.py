@@ -33,7 +33,7 @@ from tile_cpu.lowering.access import address, load
 from tile_cpu.lowering.calls import emit_call
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import DIVISIONS
-from tile_cpu.lowering.overflow import WRAPPING, learnt, may_wrap, wrapping
+from tile_cpu.lowering.overflow import may_wrap, wrapping
 from tile_cpu.lowering.types import lanes_of, number, prim, scalar_name, together, value_type
 from tile_cpu.tir.nodes import Cast as TirCast
 from tile_cpu.tir.nodes import IfThenElse, PrimExpr, StringImm, tirx
@@ -104,7 +104,7 @@ def _emit(ctx: Context, expr: Expr) -> PrimExpr:
             if op is BinaryOp.DIV and lanes_of(left) > 1 and lanes_of(right) == 1:
                 return arithmetic.divided_by_scalar(ctx, left, right)
             left, right = together(left, right)
-            if op in WRAPPING and may_wrap(ctx, expr):
+            if may_wrap(ctx, expr):
                 return wrapping(ctx, op, left, right, a.dtype)
             safe = op not in DIVISIONS or _never_traps(ctx, b)
             return arithmetic.binary(ctx, op, left, right, a.dtype, divisor_is_safe=safe)
@@ -240,7 +240,7 @@ def _side(
     side = expr.then if holds else expr.otherwise
     outer = ctx.env, ctx.speculative, ctx.lane_mask
     with ctx.branch() as statements, ctx.condition():
-        ctx.env = learnt(ctx, expr.cond, holds=holds)
+        ctx.env = ctx.env.assuming(expr.cond, holds=holds)
         if lanes_of(cond) > 1:
             ctx.speculative = outer[1] or outer[0]
             if any(isinstance(n, Load) and n.buffer.scope.is_global for n in walk(side)):

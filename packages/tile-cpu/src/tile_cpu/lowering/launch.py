@@ -102,7 +102,6 @@ def lower_kernel(
     with ctx.statement() as head:
         for var in (*(p for p in kernel.params if isinstance(p, Var)), *symbols):
             ctx.vars[var] = _scalar(ctx, params[var], var)
-        ctx.given.update(p for p in kernel.params if isinstance(p, Var))
         for symbol in symbols:
             ctx.env = ctx.env.with_symbol(symbol)
         for param in kernel.params:

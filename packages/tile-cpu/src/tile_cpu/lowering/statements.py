@@ -49,7 +49,6 @@ from tile_core.passes.lower_serially import nested_loops
 from tile_cpu.lowering import access, storage
 from tile_cpu.lowering.checks import emit_check
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
-from tile_cpu.lowering.overflow import learnt, note_name
 from tile_cpu.lowering.types import number, scalar_name
 from tile_cpu.tir.build import i32, seq
 from tile_cpu.tir.nodes import Bind, ForKind, IfThenElse, IntImm, PrimExpr, tirx
@@ -157,7 +156,7 @@ def _sequence(ctx: Context, body: list[Stmt]) -> TirStmt:
             case _:
                 result.append(ctx.stmt(stmt))
         if isinstance(stmt, Check):
-            ctx.env = learnt(ctx, stmt.cond)
+            ctx.env = ctx.env.assuming(stmt.cond)
         rest = body[position + 1 :]
         if rest and jumps(stmt):
             assert ctx.jump is not None
@@ -179,7 +178,6 @@ def _let(ctx: Context, var: Var, value: Expr) -> list[TirStmt]:
             named = TirVar(var.name, computed.ty)
             ctx.run(Bind(named, computed))
             ctx.vars[var] = named
-    note_name(ctx, var, value)
     ctx.env = ctx.env.with_let(var, value)
     return statements
 
@@ -198,11 +196,11 @@ def _may_be_looked_into(ctx: Context, var: Var, value: Expr) -> bool:
 def _if(ctx: Context, stmt: If) -> TirStmt:
     with ctx.statement() as statements:
         cond = ctx.value(stmt.cond)
-        with ctx.in_branch(), ctx.scope(learnt(ctx, stmt.cond)):
+        with ctx.in_branch(), ctx.scope(ctx.env.assuming(stmt.cond)):
             then = ctx.stmt(stmt.then)
         otherwise = None
         if stmt.otherwise is not None:
-            with ctx.in_branch(), ctx.scope(learnt(ctx, stmt.cond, holds=False)):
+            with ctx.in_branch(), ctx.scope(ctx.env.assuming(stmt.cond, holds=False)):
                 otherwise = ctx.stmt(stmt.otherwise)
         if otherwise is not None:  # a bare `else` would make TVM negate a comparison of floats
             cond = tirx.NE(ctx.keep(tirx.Cast(i32(0).ty, cond)), i32(0))

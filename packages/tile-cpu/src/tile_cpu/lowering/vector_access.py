@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tile_core.arith.constraints import prove_in_range
+from tile_core.arith.in_range import prove_in_range
 from tile_core.ir.arith import cast as tile_cast
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.expr import Expr, Load, Var
@@ -20,7 +20,7 @@ from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.context import Context, Frame, Lane
 from tile_cpu.lowering.fetching import fetch_next_round, read_ahead
-from tile_cpu.lowering.overflow import is_inside, may_leave_tile, wraps_within
+from tile_cpu.lowering.overflow import is_inside, may_leave_tile
 from tile_cpu.lowering.places import Place, row_major
 from tile_cpu.lowering.streaming import streamed
 from tile_cpu.lowering.types import (
@@ -167,7 +167,7 @@ def _room(ctx: Context, at: Expr, extent: Any, lane: Lane) -> PrimExpr:
         fixed = static_value(extent)
         limit = number(fixed, kind) if fixed is not None else ctx.index(extent, kind)
         room = limit - first
-        if wraps_within(ctx, at):
+        if ctx.env.wraps(at):
             room = Select(tirx.GE(first, number(0, kind)), room, number(0, kind))
         if kind == "int64":
             room = TirCast(prim("int32"), tirx.Min(room, number(lane.lanes, kind)))

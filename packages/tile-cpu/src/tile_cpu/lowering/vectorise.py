@@ -28,7 +28,6 @@ from tile_core.passes.guards.registry import at_the_edge
 from tile_cpu.lowering.context import Context, Lane, sequence
 from tile_cpu.lowering.fetching import FETCH_NEXT_ROUND
 from tile_cpu.lowering.invariants import hoisted
-from tile_cpu.lowering.overflow import note_name
 from tile_cpu.lowering.statements import counted
 from tile_cpu.lowering.sums import RowSums, can_sum, updates_of, vector_update
 from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, with_lanes
@@ -385,6 +384,5 @@ def _let(ctx: Context, var: Var, value: Expr) -> TirStmt:
                     ctx.first_values[var] = ctx.keep(ctx.value(value), var.name)
         is_bool = scalar_name(computed) == "bool"
         ctx.vars[var] = computed if is_bool else ctx.keep(computed, var.name)
-    note_name(ctx, var, value)
     ctx.env = ctx.env.with_let(var, value)
     return sequence(statements)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tile_core.arith.affine import Linear
-from tile_core.arith.constraints import ConstraintSet, prove_in_range
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.in_range import prove_in_range
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import all_of, as_expr, binary, cast, const
 from tile_core.ir.buffer import Buffer
@@ -14,7 +15,7 @@ from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Alloc, For, Let, Parallel, Store
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.overflow import may_leave_tile, note_name, wraps_within
+from tile_cpu.lowering.overflow import may_leave_tile
 from tile_cpu.tir.nodes import PrimExpr
 
 
@@ -57,12 +58,10 @@ def whole_tile(ctx: Context, loop: Parallel) -> Whole:
     conditions: dict[object, Expr] = {}
     inner: list[Var] = list(loop.vars)
     private = {n.buffer for n in walk(loop.body) if isinstance(n, Alloc)}
-    for let in (n for n in walk(loop.body) if isinstance(n, Let)):
-        note_name(ctx, let.var, let.value)
     for node, env in _accesses(loop.body, ctx.env, inner):
         if not node.buffer.scope.is_global and not _may_leave(ctx, node, env, private):
             continue
-        wrap = [wraps_within(ctx, at) for at in node.indices]
+        wrap = [env.wraps(at) for at in node.indices]
         needed = _conditions(ctx, node, env, inner, wrap)
         if needed is not None:
             accesses.add(node)
@@ -147,7 +146,7 @@ def _expression(ctx: Context, form: Linear) -> Expr | None:
     if not all(isinstance(n, int) for n in (form.constant, *form.terms.values())):
         return None
     total = _sum(form, lambda atom: atom)
-    if not wraps_within(ctx, total):
+    if not ctx.env.wraps(total):
         return total
     narrow = all(atom.dtype.bits <= 32 for _, _, atom in form.parts())
     return _sum(form, lambda atom: cast(atom, _WIDE)) if narrow else None

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from tile_core.arith.constraints import prove_in_range
+from tile_core.arith.in_range import prove_in_range
 from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, whole

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_core.arith.constraints import ConstraintSet, prove_in_range
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.arith.in_range import prove_in_range
 from tile_core.errors import LayoutError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
