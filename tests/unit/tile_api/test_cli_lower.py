@@ -77,3 +77,19 @@ def test_what_users_get_wrong(file, tmp_path, capsys):
     for text in ("{", "[1]"):
         assert main(["lower", f"{file}:filled", "--args", text]) == 1
         assert "write --args '{" in capsys.readouterr().err
+
+
+def test_passes_by_name(file, capsys):
+    place = [f"{file}:double", "--target", "cuda:sm_80"]
+    assert main(["lower", *place, "--print-pipeline"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("tile:\n  select_ranges\n")
+    assert "\nlaunch:\n  refuse_divergent_races       if orders_threads\n" in told
+    assert main(["lower", *place, "--stop-after", "insert_barriers"]) == 0
+    assert capsys.readouterr().out.startswith("launch bx: int32 in (1)")
+    assert main(["lower", *place, "--skip", "simplify_indices", "--skip", "merge_branches"]) == 0
+    assert "double" in capsys.readouterr().out
+    assert main(["lower", *place, "--stop-after", "insert_barrier"]) == 1
+    assert "did you mean 'insert_barriers'?" in capsys.readouterr().err
+    assert main(["lower", *place, "--skip", "merge_branches", "--stage", "ptx"]) == 1
+    assert "--skip goes with the stages tile, " in capsys.readouterr().err

@@ -9,9 +9,9 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from tile_core.crash import guarded
-from tile_core.errors import UnsupportedOnTarget
+from tile_core.errors import PassError, UnsupportedOnTarget
 from tile_core.ir.printer import print_kernel
-from tile_core.ir.stmt import Kernel
+from tile_core.ir.stmt import Kernel, Stmt
 from tile_core.ir.verify import verify
 from tile_core.ops.rule import Rule
 from tile_core.pass_manager.instrumentation import timed
@@ -47,6 +47,10 @@ class BuildOptions:
         Every rule that may be selected; `build` fills in those of the target.
     passes
         What runs the passes of the target; `build` fills it in.
+    skip
+        Names of optional passes that are left out.
+    stop_after
+        The name of the pass with which `lower` ends: see `lower_until`.
     """
 
     pass_configs: tuple[tuple[str, object], ...] = ()
@@ -55,6 +59,8 @@ class BuildOptions:
     threads: int = 0
     rules: tuple[Rule[Any], ...] = ()
     passes: PassManager | None = None
+    skip: tuple[str, ...] = ()
+    stop_after: str = ""
 
     def as_asked(self) -> BuildOptions:
         """Return the options without what `build` fills in."""
@@ -226,6 +232,29 @@ def lower(
     return Lowered(kernel, planned, target, backend, options, module, clock.phases)
 
 
+def lower_until(
+    kernel: Kernel, spec: object, host: PluginHost, options: BuildOptions
+) -> tuple[Kernel | Stmt, ...]:
+    """Return what the pass ``options.stop_after`` leaves: a kernel, or a program per launch.
+
+    Raises
+    ------
+    TileError
+        Whatever is wrong with the kernel or the target; a `PassError` if there is no such pass,
+        or if the kernel does not come to it.
+    """
+    from tile_core.pass_manager.manager import PipelineStopped
+
+    try:
+        lower(kernel, spec, host, options)
+    except PipelineStopped as stopped:
+        return stopped.programs
+    raise PassError(
+        f"{kernel.name} does not need the pass {options.stop_after!r}, which did not run",
+        hint="tile lower --timings shows which passes ran",
+    )
+
+
 def estimate(
     kernel: Kernel,
     spec: object,
@@ -280,7 +309,12 @@ def _resolved(
 
     backend, target = host.resolve(spec)
     options = options or BuildOptions()
-    passes = PassManager(host.pipeline(target), host, options.verify_each)
+    pipeline = host.pipeline(target)
+    for name in options.skip:
+        pipeline = pipeline.without(name)
+    if options.stop_after:
+        pipeline = pipeline.stopping_after(options.stop_after)
+    passes = PassManager(pipeline, host, options.verify_each)
     return backend, target, replace(options, rules=host.rules(target), passes=passes)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import Any
 
 from tile_api.cli.kernels import add_kernel, arguments_in, kernel_in, traced
 from tile_api.lowered import STAGES
+from tile_core.errors import FrontendValueError
 
 COMPILED = ("asm", "ptx", "sass")
 """Stages for which a compiler must be there, beside those of `tile_api.lowered`."""
@@ -44,6 +46,19 @@ def add_parser(subparsers: Any) -> None:
         action="store_true",
         help="print how long each phase and pass took, not the stage",
     )
+    _add_passes(parser.add_argument_group("passes"))
+
+
+def _add_passes(group: Any) -> None:
+    group.add_argument(
+        "--print-pipeline",
+        action="store_true",
+        help="print the passes of the target in their order, not the kernel",
+    )
+    after = "print the program as this pass leaves it, not a stage"
+    group.add_argument("--stop-after", metavar="PASS", help=after)
+    left_out = "leave out an optional pass; can be given several times"
+    group.add_argument("--skip", metavar="PASS", action="append", default=[], help=left_out)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,7 +66,9 @@ def run(args: argparse.Namespace) -> int:
     from tile_api.compiling import compile, lower
 
     function = traced(kernel_in(args.place), arguments_in(args.args))
-    if args.timings:
+    if args.print_pipeline or args.stop_after or args.skip:
+        text = _of_passes(args, function)
+    elif args.timings:
         text = _timings(args.stage, function, args.target)
     elif args.guards:
         text = str(lower(function, target=args.target).guards())
@@ -63,6 +80,40 @@ def run(args: argparse.Namespace) -> int:
         text = lower(function, target=args.target).ir(args.stage)
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     return 0
+
+
+def _of_passes(args: argparse.Namespace, function: Any) -> str:
+    """Return the pipeline, the program behind a pass, or a stage without some passes.
+
+    Raises
+    ------
+    FrontendValueError
+        If a compiler would have to run.
+    PassError
+        If there is no such pass, or it cannot be left out.
+    """
+    from tile_api.compiling import default_host, request
+    from tile_api.lowered import text_at
+    from tile_api.settings import Settings
+    from tile_core import driver
+    from tile_core.ir.printer import print_kernel, print_stmt
+    from tile_core.ir.stmt import Kernel
+
+    host, wishes = default_host(), (None, None, args.target, None, None)
+    kernel, spec, options = request(function, *wishes, Settings.from_environment())
+    options = replace(options, skip=tuple(args.skip), stop_after=args.stop_after or "")
+    if args.print_pipeline:
+        return str(host.pipeline(host.resolve(spec)[1]))
+    if args.stop_after:
+        programs = driver.lower_until(kernel, spec, host, options)
+        texts = (print_kernel(p) if isinstance(p, Kernel) else print_stmt(p) for p in programs)
+        return "\n".join(texts)
+    if args.stage not in STAGES or args.timings or args.guards or args.layouts:
+        raise FrontendValueError(
+            f"--skip goes with the stages {', '.join(STAGES)}, and nothing else",
+            hint="leave out what else was asked for",
+        )
+    return text_at(driver.lower(kernel, spec, host, options), args.stage)
 
 
 def _timings(stage: str, function: Any, target: str | None) -> str:

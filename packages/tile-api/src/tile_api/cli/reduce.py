@@ -46,6 +46,12 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--as-tilelang", action="store_true", help="let 'import tilelang' find this project"
     )
+    parser.add_argument(
+        "--bisect-passes",
+        action="store_true",
+        help="name the pass after which the result is wrong, as far as the interpreter runs what "
+        "passes leave, or the optional pass without which it is right",
+    )
     same = parser.add_argument_group("what counts as the same failure (what the kernel does)")
     same.add_argument(
         "--code", type=_code, metavar="TLnnnn", help="an error of this code, whatever it says"
@@ -88,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
         failure = _wanted(args, kernel, first, plan)
         tries.plan = plan = _narrowed(plan, failure, kernel, tries)
         best, tried = _reduced(kernel, failure, tries, args.budget)
+        if args.bisect_passes:
+            _tell(_bisected(best, failure, tries))
         outcome = tries(best)
         if not failure.is_seen_in(outcome):
             _tell("the smallest kernel does not fail every time; the report says what it did first")
@@ -244,6 +252,27 @@ def _reduced(kernel: Kernel, failure: Failure, tries: Trials, budget: float) -> 
     if time.monotonic() - start >= budget:
         _tell(f"the budget of {budget:g} s is spent; a larger --budget may find a smaller one")
     return best, tried
+
+
+def _bisected(kernel: Kernel, failure: Failure, tries: Trials) -> str:
+    """Return which pass makes the kernel fail, in a sentence."""
+    from tile_api.compiling import default_host
+    from tile_api.reducing.bisect import wrong_after, wrong_unless
+
+    plan = tries.plan
+    found = wrong_after(kernel, plan, default_host())
+    if found:
+        return f"it goes wrong after the pass {found}"
+
+    def fails(skipped: tuple[str, ...]) -> bool:
+        tries.plan = replace(plan, skip=skipped)
+        return failure.is_seen_in(tries(kernel))
+
+    found = wrong_unless(plan, default_host(), fails)
+    tries.plan = plan
+    if found:
+        return f"it does not fail without the pass {found}"
+    return "no pass on whole kernels makes it wrong, nor does an optional one behind layouts"
 
 
 def _in_the_language(kernel: Kernel, failure: Failure, tries: Trials) -> str | None:

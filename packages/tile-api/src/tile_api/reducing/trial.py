@@ -49,6 +49,8 @@ class Plan:
         Of the inputs.
     tolerance
         See `difference`.
+    skip
+        Names of optional passes that are left out.
     """
 
     target: str
@@ -59,6 +61,7 @@ class Plan:
     values: tuple[tuple[str, int | float], ...] = ()
     seed: int = 0
     tolerance: float | None = None
+    skip: tuple[str, ...] = ()
 
 
 def try_kernel(
@@ -91,11 +94,7 @@ def try_kernel(
 
 def _tried(kernel: Kernel, plan: Plan, host: PluginHost, begin: Callable[[str], None]) -> Outcome:
     begin("compile")
-    own = kernel.options
-    options = BuildOptions(
-        tuple(sorted({**dict(own.pass_configs), **dict(plan.pass_configs)}.items())),
-        (*own.compile_flags, *plan.compile_flags),
-    )
+    options = options_of(kernel, plan)
     if plan.until == LOWER:
         lower(kernel, plan.target, host, options)
         return Outcome(FINE)
@@ -106,7 +105,7 @@ def _tried(kernel: Kernel, plan: Plan, host: PluginHost, begin: Callable[[str], 
     expected = None
     if plan.checked or plan.until == COMPARE:
         begin("reference")
-        expected = _interpreted(kernel, arguments)
+        expected = interpreted(kernel, arguments)
     begin("run")
     found = run_built(built, arguments)
     if expected is None or plan.until != COMPARE:
@@ -115,7 +114,24 @@ def _tried(kernel: Kernel, plan: Plan, host: PluginHost, begin: Callable[[str], 
     return Outcome(WRONG, "run", message=told, text=told) if told else Outcome(FINE)
 
 
-def _interpreted(kernel: Kernel, arguments: Sequence[Any]) -> list[Any]:
+def options_of(kernel: Kernel, plan: Plan) -> BuildOptions:
+    """Return what a plan, and the kernel itself, ask of a compilation."""
+    own = kernel.options
+    return BuildOptions(
+        tuple(sorted({**dict(own.pass_configs), **dict(plan.pass_configs)}.items())),
+        (*own.compile_flags, *plan.compile_flags),
+        skip=plan.skip,
+    )
+
+
+def interpreted(kernel: Kernel, arguments: Sequence[Any]) -> list[Any]:
+    """Run a kernel in the reference interpreter on copies of `arguments`, and return them.
+
+    Raises
+    ------
+    TileError
+        Whatever the interpreter finds.
+    """
     from tile_core.testing.oracle import INTERPRETER, copies, runner
 
     results = copies(arguments)

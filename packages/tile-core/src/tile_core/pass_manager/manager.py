@@ -31,18 +31,18 @@ class PassListener(Protocol):
         """Hear what a pass did."""
 
 
-class PipelineStopped(Exception):
-    """The last pass of a pipeline that ends early has run.
+class PipelineStopped(BaseException):
+    """The last pass of a pipeline that ends early has run. Nothing is wrong: it is no `Exception`.
 
     Parameters
     ----------
-    program
-        What that pass left.
+    programs
+        What that pass left: the kernel, or a program for each launch.
     """
 
-    def __init__(self, program: Kernel | Stmt) -> None:
+    def __init__(self, *programs: Kernel | Stmt) -> None:
         super().__init__("the pipeline ends here")
-        self.program = program
+        self.programs = programs
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Check, For, Kernel, Launch, Let, Seq, Stmt
 from tile_core.pass_manager.instrumentation import on_launch
-from tile_core.pass_manager.manager import PassManager
+from tile_core.pass_manager.manager import PassManager, PipelineStopped
 from tile_core.passes.cooperative_grids import is_cooperative
 from tile_core.passes.infer_layouts import Layouts
 from tile_core.passes.uniformity import is_thread_program
@@ -31,7 +31,11 @@ def host_steps(
     kernel: Kernel, layouts: Layouts, context: KernelContext, passes: PassManager
 ) -> tuple[HostStep, ...]:
     """Return what the host does, in order: names, checks, launches of device functions."""
-    return tuple(_Maker(kernel, layouts, context, passes).steps(kernel.body))
+    maker = _Maker(kernel, layouts, context, passes)
+    steps = tuple(maker.steps(kernel.body))
+    if maker.stopped:
+        raise PipelineStopped(*maker.stopped)
+    return steps
 
 
 def workspaces_of(steps: Iterable[HostStep]) -> tuple[Buffer, ...]:
@@ -50,6 +54,7 @@ class _Maker:
         self.places, self.choices, self.passes = BufferAddresses(layouts), context.choices, passes
         self.launches = sum(isinstance(node, Launch) for node in walk(kernel.body))
         self.made = 0
+        self.stopped: list[Kernel | Stmt] = []
         self.env = _facts_of_parameters(kernel)
 
     def steps(self, stmt: Stmt) -> Iterator[HostStep]:
@@ -59,9 +64,14 @@ class _Maker:
                 for item in body:
                     yield from self.steps(item)
             case Launch():
-                with on_launch(self.made + 1):
-                    made = self.function(stmt)
-                yield made
+                try:
+                    with on_launch(self.made + 1):
+                        made = self.function(stmt)
+                except PipelineStopped as early:
+                    self.stopped += early.programs
+                    self.made += 1
+                else:
+                    yield made
             case Let():
                 self.env = self.env.with_let(stmt.var, stmt.value)
                 yield stmt

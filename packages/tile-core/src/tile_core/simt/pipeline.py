@@ -118,7 +118,6 @@ _PLAN = (
         run="tile_core.passes.lower_bulk_loads:lower_bulk_loads",
         needs=_MACHINE,
         when=("has_engines",),
-        is_optional=True,
     ),
     Pass(
         name="notes_on_stores",
