@@ -381,7 +381,7 @@ MISTAKES = [
           |
         6 |         far = T.alloc_shared((16,), "float32", scope="moon")
           |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: use one of global, local, local.fragment, local.reducer, local.var, shared, shared.barrier, shared.dyn
+        hint: use one of global, local, local.fragment, local.reducer, local.var, shared, shared.barrier, shared.dyn, shared.tmem
         """,
     ),
     Mistake(

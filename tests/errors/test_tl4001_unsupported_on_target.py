@@ -98,14 +98,14 @@ MISTAKES = [
     Mistake(
         "memory of other machines",
         """
-        accumulator = T.alloc_tmem((128, 128), "float32")
+        described = T.alloc_descriptor("wgmma", "uint64")
         """,
         """
-        [TL4001] T.alloc_tmem describes memory or registers that only recent NVIDIA GPUs have
-         --> program.py:6:23
+        [TL4001] T.alloc_descriptor describes memory or registers that only recent NVIDIA GPUs have
+         --> program.py:6:21
           |
-        6 |         accumulator = T.alloc_tmem((128, 128), "float32")
-          |                       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        6 |         described = T.alloc_descriptor("wgmma", "uint64")
+          |                     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         hint: use T.alloc_shared and T.alloc_fragment
         """,
     ),

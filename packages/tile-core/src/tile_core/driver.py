@@ -224,7 +224,7 @@ def lower(
     clock = _Clock()
     backend, target, options = _resolved(spec, host, options)
     with clock.phase("verify"):
-        verify(kernel)
+        _checked(kernel, target, host)
     with guarded(kernel, target, "plan"), clock.phase("plan"):
         planned = _planned(kernel, target, options)
     with guarded(planned, target, "lower"), clock.phase("lower"):
@@ -282,7 +282,7 @@ def estimate(
     from tile_core.cost.roofline import UNKNOWN, roofline
 
     backend, target, options = _resolved(spec, host, options)
-    verify(kernel)
+    _checked(kernel, target, host)
     bound = bind_sizes(kernel, sizes or {})
     with guarded(kernel, target, "plan"):
         planned = _planned(kernel, target, options)
@@ -299,6 +299,15 @@ def estimate(
             return backend.estimate(question)
         backend.lower(planned, target, options)  # refuses what cannot be lowered
         return roofline(question, notes=(UNKNOWN,))
+
+
+def _checked(kernel: Kernel, target: Target, host: PluginHost) -> None:
+    """Refuse what no pass may get to see."""
+    from tile_core.passes.refuse_accumulators import refuse_accumulators  # a cached kernel is right
+
+    verify(kernel)
+    backends = host.backends().values()
+    refuse_accumulators(kernel, target, {at for b in backends for at in b.accumulator_memory})
 
 
 def _resolved(

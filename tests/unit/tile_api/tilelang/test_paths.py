@@ -84,7 +84,7 @@ def test_what_has_no_counterpart_says_so_when_it_is_used() -> None:
     with pytest.raises(UnsupportedName, match=r"TensorCoreIntrinEmitter\.chunk writes"):
         tilelang.intrinsics.TensorCoreIntrinEmitter.chunk
     with pytest.raises(UnsupportedOnTarget):
-        tilelang.language.alloc_tmem((8, 8), "float32")
+        tilelang.language.alloc_descriptor("wgmma")
 
 
 def test_unknown_names_are_attribute_errors() -> None:

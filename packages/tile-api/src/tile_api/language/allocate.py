@@ -92,6 +92,14 @@ def alloc_local(shape: Any, dtype: Any, scope: str = "local") -> BufferValue:
     return _tile("T.alloc_local", "local", shape, dtype, scope)
 
 
+def alloc_tmem(shape: Any, dtype: Any) -> BufferValue:
+    """Allocate a tile in the memory of the block's matrix unit. Contents are undefined.
+
+    Machines without such memory refuse the kernel; the interpreter has it.
+    """
+    return _tile("T.alloc_tmem", "accumulator", shape, dtype, Scope.ACCUMULATOR.value)
+
+
 def alloc_buffer(
     shape: Any, dtype: Any = "float32", data: Any = None, scope: str = "global", **_: Any
 ) -> BufferValue:
@@ -277,6 +285,7 @@ __all__ = [
     "alloc_local",
     "alloc_reducer",
     "alloc_shared",
+    "alloc_tmem",
     "alloc_var",
     "empty",
 ]

@@ -158,7 +158,7 @@ def _product(
 
 
 def _check_scope(region: Region, what: str) -> None:
-    if region.buffer.scope in (Scope.SHARED, Scope.FRAGMENT, Scope.LOCAL):
+    if region.buffer.scope in (Scope.SHARED, Scope.FRAGMENT, Scope.LOCAL, Scope.ACCUMULATOR):
         return
     raise ScopeMismatch(
         f"{what} must be a shared or fragment tile, but {region.buffer.name!r} is in "

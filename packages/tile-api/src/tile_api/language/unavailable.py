@@ -46,7 +46,7 @@ _GROUPS: tuple[tuple[str, str, str], ...] = (
     (
         "describes memory or registers that only recent NVIDIA GPUs have",
         "use T.alloc_shared and T.alloc_fragment",
-        "alloc_tmem alloc_descriptor alloc_wgmma_desc alloc_tcgen05_smem_desc"
+        "alloc_descriptor alloc_wgmma_desc alloc_tcgen05_smem_desc"
         " alloc_tcgen05_instr_desc alloc_tcgen05_instruction_desc"
         " tma_gather4_bytes TCGEN05DescriptorParams WGMMADescriptorParams"
         " compute_gmma_descriptor compute_umma_descriptor",

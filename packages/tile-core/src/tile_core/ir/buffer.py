@@ -22,6 +22,7 @@ class Scope(Enum):
     VAR = "local.var"  # one mutable scalar per thread; shape (1,)
     REDUCER = "local.reducer"  # an accumulator tile with the init/update/finalize protocol
     BARRIER = "shared.barrier"
+    ACCUMULATOR = "shared.tmem"  # one copy per block, in the memory of its matrix unit
 
     @property
     def is_thread_private(self) -> bool:

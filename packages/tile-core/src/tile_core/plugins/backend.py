@@ -91,6 +91,9 @@ class Backend:
         ``peaks(target, machine)`` returns what a machine does at most: measured, where it is the
         one at hand, else out of a table, in which `machine` names a row. It may take a second.
         None: nobody knows.
+    accumulator_memory
+        Targets whose matrix unit has memory of its own, for tiles of `Scope.ACCUMULATOR`:
+        ``kind:arch``, or the kind where all of them have. Others are refused such tiles.
     compiler
         The module whose import takes long and is needed before `lower` and `compile` can run, such
         as a binding of LLVM. Whoever finds it imported knows that compiling starts at once.
@@ -113,3 +116,4 @@ class Backend:
     estimate: Callable[[CostQuestion], Estimate] | None = None
     peaks: Callable[[Target, str], Peaks] | None = None
     compiler: str = ""
+    accumulator_memory: tuple[str, ...] = ()

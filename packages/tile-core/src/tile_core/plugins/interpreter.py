@@ -85,6 +85,7 @@ def tile_backends() -> list[Backend]:
     return [
         Backend(
             name=NAME,
+            accumulator_memory=(NAME,),
             parse_target=lambda spec: Target(NAME) if spec == NAME else None,
             rules=lambda target: (),
             lower=lower,

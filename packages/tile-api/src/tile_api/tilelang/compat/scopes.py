@@ -47,7 +47,7 @@ def is_local_var(buffer: Any) -> bool:
 
 
 def is_tensor_memory(buffer: Any) -> bool:
-    """Tell that no buffer is in the tensor memory of recent GPUs: there is none here."""
+    """Tell whether a buffer is in the memory of the matrix unit."""
     return _scope(buffer) == "shared.tmem"
 
 
