@@ -60,6 +60,11 @@ def example_of(nodeid: str) -> tuple[str, str] | None:
     return None
 
 
+def is_derived(name: str) -> bool:
+    """Whether a case follows from the class of its operator: docs/reference/operators.md."""
+    return name.startswith("operator/")
+
+
 def operator_of(name: str) -> str:
     return "/".join(name.split("/")[:2])
 

@@ -85,10 +85,19 @@ def __getattr__(name: str) -> Any:
     """Load layouts and the compiler's classes when first asked for."""
     home = _LAZY.get(name)
     if home is None:
-        raise unknown_name("the language", name, __all__, "T.")
+        value = None if name.startswith("_") else _operator(name)
+        if value is None:
+            raise unknown_name("the language", name, __all__, "T.")
+        return value
     module, _, attribute = home.partition(":")
     value = globals()[name] = getattr(importlib.import_module(module), attribute)
     return value
+
+
+def _operator(name: str) -> Any:
+    """Return what writes an operator that has no function of its own here, if there is one."""
+    home = importlib.import_module("tile_api.language.derived")
+    return home.derived(name)
 
 
 def __dir__() -> list[str]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from tile_api.reducing.edits import used_variables
 from tile_api.reducing.spelling import NoSpelling, region, spelt
 from tile_core.ir import stmt as s
-from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.expr import Extent, Var
+from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.names import Names
 from tile_core.ir.printer import symbols_of
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy
+from tile_core.ops.operator import TileOperator
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.scan import Scan
 from tile_core.ops.transpose import Transpose
@@ -180,7 +181,23 @@ def _operator(op: s.Leaf, names: Names) -> str:
             return f"T.cum{kind.value}({tiles}, dim={dim}, reverse={reverse})"
         case AtomicTile(kind=kind, src=src, dst=dst, memory_order="relaxed", use_bulk=False):
             return f"T.atomic_{kind.value}({region(dst, names)}, {region(src, names)})"
+        case TileOperator() if op.cases is not None:  # its spelling follows from its fields
+            return f"T.{op.spellings[0]}({', '.join(_operands(op, names))})"
     raise NoSpelling(op.mnemonic)
+
+
+def _operands(op: TileOperator, names: Names) -> Iterator[str]:
+    """Yield the operands of an operator, all by name."""
+    for field in fields(op):
+        value = getattr(op, field.name)
+        if isinstance(value, Region):
+            yield f"{field.name}={region(value, names)}"
+        elif isinstance(value, Expr):
+            yield f"{field.name}={spelt(value, names)}"
+        elif isinstance(value, (int, float, str)):
+            yield f"{field.name}={value!r}"
+        elif field.name != "span":
+            raise NoSpelling(f"{op.mnemonic} of {field.name}")
 
 
 def traced_again(text: str, like: s.Kernel) -> s.Kernel | None:

@@ -11,7 +11,7 @@ from tile_core.ir.equal import structurally_equal
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
-from tile_core.ops.table import OPERATORS
+from tile_core.plugins.host import installed_plugins
 
 _PROGRAM = '''\
 """{title}
@@ -101,7 +101,7 @@ def read_kernel(text: str) -> Kernel:
     ParseError
         If it is not what the printer writes, or holds layouts, which have no such text.
     """
-    return parse_kernel(text, OPERATORS, _no_layout)
+    return parse_kernel(text, installed_plugins().operators(), _no_layout)
 
 
 def _no_layout(text: str) -> Any:

@@ -19,6 +19,7 @@ class CopyCommit(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "copy_commit"
+    spellings: ClassVar[tuple[str, ...]] = ("ptx_commit_group",)
 
     def reads(self) -> tuple[Region, ...]:
         """Nothing by itself."""
@@ -42,6 +43,7 @@ class CopyWait(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "copy_wait"
+    spellings: ClassVar[tuple[str, ...]] = ("ptx_wait_group",)
     pending: int = 0
 
     def reads(self) -> tuple[Region, ...]:

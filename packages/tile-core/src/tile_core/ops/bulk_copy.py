@@ -54,6 +54,7 @@ class BulkCopy(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "bulk_copy"
+    spellings: ClassVar[tuple[str, ...]] = ("tma_copy",)
     src: Region
     dst: Region
     barrier: Region | None = None

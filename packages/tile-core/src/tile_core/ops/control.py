@@ -27,6 +27,7 @@ class Barrier(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "barrier"
+    spellings: ClassVar[tuple[str, ...]] = ("sync_threads", "sync_warp", "sync_grid")
     scope: str = "block"
     number: Expr | None = None
     count: Expr | None = None

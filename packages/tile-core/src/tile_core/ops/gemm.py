@@ -244,6 +244,7 @@ class WaitProducts(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "wait_products"
+    spellings: ClassVar[tuple[str, ...]] = ("wait_wgmma", "warpgroup_wait")
     pending: int = 0
 
     def reads(self) -> tuple[Region, ...]:

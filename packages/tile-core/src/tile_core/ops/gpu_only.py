@@ -30,6 +30,7 @@ class GpuOperator(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "gpu"
+    spellings: ClassVar[tuple[str, ...]] = tuple(sorted(GPU_OPERATORS))
     name: str
     regions: tuple[Region, ...] = ()
     values: tuple[Expr, ...] = ()

@@ -19,6 +19,7 @@ class BarrierInit(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "barrier_init"
+    spellings: ClassVar[tuple[str, ...]] = ("alloc_barrier",)
     barriers: Buffer
     counts: tuple[int, ...]
 
@@ -99,6 +100,7 @@ class SetRegisters(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "set_registers"
+    spellings: ClassVar[tuple[str, ...]] = ("set_max_nreg",)
     count: int
     is_increase: bool
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
@@ -37,6 +37,30 @@ class Execution(Enum):
     ELEMENT_WISE = "one thread per element: the serial form is a loop nest, in any order"
     COLLECTIVE = "all threads that reach it, together; they must agree on its operands"
     CONTROL = "as its rule says: it orders, waits or observes, and shares nothing out"
+
+
+@dataclass(frozen=True, slots=True)
+class ElementCases:
+    """What the conformance contract asks of an element-wise operator, in tiles of every scope.
+
+    Parameters
+    ----------
+    reference
+        Called with a NumPy array for each region and a number for each value of the operator, by
+        the names of its fields, returns what stands in each region that it writes, by name. It
+        knows nothing of the serial form: it is what that is compared with.
+    dtypes
+        Element types of all regions.
+    values
+        The values among the operands, by name.
+    exact
+        Whether results are equal bit for bit, or within the tolerance of their type.
+    """
+
+    reference: Callable[..., Mapping[str, Any]]
+    dtypes: tuple[str, ...] = ("float32", "float16", "int8")
+    values: Mapping[str, Any] | None = None
+    exact: bool = True
 
 
 class ThreadMachine(Protocol):
@@ -128,6 +152,7 @@ class TileOperator(Leaf):
     """
 
     execution: ClassVar[Execution] = Execution.CONTROL
+    cases: ClassVar[ElementCases | None] = None
 
     @abstractmethod
     def reads(self) -> tuple[Region, ...]:

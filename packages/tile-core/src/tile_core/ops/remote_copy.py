@@ -33,6 +33,7 @@ class RemoteCopy(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "remote_copy"
+    spellings: ClassVar[tuple[str, ...]] = ("copy_cluster",)
     src: Region
     dst: Region
     block: Expr

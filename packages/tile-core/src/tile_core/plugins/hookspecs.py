@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
+    from tile_core.ir.stmt import Leaf
     from tile_core.ops.rule import Rule
     from tile_core.pass_manager.pipeline import PassRegistration
     from tile_core.plugins.backend import Backend
@@ -40,6 +41,16 @@ def tile_executors() -> Iterable[Executor]:  # type: ignore[empty-body]
 
     Called once, when the first target with an ``@executor`` is resolved. All results are
     collected; two executors of one name are a `PluginConflict`. Must not start a toolchain.
+    """
+
+
+@hookspec
+def tile_operators() -> Iterable[type[Leaf]]:  # type: ignore[empty-body]
+    """Return the classes of operators this plugin provides.
+
+    Called when programs are read back, when a name of the language is not known, and for the
+    conformance contract. All results are collected; two operators of one mnemonic are a
+    `PluginConflict`. Machines lower their serial forms unless a rule does better.
     """
 
 

@@ -25,6 +25,7 @@ from tile_core.plugins.backend import API_VERSION, Backend
 from tile_core.target import AUTO, Target, parse_target_spec
 
 if TYPE_CHECKING:
+    from tile_core.ir.stmt import Leaf
     from tile_core.ops.rule import Rule
     from tile_core.pass_manager.pipeline import Pipeline
     from tile_core.plugins.executor import Executor
@@ -228,6 +229,27 @@ class PluginHost:
             self._rules[target] = _unique(rules)
         return self._rules[target]
 
+    def operators(self) -> dict[str, type[Leaf]]:
+        """Return every class of operators by its mnemonic: the core's, then those of plugins.
+
+        Raises
+        ------
+        PluginConflict
+            If two operators share a mnemonic.
+        PluginError
+            If a plugin fails while it is asked.
+        """
+        from tile_core.ops.table import OPERATORS
+
+        found = dict(OPERATORS)
+        for cls in self._collect("tile_operators"):
+            if found.setdefault(cls.mnemonic, cls) is not cls:
+                raise PluginConflict(
+                    f"two operators are called {cls.mnemonic!r}",
+                    hint="uninstall one of the plugins, or disable it: TILE_DISABLE_PLUGINS=name",
+                )
+        return found
+
     def pipeline(self, target: Target) -> Pipeline:
         """Return the passes for `target`: its backend's, with those of plugins among them.
 
@@ -250,13 +272,13 @@ class PluginHost:
         """Return the import packages whose code decides what becomes of a kernel, sorted.
 
         Those of the compiler itself, of who serves `target`, and of every plugin that adds
-        rules or passes for any target. Nothing is asked, so nothing is imported.
+        operators, rules or passes for any target. Nothing is asked, so nothing is imported.
         """
         backend, _ = self.resolve(target)
         found = {_package_of(backend.lower), _package_of(backend.compile), "tile_core"}
         for _, plugin in self._registered():
             hooks = {caller.name for caller in self.manager.get_hookcallers(plugin) or ()}
-            if hooks & {"tile_rules", "tile_passes"}:
+            if hooks & {"tile_operators", "tile_rules", "tile_passes"}:
                 found.add(_package_of(plugin))
         return tuple(sorted(found))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from tile_core.errors import InternalError
+from tile_core.plugins.host import installed_plugins
 from tile_core.testing.conformance import (
     choices,
     control,
     copies,
     elementwise,
+    operators,
     overhangs,
     products,
     reductions,
@@ -23,6 +25,7 @@ FAMILIES = (copies, products, sparse, overhangs, elementwise, choices, reduction
 def all_cases() -> list[Case]:
     """Return every case, in a stable order, with unique names."""
     found = [case for family in FAMILIES for case in family.cases()]
+    found += operators.cases(installed_plugins().operators())
     twice = [name for name, count in Counter(c.name for c in found).items() if count > 1]
     if twice:
         raise InternalError(f"conformance cases of one name: {twice}")
