@@ -29,7 +29,6 @@ ALLOWED = {
     "codegen/include/tile.h": "includes the header of the backend that the compiler belongs to",
     "companions.py": "the packages of the project by name",
     "plugins/host.py": "the packages of the project by name",
-    "driver.py": "which kinds of targets have memory of their own",
     "ir/gpu_intrinsics.py": "the one table of names that TileLang's programs write",
     "simt/gpu_calls.py": "instructions that programs name: for the backends to take",
     "simt/named_products.py": "instructions that programs name: for the backends to take",

@@ -146,7 +146,7 @@ class Built(Lowered):
     @property
     def runs_on_host(self) -> bool:
         """Whether the kernel works on tensors in host memory: the CPU, and every emulator."""
-        return self.target.executor != "" or self.target.kind not in ("cuda", "hip")
+        return self.target.runs_on_host
 
     def asm(self) -> str:
         """Return the machine's assembly.

@@ -11,6 +11,9 @@ from tile_core.errors import TargetError
 from tile_core.records import dataclass
 
 AUTO = "auto"
+GPUS = ("cuda", "hip")
+"""Kinds of machines that have memory of their own."""
+
 KINDS_OF_OTHERS = {"llvm": "cpu", "c": "cpu", "rocm": "hip"}
 """Names that other tools give to the kinds of machine we know."""
 
@@ -64,6 +67,11 @@ class Target:
     kind: str
     arch: str = ""
     executor: str = ""
+
+    @property
+    def runs_on_host(self) -> bool:
+        """Whether kernels work on tensors in host memory: on the CPU, and in every emulator."""
+        return self.executor != "" or self.kind not in GPUS
 
     def __str__(self) -> str:
         arch = f":{self.arch}" if self.arch else ""

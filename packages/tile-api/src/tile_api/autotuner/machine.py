@@ -9,10 +9,7 @@ from pathlib import Path
 from tile_api.integrations.torch_arrays import gpu_name
 from tile_core.environment import environment, processors
 from tile_core.errors import MeasuringImpossible, TileError
-from tile_core.target import Target
-
-GPUS = ("cuda", "hip")
-"""Kinds of targets whose kernels run on a GPU."""
+from tile_core.target import GPUS, Target
 
 
 def tells_time(target: Target) -> bool:

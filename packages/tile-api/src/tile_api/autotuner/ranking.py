@@ -12,11 +12,11 @@ from typing import Any
 
 from tile_api.autotuner.configs import Config
 from tile_api.autotuner.job import Job
-from tile_api.autotuner.machine import GPUS
 from tile_api.autotuner.outcome import FAILED, UNTRIED, Candidate, Outcome
 from tile_api.autotuner.rehearsal import rehearsed
 from tile_api.autotuner.search import untraced
 from tile_core.errors import TileError
+from tile_core.target import GPUS
 
 Trace = Callable[[Mapping[str, Any]], Any]
 Note = Callable[[str, Outcome], None]

@@ -14,7 +14,7 @@ from tile_api.autotuner.configs import Config
 from tile_api.autotuner.environment import TuneSettings
 from tile_api.autotuner.inputs import Inputs
 from tile_api.autotuner.job import Job
-from tile_api.autotuner.machine import GPUS, machine_name, require_machine, tells_time
+from tile_api.autotuner.machine import machine_name, require_machine, tells_time
 from tile_api.autotuner.outcome import OK, UNTRIED, Candidate
 from tile_api.autotuner.progress import Progress
 from tile_api.autotuner.ranking import (
@@ -35,7 +35,7 @@ from tile_api.autotuner.to_json import canonical
 from tile_api.kernel import CompiledKernel
 from tile_core.errors import NoConfigWorks, Note, TileError
 from tile_core.plugins.backend import Backend
-from tile_core.target import Target
+from tile_core.target import GPUS, Target
 
 _RANKED_IN = 0.6
 """The share of the time after which candidates are tried in the order known by then."""

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_core.errors import TileError
-from tile_core.target import Target, parse_target_spec
-
-GPUS = ("cuda", "hip")
-"""Kinds of machines that may not be here, and can be emulated."""
+from tile_core.target import GPUS, Target, parse_target_spec
 
 EMULATOR = "sim"
 """The executor that is missed where there is none."""

@@ -105,7 +105,7 @@ class RevivedBuild:
     @property
     def runs_on_host(self) -> bool:
         """Whether the kernel works on tensors in host memory."""
-        return self.target.executor != "" or self.target.kind not in ("cuda", "hip")
+        return self.target.runs_on_host
 
     @property
     def variant(self) -> Variant:

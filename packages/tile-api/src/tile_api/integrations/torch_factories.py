@@ -212,5 +212,4 @@ def _device(options: Mapping[str, Any]) -> str:
     settings = Settings.from_environment()
     wanted = options["target"]
     _, exact = default_host().resolve(settings.target if wanted is None else wanted)
-    is_gpu = not exact.executor and exact.kind in ("cuda", "hip")
-    return exact.kind if is_gpu else "cpu"
+    return "cpu" if exact.runs_on_host else exact.kind

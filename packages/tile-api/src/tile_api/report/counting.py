@@ -14,7 +14,7 @@ from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.executor import AccessCost, Executor
 from tile_core.plugins.host import PluginHost
-from tile_core.target import Target
+from tile_core.target import GPUS, Target
 
 LONGEST = 120.0
 """Seconds after which a launch is given up."""
@@ -54,7 +54,7 @@ def costs_of(
 
     counter = counter_for(target, host)
     if counter is None or counter.counted is None:
-        emulated = target.kind in ("cuda", "hip")
+        emulated = target.kind in GPUS
         raise UnsupportedOnTarget(
             f"there are no counters for {target}: no emulator that is installed runs its kernels",
             hint="pip install 'tile-api[sim]'"
