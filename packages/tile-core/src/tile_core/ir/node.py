@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import field, fields, replace
 from functools import cache, wraps
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter, is_
 from typing import Any, TypeVar, cast
 
@@ -24,10 +24,11 @@ class _Known(Uncopied):
     No fields, so that neither copies with other contents nor pickles take them along.
     """
 
-    __slots__ = ("_answers", "_children")
+    __slots__ = ("_answers", "_below", "_children")
 
     _answers: dict[Callable[..., Any], Any]
     _children: tuple[Node, ...]
+    _below: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,13 +125,45 @@ def analysis(question: Callable[[N], R]) -> Callable[[N], R]:
 
 
 def walk(root: Node) -> Iterator[Node]:
-    """Yield every node under `root`, parents before children; shared nodes each time met."""
+    """Yield every node under `root`, parents before children; shared nodes each time met.
+
+    Trees are walked many times, by every analysis: what is under a node is found once.
+    """
+    try:
+        return chain((root,), root._below)
+    except AttributeError:
+        return _walked(root)
+
+
+_MOST_KEPT = 1 << 16
+"""Nodes of a tree that is kept written out; expressions that share parts can be far longer."""
+
+
+def _walked(root: Node) -> Iterator[Node]:
+    """Walk a tree for the first time, and keep what is under its root, in order."""
+    below: list[Node] = []
+    stack = list(root.children()[::-1])
+    while stack:
+        node = stack.pop()
+        below.append(node)
+        try:
+            children = node._children
+        except AttributeError:
+            children = node.children()
+        if children:
+            stack += children[::-1]
+        if len(below) > _MOST_KEPT:
+            return _walked_lazily(root)
+    object.__setattr__(root, "_below", tuple(below))
+    return chain((root,), below)
+
+
+def _walked_lazily(root: Node) -> Iterator[Node]:
     stack = [root]
     while stack:
         node = stack.pop()
         yield node
-        if below := node.children():
-            stack += below[::-1]
+        stack += node.children()[::-1]
 
 
 def walk_once(root: Node) -> Iterator[Node]:
@@ -151,7 +184,7 @@ def walk_once(root: Node) -> Iterator[Node]:
 
 def has_more_nodes(root: Node, count: int) -> bool:
     """Whether there are more than `count` nodes under `root`, shared ones each time met."""
-    return next(islice(walk(root), count, None), None) is not None
+    return next(islice(_walked_lazily(root), count, None), None) is not None
 
 
 def rewrite(root: N, rule: Callable[[Node], Node]) -> N:
