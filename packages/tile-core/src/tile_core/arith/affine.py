@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from fractions import Fraction
 from typing import TypeAlias
 
+from tile_core.arith.interval import Ends
 from tile_core.ir.expr import Expr
 from tile_core.records import dataclass
 
@@ -49,6 +51,11 @@ class Linear:
         """Whether no atom is left."""
         return not self.terms
 
+    @property
+    def is_shift(self) -> bool:
+        """Whether it is a number that integers of 64 bits with a sign can be shifted by."""
+        return self.is_number and 0 <= self.constant < 63
+
     def __add__(self, other: Linear) -> Linear:
         terms = dict(self.terms)
         for key, factor in other.terms.items():
@@ -87,3 +94,8 @@ class Linear:
         """Yield key, factor and expression of each term."""
         for key, factor in self.terms.items():
             yield key, factor, self.atoms[key]
+
+
+def whole_between(low: Number | None, high: Number | None) -> Ends:
+    """Return the bounds of whole numbers between two numbers."""
+    return None if low is None else math.ceil(low), None if high is None else math.floor(high)

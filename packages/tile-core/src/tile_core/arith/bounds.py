@@ -7,7 +7,6 @@ it wrap, and have the bounds of their type where the exact result might not fit.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from functools import cache
 from typing import Protocol, TypeAlias
@@ -103,7 +102,7 @@ class Bounds(IntervalAnalysis):
     __slots__ = ("_arbitrary", "given", "ranges")
 
     def __init__(self) -> None:
-        super().__init__(depth=sys.maxsize)
+        super().__init__()
         self.ranges: dict[Var, Range] = {}
         self.given: set[Var] = set()
         self._arbitrary: dict[Expr, bool] = {}
@@ -119,10 +118,10 @@ class Bounds(IntervalAnalysis):
 
     def of(self, expr: Extent) -> Range:
         """Return bounds of `expr`, an integer, truth value or address."""
-        low, high = super().of(expr)
-        assert low is not None
-        assert high is not None
-        return low, high
+        found = self.known.get(expr) if isinstance(expr, Expr) else (expr, expr)
+        if found is None:
+            found = self.known[expr] = self.derived(expr)  # type: ignore[index, arg-type]
+        return found  # type: ignore[return-value]
 
     def variable(self, var: Var) -> Range:
         """Return what was bound, or the limits of the type."""
@@ -212,11 +211,12 @@ class Ranges(Bounds):
     Those of which nothing is known there were given by the caller.
     """
 
-    __slots__ = ("source",)
+    __slots__ = ("_indices", "source")
 
     def __init__(self, source: Knowledge | Mapping[Var, Interval]) -> None:
         super().__init__()
         self.source = source
+        self._indices: set[Var] = set()
 
     def variable(self, var: Var) -> Range:
         """Return the range of `var`, remembered."""
@@ -224,8 +224,22 @@ class Ranges(Bounds):
 
     def is_given(self, var: Var) -> bool:
         """Whether the caller or memory gave a variable."""
-        self.learn(var)
-        return var in self.given
+        if var in self.given:
+            return True
+        if var in self.ranges or var in self._indices:
+            return False
+        found = var.dtype.is_int and self._comes_from_outside(var)
+        (self.given if found else self._indices).add(var)
+        return found
+
+    def _comes_from_outside(self, var: Var) -> bool:
+        source = self.source
+        if isinstance(source, Mapping):
+            return var.contract is None and source.get(var, ANYTHING) == ANYTHING
+        meaning = source.meaning.get(var)
+        if meaning is not None:
+            return any(self.is_arbitrary(atom) for _, _, atom in meaning.parts())
+        return var.contract is None and not source.is_bounded(var)
 
     def learn(self, var: Var) -> Range:
         """Return the range of `var`, remembered."""
@@ -237,20 +251,10 @@ class Ranges(Bounds):
     def _learnt(self, var: Var) -> Range:
         if not var.dtype.is_int:
             return limits_of(var)
+        self.is_given(var)
         least, most = limits_of(var)
-        meaning = None
-        if isinstance(self.source, Mapping):
-            known = self.source.get(var, ANYTHING)
-            is_known = known != ANYTHING
-        else:
-            known, meaning = self.source.bounds(var), self.source.meaning.get(var)
-            is_known = self.source.is_bounded(var)
-        if meaning is not None:
-            is_given = any(self.is_arbitrary(atom) for _, _, atom in meaning.parts())
-        else:
-            is_given = not is_known and var.contract is None
-        if is_given:
-            self.given.add(var)
+        source = self.source
+        known = source.get(var, ANYTHING) if isinstance(source, Mapping) else source.bounds(var)
         low = least if known.low is None else max(least, known.low)
         high = most if known.high is None else min(most, known.high)
         return (low, high) if low <= high else (least, most)

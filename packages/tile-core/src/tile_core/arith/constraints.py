@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
 
-from tile_core.arith.affine import Linear, Number
+from tile_core.arith.affine import Linear, Number, whole_between
 from tile_core.arith.bounds import Ranges
 from tile_core.arith.congruence import DIVISORS
 from tile_core.arith.interval import FLIPPED, NEGATED, Ends, Interval, intersection
@@ -82,6 +82,7 @@ class ConstraintSet:
         init=False, compare=False, repr=False, default_factory=list
     )
     """The bounds of what is not linear, once they were asked for."""
+    _typed: list[Ranges] = field(init=False, compare=False, repr=False, default_factory=list)
 
     def with_loop(self, var: Var, start: Extent, stop: Extent) -> ConstraintSet:
         """Learn ``start <= var < stop``."""
@@ -127,7 +128,7 @@ class ConstraintSet:
         """
         if not (var.dtype.is_int and var.dtype.lanes == 1):
             return self
-        within, exact = Ranges(self), self.linear(value)
+        within, exact = self._within, self.linear(value)
         if not within.is_arbitrary(value):
             return replace(self, meaning={**self.meaning, var: exact})
         low, high = within.of(value)
@@ -142,7 +143,14 @@ class ConstraintSet:
 
     def wraps(self, expr: Expr) -> bool:
         """Whether arithmetic in `expr` may wrap: then nothing is known of its exact value."""
-        return Ranges(self).wraps(expr)
+        return self._within.wraps(expr)
+
+    @property
+    def _within(self) -> Ranges:
+        """Bounds within the limits of types."""
+        if not self._typed:
+            self._typed.append(Ranges(self))
+        return self._typed[0]
 
     def assuming(self, condition: Expr, *, holds: bool = True) -> ConstraintSet:
         """Learn that `condition` holds, or that it does not.
@@ -234,9 +242,9 @@ class ConstraintSet:
                 return left.times(right.constant)
             case BinaryOp.MUL if left.is_number:
                 return right.times(left.constant)
-            case BinaryOp.SHL if _is_shift(right) and expr.dtype.kind.value == "int":
+            case BinaryOp.SHL if right.is_shift and expr.dtype.kind.value == "int":
                 return left.times(2 ** int(right.constant))
-            case BinaryOp.SHR if _is_shift(right):
+            case BinaryOp.SHR if right.is_shift:
                 by = const(2 ** int(right.constant), a.dtype)
                 return self._arithmetic(expr, BinaryOp.FLOORDIV, a, by)
             case BinaryOp.FLOORDIV | BinaryOp.FLOORMOD if right.is_number and right.constant > 0:
@@ -261,8 +269,8 @@ class ConstraintSet:
                 whole = whole + term
             else:
                 rest = rest + term
-        low, high = self.lowest(rest), self._highest(rest)
-        if low is None or high is None or low // n != high // n:
+        low, negative = self._substituted(rest), self._substituted(-rest)
+        if low is None or negative is None or low // n != -negative // n:
             return None
         return whole.times(Fraction(1, n)).plus(low // n)
 
@@ -291,7 +299,7 @@ class ConstraintSet:
     def bounds(self, expr: Extent) -> Interval:
         """Return numeric bounds of `expr`."""
         value = self.linear(expr)
-        low, high = _whole(self.lowest(value), self._highest(value))
+        low, high = whole_between(self.lowest(value), self._highest(value))
         if isinstance(expr, Var) and expr in self.meaning and expr in self.bounds_of:
             low, high = intersection((low, high), self._variable_ends(expr))
         elif isinstance(expr, Binary):
@@ -483,17 +491,8 @@ class ConstraintSet:
             return promised(var)
         low = None if bound.low is None else self.lowest(bound.low)
         high = None if bound.high is None else self._highest(bound.high)
-        return _whole(low, high)
+        return whole_between(low, high)
 
     def _natural(self, expr: Expr, least: int = 0) -> bool:
         low, _ = self._ends_of(expr)
         return low is not None and low >= least
-
-
-def _whole(low: Number | None, high: Number | None) -> Ends:
-    """Return the bounds of whole numbers between two numbers."""
-    return None if low is None else math.ceil(low), None if high is None else math.floor(high)
-
-
-def _is_shift(by: Linear) -> bool:
-    return by.is_number and 0 <= by.constant < 63

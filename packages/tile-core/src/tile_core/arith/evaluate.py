@@ -2,52 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tile_core.errors import InternalError
-from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Extent, Select, Unary, UnaryOp
+from tile_core.ir.expr import Binary, Cast, Const, Extent, Select, Unary
 from tile_core.ir.expr import Var as Variable
 from tile_core.ir.free_variables import free_variables
-
-
-def _truncdiv(a: int, b: int) -> int:
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
-BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
-    BinaryOp.ADD: lambda a, b: a + b,
-    BinaryOp.SUB: lambda a, b: a - b,
-    BinaryOp.MUL: lambda a, b: a * b,
-    BinaryOp.DIV: lambda a, b: a / b,
-    BinaryOp.FLOORDIV: lambda a, b: a // b,
-    BinaryOp.FLOORMOD: lambda a, b: a % b,
-    BinaryOp.TRUNCDIV: _truncdiv,
-    BinaryOp.TRUNCMOD: lambda a, b: a - _truncdiv(a, b) * b,
-    BinaryOp.MIN: min,
-    BinaryOp.MAX: max,
-    BinaryOp.AND: lambda a, b: bool(a and b),
-    BinaryOp.OR: lambda a, b: bool(a or b),
-    BinaryOp.BITAND: lambda a, b: a & b,
-    BinaryOp.BITOR: lambda a, b: a | b,
-    BinaryOp.BITXOR: lambda a, b: a ^ b,
-    BinaryOp.SHL: lambda a, b: a << b,
-    BinaryOp.SHR: lambda a, b: a >> b,
-    BinaryOp.EQ: lambda a, b: a == b,
-    BinaryOp.NE: lambda a, b: a != b,
-    BinaryOp.LT: lambda a, b: a < b,
-    BinaryOp.LE: lambda a, b: a <= b,
-    BinaryOp.GT: lambda a, b: a > b,
-    BinaryOp.GE: lambda a, b: a >= b,
-}
-"""What operators of two operands are on numbers of Python."""
-
-UNARY: dict[UnaryOp, Callable[[Any], Any]] = {
-    UnaryOp.NEG: lambda a: -a,
-    UnaryOp.NOT: lambda a: not a,
-    UnaryOp.BITNOT: lambda a: ~a,
-}
-"""The same for one operand."""
+from tile_core.ir.operations import BINARY, UNARY
 
 
 def evaluate(root: Extent, values: Mapping[Variable, Any]) -> Any:

@@ -22,6 +22,7 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
+from tile_core.ir.operations import BINARY, UNARY
 
 Number: TypeAlias = "int | float | np.ndarray[Any, Any]"
 
@@ -42,10 +43,7 @@ def _truncated(a: Any, b: Any) -> Any:
     return np.sign(a) * np.sign(b) * _quotient(np.abs(a), np.abs(b))
 
 
-_BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
-    BinaryOp.ADD: lambda a, b: a + b,
-    BinaryOp.SUB: lambda a, b: a - b,
-    BinaryOp.MUL: lambda a, b: a * b,
+_BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = BINARY | {
     BinaryOp.DIV: lambda a, b: a / np.where(np.equal(b, 0), 1, b),
     BinaryOp.FLOORDIV: _quotient,
     BinaryOp.FLOORMOD: _remainder,
@@ -55,18 +53,12 @@ _BINARY: dict[BinaryOp, Callable[[Any, Any], Any]] = {
     BinaryOp.MAX: np.maximum,
     BinaryOp.AND: np.logical_and,
     BinaryOp.OR: np.logical_or,
-    BinaryOp.BITAND: np.bitwise_and,
-    BinaryOp.BITOR: np.bitwise_or,
-    BinaryOp.BITXOR: np.bitwise_xor,
     BinaryOp.SHL: lambda a, b: np.left_shift(a, np.clip(b, 0, _MOST_BITS)),
     BinaryOp.SHR: lambda a, b: np.right_shift(a, np.clip(b, 0, _MOST_BITS)),
-    BinaryOp.EQ: np.equal,
-    BinaryOp.NE: np.not_equal,
-    BinaryOp.LT: np.less,
-    BinaryOp.LE: np.less_equal,
-    BinaryOp.GT: np.greater,
-    BinaryOp.GE: np.greater_equal,
 }
+"""What is different for arrays: points without a meaning have any value."""
+
+_UNARY: dict[UnaryOp, Callable[[Any], Any]] = UNARY | {UnaryOp.NOT: np.logical_not}
 
 _MOST_BITS = 40
 """Shifts beyond it leave the numbers of the arrays."""
@@ -133,7 +125,7 @@ class _Evaluation:
                 found: Number = _BINARY[op](self.of(a), self.of(b))
                 return found
             case Unary(op=unary, a=a):
-                return _unary(unary, self.of(a))
+                return _UNARY[unary](self.of(a))  # type: ignore[no-any-return]
             case Select(cond=cond, then=then, otherwise=otherwise):
                 return np.where(self.of(cond), self.of(then), self.of(otherwise))
             case Cast(dtype=dtype, value=value):
@@ -152,13 +144,6 @@ class _Evaluation:
         if node in self.names:
             return self.of(self.names[node])
         raise Unknown(node.name)
-
-
-def _unary(op: UnaryOp, value: Any) -> Number:
-    if op is UnaryOp.NEG:
-        return -value  # type: ignore[no-any-return]
-    flip = np.logical_not if op is UnaryOp.NOT else np.invert
-    return flip(value)  # type: ignore[no-any-return]
 
 
 def _converted(value: Number, dtype: DType) -> Number:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from tile_core.dtypes import DType, dtype_of, promote
@@ -22,6 +21,7 @@ from tile_core.ir.expr import (
     UnaryOp,
 )
 from tile_core.ir.intrinsics import INTRINSICS
+from tile_core.ir.operations import BINARY, DIVISIONS
 from tile_core.ir.short_integers import RING, is_short, loses_bits, may_leave
 
 INT32, FLOAT32, BOOL = dtype_of("int32"), dtype_of("float32"), dtype_of("bool")
@@ -238,30 +238,6 @@ def truth(value: Any) -> Expr:
     return binary(BinaryOp.NE, expr, const(0, expr.dtype.scalar))
 
 
-_FOLDS: dict[BinaryOp, Callable[[Any, Any], Any]] = {
-    BinaryOp.ADD: lambda a, b: a + b,
-    BinaryOp.SUB: lambda a, b: a - b,
-    BinaryOp.MUL: lambda a, b: a * b,
-    BinaryOp.MIN: min,
-    BinaryOp.MAX: max,
-    BinaryOp.EQ: lambda a, b: a == b,
-    BinaryOp.NE: lambda a, b: a != b,
-    BinaryOp.LT: lambda a, b: a < b,
-    BinaryOp.LE: lambda a, b: a <= b,
-    BinaryOp.GT: lambda a, b: a > b,
-    BinaryOp.GE: lambda a, b: a >= b,
-    BinaryOp.BITAND: lambda a, b: a & b,
-    BinaryOp.BITOR: lambda a, b: a | b,
-    BinaryOp.BITXOR: lambda a, b: a ^ b,
-}
-_INT_FOLDS: dict[BinaryOp, Callable[[Any, Any], Any]] = {
-    BinaryOp.FLOORDIV: lambda a, b: a // b,
-    BinaryOp.FLOORMOD: lambda a, b: a % b,
-    BinaryOp.TRUNCDIV: lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
-    BinaryOp.TRUNCMOD: lambda a, b: (abs(a) % abs(b)) * (-1 if a < 0 else 1),
-}
-
-
 def _fold(op: BinaryOp, a: int | float, b: int | float, dtype: DType) -> int | float | None:
     """Evaluate on Python numbers where that is exact in `dtype`, else return None.
 
@@ -270,20 +246,20 @@ def _fold(op: BinaryOp, a: int | float, b: int | float, dtype: DType) -> int | f
     """
     if dtype.is_float:
         if op is BinaryOp.MIN or op is BinaryOp.MAX or op.is_comparison:
-            return _FOLDS[op](a, b) if not (math.isnan(a) or math.isnan(b)) else None
+            return BINARY[op](a, b) if not (math.isnan(a) or math.isnan(b)) else None
         return None
-    if op in _INT_FOLDS:
+    if op in DIVISIONS:
         if b == 0:
             raise FrontendValueError(
                 "division by zero in a compile-time expression",
                 hint="the divisor is known while the kernel is traced: change what it is made of",
             )
-        return _in_range(int(_INT_FOLDS[op](a, b)), dtype)
+        return _in_range(int(BINARY[op](a, b)), dtype)
     if op in (BinaryOp.SHL, BinaryOp.SHR):
         if not 0 <= b < dtype.bits:
             raise _bad_shift(dtype, b)
         return _in_range(int(a) << int(b) if op is BinaryOp.SHL else int(a) >> int(b), dtype)
-    result = _FOLDS[op](a, b)
+    result = BINARY[op](a, b)
     return result if op.is_comparison else _in_range(result, dtype)
 
 
@@ -298,7 +274,7 @@ def _refuse_undefined(op: BinaryOp, right: int | float, dtype: DType) -> None:
     """Refuse operations on integers that no left operand gives a meaning."""
     if op in (BinaryOp.SHL, BinaryOp.SHR) and not 0 <= right < dtype.bits:
         raise _bad_shift(dtype, right)
-    if op in _INT_FOLDS and right == 0:
+    if op in DIVISIONS and right == 0:
         raise FrontendValueError(
             f"{op.value!r} divides an integer by zero",
             hint="the divisor is known while the kernel is traced: change what it is made of",

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tile_core.arith.evaluate import BINARY, UNARY
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
+from tile_core.ir.operations import BINARY, UNARY
 
 Value: TypeAlias = "int | Sequence[int]"
 """A number, or the elements of a tensor."""
