@@ -133,6 +133,16 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def mutants(session: nox.Session) -> None:
+    """Change the packages in 60 places, run the nearest tests on each, print what survives.
+
+    ``nox -s mutants -- --all --minutes 120``; without arguments in files that differ from main.
+    """
+    install(session, *DEV)
+    session.run("python", "-m", "tools.mutants", *session.posargs, env={"PYTHONPATH": "tests"})
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check formatting and style; ``nox -s lint -- --fix`` mends what can be mended."""
     install(session, "ruff==0.17.*")

@@ -1,0 +1,253 @@
+"""Mutants of our own Python: which changes of one token no test notices.
+
+``python -m tools.mutants [--all | FILES] [--count 60] [--seed 1] [--minutes 60]`` makes mutants of
+the packages' files that differ from main, runs the tests nearest to each, and prints survivors.
+Mutants of the C++ that kernels are printed as are another matter: see `fuzz.mutants`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from tools.changed import changed_files
+from tools.import_graph import ROOT, ImportGraph, modules_of_packages, modules_of_tests
+
+LEFT_OUT = ("__init__.py", "__main__.py")
+FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+    ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+SWAPPED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a file.
+
+    Parameters
+    ----------
+    kind
+        "comparison", "off by one", "and/or", "not", "operands" or "statement".
+    start, end
+        What is replaced: offsets in the bytes of the file.
+    """
+
+    path: Path
+    line: int
+    kind: str
+    start: int
+    end: int
+    after: str
+
+    def applied(self, text: bytes) -> bytes:
+        """Return the changed text of the file."""
+        return text[: self.start] + self.after.encode() + text[self.end :]
+
+    def __str__(self) -> str:
+        before = self.path.read_bytes()[self.start : self.end].decode()
+        where = (
+            f"{self.path.relative_to(ROOT)}:{self.line}" if ROOT in self.path.parents else self.path
+        )
+        return f"{where} {self.kind}: {' '.join(before.split())[:60]} -> {self.after[:60]}"
+
+
+def mutants_of(path: Path) -> list[Mutant]:
+    """Return every mutant of a file; none changes docstrings, annotations or messages alone."""
+    raw = path.read_bytes()
+    starts = [0]
+    for line in raw.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+
+    def at(line: int, column: int) -> int:
+        return starts[line - 1] + column
+
+    found = []
+    for node, kind, after in _changes(ast.parse(raw)):
+        start = at(node.lineno, node.col_offset)
+        end = at(node.end_lineno or node.lineno, node.end_col_offset or 0)
+        found.append(Mutant(path, node.lineno, kind, start, end, after))
+    return found
+
+
+def _changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str, str]]:
+    """Yield each node that can be changed, how, and the text in its place."""
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.expr, ast.stmt)):
+            yield from ((node, kind, text) for kind, text in _changed(node))
+        todo += _code_in(node)
+
+
+def _code_in(node: ast.AST) -> list[ast.AST]:
+    """Return the children that are run: no annotations, decorators, default messages."""
+    if isinstance(node, (ast.Raise, ast.JoinedStr, ast.Assert, ast.Import, ast.ImportFrom)):
+        return []
+    left_out: list[ast.AST | None] = []
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        left_out += [node.returns, node.args, *node.decorator_list]
+    elif isinstance(node, ast.ClassDef):
+        left_out += [*node.decorator_list, *node.bases]
+    elif isinstance(node, ast.AnnAssign):
+        left_out += [node.annotation]
+    elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        return []
+    return [child for child in ast.iter_child_nodes(node) if child not in left_out]
+
+
+def _changed(node: ast.expr | ast.stmt) -> Iterator[tuple[str, str]]:
+    match node:
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            other = ast.Compare(left, [FLIPPED[type(op)]()], [right])
+            yield "comparison", f"({ast.unparse(other)})"
+        case ast.Constant(value=int(value)) if not isinstance(value, bool) and abs(value) < 1 << 20:
+            yield "off by one", f"({value + 1})"
+        case ast.BoolOp(op=op, values=values):
+            swapped = ast.BoolOp(ast.And() if isinstance(op, ast.Or) else ast.Or(), values)
+            yield "and/or", f"({ast.unparse(swapped)})"
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield "not", f"({ast.unparse(operand)})"
+        case ast.BinOp(left=left, op=op, right=right) if isinstance(op, SWAPPED):
+            if not isinstance(left, ast.Constant) or not isinstance(left.value, str):  # "%" of text
+                yield "operands", f"({ast.unparse(ast.BinOp(right, op, left))})"
+        case ast.AugAssign() | ast.Expr(value=ast.Call()):
+            yield "statement", "pass"
+
+
+def chosen(files: Sequence[Path], count: int, seed: int) -> list[Mutant]:
+    """Return `count` mutants: a file is drawn by how many it has, each mutant once."""
+    every = [mutant for path in sorted(files) for mutant in mutants_of(path)]
+    return Random(seed).sample(every, min(count, len(every)))
+
+
+def nearest_tests(path: Path, graph: ImportGraph) -> list[Path]:
+    """Return the test files that import a file, the likeliest to notice a change first.
+
+    Those named after it come first, then those over the fewest imports.
+    """
+    (name,) = (name for name, file in graph.files.items() if file == path)
+    distance = graph.dependents([name])
+    tests = {n: p for n, p in graph.files.items() if p.name.startswith("test_") and n in distance}
+    stem, package = path.stem, name.split(".")[0]
+
+    def order(test: str) -> tuple[bool, bool, int, str]:
+        alike = stem in test.rsplit(".", 1)[-1] or name.split(".")[-2] in test.rsplit(".", 1)[-1]
+        return (not alike, f"unit.{package}." not in test, distance[test], test)
+
+    return [tests[test] for test in sorted(tests, key=order)]
+
+
+class Workspace:
+    """A copy of the tree, in which files are changed and tests run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "tree"
+        listed = ("git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard")
+        names = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+        for name in names.splitlines():
+            if (ROOT / name).is_file():
+                (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, self.root / name)
+        sources = [str(path) for path in sorted(self.root.glob("packages/*/src"))]
+        toy, tests = self.root / "tests/plugins/tile-toy/src", self.root / "tests"
+        self.environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([*sources, str(tests), str(toy)]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "HYPOTHESIS_PROFILE": "ci",
+        }
+
+    def is_killed(self, mutant: Mutant, tests: Sequence[Path], seconds: float) -> bool:
+        """Run tests on a mutant, until one fails or the time is over; True if one failed."""
+        place = self.root / mutant.path.relative_to(ROOT)
+        original = place.read_bytes()
+        place.write_bytes(mutant.applied(original))
+        try:
+            return self._fails(tests, seconds)
+        finally:
+            place.write_bytes(original)
+
+    def _fails(self, tests: Sequence[Path], seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        for at in range(0, len(tests), BATCH):
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            files = [str(path.relative_to(ROOT)) for path in tests[at : at + BATCH]]
+            command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+            try:
+                done = subprocess.run(
+                    [*command, *files], cwd=self.root, env=self.environment,
+                    capture_output=True, timeout=max(left, LEAST),
+                )  # fmt: skip
+            except subprocess.TimeoutExpired:
+                return False
+            if done.returncode not in (0, 5):
+                return True
+        return False
+
+
+BATCH = 4
+"""Test files that are run at a time: a process takes some seconds to start."""
+LEAST = 20.0
+"""Seconds that the last of a mutant's processes has at least."""
+
+
+def files_to_mutate(arguments: argparse.Namespace) -> list[Path]:
+    """Return the files that the command line asks for: named, all, or those that changed."""
+    known = {p for p in modules_of_packages().values() if p.name not in LEFT_OUT}
+    if arguments.files:
+        return [path for name in arguments.files if (path := Path(name).resolve()) in known]
+    if arguments.all:
+        return sorted(known)
+    return [path for name in changed_files(arguments.base) if (path := ROOT / name) in known]
+
+
+def main() -> None:
+    """Make mutants, run tests, print survivors and the score."""
+    parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
+    parser.add_argument("files", nargs="*", help="files of packages; default: what changed")
+    parser.add_argument("--all", action="store_true", help="mutate every file of the packages")
+    parser.add_argument("--base", default="main", help="what differs from this changed")
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=60, help="for all mutants together")
+    parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
+    arguments = parser.parse_args()
+    mutants = chosen(files_to_mutate(arguments), arguments.count, arguments.seed)
+    if arguments.list or not mutants:
+        print(*mutants, sep="\n")
+        return
+    graph = ImportGraph(modules_of_packages() | modules_of_tests())
+    fates: Counter[str] = Counter()
+    end = time.monotonic() + 60 * arguments.minutes
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Workspace(Path(folder))
+        for number, mutant in enumerate(mutants):
+            seconds = (end - time.monotonic()) / (len(mutants) - number)
+            tests = nearest_tests(mutant.path, graph)
+            fate = "killed" if workspace.is_killed(mutant, tests, seconds) else "survived"
+            fates[fate] += 1
+            if fate == "survived":
+                print(f"survived {mutant}", flush=True)
+    score = {"killed": fates["killed"], "mutants": len(mutants), "seed": arguments.seed}
+    print(f"{fates['killed']} of {len(mutants)} mutants killed, seed {arguments.seed}")
+    if (ROOT / ".nox").is_dir():
+        (ROOT / ".nox" / "mutants.json").write_text(json.dumps(score))
+
+
+if __name__ == "__main__":
+    main()
