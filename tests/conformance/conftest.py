@@ -87,12 +87,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("case", "backend"), params)
 
 
-@pytest.fixture
-def some_cases() -> list[Case]:
-    """A handful of cases from every family."""
-    return all_cases()[::25]
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     known = {INTERPRETER, *targets()}
     for item in items:

@@ -21,6 +21,7 @@ def driver(stub_path: Path) -> HipDriver:
     library.stub_set(2, b"", 0)
     library.stub_architecture(b"gfx942:sramecc+:xnack-")
     library.hipSetDevice(0)
+    library.hipGetLastError()
     opened = open_driver(str(stub_path))
     for name in ("stub_launches", "stub_modules", "stub_dynamic_shared"):
         getattr(opened.library, name).restype = ctypes.c_uint64

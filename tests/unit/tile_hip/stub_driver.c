@@ -25,7 +25,8 @@ void stub_architecture(const char *name) {
   architecture = kept;
 }
 static __thread int last_error;
-static int fails(const char *call) { return last_error = strcmp(call, failing) ? 0 : failure; }
+// What succeeds leaves the last error alone: it is read, and by that forgotten, with hipGetLastError.
+static int fails(const char *call) { return strcmp(call, failing) ? 0 : (last_error = failure); }
 int hipGetLastError(void) {
   int code = last_error;
   last_error = 0;

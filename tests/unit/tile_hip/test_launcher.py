@@ -280,6 +280,31 @@ def test_a_machine_without_runtime_names_the_emulator() -> None:
     assert e.value.hint == "run the kernel in the emulator: target='hip:gfx942@sim'"
 
 
+def test_a_gpu_is_needed_at_the_first_call_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def absent() -> HipDriver:
+        asked.append(True)
+        raise MissingFeature("this machine has no HIP runtime")
+
+    monkeypatch.setattr("tile_hip.driver.installed_driver", absent)
+    artifact: Any = SimpleNamespace(program=program(), compiled=SimpleNamespace(code_object=CODE))
+    kernel: Any = None
+    run = stages.load(artifact, kernel)
+    assert asked == []
+    with pytest.raises(MissingFeature, match="no HIP runtime"):
+        run(0, Tensor((4, 8)), 1.0)
+    assert asked == [True]
+
+
+def test_the_stub_is_no_runtime_of_this_process(stub_path: Path, driver: HipDriver) -> None:
+    """Else whoever compiled for no target after these tests compiled for AMD."""
+    driver.library.hipInit(0)
+    found = list(candidates("libamdhip64"))
+    assert str(stub_path) not in found
+    assert not any(Path(path).exists() and Path(path).samefile(stub_path) for path in found)
+
+
 def test_a_kernel_is_loaded_at_its_first_call(
     driver: HipDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,7 +113,7 @@ def poison(shape: Sequence[int], dtype: str) -> Array:
     if kind.is_float and kind.bits >= 16:
         array.fill(math.nan)
     elif kind.is_bool:
-        array.fill(True)
+        array.reshape(-1)[:] = np.arange(array.size) % 2 == 0  # results are seldom so
     else:
         array.view(np.uint8)[...] = 0x5A
     return array

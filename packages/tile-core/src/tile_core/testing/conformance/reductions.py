@@ -122,23 +122,27 @@ def _of_nothing(scopes: tuple[str, ...], *, clear: bool) -> Case:
     """Run a sum along rows of a part without columns, and take their largest elements."""
 
     def build() -> Kernel:
-        a, b = ir.tensor("A", (16, 12)), ir.tensor("B", (10,))
+        a, b, c = ir.tensor("A", (16, 12)), ir.tensor("B", (10,)), ir.tensor("C", (10,))
         t, u = _tiles(scopes, (16, 12), (10,))
         none = ir.region(t, (5, 2), (4, 0))
         steps = [
             ir.copy(a, t), ir.copy(b, u), Scan(ReduceKind.SUM, none, none, 1),
-            ir.reduce("max", none, ir.region(u, (3,), (4,)), 1, clear=clear), ir.copy(u, b),
+            ir.reduce("max", none, ir.region(u, (3,), (4,)), 1, clear=clear), ir.copy(u, c),
         ]  # fmt: skip
-        return ir.kernel([a, b], 1, lambda bx: [ir.alloc(t, u), *steps], threads=64)
+        return ir.kernel([a, b, c], 1, lambda bx: [ir.alloc(t, u), *steps], threads=64)
 
-    def expected(a: Array, b: Array) -> dict[int, Array]:
+    def expected(a: Array, b: Array, c: Array) -> dict[int, Array]:
         b[3:7] = -np.inf if clear else b[3:7]
-        return {1: b}
+        return {2: b}
 
     return Case(
         f"reduce/empty/float32/{scopes[0]}-{scopes[1]}-{'clear' if clear else 'onto'}",
         build,
-        lambda rng: [numbers(rng, (16, 12), "float32"), numbers(rng, (10,), "float32")],
+        lambda rng: [
+            numbers(rng, (16, 12), "float32"),
+            numbers(rng, (10,), "float32"),
+            poison((10,), "float32"),
+        ],
         expected,
     )
 

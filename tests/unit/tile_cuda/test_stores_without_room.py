@@ -1,0 +1,49 @@
+"""Results are stored from registers where their rows turn out not to fit, and that is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tile_api as tile
+import tile_api.language as T
+from tile_core.errors import OutOfScratch
+from tile_core.simt import lower
+
+
+@T.prim_func
+def product(
+    A: T.Tensor((64, 32), "float16"),
+    B: T.Tensor((32, 64), "float16"),
+    C: T.Tensor((64, 64), "float16"),
+):
+    with T.Kernel(1, threads=128):
+        a = T.alloc_shared((64, 32), "float16")
+        b = T.alloc_shared((32, 64), "float16")
+        c = T.alloc_fragment((64, 64), "float32")
+        T.copy(A, a)
+        T.copy(B, b)
+        T.gemm(a, b, c, clear_accum=True)
+        T.copy(c, C)
+
+
+def test_nothing_is_told_where_they_fit() -> None:
+    lowered = tile.lower(product, target="cuda:sm_80")
+    assert lower.NO_ROOM not in str(lowered.layouts())
+    assert "_rows" in lowered.kernel_source
+
+
+def test_a_note_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What threads exchange is known after the rows are planned: then it is tried without them."""
+    lowered_once = lower._lowered
+
+    def tight(kernel: Any, context: Any, *others: Any) -> Any:
+        if context.choices.stages_stores:
+            raise OutOfScratch("there is no room for rows")
+        return lowered_once(kernel, context, *others)
+
+    monkeypatch.setattr(lower, "_lowered", tight)
+    lowered = tile.lower(product, target="cuda:sm_80")
+    assert lower.NO_ROOM in str(lowered.layouts())
+    assert "_rows" not in lowered.kernel_source
