@@ -143,6 +143,13 @@ def mutants(session: nox.Session) -> None:
 
 
 @nox.session
+def figures(session: nox.Session) -> None:
+    """Print what is watched about the code: sizes, calls and walks of lowering, circles, times."""
+    install(session, *DEV)
+    session.run("python", "-m", "tools.figures", env={"PYTHONPATH": "tests"})
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check formatting and style; ``nox -s lint -- --fix`` mends what can be mended."""
     install(session, "ruff==0.17.*")

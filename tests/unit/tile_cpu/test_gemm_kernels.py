@@ -226,6 +226,15 @@ def test_the_fastest_exact_step_is_chosen() -> None:
     assert choose_kernel(zen, "int8", "int8", "int64").accumulator == "int64"
 
 
+def test_copied_rows_of_bfloat16_are_held_as_bits() -> None:
+    """TVM widens scratch of bfloat16 to float32, and loses track of it."""
+    for dtypes, held in ((BF16, "uint16"), (F32, "float32")):
+        kernel = choose_kernel(MACHINES["znver4"], *dtypes)
+        spec = GemmSpec(MACHINES["znver4"], kernel, RegisterTile(4, 2))
+        rows, _ = copied_a(spec, 5, 6)
+        assert (rows.matrix.buffer.dtype, rows.matrix.element) == (held, dtypes[0])
+
+
 def test_steps_along_k_are_even() -> None:
     spec = plan_gemm(MACHINES["znver4"], *F32, 256, 256)
     steps = {k: plan_steps(spec, k, 256 * 256) for k in (0, 131, 1024, 1000)}

@@ -1,0 +1,235 @@
+"""What is watched about the code: ``python -m tools.figures`` prints one row for each figure."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tools.import_graph import ROOT, ImportGraph, modules_of_packages
+
+ENGINES: Mapping[str, tuple[str, ...]] = {
+    "range": (
+        "tile_core.arith.interval", "tile_core.arith.bounds", "tile_core.arith.constraints",
+        "tile_core.layout.bounds",
+    ),
+    "affine": ("tile_core.arith.affine", "tile_core.arith.linear", "tile_core.arith.index_forms"),
+    "expression": ("tile_core.ir.expr", "tile_core.layout.index"),
+    "argument": ("tile_launch.arguments", "tile_api.arguments"),
+}  # fmt: skip
+"""Modules that answer the same question in their own way. One that is gone counts no more; a new
+one is added by whoever writes it."""
+
+DRIVERS = (
+    "tile_core.driver", "tile_core.simt.lower", "tile_core.simt.pipeline", "tile_cpu.pipeline",
+    "tile_cpu.stages", "tile_cuda.stages", "tile_hip.stages", "tile_api.compiling",
+)  # fmt: skip
+"""Modules that only call others, in order."""
+
+VENDOR = re.compile(r"wgmma|mfma|\btma\b|warpgroup", re.IGNORECASE)
+TRAVERSALS = ("walk", "walk_once", "rewrite", "substitute")
+"""Functions of `tile_core.ir.node` that go through all of what they are given."""
+
+NAMED_FILE = re.compile(r"`((?:packages|tests|docs)/[\w/.-]+\.\w+|tile_\w+/[\w/.-]+\.py)`")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure.
+
+    Parameters
+    ----------
+    aim
+        What it should be at most, or at least, as text.
+    """
+
+    name: str
+    value: str
+    aim: str
+
+
+def lines_of_packages() -> Row:
+    """Count the lines of Python in the packages."""
+    paths = modules_of_packages().values()
+    total = sum(len(path.read_text().splitlines()) for path in paths)
+    return Row("Python lines in packages", str(total), "<= 118000")
+
+
+def engines() -> Row:
+    """Count the modules that answer the same question."""
+    known = modules_of_packages()
+    counts = [str(sum(name in known for name in names)) for names in ENGINES.values()]
+    return Row(" / ".join(ENGINES) + " engines", " / ".join(counts), "1 / 1 / 1 / 1")
+
+
+def fan_out(graph: ImportGraph) -> Row:
+    """Find the driver that imports most modules of the project."""
+    edges = graph.edges()
+    count, name = max((len(edges[name]), name) for name in DRIVERS if name in edges)
+    return Row("modules that a driver imports, most", f"{count} ({name})", "<= 10")
+
+
+def vendor_files() -> Row:
+    """Count the files of tile_core that speak of one vendor's instructions."""
+    found = [
+        path
+        for name, path in modules_of_packages().items()
+        if name.startswith("tile_core") and VENDOR.search(path.read_text())
+    ]
+    return Row("files of tile_core with vendor words", str(len(found)), "0")
+
+
+def circles(graph: ImportGraph) -> Row:
+    """Count the groups of modules that import each other."""
+    counts = (len(graph.circles(types=types)) for types in (False, True))
+    return Row("import circles: run-time; all", "; ".join(map(str, counts)), "0; closed unions")
+
+
+def files_for_an_operator() -> Row:
+    """Count the files that the page on new operators names."""
+    page = ROOT / "docs" / "how-to" / "add-an-operator.md"
+    names = set(NAMED_FILE.findall(page.read_text())) if page.exists() else set()
+    return Row("files that add-an-operator.md names", str(len(names)), "<= 4")
+
+
+def session_times() -> list[Row]:
+    """Return how long sessions took here last; they write it down themselves."""
+    times = _told("times.json")
+    return [
+        Row(f"nox -s {name}, s", str(times.get(name, "not run")), f"<= {aim}")
+        for name, aim in (("tests", 720), ("smoke", 120))
+    ]
+
+
+def mutants() -> Row:
+    """Return the score of the mutants made last."""
+    told = _told("mutants.json")
+    value = f"{told['killed']} of {told['mutants']}" if told else "not run"
+    return Row("mutants killed", value, ">= 95 %")
+
+
+def _told(name: str) -> dict[str, Any]:
+    path = ROOT / ".nox" / name
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
+# What lowering does ------------------------------------------------------------------------------
+
+
+def lowering() -> list[Row]:
+    """Lower a GEMM and attention for sm_90a; time it, count calls and walks over whole bodies."""
+    from support.hopper_examples import CASES
+    from tile_core.codegen import print_program
+    from tile_core.driver import lower
+    from tile_core.plugins.host import installed_plugins
+
+    host = installed_plugins()
+    kernels = {n: CASES[n].kernel() for n in ("gemm", "attention", "attention_causal")}
+
+    def run(name: str) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            print_program(lower(kernels[name], "cuda:sm_90a", host).module)
+
+    def best(name: str) -> float:
+        times = []
+        for _ in range(5):
+            start = time.perf_counter()
+            run(name)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    milliseconds = " / ".join(f"{1000 * best(name):.0f}" for name in kernels)
+    walks = whole_walks(lambda: run("gemm"), of=kernels["gemm"].body)
+    calls = python_calls(lambda: run("gemm"))
+    return [
+        Row("whole-body walks; calls in lowering a GEMM", f"{walks}; {calls}", "<= 40; 120000"),
+        Row("lowering GEMM / attention / causal, ms", milliseconds, "<= 40 / 140 / 150"),
+    ]
+
+
+def python_calls(run: Callable[[], None]) -> int:
+    """Count the calls of functions of our packages, with each step of their generators."""
+    ours = str(ROOT / "packages")
+    count = 0
+
+    def profile(frame: Any, event: str, _: Any) -> None:
+        nonlocal count
+        count += event == "call" and frame.f_code.co_filename.startswith(ours)
+
+    sys.setprofile(profile)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def whole_walks(run: Callable[[], None], of: Any) -> int:
+    """Count the traversals of as many nodes as the body `of` a kernel has before lowering."""
+    with _traversed() as roots:
+        run()
+    from tile_core.ir.node import walk
+
+    least = sum(1 for _ in walk(of))
+    sizes = {root: sum(1 for _ in walk(root)) for root in dict.fromkeys(roots)}
+    return sum(sizes[root] >= least for root in roots)
+
+
+@contextmanager
+def _traversed() -> Iterator[list[Any]]:
+    """Collect the roots of traversals that code outside of `tile_core.ir.node` asks for."""
+    from tile_core.ir import node
+
+    roots: list[Any] = []
+
+    def watched(function: Callable[..., Any]) -> Callable[..., Any]:
+        def asked(root: Any, *others: Any, **options: Any) -> Any:
+            roots.append(root)
+            return function(root, *others, **options)
+
+        return asked
+
+    replaced = []
+    for name in TRAVERSALS:
+        original = getattr(node, name)
+        made = watched(original)
+        for module in [*sys.modules.values()]:
+            is_ours = (getattr(module, "__name__", "") or "").startswith("tile_")
+            if is_ours and module is not node and vars(module).get(name) is original:
+                setattr(module, name, made)
+                replaced.append((module, name, original))
+    try:
+        yield roots
+    finally:
+        for module, name, original in replaced:
+            setattr(module, name, original)
+
+
+def figures() -> list[Row]:
+    """Return every figure."""
+    graph = ImportGraph(modules_of_packages())
+    return [
+        lines_of_packages(), *lowering(), fan_out(graph), engines(), vendor_files(),
+        circles(graph), files_for_an_operator(), *session_times(), mutants(),
+    ]  # fmt: skip
+
+
+def main() -> None:
+    """Print the table."""
+    rows = figures()
+    width = max(len(row.name) for row in rows)
+    middle = max(len(row.value) for row in rows)
+    for row in rows:
+        print(f"{row.name:<{width}}  {row.value:<{middle}}  {row.aim}")
+
+
+if __name__ == "__main__":
+    main()
