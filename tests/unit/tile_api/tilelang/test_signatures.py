@@ -12,7 +12,7 @@ import pytest
 
 import tile_api.language as T
 import tile_api.tilelang as tilelang
-from support.signatures import CacheRequest, differences, read_signatures
+from support.signatures import Wanted, differences, read_signatures
 from tile_api.language.unavailable import Unavailable
 from tile_api.tilelang.paths import MODULES
 from tile_api.tilelang.unsupported import Unsupported
@@ -38,7 +38,7 @@ OTHERWISE = {
 """What is otherwise here, by the first difference, and means the same."""
 
 
-def found(row: CacheRequest) -> Any:
+def found(row: Wanted) -> Any:
     """Return what a row names: a method as its class has it, a constructor as the class."""
     thing: Any = importlib.import_module(f"tile_api.tilelang.{row.path}".rstrip("."))
     *owners, last = row.name.split(".")
@@ -47,27 +47,25 @@ def found(row: CacheRequest) -> Any:
     return thing if last == "__init__" else getattr(thing, last)
 
 
-def as_called(row: CacheRequest, thing: Any) -> tuple[CacheRequest, Any]:
+def as_called(row: Wanted, thing: Any) -> tuple[Wanted, Any]:
     """Return the row with the object as a parameter, where what was found takes it."""
     *owners, last = row.name.split(".")
     plain = owners and last != "__init__" and inspect.isfunction(thing)
-    owner = found(CacheRequest(row.path, ".".join(owners), "")) if plain else None
+    owner = found(Wanted(row.path, ".".join(owners), "")) if plain else None
     if not plain or isinstance(inspect.getattr_static(owner, last), staticmethod):
         return row, thing
-    return CacheRequest(
-        row.path, row.name, ", ".join(filter(None, ("self", row.parameters)))
-    ), thing
+    return Wanted(row.path, row.name, ", ".join(filter(None, ("self", row.parameters)))), thing
 
 
 def rows_by_module() -> list[Any]:
-    grouped: dict[str, list[CacheRequest]] = defaultdict(list)
+    grouped: dict[str, list[Wanted]] = defaultdict(list)
     for row in ROWS:
         grouped[row.path].append(row)
     return [pytest.param(rows, id=path or "tilelang") for path, rows in sorted(grouped.items())]
 
 
 @pytest.mark.parametrize("rows", rows_by_module())
-def test_everything_is_called_as_in_tilelang(rows: list[CacheRequest]) -> None:
+def test_everything_is_called_as_in_tilelang(rows: list[Wanted]) -> None:
     wrong = []
     for row in rows:
         thing = found(row)
