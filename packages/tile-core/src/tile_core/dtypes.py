@@ -91,10 +91,18 @@ class DType(str):
     (True, 4, 4)
     """
 
-    __slots__ = ("base", "facts", "lanes")
+    __slots__ = ("base", "bits", "facts", "is_float", "is_int", "kind", "lanes")
     base: str
     facts: Format
     lanes: int
+    kind: Kind
+    """What the bits mean."""
+    bits: int
+    """Bits of one lane."""
+    is_int: bool
+    """Whether lanes are integers, signed or not; bool is not an integer here."""
+    is_float: bool
+    """Whether lanes are floating point, of any width."""
 
     def __new__(cls, name: str) -> DType:
         """Return the type spelt `name`; aliases become their canonical name.
@@ -117,21 +125,14 @@ class DType(str):
         lanes = int(match["lanes"] or 1)
         self = super().__new__(cls, base if lanes == 1 else f"{base}x{lanes}")
         self.base, self.facts, self.lanes = base, FORMATS[base], lanes
+        self.kind, self.bits = self.facts.kind, self.facts.bits  # asked for all the time
+        self.is_int = self.kind in (Kind.INT, Kind.UINT)
+        self.is_float = self.kind is Kind.FLOAT
         return self
 
     def __getnewargs__(self) -> tuple[str]:
         """Pickle by name."""
         return (str(self),)
-
-    @property
-    def kind(self) -> Kind:
-        """What the bits mean."""
-        return self.facts.kind
-
-    @property
-    def bits(self) -> int:
-        """Bits of one lane."""
-        return self.facts.bits
 
     @property
     def bytes(self) -> int:
@@ -142,16 +143,6 @@ class DType(str):
     def itemsize(self) -> int:
         """Bytes of all lanes; NumPy's name for `bytes`."""
         return self.bytes
-
-    @property
-    def is_float(self) -> bool:
-        """Whether lanes are floating point, of any width."""
-        return self.kind is Kind.FLOAT
-
-    @property
-    def is_int(self) -> bool:
-        """Whether lanes are integers, signed or not; bool is not an integer here."""
-        return self.kind in (Kind.INT, Kind.UINT)
 
     @property
     def is_bool(self) -> bool:
@@ -180,6 +171,8 @@ class DType(str):
 
     def with_lanes(self, lanes: int) -> DType:
         """Return the vector of `lanes` elements of this base type."""
+        if lanes == self.lanes:
+            return self
         return type(self)(self.base if lanes == 1 else f"{self.base}x{lanes}")
 
     def numpy(self) -> np.dtype[Any]:
