@@ -93,12 +93,8 @@ class GivenLayouts:
     vector: int = 4
     loops: dict[Node, LoopLayout] = field(default_factory=dict)
     known: dict[Buffer, Layout | Fragment] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
     machine: SimtMachine | None = None
     algebra: Algebra = field(default_factory=Algebra)
-
-    def note(self, text: str, span: Any = None) -> None:
-        self.notes.append(text)
 
     def layout_of(self, buffer: Buffer) -> Layout | Fragment | None:
         found = self.tiles.get(buffer) or self.known.get(buffer)

@@ -22,9 +22,9 @@ def test_once_per_line_and_words():
         with telling_once():
             for line in (3, 3, 4):
                 for words in ("slow", "slow", "large"):
-                    caution(words, Span("kernel.py", line, 0, 1))
-            caution("slow", None)
-            caution("slow", None)
+                    caution(words, Span("kernel.py", line, 0, 1), pass_name="p")
+            caution("slow", None, pass_name="p")
+            caution("slow", None, pass_name="p")
 
     found = told(run)
     assert [f for f in found if f[1] == "kernel.py"] == [
@@ -38,8 +38,8 @@ def test_another_compilation_tells_again():
     def run():
         for _ in range(2):
             with telling_once():
-                caution("slow", Span("kernel.py", 3, 0, 1))
-        caution("slow", Span("kernel.py", 3, 0, 1))
+                caution("slow", Span("kernel.py", 3, 0, 1), pass_name="p")
+        caution("slow", Span("kernel.py", 3, 0, 1), pass_name="p")
 
     assert told(run) == [("slow", "kernel.py", 3)] * 3
 

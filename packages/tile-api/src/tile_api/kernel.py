@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tile_api.integrations.jax_calls import JaxFunction
     from tile_api.keys import CompileKey
     from tile_api.profiler import Profiler
+    from tile_api.remarking import RemarkReport
     from tile_core.cost.estimate import Estimate
     from tile_core.driver import Built
     from tile_core.ir.stmt import Kernel
@@ -287,6 +288,15 @@ class CompiledKernel(KernelFiles, KernelRecords, KernelCopies):
 
         built = self._built
         return guards_of(built.kernel, built.target, built.options, default_host())
+
+    def remarks(self, kind: str | None = None, pass_name: str | None = None) -> RemarkReport:
+        """Return what the compiler said about its choices: see `tile_api.remarking.remarks_of`.
+
+        ``print(kernel.remarks("missed"))`` shows what could not be done, and why.
+        """
+        from tile_api.remarking import remarks_of
+
+        return remarks_of(self._built, kind, pass_name)
 
     def get_kernel_source(self, kernel_only: bool = True) -> str:
         """Return the generated source: LLVM IR on the CPU, C++ on GPUs."""

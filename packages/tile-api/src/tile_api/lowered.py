@@ -10,6 +10,7 @@ from tile_core.records import Uncopied, dataclass
 
 if TYPE_CHECKING:
     from tile_api.disk_cache.entry_codec import RevivedBuild
+    from tile_api.remarking import RemarkReport
     from tile_core.driver import Lowered
     from tile_core.passes.guards.report import GuardReport
     from tile_core.passes.layout_report import LayoutReport
@@ -82,6 +83,12 @@ class LoweredKernel(Uncopied):
 
         lowered = self.lowered
         return guards_of(lowered.kernel, lowered.target, lowered.options, default_host())
+
+    def remarks(self, kind: str | None = None, pass_name: str | None = None) -> RemarkReport:
+        """Return what the compiler said about its choices: see `CompiledKernel.remarks`."""
+        from tile_api.remarking import remarks_of
+
+        return remarks_of(self.lowered, kind, pass_name)
 
     @property
     def device_mod(self) -> Any:

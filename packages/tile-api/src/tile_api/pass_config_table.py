@@ -127,8 +127,11 @@ def _idle(key: PassConfigKey, why: str, always: object = False, **more: Any) -> 
 @lru_cache(maxsize=1)
 def table() -> dict[str, PassConfig]:
     """Return all rows by the names of their keys."""
-    rows = (*_of_mathematics(), *_of_gpus(), *_of_compilers(), *_of_checks())
-    return {row.key.value: row for row in (*rows, *_of_looking(), *_of_expressions(), *_of_tir())}
+    rows = (*_of_mathematics(), *_of_gpus(), *_of_gpus_alike(), *_of_compilers())
+    return {
+        row.key.value: row
+        for row in (*rows, *_of_checks(), *_of_looking(), *_of_expressions(), *_of_tir())
+    }
 
 
 def _of_mathematics() -> tuple[PassConfig, ...]:
@@ -194,6 +197,12 @@ def _of_gpus() -> tuple[PassConfig, ...]:
             Key.TL_DISABLE_SHARED_MEMORY_REUSE, FLAG, False, GPUS,
             "Every shared tile has bytes of its own.",
         ),
+    )  # fmt: skip
+
+
+def _of_gpus_alike() -> tuple[PassConfig, ...]:
+    """Return the rows about GPUs that have nothing to do."""
+    return (
         _idle(
             Key.TL_ENABLE_AGGRESSIVE_SHARED_MEMORY_MERGE,
             "shared tiles that are never alive together share bytes wherever they stand", True,

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from tile_core.errors import Span, TileWarning
+from tile_core.remarks import remark
 
 _TOLD: ContextVar[set[tuple[str, str, int]] | None] = ContextVar("tile_cautions", default=None)
 
@@ -26,8 +27,18 @@ def telling_once() -> Iterator[None]:
         _TOLD.reset(token)
 
 
-def caution(message: str, span: Span | None, category: type[TileWarning] = TileWarning) -> None:
-    """Warn at the line of `span`, unless the same was said of it; see `telling_once`."""
+def caution(
+    message: str,
+    span: Span | None,
+    category: type[TileWarning] = TileWarning,
+    *,
+    pass_name: str,
+) -> None:
+    """Warn at the line of `span`, unless the same was said of it; see `telling_once`.
+
+    What is warned of is a remark, too: a chance that `pass_name` missed.
+    """
+    remark("missed", pass_name, message, span, is_warning=True)
     told = _TOLD.get()
     if told is not None:
         key = (message, "", 0) if span is None else (message, span.file, span.line)

@@ -13,6 +13,7 @@ from tile_core.errors import PassError, UnsupportedOnTarget
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel, Stmt
 from tile_core.ir.verify import verify
+from tile_core.logs import log
 from tile_core.ops.rule import Rule
 from tile_core.pass_manager.instrumentation import timed
 from tile_core.plugins.backend import Backend
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tile_core.cost.estimate import Estimate
     from tile_core.pass_manager.manager import PassManager
     from tile_core.passes.layout_report import LayoutReport
+    from tile_core.remarks import Remark
 
 STAGES = ("tile", "planned", "pipelined", "lowered", "source")
 """The program as traced, after passes on tile IR, with copies in flight, in threads, as text."""
@@ -91,6 +93,8 @@ class Lowered(Referable):
         What the backend's `lower` returned.
     phases_ms
         Milliseconds by phase.
+    remarks
+        What passes said of their choices, in the order in which they said it.
     """
 
     kernel: Kernel
@@ -100,6 +104,7 @@ class Lowered(Referable):
     options: BuildOptions
     module: Any
     phases_ms: Mapping[str, float]
+    remarks: tuple[Remark, ...]
 
     def text(self, stage: str) -> str:
         """Return the program as text: one of the stages of `STAGES`."""
@@ -198,16 +203,21 @@ def complete(lowered: Lowered, host: PluginHost) -> Built:
     TileError
         Whatever is wrong with the toolchain.
     """
+    from tile_core.remarks import collected_remarks  # a kernel from the cache says nothing
+
     kernel, backend, clock = lowered.kernel, lowered.backend, _Clock(lowered.phases_ms)
     flags = lowered.options.compile_flags
-    with guarded(kernel, lowered.target, "compile", flags), clock.phase("compile"):
+    place = guarded(kernel, lowered.target, "compile", flags)
+    with collected_remarks() as remarks, place, clock.phase("compile"):
         artifact = backend.compile(lowered.module, lowered.target, lowered.options)
+    for said in remarks:
+        log("remarks", said.__str__)
     with guarded(kernel, lowered.target, "load", flags), clock.phase("load"):
         executable = backend.load(artifact, lowered.planned)
     report = {"name": kernel.name, "target": str(lowered.target), "phases_ms": clock.phases}
     host.kernel_built(report)
     parts = {f.name: getattr(lowered, f.name) for f in fields(lowered)}
-    parts["phases_ms"] = clock.phases
+    parts |= {"phases_ms": clock.phases, "remarks": (*lowered.remarks, *remarks)}
     return Built(**parts, artifact=artifact, executable=executable)
 
 
@@ -221,15 +231,21 @@ def lower(
     TileError
         Whatever is wrong with the kernel or the target.
     """
+    from tile_core.remarks import collected_remarks  # a kernel from the cache says nothing
+
     clock = _Clock()
     backend, target, options = _resolved(spec, host, options)
     with clock.phase("verify"):
         _checked(kernel, target, host)
-    with guarded(kernel, target, "plan"), clock.phase("plan"):
-        planned = _planned(kernel, target, options)
-    with guarded(planned, target, "lower"), clock.phase("lower"):
-        module = backend.lower(planned, target, options)
-    return Lowered(kernel, planned, target, backend, options, module, clock.phases)
+    with collected_remarks() as remarks:
+        with guarded(kernel, target, "plan"), clock.phase("plan"):
+            planned = _planned(kernel, target, options)
+        with guarded(planned, target, "lower"), clock.phase("lower"):
+            module = backend.lower(planned, target, options)
+    for said in remarks:
+        log("remarks", said.__str__)
+    told = tuple(remarks)
+    return Lowered(kernel, planned, target, backend, options, module, clock.phases, told)
 
 
 def lower_until(

@@ -20,6 +20,7 @@ CATEGORIES: Mapping[str, str] = MappingProxyType(
         "passes": "each pass, its time, and the program if it changed it",
         "phases": "each phase of a compilation, and its time",
         "plugins": "which plugins were found",
+        "remarks": "what passes did, could not do, or found out, each with its line",
         "target": "which machine a target became",
         "toolchain": "which compiler translates kernels",
         "tune": "candidates of the tuner, and what became of them",

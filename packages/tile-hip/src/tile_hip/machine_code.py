@@ -112,4 +112,4 @@ _C_ON_GPUS = (
 def _warn(source: PrintedSource, resources: Mapping[str, Resources]) -> None:
     for name, needs in resources.items():
         for text in cautions(needs):
-            caution(text, source.span_at(line_of_kernel(source, name)))
+            caution(text, source.span_at(line_of_kernel(source, name)), pass_name="compile_source")

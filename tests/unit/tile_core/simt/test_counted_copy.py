@@ -19,6 +19,7 @@ from tile_core.ir.stmt import AnnotateSafeValue, For, If, Kernel, Launch
 from tile_core.layout import Layout, padded, row_major, shared_operand, swizzled, widest_swizzle
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.control import Barrier
+from tile_core.remarks import collected_remarks
 from tile_core.simt.simplify import simplify_indices
 from tile_core.testing.build_ir import alloc, copy, kernel, region, shared, symbol, tensor
 
@@ -173,9 +174,10 @@ def test_rounds_are_written_out(count: int) -> None:
 
 def reason(k: Kernel, given: GivenLayouts) -> str:
     """Return why a copy is not one of waves; it is one of threads then."""
-    made = lowered(k, given)
+    with collected_remarks() as said:
+        made = lowered(k, given)
     assert not any(name == "counted_load" for name, _ in calls(made))
-    (note,) = given.notes
+    (note,) = [r.message for r in said if r.kind == "missed"]
     return note.removeprefix("a copy is waited for, by way of registers: ")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from tile_api.cli.kernels import add_kernel, arguments_in, kernel_in, traced
 from tile_api.lowered import STAGES
 from tile_core.errors import FrontendValueError
+from tile_core.remarks import KINDS
 
 COMPILED = ("asm", "ptx", "sass")
 """Stages for which a compiler must be there, beside those of `tile_api.lowered`."""
@@ -42,6 +43,14 @@ def add_parser(subparsers: Any) -> None:
         help="print which accesses are guarded, and what would make that unnecessary",
     )
     parser.add_argument(
+        "--remarks",
+        nargs="?",
+        const="all",
+        choices=("all", *KINDS),
+        help="print what passes did, could not do, or found out, each with its line: all of it, "
+        "or one kind",
+    )
+    parser.add_argument(
         "--timings",
         action="store_true",
         help="print how long each phase and pass took, not the stage",
@@ -72,6 +81,9 @@ def run(args: argparse.Namespace) -> int:
         text = _timings(args.stage, function, args.target)
     elif args.guards:
         text = str(lower(function, target=args.target).guards())
+    elif args.remarks:
+        kind = None if args.remarks == "all" else args.remarks
+        text = str(lower(function, target=args.target).remarks(kind))
     elif args.layouts or args.stage == LAYOUTS:
         text = lower(function, target=args.target).layouts().draw()
     elif args.stage in COMPILED:

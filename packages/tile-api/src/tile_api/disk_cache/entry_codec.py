@@ -21,6 +21,7 @@ from tile_core.target import Target
 
 if TYPE_CHECKING:
     from tile_core.passes.layout_report import LayoutReport
+    from tile_core.remarks import Remark
     from tile_launch.bundle import Variant
     from tile_launch.errors import TileRuntimeError
 
@@ -145,6 +146,14 @@ class RevivedBuild:
             return print_kernel(self.kernel)
         kept = self.entry.texts.get(stage)
         return self.lowered.text(stage) if kept is None else kept
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """What passes said of their choices when the kernel was lowered again.
+
+        What the target's compiler said is not among them: it did not run again.
+        """
+        return self.lowered.remarks
 
     def layouts(self) -> LayoutReport:
         """Return how each tile is stored, and who asked for that."""

@@ -170,15 +170,18 @@ def summary_of(run: Callable[..., object]) -> str:
 
 @contextmanager
 def attempted() -> Iterator[None]:
-    """Forget the programs of the block if it fails: something else will be tried.
+    """Forget the programs and remarks of the block if it fails: something else will be tried.
 
     Programs that other threads leave meanwhile stay.
     """
+    from tile_core.remarks import tentative_remarks  # a kernel from the cache says nothing
+
     around = _OPEN.get()
     inside = tuple(Recording(recording.keeps_programs) for recording in around)
     token = _OPEN.set(inside)
     try:
-        yield
+        with tentative_remarks():
+            yield
     except Exception:
         for recording in inside:
             recording.snapshots.clear()

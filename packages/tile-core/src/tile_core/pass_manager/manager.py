@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -13,6 +13,8 @@ from tile_core.ir.verify import verify
 from tile_core.pass_manager.instrumentation import kept, timed
 from tile_core.pass_manager.pipeline import Pass, Pipeline
 from tile_core.records import dataclass
+from tile_core.remarks import remark
+from tile_core.spans import Note
 from tile_core.target import Target
 
 TILE = "tile"
@@ -53,14 +55,11 @@ class PassContext:
     ----------
     changed
         Names of the passes that have changed the program.
-    notes
-        What passes told.
     results
         What analyses found, by the name of the pass.
     """
 
     changed: set[str] = field(default_factory=set)
-    notes: list[Any] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
 
 
@@ -128,10 +127,10 @@ class PassManager:
             if entry.kind == "analysis":
                 context.results[entry.name] = result
             else:
-                context.notes += result or ()
+                _say(entry, result or ())
             return program
         if not isinstance(result, Node):
-            context.notes += result.notes
+            _say(entry, result.notes)
             result = result.kernel
         if result is not program:
             context.changed.add(entry.name)
@@ -148,3 +147,9 @@ def _text(program: Kernel | Stmt) -> str:
     from tile_core.ir.printer import print_kernel, print_stmt  # for listeners alone
 
     return print_kernel(program) if isinstance(program, Kernel) else print_stmt(program)
+
+
+def _say(entry: Pass, notes: Iterable[Note]) -> None:
+    """Say what a pass returned beside its program."""
+    for note in notes:
+        remark(entry.says, entry.name, note.text, note.span)

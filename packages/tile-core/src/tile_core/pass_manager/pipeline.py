@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from tile_core.errors import PassError, PluginConflict
 from tile_core.records import dataclass
+from tile_core.remarks import RemarkKind
 
 Kind: TypeAlias = Literal["transform", "check", "analysis"]
 
@@ -39,6 +40,8 @@ class Pass:
         A *transform* returns the program that it leaves, or a record with that as ``kernel`` and
         with ``notes``. A *check* leaves the program as it is, and returns notes or None. What an
         *analysis* returns is put into the context's `results` under the name of the pass.
+    says
+        The kind of remark that its notes become.
     is_optional
         Programs are the same without it, if slower: users may leave it out.
     """
@@ -50,6 +53,7 @@ class Pass:
     options: tuple[tuple[str, str], ...] = ()
     when: tuple[str, ...] = ()
     kind: Kind = "transform"
+    says: RemarkKind = "missed"
     is_optional: bool = False
 
     @property

@@ -20,6 +20,7 @@ from tile_core.passes.inference.register_indices import tell_of_chosen_registers
 from tile_core.passes.inference.state import NOBODY, Layouts
 from tile_core.passes.inference.validate_hints import check_loop, check_threads
 from tile_core.passes.layout_report import Reason
+from tile_core.remarks import remark
 from tile_core.target import Target
 
 __all__ = ["ANNOTATION", "Admits", "Layouts", "admits_all", "infer_layouts"]
@@ -113,6 +114,8 @@ def _begin(
     """Return what annotations say of `kernel`, and whom to ask."""
     ops = [node for node in walk(kernel) if isinstance(node, TileOperator)]
     chosen = {op: select(op, target, rules) for op in ops}
+    for op, rule in chosen.items():
+        remark("passed", "select_rule", f"@{op.mnemonic} is lowered by {rule.name}", op.span)
     found = Found({}, {}, {}) if simt is None else survey(kernel)
     state = Layouts(target, chosen, _touching(kernel), _views(kernel), simt, found)
     _annotations(kernel, state, admits)

@@ -28,6 +28,7 @@ from tile_core.passes.pipelines.counted import COUNTED, begun_by_a_wave, why_thr
 from tile_core.passes.pipelines.inject import put_together
 from tile_core.passes.pipelines.instances import Versions, make_versions
 from tile_core.passes.pipelines.register_prefetch import room_of
+from tile_core.remarks import remark
 
 ASYNCHRONOUS = "async_copy"
 """The feature of machines whose copies into shared memory run beside the threads."""
@@ -142,6 +143,7 @@ def _planned(launch: Launch, kernel: Kernel, machine: Machine, *, folded: bool) 
                 f"a pipelined loop runs round after round: {refused.reason}",
                 refused.span or loop.span,
                 PipelineWarning,
+                pass_name="plan_pipelines",
             )
     if not done.loops:
         return launch
@@ -170,7 +172,8 @@ def _asks(node: Node) -> TypeGuard[Pipelined]:
 def _plan_loop(found: Analysis, done: _Done) -> None:
     for piece, why in found.plan.left:
         span = piece.span or found.loop.span
-        caution(f"a copy in a pipelined loop does not run ahead: {why}", span, PipelineWarning)
+        told = f"a copy in a pipelined loop does not run ahead: {why}"
+        caution(told, span, PipelineWarning, pass_name="plan_pipelines")
     versions = _versions(found, done)
     made = put_together(
         found.loop,
@@ -182,6 +185,8 @@ def _plan_loop(found: Analysis, done: _Done) -> None:
         waits_late=done.machine.has(COUNTED) and _waits_late(found, done),
     )
     done.loops[found.loop] = Seq((*found.body.outside, *made), span=found.loop.span)
+    depth = f"iterations overlap: copies run {found.depth} of them ahead"
+    remark("passed", "plan_pipelines", depth, found.loop.span)
 
 
 def _waits_late(found: Analysis, done: _Done) -> bool:

@@ -53,6 +53,7 @@ from tile_core.passes.specialise.registers import Shares, fits, shared_out
 from tile_core.passes.specialise.scalars import common_scalars
 from tile_core.passes.specialise.state import Signals, Slots, signals_of
 from tile_core.passes.uniformity import is_thread_program
+from tile_core.remarks import remark
 
 WARP_GROUP = 128
 """Threads that hand registers to others together."""
@@ -154,6 +155,7 @@ def specialise_warps(
             notes.append(Note(f"no threads of their own for copies: {made}", launch.span))
             continue
         done[launch], kept = made
+        remark("passed", "specialise_warps", "warps of their own copy for the others", launch.span)
         notes += notes_on_left(found)
         if kept is not None:
             notes.append(Note(f"no registers change hands: {kept}", launch.span))

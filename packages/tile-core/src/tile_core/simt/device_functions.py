@@ -98,8 +98,6 @@ class _Maker:
         ctx = self._context(launch)
         inside = ThreadContext(lowering=ctx)
         body = self.passes.run(THREAD, launch.body, inside)
-        for note in inside.notes:
-            self.places.layouts.note(note.text, note.span)
         offsets, total = shared, room
         for workspaces in (ctx.workspaces, *ctx.ranges.values()):
             offsets, total = add_workspaces(workspaces, offsets, total, self.machine, launch.span)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tile_core.cautions import telling_once
-from tile_core.errors import LayoutConflict, Note, OutOfScratch
+from tile_core.errors import LayoutConflict, OutOfScratch
 from tile_core.ir.stmt import Kernel
 from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule
@@ -15,6 +15,7 @@ from tile_core.pass_manager.instrumentation import attempted
 from tile_core.pass_manager.manager import PassManager
 from tile_core.passes.cooperative_grids import is_cooperative
 from tile_core.passes.infer_layouts import Layouts
+from tile_core.remarks import collected_remarks, notes_of, remark
 from tile_core.simt.choices import BY_DEFAULT, Choices
 from tile_core.simt.device_functions import host_steps, workspaces_of
 from tile_core.simt.pass_contexts import KernelContext
@@ -79,7 +80,7 @@ def lower_kernel(
                 raise
         others = context(kernel, replace(choices, stages_stores=False))
         with attempted():
-            return _lowered(kernel, others, passes, Note(NO_ROOM))
+            return _lowered(kernel, others, passes, has_room=False)
 
     kernel = passes.run(CHECK, kernel, context(kernel, choices))
     for stages, attempt in attempts(kernel, machine):
@@ -95,13 +96,16 @@ def lower_kernel(
 
 
 def _lowered(
-    kernel: Kernel, context: KernelContext, passes: PassManager, *more: Note
+    kernel: Kernel, context: KernelContext, passes: PassManager, *, has_room: bool = True
 ) -> DeviceProgram:
     """Return what passes make of `kernel`, if it fits."""
-    kernel = passes.run(PLAN, kernel, context)
-    kernel, layouts = _laid_out(kernel, context, passes)
-    layouts.notes = (*context.notes, *more)
-    steps = host_steps(kernel, layouts, context, passes)
+    with collected_remarks() as remarks:
+        kernel = passes.run(PLAN, kernel, context)
+        if not has_room:
+            remark("missed", "stage_epilogues", NO_ROOM)
+        kernel, layouts = _laid_out(kernel, context, passes)
+        steps = host_steps(kernel, layouts, context, passes)
+    layouts.notes = notes_of(remarks)
     return DeviceProgram(kernel, context.machine, steps, layouts, workspaces_of(steps))
 
 

@@ -87,6 +87,7 @@ _PLAN = (
         run="tile_core.passes.overlap_products:overlap_products",
         needs=("runs_beside", "registers", "shared_bytes"),
         when=("is_specialised",),
+        says="analysis",
         is_optional=True,
     ),
     Pass(

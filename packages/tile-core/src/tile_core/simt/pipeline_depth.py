@@ -58,6 +58,7 @@ def warn_of_reduced_depth(kernel: Kernel, stages: int, machine: SimtMachine) -> 
                 f"{stages} of {loop.num_stages} stages fit into the {machine.shared_bytes} bytes "
                 f"of shared memory that {machine.name} gives a block",
                 loop.span,
+                pass_name="with_reduced_depth",
             )
 
 

@@ -17,6 +17,7 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.rule import Rule
 from tile_core.passes.fence_async_writes import filled_again
+from tile_core.remarks import remark
 from tile_core.simt.build import seq
 from tile_core.simt.context import SimtContext
 from tile_core.simt.rules.convert_layout import lower_layout_conversion
@@ -84,7 +85,7 @@ def _lower_otherwise(op: Gemm, why: str, others: Sequence[Rule[Gemm]], ctx: Simt
             span=op.span,
             hint="use T.gemm, which chooses among all instructions",
         )
-    ctx.places.layouts.note(f"single warps compute this product: {why}", op.span)
+    remark("missed", "select_rule", f"single warps compute this product: {why}", op.span)
     lowered: Stmt = _other(op, ctx.target, others).lower(op, ctx)
     filled = filled_again(ctx.launch)
     if not any(region.buffer.storage in filled for region in (op.a, op.b)):

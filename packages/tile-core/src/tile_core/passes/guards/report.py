@@ -68,13 +68,18 @@ class KeptGuard:
 
     def __str__(self) -> str:
         place = "" if self.span is None else f"{self.span.file}:{self.span.line}: "
+        return place + self.told
+
+    @property
+    def told(self) -> str:
+        """What is checked, how often, and what makes it unnecessary; without the place."""
         way_out = "no fact about one size removes it"
         if self.extent is not None:
             way_out = f"{self.extent} is fixed: tiles that divide it need none"
         if self.fact is not None:
             way_out = f"{self.fact} removes it: {self.spelling}"
-        told = f"{self.tensor}, axis {self.axis}: {self.condition}"
-        return f"{place}{told}, {self.how_often}; {way_out}"
+        checked = f"{self.tensor}, axis {self.axis}: {self.condition}"
+        return f"{checked}, {self.how_often}; {way_out}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,4 +76,5 @@ def _tell(touch: Touch, nest: Nest, state: Layouts) -> None:
         "as with policy=T.GemmWarpPolicy.FullRow, or a copy into a second tile for one of the "
         "loops, keep it in registers",
         nest.node.span,
+        pass_name="infer_layouts",
     )

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.arith.constraints import ConstraintSet
-from tile_core.errors import LayoutError, Note, Span
+from tile_core.errors import LayoutError, Note
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node
@@ -157,11 +157,6 @@ class Layouts:
     ) -> LoopLayout:
         """Return the loop in which the holders of a part of a register tile run its elements."""
         return loop_of_region(self, region, extents, threads, vector)
-
-    def note(self, text: str, span: Span | None = None) -> None:
-        """Remember what lowering could not do with a tile, and why; the same once."""
-        if all((n.text, n.span) != (text, span) for n in self.notes):
-            self.notes = (*self.notes, Note(text, span))
 
     def report(self) -> LayoutReport:
         """Return the layouts of tiles in the order of allocation, and the loops, for reading.

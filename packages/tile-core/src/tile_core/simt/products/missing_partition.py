@@ -50,7 +50,11 @@ def tell_of_missing_partition(op: Gemm, unit: MatrixUnit, ctx: SimtContext) -> N
             hint=hint,
         )
     if rows * columns >= max(1, warps):
-        caution(f"{why}; it is computed without matrix instructions ({hint})", op.span)
+        caution(
+            f"{why}; it is computed without matrix instructions ({hint})",
+            op.span,
+            pass_name="select_rule",
+        )
 
 
 def _fitting_atom(op: Gemm, unit: MatrixUnit, warps: int) -> MatrixAtom | None:

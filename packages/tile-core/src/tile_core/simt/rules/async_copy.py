@@ -12,6 +12,7 @@ from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.copy import Copy
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.passes.pipelines.counted import COUNTED
+from tile_core.remarks import remark
 from tile_core.simt.async_lanes import FEATURE, async_lanes
 from tile_core.simt.context import SimtContext
 from tile_core.simt.partition import partition
@@ -38,7 +39,8 @@ def lower_async(op: Copy, ctx: SimtContext) -> Stmt:
         made = lower_counted(op, ctx)
         if not isinstance(made, str):
             return made
-        ctx.places.layouts.note(f"a copy is waited for, by way of registers: {made}", op.span)
+        why = f"a copy is waited for, by way of registers: {made}"
+        remark("missed", "select_rule", why, op.span)
     return partition(as_parallel(op), ctx.places.layouts.loop_of(op), ctx, async_lanes)
 
 
