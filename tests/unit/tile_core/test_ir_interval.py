@@ -15,7 +15,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Load, Unary, Var
-from tile_core.ir.structure import structure
+from tile_core.ir.free_variables import structure
 
 INT32 = dtype_of("int32")
 X, Y, Z = (Var(name, INT32) for name in "xyz")

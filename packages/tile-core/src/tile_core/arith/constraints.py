@@ -30,7 +30,7 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
-from tile_core.ir.structure import structure
+from tile_core.ir.free_variables import structure
 from tile_core.records import dataclass
 
 _DEPTH = 24

@@ -6,9 +6,8 @@ from tile_core.ir import arith
 from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Extent, Unary, UnaryOp, Var
-from tile_core.ir.free_variables import free_variables
+from tile_core.ir.free_variables import free_variables, structure
 from tile_core.ir.node import has_more_nodes
-from tile_core.ir.structure import structure
 
 
 def linear_in(expr: Extent, var: Var) -> tuple[int, Extent] | None:

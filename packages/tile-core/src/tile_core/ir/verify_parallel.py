@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from tile_core.errors import Note, ParallelBodyError, Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Expr, Load, Var
+from tile_core.ir.free_variables import structure
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import For, If, Kernel, Let, Parallel, Seq, Stmt, Store, While
-from tile_core.ir.structure import structure
 
 
 def verify_parallel(kernel: Kernel, accumulators: frozenset[Buffer] = frozenset()) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from tile_core.ir.counted_calls import UNIFORM
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Call, Expr, Var
+from tile_core.ir.free_variables import structure
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Let, Seq, Stmt
-from tile_core.ir.structure import structure
 
 _SHARED = PREFIX + UNIFORM
 

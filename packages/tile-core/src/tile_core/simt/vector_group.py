@@ -20,10 +20,9 @@ from tile_core.ir.expr import (
     StringConst,
     UnaryOp,
 )
-from tile_core.ir.free_variables import free_variables
+from tile_core.ir.free_variables import free_variables, structure
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
-from tile_core.ir.structure import structure
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lanes import MEMORY, within
 from tile_core.simt.strides import Lanes, multiple_of

@@ -12,9 +12,9 @@ from tile_core.ir.buffer import static_value
 from tile_core.ir.counted_calls import COUNTED_LOAD, COUNTED_WAIT, MOST_UNDER_WAY
 from tile_core.ir.device_calls import PREFIX, device
 from tile_core.ir.expr import BinaryOp, Call, Const, Expr, Load, Var
+from tile_core.ir.free_variables import structure
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Break, Continue, Evaluate, For, If, Let, Seq, Stmt, While
-from tile_core.ir.structure import structure
 
 COPY = PREFIX + COUNTED_LOAD
 COMMIT = PREFIX + "async_copy_commit"

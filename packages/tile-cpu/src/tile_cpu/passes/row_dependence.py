@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tile_core.arith.linear import linear_in
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Extent, Load, Var
+from tile_core.ir.free_variables import structure
 from tile_core.ir.node import walk
-from tile_core.ir.structure import structure
 from tile_cpu.passes.row_passes import Indices, RowPass
 
 
