@@ -17,6 +17,7 @@ from fuzz.lanes import Lanes
 from fuzz.memory import NOBODY, Invalid, Memory, scratch
 from fuzz.program import (
     BLOCKS,
+    Accumulate,
     Atomic,
     Copy,
     Fill,
@@ -36,7 +37,7 @@ from fuzz.program import (
     Transpose,
 )
 
-TILES = (Copy, Parallel, Fill, Reduce, Scan, Gemm, Transpose)
+TILES = (Copy, Parallel, Fill, Reduce, Scan, Gemm, Transpose, Accumulate)
 MOST_STEPS = 4000
 
 
@@ -88,6 +89,8 @@ class Block(Lanes):
                 self.write_tile(memory, ELEMENTS[memory.dtype].settle(start + product))
             case Atomic():
                 self.atomic(s)
+            case Accumulate():
+                self.accumulate(s)
             case Transpose():
                 self.write_tile(self.buffers[s.target], self.tile(s.source).T)
             case Hint():
@@ -204,6 +207,17 @@ class Block(Lanes):
         function = {"add": np.add, "max": np.maximum, "min": np.minimum}[s.op]
         function.at(memory.values, at, value[inside])
         memory.values[...] = ELEMENTS[memory.dtype].settle(memory.values)
+
+    def accumulate(self, s: Accumulate) -> None:
+        parts, target = self.buffers[s.reducer], self.buffers[s.target]
+        self.write_tile(parts, ELEMENTS[parts.dtype].settle(np.asarray(s.start)))
+        op = {"sum": "add"}.get(s.op, s.op)
+        update: Stmt = Atomic(op, s.reducer, s.index, s.value)
+        if s.condition is not None:
+            update = If(s.condition, (update,))
+        self.parallel(Parallel(s.axes, (update,)))
+        self.barrier()
+        self.write_tile(target, ELEMENTS[target.dtype].settle(parts.values))
 
     def reduce(self, s: Reduce) -> None:
         values, memory = self.tile(s.source), self.buffers[s.target]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fuzz.expressions import Source
 from fuzz.operations import apply, cast, clamp, const, load, name
 from fuzz.places import INDEX_NAMES, Places
-from fuzz.program import Atomic, Expr, If, Loop, Parallel, SetVar, Stmt, Store, Tile
+from fuzz.program import Accumulate, Atomic, Expr, If, Loop, Parallel, SetVar, Stmt, Store, Tile
 from fuzz.scene import TYPES, Known
 
 MOST_ADDED = 4096
@@ -178,3 +178,32 @@ class Nests(Places):
             if rng.random() < 0.3:
                 body = (If(source.condition(1), body),)
         return [Parallel(self.loops(self.all_axes()), body)]
+
+    def accumulate(self) -> list[Stmt]:
+        """Reduce what the iterations of a nest compute, whoever runs them."""
+        rng = self.rng
+        op = rng.choice(("sum", "sum", "max", "min"))
+        dtypes = [k.tile.dtype for k in self.known if k.tile.dtype in ("int32", "float32")]
+        dtype = rng.choice(dtypes or ["int32", "float32"])
+        axes = self.all_axes() if rng.random() < 0.7 else self.some_axes()
+        kept = tuple(a for a in axes if rng.random() < 0.5)
+        shape = tuple(self.axes[a].extent for a in kept) or (1,)
+        parts = Tile(self.scene.fresh("q"), dtype, shape, f"reducer_{op}")
+        target = self.new_tile(kept, dtype, "fragment")
+        self.tiles.append(parts)
+        with self.nest(axes) as source:
+            held = [k for k in self.known if set(k.axes) <= set(axes) and k.tile.dtype == dtype]
+            value = self.element(rng.choice(held)) if held and rng.random() < 0.7 else None
+            value = clamp(value or source.value(dtype, 2), -16, 16)
+            condition = source.condition(1) if rng.random() < 0.3 else None
+        start = rng.choice((0, 0, -2, 5))
+        count = 1
+        for a in axes:
+            count *= self.axes[a].extent
+        most = 16 * (count if op == "sum" else 1) + 5
+        self.know(target, kept, -most, most)
+        index = self.indices(kept) or (const(0),)
+        made = Accumulate(
+            op, parts.name, target.name, start, self.loops(axes), index, value, condition
+        )
+        return [made]

@@ -132,6 +132,30 @@ class Atomic:
 
 
 @dataclass(frozen=True)
+class Accumulate:
+    """An epoch of a reducer: `start`, an update in each iteration of a nest, the results.
+
+    Parameters
+    ----------
+    reducer
+        A tile whose scope is ``reducer_sum``, ``reducer_max`` or ``reducer_min``.
+    index
+        Which element an iteration updates.
+    condition
+        Which iterations do; None: all of them.
+    """
+
+    op: str
+    reducer: str
+    target: str
+    start: int
+    axes: tuple[tuple[str, int], ...]
+    index: tuple[Expr, ...]
+    value: Expr
+    condition: Expr | None = None
+
+
+@dataclass(frozen=True)
 class Transpose:
     source: str
     target: str
@@ -151,11 +175,11 @@ class Sync:
 
 STATEMENTS = (
     Copy, Parallel, Store, SetVar, If, Loop, Fill, Reduce, Scan, Gemm, Atomic, Sync, Transpose,
-    Hint,
+    Hint, Accumulate,
 )  # fmt: skip
 Stmt: TypeAlias = (
     "Copy | Parallel | Store | SetVar | If | Loop | Fill | Reduce | Scan | Gemm | Atomic | Sync"
-    "| Transpose | Hint"
+    "| Transpose | Hint | Accumulate"
 )
 
 
@@ -190,7 +214,7 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Tile:
-    """A buffer of a block (shared, fragment) or of a thread (local, or var with no shape)."""
+    """A buffer of a block (shared, fragment, reducer) or a thread (local; var has no shape)."""
 
     name: str
     dtype: str

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from fuzz.operations import ALL
 from fuzz.program import (
     BLOCKS,
+    Accumulate,
     Atomic,
     Copy,
     Expr,
@@ -112,6 +113,19 @@ def statement(s: Stmt) -> list[str]:
             index = ", ".join(map(expression, s.index))
             value = s.tile if s.value is None else expression(s.value)
             return [f"T.atomic_{s.op}({s.buffer}[{index}], {value})"]
+        case Accumulate():
+            update = f"T.reducer_update({s.reducer}[{', '.join(map(expression, s.index))}], "
+            lines = [f"{update}{expression(s.value)})"]
+            if s.condition is not None:
+                lines = [f"if {expression(s.condition)}:", f"    {lines[0]}"]
+            names = ", ".join(name for name, _ in s.axes)
+            extents = ", ".join(str(extent) for _, extent in s.axes)
+            return [
+                f"T.reducer_init({s.reducer}, {s.start})",
+                f"for {names} in T.Parallel({extents}):",
+                *(f"    {line}" for line in lines),
+                f"T.finalize_reducer({s.reducer}, {s.target})",
+            ]
         case Transpose():
             return [f"T.transpose({s.source}, {s.target})"]
         case Hint():
@@ -128,6 +142,9 @@ def allocation(t: Tile) -> str:
     if t.scope == "var":
         start = "" if t.start is None else f", {t.start}"
         return f"{t.name} = T.alloc_var({t.dtype!r}{start})"
+    if t.scope.startswith("reducer_"):
+        op = t.scope.removeprefix("reducer_")
+        return f"{t.name} = T.alloc_reducer({t.shape}, {t.dtype!r}, op={op!r})"
     return f"{t.name} = T.alloc_{t.scope}({t.shape}, {t.dtype!r})"
 
 

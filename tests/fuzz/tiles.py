@@ -33,7 +33,7 @@ from fuzz.scene import LIMITS, TYPES, Axis, Scene, anything
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 17, 24, 31, 32, 33, 48, 64)
 KINDS = (
     "compute", "load_again", "fill", "branch", "loop", "move", "transpose", "more", "reduce",
-    "scan", "product", "atomic", "variable",
+    "scan", "product", "atomic", "variable", "accumulate",
 )  # fmt: skip
 ELEMENTS_OF_TILES = 4096
 
@@ -155,6 +155,7 @@ class Writer(Nests, Moves, Products):
                 self.reduce,
                 self.reduce,
                 self.scan,
+                self.accumulate,
             ]
             kinds += [self.product, self.product, self.atomic, self.variable]
         left = [kind for kind in kinds if kind.__name__ not in self.without]

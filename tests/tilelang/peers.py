@@ -2,6 +2,8 @@
 
     python tests/tilelang/peers.py FOLDER --target cpu --jobs 1 --timeout 120 --log peers.jsonl
 
+Some programs import `einops`, which the development setup does not bring: install it first.
+
 Files whose names begin with ``test_`` are run by pytest with our plugin, all others as programs
 are. Each has a process of its own, with limits on time and memory: one that dies or hangs ends
 nothing else. Results are added to the log, a line of JSON each, as soon as they are known, and a

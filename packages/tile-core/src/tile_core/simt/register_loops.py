@@ -14,6 +14,7 @@ from tile_core.ir.intrinsics import Effect
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import For, LoopKind, Parallel, Stmt, Store
 from tile_core.layout import Fragment
+from tile_core.ops.reducer import ReducerUpdate
 from tile_core.simt.context import SimtContext
 from tile_core.simt.inverse_fragment import by_holders
 from tile_core.simt.packing import is_narrow
@@ -26,7 +27,8 @@ def register_loop(loop: Parallel, extents: tuple[int, ...], ctx: SimtContext) ->
     After    for s in unrolled(32): C[s] = max(C[s], 0)
 
     All tiles must be held in one way, which leaves no register empty, and the indices of the
-    elements must be the loop's variables, which mean nothing else in the body.
+    elements must be the loop's variables, which mean nothing else in the body. Nor does the loop
+    update a reducer with elements that several threads hold: one of them does.
     """
     tiles = _tiles(loop)
     if not tiles or tuple(static_value(e) for e in loop.extents) != extents:
@@ -35,7 +37,7 @@ def register_loop(loop: Parallel, extents: tuple[int, ...], ctx: SimtContext) ->
     first = held[0]
     if first.shape != extents or not all(_is_same(first, other) for other in held[1:]):
         return None
-    if not _fills_registers(first):
+    if not _fills_registers(first) or (first.replication > 1 and _updates_reducer(loop)):
         return None
     slot = ctx.fresh_var("s")
     flats = {tile: ctx.places.flat(tile) for tile in tiles}
@@ -71,6 +73,10 @@ def _tiles(loop: Parallel) -> list[Buffer]:
     if effects_of(loop.body) is not Effect.NONE or _names_points(loop.body, set(loop.vars)):
         return []
     return list(found)
+
+
+def _updates_reducer(loop: Parallel) -> bool:
+    return any(isinstance(node, ReducerUpdate) for node in walk(loop.body))
 
 
 def _names_points(node: Node, variables: set[Var]) -> bool:

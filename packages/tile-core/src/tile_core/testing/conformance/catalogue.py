@@ -14,12 +14,23 @@ from tile_core.testing.conformance import (
     operators,
     overhangs,
     products,
+    reducers,
     reductions,
     sparse,
 )
 from tile_core.testing.conformance.case import Case
 
-FAMILIES = (copies, products, sparse, overhangs, elementwise, choices, reductions, control)
+FAMILIES = (
+    copies,
+    products,
+    sparse,
+    overhangs,
+    elementwise,
+    choices,
+    reductions,
+    reducers,
+    control,
+)
 
 
 def all_cases() -> list[Case]:

@@ -54,7 +54,7 @@ def _loops() -> Case:
                 ir.serial(2, lambda i: ir.store(out, i, ir.load(out, i) - i), start=11, step=-4),
             ]  # fmt: skip
 
-        return ir.kernel([out], 1, body)
+        return ir.kernel([out], 1, body, threads=64)
 
     def expected(out: Array) -> dict[int, Array]:
         out[:] = 0
@@ -87,7 +87,7 @@ def _while() -> Case:
                 ir.store(out, bx, ir.load(n, 0)),
             ]  # fmt: skip
 
-        return ir.kernel([out], 9, body)
+        return ir.kernel([out], 9, body, threads=64)
 
     wanted = np.array([0, 1, 7, 2, 5, 8, 16, 3, 19])
     return _case(
@@ -113,7 +113,7 @@ def _branches() -> Case:
                 ir.copy(t, ir.region(b, row, (1, 8))),
             ]
 
-        return ir.kernel([a, b], 4, body)
+        return ir.kernel([a, b], 4, body, threads=64)
 
     def expected(a: Array, b: Array) -> dict[int, Array]:
         for k in range(4):
@@ -144,7 +144,7 @@ def _lets() -> Case:
 
             return [ir.alloc(v), ir.store(v, 0, 10), ir.let("before", ir.load(v, 0) + 1, named)]
 
-        return ir.kernel([out], 1, body)
+        return ir.kernel([out], 1, body, threads=64)
 
     return _case(
         "control/let/int32/2",
@@ -161,7 +161,7 @@ def _scalars() -> Case:
         def point(i: Any) -> Any:
             return ir.store(out, i, arith.select(i < n, s * 2.0, -1.0))
 
-        return ir.kernel([n, s, out], 1, lambda bx: ir.parallel((8,), point))
+        return ir.kernel([n, s, out], 1, lambda bx: ir.parallel((8,), point), threads=64)
 
     return _case(
         "control/scalars/float32/8",
@@ -183,7 +183,7 @@ def _fills() -> Case:
                 ir.copy(t, out), ir.fill(ir.region(out, (4, n), (5, 9)), 3),
             ]  # fmt: skip
 
-        return ir.kernel([n, out], 1, body)
+        return ir.kernel([n, out], 1, body, threads=64)
 
     def expected(n: int, out: Array) -> dict[int, Array]:
         out[:] = 1
@@ -220,7 +220,7 @@ def _three_dimensional_grid() -> Case:
     def build() -> Kernel:
         out = ir.tensor("O", (2, 3, 5), "int32")
         body = lambda x, y, z: ir.store(out, (z, y, x), x + 10 * y + 100 * z)  # noqa: E731
-        return ir.kernel([out], (5, 3, 2), body)
+        return ir.kernel([out], (5, 3, 2), body, threads=64)
 
     def expected(out: Array) -> dict[int, Array]:
         z, y, x = np.indices((2, 3, 5))
@@ -246,7 +246,7 @@ def _empty_loops() -> Case:
                 ir.loop_while(n > 0, ir.store(out, 0, 2)),
             ]
 
-        return ir.kernel([n, out], 1, body)
+        return ir.kernel([n, out], 1, body, threads=64)
 
     return _case(
         "control/empty/int32/3",
@@ -266,7 +266,7 @@ def _vectors() -> Case:
         def body(bx: Any) -> Any:
             return ir.serial(4, lambda s: ir.store(b, at(s * 4), ir.load(a, at(12 - s * 4)) * 2.0))
 
-        return ir.kernel([a, b], 1, body)
+        return ir.kernel([a, b], 1, body, threads=64)
 
     return _case(
         "control/vectors/float32/16",
@@ -287,7 +287,7 @@ def _view() -> Case:
             ir.alloc(t), ir.copy(a, t), ir.store(words, (1, 3), 0x4000),
             ir.copy(words, c), ir.copy(t, b),
         ]  # fmt: skip
-        return ir.kernel([a, b, c], 1, lambda bx: steps)
+        return ir.kernel([a, b, c], 1, lambda bx: steps, threads=64)
 
     def expected(a: Array, b: Array, c: Array) -> dict[int, Array]:
         a.view(np.int16)[1, 3] = 0x4000
@@ -309,7 +309,7 @@ def _reshape() -> Case:
         t, f = ir.shared("t", (6, 4), "int32"), ir.fragment("f", (8, 3), "int32")
         other = ir.view(t, (8, 3))
         steps = [ir.alloc(t, f), ir.copy(a, t), ir.copy(other, f), ir.copy(f, b)]
-        return ir.kernel([a, b], 1, lambda bx: steps)
+        return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
 
     return _case(
         "view/shape/int32/6x4",
@@ -330,7 +330,7 @@ def _nibbles() -> Case:
             nibble = (byte >> (j % 2 * 4)) & 15
             return ir.store(b, (i, j), nibble - 8)
 
-        return ir.kernel([a, b], 1, lambda bx: ir.parallel((5, 12), point))
+        return ir.kernel([a, b], 1, lambda bx: ir.parallel((5, 12), point), threads=64)
 
     def expected(a: Array, b: Array) -> dict[int, Array]:
         both = np.stack([a & 15, a >> 4], axis=-1).reshape(5, 12)
@@ -406,7 +406,7 @@ def _atomic_returns() -> Case:
             ticket = ir.call_atomic("add", count, (0,), 1)
             return ir.let("t", ticket, lambda t: ir.store(seen, t, 1))
 
-        return ir.kernel([count, seen], 20, body)
+        return ir.kernel([count, seen], 20, body, threads=1)
 
     return _case(
         "atomic/ticket/int32/20",

@@ -86,7 +86,7 @@ def _chain(scopes: tuple[str, str]) -> Case:
         make = {"shared": ir.shared, "fragment": ir.fragment, "local": ir.local}
         first, second = (make[s](f"t{k}", (6, 10)) for k, s in enumerate(scopes))
         steps = [ir.copy(a, first), ir.copy(first, second), ir.copy(second, b)]
-        return ir.kernel([a, b], 1, lambda bx: [ir.alloc(first, second), *steps])
+        return ir.kernel([a, b], 1, lambda bx: [ir.alloc(first, second), *steps], threads=64)
 
     return Case(
         f"copy/{scopes[0]}-{scopes[1]}/float32/6x10",
@@ -102,7 +102,9 @@ def _cast(source: str, target: str) -> Case:
     def build() -> Kernel:
         a, b = ir.tensor("A", shape, source), ir.tensor("B", shape, target)
         t = ir.fragment("t", shape, target)
-        return ir.kernel([a, b], 1, lambda bx: [ir.alloc(t), ir.copy(a, t), ir.copy(t, b)])
+        return ir.kernel(
+            [a, b], 1, lambda bx: [ir.alloc(t), ir.copy(a, t), ir.copy(t, b)], threads=64
+        )
 
     def expected(a: Array, b: Array) -> dict[int, Array]:
         values = logical(a, source, shape)
@@ -127,7 +129,7 @@ def _row_to_column() -> Case:
             ir.copy(ir.region(a, (2, 0), (1, 6)), t),
             ir.copy(t, ir.region(b, (0, 1), (6, 1))),
         ]
-        return ir.kernel([a, b], 1, lambda bx: [ir.alloc(t), *steps])
+        return ir.kernel([a, b], 1, lambda bx: [ir.alloc(t), *steps], threads=64)
 
     def expected(a: Array, b: Array) -> dict[int, Array]:
         b[:, 1] = a[2]
@@ -150,7 +152,7 @@ def _element_head() -> Case:
     def build() -> Kernel:
         a, b, t = ir.tensor("A", (4, 6)), ir.tensor("B", (4, 6)), ir.shared("t", (2, 3))
         steps = [ir.copy(at(a, 1, 2), t), ir.copy(t, at(b, 3, 4))]
-        return ir.kernel([a, b], 1, lambda bx: [ir.alloc(t), *steps])
+        return ir.kernel([a, b], 1, lambda bx: [ir.alloc(t), *steps], threads=64)
 
     def expected(a: Array, b: Array) -> dict[int, Array]:
         b[3, 4:] = a[1, 2:4]
@@ -200,7 +202,7 @@ def _safe_value() -> Case:
             inner = [ir.copy(ir.region(a, (0,), (8,)), t), ir.copy(t, b)]
             return ir.seq(AnnotateSafeValue(a, ir.value(-1.5, "float32")), ir.alloc(t), inner)
 
-        return ir.kernel([a, b], 1, body)
+        return ir.kernel([a, b], 1, body, threads=64)
 
     return Case(
         "copy/safe-value/float32/5",
@@ -223,7 +225,7 @@ def _negative_start() -> Case:
                 ir.copy(t, ir.region(b, (bx - 1,), (6,))),
             ]
 
-        return ir.kernel([a, b], 1, body)
+        return ir.kernel([a, b], 1, body, threads=64)
 
     def expected(a: Array, b: Array) -> dict[int, Array]:
         b[:5] = np.concatenate([np.zeros(1, np.float32), a[:4]])
@@ -244,7 +246,7 @@ def _transpose(shape: tuple[int, ...]) -> Case:
         a, b = ir.tensor("A", shape), ir.tensor("B", flipped)
         s, t = ir.shared("s", shape), ir.shared("t", flipped)
         steps = [ir.copy(a, s), Transpose(whole(s), whole(t)), ir.copy(t, b)]
-        return ir.kernel([a, b], 1, lambda bx: [ir.alloc(s, t), *steps])
+        return ir.kernel([a, b], 1, lambda bx: [ir.alloc(s, t), *steps], threads=64)
 
     return Case(
         f"copy/transpose/float32/{label(shape)}",
@@ -271,7 +273,7 @@ def _im2col(stride: int, dilation: int, pad: int) -> Case:
                 ir.copy(t, ir.region(matrix, (by * 8, bx * 6), (8, 6))),
             ]
 
-        return ir.kernel([image, matrix], (3, ceildiv(rows, 8)), body)
+        return ir.kernel([image, matrix], (3, ceildiv(rows, 8)), body, threads=64)
 
     def expected(image: Array, matrix: Array) -> dict[int, Array]:
         padded = np.pad(image, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
@@ -309,7 +311,7 @@ def _dynamic(m: int, n: int) -> Case:
                 ir.copy(t, ir.region(b, here, (4, 8))),
             ]
 
-        return ir.kernel([a, b], (ceildiv(cols, 8), ceildiv(rows, 4)), body)
+        return ir.kernel([a, b], (ceildiv(cols, 8), ceildiv(rows, 4)), body, threads=64)
 
     return Case(
         f"copy/dynamic/float32/{m}x{n}",
@@ -325,7 +327,7 @@ def _strided() -> Case:
     def build() -> Kernel:
         s = ir.symbol("s")
         a, b = ir.tensor("A", (5, 6), strides=(s, 1)), ir.tensor("B", (5, 6))
-        return ir.kernel([a, b], 1, lambda bx: ir.copy(a, b))
+        return ir.kernel([a, b], 1, lambda bx: ir.copy(a, b), threads=64)
 
     def inputs(rng: np.random.Generator) -> list[Array]:
         return [numbers(rng, (5, 9), "float32")[:, :6], poison((5, 6), "float32")]

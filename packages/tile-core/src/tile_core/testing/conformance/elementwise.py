@@ -264,7 +264,7 @@ def _lazy() -> Case:
             return ir.store(r, i, arith.select(inside, ir.load(t, i), -1.0))
 
         steps = [ir.alloc(t), ir.copy(a, t), ir.parallel((12,), point)]
-        return ir.kernel([a, r], 1, lambda bx: steps)
+        return ir.kernel([a, r], 1, lambda bx: steps, threads=64)
 
     return Case(
         "parallel/lazy/float32/12",
@@ -291,7 +291,7 @@ def _broadcast() -> Case:
             ir.alloc(fa, fb), ir.copy(a, fa), ir.copy(b, fb),
             ir.parallel((5, 7), lambda i, j: ir.store(r, (i, j), ir.load(fa, j) * ir.load(fb, i))),
         ]  # fmt: skip
-        return ir.kernel([a, b, r], 1, lambda bx: steps)
+        return ir.kernel([a, b, r], 1, lambda bx: steps, threads=64)
 
     return Case(
         "parallel/broadcast/float32/5x7",
@@ -307,7 +307,7 @@ def _gather() -> Case:
     def build() -> Kernel:
         a, index, r = ir.tensor("A", (9,)), ir.tensor("I", (13,), "int32"), ir.tensor("R", (13,))
         loop = ir.parallel((13,), lambda i: ir.store(r, i, ir.load(a, ir.load(index, i))))
-        return ir.kernel([a, index, r], 1, lambda bx: loop)
+        return ir.kernel([a, index, r], 1, lambda bx: loop, threads=64)
 
     return Case(
         "parallel/gather/float32/13",
@@ -330,7 +330,7 @@ def _out_of_bounds() -> Case:
         def point(i: Any) -> Any:
             return ir.store(r, i - 2, ir.load(a, i - 3) + 100)
 
-        return ir.kernel([a, r], 1, lambda bx: ir.parallel((12,), point))
+        return ir.kernel([a, r], 1, lambda bx: ir.parallel((12,), point), threads=64)
 
     def expected(a: Array, r: Array) -> dict[int, Array]:
         padded = np.concatenate([np.zeros(3, np.int32), a, np.zeros(9, np.int32)])
@@ -357,7 +357,7 @@ def _private() -> Case:
                 ir.store(r, i, ir.load(v, 0)),
             ]
 
-        return ir.kernel([a, r], 1, lambda bx: [ir.alloc(v), ir.parallel((17,), point)])
+        return ir.kernel([a, r], 1, lambda bx: [ir.alloc(v), ir.parallel((17,), point)], threads=64)
 
     return Case(
         "parallel/private/float32/17",
@@ -381,7 +381,7 @@ def _serial_inside() -> Case:
             ]
 
         return ir.kernel(
-            [a, r], 1, lambda bx: [ir.alloc(t), ir.parallel((9,), point), ir.copy(t, r)]
+            [a, r], 1, lambda bx: [ir.alloc(t), ir.parallel((9,), point), ir.copy(t, r)], threads=64
         )
 
     return Case(

@@ -121,7 +121,7 @@ def _mixed(left: str, right: str) -> Case:
             ir.alloc(sa, sb, acc), ir.copy(a, sa), ir.copy(b, sb),
             ir.gemm(sa, sb, acc, clear=True), ir.copy(acc, c),
         ]  # fmt: skip
-        return ir.kernel([a, b, c], 1, lambda bx: steps)
+        return ir.kernel([a, b, c], 1, lambda bx: steps, threads=64)
 
     return Case(
         f"gemm/mixed/{left}-{right}/{m}x{n}x{k}",
@@ -179,7 +179,7 @@ def _clears(always: bool) -> Case:
                 ir.copy(acc, c),
             ]  # fmt: skip
 
-        return ir.kernel([a, b, c], 1, body)
+        return ir.kernel([a, b, c], 1, body, threads=64)
 
     def expected(a: Array, b: Array, c: Array) -> dict[int, Array]:
         return {2: a[2] @ b[2] if always else (a @ b).sum(0)}
@@ -217,7 +217,7 @@ def _sliced() -> Case:
                 ir.copy(acc, c),
             ]  # fmt: skip
 
-        return ir.kernel([a, b, c], 1, body)
+        return ir.kernel([a, b, c], 1, body, threads=64)
 
     return Case(
         "gemm/regions/float32/8x8x8",
@@ -249,7 +249,7 @@ def _nothing() -> Case:
                 ir.copy(acc, c),
             ]  # fmt: skip
 
-        return ir.kernel([a, b, c], 1, body)
+        return ir.kernel([a, b, c], 1, body, threads=64)
 
     return Case(
         "gemm/dynamic/float32/8x8x0",

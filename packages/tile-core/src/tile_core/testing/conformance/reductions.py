@@ -1,4 +1,4 @@
-"""Reductions of every kind, scans, reducers."""
+"""Reductions of every kind, scans."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy as np
 
 from tile_core.dtypes import FORMATS, dtype_of
 from tile_core.interp.values import Array, settle
-from tile_core.ir.buffer import Buffer, Scope, whole
+from tile_core.ir.buffer import Buffer, whole
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.reduce import ReduceKind
-from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_core.ops.scan import Scan
 from tile_core.testing import build_ir as ir
 from tile_core.testing.conformance.case import Case, label, logical
@@ -66,7 +65,6 @@ def cases() -> Iterator[Case]:
     for scopes in (("shared", "fragment"), ("fragment", "shared"), ("fragment", "fragment")):
         yield from (_part(scopes, clear=True), _part(scopes, clear=False), _scanned_part(scopes))
         yield from (_of_nothing(scopes, clear=True), _of_nothing(scopes, clear=False))
-    yield from (_reducer("sum"), _reducer("max"), _reducer("max", "int4"), _reducer_without_init())
 
 
 def _destinations(source: str) -> dict[str, tuple[str, ...]]:
@@ -276,7 +274,7 @@ def _kept() -> Case:
         steps = [
             ir.alloc(fa, fb), ir.copy(a, fa), ir.reduce("sum", fa, fb, 1), ir.copy(fb, b)
         ]  # fmt: skip
-        return ir.kernel([a, b], 1, lambda bx: steps)
+        return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
 
     return Case(
         "reduce/sum/float32/kept",
@@ -295,7 +293,7 @@ def _widening() -> Case:
         steps = [
             ir.alloc(fa, fb), ir.copy(a, fa), ir.reduce("abssum", fa, fb, 1), ir.copy(fb, b)
         ]  # fmt: skip
-        return ir.kernel([a, b], 1, lambda bx: steps)
+        return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
 
     return Case(
         "reduce/abssum/int8-int32/4x300",
@@ -315,7 +313,7 @@ def _nan(propagate: bool) -> Case:
             ir.alloc(fa, fb), ir.copy(a, fa),
             ir.reduce("max", fa, fb, 1, nan_propagate=propagate), ir.copy(fb, b),
         ]  # fmt: skip
-        return ir.kernel([a, b], 1, lambda bx: steps)
+        return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
 
     wanted = np.array([np.nan, np.nan, 6] if propagate else [3, -5, 6])
     return Case(
@@ -333,7 +331,7 @@ def _scoped(scope: str) -> Case:
         a, b = ir.tensor("A", (5, 8)), ir.tensor("B", (5,))
         s, t = make("s", (5, 8)), make("t", (5,))
         steps = [ir.alloc(s, t), ir.copy(a, s), ir.reduce("max", s, t, 1), ir.copy(t, b)]
-        return ir.kernel([a, b], 1, lambda bx: steps)
+        return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
 
     return Case(
         f"reduce/max/{scope}/5x8",
@@ -354,7 +352,7 @@ def _scan(kind: str, dtype: str, dim: int, reverse: bool) -> Case:
         )
         scan = Scan(ReduceKind(kind), whole(s), whole(s), dim, reverse)
         steps = [ir.alloc(s), ir.copy(a, s), scan, ir.copy(s, b)]
-        return ir.kernel([a, b], 1, lambda bx: steps)
+        return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
 
     def expected(a: Array, b: Array) -> dict[int, Array]:
         x = _converted(logical(a, dtype, shape), dtype, dtype)
@@ -368,67 +366,4 @@ def _scan(kind: str, dtype: str, dim: int, reverse: bool) -> Case:
         build,
         lambda rng: [numbers(rng, shape, dtype), poison(shape, dtype)],
         expected,
-    )
-
-
-def _reducer(kind: str, dtype: str = "int32") -> Case:
-    """Every iteration counts once; the start value counts once per element."""
-
-    def build() -> Kernel:
-        a, b = ir.tensor("A", (6, 14), dtype), ir.tensor("B", (6,), dtype)
-        acc = Buffer("acc", (6,), dtype_of(dtype), Scope.REDUCER)
-        out = ir.fragment("out", (6,), dtype)
-        k = ReduceKind(kind)
-
-        def body(bx: Any) -> Any:
-            return [
-                ir.alloc(acc, out),
-                ReducerInit(acc, k, ir.value(-2)),
-                ir.parallel((6, 14), lambda i, j: ReducerUpdate(acc, k, (i,), ir.load(a, i, j))),
-                ReducerFinalize(acc, k, whole(out)),
-                ir.copy(out, b),
-            ]
-
-        return ir.kernel([a, b], 1, body)
-
-    def expected(a: Array, b: Array) -> dict[int, Array]:
-        x = logical(a, dtype, (6, 14)).astype(np.int64)
-        return {1: x.sum(1) - 2 if kind == "sum" else np.maximum(x.max(1), -2)}
-
-    return Case(
-        f"reducer/{kind}/{dtype}/6x14",
-        build,
-        lambda rng: [numbers(rng, (6, 14), dtype, -9, 10), poison((6,), dtype)],
-        expected,
-    )
-
-
-def _reducer_without_init() -> Case:
-    """Without a start value the epoch starts at the identity, and may be opened again."""
-
-    def build() -> Kernel:
-        a, b = ir.tensor("A", (3, 4, 5), "int32"), ir.tensor("B", (3, 4), "int32")
-        acc = Buffer("acc", (4,), dtype_of("int32"), Scope.REDUCER)
-        out = ir.fragment("out", (4,), "int32")
-
-        def body(bx: Any) -> Any:
-            return [
-                ir.alloc(acc, out),
-                ir.serial(3, lambda s: [
-                    ReducerInit(acc, ReduceKind.MIN),
-                    ir.parallel((4, 5), lambda i, j: ReducerUpdate(
-                        acc, ReduceKind.MIN, (i,), ir.load(a, s, i, j)
-                    )),
-                    ReducerFinalize(acc, ReduceKind.MIN, whole(out)),
-                    ir.copy(out, ir.region(b, (s, 0), (1, 4))),
-                ]),
-            ]  # fmt: skip
-
-        return ir.kernel([a, b], 1, body)
-
-    return Case(
-        "reducer/min/int32/reopened",
-        build,
-        lambda rng: [numbers(rng, (3, 4, 5), "int32", -9, 10), poison((3, 4), "int32")],
-        lambda a, b: {1: a.min(2)},
     )
