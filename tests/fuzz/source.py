@@ -114,24 +114,28 @@ def statement(s: Stmt) -> list[str]:
             value = s.tile if s.value is None else expression(s.value)
             return [f"T.atomic_{s.op}({s.buffer}[{index}], {value})"]
         case Accumulate():
-            update = f"T.reducer_update({s.reducer}[{', '.join(map(expression, s.index))}], "
-            lines = [f"{update}{expression(s.value)})"]
-            if s.condition is not None:
-                lines = [f"if {expression(s.condition)}:", f"    {lines[0]}"]
-            names = ", ".join(name for name, _ in s.axes)
-            extents = ", ".join(str(extent) for _, extent in s.axes)
-            return [
-                f"T.reducer_init({s.reducer}, {s.start})",
-                f"for {names} in T.Parallel({extents}):",
-                *(f"    {line}" for line in lines),
-                f"T.finalize_reducer({s.reducer}, {s.target})",
-            ]
+            return accumulation(s)
         case Transpose():
             return [f"T.transpose({s.source}, {s.target})"]
         case Hint():
             return [s.text]
         case Sync():
             return ["T.sync_threads()"]
+
+
+def accumulation(s: Accumulate) -> list[str]:
+    update = f"T.reducer_update({s.reducer}[{', '.join(map(expression, s.index))}], "
+    lines = [f"{update}{expression(s.value)})"]
+    if s.condition is not None:
+        lines = [f"if {expression(s.condition)}:", f"    {lines[0]}"]
+    names = ", ".join(name for name, _ in s.axes)
+    extents = ", ".join(str(extent) for _, extent in s.axes)
+    return [
+        f"T.reducer_init({s.reducer}, {s.start})",
+        f"for {names} in T.Parallel({extents}):",
+        *(f"    {line}" for line in lines),
+        f"T.finalize_reducer({s.reducer}, {s.target})",
+    ]
 
 
 def indented(body: Iterable[Stmt]) -> list[str]:
