@@ -169,7 +169,7 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def imports(session: nox.Session) -> None:
-    """Check that packages and rooms import in one direction only."""
+    """Check that packages and layers import in one direction only."""
     install(session, *editable(*PACKAGES), "import-linter>=2.4")
     session.run("lint-imports", *session.posargs)
 

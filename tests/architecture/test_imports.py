@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 LINT = "from importlinter.cli import lint_imports_command as main; main(['--no-cache'])"
 PLANTED = {
     "packages point one way": ("tile_core/dtypes.py", "import tile_api"),
-    "rooms of tile_core": ("tile_core/errors.py", "import tile_core.plugins.host"),
+    "layers of tile_core": ("tile_core/errors.py", "import tile_core.plugins.host"),
     "the compiler and the language never name a backend": (
         "tile_api/planted.py",
         "import tile_cpu.plugin",

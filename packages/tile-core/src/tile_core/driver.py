@@ -1,4 +1,4 @@
-"""Walk a kernel through the house: the only module that names all rooms."""
+"""Lower, compile and load a kernel: the only module that knows all layers."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Lowered(Referable):
 
 @dataclass(frozen=True, slots=True)
 class Built(Lowered):
-    """A kernel after its way through the house, with what each room handed over.
+    """A compiled and loaded kernel, with what each stage handed over.
 
     Parameters
     ----------

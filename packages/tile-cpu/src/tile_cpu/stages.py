@@ -1,4 +1,4 @@
-"""The rooms of the CPU backend: lower, show, compile."""
+"""The stages of the CPU backend: lower, show, compile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rooms of the CUDA backend: lower, compile, load."""
+"""The stages of the CUDA backend: lower, compile, load."""
 
 from __future__ import annotations
 

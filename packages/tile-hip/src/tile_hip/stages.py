@@ -1,4 +1,4 @@
-"""The rooms of the HIP backend: lower, compile, load."""
+"""The stages of the HIP backend: lower, compile, load."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Category: TypeAlias = Literal["frontend", "phase", "pass", "cache", "tool", "call"]
-"""Tracing Python, a room of the house, a pass in it, a look-up, a compiler of others, a call."""
+"""Tracing Python, a phase of the compiler, a pass, a look-up, a compiler of others, a call."""
 
 
 @dataclass(frozen=True, slots=True)

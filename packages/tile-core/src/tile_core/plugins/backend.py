@@ -33,7 +33,7 @@ def no_toolchain(target: Target, options: Any) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """One kind of machine: how its targets are spelt, and each room of the house it owns.
+    """One kind of machine: how its targets are spelt, and each stage of the compiler it owns.
 
     Describing a backend must cost nothing: toolchains, drivers and TVM are imported inside
     the functions, never by the module that builds the record.

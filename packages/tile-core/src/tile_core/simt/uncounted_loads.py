@@ -15,8 +15,8 @@ from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt, While
 COPY = PREFIX + COUNTED_LOAD
 
 TEXT = (
-    "who waits for what this loads waits for all copies under way, too: the compiler does not know "
-    "of them"
+    "waiting for this load also waits for every earlier asynchronous copy: the compiler cannot "
+    "count them separately"
 )
 
 
