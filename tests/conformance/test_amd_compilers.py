@@ -30,11 +30,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
 
 ARCHITECTURES = ("gfx90a", "gfx942")
 
-ONE_THREAD = "one thread has all 64 sums, and LLVM 22 keeps every address of its loop at hand"
 SCRATCH: dict[str, str] = {
-    "gemm/clear-always/float32/8x8x8 zig": ONE_THREAD,
-    "gemm/clear-first/float32/8x8x8 zig": ONE_THREAD,
-    "gemm/regions/float32/8x8x8 zig": ONE_THREAD,
+    "copy/local-fragment/float32/6x10": "which of its array's elements a thread gives depends on it"
 }
 """By kernel, and architecture or compiler if not all: why it uses scratch memory. Each entry is
 needed."""

@@ -37,7 +37,7 @@ COMPILER = "cuda.compiler"
 DISABLE_WGMMA = "tl.disable_wgmma"
 """The pass configuration under which warps multiply also where warpgroups could."""
 
-SYNCHRONOUS = (("tl.enable_async_copy", "cp_async"), ("tir.use_async_copy", "cp_async"))
+SYNCHRONOUS = (("tl.enable_async_copy", "async_copy"), ("tir.use_async_copy", "async_copy"))
 """Pass configurations that, set to False, take an ability away from a kernel."""
 
 UNELECTED = "tl.disable_shuffle_elect"
