@@ -38,10 +38,10 @@ def test_a_note_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     """What threads exchange is known after the rows are planned: then it is tried without them."""
     lowered_once = lower._lowered
 
-    def tight(kernel: Any, context: Any, *others: Any) -> Any:
+    def tight(kernel: Any, context: Any, *others: Any, has_room: bool = True) -> Any:
         if context.choices.stages_stores:
             raise OutOfScratch("there is no room for rows")
-        return lowered_once(kernel, context, *others)
+        return lowered_once(kernel, context, *others, has_room=has_room)
 
     monkeypatch.setattr(lower, "_lowered", tight)
     lowered = tile.lower(product, target="cuda:sm_80")
