@@ -27,9 +27,17 @@ from fuzz.arguments import arguments, guarded
 from fuzz.meaning import expected
 from fuzz.program import Program
 from fuzz.source import text
+from tile_cpu.machine import MACHINES, host_machine, missing_features
 
 ON_CPU = ("interpret", "cpu")
-CPUS = ("interpret", "cpu", "cpu:haswell", "cpu:skylake-avx512")
+MASKED = ("haswell", "skylake-avx512")
+"""Processors whose features are a part of many others'."""
+CPUS = (
+    "interpret",
+    "cpu",
+    *(f"cpu:{name}" for name in MASKED if not missing_features(MACHINES[name], host_machine())),
+)
+"""Those that this machine can run."""
 GPUS = ("cuda:sm_80@sim", "cuda:sm_90a@sim", "hip:gfx942@sim")
 TARGETS = (*CPUS, *GPUS)
 SECONDS = 120.0

@@ -61,7 +61,7 @@ def _of_tile(shape: tuple[int, ...], scope: str, *, keeps_rows: bool) -> Case:
         return {1: 5 + (a.sum(1) if keeps_rows else a.sum().reshape(1))}
 
     return Case(
-        f"reducer/sum/int32/{scope}{'-rows' if keeps_rows else ''}/{label(shape)}",
+        f"reducer/sum/int32/in-{scope}{'-rows' if keeps_rows else ''}/{label(shape)}",
         build,
         lambda rng: [numbers(rng, shape, "int32", -9, 10), poison(kept, "int32")],
         expected,
