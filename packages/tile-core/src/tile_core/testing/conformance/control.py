@@ -246,7 +246,7 @@ def _empty_loops() -> Case:
                 ir.loop_while(n > 0, ir.store(out, 0, 2)),
             ]
 
-        # One thread: beside a loop that never ends, NVRTC 12.9 and 13.0 end the process over the
+        # One thread: beside a loop that never ends, a compiler in the process crashes over the
         # tail that the parallel loop has for several.
         return ir.kernel([n, out], 1, body, threads=1)
 
