@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import signal
 import sys
@@ -172,6 +173,17 @@ def test_a_lock_that_no_fork_opens_leaves_all_to_this_process():
     lock = threading.Lock()
     lock.acquire()
     assert outcomes([lock.acquire] * 5, 0.4) == dict.fromkeys(range(5))
+
+
+def test_a_process_slow_to_clear_away_has_not_computed():
+    size = 1 << 30
+    ballast = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    for page in range(0, size, mmap.PAGESIZE):
+        ballast[page] = 1
+    with rehearsal._fork([signal.pause]) as fork:
+        assert not fork.finishes(0.05)
+        outcome, is_sure = fork.failure(0.05)
+    assert (outcome.code, is_sure) == (HUNG, False)
 
 
 def test_what_waits_is_at_fault_if_others_end():

@@ -16,20 +16,16 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from tile_api.autotuner.outcome import Outcome, failed
 from tile_api.autotuner.process import CRASHED, HUNG
 from tile_api.subprocesses import end_with_parent, ended_with
 
-CAN_FORK = hasattr(os, "fork") and sys.platform != "darwin"
+CAN_FORK = sys.platform == "linux"
 """Whether a fork may run Python: on macOS, the system's own libraries crash in forks."""
 
 _BUSY = 0.25
-"""Share of its time that a call that hangs computes, unless it waits for something.
-
-It is above what the system takes to clear a killed process away.
-"""
+"""Share of its time that a call that hangs computes, unless it waits for something."""
 
 _STUCK = 3
 """After so many calls that wait for ever, and none that ended, it is forks that do not work."""
@@ -122,23 +118,23 @@ class _Fork:
 
     def failure(self, timeout: float) -> tuple[Outcome, bool]:
         """Return what is wrong with the call that did not finish, and whether that is certain."""
-        lasted = time.monotonic() - self._began
-        status, usage = self.end()
         if self._is_over:
+            # Read before the kill: tearing down some GiB is charged to the process as well.
+            lasted, computed = time.monotonic() - self._began, _cpu_time(self._process) - self._used
+            self.end()
             told = f"it did not come to an end within {timeout:g} s while it was traced"
-            computed = usage.ru_utime + usage.ru_stime - self._used
             return failed(HUNG, told), computed > _BUSY * lasted
-        told = f"it ended its process with {ended_with(status)} while it was traced"
+        told = f"it ended its process with {ended_with(self.end())} while it was traced"
         return failed(CRASHED, told), False
 
-    def end(self) -> tuple[int, Any]:
-        """End the process with all that it started; return its status and what it used."""
+    def end(self) -> int:
+        """End the process with all that it started; return its status."""
         for kill in (os.killpg, os.kill):  # it leads no group yet if it has only just begun
             with suppress(ProcessLookupError, PermissionError):
                 kill(self._process, signal.SIGKILL)
-        _, status, usage = os.wait4(self._process, 0)
+        _, status = os.waitpid(self._process, 0)
         self._is_gone = True
-        return os.waitstatus_to_exitcode(status), usage
+        return os.waitstatus_to_exitcode(status)
 
     def close(self) -> None:
         """End the process unless that was done."""
@@ -150,6 +146,14 @@ class _Fork:
         poll = select.poll()  # descriptors above 1023 are no matter to it
         poll.register(self._pipe, select.POLLIN)
         return bool(poll.poll(min(seconds * 1000, _LONGEST)))
+
+
+def _cpu_time(process: int) -> float:
+    """Return the seconds that a process has computed, as its own `time.process_time`.
+
+    Its clock is the one of clock_getcpuclockid(3), as Linux numbers them (CPUCLOCK_SCHED).
+    """
+    return time.clock_gettime(~process << 3 | 2)
 
 
 @contextmanager
