@@ -249,6 +249,7 @@ class Driver:
         from tile_launch.bundle import read_bundle
         from tile_launch.kernel import LoadedKernel
         from tile_launch.launcher import callable_of
+        from tile_launch.loading import loaded_again
         from tile_launch.streams import allocator, device_of
 
         (variant,) = read_bundle(pack.bundle(case)).variants
@@ -260,7 +261,7 @@ class Driver:
         run = callable_of(
             variant.manifest, variant.code, self.driver, lambda device: 0, device_of, empty
         )
-        kernel = LoadedKernel(variant.manifest, run)
+        kernel = LoadedKernel(variant.manifest, run, variant.code, loaded_again)
 
         def launch(number: int) -> list[np.ndarray | None]:
             passed: list[Any] = []

@@ -10,8 +10,7 @@ from tile_core.ir.stmt import Alloc, Kernel
 from tile_core.layout import Fragment
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.operator import InferLevel, LayoutMap
-from tile_core.ops.rule import Rule
+from tile_core.ops.rule import InferLevel, LayoutMap, Rule
 from tile_core.passes.convert_operand_layouts import convert_operand_layouts
 from tile_core.passes.infer_layouts import infer_layouts
 from tile_core.target import parse_target_spec

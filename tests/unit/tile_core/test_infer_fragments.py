@@ -16,8 +16,7 @@ from tile_core.layout import Fragment, Layout, Swizzle, fully_replicated, swizzl
 from tile_core.layout.preimages import reduced_fragment
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.operator import InferLevel, LayoutMap
-from tile_core.ops.rule import Rule
+from tile_core.ops.rule import InferLevel, LayoutMap, Rule
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.target import parse_target_spec
 from tile_core.testing import build_ir as ir

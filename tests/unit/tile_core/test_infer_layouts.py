@@ -17,8 +17,7 @@ from tile_core.ir.stmt import AnnotateLayout, Kernel
 from tile_core.layout import Fragment, Layout, padded, row_major
 from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
-from tile_core.ops.operator import InferLevel, LayoutMap
-from tile_core.ops.rule import Rule
+from tile_core.ops.rule import InferLevel, LayoutMap, Rule
 from tile_core.passes.infer_layouts import infer_layouts
 from tile_core.target import Target
 from tile_core.testing import build_ir as ir

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.device_programs import at, do, load, loop, printed, registers, scalar, shared, store
-from tile_core.ir.device_calls import device
+from tile_core.ir.device import device
 from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import Alloc, LoopKind, Seq, Stmt
 from tile_core.simt.pin_accumulators import pin_accumulators

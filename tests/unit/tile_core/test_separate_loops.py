@@ -14,8 +14,7 @@ from tile_core.ir.stmt import Kernel
 from tile_core.ir.verify import verify
 from tile_core.layout import Fragment
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.operator import InferLevel, LayoutMap
-from tile_core.ops.rule import Rule
+from tile_core.ops.rule import InferLevel, LayoutMap, Rule
 from tile_core.passes.infer_layouts import infer_layouts
 from tile_core.passes.separate_loops import separate_loops
 from tile_core.target import parse_target_spec

@@ -13,7 +13,7 @@ import pytest
 from tile_core.dtypes import dtype_of
 from tile_core.errors import ArgumentLayoutError, LaunchError
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.device_calls import device
+from tile_core.ir.device import device
 from tile_core.ir.expr import Const, Var
 from tile_core.ir.stmt import Evaluate, Kernel, Launch, Seq, Stmt
 from tile_core.simt.program import DeviceFunction, DeviceProgram, TensorMap

@@ -30,6 +30,7 @@ from tile_launch.expressions import DEEPEST
 from tile_launch.inspecting import describe
 from tile_launch.kernel import LoadedKernel
 from tile_launch.launcher import callable_of
+from tile_launch.loading import loaded_again
 from tile_launch.manifest import Check, Let, Machine, Manifest, Tensor, TensorMap, Workspace
 from tile_launch.manifest_json import from_json, to_json
 
@@ -121,7 +122,8 @@ def zero(*args: object) -> int:
 def kernel_of(manifest: Manifest) -> LoadedKernel:
     """Return a kernel whose launcher is whole, and whose code does nothing."""
     empty = lambda shape, dtype, device: np.empty(4096, "uint8")  # noqa: E731
-    return LoadedKernel(manifest, callable_of(manifest, b"", Stub(), zero, zero, empty))
+    run = callable_of(manifest, b"", Stub(), zero, zero, empty)
+    return LoadedKernel(manifest, run, b"", loaded_again)
 
 
 ARGS = (np.zeros((3, 8), "float32"), 2.0, np.zeros(5, "int8"))

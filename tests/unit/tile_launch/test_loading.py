@@ -29,7 +29,7 @@ from tile_launch.errors import (
     MissingFeature,
     NoVariant,
 )
-from tile_launch.loading import choose
+from tile_launch.loading import choose, loaded_again
 from tile_launch.manifest import Address, Machine, Workspace
 
 
@@ -196,7 +196,8 @@ def on_host() -> Any:
 
     calls: list[tuple[Any, ...]] = []
     machine = Machine(family="cpu", name="any")
-    kernel = LoadedKernel(replace(numbers(), machine=machine), lambda *args: calls.append(args))
+    numbered = replace(numbers(), machine=machine)
+    kernel = LoadedKernel(numbered, lambda *args: calls.append(args), b"", loaded_again)
     return SimpleNamespace(kernel=kernel, calls=calls)
 
 
@@ -220,7 +221,10 @@ def test_a_written_tensor_of_torch_says_so(on_host: Any) -> None:
     written = torch.zeros(6, 8)
     before = written._version
     kernel = type(on_host.kernel)(
-        replace(on_host.kernel.manifest, outputs=()), on_host.kernel.run_unchecked
+        replace(on_host.kernel.manifest, outputs=()),
+        on_host.kernel.run_unchecked,
+        b"",
+        loaded_again,
     )
     for count in (1, 2):
         kernel(torch.zeros(6, 8), 1.0, written)
@@ -259,7 +263,7 @@ def test_another_format_of_the_same_name_is_refused(on_host: Any) -> None:
     told = on_host.kernel.manifest
     first = replace(told.parameters[0], dtype="float8_e4m3fn")
     changed = replace(told, parameters=(first, *told.parameters[1:]))
-    kernel = type(on_host.kernel)(changed, on_host.kernel.run_unchecked)
+    kernel = type(on_host.kernel)(changed, on_host.kernel.run_unchecked, b"", loaded_again)
     kernel(np.zeros((6, 8), ml_dtypes.float8_e4m3fn), 1.0)
     with pytest.raises(ArgumentDtypeError) as caught:
         kernel(np.zeros((6, 8), ml_dtypes.float8_e4m3), 1.0)
@@ -274,7 +278,7 @@ def test_elements_of_four_bits_come_in_bytes(on_host: Any) -> None:
     told = on_host.kernel.manifest
     first = replace(told.parameters[0], dtype="int4")
     changed = replace(told, parameters=(first, *told.parameters[1:]))
-    kernel = type(on_host.kernel)(changed, on_host.kernel.run_unchecked)
+    kernel = type(on_host.kernel)(changed, on_host.kernel.run_unchecked, b"", loaded_again)
     assert kernel(np.zeros((6, 4), np.int8), 1.0).shape == (6, 8)
     with pytest.raises(ArgumentDtypeError) as caught:
         kernel(A, 1.0)

@@ -37,4 +37,4 @@ def verify_companion(package: str, version: str) -> None:
     if stated != (__author__, version):
         from tile_core.companions import mismatch
 
-        raise mismatch(package, version, module)
+        raise mismatch(package, version, module, __author__, __version__)

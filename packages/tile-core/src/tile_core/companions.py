@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from types import ModuleType
 
-from tile_core import __author__, __version__
 from tile_core.errors import CompanionError
 from tile_core.installed import distribution
 
@@ -23,7 +22,9 @@ PACKAGES = (
 NOBODY = "somebody unknown"
 
 
-def mismatch(package: str, version: str, module: ModuleType | None) -> CompanionError:
+def mismatch(
+    package: str, version: str, module: ModuleType | None, us: str, own_version: str
+) -> CompanionError:
     """Return the error about a package: what was found, where, and the way out.
 
     Parameters
@@ -32,6 +33,8 @@ def mismatch(package: str, version: str, module: ModuleType | None) -> Companion
         What was wanted.
     module
         What importing it gave; None if there is no such package.
+    us, own_version
+        Who wrote this package, and its version.
     """
     place = ""
     if module is None:
@@ -39,16 +42,16 @@ def mismatch(package: str, version: str, module: ModuleType | None) -> Companion
     else:
         place = next(iter(getattr(module, "__path__", ())), str(module.__file__))
         what = f"the package {package} in {place} is not this project's"
-        if getattr(module, "__author__", None) == __author__:
+        if getattr(module, "__author__", None) == us:
             found = getattr(module, "__version__", "none")
             what = f"the package {package} in {place} has version {found}, and not {version}"
     name = package.replace("_", "-")
-    source = f"install {name} {version} from where tile-core {__version__} came from"
+    source = f"install {name} {version} from where tile-core {own_version} came from"
     installed = distribution(name)
     if installed is None:
         return CompanionError(f"{what}; no distribution {name} is installed", hint=source)
     author = _author(installed.read_text("METADATA") or installed.read_text("PKG-INFO") or "")
-    if author != __author__:
+    if author != us:
         hint = f"python -m pip uninstall {name}; then {source}"
     elif installed.version != version:
         hint = f"python -m pip install '{name}=={version}'"

@@ -16,7 +16,7 @@ from tile_core.ir.print_expr import print_expr
 from tile_core.passes.coroutines import STUCK
 from tile_core.plugins.calling import solutions, symbol_text
 from tile_cpu.lowering.externs import require_symbols
-from tile_cpu.lowering.launch import MAIN, Lowered
+from tile_cpu.lowering.kernel import MAIN, Lowered
 from tile_cpu.machine import missing_features, require_runnable
 from tile_cpu.stages import Artifact
 from tile_cpu.threads import packed_call, raise_packed_error

@@ -10,7 +10,7 @@ from tile_core.passes.infer_layouts import infer_layouts
 from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.csource import SharedLibrary, compile_c
-from tile_cpu.lowering.launch import Lowered, lower_kernel
+from tile_cpu.lowering.kernel import Lowered, lower_kernel
 from tile_cpu.lowering.layouts import admits_in
 from tile_cpu.machine import machine
 from tile_cpu.scratch import require_scratch

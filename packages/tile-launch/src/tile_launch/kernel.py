@@ -51,12 +51,18 @@ class LoadedKernel:
         Takes one checked argument per parameter, outputs among them.
     code
         The machine code, for other processes.
+    load_again
+        Makes the kernel of the text of its manifest and its code there.
     """
 
     def __init__(
-        self, manifest: Manifest, executable: Callable[..., None], code: bytes = b""
+        self,
+        manifest: Manifest,
+        executable: Callable[..., None],
+        code: bytes,
+        load_again: Callable[[str, bytes], LoadedKernel],
     ) -> None:
-        self.manifest, self._code = manifest, code
+        self.manifest, self._code, self._load_again = manifest, code, load_again
         self.run_unchecked = executable
         positions = range(len(manifest.parameters))
         self._inputs = tuple(p for p in positions if p not in manifest.outputs)
@@ -204,9 +210,7 @@ class LoadedKernel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the kernel as it travels to other processes, with its machine code."""
-        from tile_launch.loading import loaded_again
-
-        return loaded_again, (text_of_manifest(self.manifest), self._code)
+        return self._load_again, (text_of_manifest(self.manifest), self._code)
 
     def __repr__(self) -> str:
         names = ", ".join(p.name for p in self.manifest.parameters)

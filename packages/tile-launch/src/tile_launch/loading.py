@@ -57,7 +57,7 @@ def load(path: str | os.PathLike[str], target: str | None = None) -> LoadedKerne
     variant = choose(read_bundle(path), target, os.fspath(path))
     from tile_launch.kernel import LoadedKernel
 
-    return LoadedKernel(variant.manifest, runner_of(variant), variant.code)
+    return LoadedKernel(variant.manifest, runner_of(variant), variant.code, loaded_again)
 
 
 def loaded_again(text: str, code: bytes) -> LoadedKernel:
@@ -79,7 +79,7 @@ def loaded_again(text: str, code: bytes) -> LoadedKernel:
         run = runner_of(variant)
     except TileRuntimeError as fault:
         run = partial(_refuse, fault)
-    return LoadedKernel(variant.manifest, run, code)
+    return LoadedKernel(variant.manifest, run, code, loaded_again)
 
 
 def _refuse(fault: TileRuntimeError, *args: object) -> None:

@@ -9,7 +9,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
 from tile_core.ir.arith import binary, call, cast, const, maximum, minimum, select, unary
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.device_calls import device
+from tile_core.ir.device import device
 from tile_core.ir.expr import (
     BinaryOp,
     Bitcast,

@@ -12,9 +12,9 @@ from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_core.dtypes import DType
 from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.ir import arith
+from tile_core.ir.arith import resolved
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Load, StringConst
-from tile_core.ir.intrinsics import INTRINSICS
 from tile_core.ir.stmt import Evaluate, Stmt
 
 
@@ -55,9 +55,8 @@ def call(function: str, *args: Any) -> Expr:
         If an argument is a buffer, or their number is wrong.
     """
     exprs = _spread(args)
-    intrinsic = INTRINSICS[function]
     try:
-        converted, dtype = intrinsic.resolve(function, exprs)
+        converted, dtype = resolved(function, exprs)
     except FrontendTypeError as error:
         raise error.at(here()) from None
     return Call(function, converted, dtype, span=here())

@@ -283,7 +283,7 @@ def _bitcast(p: ExpressionPrinter, expr: Bitcast) -> Text:
 
 
 def _call(p: ExpressionPrinter, expr: Call) -> Text:
-    return print_call(p, expr), PRIMARY
+    return print_call(expr, p.argument, p.device_names), PRIMARY
 
 
 def _shuffle(p: ExpressionPrinter, expr: Shuffle) -> Text:

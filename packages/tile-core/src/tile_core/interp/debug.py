@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,6 @@ from tile_core.interp.values import decode
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.expr import Expr
 from tile_core.ops.control import Breakpoint
-
-
-class Debugger(Protocol):
-    """What a breakpoint opens instead of `sys.breakpointhook`."""
-
-    def __call__(self, names: dict[str, Any], span: Span | None) -> None:
-        """Show `names`, the user's names with their values now, at `span`."""
 
 
 def breakpoint_(op: Breakpoint, lanes: Lanes) -> None:

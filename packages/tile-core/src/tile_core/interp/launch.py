@@ -14,8 +14,7 @@ from tile_core.interp.arguments import bind
 from tile_core.interp.events import Event, GridWait, Pending, Spin
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.facts import goes_apart, is_thread_program
-from tile_core.interp.machine import Block, InterpretOptions, Lanes, Machine
-from tile_core.interp.signals import Cluster
+from tile_core.interp.machine import Block, Cluster, InterpretOptions, Lanes, Machine
 from tile_core.interp.statements import run, steps
 from tile_core.interp.threads import run_threads, waits_for
 from tile_core.interp.values import carrier, element_bits
@@ -52,7 +51,7 @@ def interpret(
     LaunchError
         If an argument is not what the kernel declares, or a grid is empty.
     """
-    machine = Machine(options or InterpretOptions())
+    machine = Machine(options or InterpretOptions(), evaluate)
     kernel = privatise_tiles(select_ranges(deal_random_loops(kernel)))
     machine.granules = _granules(kernel)
     machine.launcher = _launch

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,15 +14,19 @@ from tile_core.errors import InternalError, Note, Span, TileError, UndefinedOper
 from tile_core.interp.facts import Facts, facts_of
 from tile_core.interp.flight import Flight
 from tile_core.interp.memory import Place, Storage, at_address, row_major, scratch
-from tile_core.interp.signals import Cluster, Signal
+from tile_core.interp.signals import Signal
 from tile_core.interp.values import Array, constant, element_bits
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Expr, Extent, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Launch
 
-if TYPE_CHECKING:
-    from tile_core.interp.debug import Debugger
+
+class Debugger(Protocol):
+    """What a breakpoint opens instead of `sys.breakpointhook`."""
+
+    def __call__(self, names: dict[str, Any], span: Span | None) -> None:
+        """Show `names`, the user's names with their values now, at `span`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,8 @@ class Machine:
 
     Attributes
     ----------
+    evaluate
+        Gives the values of an expression in some lanes.
     memory
         The storage of each parameter and workspace.
     symbols
@@ -84,8 +90,8 @@ class Machine:
         Counts changes of memory: waiting threads make no progress while it stands still.
     """
 
-    def __init__(self, options: InterpretOptions) -> None:
-        self.options = options
+    def __init__(self, options: InterpretOptions, evaluate: Callable[[Expr, Lanes], Array]) -> None:
+        self.options, self.evaluate = options, evaluate
         self.memory: dict[Buffer, Storage] = {}
         self.symbols: dict[Var, Array] = {}
         self.granules: dict[Buffer, int] = {}
@@ -122,6 +128,38 @@ class Machine:
             if start <= address < start + len(storage.raw):
                 return storage, address - start
         return at_address(name, address, nbytes, granule), 0
+
+
+@dataclass(slots=True, eq=False)
+class Cluster:
+    """Blocks that run at the same time.
+
+    Parameters
+    ----------
+    size, threads
+        How many blocks there are, and the threads of each.
+    blocks
+        Those that have begun, by rank.
+    phase, arrived
+        How often all threads have met, and how many have arrived since.
+    """
+
+    size: int
+    threads: int
+    blocks: dict[int, Block] = field(default_factory=dict)
+    phase: int = 0
+    arrived: int = 0
+
+    def arrive(self, times: int, next_epoch: Callable[[], int]) -> int:
+        """Count arrivals; return the phase that they belong to."""
+        mine = self.phase
+        self.arrived += times
+        if self.arrived >= self.size * self.threads:
+            self.phase, self.arrived = self.phase + 1, 0
+            epoch = next_epoch()
+            for block in self.blocks.values():
+                block.epoch = block.thread_epoch = epoch
+        return mine
 
 
 @dataclass(slots=True, eq=False)
@@ -312,16 +350,12 @@ class Lanes:
         """Return the value of an extent that all active lanes agree on."""
         if isinstance(extent, int):
             return extent
-        from tile_core.interp.expressions import evaluate
-
-        values = evaluate(extent, self)
+        values = self.machine.evaluate(extent, self)
         return int(self.agreed(values, "an extent", extent.span))
 
     def address(self, pointer: Expr) -> int:
         """Return the address that all active lanes agree on."""
-        from tile_core.interp.expressions import evaluate
-
-        return int(self.agreed(evaluate(pointer, self), "an address", pointer.span))
+        return int(self.agreed(self.machine.evaluate(pointer, self), "an address", pointer.span))
 
     def agreed(self, values: Array, what: str, span: Span | None, hint: str | None = None) -> Any:
         """Return the one value that all active lanes have.

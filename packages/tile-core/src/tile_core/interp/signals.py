@@ -1,13 +1,8 @@
-"""Barriers in shared memory, and clusters of blocks: what threads that go apart wait for."""
+"""Barriers in shared memory: what threads that go apart wait for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tile_core.interp.machine import Block
+from dataclasses import dataclass
 
 
 @dataclass(slots=True, eq=False)
@@ -71,35 +66,3 @@ class Signal:
             lacking.append(f"word of {-self.nbytes} bytes that came")
         what = " and ".join(lacking) or "nothing, but comes after the one waited for"
         return f"phase {self.phase} of {self.name} lacks {what}"
-
-
-@dataclass(slots=True, eq=False)
-class Cluster:
-    """Blocks that run at the same time.
-
-    Parameters
-    ----------
-    size, threads
-        How many blocks there are, and the threads of each.
-    blocks
-        Those that have begun, by rank.
-    phase, arrived
-        How often all threads have met, and how many have arrived since.
-    """
-
-    size: int
-    threads: int
-    blocks: dict[int, Block] = field(default_factory=dict)
-    phase: int = 0
-    arrived: int = 0
-
-    def arrive(self, times: int, next_epoch: Callable[[], int]) -> int:
-        """Count arrivals; return the phase that they belong to."""
-        mine = self.phase
-        self.arrived += times
-        if self.arrived >= self.size * self.threads:
-            self.phase, self.arrived = self.phase + 1, 0
-            epoch = next_epoch()
-            for block in self.blocks.values():
-                block.epoch = block.thread_epoch = epoch
-        return mine

@@ -11,6 +11,7 @@ from tile_core.errors import DtypeMismatch, FrontendTypeError, FrontendValueErro
 from tile_core.ir.expr import (
     Binary,
     BinaryOp,
+    Broadcast,
     Call,
     Cast,
     Const,
@@ -356,8 +357,6 @@ def cast(value: Any, dtype: str, *, saturate: bool = True) -> Expr:
     if isinstance(expr, Const) and target.lanes == 1 and _converts_exactly(expr.value, target):
         return const(expr.value, target)
     if target.lanes > 1 and expr.dtype.lanes == 1:
-        from tile_core.ir.expr import Broadcast
-
         return Broadcast(cast(expr, target.scalar), target.lanes)
     return Cast(target, expr, saturate)
 
@@ -367,6 +366,11 @@ def truncated(expr: Expr) -> Expr:
     if not is_short(expr.dtype) or not loses_bits(expr):
         return expr
     return Cast(expr.dtype, _as_int32(promoted(expr)))
+
+
+def converted(value: Any, dtype: str) -> Expr:
+    """Return `value` converted to `dtype`, without what an integer of that width cannot hold."""
+    return truncated(cast(value, dtype))
 
 
 def _refuse_addresses(expr: Expr, target: DType) -> None:
@@ -412,8 +416,7 @@ def call(function: str, *args: Any) -> Expr:
     FrontendTypeError
         Unknown intrinsic, wrong number of arguments, or an argument of the wrong kind.
     """
-    intrinsic = INTRINSICS.get(function)
-    if intrinsic is None:
+    if function not in INTRINSICS:
         raise FrontendTypeError(
             f"there is no intrinsic {function!r}",
             hint="call a C function with T.call_extern, or use a function of T",
@@ -421,7 +424,20 @@ def call(function: str, *args: Any) -> Expr:
     exprs = tuple(as_expr(a) for a in args)
     if function == "abs":
         exprs = tuple(promoted(e) for e in exprs)
-    return Call(function, *intrinsic.resolve(function, exprs))
+    return Call(function, *resolved(function, exprs))
+
+
+def resolved(function: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+    """Return the arguments of an intrinsic as it takes them, and the dtype of its result.
+
+    Raises
+    ------
+    FrontendTypeError
+        If an argument is of the wrong kind, or their number is wrong.
+    """
+    wanted, dtype = INTRINSICS[function].resolve(function, args)
+    given = zip(args, wanted, strict=True)
+    return tuple(a if to is None else cast(a, to) for a, to in given), dtype
 
 
 def ramp(base: Any, stride: Any, lanes: int) -> Expr:

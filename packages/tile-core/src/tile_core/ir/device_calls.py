@@ -8,14 +8,11 @@ all of them with one meaning; this table is what passes know.
 
 from __future__ import annotations
 
-from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
-from tile_core.ir.arith import as_expr
 from tile_core.ir.async_calls import ASYNC_CALLS
 from tile_core.ir.counted_calls import COUNTED_CALLS
 from tile_core.ir.device_call import DeviceCall
 from tile_core.ir.effect import Effect
-from tile_core.ir.expr import Call, Expr
 
 PREFIX = "device:"
 
@@ -71,28 +68,6 @@ def device_call(name: str) -> DeviceCall | None:
     if name.startswith(MMA):
         return DeviceCall(name, effect=_BOTH | Effect.WARP, operands=_MMA_OPERANDS)
     return DEVICE_CALLS.get(name)
-
-
-def device(name: str, *args: Expr | int | bool, dtype: str | None = None) -> Call:
-    """Return a call of the header's function `name`.
-
-    Parameters
-    ----------
-    args
-        Template arguments first, then addresses (`AddressOf`) and values.
-    dtype
-        Element type of the result, where the table leaves it to the call.
-
-    Raises
-    ------
-    InternalError
-        If the header has no such function.
-    """
-    row = device_call(name)
-    if row is None:
-        raise InternalError(f"the device header has no function {name!r}")
-    result = dtype or ("int32" if row.result == "void" else row.result)
-    return Call(PREFIX + name, tuple(as_expr(a) for a in args), dtype_of(result))
 
 
 def device_effect(function: str) -> Effect:

@@ -6,8 +6,9 @@ element types and fold constants. The constructors here do neither.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from typing_extensions import Never
 
@@ -73,6 +74,16 @@ class UnaryOp(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Arithmetic:
+    """Builders of expressions that promote element types and fold constants."""
+
+    binary: Callable[[BinaryOp, Any, Any], Expr]
+    unary: Callable[[UnaryOp, Any], Expr]
+    call: Callable[..., Expr]
+    convert: Callable[[Any, str], Expr]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Expr(Node):
     """A scalar (or vector) value. Operators build new expressions; `==` does too.
 
@@ -80,6 +91,9 @@ class Expr(Node):
     compare expressions with `==` in the compiler: use `is`, or
     `tile_core.ir.equal.structurally_equal`.
     """
+
+    arithmetic: ClassVar[Arithmetic]
+    """What the operators build with: `tile_core.ir.arith`, which stands above this module."""
 
     if TYPE_CHECKING:  # a property here would look like a field default to dataclasses
 
@@ -101,131 +115,104 @@ class Expr(Node):
     __hash__ = Node.__hash__  # as fast as that of any object; `==` would take it away
 
     def __add__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.ADD, self, other)
+        return self.arithmetic.binary(BinaryOp.ADD, self, other)
 
     def __radd__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.ADD, other, self)
+        return self.arithmetic.binary(BinaryOp.ADD, other, self)
 
     def __sub__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.SUB, self, other)
+        return self.arithmetic.binary(BinaryOp.SUB, self, other)
 
     def __rsub__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.SUB, other, self)
+        return self.arithmetic.binary(BinaryOp.SUB, other, self)
 
     def __mul__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.MUL, self, other)
+        return self.arithmetic.binary(BinaryOp.MUL, self, other)
 
     def __rmul__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.MUL, other, self)
+        return self.arithmetic.binary(BinaryOp.MUL, other, self)
 
     def __truediv__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.DIV, self, other)
+        return self.arithmetic.binary(BinaryOp.DIV, self, other)
 
     def __rtruediv__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.DIV, other, self)
+        return self.arithmetic.binary(BinaryOp.DIV, other, self)
 
     def __floordiv__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.FLOORDIV, self, other)
+        return self.arithmetic.binary(BinaryOp.FLOORDIV, self, other)
 
     def __rfloordiv__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.FLOORDIV, other, self)
+        return self.arithmetic.binary(BinaryOp.FLOORDIV, other, self)
 
     def __mod__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.FLOORMOD, self, other)
+        return self.arithmetic.binary(BinaryOp.FLOORMOD, self, other)
 
     def __rmod__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.FLOORMOD, other, self)
+        return self.arithmetic.binary(BinaryOp.FLOORMOD, other, self)
 
     def __and__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.BITAND, self, other)
+        return self.arithmetic.binary(BinaryOp.BITAND, self, other)
 
     def __rand__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.BITAND, other, self)
+        return self.arithmetic.binary(BinaryOp.BITAND, other, self)
 
     def __or__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.BITOR, self, other)
+        return self.arithmetic.binary(BinaryOp.BITOR, self, other)
 
     def __ror__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.BITOR, other, self)
+        return self.arithmetic.binary(BinaryOp.BITOR, other, self)
 
     def __xor__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.BITXOR, self, other)
+        return self.arithmetic.binary(BinaryOp.BITXOR, self, other)
 
     def __rxor__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.BITXOR, other, self)
+        return self.arithmetic.binary(BinaryOp.BITXOR, other, self)
 
     def __lshift__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.SHL, self, other)
+        return self.arithmetic.binary(BinaryOp.SHL, self, other)
 
     def __rlshift__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.SHL, other, self)
+        return self.arithmetic.binary(BinaryOp.SHL, other, self)
 
     def __rshift__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.SHR, self, other)
+        return self.arithmetic.binary(BinaryOp.SHR, self, other)
 
     def __rrshift__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.SHR, other, self)
+        return self.arithmetic.binary(BinaryOp.SHR, other, self)
 
     def __lt__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.LT, self, other)
+        return self.arithmetic.binary(BinaryOp.LT, self, other)
 
     def __le__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.LE, self, other)
+        return self.arithmetic.binary(BinaryOp.LE, self, other)
 
     def __gt__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.GT, self, other)
+        return self.arithmetic.binary(BinaryOp.GT, self, other)
 
     def __ge__(self, other: Any) -> Expr:
-        return _binary(BinaryOp.GE, self, other)
+        return self.arithmetic.binary(BinaryOp.GE, self, other)
 
     def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
-        return _binary(BinaryOp.EQ, self, other)
+        return self.arithmetic.binary(BinaryOp.EQ, self, other)
 
     def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
-        return _binary(BinaryOp.NE, self, other)
+        return self.arithmetic.binary(BinaryOp.NE, self, other)
 
     def __neg__(self) -> Expr:
-        return _unary(UnaryOp.NEG, self)
+        return self.arithmetic.unary(UnaryOp.NEG, self)
 
     def __pos__(self) -> Expr:
         return self
 
     def __invert__(self) -> Expr:
-        return _unary(UnaryOp.BITNOT, self)
+        return self.arithmetic.unary(UnaryOp.BITNOT, self)
 
     def __abs__(self) -> Expr:
-        return _call("abs", self)
+        return self.arithmetic.call("abs", self)
 
     def astype(self, dtype: str) -> Expr:
         """Return this value converted to `dtype`, narrow floats saturating."""
-        return _cast(self, dtype)
-
-
-# `arith` builds on the classes below, so the operators reach it when they run.
-
-
-def _binary(op: BinaryOp, a: Any, b: Any) -> Expr:
-    from tile_core.ir.arith import binary
-
-    return binary(op, a, b)
-
-
-def _unary(op: UnaryOp, a: Any) -> Expr:
-    from tile_core.ir.arith import unary
-
-    return unary(op, a)
-
-
-def _call(function: str, *args: Any) -> Expr:
-    from tile_core.ir.arith import call
-
-    return call(function, *args)
-
-
-def _cast(value: Expr, dtype: str) -> Expr:
-    from tile_core.ir.arith import cast, truncated
-
-    return truncated(cast(value, dtype))
+        return self.arithmetic.convert(self, dtype)
 
 
 Extent: TypeAlias = "int | Expr"

@@ -7,19 +7,19 @@ table cannot be called.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from tile_core.dtypes import DType, dtype_of, promote
 from tile_core.errors import DtypeMismatch, FrontendTypeError
+from tile_core.ir.device_calls import PREFIX, device_effect
 from tile_core.ir.effect import Effect as Effect
+from tile_core.ir.expr import AddressOf, Expr, StringConst
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
 from tile_core.records import dataclass
 
-if TYPE_CHECKING:
-    from tile_core.ir.expr import Expr
+Conversions = tuple[DType | None, ...]
+"""What each argument is converted to; None leaves it as it is."""
 
-
-ResultRule = Callable[[str, "tuple[Expr, ...]"], "tuple[tuple[Expr, ...], DType]"]
+ResultRule = Callable[[str, tuple[Expr, ...]], tuple[Conversions, DType]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Intrinsic:
     rule: ResultRule
     effect: Effect = Effect.NONE
 
-    def resolve(self, name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
-        """Return the converted arguments and the result dtype.
+    def resolve(self, name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
+        """Return what the arguments are converted to, and the result dtype.
 
         Raises
         ------
@@ -48,12 +48,6 @@ class Intrinsic:
         return self.rule(name, args)
 
 
-def _converted(args: tuple[Expr, ...], dtype: DType) -> tuple[Expr, ...]:
-    from tile_core.ir.arith import cast
-
-    return tuple(cast(a, dtype) for a in args)
-
-
 def _common(args: tuple[Expr, ...]) -> DType:
     common = args[0].dtype
     for arg in args[1:]:
@@ -61,63 +55,60 @@ def _common(args: tuple[Expr, ...]) -> DType:
     return common
 
 
-def _float(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+def _float(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
     """Float functions: integers are computed in float32."""
     common = _common(args)
     if not common.is_float:
         common = dtype_of("float32").with_lanes(common.lanes)
-    return _converted(args, common), common
+    return (common,) * len(args), common
 
 
-def _float_only(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+def _float_only(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
     common = _common(args)
     if not common.is_float:
         raise FrontendTypeError(
             f"T.{name} takes floating-point values, got {common}", hint="convert: T.float32(x)"
         )
-    return _converted(args, common), common
+    return (common,) * len(args), common
 
 
-def _same(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+def _same(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
     common = _common(args)
-    return _converted(args, common), common
+    return (common,) * len(args), common
 
 
-def _float_test(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
-    args, common = _float(name, args)
-    return args, dtype_of("bool").with_lanes(common.lanes)
+def _float_test(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
+    wanted, common = _float(name, args)
+    return wanted, dtype_of("bool").with_lanes(common.lanes)
 
 
-def _integer(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+def _integer(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
     common = _common(args)
     if not common.is_int:
         raise DtypeMismatch(
             f"T.{name} takes integers, got {common}",
             hint="convert the value: T.cast(x, 'int32'), or T.reinterpret(x, 'int32') for its bits",
         )
-    return _converted(args, common), common
+    return (common,) * len(args), common
 
 
-def _count(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
-    args, common = _integer(name, args)
-    return args, dtype_of("int32").with_lanes(common.lanes)
+def _count(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
+    wanted, common = _integer(name, args)
+    return wanted, dtype_of("int32").with_lanes(common.lanes)
 
 
-def _ldexp(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
-    (x,), dtype = _float(name, args[:1])
-    (n,) = _converted(args[1:], dtype_of("int32").with_lanes(dtype.lanes))
-    return (x, n), dtype
+def _ldexp(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
+    _, dtype = _float(name, args[:1])
+    return (dtype, dtype_of("int32").with_lanes(dtype.lanes)), dtype
 
 
-def _first(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+def _first(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
     """Return the dtype of the first argument: shuffles, votes on values."""
-    return args, args[0].dtype
+    return (None,) * len(args), args[0].dtype
 
 
-def _element(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
+def _element(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
     """Address and value: the result is the element's previous value."""
-    from tile_core.ir.expr import AddressOf, StringConst
-
     address = args[0]
     if not isinstance(address, AddressOf):
         raise FrontendTypeError(
@@ -125,13 +116,13 @@ def _element(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType
             hint="index a buffer: its address is needed, not its value",
         )
     dtype = address.buffer.dtype
-    rest = tuple(a if isinstance(a, StringConst) else _converted((a,), dtype)[0] for a in args[1:])
-    return (address, *rest), dtype
+    rest = (None if isinstance(a, StringConst) else dtype for a in args[1:])
+    return (None, *rest), dtype
 
 
 def _returns(dtype: str) -> ResultRule:
-    def rule(name: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], DType]:
-        return args, dtype_of(dtype)
+    def rule(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
+        return (None,) * len(args), dtype_of(dtype)
 
     return rule
 
@@ -221,8 +212,6 @@ def effect_of(function: str) -> Effect:
     """Return the effects of calling `function`; extern functions go by their addresses."""
     if function.startswith("extern:"):
         return Effect.READS | Effect.WRITES
-    if function.startswith("device:"):
-        from tile_core.ir.device_calls import device_effect
-
+    if function.startswith(PREFIX):
         return device_effect(function)
     return INTRINSICS[function].effect

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from tile_core.layout.index import AnyIndex, Input, inputs
-
-if TYPE_CHECKING:
-    from tile_core.layout.fragment import Fragment
-    from tile_core.layout.function import Layout
 
 
 class LayoutNames:
@@ -18,37 +14,38 @@ class LayoutNames:
     __slots__ = ()
 
     @property
-    def index(self) -> tuple[AnyIndex, ...]:
+    def index(self: Any) -> tuple[AnyIndex, ...]:
         """The physical coordinates as formulas; `outputs`."""
-        return cast("Layout", self).outputs
+        return tuple(self.outputs)
 
-    def get_input_shape(self) -> tuple[int, ...]:
+    def get_input_shape(self: Any) -> tuple[int, ...]:
         """Return the extents of the logical box; `shape`."""
-        return cast("Layout", self).shape
+        return tuple(self.shape)
 
-    def get_output_shape(self) -> tuple[int, ...]:
+    def get_output_shape(self: Any) -> tuple[int, ...]:
         """Return the extents of the physical box; `output_shape`."""
-        return cast("Layout", self).output_shape
+        return tuple(self.output_shape)
 
-    def get_forward_vars(self) -> tuple[Input, ...]:
+    def get_forward_vars(self: Any) -> tuple[Input, ...]:
         """Return the coordinates over which the formulas are written."""
-        return inputs(cast("Layout", self).rank)
+        return inputs(self.rank)
 
-    def get_forward_index(self) -> tuple[AnyIndex, ...]:
+    def get_forward_index(self: Any) -> tuple[AnyIndex, ...]:
         """Return the physical coordinates as formulas; `outputs`."""
-        return cast("Layout", self).outputs
+        return tuple(self.outputs)
 
-    def get_linearized_forward_index(self) -> AnyIndex:
+    def get_linearized_forward_index(self: Any) -> AnyIndex:
         """Return the address as a formula; `linear_index_expr`."""
-        return cast("Layout", self).linear_index_expr()
+        formula: AnyIndex = self.linear_index_expr()
+        return formula
 
-    def map_forward_index(self, indices: Sequence[Any]) -> list[Any]:
+    def map_forward_index(self: Any, indices: Sequence[Any]) -> list[Any]:
         """Return the physical coordinates of the element at `indices`; a call."""
-        return list(cast("Layout", self)(*indices))
+        return list(self(*indices))
 
-    def is_equal(self, other: Layout) -> bool:
+    def is_equal(self: Any, other: Any) -> bool:
         """Whether both store every element at the same place; `same_function`."""
-        return cast("Layout", self).same_function(other)
+        return bool(self.same_function(other))
 
 
 class FragmentNames:
@@ -56,43 +53,42 @@ class FragmentNames:
 
     __slots__ = ()
 
-    def get_input_shape(self) -> tuple[int, ...]:
+    def get_input_shape(self: Any) -> tuple[int, ...]:
         """Return the extents of the tile; `shape`."""
-        return cast("Fragment", self).shape
+        return tuple(self.shape)
 
-    def get_output_shape(self) -> tuple[int, ...]:
+    def get_output_shape(self: Any) -> tuple[int, ...]:
         """Return the extents of the registers of a thread; `index_shape`."""
-        return cast("Fragment", self).index_shape
+        return tuple(self.index_shape)
 
-    def get_forward_vars(self) -> tuple[Input, ...]:
+    def get_forward_vars(self: Any) -> tuple[Input, ...]:
         """Return the coordinates over which the formulas are written."""
-        return inputs(cast("Fragment", self).rank)
+        return inputs(self.rank)
 
-    def get_forward_index(self) -> tuple[AnyIndex, ...]:
+    def get_forward_index(self: Any) -> tuple[AnyIndex, ...]:
         """Return the register slot as formulas; `index`."""
-        return cast("Fragment", self).index
+        return tuple(self.index)
 
-    def get_thread_size(self) -> int:
+    def get_thread_size(self: Any) -> int:
         """Return how many threads there are; `thread_extent`."""
-        return cast("Fragment", self).thread_extent
+        return int(self.thread_extent)
 
-    def map_forward_index(self, indices: Sequence[Any]) -> list[Any]:
+    def map_forward_index(self: Any, indices: Sequence[Any]) -> list[Any]:
         """Return the register slot of the element at `indices`; `forward_index`."""
-        return list(cast("Fragment", self).forward_index(*indices))
+        return list(self.forward_index(*indices))
 
-    def map_forward_thread(self, indices: Sequence[Any]) -> Any:
+    def map_forward_thread(self: Any, indices: Sequence[Any]) -> Any:
         """Return the thread of the element at `indices`; a replica number may follow them."""
-        fragment = cast("Fragment", self)
         coords, rep = tuple(indices), 0
-        if len(coords) == fragment.rank + 1:
+        if len(coords) == self.rank + 1:
             *coords_list, rep = coords
             coords = tuple(coords_list)
-        return fragment.forward_thread(*coords, rep=rep)
+        return self.forward_thread(*coords, rep=rep)
 
-    def condense_rep_var(self) -> Fragment:
+    def condense_rep_var(self: Any) -> Any:
         """Return the fragment without idle replicas; `condense_replication`."""
-        return cast("Fragment", self).condense_replication()
+        return self.condense_replication()
 
-    def is_equal(self, other: Fragment) -> bool:
+    def is_equal(self: Any, other: Any) -> bool:
         """Whether both hold every element in the same places; `same_function`."""
-        return cast("Fragment", self).same_function(other)
+        return bool(self.same_function(other))

@@ -4,31 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from enum import Enum
+from typing import Any, ClassVar
 
 from tile_core.ir.buffer import Buffer, Region
-from tile_core.ir.expr import Expr
-from tile_core.ir.node import Node
-from tile_core.ir.stmt import Leaf, Stmt
+from tile_core.ir.stmt import Leaf
 from tile_core.ops.work import NO_WORK, OperatorWork
 from tile_core.records import dataclass
-from tile_core.target import Target
-
-if TYPE_CHECKING:
-    from tile_core.layout import Fragment, Layout
-    from tile_core.ops.rule import Rule
-
-LayoutMap: TypeAlias = "Mapping[Buffer, Layout] | Mapping[Buffer, Fragment] | AnyLayoutMap"
-AnyLayoutMap: TypeAlias = "Mapping[Buffer, Layout | Fragment]"
-
-
-class InferLevel(IntEnum):
-    """How sure an operator must be before it fixes a layout. Tried from STRICT to FREE."""
-
-    STRICT = 2  # the hardware, or the kernel that runs the operator, allows exactly this layout
-    COMMON = 1  # follows from a neighbour whose layout is known
-    FREE = 0  # anything legal will do
 
 
 class Execution(Enum):
@@ -61,82 +43,6 @@ class ElementCases:
     dtypes: tuple[str, ...] = ("float32", "float16", "int8")
     values: Mapping[str, Any] | None = None
     exact: bool = True
-
-
-class ThreadMachine(Protocol):
-    """What inference must know of a machine whose blocks are many threads."""
-
-    @property
-    def warp_size(self) -> int:
-        """Threads that execute together."""
-
-    @property
-    def vector_bytes(self) -> int:
-        """The widest access of one thread to memory."""
-
-    def has(self, feature: str) -> bool:
-        """Whether the machine has an instruction or ability."""
-
-
-class InferContext(Protocol):
-    """What `infer_layout` may look at. Read only."""
-
-    @property
-    def target(self) -> Target:
-        """The machine compiled for."""
-
-    @property
-    def machine(self) -> ThreadMachine | None:
-        """The machine, if blocks are many threads on it."""
-
-    @property
-    def threads(self) -> int:
-        """Threads that run the operator together; 1 where a block is one thread."""
-
-    @property
-    def block_threads(self) -> int:
-        """Threads that share registers: those of the block, and of others beside it."""
-
-    def layout_of(self, buffer: Buffer) -> Layout | Fragment | None:
-        """Return the layout already fixed for the storage of `buffer`, if any.
-
-        Tiles in registers have a `Fragment` on machines of many threads.
-        """
-
-    def users_of(self, buffer: Buffer) -> tuple[Node, ...]:
-        """Return what accesses the storage of `buffer`: loads, stores, addresses, operators."""
-
-    def threads_of(self, op: TileOperator) -> int:
-        """Return how many threads run another operator together, as `threads` for this one."""
-
-    def multiple_at(self, op: TileOperator, value: Expr) -> int:
-        """Return the largest number known to divide `value` where `op` stands; 0 if it is 0."""
-
-    def is_viewed(self, buffer: Buffer) -> bool:
-        """Whether the storage of `buffer` is seen in another shape or element type."""
-
-    def views_of(self, buffer: Buffer) -> tuple[Buffer, ...]:
-        """Return what sees the storage of `buffer` in another shape or element type."""
-
-    def rule_of(self, op: TileOperator) -> Rule[Any]:
-        """Return the one rule chosen for `op`."""
-
-
-class LowerContext(Protocol):
-    """What `lower` may look at. `layout_of` is total here: inference has finished."""
-
-    @property
-    def target(self) -> Target:
-        """The machine compiled for."""
-
-    def layout_of(self, buffer: Buffer) -> Layout:
-        """Return the layout of the storage of `buffer`."""
-
-    def rule_of(self, op: TileOperator) -> Rule[Any]:
-        """Return the one rule chosen for `op`."""
-
-    def lower_stmt(self, stmt: Stmt) -> Any:
-        """Return the lowered form of any tile IR statement, such as an expansion to loops."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Any, TypeGuard
 
 from tile_core.errors import InternalError
 from tile_core.ir.arith import INT32, as_expr, binary, cast, const
-from tile_core.ir.buffer import Scope
+from tile_core.ir.buffer import Scope, static_value
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.stmt import For, If, Parallel, Seq, Stmt, Store
 from tile_core.ops.copy import Copy
@@ -18,6 +18,26 @@ from tile_core.ops.serial import expand
 def is_element_wise(op: object) -> TypeGuard[TileOperator]:
     """Whether `op` does the same to each element of a tile, in any order."""
     return isinstance(op, TileOperator) and op.execution is Execution.ELEMENT_WISE
+
+
+def parallel_nest(stmt: Stmt) -> Stmt:
+    """Return perfectly nested loops whose rounds are independent as one data-parallel loop.
+
+    Before   for i in range(4): for j in range(8): T[i, j] = 0
+    After    parallel i, j in (4, 8): T[i, j] = 0
+    """
+    variables: list[Var] = []
+    extents: list[Expr] = []
+    body = stmt
+    while isinstance(body, For):
+        if static_value(body.start) != 0 or static_value(body.step) != 1:
+            raise InternalError("an expansion counts from 0 in steps of 1", span=stmt.span)
+        variables.append(body.var)
+        extents.append(body.stop)
+        body = body.body
+    if not variables:
+        return stmt
+    return Parallel(tuple(variables), tuple(extents), body, span=stmt.span)
 
 
 def as_parallel(op: TileOperator) -> Parallel:

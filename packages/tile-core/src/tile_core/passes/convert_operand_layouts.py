@@ -11,9 +11,9 @@ from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Alloc, Kernel, Seq
 from tile_core.layout import Fragment
 from tile_core.ops.copy import Copy
-from tile_core.ops.operator import InferLevel, ThreadMachine, TileOperator
+from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import is_element_wise
-from tile_core.ops.rule import Rule, select
+from tile_core.ops.rule import InferLevel, Rule, ThreadMachine, select
 from tile_core.passes.inference.nests import survey
 from tile_core.passes.inference.state import Layouts, Question
 from tile_core.target import Target

@@ -10,8 +10,8 @@ from tile_core.ir.effects import accesses
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Alloc, AnnotateLayout, Kernel
 from tile_core.layout import Fragment, Layout, row_major
-from tile_core.ops.operator import InferLevel, ThreadMachine, TileOperator
-from tile_core.ops.rule import Rule, select
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.rule import InferLevel, Rule, ThreadMachine, select
 from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
 from tile_core.passes.inference.free import Members, choose_freely
 from tile_core.passes.inference.nests import Found, survey

@@ -10,9 +10,8 @@ from tile_core.ir.buffer import Buffer, Scope, static_value, whole
 from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Alloc, For, If, Kernel, Parallel, Seq, Stmt, Store, While
 from tile_core.ops.copy import Copy
-from tile_core.ops.operator import ThreadMachine
 from tile_core.ops.reducer import ReducerUpdate
-from tile_core.ops.rule import Rule
+from tile_core.ops.rule import Rule, ThreadMachine
 from tile_core.passes.infer_layouts import strict_layouts
 from tile_core.passes.inference.choose import Choice, Chooser, covers_tile
 from tile_core.passes.inference.loops import chooser_of, is_exchange

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tile_core.ir.arith import binary, const, truth
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.device_calls import device
+from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Load, Select
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Evaluate, For, If, Seq, Stmt, Store

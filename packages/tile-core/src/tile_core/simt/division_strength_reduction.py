@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.ir.device_calls import device
+from tile_core.ir.device import device
 from tile_core.ir.expr import Binary, BinaryOp, Expr, Load, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, rewrite, walk

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.device_calls import PREFIX, device
+from tile_core.ir.device import device
+from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.effect import Effect
 from tile_core.ir.effects import effects_of
 from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Call, Const, Expr, Load, Var

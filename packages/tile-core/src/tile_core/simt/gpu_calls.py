@@ -8,7 +8,7 @@ from itertools import pairwise
 from tile_core.errors import FrontendValueError, ScopeMismatch, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Scope, static_value
-from tile_core.ir.device_calls import device
+from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS, RANGE_INTRINSICS
 from tile_core.layout import row_major

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.arith import binary
-from tile_core.ir.device_calls import PREFIX, device
+from tile_core.ir.device import device
+from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import BinaryOp, Call, Expr
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, rewrite, walk

@@ -98,7 +98,7 @@ def partition(
     if layout is None:
         share = _dynamic(loop, body, ctx)
     else:
-        share = _share(loop, in_pairs(loop, layout, ctx), ctx)
+        share = _share(loop, in_pairs(loop, layout, ctx.threads), ctx)
     points: dict[Node, Node] = dict(zip(loop.vars, share.coords, strict=True))
     lowered = ctx.lower(
         body, replace(ctx, env=inner, by_thread=True, runs=share.runs(body, points))

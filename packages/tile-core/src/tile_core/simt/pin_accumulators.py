@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.device_calls import PREFIX, device
+from tile_core.ir.device import device
+from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import AddressOf, Call
 from tile_core.ir.node import Node, analysis, walk
 from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Seq, Stmt, Store, While

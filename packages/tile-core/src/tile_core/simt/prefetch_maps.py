@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tile_core.ir.arith import binary
-from tile_core.ir.device_calls import PREFIX, device
+from tile_core.ir.device import device
+from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import BinaryOp, Call, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tile_core.errors import Span
 from tile_core.ir.arith import all_of, binary, const
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.device_calls import device
+from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr
 from tile_core.ir.node import substitute
 from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Stmt, Store

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.arith import as_expr
@@ -18,9 +17,6 @@ from tile_core.ir.stmt import Break, Continue, For, Leaf, Let, OnThreads, Parall
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.simt.packing import is_packed
 from tile_core.simt.strides import Lanes, along, is_steady, multiple_of
-
-if TYPE_CHECKING:
-    from tile_core.simt.context import SimtContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +189,7 @@ def _stores_packed(body: Stmt) -> bool:
     return any(isinstance(n, Store) and is_packed(n.buffer) for n in walk(body))
 
 
-def in_pairs(loop: Parallel, layout: LoopLayout, ctx: SimtContext) -> LoopLayout:
+def in_pairs(loop: Parallel, layout: LoopLayout, threads: int) -> LoopLayout:
     """Return a layout of `loop` in which a thread runs neighbours that share a byte.
 
     Only loops that hold no register tiles are dealt out anew; `layout` is returned for all
@@ -204,4 +200,4 @@ def in_pairs(loop: Parallel, layout: LoopLayout, ctx: SimtContext) -> LoopLayout
     total = math.prod(layout.extents)
     if not stores or holds or layout.vector > 1 or total % 2:
         return layout
-    return planned(layout.extents, ctx.threads, 2, least=2)
+    return planned(layout.extents, threads, 2, least=2)

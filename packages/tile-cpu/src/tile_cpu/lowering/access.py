@@ -126,17 +126,7 @@ def _exact(ctx: Context, value: PrimExpr) -> PrimExpr:
 
 
 def load(ctx: Context, expr: Load) -> PrimExpr:
-    """Return the value of an element, or the safe value outside a global buffer."""
-    if ctx.speculative is not None:
-        from tile_cpu.lowering.vector_access import refuse_speculation
-
-        refuse_speculation(ctx, expr)
-    if ctx.lane is not None:
-        from tile_cpu.lowering.vector_access import vector_load
-
-        wide = vector_load(ctx, expr)
-        if wide is not None:
-            return wide
+    """Return the value of one element, or the safe value outside a global buffer."""
     buffer = expr.buffer
     place = ctx.place(buffer)
     inside = guard(ctx, buffer, expr.indices, expr)

@@ -7,6 +7,7 @@ from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
 from tile_cpu.llvm_helpers import reinterpret
 from tile_cpu.lowering import access, casts
+from tile_cpu.lowering.arithmetic import binary
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.types import memory_type, number
 from tile_cpu.tir.build import extern
@@ -66,8 +67,6 @@ def emit_atomic(ctx: Context, call: Call) -> PrimExpr:
 def _plain(
     ctx: Context, kind: str, target: AddressOf, operand: PrimExpr | None, cell: PrimExpr
 ) -> None:
-    from tile_cpu.lowering.arithmetic import binary
-
     dtype, place = target.buffer.dtype, ctx.place(target.buffer)
     at = _named(ctx, access.position(ctx, place, target.indices))
     ctx.run(assigned(cell, access.fetch(place, at)))

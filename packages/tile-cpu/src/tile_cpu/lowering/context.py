@@ -279,23 +279,17 @@ class Context(ABC):
         """Return the TIR of `stmt`, such as an operator's expansion to loops."""
         return self.stmt(stmt)
 
+    @abstractmethod
     def unrounded(self, expr: Expr) -> PrimExpr:
         """Return the value of `expr` for a place that rounds it to its type anyway."""
-        from tile_cpu.lowering.expressions import unrounded
 
-        return unrounded(self, expr)
-
+    @abstractmethod
     def index(self, extent: Extent, dtype: str = "int32") -> PrimExpr:
         """Return an integer of tile IR as a TIR value of type `dtype`."""
-        from tile_cpu.lowering.expressions import index
 
-        return index(self, extent, dtype)
-
+    @abstractmethod
     def place(self, buffer: Buffer) -> Place:
         """Return where `buffer` lies; views are placed on first use."""
-        from tile_cpu.lowering.storage import place_of
-
-        return place_of(self, buffer)
 
 
 def _copied(value: Any) -> Any:

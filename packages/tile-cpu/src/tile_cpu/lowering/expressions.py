@@ -35,6 +35,7 @@ from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import DIVISIONS
 from tile_cpu.lowering.overflow import may_wrap, wrapping
 from tile_cpu.lowering.types import lanes_of, number, prim, scalar_name, together, value_type
+from tile_cpu.lowering.vector_access import refuse_speculation, vector_load
 from tile_cpu.tir.nodes import Cast as TirCast
 from tile_cpu.tir.nodes import IfThenElse, PrimExpr, StringImm, tirx
 from tile_cpu.tir.nodes import Ramp as TirRamp
@@ -123,7 +124,7 @@ def _emit(ctx: Context, expr: Expr) -> PrimExpr:
         case Bitcast(value=inner, dtype=dtype):
             return casts.bitcast(ctx, value(ctx, inner), inner.dtype, dtype)
         case Load():
-            return load(ctx, expr)
+            return _load(ctx, expr)
         case AddressOf(buffer=buffer, indices=indices):
             return address(ctx, buffer, indices)
         case Call():
@@ -135,6 +136,14 @@ def _emit(ctx: Context, expr: Expr) -> PrimExpr:
                 hint="store vectors with a vector index, or write a T.vectorized loop",
             )
     raise UnsupportedOnTarget(f"the CPU backend does not know {type(expr).__name__}")
+
+
+def _load(ctx: Context, expr: Load) -> PrimExpr:
+    """Return the vector that the lanes load, or the one element."""
+    if ctx.speculative is not None:
+        refuse_speculation(ctx, expr)
+    wide = None if ctx.lane is None else vector_load(ctx, expr)
+    return load(ctx, expr) if wide is None else wide
 
 
 def _never_traps(ctx: Context, divisor: Expr) -> bool:

@@ -28,7 +28,7 @@ from tile_core.passes.guards.registry import at_the_edge
 from tile_cpu.lowering.context import Context, Lane, sequence
 from tile_cpu.lowering.fetching import FETCH_NEXT_ROUND
 from tile_cpu.lowering.invariants import hoisted
-from tile_cpu.lowering.statements import counted
+from tile_cpu.lowering.loops import counted
 from tile_cpu.lowering.sums import RowSums, can_sum, updates_of, vector_update
 from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, with_lanes
 from tile_cpu.lowering.vector_access import (

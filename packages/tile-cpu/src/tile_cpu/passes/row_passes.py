@@ -14,10 +14,10 @@ from tile_core.ir.stmt import Let, Parallel, Seq, Stmt, Store
 from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
 from tile_core.ops.loops import accumulator, element, load
+from tile_core.ops.parallel_form import parallel_nest
 from tile_core.ops.reduce import Reduce, ReduceKind, magnitude
 from tile_core.ops.serial import expand
 from tile_core.records import dataclass
-from tile_cpu.rules.elementwise import as_parallel
 
 Indices: TypeAlias = "tuple[Expr, ...]"
 
@@ -123,7 +123,7 @@ def row_pass(stmt: Stmt, row: Var) -> tuple[int, RowPass] | None:
 
 
 def _of_expansion(stmt: Stmt, row: Var) -> tuple[int, RowPass] | None:
-    loop = as_parallel(stmt)
+    loop = parallel_nest(stmt)
     return _of_loop(loop, row) if isinstance(loop, Parallel) else None
 
 

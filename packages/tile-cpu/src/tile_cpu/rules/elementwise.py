@@ -5,15 +5,11 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from tile_core.errors import InternalError
-from tile_core.ir.buffer import static_value
-from tile_core.ir.expr import Expr, Var
-from tile_core.ir.stmt import For, Parallel, Stmt
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy
 from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.operator import TileOperator
-from tile_core.ops.parallel_form import is_element_wise
+from tile_core.ops.parallel_form import is_element_wise, parallel_nest
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial import expand
@@ -25,26 +21,6 @@ VECTOR_PRIORITY = -50
 """Above the serial form, below the rules that somebody wrote for an operator."""
 
 
-def as_parallel(stmt: Stmt) -> Stmt:
-    """Return perfectly nested loops whose rounds are independent as one data-parallel loop.
-
-    Before   for i in range(4): for j in range(8): T[i, j] = 0
-    After    parallel i, j in (4, 8): T[i, j] = 0
-    """
-    variables: list[Var] = []
-    extents: list[Expr] = []
-    body = stmt
-    while isinstance(body, For):
-        if static_value(body.start) != 0 or static_value(body.step) != 1:
-            raise InternalError("an expansion counts from 0 in steps of 1", span=stmt.span)
-        variables.append(body.var)
-        extents.append(body.stop)
-        body = body.body
-    if not variables:
-        return stmt
-    return Parallel(tuple(variables), tuple(extents), body, span=stmt.span)
-
-
 def lower(op: TileOperator, ctx: Context) -> Any:
     """Return the operator's elements as a data-parallel loop, lowered.
 
@@ -52,7 +28,7 @@ def lower(op: TileOperator, ctx: Context) -> Any:
     """
     if isinstance(op, Copy) and is_packing(op, ctx):
         return lower_packing_copy(op, ctx)
-    return ctx.lower_stmt(as_parallel(expand(op)))
+    return ctx.lower_stmt(parallel_nest(expand(op)))
 
 
 def rejects(op: TileOperator, target: Target) -> str | None:

@@ -13,8 +13,9 @@ from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.layout import Layout, packed_panels
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.pairing import pair
+from tile_core.ops.parallel_form import parallel_nest
+from tile_core.ops.rule import InferContext, InferLevel, LayoutMap
 from tile_core.ops.serial import expand
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
@@ -148,16 +149,10 @@ def lower_packing_copy(op: Copy, ctx: Context) -> Stmt:
         if source is None:
             rows = Buffer(f"{tile.name}_rows", tile.shape, tile.dtype, Scope.SHARED)
             ctx.run(seq(allocate_buffer(ctx, rows)))
-            staged = _staged(replace(op, dst=whole(rows)), ctx)
+            staged = ctx.lower_stmt(parallel_nest(expand(replace(op, dst=whole(rows)))))
             source = matrix_of(ctx, whole(rows), 0)
         packed = emit_pack_b(spec, source, panels, k, n, transposed=reader.transpose_b)
     return seq(before, staged, packed)
-
-
-def _staged(op: Copy, ctx: Context) -> Stmt:
-    from tile_cpu.rules.elementwise import as_parallel
-
-    return ctx.lower_stmt(as_parallel(expand(op)))
 
 
 def _source_rows(op: Copy, ctx: Context, *, converts: bool) -> Any:

@@ -8,6 +8,7 @@ from tile_core.ir.arith import cast, const
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Expr, Var
 from tile_core.ops.loops import accumulator, load, store
+from tile_core.ops.parallel_form import parallel_nest
 from tile_core.ops.reduce import Reduce, combine, magnitude
 from tile_core.ops.rule import Rule
 from tile_core.ops.scan import Scan
@@ -16,7 +17,6 @@ from tile_cpu.lowering.context import Context, Lane, assigned, loaded, sequence
 from tile_cpu.lowering.sums import HORIZONTAL, combined
 from tile_cpu.lowering.types import number, prim, spread, value_type, with_lanes
 from tile_cpu.lowering.vector_access import NotVectorisable, lane_stride
-from tile_cpu.rules.elementwise import as_parallel
 from tile_cpu.tir.build import i32, seq
 from tile_cpu.tir.nodes import For as TirFor
 from tile_cpu.tir.nodes import ForKind, PrimExpr, Select, TirBuffer, tirx
@@ -40,7 +40,7 @@ def lower_reduce(op: Reduce, ctx: Context) -> TirStmt:
                     return rows.emit()
             except NotVectorisable:
                 pass
-    return ctx.lower_stmt(as_parallel(expand(op)))
+    return ctx.lower_stmt(parallel_nest(expand(op)))
 
 
 class _Rows:
@@ -195,7 +195,7 @@ class _Rows:
 
 def lower_scan(op: Scan, ctx: Context) -> TirStmt:
     """Return running totals, one lane per independent sequence where they lie side by side."""
-    return ctx.lower_stmt(as_parallel(expand(op)))
+    return ctx.lower_stmt(parallel_nest(expand(op)))
 
 
 REDUCE_RULES: tuple[Rule[Any], ...] = (

@@ -6,8 +6,8 @@ from typing import Any
 
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.gpu_only import GpuOperator
-from tile_core.ops.operator import LowerContext, TileOperator
-from tile_core.ops.rule import Rule
+from tile_core.ops.operator import TileOperator
+from tile_core.ops.rule import LowerContext, Rule
 from tile_core.ops.serial import expand
 from tile_core.target import Target
 

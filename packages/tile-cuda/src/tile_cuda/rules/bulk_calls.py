@@ -11,7 +11,7 @@ from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr, binary, cast
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.cache_hints import hint
-from tile_core.ir.device_calls import device
+from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Var
 from tile_core.layout import row_major
 from tile_core.layout.engine_boxes import Boxes

@@ -11,7 +11,7 @@ from typing import Any
 from tile_core.errors import LayoutError, UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import static_value
-from tile_core.ir.device_calls import device
+from tile_core.ir.device import device
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
 from tile_core.layout import Layout, row_major
@@ -19,8 +19,7 @@ from tile_core.layout.engine_boxes import Boxes, boxes_of, layout_for_parts, lay
 from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.copy import Copy
-from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
-from tile_core.ops.rule import Rule
+from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.passes.specialise.bulk import is_part, starts_of, why_not_bulk
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.context import SimtContext

@@ -8,7 +8,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.layout import box_spans, boxed_operand
 from tile_core.layout.engine_boxes import Part, suits
 from tile_core.ops.bulk_copy import BulkCopy
-from tile_core.ops.operator import InferContext
+from tile_core.ops.rule import InferContext
 from tile_core.passes.specialise.bulk import is_part, starts_of
 
 

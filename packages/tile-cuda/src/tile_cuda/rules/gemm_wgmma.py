@@ -8,14 +8,13 @@ from typing import Any
 
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
-from tile_core.ir.device_calls import device
+from tile_core.ir.device import device
 from tile_core.ir.stmt import Alloc, Evaluate, Seq, Stmt
 from tile_core.layout import Fragment, Layout, boxed_operand
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
-from tile_core.ops.rule import Rule
+from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.passes.fence_async_writes import filled_again
 from tile_core.remarks import remark
 from tile_core.simt.build import seq

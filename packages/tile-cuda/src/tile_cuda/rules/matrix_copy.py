@@ -16,8 +16,7 @@ from tile_core.ir.stmt import Stmt
 from tile_core.layout import Fragment, Layout
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
-from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
-from tile_core.ops.rule import Rule
+from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.simt.atoms import column_pattern, row_pattern
 from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext

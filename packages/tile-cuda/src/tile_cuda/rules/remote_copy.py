@@ -8,14 +8,13 @@ from typing import Any
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Region, Scope
-from tile_core.ir.device_calls import device
+from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Load
 from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Stmt, Store
 from tile_core.layout import Layout, row_major
 from tile_core.machine import SimtMachine
-from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.remote_copy import RemoteCopy, inner_shape, is_whole
-from tile_core.ops.rule import Rule
+from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.context import SimtContext
 from tile_core.simt.rules.mbarrier import barrier_address

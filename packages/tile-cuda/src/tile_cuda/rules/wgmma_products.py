@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.device_calls import device
+from tile_core.ir.device import device
 from tile_core.ir.expr import Call, Const, Expr, Extent
 from tile_core.ir.stmt import If, Let, Stmt, Store
 from tile_core.layout.digits import row_major_position

@@ -20,7 +20,7 @@ from tile_core.layout.operand_tile import UNIT
 from tile_core.layout.swizzle import PERIOD
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.operator import InferContext
+from tile_core.ops.rule import InferContext
 from tile_core.passes.inference.state import NOBODY
 from tile_core.passes.layout_report import Reason
 from tile_core.passes.register_use import threads_together

@@ -47,10 +47,10 @@ def issue_dma(w: Wave, line: Line, start: int, data: Array, transfer: Transfer) 
         )
     lanes = np.flatnonzero(mask_of(w.exec_bits)) * step
     places = (start + lanes)[:, None] + np.arange(0, step, 4)
-    shared.arrive_later(w, places, line)
+    shared.arrive_later(w.index, places, line)
 
     def land() -> None:
-        shared.arrived(w, places, words, line)
+        shared.arrived(w.index, places, words, line)
 
     w.memory.append(Flight(line, (), land, is_memory=True))
 

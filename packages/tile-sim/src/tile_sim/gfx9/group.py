@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from random import Random
 
 from tile_core.errors import Deadlock, Note
-from tile_sim.gfx9.arena import Arena
 from tile_sim.gfx9.instruction import BARRIER, SLEEP, Instruction, Step
 from tile_sim.gfx9.shared import SharedMemory
 from tile_sim.gfx9.wave import Wave, missing_wait
@@ -38,16 +37,10 @@ class Program:
 
 
 class Group:
-    """The waves of one workgroup, and the memory that they share.
+    """The waves of one workgroup, and the shared memory through which they meet."""
 
-    Parameters
-    ----------
-    private_bytes
-        What each lane has for itself.
-    """
-
-    def __init__(self, arena: Arena, shared: SharedMemory, private_bytes: int) -> None:
-        self.arena, self.shared, self.private_bytes = arena, shared, private_bytes
+    def __init__(self, shared: SharedMemory) -> None:
+        self.shared = shared
         self.waves: list[Wave] = []
 
     def run(self, program: Program, random: Random | None) -> None:

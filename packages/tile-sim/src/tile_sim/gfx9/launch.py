@@ -17,7 +17,7 @@ from tile_sim.gfx9.code import Code
 from tile_sim.gfx9.group import Group, Program
 from tile_sim.gfx9.metadata import KernelInfo
 from tile_sim.gfx9.scratch import DESCRIPTOR
-from tile_sim.gfx9.shared import SharedMemory
+from tile_sim.gfx9.shared import GroupMemory, SharedMemory
 from tile_sim.gfx9.start import (
     Geometry,
     begin,
@@ -171,9 +171,10 @@ class _Launch:
         reach = 0x3FFFF if self.code.assembly.architecture == "gfx950" else 0xFFFF
         sleeps = any(line.mnemonic == "s_sleep" for line in self.code.assembly.lines)
         shared = SharedMemory(self.shared_bytes, self.code.grain, waves, reach, sleeps=sleeps)
-        group = Group(arena, shared, self.descriptor.get("private_segment_fixed_size", 0))
+        private = self.descriptor.get("private_segment_fixed_size", 0)
+        group, memory = Group(shared), GroupMemory(arena, shared, private)
         for index in range(waves):
-            wave = Wave(group, index, self.code.registers)
+            wave = Wave(memory, index, self.code.registers)
             begin(wave, self.descriptor, self.geometry, position, pointers)
             wave.pc = self.start
             group.waves.append(wave)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
 from tile_core.errors import DataRace, MissingWait, Note, OutOfBounds
+from tile_sim.gfx9.arena import Arena
 from tile_sim.gfx9.arrays import Array
-
-if TYPE_CHECKING:
-    from tile_sim.gfx9.text import Line
-    from tile_sim.gfx9.wave import Wave
+from tile_sim.gfx9.text import Line
 
 _MANY, _ATOMIC, _STRIDE = 31, 30, 32
 
@@ -69,70 +67,70 @@ class SharedMemory:
             return first
         return first[..., None] + np.arange(count)
 
-    def read(self, w: Wave, places: Array, width: int, line: Line) -> Array:
+    def read(self, wave: int, places: Array, width: int, line: Line) -> Array:
         """Note a read and return the touched grains."""
         grains = self.grains(places, width)
-        self.note_read(w, grains, line)
+        self.note_read(wave, grains, line)
         return grains
 
-    def note_read(self, w: Wave, grains: Array, line: Line) -> None:
+    def note_read(self, wave: int, grains: Array, line: Line) -> None:
         """Note that a wave reads, now."""
         if self._in_flight:
-            self._check_arriving(w, grains, line)
+            self._check_arriving(wave, grains, line)
         if not self._is_watched:
             return
         base = self.epoch * _STRIDE
-        own = base + w.index
+        own = base + wave
         writers = self._writers[grains]
         bad = (writers >= base) & (writers != own)
         if bad.any():
-            raise self._race(w, grains[bad], line, "reads", int(writers[bad][0]) - base)
+            raise self._race(wave, grains[bad], line, "reads", int(writers[bad][0]) - base)
         readers = self._readers[grains]
         many = (readers >= base) & (readers != own)
         self._readers[grains] = np.where(many, base + _MANY, own)
 
-    def write(self, w: Wave, places: Array, width: int, line: Line) -> Array:
+    def write(self, wave: int, places: Array, width: int, line: Line) -> Array:
         """Note a write and return the touched grains."""
         grains = self.grains(places, width)
-        self.note_write(w, grains, line)
+        self.note_write(wave, grains, line)
         return grains
 
-    def note_write(self, w: Wave, grains: Array, line: Line, *, is_atomic: bool = False) -> None:
+    def note_write(self, wave: int, grains: Array, line: Line, *, is_atomic: bool = False) -> None:
         """Note that a wave writes, now; atomic operations do not race with each other."""
         if self._in_flight:
-            self._check_arriving(w, grains, line)
+            self._check_arriving(wave, grains, line)
         if not self._is_watched:
             return
         base = self.epoch * _STRIDE
-        own = base + w.index
+        own = base + wave
         writers, readers = self._writers[grains], self._readers[grains]
         bad = (writers >= base) & (writers != own)
         if is_atomic:
             bad &= writers != base + _ATOMIC
         read = (readers >= base) & (readers != own)
         if bad.any():
-            raise self._race(w, grains[bad], line, "writes", int(writers[bad][0]) - base)
+            raise self._race(wave, grains[bad], line, "writes", int(writers[bad][0]) - base)
         if read.any():
-            raise self._race(w, grains[read], line, "writes", int(readers[read][0]) - base)
+            raise self._race(wave, grains[read], line, "writes", int(readers[read][0]) - base)
         self._writers[grains] = base + _ATOMIC if is_atomic else own
 
-    def arrive_later(self, w: Wave, places: Array, line: Line) -> None:
+    def arrive_later(self, wave: int, places: Array, line: Line) -> None:
         """Poison what a load under way will write."""
         grains = self.grains(places, 4)
-        self.note_write(w, grains, line)
-        self._arriving[grains] = w.index + 1
+        self.note_write(wave, grains, line)
+        self._arriving[grains] = wave + 1
         self._in_flight += 1
         self.words[places >> 2] = 0xFFFFFFFF
 
-    def arrived(self, w: Wave, places: Array, words: Array, line: Line) -> None:
+    def arrived(self, wave: int, places: Array, words: Array, line: Line) -> None:
         """Write what a load has brought."""
         grains = self.grains(places, 4)
         self._arriving[grains] = 0
         self._in_flight -= 1
-        self.note_write(w, grains, line)
+        self.note_write(wave, grains, line)
         self.words[places >> 2] = words
 
-    def _check_arriving(self, w: Wave, grains: Array, line: Line) -> None:
+    def _check_arriving(self, wave: int, grains: Array, line: Line) -> None:
         arriving = self._arriving[grains]
         if arriving.any():
             place = int(grains[arriving > 0].flat[0]) * self._grain
@@ -140,17 +138,32 @@ class SharedMemory:
             raise MissingWait(
                 f"{line}: byte {place} of shared memory is touched while a load into it is "
                 "under way",
-                notes=(Note(f"in wave {w.index}; wave {other} has started the load"),),
+                notes=(Note(f"in wave {wave}; wave {other} has started the load"),),
                 hint="the wave that loads must wait with s_waitcnt vmcnt, then all must meet",
             )
 
-    def _race(self, w: Wave, grains: Array, line: Line, verb: str, other: int) -> DataRace:
+    def _race(self, wave: int, grains: Array, line: Line, verb: str, other: int) -> DataRace:
         place = int(np.asarray(grains).flat[0]) * self._grain
         who = {_MANY: "several other waves", _ATOMIC: "an atomic operation"}.get(
             other, f"wave {other}"
         )
         return DataRace(
-            f"{line}: wave {w.index} {verb} byte {place} of shared memory, which {who} has "
+            f"{line}: wave {wave} {verb} byte {place} of shared memory, which {who} has "
             "touched since the last barrier",
             hint="an s_barrier must stand between them, and before it a wait for both",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMemory:
+    """What the waves of one workgroup share.
+
+    Parameters
+    ----------
+    private_bytes
+        What each lane has for itself.
+    """
+
+    arena: Arena
+    shared: SharedMemory
+    private_bytes: int

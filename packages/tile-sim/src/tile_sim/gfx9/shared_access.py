@@ -90,7 +90,7 @@ def _fetch(w: Wave, places: Array, size: int, line: Line) -> tuple[Array, Array]
     """Return what lies at some places, and the grains that it takes."""
     shared = w.group.shared
     shared.check(places, size, line)
-    grains = shared.read(w, places, size, line)
+    grains = shared.read(w.index, places, size, line)
     if size == 4 and not (places & 3).any():
         return shared.words[places >> 2][:, None], grains
     if size % 4 == 0 and not (places & 3).any():
@@ -110,7 +110,7 @@ def _start(
         if target is not None:
             deliver(w, target.first, data, lanes, half)
         if shared.epoch != epoch:
-            shared.note_read(w, grains, line)
+            shared.note_read(w.index, grains, line)
 
     flight = Flight(line, target.registers if target else (), land)
     w.launch(flight)
@@ -147,7 +147,7 @@ def _store(line: Line, transfer: Transfer, offsets: list[int]) -> Instruction:
         for offset, source in zip(offsets, data, strict=True):
             places = _places(w, address, offset)
             shared.check(places, transfer.size, line)
-            grains.append(shared.write(w, places, transfer.size, line).reshape(-1))
+            grains.append(shared.write(w.index, places, transfer.size, line).reshape(-1))
             _put(w, places, values_of(w, source, transfer))
         _finish(w, line, np.concatenate(grains))
 
@@ -171,7 +171,7 @@ def _finish(w: Wave, line: Line, grains: Array) -> None:
 
     def land() -> None:
         if shared.epoch != epoch:
-            shared.note_write(w, grains, line)
+            shared.note_write(w.index, grains, line)
 
     w.shared.append(Flight(line, (), land))
 
@@ -189,7 +189,7 @@ def _atomic(line: Line, told: Atomic, *, returns: bool) -> Instruction:
         shared.check(places, size, line)
         grains = shared.grains(places, size)
         w.flush_stores()  # others may hear by it: memory serves a workgroup in order
-        shared.note_write(w, grains, line, is_atomic=True)
+        shared.note_write(w.index, grains, line, is_atomic=True)
         values = active_numbers(w, newest.first, told)
         compared = active_numbers(w, data[0].first, told) if told.compares else None
         view = shared.bytes.view(told.dtype)

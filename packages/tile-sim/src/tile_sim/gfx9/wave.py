@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tile_core.errors import MissingWait, Note
 from tile_sim.gfx9.arrays import ALL, Array, mask_of
 from tile_sim.gfx9.operands import EXEC, FIRST_ACCUMULATOR, FIRST_SCALAR_ID, SCALARS, VCC
-
-if TYPE_CHECKING:
-    from tile_sim.gfx9.group import Group
-    from tile_sim.gfx9.text import Line
+from tile_sim.gfx9.shared import GroupMemory
+from tile_sim.gfx9.text import Line
 
 POISON = 0xFFFA5A5A
 """What registers hold before anything is written: not a number, in every format of floats."""
@@ -70,7 +67,7 @@ class Wave:
         "vectors", "waits",
     )  # fmt: skip
 
-    def __init__(self, group: Group, index: int, rows: int) -> None:
+    def __init__(self, group: GroupMemory, index: int, rows: int) -> None:
         self.group, self.index = group, index
         self.vectors: Array = np.full((rows, 64), POISON, np.uint32)
         self.rows: list[Array] = list(self.vectors)

@@ -15,8 +15,9 @@ from tile_core.layout import Fragment
 from tile_core.layout.digits import row_major_position
 from tile_core.layout.loop import LoopLayout
 from tile_core.layout.preimages import reduced_fragment
-from tile_core.ops.operator import InferLevel, TileOperator
+from tile_core.ops.operator import TileOperator
 from tile_core.ops.reduce import Reduce
+from tile_core.ops.rule import InferLevel
 from tile_core.passes.inference.loops import chooser_of
 from tile_core.passes.inference.state import NOBODY, Layouts
 from tile_core.passes.inference.views import Place

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tile_core.errors import InternalError, TileError
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
@@ -11,15 +10,13 @@ from tile_core.layout import Fragment
 from tile_core.layout.index import AnyIndex, Const, Input
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.ops.copy import Copy
-from tile_core.ops.operator import InferLevel
+from tile_core.ops.rule import InferLevel
 from tile_core.passes.inference.choose import Candidate, Chooser, covers_tile
 from tile_core.passes.inference.conflicts import unsuited
 from tile_core.passes.inference.nests import Nest
+from tile_core.passes.inference.settled import SettledLayouts
 from tile_core.passes.inference.vectors import widest
 from tile_core.passes.layout_report import Reason
-
-if TYPE_CHECKING:
-    from tile_core.passes.inference.state import Layouts
 
 
 def is_exchange(nest: Nest) -> bool:
@@ -32,7 +29,7 @@ def is_exchange(nest: Nest) -> bool:
     )
 
 
-def chooser_of(layouts: Layouts) -> Chooser:
+def chooser_of(layouts: SettledLayouts) -> Chooser:
     """Return what chooses among ways to run a loop, given the layouts known now."""
     bits = 8 * (16 if layouts.machine is None else layouts.machine.vector_bytes)
 
@@ -48,7 +45,7 @@ def chooser_of(layouts: Layouts) -> Chooser:
     return Chooser(layouts.algebra, held_as, width)
 
 
-def learn_loop(layouts: Layouts, nest: Nest, level: InferLevel) -> list[Buffer]:
+def learn_loop(layouts: SettledLayouts, nest: Nest, level: InferLevel) -> list[Buffer]:
     """Ask a loop what it says about its tiles; return the storages that it settled.
 
     A loop says nothing of its own before everybody with stricter demands was heard, unless
@@ -74,7 +71,7 @@ def learn_loop(layouts: Layouts, nest: Nest, level: InferLevel) -> list[Buffer]:
     ]
 
 
-def _widen(layouts: Layouts, nest: Nest, chooser: Chooser, base: Candidate) -> list[Buffer]:
+def _widen(layouts: SettledLayouts, nest: Nest, chooser: Chooser, base: Candidate) -> list[Buffer]:
     """Give tiles that do not suit the loop to more threads, where that is allowed."""
     if layouts.exchanges and is_exchange(nest):
         return []
@@ -96,7 +93,7 @@ def _widen(layouts: Layouts, nest: Nest, chooser: Chooser, base: Candidate) -> l
     return [b.storage for b, more in wider.items() if layouts.settle(b, more, reason)]
 
 
-def bound(layouts: Layouts, nest: Nest) -> LoopLayout | None:
+def bound(layouts: SettledLayouts, nest: Nest) -> LoopLayout | None:
     """Return how the threads run a loop whose tiles all have a layout.
 
     None for a copy between register tiles that no thread can do alone.
@@ -127,7 +124,7 @@ def bound(layouts: Layouts, nest: Nest) -> LoopLayout | None:
 
 
 def loop_of_region(
-    layouts: Layouts, region: Region, extents: tuple[int, ...], threads: int, vector: int = 1
+    layouts: SettledLayouts, region: Region, extents: tuple[int, ...], threads: int, vector: int = 1
 ) -> LoopLayout:
     """Return the loop over `extents` in which the holders of a region run its elements.
 
@@ -166,7 +163,7 @@ def _offsets(region: Region, extents: Sequence[int]) -> list[AnyIndex] | None:
     return found if axis == len(extents) else None
 
 
-def _unsuited(layouts: Layouts, nest: Nest, chooser: Chooser, base: Candidate) -> TileError:
+def _unsuited(layouts: SettledLayouts, nest: Nest, chooser: Chooser, base: Candidate) -> TileError:
     for touch in nest.touches:
         held = chooser.held_as(touch.buffer)
         misfit = None if held is None else chooser.misfit(base.run, held, touch)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from tile_core.ir.buffer import Scope
 from tile_core.layout import Fragment
 from tile_core.ops.copy import Copy
-from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
-from tile_core.ops.rule import Rule
+from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.simt.products.matrix_unit import MatrixUnit
 from tile_core.simt.products.shared_layouts import open_operand_layout
 from tile_core.simt.rules.copy import lower_copy

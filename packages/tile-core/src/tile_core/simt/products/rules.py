@@ -8,8 +8,7 @@ from typing import Any
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.layout import Fragment, Layout, shared_operand
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
-from tile_core.ops.rule import Rule
+from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.simt.context import SimtContext
 from tile_core.simt.products.blocks import block_fragment, block_tiling
 from tile_core.simt.products.fma import lower_fma

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.counted_calls import COUNTED_LOAD
-from tile_core.ir.device_calls import PREFIX, device
+from tile_core.ir.device import device
+from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Call
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Evaluate, Seq, Stmt

@@ -6,7 +6,7 @@ from typing import Any
 
 from tile_core.ir.arith import binary
 from tile_core.ir.buffer import Region
-from tile_core.ir.device_calls import device
+from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
 from tile_core.ops.async_copy import CopyArrive

@@ -14,9 +14,8 @@ from tile_core.layout import Fragment
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over
 from tile_core.layout.preimages import reduced_fragment
-from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.reduce import Reduce
-from tile_core.ops.rule import Rule
+from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.cross_warp_reduction import reduce_across_warps, row_plan

@@ -11,10 +11,9 @@ from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.ir.stmt import Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.layout.fragment import fully_replicated
-from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit
-from tile_core.ops.rule import Rule
+from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import unrolled
 from tile_core.simt.context import SimtContext

@@ -7,7 +7,7 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.layout import Fragment
 from tile_core.layout.swizzle import staged_rows
 from tile_core.ops.copy import Copy
-from tile_core.ops.operator import InferContext, InferLevel, LayoutMap
+from tile_core.ops.rule import InferContext, InferLevel, LayoutMap
 from tile_core.simt.packing import storage_dtype
 
 CHUNK_BITS = 128
