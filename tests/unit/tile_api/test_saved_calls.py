@@ -24,7 +24,7 @@ from tile_launch.errors import (
     AssumptionError,
     DeviceAssertError,
     EmptyGridError,
-    TileRuntimeError,
+    TileError,
 )
 from tile_launch.kernel import REMEMBERED
 from tile_launch.native.library import c_compiler, is_supported, ready_library
@@ -254,5 +254,5 @@ def test_tensors_without_memory_say_so(kernel: Any) -> None:
         kernel(a, b, 2.0, 6)
         return a
 
-    with pytest.raises(TileRuntimeError, match="the tensor is not plain memory"):
+    with pytest.raises(TileError, match="the tensor is not plain memory"):
         torch.func.vmap(inside)(torch.zeros(3, 6, 4))

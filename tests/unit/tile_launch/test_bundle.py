@@ -11,7 +11,7 @@ import pytest
 
 from support.bundles import bundle_of_numbers, numbers
 from tile_launch.bundle import Variant, read_bundle, write_bundle
-from tile_launch.errors import InvalidBundle, TileRuntimeError
+from tile_launch.errors import InvalidBundle, TileError
 from tile_launch.inspecting import describe
 
 TARGETS = ("cuda:sm_80", "hip:gfx942")
@@ -82,7 +82,7 @@ def test_a_bundle_with_a_wrong_byte(tmp_path: Path) -> None:
         path.write_bytes(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :])
         try:
             found = read_bundle(path)
-        except TileRuntimeError:
+        except TileError:
             refused += 1
         else:
             assert found == right

@@ -25,7 +25,7 @@ import pytest
 from support.bundles import numbers
 from tile_launch.bundle import Variant, read_bundle, write_bundle
 from tile_launch.driver import LaunchMemory
-from tile_launch.errors import InvalidBundle, NewerBundle, TileRuntimeError
+from tile_launch.errors import InvalidBundle, NewerBundle, TileError
 from tile_launch.expressions import DEEPEST
 from tile_launch.inspecting import describe
 from tile_launch.kernel import LoadedKernel
@@ -139,14 +139,14 @@ def try_all(data: Any) -> str:
     try:
         for args in (ARGS, WITHOUT, (*ARGS, ARGS[0])):
             kernel(*args)
-    except (TileRuntimeError, MemoryError) as error:
+    except (TileError, MemoryError) as error:
         return getattr(error, "code", "memory")
     return ""
 
 
 def test_the_manifest_itself_is_right() -> None:
     assert from_json(json.loads(json.dumps(to_json(rich())))) == rich()
-    with pytest.raises(TileRuntimeError, match="takes 3 arguments, got 4"):
+    with pytest.raises(TileError, match="takes 3 arguments, got 4"):
         kernel_of(rich())(*ARGS, ARGS[0])
 
 
@@ -187,7 +187,7 @@ def test_numbers_are_bounded(steps: list[Any], told: str) -> None:
 def test_what_has_no_value_at_a_call_has_a_code() -> None:
     for value in (("<<", 1, ("*", "m", 100)), ("//", 1, ("-", "m", 3)), (">>", 1, ("-", 0, "m"))):
         steps = (Let(variable="x", value=value), *rich().steps)
-        with pytest.raises(TileRuntimeError, match="has no value for these arguments") as caught:
+        with pytest.raises(TileError, match="has no value for these arguments") as caught:
             kernel_of(replace(rich(), steps=steps))(*ARGS)
         assert caught.value.code == "TL6001"
 

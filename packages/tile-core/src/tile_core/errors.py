@@ -1,11 +1,25 @@
-"""Errors raised on purpose: each has a code, a place, a reason and a way out."""
+"""Errors raised on purpose: each has a code, a place, a reason and a way out.
+
+Those that launches raise too, and their root, are `tile_launch.errors`.
+"""
 
 from __future__ import annotations
 
-from tile_core.errors_base import TileError as TileError
-from tile_core.errors_base import TileWarning as TileWarning
-from tile_core.spans import Note as Note
-from tile_core.spans import Span as Span
+from tile_launch.errors import ArgumentCountError as ArgumentCountError
+from tile_launch.errors import ArgumentDtypeError as ArgumentDtypeError
+from tile_launch.errors import ArgumentLayoutError as ArgumentLayoutError
+from tile_launch.errors import ArgumentShapeError as ArgumentShapeError
+from tile_launch.errors import ArgumentTypeError as ArgumentTypeError
+from tile_launch.errors import AssumptionError as AssumptionError
+from tile_launch.errors import ContractViolation as ContractViolation
+from tile_launch.errors import DeviceAssertError as DeviceAssertError
+from tile_launch.errors import EmptyGridError as EmptyGridError
+from tile_launch.errors import LaunchError as LaunchError
+from tile_launch.errors import MissingFeature as MissingFeature
+from tile_launch.errors import TileError as TileError
+from tile_launch.errors import TileWarning as TileWarning
+from tile_launch.spans import Note as Note
+from tile_launch.spans import Span as Span
 
 # TL1xxx: the Python inside the kernel ------------------------------------------------------
 
@@ -211,12 +225,6 @@ class TargetError(TileError, ValueError):
     code = "TL4003"
 
 
-class MissingFeature(TileError, RuntimeError):
-    """A kernel was compiled for instructions this machine does not have."""
-
-    code = "TL4004"
-
-
 class OutOfScratch(TileError):
     """The tiles of one block do not fit the memory the machine offers them."""
 
@@ -248,69 +256,6 @@ class ToolchainError(TileError):
         """Return this error, said to be about the text of a kernel."""
         self.refuses_text = True
         return self
-
-
-# TL6xxx: the launch ------------------------------------------------------------------------
-
-
-class LaunchError(TileError, ValueError):
-    """An argument at call time is not what the kernel was compiled for."""
-
-    code = "TL6001"
-
-
-class ArgumentCountError(LaunchError, TypeError):
-    """A kernel was called with too few or too many arguments."""
-
-    code = "TL6002"
-
-
-class ArgumentTypeError(LaunchError, TypeError):
-    """An argument is of the wrong kind: a number for a tensor, or the reverse."""
-
-    code = "TL6003"
-
-
-class ArgumentShapeError(LaunchError, RuntimeError):
-    """The rank or a dimension of an argument is wrong."""
-
-    code = "TL6004"
-
-
-class ArgumentDtypeError(LaunchError, RuntimeError):
-    """The element type of an argument is wrong."""
-
-    code = "TL6005"
-
-
-class ArgumentLayoutError(LaunchError, RuntimeError):
-    """Strides, offset, device or address of an argument are wrong."""
-
-    code = "TL6006"
-
-
-class EmptyGridError(LaunchError):
-    """A launch dimension is zero or negative."""
-
-    code = "TL6007"
-
-
-class AssumptionError(LaunchError, RuntimeError):
-    """A condition stated with `T.assume` or `assert` is false for these arguments."""
-
-    code = "TL6008"
-
-
-class DeviceAssertError(TileError, RuntimeError):
-    """A `T.device_assert` inside a kernel failed."""
-
-    code = "TL6009"
-
-
-class ContractViolation(LaunchError, RuntimeError):
-    """A dimension has a value that its contract (`T.dynamic(…, multiple_of=…)`) excludes."""
-
-    code = "TL6010"
 
 
 # TL65xx: what the reference interpreter and the emulator find ------------------------------

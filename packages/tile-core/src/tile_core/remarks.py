@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Literal, TypeAlias
 
 from tile_core.records import dataclass
-from tile_core.spans import Note, Span
+from tile_launch.spans import Note, Span
 
 RemarkKind: TypeAlias = Literal["passed", "missed", "analysis"]
 """Something was done, something could not be done, something is the case."""

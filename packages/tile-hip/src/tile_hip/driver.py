@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tile_core.errors import MissingFeature
-from tile_launch.errors import TileRuntimeError
+from tile_core.errors import MissingFeature, TileError
 from tile_launch.libraries import hip_library
 
 if TYPE_CHECKING:
@@ -55,10 +54,9 @@ def _installed() -> HipDriver:
 def _told() -> Iterator[None]:
     try:
         yield
-    except TileRuntimeError as fault:
-        from tile_core.plugins.faults import as_tile_error
-
-        raise as_tile_error(fault, _EMULATE) from fault
+    except TileError as error:
+        error.hint = _EMULATE
+        raise
 
 
 def device_arch(device: int = 0) -> str:

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any
 import tile_launch.forks  # noqa: F401  (from now on it sees forks)
 
 if TYPE_CHECKING:
-    from tile_launch.errors import TileRuntimeError
+    from tile_launch.errors import TileError
     from tile_launch.inspecting import inspect
     from tile_launch.kernel import LoadedKernel
     from tile_launch.loading import load
 
 _HOMES = {
     "LoadedKernel": "tile_launch.kernel",
-    "TileRuntimeError": "tile_launch.errors",
+    "TileError": "tile_launch.errors",
     "inspect": "tile_launch.inspecting",
     "load": "tile_launch.loading",
 }
 
 __author__ = "The tile authors"
 __version__ = "0.1.0"
-__all__ = ["LoadedKernel", "TileRuntimeError", "inspect", "load"]
+__all__ = ["LoadedKernel", "TileError", "inspect", "load"]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tile_launch.errors import TileRuntimeError
+from tile_launch.errors import TileError
 from tile_launch.inspecting import describe
 
 
@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
     for path in arguments:
         try:
             sys.stdout.write(describe(path))
-        except (TileRuntimeError, OSError) as error:
+        except (TileError, OSError) as error:
             sys.stderr.write(f"{error}\n")
             return 1
     return 0

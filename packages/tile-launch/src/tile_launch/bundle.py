@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tile_launch.errors import InvalidBundle, TileRuntimeError
+from tile_launch.errors import InvalidBundle, TileError
 from tile_launch.manifest import SCHEMA, Manifest
 from tile_launch.manifest_json import (
     Reader,
@@ -163,7 +163,7 @@ def read_bundle(path: str | os.PathLike[str]) -> Bundle:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _read(archive, where)
-    except TileRuntimeError:
+    except TileError:
         raise
     except Exception as error:  # the file is in memory: whatever goes wrong is what it says
         told = str(error).strip("'\"") or type(error).__name__

@@ -1,26 +1,32 @@
-"""Errors of launches and of bundles: each has a code, a reason and a way out.
+"""Errors of every tile package: the root of all, and those of launches and bundles.
 
 A code means the same wherever it appears: what can also go wrong while a kernel is compiled
-has the code, and the page, that the compiler gives it.
+has the code, and the page, that the compiler gives it (`tile_core.errors`).
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from tile_launch.spans import Note, Span
 
 
-class TileRuntimeError(Exception):
-    """Root of every error raised here on purpose.
+class TileError(Exception):
+    """Root of every error raised on purpose. Subclasses fix `code`; instances fill the rest.
 
     Parameters
     ----------
     message
         What is wrong, in one sentence, naming the offending things.
+    span
+        The user's line that is wrong.
+    notes
+        Further places and reasons: declarations, first decisions, rejected rules.
     hint
         Something the user can type.
     subject
-        What the error is about: ``("parameter", name)``, ``("step", number)``, or nothing.
-        Who knows where these were written can point at the place.
+        What an error of a launch is about: ``("parameter", name)``, ``("step", number)``,
+        ``("failure", number)``, or nothing. Who knows where these were written fills in the place.
     """
 
     code: ClassVar[str] = "TL0000"
@@ -29,24 +35,59 @@ class TileRuntimeError(Exception):
         self,
         message: str,
         *,
+        span: Span | None = None,
+        notes: tuple[Note, ...] = (),
         hint: str | None = None,
         subject: tuple[str, str | int] | None = None,
     ) -> None:
         super().__init__(message)
-        self.message, self.hint, self.subject = message, hint, subject
+        self.message, self.span, self.notes, self.hint = message, span, notes, hint
+        self.subject = subject
 
     def __str__(self) -> str:
-        hint = "" if self.hint is None else f"\nhint: {self.hint}"
-        return f"[{self.code}] {self.message}{hint}"
+        parts = [f"[{self.code}] {self.message}"]
+        if self.span is not None:
+            parts.append(self.span.render())
+        for note in self.notes:
+            parts.append(f"note: {note.text}")
+            if note.span is not None:
+                parts.append(note.span.render())
+        if self.hint is not None:
+            parts.append(f"hint: {self.hint}")
+        return "\n".join(parts)
+
+    def at(self, span: Span | None) -> TileError:
+        """Return this error with `span` filled in, if it had none yet."""
+        if self.span is None:
+            self.span = span
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by parts: errors cross process borders while kernels are tuned."""
+        return _rebuild, (type(self), self.message, self.span, self.notes, self.hint)
 
 
-class MissingFeature(TileRuntimeError):
-    """The machine at hand lacks a device, a driver or instructions."""
+def _rebuild(
+    cls: type[TileError],
+    message: str,
+    span: Span | None,
+    notes: tuple[Note, ...],
+    hint: str | None,
+) -> TileError:
+    return cls(message, span=span, notes=notes, hint=hint)
+
+
+class TileWarning(UserWarning):
+    """A kernel that works, but not as well as its author may think."""
+
+
+class MissingFeature(TileError, RuntimeError):
+    """A kernel was compiled for instructions this machine does not have."""
 
     code = "TL4004"
 
 
-class LaunchError(TileRuntimeError, ValueError):
+class LaunchError(TileError, ValueError):
     """An argument at call time is not what the kernel was compiled for, or a driver refused."""
 
     code = "TL6001"
@@ -77,7 +118,7 @@ class ArgumentDtypeError(LaunchError, RuntimeError):
 
 
 class ArgumentLayoutError(LaunchError, RuntimeError):
-    """Strides, device or address of an argument are wrong."""
+    """Strides, offset, device or address of an argument are wrong."""
 
     code = "TL6006"
 
@@ -89,36 +130,36 @@ class EmptyGridError(LaunchError):
 
 
 class AssumptionError(LaunchError, RuntimeError):
-    """A condition that the kernel states is false for these arguments."""
+    """A condition stated with `T.assume` or `assert` is false for these arguments."""
 
     code = "TL6008"
 
 
-class DeviceAssertError(TileRuntimeError, RuntimeError):
-    """An assertion inside a kernel failed."""
+class DeviceAssertError(TileError, RuntimeError):
+    """A `T.device_assert` inside a kernel failed."""
 
     code = "TL6009"
 
 
 class ContractViolation(LaunchError, RuntimeError):
-    """A dimension has a value that its contract excludes."""
+    """A dimension has a value that its contract (`T.dynamic(…, multiple_of=…)`) excludes."""
 
     code = "TL6010"
 
 
-class InvalidBundle(TileRuntimeError, ValueError):
+class InvalidBundle(TileError, ValueError):
     """A file is no bundle of kernels, or it is damaged."""
 
     code = "TL8001"
 
 
-class NewerBundle(TileRuntimeError, ValueError):
+class NewerBundle(TileError, ValueError):
     """A bundle was written in a form that this version does not know."""
 
     code = "TL8002"
 
 
-class NoVariant(TileRuntimeError):
+class NoVariant(TileError):
     """A bundle holds no code for the machine at hand."""
 
     code = "TL8003"

@@ -15,7 +15,7 @@ from tile_launch.errors import (
     AssumptionError,
     EmptyGridError,
     LaunchError,
-    TileRuntimeError,
+    TileError,
 )
 from tile_launch.expressions import FUNCTIONS
 from tile_launch.launch_text import aligned_parameters, key_of_maps, launcher_source, symbols_of
@@ -30,7 +30,7 @@ _Loaded: TypeAlias = "tuple[int, tuple[Pointer, ...]]"
 """The context of a device, and the kernels' handles in it."""
 
 
-def as_it_is(fault: TileRuntimeError) -> Exception:
+def as_it_is(fault: TileError) -> Exception:
     """Return the error that a launcher raises where nobody knows more about it."""
     return fault
 
@@ -42,7 +42,7 @@ def callable_of(
     stream_of: Callable[[int], int],
     device_of: Callable[..., int],
     empty: Callable[..., Any],
-    told: Callable[[TileRuntimeError], Exception] = as_it_is,
+    told: Callable[[TileError], Exception] = as_it_is,
 ) -> Callable[..., None]:
     """Return ``run(*args)``: one checked argument per parameter, outputs among them.
 
@@ -128,7 +128,7 @@ class _InC:
             if kind:  # of drivers with assertions: the processor's
                 self._driver.failed(number)  # type: ignore[attr-defined]
             _refused(self._driver, number, self._manifest, 0, grid)
-        except TileRuntimeError as fault:
+        except TileError as fault:
             raise self._names["told"](fault) from None
 
 
@@ -152,7 +152,7 @@ def _helpers(manifest: Manifest, driver: Driver) -> dict[str, Any]:
         "misaligned": lambda *found: _misaligned(manifest, found),
         "local": threading.local(),
         "Slots": lambda: _Slots(manifest, driver),
-        "Fault": TileRuntimeError,
+        "Fault": TileError,
     }
 
 

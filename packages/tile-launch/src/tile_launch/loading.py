@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tile_launch import cpu_driver
 from tile_launch.bundle import Bundle, Variant, read_bundle
 from tile_launch.driver import Driver
-from tile_launch.errors import NoVariant, TileRuntimeError
+from tile_launch.errors import NoVariant, TileError
 from tile_launch.launcher import as_it_is, callable_of
 from tile_launch.manifest_json import parse_manifest
 from tile_launch.streams import allocator, device_of, stream_reader
@@ -77,17 +77,17 @@ def loaded_again(text: str, code: bytes) -> LoadedKernel:
     variant = Variant(parse_manifest(text), code)
     try:
         run = runner_of(variant)
-    except TileRuntimeError as fault:
+    except TileError as fault:
         run = partial(_refuse, fault)
     return LoadedKernel(variant.manifest, run, code, loaded_again)
 
 
-def _refuse(fault: TileRuntimeError, *args: object) -> None:
+def _refuse(fault: TileError, *args: object) -> None:
     raise fault.with_traceback(None)
 
 
 def runner_of(
-    variant: Variant, told: Callable[[TileRuntimeError], Exception] = as_it_is
+    variant: Variant, told: Callable[[TileError], Exception] = as_it_is
 ) -> Callable[..., None]:
     """Return ``run(*args)``: one checked argument per parameter, outputs among them.
 
@@ -176,7 +176,7 @@ def reason_against(variant: Variant) -> str | None:
         if driver.runs(machine.name):
             return None
         return f"the GPU is {driver.architecture()}"
-    except TileRuntimeError as error:
+    except TileError as error:
         return error.message
 
 

@@ -39,11 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = [*(sys.argv[1:] if arguments is None else arguments)]
     args = _parser(next((word for word in asked if word in VERBS), "")).parse_args(asked)
     from tile_core.errors import TileError
-    from tile_launch.errors import TileRuntimeError
 
     try:
         return int(importlib.import_module(f"{__name__}.{args.verb}").run(args))
-    except (TileError, TileRuntimeError) as error:
+    except TileError as error:
         sys.stderr.write(f"{error}\n")
         if sys.stderr.isatty():  # programs that read it know where to look
             sys.stderr.write(f"`tile explain {error.code}` tells more\n")

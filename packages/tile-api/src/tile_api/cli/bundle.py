@@ -23,13 +23,12 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; return what the process ends with."""
-    from tile_launch.errors import TileRuntimeError
     from tile_launch.inspecting import describe
 
     for number, file in enumerate(args.files):
         try:
             text = describe(file)
-        except (TileRuntimeError, OSError) as error:
+        except OSError as error:
             sys.stderr.write(f"{error}\n")
             return 1
         if len(args.files) > 1:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tile_core.passes.layout_report import LayoutReport
     from tile_core.remarks import Remark
     from tile_launch.bundle import Variant
-    from tile_launch.errors import TileRuntimeError
 
 _CHEAP_TEXTS = ("planned", "pipelined", "lowered", "source")
 
@@ -186,7 +185,7 @@ def executable_of(entry: Entry, kernel: Kernel) -> Callable[..., None]:
 
     Raises
     ------
-    TileRuntimeError
+    TileError
         If the entry cannot be understood, or the machine at hand cannot run it.
     """
     from tile_api.disk_cache.places import teller
@@ -206,7 +205,7 @@ def executable_of(entry: Entry, kernel: Kernel) -> Callable[..., None]:
     return run
 
 
-def error_of(entry: Entry, kernel: Kernel, fault: TileRuntimeError) -> TileError:
+def error_of(entry: Entry, kernel: Kernel, fault: TileError) -> TileError:
     """Return what a launcher of an entry complains of, with a place in `kernel`."""
     from tile_api.disk_cache.places import teller
 
@@ -222,10 +221,9 @@ def _variant_of(entry: Entry) -> Variant:
 
 
 def _started(variant: Variant, told: Callable[[Any], TileError]) -> Callable[..., None]:
-    from tile_launch.errors import TileRuntimeError
     from tile_launch.loading import runner_of
 
     try:
         return runner_of(variant, told)
-    except TileRuntimeError as fault:
+    except TileError as fault:
         raise told(fault) from None

@@ -17,12 +17,12 @@ from tile_api.disk_cache.entry_codec import (
 from tile_api.disk_cache.store import DiskCache
 from tile_api.keys import CompileKey, is_self_contained
 from tile_core.driver import BuildOptions, Built
+from tile_core.errors import TileError
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.host import PluginHost
 from tile_core.records import dataclass
 from tile_core.target import Target
-from tile_launch.errors import TileRuntimeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def revive(cache: DiskCache, wanted: CacheRequest) -> RevivedBuild | None:
         return None
     try:
         executable = executable_of(entry, wanted.kernel)
-    except TileRuntimeError as fault:
+    except TileError as fault:
         cache.journal.note("skip", digest, reason=fault.message, **told)
         return None
     times = {"load": (time.perf_counter() - start) * 1e3}
@@ -76,12 +76,12 @@ def restore(entry: Entry, wanted: CacheRequest) -> RevivedBuild:
     start = time.perf_counter()
     try:
         executable = executable_of(entry, wanted.kernel)
-    except TileRuntimeError as fault:
+    except TileError as fault:
         executable = partial(_refuse, entry, wanted.kernel, fault)
     return _revived(entry, wanted, executable, {"load": (time.perf_counter() - start) * 1e3})
 
 
-def _refuse(entry: Entry, kernel: Kernel, fault: TileRuntimeError, *args: object) -> None:
+def _refuse(entry: Entry, kernel: Kernel, fault: TileError, *args: object) -> None:
     raise error_of(entry, kernel, fault)
 
 

@@ -9,33 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tile_core.errors import Note, Span, TileError
-from tile_core.ir.buffer import Buffer
+from tile_core.errors import Span, TileError
 from tile_core.ir.names import Names
 from tile_core.ir.node import walk
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel
 from tile_core.ir.stmt import Launch as LaunchStatement
-from tile_launch.errors import TileRuntimeError
+from tile_core.plugins.faults import point_at_parameter
 from tile_launch.manifest import Launch, Manifest
 
 
-def teller(kernel: Kernel, manifest: Manifest) -> Callable[[TileRuntimeError], TileError]:
-    """Return what turns errors of a launcher into errors that show lines of `kernel`."""
+def teller(kernel: Kernel, manifest: Manifest) -> Callable[[TileError], TileError]:
+    """Return what gives errors of a launcher their place in `kernel`."""
 
-    def told(fault: TileRuntimeError) -> TileError:
-        from tile_core.plugins.faults import as_tile_error  # loads what only errors need
-
-        error = as_tile_error(fault)
-        match fault.subject:
+    def told(error: TileError) -> TileError:
+        match error.subject:
             case ("failure", int() as number):
                 error.span = _assertion(kernel, manifest, number)
             case ("step", int() as number):
                 error.span = _step(kernel, manifest, number)
             case ("parameter", str() as name):
-                for param in kernel.params:
-                    if isinstance(param, Buffer) and param.name == name and param.span:
-                        error.notes = (Note("the parameter is declared here", param.span),)
+                point_at_parameter(error, kernel, name)
         return error
 
     return told

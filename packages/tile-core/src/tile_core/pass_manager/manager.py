@@ -14,8 +14,8 @@ from tile_core.pass_manager.instrumentation import kept, timed
 from tile_core.pass_manager.pipeline import Pass, Pipeline
 from tile_core.records import dataclass
 from tile_core.remarks import remark
-from tile_core.spans import Note
 from tile_core.target import Target
+from tile_launch.spans import Note
 
 TILE = "tile"
 """The phase with which every pipeline begins: the whole kernel as it was traced."""

@@ -12,7 +12,7 @@ from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import For, If, Let, Seq, Stmt
 from tile_core.passes.guards.registry import Guard, Often, open_registry
 from tile_core.simt.loop_peeling import COPIES
-from tile_core.spans import Span
+from tile_launch.spans import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import For, Kernel, Launch, Let, Pipelined, Store
 from tile_core.passes.guards.facts import Fact, open_margin
 from tile_core.passes.guards.registry import Guard, Often
-from tile_core.spans import Span
+from tile_launch.spans import Span
 
 
 @dataclass(frozen=True, slots=True)

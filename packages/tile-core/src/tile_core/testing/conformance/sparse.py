@@ -13,10 +13,10 @@ from tile_core.ir.arith import ceildiv
 from tile_core.ir.buffer import whole
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.sparse_tiles import NIBBLE, described_by, group_of, with_zeros
-from tile_core.spans import Span
 from tile_core.testing import build_ir as ir
 from tile_core.testing.conformance.case import Case, label, logical
 from tile_core.testing.oracle import numbers, poison
+from tile_launch.spans import Span
 
 TYPES = (
     ("float16", "float32", "int16"), ("float16", "float16", "int32"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-
-from tile_core.records import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
