@@ -9,14 +9,16 @@ compiles each function when it is first asked for.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import MISSING, Field, FrozenInstanceError, field, fields
 from dataclasses import dataclass as _eager
+from functools import cache
 from inspect import get_annotations
 from itertools import chain
+from operator import attrgetter
 from types import MemberDescriptorType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_origin
 
 from typing_extensions import Self
 
@@ -51,6 +53,28 @@ else:
             match_args=True, kw_only=kw_only, slots=slots, weakref_slot=False,
         )  # fmt: skip
         return (lambda made: _record(made, options)) if cls is None else _record(cls, options)
+
+
+T = TypeVar("T")
+
+
+def replace(record: T, /, **changes: Any) -> T:
+    """Return a record with other values in some fields, as `dataclasses.replace` does.
+
+    Compilers do little else: what fields a class has is found once.
+    """
+    cls: Any = type(record)
+    names, read = _given_fields(cls)
+    made: T = cls(**dict(zip(names, read(record), strict=True)) | changes)
+    return made
+
+
+@cache
+def _given_fields(cls: Any) -> tuple[tuple[str, ...], Callable[[Any], Iterable[Any]]]:
+    """Return the fields of a class that its objects are made of, and what reads them all."""
+    names = tuple(f.name for f in fields(cls) if f.init)
+    read = attrgetter(*names)
+    return names, read if len(names) > 1 else lambda record: (read(record),)
 
 
 class Uncopied:

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from tile_core.ir.expr import Binary, Cast, Const, Expr, Extent, Load, Select, Unary, Var
-from tile_core.ir.node import walk, walk_once
+from tile_core.ir.node import analysis, walk, walk_once
 
 
-def free_variables(root: Extent) -> dict[Var, None]:
+def free_variables(root: Extent) -> Mapping[Var, None]:
     """Return the variables `root` mentions, as an ordered set."""
-    if isinstance(root, int):
-        return {}
+    return {} if isinstance(root, int) else _variables(root)
+
+
+@analysis
+def _variables(root: Expr) -> Mapping[Var, None]:
     return {node: None for node in walk_once(root) if isinstance(node, Var)}
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import field, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import field, fields
 from functools import cache, wraps
 from itertools import chain, islice
 from operator import attrgetter, is_
@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from typing_extensions import Self
 
 from tile_core.errors import Span
-from tile_core.records import Uncopied, dataclass
+from tile_core.records import Uncopied, dataclass, replace
 
 N = TypeVar("N", bound="Node")
 R = TypeVar("R")
@@ -28,7 +28,7 @@ class _Known(Uncopied):
 
     _answers: dict[Callable[..., Any], Any]
     _children: tuple[Node, ...]
-    _below: tuple[Node, ...]
+    _below: tuple[Node, ...] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,42 +48,44 @@ class Node(_Known):
         try:
             return self._children
         except AttributeError:
-            found = self._found_children()
+            found = _finder(type(self))(self)  # type: ignore[arg-type]
             object.__setattr__(self, "_children", found)
+            if not found:
+                object.__setattr__(self, "_below", found)
             return found
-
-    def _found_children(self) -> tuple[Node, ...]:
-        found: list[Node] = []
-        for value in _reader(type(self))(self):  # type: ignore[arg-type]
-            if isinstance(value, Node):
-                found.append(value)
-            elif isinstance(value, tuple):
-                for item in value:
-                    if isinstance(item, Node):
-                        found.append(item)
-        return tuple(found)
 
     def map_children(self, fn: Callable[[Node], Node]) -> Self:
         """Return this node with `fn` applied to each child; the same object if none changed."""
         old = self.children()
-        new = [fn(child) for child in old]
-        if all(map(is_, old, new)):
-            return self
-        rest = iter(new)
+        new = list(map(fn, old))
+        return self if all(map(is_, old, new)) else self.with_children(new)
+
+    def with_children(self, children: Iterable[Node]) -> Self:
+        """Return this node with others in place of its children, as many and in their order."""
+        rest = iter(children)
         changed: dict[str, Any] = {}
         for name in _field_names(type(self)):  # type: ignore[arg-type]
             value = getattr(self, name)
             if isinstance(value, Node):
                 changed[name] = next(rest)
             elif isinstance(value, tuple):
-                changed[name] = tuple(next(rest) if isinstance(x, Node) else x for x in value)
+                changed[name] = tuple([next(rest) if isinstance(x, Node) else x for x in value])
         return replace(self, **changed)
 
 
 _PLAIN = frozenset(
-    {"bool", "int", "str", "int | None", "str | None", "Span | None", "DType", "Contract | None"}
-)
+    {
+        "bool", "int", "str", "int | None", "str | None", "Span | None", "DType",
+        "Contract | None", "int | float", "BinaryOp", "UnaryOp", "LoopKind", "Scope",
+        "tuple[int, ...]",
+    }
+)  # fmt: skip
 """Annotations of fields that hold no nodes: nobody looks for any there."""
+
+_NODES = frozenset({"Expr", "Stmt", "Var", "Buffer", "Region"})
+"""Annotations of fields that hold a node each."""
+
+_TUPLES = frozenset(f"tuple[{name}, ...]" for name in _NODES)
 
 
 @cache
@@ -92,15 +94,35 @@ def _field_names(cls: type[Node]) -> tuple[str, ...]:
 
 
 @cache
-def _reader(cls: type[Node]) -> Callable[[Node], tuple[object, ...]]:
-    """Return what reads all fields of a node that may hold others, at once."""
+def _finder(cls: type[Node]) -> Callable[[Node], tuple[Node, ...]]:
+    """Return what finds the children of a node of one class."""
     names = _field_names(cls)  # type: ignore[arg-type]
-    if len(names) > 1:
-        return attrgetter(*names)
     if not names:
         return lambda node: ()
-    read = attrgetter(names[0])
-    return lambda node: (read(node),)
+    read: Callable[[Node], Any] = attrgetter(*names)
+    kinds = [f.type for f in fields(cls) if f.name in names]
+    are_nodes, are_many = ([kind in group for kind in kinds] for group in (_NODES, _TUPLES))
+    if are_many == [True] or (len(names) > 1 and all(are_nodes)):
+        return read
+    if are_nodes == [True]:
+        return lambda node: (read(node),)
+    if are_nodes == [True, False] and are_many[1]:
+        return lambda node: _first_and_rest(*read(node))
+    return lambda node: tuple(_nodes_in(read(node) if len(names) > 1 else (read(node),)))
+
+
+def _first_and_rest(first: Node, rest: tuple[Node, ...]) -> tuple[Node, ...]:
+    return (first, *rest)
+
+
+def _nodes_in(values: tuple[object, ...]) -> Iterator[Node]:
+    for value in values:
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, tuple):
+            for item in value:
+                if isinstance(item, Node):
+                    yield item
 
 
 def analysis(question: Callable[[N], R]) -> Callable[[N], R]:
@@ -129,33 +151,77 @@ def walk(root: Node) -> Iterator[Node]:
 
     Trees are walked many times, by every analysis: what is under a node is found once.
     """
-    try:
-        return chain((root,), root._below)
-    except AttributeError:
-        return _walked(root)
+    below = _below(root)
+    return _walked_lazily(root) if below is None else chain((root,), below)
 
 
 _MOST_KEPT = 1 << 16
 """Nodes of a tree that is kept written out; expressions that share parts can be far longer."""
 
+_SMALL = 1 << 8
+"""Nodes of trees that are kept written out inside of others: those are put together of them."""
 
-def _walked(root: Node) -> Iterator[Node]:
-    """Walk a tree for the first time, and keep what is under its root, in order."""
+
+def _below(root: Node) -> tuple[Node, ...] | None:
+    """Return what is under a node, in order, if that is not too much; keep it."""
+    below = _below_if_small(root)
+    return _written_out(root) if below is None else below
+
+
+def _below_if_small(root: Node) -> tuple[Node, ...] | None:
+    """Return what is under a node if that is little, or was asked for before."""
+    try:
+        return root._below
+    except AttributeError:
+        _keep_small(root)
+        return root._below
+
+
+def _written_out(root: Node) -> tuple[Node, ...] | None:
+    """Put what is under a large tree together, and keep it."""
     below: list[Node] = []
     stack = list(root.children()[::-1])
     while stack:
         node = stack.pop()
         below.append(node)
-        try:
-            children = node._children
-        except AttributeError:
-            children = node.children()
-        if children:
-            stack += children[::-1]
+        if node._below is None:
+            stack += node.children()[::-1]
+        else:
+            below += node._below
         if len(below) > _MOST_KEPT:
-            return _walked_lazily(root)
-    object.__setattr__(root, "_below", tuple(below))
-    return chain((root,), below)
+            return None
+    found = tuple(below)
+    object.__setattr__(root, "_below", found)
+    return found
+
+
+def _keep_small(root: Node) -> None:
+    """Write down what is under each node where that is little; None where it is much.
+
+    Trees can be deeper than calls: this calls nothing for their depth.
+    """
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        is_small = is_known = True
+        below: list[Node] = []
+        for child in node.children():
+            part = getattr(child, "_below", _UNKNOWN)
+            if part is _UNKNOWN:
+                is_known = False
+                stack.append(child)
+            elif part is None:
+                is_small = False
+            elif is_known:
+                below.append(child)
+                below += part
+        if is_known:
+            is_small = is_small and len(below) < _SMALL
+            object.__setattr__(node, "_below", tuple(below) if is_small else None)
+            stack.pop()
+
+
+_UNKNOWN: Any = object()
 
 
 def _walked_lazily(root: Node) -> Iterator[Node]:
@@ -172,6 +238,13 @@ def walk_once(root: Node) -> Iterator[Node]:
     For questions about expressions whose names were replaced by what they stand for: written
     out, those can be exponentially long.
     """
+    below = _below(root)
+    if below is not None:
+        return iter(dict.fromkeys((root, *below)))
+    return _once(root)
+
+
+def _once(root: Node) -> Iterator[Node]:
     seen: set[Node] = set()
     stack = [root]
     while stack:
@@ -198,16 +271,29 @@ def rewrite(root: N, rule: Callable[[Node], Node]) -> N:
 
     def visit(node: Node) -> Node:
         if node not in done:
-            done[node] = rule(node.map_children(visit))
+            made = node
+            children = node.children()
+            if children:
+                new = list(map(visit, children))
+                made = node if all(map(is_, children, new)) else node.with_children(new)
+            done[node] = rule(made)
         return done[node]
 
     return cast(N, visit(root))
 
 
-def substitute(root: N, replacements: dict[Node, Node]) -> N:
+def substitute(root: N, replacements: Mapping[Node, Node]) -> N:
     """Return `root` with each key of `replacements` replaced wherever it occurs."""
+    keys = replacements.keys()
+    done: dict[Node, Node] = {}
 
-    def rule(node: Node) -> Node:
-        return replacements.get(node, node)
+    def visit(node: Node) -> Node:
+        if node not in done:
+            made = node
+            below = _below_if_small(node)
+            if below is None or not keys.isdisjoint(below):
+                made = node.map_children(visit)
+            done[node] = replacements.get(made, made)
+        return done[node]
 
-    return rewrite(root, rule)
+    return cast(N, visit(root)) if replacements else root
