@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 
 from tile_core.ir.arith import const
-from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import accesses
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import (
@@ -23,6 +23,7 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
+from tile_core.ir.visitor import static_range
 
 
 class _Meets(Enum):
@@ -107,10 +108,6 @@ def _runs(loop: For | Pipelined | While | Parallel) -> bool:
     """Whether every thread certainly runs a first round of a loop to its end."""
     if not isinstance(loop, (For, Pipelined)):
         return False
-    if any(isinstance(n, (Break, Continue)) for n in walk(loop.body)):
-        return False
-    start, stop = static_value(loop.start), static_value(loop.stop)
-    step = static_value(loop.step) if isinstance(loop, For) else 1
-    if start is None or stop is None or step is None:
-        return False
-    return start < stop if step > 0 else start > stop
+    return bool(static_range(loop)) and not any(
+        isinstance(n, (Break, Continue)) for n in walk(loop.body)
+    )

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import ClassVar, TypeAlias, TypeGuard
 
 from tile_core.ir.buffer import Buffer, Region
-from tile_core.ir.expr import Expr, Var
+from tile_core.ir.expr import Const, Expr, Var
 from tile_core.ir.node import Node
 from tile_core.records import dataclass
 
@@ -157,6 +157,11 @@ class Pipelined(Node):
     num_stages: int = 0
     order: tuple[int, ...] = ()
     stage: tuple[int, ...] = ()
+
+    @property
+    def step(self) -> Expr:
+        """What the index grows by: one."""
+        return Const(1, self.var.dtype)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,6 @@ from tile_core.ir.expr import Binary, BinaryOp, Expr, Var
 from tile_core.ir.free_variables import is_host_evaluable
 from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import (
-    For,
     If,
     Kernel,
     Launch,
@@ -22,12 +21,11 @@ from tile_core.ir.stmt import (
     Let,
     OnThreads,
     Parallel,
-    Pipelined,
     Seq,
     Stmt,
-    While,
     flattened,
 )
+from tile_core.ir.visitor import map_statements, statements_in
 from tile_core.ops.control import Barrier
 from tile_core.ops.operator import Execution, TileOperator
 
@@ -87,7 +85,7 @@ def does_together(stmt: Node) -> bool:
         return any(not tile.storage.scope.is_thread_private for tile in tiles)
     if isinstance(stmt, Leaf):
         return False
-    return any(does_together(c) for c in stmt.children() if not isinstance(c, (Expr, Buffer)))
+    return any(map(does_together, statements_in(stmt)))
 
 
 def _waits(stmt: Stmt | None) -> bool:
@@ -127,13 +125,11 @@ class _Selector:
                 return stmt
             case If() if self.is_shared(stmt) or _waits(stmt):
                 return self.branch(stmt, first, count)
-            case OnThreads(body=body):
-                inner = self.block(body, first + stmt.first, stmt.count)
-                return stmt if inner is body else replace(stmt, body=inner)
-            case For(body=body) | While(body=body) | Pipelined(body=body):
-                inner = self.block(body, first, count)
-                return stmt if inner is body else replace(stmt, body=inner)
-        return stmt
+            case OnThreads():
+                first, count = first + stmt.first, stmt.count
+            case If() | Parallel():
+                return stmt
+        return map_statements(stmt, lambda inner: self.block(inner, first, count))
 
     def is_shared(self, stmt: Stmt) -> bool:
         """Whether `stmt` holds what its threads do together, or by themselves as a range."""
@@ -196,12 +192,7 @@ class _Selector:
 
     def entered(self, stmt: If, first: int, count: int) -> Stmt:
         """Return a branch that stays one, with what can be done inside of it."""
-        then = self.block(stmt.then, first, count)
-        other = stmt.otherwise
-        rest = None if other is None else self.block(other, first, count)
-        if then is stmt.then and rest is other:
-            return stmt
-        return replace(stmt, then=then, otherwise=rest)
+        return map_statements(stmt, lambda side: self.block(side, first, count))
 
     def condition(self, cond: Expr) -> tuple[list[Expr] | None, Expr | None]:
         """Return the factors of a condition that only threads decide, and all the others."""

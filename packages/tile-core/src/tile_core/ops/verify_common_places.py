@@ -39,6 +39,7 @@ from tile_core.ir.stmt import (
     Seq,
     While,
 )
+from tile_core.ir.visitor import statements_in
 from tile_core.ops.operator import Execution, TileOperator
 
 WAY_OUT = (
@@ -73,9 +74,8 @@ def _visit_launches(stmt: Node) -> None:
     if isinstance(stmt, Launch):
         _Block(stmt).run()
         return
-    for child in stmt.children():
-        if not isinstance(child, Expr):
-            _visit_launches(child)
+    for inner in statements_in(stmt):
+        _visit_launches(inner)
 
 
 class _Block:
@@ -125,10 +125,9 @@ class _Block:
                 return left
             case While(cond=cond, body=body):
                 self.visit(body, self._where(cond, here), first, span)
-            case For(start=start, stop=stop, step=step):
-                self.visit(stmt.body, self._enter(stmt, (start, stop, step), here), first, span)
-            case Pipelined(start=start, stop=stop):
-                self.visit(stmt.body, self._enter(stmt, (start, stop), here), first, span)
+            case For() | Pipelined():
+                bounds = (stmt.start, stmt.stop, stmt.step)
+                self.visit(stmt.body, self._enter(stmt, bounds, here), first, span)
             case OnThreads(count=count, body=body):
                 first += stmt.first
                 if here is not None:

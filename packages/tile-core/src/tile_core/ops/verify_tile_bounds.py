@@ -26,6 +26,7 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
+from tile_core.ir.visitor import static_range
 
 _MOST_LOOPS = 6
 """Indices of more loops are not tried: each doubles the rounds that are."""
@@ -72,21 +73,11 @@ def _visit(stmt: Node, rounds: dict[Var, range], span: Span | None) -> None:
 
 def _rounds_of(loop: Parallel | For | Pipelined) -> dict[Var, range] | None:
     """Return the rounds of each index of a loop; None if it may have none."""
-    variables = loop.vars if isinstance(loop, Parallel) else (loop.var,)
-    bounds: list[tuple[int | None, int | None, int | None]]
-    match loop:
-        case Parallel(extents=extents):
-            bounds = [(0, static_value(e), 1) for e in extents]
-        case For(start=start, stop=stop, step=step):
-            bounds = [(static_value(start), static_value(stop), static_value(step))]
-        case Pipelined(start=start, stop=stop):
-            bounds = [(static_value(start), static_value(stop), 1)]
-    found = {}
-    for var, (first, end, width) in zip(variables, bounds, strict=True):
-        if first is None or end is None or width is None or not range(first, end, width):
-            return None
-        found[var] = range(first, end, width)
-    return found
+    if not isinstance(loop, Parallel):
+        rounds = static_range(loop)
+        return {loop.var: rounds} if rounds else None
+    counts = [range(static_value(extent) or 0) for extent in loop.extents]
+    return dict(zip(loop.vars, counts, strict=True)) if all(counts) else None
 
 
 def _visit_loads(expr: Expr, rounds: dict[Var, range], span: Span | None) -> None:

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from tile_core.ir.arith import binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.expr import BinaryOp, Const, Expr, Load, Var
-from tile_core.ir.node import Node
+from tile_core.ir.expr import BinaryOp, Const, Load, Var
 from tile_core.ir.stmt import (
     Alloc,
     Break,
@@ -23,19 +22,10 @@ from tile_core.ir.stmt import (
     While,
     flattened,
 )
+from tile_core.ir.visitor import jumps
 
 _GOES_ON, _NEXT_ROUND, _LEFT = 0, 1, 2
 _FIRST = (const(0),)
-
-
-def jumps(body: Node) -> bool:
-    """Whether a `break` or `continue` of the loop with this body stands in it."""
-    match body:
-        case Break() | Continue():
-            return True
-        case For() | While() | Pipelined() | Expr():
-            return False
-    return any(jumps(child) for child in body.children())
 
 
 def counted(loop: For | Pipelined) -> list[Stmt]:
@@ -45,7 +35,7 @@ def counted(loop: For | Pipelined) -> list[Stmt]:
     After    alloc at; at[0] = a;  last = b;  while at[0] < last: k = at[0]; body; at[0] += s
     """
     span, kind = loop.span, loop.var.dtype
-    step = loop.step if isinstance(loop, For) else const(1, kind)
+    step = loop.step
     at = Buffer(f"{loop.var.name}_at", (1,), kind, Scope.VAR, span=span)
     last = Var(f"{loop.var.name}_stop", kind)
     head: list[Stmt] = [

@@ -30,6 +30,7 @@ from tile_core.ir.stmt import (
     While,
     flattened,
 )
+from tile_core.ir.visitor import jumps
 from tile_core.records import dataclass
 
 INT32 = dtype_of("int32")
@@ -159,11 +160,11 @@ class StateMachine:
             self.allocations.append(Alloc(place))
             body.append(Store(place, (const(0),), item.var))
 
-    def is_divided(self, stmt: Node) -> bool:
+    def is_divided(self, stmt: Stmt) -> bool:
         """Whether a statement pauses, or leaves a loop that does."""
         if awaits(stmt):
             return True
-        return bool(self.loops) and _leaves(stmt)
+        return bool(self.loops) and jumps(stmt)
 
     def divided(self, stmt: Stmt, now: int) -> int:
         """Put the states of a statement with pauses behind `now`; return the one that follows."""
@@ -215,7 +216,7 @@ class StateMachine:
         place = self.cells[index] = Buffer(index.name, (1,), index.dtype, Scope.SHARED)
         stop = Buffer(f"{index.name}_end", (1,), index.dtype, Scope.SHARED)
         self.allocations += [Alloc(place), Alloc(stop)]
-        step = stmt.step if isinstance(stmt, For) else const(1, index.dtype)
+        step = stmt.step
         self.states[now].body += [
             Store(place, (const(0),), stmt.start),
             Store(stop, (const(0),), stmt.stop),
@@ -246,15 +247,6 @@ class StateMachine:
         names: dict[Node, Node] = {var: replace(var) for var in others}
         lets = [Let(cast("Var", names[var]), read(self.cells[var])) for var in others]
         return [*lets, *(substitute(item, names) for item in items)]
-
-
-def _leaves(stmt: Node) -> bool:
-    """Whether `stmt` leaves the loop around it, or its round."""
-    if isinstance(stmt, (Break, Continue)):
-        return True
-    if isinstance(stmt, (For, While, Pipelined, Leaf)):
-        return False
-    return any(_leaves(c) for c in stmt.children() if not isinstance(c, (Expr, Buffer)))
 
 
 def interleaved(parts: Sequence[OnThreads]) -> list[Stmt]:

@@ -17,18 +17,16 @@ from tile_core.ir.stmt import (
     Check,
     CheckKind,
     Evaluate,
-    For,
     If,
     Kernel,
     Launch,
     Leaf,
     OnThreads,
-    Pipelined,
     Seq,
     Stmt,
     Store,
-    While,
 )
+from tile_core.ir.visitor import map_statements
 from tile_core.ops.async_copy import CopyArrive
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.control import Barrier
@@ -203,20 +201,9 @@ class _Opener:
                 return self.meet(stmt, threads)
             case Evaluate(value=Call() as call):
                 return self.called(stmt, call, threads)
-            case OnThreads(count=count, body=body):
-                inner = self.visit(body, count)
-                return stmt if inner is body else replace(stmt, body=inner)
-            case Seq(body=body):
-                items = tuple(self.visit(item, threads) for item in body)
-                same = all(a is b for a, b in zip(items, body, strict=True))
-                return stmt if same else replace(stmt, body=items)
-            case If(then=then, otherwise=otherwise):
-                rest = None if otherwise is None else self.visit(otherwise, threads)
-                return replace(stmt, then=self.visit(then, threads), otherwise=rest)
-            case For(body=body) | While(body=body) | Pipelined(body=body):
-                inner = self.visit(body, threads)
-                return stmt if inner is body else replace(stmt, body=inner)
-        return stmt
+            case OnThreads(count=count):
+                threads = count
+        return map_statements(stmt, lambda inner: self.visit(inner, threads))
 
     def called(self, stmt: Evaluate, call: Call, threads: int) -> Stmt:
         """Return what a statement of each thread says to a barrier."""
@@ -311,12 +298,7 @@ def _turned(stmt: Stmt) -> Stmt:
             return replace(stmt, body=tuple(_sequence(body)))
         case OnThreads(body=body):
             return _turned(body)
-        case If(then=then, otherwise=otherwise):
-            rest = None if otherwise is None else _turned(otherwise)
-            return replace(stmt, then=_turned(then), otherwise=rest)
-        case Launch(body=body) | For(body=body) | While(body=body) | Pipelined(body=body):
-            return replace(stmt, body=_turned(body))
-    return stmt
+    return map_statements(stmt, _turned)
 
 
 def _sequence(items: tuple[Stmt, ...]) -> list[Stmt]:

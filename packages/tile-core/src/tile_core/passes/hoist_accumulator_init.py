@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from tile_core.ir.arith import as_expr, binary, const
+from tile_core.ir.buffer import static_value
 from tile_core.ir.effects import accesses
 from tile_core.ir.equal import same_value
-from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Load, Var
+from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Load
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import (
@@ -17,13 +17,12 @@ from tile_core.ir.stmt import (
     For,
     If,
     Kernel,
-    Let,
     LoopKind,
-    Parallel,
     Pipelined,
     Seq,
     Stmt,
 )
+from tile_core.ir.visitor import bound_variables
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
 
@@ -77,7 +76,7 @@ def _clears_first(op: Gemm, loop: For | Pipelined) -> bool:
     clear = op.clear
     if not isinstance(clear, Binary) or clear.op is not BinaryOp.EQ:
         return False
-    if isinstance(loop, For) and not (isinstance(loop.step, Const) and int(loop.step.value) > 0):
+    if (static_value(loop.step) or 0) <= 0:
         return False
     for index, first in ((clear.a, clear.b), (clear.b, clear.a)):
         if index is loop.var and _is_same(first, as_expr(loop.start)):
@@ -96,15 +95,6 @@ def _can(op: Gemm, before: tuple[Stmt, ...], loop: For | Pipelined) -> bool:
     storage = op.c.buffer.storage
     if any(a.buffer.storage is storage for stmt in before for a in accesses(stmt)):
         return False
-    bound = {loop.var, *_bound(loop.body)}
     named = {v for s in op.c.starts for v in free_variables(s)}
     reads = (n for s in op.c.starts if isinstance(s, Expr) for n in walk(s))
-    return not named & bound and not any(isinstance(n, Load) for n in reads)
-
-
-def _bound(body: Stmt) -> Iterator[Var]:
-    for node in walk(body):
-        if isinstance(node, (Let, For, Pipelined)):
-            yield node.var
-        elif isinstance(node, Parallel):
-            yield from node.vars
+    return not named & bound_variables(loop).keys() and not any(isinstance(n, Load) for n in reads)

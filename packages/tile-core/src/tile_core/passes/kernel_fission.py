@@ -24,8 +24,9 @@ from tile_core.ir.stmt import (
     While,
     flattened,
 )
+from tile_core.ir.visitor import jumps
 from tile_core.ops.control import Barrier
-from tile_core.passes.break_elimination import counted, jumps, without_jumps
+from tile_core.passes.break_elimination import counted, without_jumps
 from tile_core.passes.grid_state import GridState, is_repeatable
 
 NOT_ALL = "not all threads of all blocks reach a barrier of the whole grid"
@@ -165,7 +166,7 @@ class PhaseBuilder:
 
     def _host_loop(self, loop: For | Pipelined) -> For | None:
         """Return a loop whose rounds arguments decide, and nothing that its body finds."""
-        step = loop.step if isinstance(loop, For) else const(1)
+        step = loop.step
         start, stop = self._of_host(loop.start), self._of_host(loop.stop)
         if start is None or stop is None or not isinstance(step, Const) or jumps(loop.body):
             return None

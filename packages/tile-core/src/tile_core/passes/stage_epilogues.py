@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from tile_core.errors import Note
@@ -12,16 +12,11 @@ from tile_core.ir.effects import storages_read, storages_written
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import (
     Alloc,
-    For,
-    If,
     Kernel,
     Launch,
-    OnThreads,
     Parallel,
-    Pipelined,
     Seq,
     Stmt,
-    While,
 )
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
@@ -85,7 +80,7 @@ def stage_epilogues(kernel: Kernel, machine: SimtMachine) -> Staged:
 
 
 def _staged(launch: Launch, machine: SimtMachine) -> tuple[Launch, Sequence[Note]]:
-    stores = [op for op in _shared_out(launch.body) if _is_narrow_store(op)]
+    stores = [n for n in walk(launch.body) if isinstance(n, Copy) and _is_narrow_store(n)]
     results = _results(launch.body) if stores else set()
     tiles = {op: _tile(op) for op in stores if op.src.buffer.storage in results}
     if not tiles:
@@ -102,22 +97,6 @@ def _staged(launch: Launch, machine: SimtMachine) -> tuple[Launch, Sequence[Note
         else:
             notes.append(Note(room.refusal(more, op), op.span))
     return _through(launch, done), notes
-
-
-def _shared_out(stmt: Stmt) -> Iterator[Copy]:
-    """Yield the copies that all threads of a range take part in."""
-    match stmt:
-        case Copy():
-            yield stmt
-        case Seq(body=body):
-            for item in body:
-                yield from _shared_out(item)
-        case For(body=inner) | Pipelined(body=inner) | While(body=inner) | OnThreads(body=inner):
-            yield from _shared_out(inner)
-        case If(then=then, otherwise=otherwise):
-            yield from _shared_out(then)
-            if otherwise is not None:
-                yield from _shared_out(otherwise)
 
 
 def _is_narrow_store(op: Copy) -> bool:

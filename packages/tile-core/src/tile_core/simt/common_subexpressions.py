@@ -19,7 +19,8 @@ from tile_core.ir.expr import (
     Var,
 )
 from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import For, If, Let, Seq, Stmt, Store, While
+from tile_core.ir.stmt import For, Let, Seq, Stmt, Store
+from tile_core.ir.visitor import expressions_in, map_statements, statements_in
 
 N = TypeVar("N", bound=Node)
 
@@ -83,15 +84,7 @@ class _Namer:
         return body[0] if len(body) == 1 else Seq(body, span=stmt.span)
 
     def _inside(self, stmt: Stmt) -> Stmt:
-        match stmt:
-            case For(body=body) | While(body=body):
-                return replace(stmt, body=self.block(body))
-            case If(then=then, otherwise=otherwise):
-                no = None if otherwise is None else self.block(otherwise)
-                return replace(stmt, then=self.block(then), otherwise=no)
-            case Seq():
-                return self.block(stmt)
-        return stmt
+        return self.block(stmt) if isinstance(stmt, Seq) else map_statements(stmt, self.block)
 
     def key(self, expr: Expr) -> int | None:
         """Return a number that is the same for integer expressions written alike."""
@@ -235,13 +228,8 @@ def _parts(stmt: Node) -> Iterator[tuple[int, Node]]:
         yield HEAD, Load(stmt.buffer, stmt.indices)
         yield HEAD, stmt.value
         return
-    blocks = 0
-    for child in stmt.children():
-        if isinstance(child, Expr):
-            yield HEAD, child
-        elif not isinstance(child, Buffer):
-            blocks += 1
-            yield blocks, child
+    yield from ((HEAD, expr) for expr in expressions_in(stmt))
+    yield from enumerate(statements_in(stmt), HEAD + 1)
 
 
 def _expressions(stmt: Node) -> Iterator[Expr]:

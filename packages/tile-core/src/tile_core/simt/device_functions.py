@@ -9,8 +9,9 @@ from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import Check, For, Kernel, Launch, Let, Seq, Stmt
+from tile_core.ir.node import walk
+from tile_core.ir.stmt import Check, Kernel, Launch, Let, Seq, Stmt
+from tile_core.ir.visitor import bound_variables
 from tile_core.pass_manager.instrumentation import on_launch
 from tile_core.pass_manager.manager import PassManager, PipelineStopped
 from tile_core.passes.cooperative_grids import is_cooperative
@@ -166,8 +167,5 @@ def _facts_of_parameters(kernel: Kernel) -> ConstraintSet:
 
 def _free_variables(launch: Launch) -> dict[Var, None]:
     """Return the scalars that the body and nobody in it defines, in the order of their use."""
-    bound: set[Node] = {*launch.block_vars, *launch.thread_vars}
-    for node in walk(launch.body):
-        if isinstance(node, (For, Let)):
-            bound.add(node.var)
+    bound = bound_variables(launch)
     return {n: None for n in walk(launch.body) if isinstance(n, Var) and n not in bound}

@@ -10,7 +10,8 @@ from tile_core.ir.device import device
 from tile_core.ir.expr import Binary, BinaryOp, Expr, Load, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, rewrite, walk
-from tile_core.ir.stmt import For, If, LoopKind, Seq, Stmt, Store
+from tile_core.ir.stmt import For, LoopKind, Stmt, Store
+from tile_core.ir.visitor import map_statements, static_range
 from tile_core.machine import SimtMachine
 
 FEATURE = "fast_float64"
@@ -38,17 +39,11 @@ def reduce_division_strength(stmt: Stmt, machine: SimtMachine) -> Stmt:
 
 def _rewritten(stmt: Stmt, loops: tuple[For, ...]) -> Stmt:
     match stmt:
-        case Seq(body=body):
-            return replace(stmt, body=tuple(_rewritten(item, loops) for item in body))
-        case For(body=inner):
-            around = (*loops, stmt) if stmt.kind is LoopKind.UNROLL else ()
-            return replace(stmt, body=_rewritten(inner, around))
-        case If(then=then, otherwise=otherwise):
-            last = None if otherwise is None else _rewritten(otherwise, loops)
-            return replace(stmt, then=_rewritten(then, loops), otherwise=last)
+        case For():
+            loops = (*loops, stmt) if stmt.kind is LoopKind.UNROLL else ()
         case Store():
             return replace(stmt, value=_with_quotients(stmt.value, loops))
-    return stmt
+    return map_statements(stmt, lambda inner: _rewritten(inner, loops))
 
 
 def _with_quotients(value: Expr, loops: tuple[For, ...]) -> Expr:
@@ -68,9 +63,7 @@ def _repeats(divisor: Expr, loops: tuple[For, ...]) -> bool:
     """Whether all rounds of `loops`, which are unrolled, divide by few different numbers."""
     rounds, moved = 1, free_variables(divisor)
     for loop in loops:
-        start, stop, step = (static_value(x) for x in (loop.start, loop.stop, loop.step))
-        if start is not None and stop is not None and step:
-            rounds *= max(1, -(-(stop - start) // step))
+        rounds *= max(1, len(static_range(loop) or ()))
     return rounds >= FEWEST * _different(divisor, {loop.var for loop in loops} & set(moved))
 
 

@@ -15,6 +15,7 @@ from tile_core.ir.effects import effects_of
 from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Call, Const, Expr, Load, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Break, Continue, For, If, Let, Seq, Stmt, Store, While
+from tile_core.ir.visitor import StmtRewriter, expressions_in, statements_in
 from tile_core.machine import SimtMachine
 from tile_core.simt.hoist_warp_shuffles import is_exchange
 
@@ -57,8 +58,10 @@ def elect_issuers(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
     if not machine.has("elect"):
         return stmt
     scope = _Scope({thread: 0}, frozenset((thread,)), machine.warp_size)
-    both = _elected(stmt, scope, _LOADS | _STORES)
-    return both if not _starts(both, _STORES, outside=True) else _elected(stmt, scope, _LOADS)
+    both = _Elected(scope, _LOADS | _STORES).rewrite(stmt)
+    if not _starts(both, _STORES, outside=True):
+        return both
+    return _Elected(scope, _LOADS).rewrite(stmt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +87,10 @@ class _Scope:
     together: bool = True
     number: Var | None = None
 
-    def with_let(self, let: Let) -> _Scope:
-        """Return what is known behind a definition."""
+    def after(self, let: Stmt) -> _Scope:
+        """Return what is known behind a statement: definitions tell of values."""
+        if not isinstance(let, Let):
+            return self
         offset = self._offset(let.value)
         if offset is not None:
             lines = {**self.lines, let.var: offset}
@@ -133,33 +138,31 @@ class _Scope:
                 return op in _COMPARISONS and int(bound) % self.warp == 0
         return not self.varies(cond)
 
-    def inside(self, whole: bool) -> _Scope:
-        """Return what is known in a branch or loop that `whole` warps take, or do not."""
+    def assuming(self, cond: Expr, *, holds: bool) -> _Scope:
+        """Return what is known in a branch: whole warps take it, or do not."""
+        return self if self.takes_whole_warps(cond) else replace(self, together=False)
+
+    def within(self, loop: Stmt) -> _Scope:
+        """Return what is known in a loop, of which whole warps run each round, or do not."""
+        whole = not any(isinstance(node, (Break, Continue)) for node in walk(loop))
+        if isinstance(loop, While):
+            whole = whole and self.takes_whole_warps(loop.cond)
+        else:
+            whole = whole and not any(map(self.varies, expressions_in(loop)))
         return self if whole else replace(self, together=False)
 
 
-def _elected(stmt: Stmt, scope: _Scope, calls: frozenset[str]) -> Stmt:
-    match stmt:
-        case Seq(body=body):
-            made = []
-            for item in body:
-                made.append(_elected(item, scope, calls))
-                scope = scope.with_let(item) if isinstance(item, Let) else scope
-            return replace(stmt, body=tuple(made))
-        case If(cond=cond, then=then, otherwise=otherwise):
-            if (who := _issuer(stmt, scope, calls)) is not None:
-                return replace(stmt, cond=who)
-            inner = scope.inside(scope.takes_whole_warps(cond))
-            last = None if otherwise is None else _elected(otherwise, inner, calls)
-            return replace(stmt, then=_elected(then, inner, calls), otherwise=last)
-        case For(body=body):
-            extents = (stmt.start, stmt.stop, stmt.step)
-            whole = not any(map(scope.varies, extents)) and not _leaves(body)
-            return replace(stmt, body=_elected(body, scope.inside(whole), calls))
-        case While(body=body):
-            whole = scope.takes_whole_warps(stmt.cond) and not _leaves(body)
-            return replace(stmt, body=_elected(body, scope.inside(whole), calls))
-    return stmt
+class _Elected(StmtRewriter[_Scope]):
+    """Elects the threads of branches that make one of `calls`."""
+
+    def __init__(self, scope: _Scope, calls: frozenset[str]) -> None:
+        super().__init__(scope)
+        self.calls = calls
+
+    def rewrite_if(self, stmt: If) -> If:
+        """Return a branch with another condition where any thread will do."""
+        who = _issuer(stmt, self.scope, self.calls)
+        return self.rewrite_default(stmt) if who is None else replace(stmt, cond=who)
 
 
 def _issuer(stmt: If, scope: _Scope, calls: frozenset[str]) -> Expr | None:
@@ -199,21 +202,11 @@ def _is_older(buffer: Buffer, own: set[Buffer]) -> bool:
     return buffer.scope.is_thread_private and buffer.storage not in own
 
 
-def _leaves(body: Stmt) -> bool:
-    """Whether threads may leave a loop, or a round, before others do."""
-    return any(isinstance(node, (Break, Continue)) for node in walk(body))
-
-
 def _starts(stmt: Stmt, calls: frozenset[str], *, outside: bool = False) -> bool:
     """Whether `stmt` makes one of the calls; if `outside`, where no thread was elected."""
     match stmt:
         case If(cond=Binary(b=Call(function=function))) if outside and function == f"{PREFIX}elect":
             return False
-        case Seq(body=body):
-            return any(_starts(item, calls, outside=outside) for item in body)
-        case If(then=then, otherwise=otherwise):
-            parts = (then,) if otherwise is None else (then, otherwise)
-            return any(_starts(part, calls, outside=outside) for part in parts)
-        case For(body=body) | While(body=body):
-            return _starts(body, calls, outside=outside)
+        case Seq() | If() | For() | While():
+            return any(_starts(part, calls, outside=outside) for part in statements_in(stmt))
     return any(isinstance(node, Call) and node.function in calls for node in walk(stmt))

@@ -7,7 +7,8 @@ from dataclasses import replace
 from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Call, Const, Load, Var
 from tile_core.ir.node import Node, substitute, walk
-from tile_core.ir.stmt import For, If, Let, Seq, Stmt, While
+from tile_core.ir.stmt import For, Let, Seq, Stmt, While
+from tile_core.ir.visitor import bound_variables, map_statements
 
 _EXCHANGE = "shfl_sync"
 
@@ -22,22 +23,16 @@ def hoist_warp_shuffles(stmt: Stmt) -> Stmt:
     as long as an access of shared memory. Whole warps come to a loop in which they exchange
     values, so they may as well do it before. Exchanges of the same value become one.
     """
-    match stmt:
-        case Seq(body=body):
-            return _sequence(stmt, body)
-        case For(body=body) | While(body=body):
-            return replace(stmt, body=hoist_warp_shuffles(body))
-        case If(then=then, otherwise=otherwise):
-            last = None if otherwise is None else hoist_warp_shuffles(otherwise)
-            return replace(stmt, then=hoist_warp_shuffles(then), otherwise=last)
-    return stmt
+    if isinstance(stmt, Seq):
+        return _sequence(stmt)
+    return map_statements(stmt, hoist_warp_shuffles)
 
 
-def _sequence(stmt: Seq, body: tuple[Stmt, ...]) -> Seq:
+def _sequence(stmt: Seq) -> Seq:
     made: list[Stmt] = []
     known: list[Let] = []
     names: dict[Node, Node] = {}
-    for item in body:
+    for item in stmt.body:
         asked, rest = _taken_out(hoist_warp_shuffles(item))
         for let in asked:
             same = next((one for one in known if same_value(one.value, let.value)), None)
@@ -57,7 +52,7 @@ def _taken_out(stmt: Stmt) -> tuple[list[Let], Stmt | None]:
         return [stmt], None
     if not isinstance(stmt, (For, While)) or not isinstance(stmt.body, Seq):
         return [], stmt
-    own = {node.var for node in walk(stmt) if isinstance(node, (Let, For))}
+    own = bound_variables(stmt).keys()
     asked = [
         item
         for item in stmt.body.body

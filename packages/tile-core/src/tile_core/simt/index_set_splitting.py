@@ -27,7 +27,8 @@ from tile_core.ir.expr import (
     Var,
 )
 from tile_core.ir.node import Node, rewrite, walk
-from tile_core.ir.stmt import Break, For, If, Let, LoopKind, Seq, Stmt, Store, While
+from tile_core.ir.stmt import Break, For, If, Let, LoopKind, Seq, Stmt, Store
+from tile_core.ir.visitor import StmtRewriter, own_level, static_range
 from tile_core.simt.loop_peeling import COPIES, Guard, Guards, Limit, Scope, is_pure
 
 MOST_NODES = 4000
@@ -71,7 +72,7 @@ def split_index_sets(stmt: Stmt, env: ConstraintSet, threads: Collection[Var] = 
     """
     if not any(_guards(node) for node in walk(stmt)):
         return stmt
-    return _split(stmt, Scope(env, frozenset(threads)))
+    return _Split(Scope(env, frozenset(threads))).rewrite(stmt)
 
 
 def _guards(node: Node) -> bool:
@@ -84,54 +85,28 @@ def _guards(node: Node) -> bool:
     return False
 
 
-def _split(stmt: Stmt, scope: Scope) -> Stmt:
-    match stmt:
-        case Seq(body=body):
-            items: list[Stmt] = []
-            for item in body:
-                items.append(_split(item, scope))
-                scope = scope.after(item) if isinstance(item, Let) else scope
-            same = all(a is b for a, b in zip(items, body, strict=True))
-            return stmt if same else replace(stmt, body=tuple(items))
-        case For():
-            return _split_loop(stmt, scope)
-        case If(cond=cond, then=then, otherwise=otherwise):
-            yes = _split(then, scope.assuming(cond, holds=True))
-            no = None
-            if otherwise is not None:
-                no = _split(otherwise, scope.assuming(cond, holds=False))
-            same = yes is then and no is otherwise
-            return stmt if same else replace(stmt, then=yes, otherwise=no)
-        case While(body=body):
-            inner = _split(body, scope)
-            return stmt if inner is body else replace(stmt, body=inner)
-    return stmt
+class _Split(StmtRewriter[Scope]):
+    """Splits the loops of a program."""
 
-
-def _split_loop(loop: For, scope: Scope) -> Stmt:
-    if not _may_split(loop, scope):
-        return _with_body(loop, scope)
-    guards = Guards(loop, scope)
-    named = [] if is_pure(loop.stop) else [Let(_named(loop, "stop"), loop.stop, span=loop.span)]
-    ends = replace(loop, stop=named[0].var) if named else loop
-    plan = _Plan(ends, scope)
-    whole = plan.whole(guards)
-    if whole is None:
-        return _with_body(loop, scope)
-    if not isinstance(whole, Const):
-        named.append(Let(_named(loop, "whole"), whole, span=loop.span))
-        whole = named[-1].var
-    body = _decided(loop.body, guards, plan)
-    for let in named:
-        scope = scope.after(let)
-    steady = _with_body(replace(ends, stop=whole, body=body), scope)
-    return Seq((*named, steady, replace(ends, start=whole)), span=loop.span)
-
-
-def _with_body(loop: For, scope: Scope) -> For:
-    """Return `loop` with the loops in its body split."""
-    body = _split(loop.body, scope.within(loop))
-    return loop if body is loop.body else replace(loop, body=body)
+    def rewrite_for(self, loop: For) -> Stmt:
+        """Return a loop in two, if its first rounds need fewer guards."""
+        if not _may_split(loop, self.scope):
+            return self.rewrite_default(loop)
+        guards = Guards(loop, self.scope)
+        named = [] if is_pure(loop.stop) else [Let(_named(loop, "stop"), loop.stop, span=loop.span)]
+        ends = replace(loop, stop=named[0].var) if named else loop
+        plan = _Plan(ends, self.scope)
+        whole = plan.whole(guards)
+        if whole is None:
+            return self.rewrite_default(loop)
+        if not isinstance(whole, Const):
+            named.append(Let(_named(loop, "whole"), whole, span=loop.span))
+            whole = named[-1].var
+        body = _decided(loop.body, guards, plan)
+        for let in named:
+            self.scope = self.scope.after(let)
+        steady = self.rewrite_default(replace(ends, stop=whole, body=body))
+        return Seq((*named, steady, replace(ends, start=whole)), span=loop.span)
 
 
 def _named(loop: For, end: str) -> Var:
@@ -149,8 +124,8 @@ def _may_split(loop: For, scope: Scope) -> bool:
         and loop.stop.dtype == loop.var.dtype
         and not scope.varies(loop.start)
         and any(_is_guard(node) for node in walk(loop.body))
-        and not _leaves(loop.body)
-        and not (_rounds(loop) is not None and _picks_registers(loop))
+        and not any(isinstance(inner, Break) for inner in own_level(loop.body))
+        and not (static_range(loop) is not None and _picks_registers(loop))
     )
 
 
@@ -161,20 +136,6 @@ def _is_guard(node: Node) -> bool:
         case Call(function=function, args=args):
             return function in COPIES and not isinstance(args[-1], Const)
     return False
-
-
-def _leaves(stmt: Node) -> bool:
-    """Whether `stmt`, the body of a loop, may end that loop."""
-    if isinstance(stmt, Break):
-        return True
-    if isinstance(stmt, (For, While, Expr)):
-        return False
-    return any(_leaves(child) for child in stmt.children())
-
-
-def _rounds(loop: For) -> int | None:
-    ends = [static_value(x) for x in (loop.start, loop.stop, loop.step)]
-    return None if None in ends else len(range(*ends))  # type: ignore[arg-type]
 
 
 def _picks_registers(loop: For) -> bool:
@@ -234,16 +195,15 @@ class _Plan:
 
     def _is_worth(self, limit: Limit) -> bool:
         """Whether the rounds before `limit` are most of the loop, as far as one can tell."""
-        start, stop = static_value(self.loop.start), static_value(self.loop.stop)
-        rounds, number = _rounds(self.loop), limit.number
+        rounds, number = static_range(self.loop), limit.number
         if number is None:
-            if rounds is not None and rounds <= SHORT_LOOP:
+            if rounds is not None and len(rounds) <= SHORT_LOOP:
                 return False
             return not self.scope.env.proves(_round(limit) <= self.loop.start)
-        if start is None or stop is None or rounds is None:
+        if rounds is None:
             return False
-        steady = len(range(start, min(number, stop), static_value(self.loop.step) or 1))
-        return rounds > steady > rounds - steady
+        steady = len(range(rounds.start, min(number, rounds.stop), rounds.step))
+        return len(rounds) > steady > len(rounds) - steady
 
     def _first_of(self, limits: Iterable[Limit]) -> Expr:
         """Return the first value of the loop's variable that is not before all limits."""

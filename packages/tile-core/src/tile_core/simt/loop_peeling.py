@@ -14,6 +14,7 @@ from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Load, Select, Unary, UnaryOp, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt
+from tile_core.ir.visitor import bound_variables, expressions_in, scoped, statements_in
 
 COPIES = frozenset({PREFIX + "async_copy", PREFIX + COUNTED_LOAD})
 """Calls that begin a copy; the last argument of each says whether there is anything to copy."""
@@ -42,15 +43,19 @@ class Scope:
     env: ConstraintSet
     varying: frozenset[Var]
 
-    def after(self, stmt: Let) -> Scope:
-        """Return what is known behind a name for a value."""
+    def after(self, stmt: Stmt) -> Scope:
+        """Return what is known behind a statement: one that names a value tells of it."""
+        if not isinstance(stmt, Let):
+            return self
         if not is_pure(stmt.value):
             return replace(self, varying=self.varying | {stmt.var})
         varying = self.varying | {stmt.var} if self.varies(stmt.value) else self.varying
         return Scope(self.env.with_let(stmt.var, stmt.value), varying)
 
-    def within(self, loop: For) -> Scope:
+    def within(self, loop: Stmt) -> Scope:
         """Return what is known in a round of `loop`."""
+        if not isinstance(loop, For):
+            return self
         ends = is_pure(loop.start) and is_pure(loop.stop)
         varying = self.varying
         if not ends or self.varies(loop.start) or self.varies(loop.step):
@@ -89,13 +94,8 @@ def concerns_copies_alone(branch: If) -> bool:
 
 def _concerns_copies(stmt: Stmt) -> bool:
     match stmt:
-        case Seq(body=body):
-            return all(_concerns_copies(item) for item in body)
-        case If(then=then, otherwise=otherwise):
-            other = otherwise is None or _concerns_copies(otherwise)
-            return _concerns_copies(then) and other
-        case For(body=body):
-            return _concerns_copies(body)
+        case Seq() | If() | For():
+            return all(map(_concerns_copies, statements_in(stmt)))
         case Evaluate(value=Call(function=function)):
             return function in COPIES or function in SIGNALS
     return isinstance(stmt, Let)
@@ -158,8 +158,7 @@ class Guards:
         self.found: list[Guard] = []
         self._verdicts: dict[Expr, Verdict | None] = {}
         self._kept: dict[Expr, bool] = {}
-        bound = {n.var for n in walk(loop.body) if isinstance(n, (For, Let))}
-        self._strangers = scope.varying | bound | {loop.var}
+        self._strangers = scope.varying.union(bound_variables(loop))
         self._inner = {n.var for n in walk(loop.body) if isinstance(n, For)}
         self._visit(loop.body, scope.within(loop))
 
@@ -206,36 +205,25 @@ class Guards:
                 limits.update(known.limits)
         return Verdict(neutral, limits) if limits else None
 
-    def _visit(self, node: Node, scope: Scope) -> None:
+    def _visit(self, stmt: Stmt, scope: Scope) -> None:
+        if isinstance(stmt, If) and (scope.varies(stmt.cond) or not concerns_copies_alone(stmt)):
+            gains = {True} if stmt.otherwise is None else {True, False}
+            apart = scope.varies(stmt.cond) or stmt.otherwise is not None
+            self._guard(Guard(stmt.cond, frozenset(gains), is_branch=apart), scope)
+        for expr in expressions_in(stmt):
+            for node in walk(expr):
+                self._evaluated(node, scope)
+        for inner, inside in scoped(stmt, scope):
+            self._visit(inner, scope if isinstance(stmt, If) else inside)
+
+    def _evaluated(self, node: Node, scope: Scope) -> None:
         match node:
-            case Seq(body=body):
-                for item in body:
-                    self._visit(item, scope)
-                    scope = scope.after(item) if isinstance(item, Let) else scope
-                return
-            case If(cond=cond, then=then, otherwise=otherwise):
-                if scope.varies(cond) or not concerns_copies_alone(node):
-                    gains = {True} if otherwise is None else {True, False}
-                    apart = scope.varies(cond) or otherwise is not None
-                    self._guard(Guard(cond, frozenset(gains), is_branch=apart), scope)
-                self._visit(cond, scope)
-                self._visit(then, scope)
-                if otherwise is not None:
-                    self._visit(otherwise, scope)
-                return
-            case For(start=start, stop=stop, body=body):
-                self._visit(start, scope)
-                self._visit(stop, scope)
-                self._visit(body, scope.within(node))
-                return
             case Select(cond=cond, then=then, otherwise=otherwise, lazy=True):
                 kept = ((True, then), (False, otherwise))
                 gains = {holds for holds, side in kept if not isinstance(side, Const)}
                 self._guard(Guard(cond, frozenset(gains), is_branch=True), scope)
             case Call(function=function, args=args) if function in COPIES:
                 self._guard(Guard(args[-1], frozenset({True}), is_branch=False), scope)
-        for child in node.children():
-            self._visit(child, scope)
 
     def _guard(self, guard: Guard, scope: Scope) -> None:
         if isinstance(guard.cond, Const) or acts(guard.cond):

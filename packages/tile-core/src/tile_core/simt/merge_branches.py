@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Var
-from tile_core.ir.stmt import Evaluate, For, If, Seq, Stmt, While
+from tile_core.ir.stmt import Evaluate, If, Seq, Stmt, flattened
+from tile_core.ir.visitor import map_statements
 
 _END = 1 << 31
 _FENCE = f"{PREFIX}fence_mbarrier_init"
@@ -31,38 +32,25 @@ def merge_branches(stmt: Stmt, threads: Collection[Var], warp: int) -> Stmt:
     warp
         Threads of a warp.
     """
-    match stmt:
-        case Seq(body=body):
-            made: list[Stmt] = []
-            for item in (merge_branches(item, threads, warp) for item in body):
-                joined = _joined(made[-1], item, threads, warp) if made else None
-                if joined is None:
-                    made.append(item)
-                else:
-                    made[-1] = joined
-            return replace(stmt, body=tuple(made))
-        case For(body=body) | While(body=body):
-            return replace(stmt, body=merge_branches(body, threads, warp))
-        case If(then=then, otherwise=otherwise):
-            last = None if otherwise is None else merge_branches(otherwise, threads, warp)
-            return replace(stmt, then=merge_branches(then, threads, warp), otherwise=last)
-    return stmt
+    stmt = map_statements(stmt, lambda inner: merge_branches(inner, threads, warp))
+    if not isinstance(stmt, Seq):
+        return stmt
+    made: list[Stmt] = []
+    for item in stmt.body:
+        joined = _joined(made[-1], item, threads, warp) if made else None
+        if joined is None:
+            made.append(item)
+        else:
+            made[-1] = joined
+    return replace(stmt, body=tuple(made))
 
 
 def _together(first: Stmt, second: Stmt) -> Seq:
     """Return both, the fence of a barrier's first value only behind the last barrier."""
-    before, after = tuple(_opened(first)), tuple(_opened(second))
+    before, after = tuple(flattened(first)), tuple(flattened(second))
     if all(map(_sets_up, (*before, *after))):
         before = tuple(s for s in before if not _is_call(s, _FENCE))
     return Seq((*before, *after))
-
-
-def _opened(stmt: Stmt) -> Iterator[Stmt]:
-    if isinstance(stmt, Seq):
-        for item in stmt.body:
-            yield from _opened(item)
-    else:
-        yield stmt
 
 
 def _sets_up(stmt: Stmt) -> bool:

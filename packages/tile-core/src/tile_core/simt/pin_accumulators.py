@@ -11,7 +11,8 @@ from tile_core.ir.device import device
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import AddressOf, Call
 from tile_core.ir.node import Node, analysis, walk
-from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Seq, Stmt, Store, While
+from tile_core.ir.stmt import Evaluate, For, LoopKind, Seq, Stmt, Store, While
+from tile_core.ir.visitor import map_statements
 
 _ADDS = frozenset((f"{PREFIX}async_mma_ss", f"{PREFIX}async_mma_rs"))
 
@@ -26,15 +27,9 @@ def pin_accumulators(stmt: Stmt) -> Stmt:
     loop has no rounds; the assembler then believes that others than products write to these
     registers, and lets each product wait for the one before.
     """
-    match stmt:
-        case Seq(body=body):
-            return replace(stmt, body=tuple(_pinned(body)))
-        case For(body=inner) | While(body=inner):
-            return replace(stmt, body=pin_accumulators(inner))
-        case If(then=then, otherwise=otherwise):
-            last = None if otherwise is None else pin_accumulators(otherwise)
-            return replace(stmt, then=pin_accumulators(then), otherwise=last)
-    return stmt
+    if isinstance(stmt, Seq):
+        return replace(stmt, body=tuple(_pinned(stmt.body)))
+    return map_statements(stmt, pin_accumulators)
 
 
 def _pinned(body: tuple[Stmt, ...]) -> Iterator[Stmt]:

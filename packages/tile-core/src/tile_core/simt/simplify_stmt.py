@@ -11,8 +11,9 @@ from tile_core.arith.bounds import Range, fitted
 from tile_core.arith.index_forms import Form
 from tile_core.arith.simplify import Simplifier, acts, is_index
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Unary, UnaryOp, Var
-from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import Alloc, Break, Continue, For, If, Let, Seq, Stmt, Store, While
+from tile_core.ir.node import Node
+from tile_core.ir.stmt import Alloc, For, If, Let, Seq, Stmt, Store, While
+from tile_core.ir.visitor import jumps
 
 NOTHING = Seq(())
 
@@ -87,7 +88,7 @@ def _for(stmt: For, s: Simplifier) -> Stmt:
         rounds = _rounds(first, end, int(step.value))
         if rounds == 0:
             return NOTHING
-        if rounds == 1 and not first.terms and not _leaves(stmt.body):
+        if rounds == 1 and not first.terms and not jumps(stmt.body):
             return simplify_stmt(stmt.body, s.knowing({stmt.var: (first.const, first.const)}))
         bounds = _range_of_loop(first.bounds, end.bounds, int(step.value), rounds)
         inner = s.binding(stmt.var, bounds, math.gcd(first.multiple, int(step.value)))
@@ -107,11 +108,6 @@ def _range_of_loop(first: Range, end: Range, step: int, rounds: int | None) -> R
         last = (rounds - 1) * step
         low, high = first[0] + min(last, 0), first[1] + max(last, 0)
     return (low, high) if low <= high else (low, low)
-
-
-def _leaves(body: Stmt) -> bool:
-    """Whether `body` may end the loop around it, or one of its rounds, itself."""
-    return any(isinstance(node, (Break, Continue)) for node in walk(body))
 
 
 def _if(stmt: If, s: Simplifier) -> Stmt:

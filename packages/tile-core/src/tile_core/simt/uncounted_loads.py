@@ -11,6 +11,7 @@ from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt, While
+from tile_core.ir.visitor import statements_in
 
 COPY = PREFIX + COUNTED_LOAD
 
@@ -62,23 +63,13 @@ def _statements(stmt: Stmt) -> Iterator[Node]:
 
 def _loads(stmt: Stmt, varying: set[Var]) -> Iterator[Stmt]:
     """Yield the statements that load from where each thread says."""
-    match stmt:
-        case Seq(body=body):
-            for item in body:
-                yield from _loads(item, varying)
-        case For(body=body) | While(body=body):
-            yield from _loads(body, varying)
-        case If(cond=cond, then=then, otherwise=otherwise):
-            if _is_load(cond, varying):
-                yield stmt
-            yield from _loads(then, varying)
-            if otherwise is not None:
-                yield from _loads(otherwise, varying)
-        case _:
-            if _is_load(stmt, varying):
-                yield stmt
-            if isinstance(stmt, Let) and _varies(stmt.value, varying):
-                varying.add(stmt.var)
+    own = stmt.cond if isinstance(stmt, If) else stmt
+    if not isinstance(stmt, (Seq, For, While)) and _is_load(own, varying):
+        yield stmt
+    if isinstance(stmt, Let) and _varies(stmt.value, varying):
+        varying.add(stmt.var)
+    for inner in statements_in(stmt):
+        yield from _loads(inner, varying)
 
 
 def _is_load(root: Node, varying: set[Var]) -> bool:

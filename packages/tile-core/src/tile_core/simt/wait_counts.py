@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import count
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.arith import as_expr, binary, const
-from tile_core.ir.buffer import static_value
 from tile_core.ir.counted_calls import COUNTED_LOAD, COUNTED_WAIT, MOST_UNDER_WAY
 from tile_core.ir.device import device
 from tile_core.ir.device_calls import PREFIX
@@ -16,6 +16,7 @@ from tile_core.ir.expr import BinaryOp, Call, Const, Expr, Load, Var
 from tile_core.ir.free_variables import structure
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Break, Continue, Evaluate, For, If, Let, Seq, Stmt, While
+from tile_core.ir.visitor import bound_variables, map_statements, static_range
 
 COPY = PREFIX + COUNTED_LOAD
 COMMIT = PREFIX + "async_copy_commit"
@@ -183,16 +184,16 @@ class _Counter:
     def _loop(
         self, loop: For | While, path: Path, state: State, env: ConstraintSet
     ) -> State | None:
-        bound = frozenset(n.var for n in walk(loop) if isinstance(n, (For, Let)))
+        bound = frozenset(bound_variables(loop))
         runs: Expr = const(True)
         inside = env
         if isinstance(loop, For):
             runs = binary(BinaryOp.LT, loop.start, loop.stop)
             inside = env.assuming(runs).with_loop(loop.var, loop.start, loop.stop)
-            if (rounds := _rounds(loop)) is not None and _only_copies(loop.body):
+            if (rounds := static_range(loop)) is not None and _only_copies(loop.body):
                 after = self.visit(loop.body, (*path, 0), (AtLeast(0),), inside)
                 each = AtLeast(0) if after is None else after[0].without(bound)
-                return (_more(state[0], rounds * each.sure), *state[1:])
+                return (_more(state[0], len(rounds) * each.sure), *state[1:])
         entry: State | None = tuple(AtLeast(group.known(inside)) for group in state)
         head = entry
         while True:
@@ -242,14 +243,6 @@ def _only_copies(stmt: Stmt) -> bool:
     )
 
 
-def _rounds(loop: For) -> int | None:
-    ends = (static_value(loop.start), static_value(loop.stop), static_value(loop.step))
-    start, stop, step = ends
-    if start is None or stop is None or not step:
-        return None
-    return len(range(start, stop, step))
-
-
 def _number(expr: Node) -> int:
     return int(expr.value) if isinstance(expr, Const) else 0
 
@@ -257,20 +250,16 @@ def _number(expr: Node) -> int:
 def _replaced(stmt: Stmt, path: Path, found: dict[Path, int]) -> Stmt:
     """Return the program with numbers in its waits, and without the ends of groups."""
     match stmt:
-        case Seq(body=body):
-            items = (_replaced(item, (*path, k), found) for k, item in enumerate(body))
-            return replace(stmt, body=tuple(i for i in items if not _is_empty(i)))
-        case If(then=then, otherwise=otherwise):
-            no = None if otherwise is None else _replaced(otherwise, (*path, 1), found)
-            return replace(stmt, then=_replaced(then, (*path, 0), found), otherwise=no)
-        case For(body=body) | While(body=body):
-            return replace(stmt, body=_replaced(body, (*path, 0), found))
         case Evaluate(value=Call(function=function)) if function == COMMIT:
             return Seq(())
         case Evaluate(value=Call(function=function)) if function == WAIT:
             number = as_expr(found.get(path, 0))  # a wait that nobody reaches
             return replace(stmt, value=device(COUNTED_WAIT, number))
-    return stmt
+    paths = ((*path, k) for k in count())
+    made = map_statements(stmt, lambda inner: _replaced(inner, next(paths), found))
+    if isinstance(made, Seq):
+        return replace(made, body=tuple(i for i in made.body if not _is_empty(i)))
+    return made
 
 
 def _is_empty(stmt: Stmt) -> bool:

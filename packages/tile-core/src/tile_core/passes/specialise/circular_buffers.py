@@ -14,16 +14,15 @@ from tile_core.ir.expr import Expr
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import (
     AnnotateSafeValue,
-    For,
-    If,
     Launch,
+    OnThreads,
     Parallel,
     Pipelined,
     Seq,
     Stmt,
-    While,
     flattened,
 )
+from tile_core.ir.visitor import LOOPS, statements_in
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
@@ -199,19 +198,16 @@ def find_circular_buffers(launch: Launch, env: ConstraintSet) -> Found:
 
 def _copies(stmt: Stmt, loop: Stmt | None, home: Seq | None = None) -> Iterator[_Place]:
     """Yield the copies into shared memory that stand in sequences, loops and branches."""
-    match stmt:
-        case Seq(body=body):
-            for position, item in enumerate(body):
-                if (isinstance(item, Copy) and _is_load(item)) or _is_computed(item):
-                    yield _Place(item, stmt, position, loop)
-                else:
-                    yield from _copies(item, loop)
-        case For(body=body) | Pipelined(body=body) | While(body=body):
-            yield from _copies(body, stmt)
-        case If(then=then, otherwise=otherwise):
-            yield from _copies(then, loop)
-            if otherwise is not None:
-                yield from _copies(otherwise, loop)
+    if isinstance(stmt, (Parallel, OnThreads)):
+        return
+    loop = stmt if isinstance(stmt, LOOPS) else loop
+    for position, item in enumerate(statements_in(stmt)):
+        if isinstance(stmt, Seq) and (
+            (isinstance(item, Copy) and _is_load(item)) or _is_computed(item)
+        ):
+            yield _Place(item, stmt, position, loop)
+        else:
+            yield from _copies(item, loop)
 
 
 def _is_load(copy: Copy) -> bool:

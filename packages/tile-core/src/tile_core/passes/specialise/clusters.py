@@ -12,6 +12,7 @@ from tile_core.ir.equal import same_value
 from tile_core.ir.expr import BinaryOp, Expr, Extent, Load, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import For, If, Launch, Let, Pipelined, Stmt, While
+from tile_core.ir.visitor import expressions_in
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import pair
 from tile_core.passes.specialise.circular_buffers import CircularBuffer
@@ -185,9 +186,4 @@ def _control(stmt: Stmt, copies: set[Copy]) -> Iterator[Expr]:
             continue
         if not any(n in copies for n in walk(node) if isinstance(n, Copy)):
             continue
-        match node:
-            case If(cond=cond) | While(cond=cond):
-                yield cond
-            case For(start=start, stop=stop) | Pipelined(start=start, stop=stop):
-                yield as_expr(start)
-                yield as_expr(stop)
+        yield from expressions_in(node)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import walk
@@ -13,14 +12,11 @@ from tile_core.ir.stmt import (
     Alloc,
     AnnotateLayout,
     For,
-    If,
-    Let,
-    Parallel,
     Pipelined,
     Seq,
     Stmt,
-    While,
 )
+from tile_core.ir.visitor import bound_variables, map_statements
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.passes.pipelines.instances import Versions, instance
@@ -63,29 +59,16 @@ class Consumer:
         match stmt:
             case Seq():
                 return self._seq(stmt)
-            case For(body=body) | While(body=body):
-                return replace(stmt, body=self._rebuilt(body))
-            case Pipelined(body=body) if self._holds_ring(body):
-                step = as_expr(1, stmt.var.dtype)
+            case Pipelined(body=body):
+                if not self._holds_ring(body):
+                    return stmt
                 inner = self._rebuilt(body)
-                return For(stmt.var, stmt.start, stmt.stop, step, inner, span=stmt.span)
-            case If(then=then, otherwise=otherwise):
-                other = None if otherwise is None else self._rebuilt(otherwise)
-                return replace(stmt, then=self._rebuilt(then), otherwise=other)
-        return stmt
+                return For(stmt.var, stmt.start, stmt.stop, stmt.step, inner, span=stmt.span)
+        return map_statements(stmt, self._rebuilt)
 
     def _holds_ring(self, stmt: Stmt) -> bool:
-        match stmt:
-            case Seq(body=body):
-                mine = any(s.ring.home is stmt for s in self.signals)
-                return mine or any(map(self._holds_ring, body))
-            case For(body=body) | Pipelined(body=body) | While(body=body):
-                return self._holds_ring(body)
-            case If(then=then, otherwise=otherwise):
-                return self._holds_ring(then) or (
-                    otherwise is not None and self._holds_ring(otherwise)
-                )
-        return False
+        homes = {s.ring.home for s in self.signals}
+        return any(node in homes for node in walk(stmt))
 
     def _seq(self, stmt: Seq) -> Stmt:
         mine = [s for s in self.signals if s.ring.home is stmt]
@@ -139,10 +122,4 @@ def _uses(stmt: Stmt, tiles: Iterable[Buffer]) -> bool:
 
 def _kept(stmt: Stmt) -> dict[Var, Expr]:
     """Return the variables that a statement binds, each as itself: it occurs only once."""
-    bound: dict[Var, Expr] = {}
-    for node in walk(stmt):
-        if isinstance(node, (Let, For, Pipelined)):
-            bound[node.var] = node.var
-        elif isinstance(node, Parallel):
-            bound.update({v: v for v in node.vars})
-    return bound
+    return {var: var for var in bound_variables(stmt)}

@@ -132,7 +132,7 @@ class Producer:
 
     def _loop(self, stmt: For | Pipelined) -> Stmt | None:
         start, stop = self._expr(as_expr(stmt.start)), self._expr(as_expr(stmt.stop))
-        step = self._expr(stmt.step) if isinstance(stmt, For) else as_expr(1, stmt.var.dtype)
+        step = self._expr(stmt.step)
         var = replace(stmt.var)
         self.names[stmt.var] = var
         body = self._slice(stmt.body)

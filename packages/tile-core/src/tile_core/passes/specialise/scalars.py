@@ -9,7 +9,8 @@ from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import Call, Expr, Load
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import Alloc, For, If, Launch, Pipelined, Seq, Stmt, Store, While
+from tile_core.ir.stmt import Alloc, For, If, Launch, Seq, Stmt, Store, While
+from tile_core.ir.visitor import LOOPS, expressions_in, statements_in
 
 
 def common_scalars(launch: Launch) -> set[Buffer]:
@@ -35,27 +36,14 @@ def _dependent(
     stmt: Stmt, scalars: set[Buffer], written: dict[Buffer, None], *, governed: bool
 ) -> set[Buffer]:
     """Return the variables that are set to, or under, something the block computes."""
-
-    def is_free(*values: Expr) -> bool:
-        return all(_is_free(v, scalars, written) for v in values)
-
-    def inner(body: Stmt, *values: Expr) -> set[Buffer]:
-        return _dependent(body, scalars, written, governed=governed or not is_free(*values))
-
-    match stmt:
-        case Seq(body=body):
-            return set().union(*(_dependent(s, scalars, written, governed=governed) for s in body))
-        case For(start=start, stop=stop, step=step, body=body):
-            return inner(body, start, stop, step)
-        case Pipelined(start=start, stop=stop, body=body):
-            return inner(body, start, stop)
-        case While(cond=cond, body=body):
-            return inner(body, cond)
-        case If(cond=cond, then=then, otherwise=otherwise):
-            both = inner(then, cond)
-            return both if otherwise is None else both | inner(otherwise, cond)
-        case Store(value=value) if not governed and is_free(value):
-            return set()
+    if isinstance(stmt, Store) and not governed and _is_free(stmt.value, scalars, written):
+        return set()
+    if isinstance(stmt, (Seq, If, *LOOPS)):
+        governed = governed or not all(
+            _is_free(value, scalars, written) for value in expressions_in(stmt)
+        )
+        parts = (_dependent(s, scalars, written, governed=governed) for s in statements_in(stmt))
+        return set().union(*parts)
     return {b.storage for b in storages_written(stmt) if b.scope is Scope.VAR}
 
 
