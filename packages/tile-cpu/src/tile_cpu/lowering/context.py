@@ -144,6 +144,11 @@ class Context(ABC):
         self.streams = False  # some store of the block goes past the caches
 
     @property
+    def certain(self) -> ConstraintSet:
+        """What is known whatever conditions on lanes say."""
+        return self.speculative or self.env
+
+    @property
     def ranges(self) -> Ranges:
         """What integers can be, within their types, by what is known at this place."""
         if self._ranges.source is not self.env:

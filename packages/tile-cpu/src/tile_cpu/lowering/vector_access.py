@@ -85,9 +85,10 @@ def varies(ctx: Context, root: Expr) -> bool:
 
 @contextmanager
 def first_lane(ctx: Context) -> Iterator[None]:
-    """Emit scalars of the first lane meanwhile."""
+    """Emit scalars of the first lane meanwhile, for which conditions on lanes may not hold."""
     lane = ctx.lane
     assert lane is not None
+    env, ctx.env = ctx.env, ctx.certain
     outer, ctx.lane = ctx.frame, None
     ctx.frame = Frame(statements=outer.statements)
     names = {v: ctx.vars[v] for v in (lane.var, *ctx.first_values) if v in ctx.vars}
@@ -95,18 +96,22 @@ def first_lane(ctx: Context) -> Iterator[None]:
     try:
         yield
     finally:
-        ctx.frame, ctx.lane = outer, lane
+        ctx.frame, ctx.lane, ctx.env = outer, lane, env
         del ctx.vars[lane.var]
         ctx.vars.update(names)
 
 
 def lane_stride(ctx: Context, place: Place, indices: tuple[Expr, ...], var: Var) -> int | None:
-    """Return how many elements apart neighbouring lanes are, None if that is not constant."""
+    """Return how many elements apart neighbouring lanes are, None if that is not constant.
+
+    It holds for every lane: ``(j + 4) % 5`` is ``j - 1`` where ``j >= 1``, but not in lane 0, from
+    which the others are counted.
+    """
     if place.base is not None or place.layout is not None:
         return None
     total = 0
     for at, stride in zip(indices, place.strides, strict=True):
-        form = ctx.env.linear(at)
+        form = ctx.certain.linear(at)
         factor = form.terms.get(var, 0)
         rest = (atom for key, _, atom in form.parts() if key is not var)
         if any(_depends(ctx, atom, var) for atom in rest):
@@ -154,7 +159,7 @@ def reach(ctx: Context, node: Load | Store) -> Reach:
 
 def _room(ctx: Context, at: Expr, extent: Any, lane: Lane) -> PrimExpr:
     """Return how many lanes come before the end of a dimension; any int32."""
-    form = ctx.env.linear(at)
+    form = ctx.certain.linear(at)
     low = ctx.env.bounds(at).low
     others = (atom for key, _, atom in form.parts() if key is not lane.var)
     if form.terms.get(lane.var) != 1 or any(_depends(ctx, a, lane.var) for a in others):
@@ -229,9 +234,8 @@ def refuse_speculation(ctx: Context, expr: Load) -> None:
 
 def _is_certain(ctx: Context, expr: Load) -> bool:
     """Whether `expr` is in range whatever conditions on lanes say."""
-    env = ctx.speculative or ctx.env
     pairs = zip(expr.indices, expr.buffer.shape, strict=True)
-    return all(prove_in_range(at, extent, env) for at, extent in pairs)
+    return all(prove_in_range(at, extent, ctx.certain) for at, extent in pairs)
 
 
 def _lane_mask(ctx: Context, expr: Load) -> PrimExpr | None:
