@@ -16,10 +16,11 @@ from fuzz.exclusions import known
 from fuzz.generate import generate
 from fuzz.meaning import Invalid
 from fuzz.mutants import Fate, score, table
-from fuzz.run import CPUS, TARGETS, Finding, warm
+from fuzz.run import CPUS, TARGETS, Finding, can_run, warm
 from fuzz.shrink import shrink
 from fuzz.source import reproduction
 from fuzz.workers import Worker
+from support.emulated_features import prepare_machines
 
 
 def arguments() -> argparse.Namespace:
@@ -39,7 +40,9 @@ def arguments() -> argparse.Namespace:
 
 def chosen(names: str | None) -> tuple[str, ...]:
     groups = {None: TARGETS, "all": TARGETS, "cpus": CPUS}
-    return groups[names] if names in groups else tuple(str(names).split(","))
+    if names in groups:
+        return tuple(target for target in groups[names] if can_run(target))
+    return tuple(str(names).split(","))
 
 
 def drawn(targets: tuple[str, ...], most: int | None, seed: int, number: int) -> tuple[str, ...]:
@@ -50,6 +53,7 @@ def drawn(targets: tuple[str, ...], most: int | None, seed: int, number: int) ->
 
 
 def main() -> int:
+    prepare_machines()
     options = arguments()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
     first, targets = options.first, chosen(options.targets)

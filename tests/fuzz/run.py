@@ -27,21 +27,23 @@ from fuzz.arguments import arguments, guarded
 from fuzz.meaning import expected
 from fuzz.program import Program
 from fuzz.source import text
-from tile_cpu.machine import MACHINES, host_machine, missing_features
+from support import emulated_features
+from tile_cpu.machine import MACHINES
 
 ON_CPU = ("interpret", "cpu")
-MASKED = ("haswell", "skylake-avx512")
-"""Processors whose features are a part of many others'."""
-CPUS = (
-    "interpret",
-    "cpu",
-    *(f"cpu:{name}" for name in MASKED if not missing_features(MACHINES[name], host_machine())),
-)
-"""Those that this machine can run."""
+OTHER_CPUS = ("haswell", "skylake-avx512", "znver4")
+"""Processors with other vectors than this one, or with other instructions for products."""
+CPUS = ("interpret", "cpu", *(f"cpu:{name}" for name in OTHER_CPUS))
 GPUS = ("cuda:sm_80@sim", "cuda:sm_90a@sim", "hip:gfx942@sim")
 TARGETS = (*CPUS, *GPUS)
 SECONDS = 120.0
 """After which a program hangs: compilers of C++ on a busy machine are slow."""
+
+
+def can_run(target: str) -> bool:
+    """Whether this machine runs programs for a target, instructions emulated or not."""
+    kind, _, name = target.partition(":")
+    return kind != "cpu" or name not in MACHINES or emulated_features.can_run(MACHINES[name])
 
 
 @dataclass(frozen=True)

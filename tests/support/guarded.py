@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from support.pretended_machine import pretend_from_environment
+from support.emulated_features import prepare_machines
 from tile_core.driver import build
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.stmt import Kernel
@@ -112,7 +112,7 @@ class GuardedProcess:
         """
         if self._pool is None:
             spawn = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(1, spawn, pretend_from_environment)
+            self._pool = ProcessPoolExecutor(1, spawn, prepare_machines)
         try:
             refused, failed = self._pool.submit(_outcome, function, args).result(TIME_LIMIT)
         except BrokenProcessPool:
