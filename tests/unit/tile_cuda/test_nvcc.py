@@ -195,8 +195,7 @@ def test_where_nvcc_is_looked_for(empty, monkeypatch, tmp_path):
         ),
         (
             "/no/such/nvcc",
-            "[TL5001] /no/such/nvcc cannot be run: [Errno 2] No such file or directory: "
-            "'/no/such/nvcc'",
+            "[TL5001] /no/such/nvcc cannot be run: No such file or directory",
         ),
         (
             "/bin/true",

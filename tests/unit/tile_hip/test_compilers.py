@@ -123,8 +123,7 @@ TOO_NEW = "pip install 'tile-hip[zig]', or install ROCm"
         (
             "gfx90a",
             "/no/such/clang",
-            "[TL5001] /no/such/clang cannot be run: [Errno 2] No such file or directory: "
-            "'/no/such/clang'",
+            "[TL5001] /no/such/clang cannot be run: No such file or directory",
         ),
         (
             "gfx90a",

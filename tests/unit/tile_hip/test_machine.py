@@ -7,9 +7,9 @@ import re
 import pytest
 
 from support.toolchain import clang_for
-from tile_core.codegen.run_program import run_program
 from tile_core.errors import TargetError
 from tile_core.simt.resources import Resources
+from tile_core.toolchains.subprocesses import run_program
 from tile_hip.machine import ARCHITECTURES, machine
 
 

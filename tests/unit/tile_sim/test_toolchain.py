@@ -70,7 +70,7 @@ def test_a_compiler_that_cannot_be_started(tmp_path):
     with pytest.raises(ToolchainError) as caught:
         run_compiler(compiler, [], what="a kernel")
     assert str(caught.value) == (
-        "[TL5001] gone cannot be started: No such file or directory\n"
+        f"[TL5001] {tmp_path}/gone cannot be run: No such file or directory\n"
         "hint: point CXX at a C++ compiler that works"
     )
 

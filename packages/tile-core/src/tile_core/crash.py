@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tile_core.errors import FrontendValueError, InternalError, Note, TileError, ToolchainError
+from tile_core.errors import (
+    FrontendValueError,
+    InternalError,
+    Note,
+    TileError,
+    ToolchainCrash,
+    ToolchainError,
+)
 from tile_core.ir.expr import Call
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
@@ -16,31 +23,44 @@ from tile_core.target import Target
 
 @contextmanager
 def guarded(
-    kernel: Kernel, target: Target, phase: str, flags: Sequence[str] = ()
+    kernel: Kernel,
+    target: Target,
+    phase: str,
+    flags: Sequence[str] = (),
+    source: Callable[[], str] = str,
 ) -> Iterator[None]:
     """Turn whatever goes wrong in a phase, and is no `TileError`, into an `InternalError`.
 
     So is what a compiler does not accept, if all of its text is ours. The kernel and the traceback
-    are written to a folder that the message names. Warnings that the user has made errors of stay
-    what they are.
+    are written to a folder that the message names; so they are where a compiler crashed. Warnings
+    that the user has made errors of stay what they are.
 
     Parameters
     ----------
     flags
         Of the user, for the toolchain.
+    source
+        Returns what the toolchain is given, which is written beside the kernel.
 
     Raises
     ------
     InternalError
         With the original error as its cause.
+    ToolchainCrash
+        As it was raised, with the place of the kernel and the folder.
     """
     try:
         yield
     except InternalError as error:
         error.at(kernel.span)
         if not error.notes:
-            error.notes = (_dumped(kernel, target, phase, error),)
+            error.notes = (_dumped(kernel, target, phase, error, source),)
             error.hint = error.hint or _REPORT
+        raise
+    except ToolchainCrash as error:
+        error.at(kernel.span)
+        error.notes += (_dumped(kernel, target, phase, error, source),)
+        error.hint = _REPORT
         raise
     except ToolchainError as error:
         if not error.refuses_text or flags or _brings_text(kernel):
@@ -49,7 +69,7 @@ def guarded(
             f"the compiler failed to {phase} the kernel {kernel.name!r} for {target}: "
             f"{error.message}",
             span=error.span or kernel.span,
-            notes=(_dumped(kernel, target, phase, error),),
+            notes=(_dumped(kernel, target, phase, error, source),),
             hint=_REPORT,
         ) from error
     except (TileError, RecursionError, Warning):
@@ -60,7 +80,7 @@ def guarded(
             f"the compiler failed to {phase} the kernel {kernel.name!r} for {target}: "
             f"{type(error).__name__}: {lines[-1] if lines else 'without a message'}",
             span=kernel.span,
-            notes=(_dumped(kernel, target, phase, error),),
+            notes=(_dumped(kernel, target, phase, error, source),),
             hint=_REPORT,
         ) from error
 
@@ -94,7 +114,9 @@ def shallow(kernel: Kernel) -> Iterator[None]:
 _REPORT = "report it, made small by `tile reduce FILE:NAME`; meanwhile another tile shape may do"
 
 
-def _dumped(kernel: Kernel, target: Target, phase: str, error: Exception) -> Note:
+def _dumped(
+    kernel: Kernel, target: Target, phase: str, error: Exception, source: Callable[[], str]
+) -> Note:
     from tempfile import mkdtemp  # most compilations do not fail
     from traceback import format_exception
 
@@ -102,4 +124,7 @@ def _dumped(kernel: Kernel, target: Target, phase: str, error: Exception) -> Not
     trace = "".join(format_exception(error))
     (folder / "error.txt").write_text(f"target {target}, phase {phase}\n\n{trace}")
     (folder / "kernel.tile").write_text(print_kernel(kernel))
+    with suppress(Exception):  # printing may be what failed
+        if text := source():
+            (folder / "source.txt").write_text(text)
     return Note(f"the kernel and the traceback are in {folder}")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tile_core.crash import guarded
@@ -207,7 +208,7 @@ def complete(lowered: Lowered, host: PluginHost) -> Built:
 
     kernel, backend, clock = lowered.kernel, lowered.backend, _Clock(lowered.phases_ms)
     flags = lowered.options.compile_flags
-    place = guarded(kernel, lowered.target, "compile", flags)
+    place = guarded(kernel, lowered.target, "compile", flags, partial(lowered.text, "source"))
     with collected_remarks() as remarks, place, clock.phase("compile"):
         artifact = backend.compile(lowered.module, lowered.target, lowered.options)
     for said in remarks:

@@ -258,6 +258,12 @@ class ToolchainError(TileError):
         return self
 
 
+class ToolchainCrash(ToolchainError):
+    """A compiler crashed over a kernel, or did not come to an end."""
+
+    code = "TL5002"
+
+
 # TL65xx: what the reference interpreter and the emulator find ------------------------------
 
 

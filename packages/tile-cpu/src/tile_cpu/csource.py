@@ -90,9 +90,12 @@ def compile_c(
     ------
     ToolchainError
         If there is no compiler, or it refuses; its messages are attached.
+    ToolchainCrash
+        If it crashes, or does not come to an end.
     """
-    import subprocess  # few kernels bring C code along
-    from tempfile import TemporaryDirectory
+    from tempfile import TemporaryDirectory  # few kernels bring C code along
+
+    from tile_core.toolchains.subprocesses import run_program
 
     compiler, text = find_compiler(), text_of(sources, symbols)
     with TemporaryDirectory() as folder:
@@ -100,9 +103,7 @@ def compile_c(
         source.write_text(text)
         command = [compiler, "-shared", "-fPIC", "-O3", "-march=native", *_DIALECT, *flags]
         with timed(Path(compiler).name, "tool"):
-            done = subprocess.run(
-                [*command, "-o", str(target), str(source), "-lm"], capture_output=True, text=True
-            )
+            done = run_program([*command, "-o", str(target), str(source), "-lm"])
         if done.returncode:
             raise ToolchainError(
                 f"{Path(compiler).name} does not accept the kernel's C code:\n"

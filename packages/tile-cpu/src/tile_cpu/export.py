@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from tile_core.ir.host_data import HostNames, conditions_data, parameters_data, 
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Kernel
+from tile_core.toolchains.subprocesses import run_program
 from tile_cpu.csource import dialect_of, find_compiler, text_of
 from tile_cpu.lowering.kernel import Lowered
 from tile_cpu.lowering.types import value_type
@@ -172,7 +172,7 @@ def _level_of(machine: Machine) -> str:
 
 
 def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run_program(command)
     if done.returncode:
         name = "zig" if "ziglang" in command else Path(command[0]).name
         raise ToolchainError(

@@ -1,4 +1,4 @@
-"""What the compilers of CUDA C++ have in common: NVRTC in the process, and the program nvcc."""
+"""What the compilers of CUDA C++ have in common: the library NVRTC, and the program nvcc."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tile_core.cautions import caution
 from tile_core.codegen import PrintedSource
@@ -11,6 +12,7 @@ from tile_core.codegen.complaints import line_of_kernel, with_line_directives
 from tile_core.logs import log
 from tile_core.pass_manager.instrumentation import timed
 from tile_core.simt.resources import Resources
+from tile_core.toolchains.retry import built_despite_crash
 from tile_cuda.compile_errors import NAME, refusal
 from tile_cuda.compile_log import cautions, parse_resources
 from tile_cuda.compilers import wanted_compiler
@@ -75,8 +77,10 @@ def compile_source(
     chosen = wanted_compiler(arch, compiler)
     log("toolchain", lambda: f"{chosen.name} translates a kernel for {arch}")
     options = (*shape_flags(source.text), *flags)
+    text = with_line_directives(source, NAME)
     with timed(chosen.name, "tool", arch=arch):
-        output = chosen.build(with_line_directives(source, NAME), arch, options)
+        build = partial(chosen.build, text, arch)
+        output = built_despite_crash(build, source, options, "-O0")
     if not output.is_accepted:
         raise refusal(source, output.log, chosen.name, arch)
     resources = parse_resources(output.log)

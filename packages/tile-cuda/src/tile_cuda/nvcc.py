@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tile_core.codegen.run_program import run_program
 from tile_core.codegen.source import INCLUDE_DIRECTORY
 from tile_core.errors import ToolchainError
+from tile_core.toolchains.subprocesses import run_program
 from tile_cuda.compile_errors import NAME
 from tile_cuda.compiler import COMMON_OPTIONS, Output, of_assembler
 from tile_cuda.headers import HEADERS

@@ -1,32 +1,27 @@
-"""NVRTC, NVIDIA's run-time compiler, through ctypes: CUDA C++ text in, machine code out."""
+"""NVRTC, NVIDIA's run-time compiler: CUDA C++ text in, machine code out."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-from tile_core.errors import ToolchainError
+from tile_core.toolchains.runtime_compiler import RuntimeCompiler
 from tile_cuda.compile_errors import NAME
 from tile_cuda.compiler import Output
 from tile_cuda.headers import header_texts
 from tile_cuda.nvrtc import nvrtc_options
 from tile_cuda.toolkit import Toolkit, no_compiler, toolkits
 
-_COMPILATION = 6  # NVRTC_ERROR_COMPILATION: the text is wrong, the log says how
-_INVALID_OPTION = 5
-
 
 @dataclass(frozen=True, slots=True)
 class Nvrtc:
-    """One loaded NVRTC.
+    """One NVRTC, in processes of its own.
 
     Parameters
     ----------
     library
-        The ctypes library.
+        The library, and how it is asked.
     toolkit
         Where it came from.
     version
@@ -35,7 +30,7 @@ class Nvrtc:
         What it compiles for, such as ``"sm_80"``.
     """
 
-    library: Any
+    library: RuntimeCompiler
     toolkit: Toolkit
     version: tuple[int, int]
     architectures: frozenset[str]
@@ -78,46 +73,21 @@ class Nvrtc:
         ------
         ToolchainError
             If NVRTC fails for another reason than the text: then there is no log.
+        ToolchainCrash
+            If it crashes, or does not come to an end.
         """
-        program = ctypes.c_void_p()
-        names = (ctypes.c_char_p * len(headers))(*(n.encode() for n in headers))
-        texts = (ctypes.c_char_p * len(headers))(*(t.encode() for t in headers.values()))
-        self._check(
-            self.library.nvrtcCreateProgram(
-                ctypes.byref(program), text.encode(), name.encode(), len(headers), texts, names
-            )
+        log, parts = self.library.compile(
+            text, name, options, headers, ("CUBIN", "PTX"), name=self.name
         )
-        try:
-            flags = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
-            code = self.library.nvrtcCompileProgram(program, len(options), flags)
-            if code not in (0, _COMPILATION, _INVALID_OPTION):
-                self._check(code)
-            log = self._text(program, "ProgramLog")
-            if code:
-                return Output(b"", "", log, False)
-            return Output(self._read(program, "CUBIN"), self._text(program, "PTX"), log, True)
-        finally:
-            self.library.nvrtcDestroyProgram(ctypes.byref(program))
-
-    def _read(self, program: ctypes.c_void_p, what: str) -> bytes:
-        size = ctypes.c_size_t()
-        self._check(getattr(self.library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
-        buffer = ctypes.create_string_buffer(size.value)
-        self._check(getattr(self.library, f"nvrtcGet{what}")(program, buffer))
-        return buffer.raw
-
-    def _text(self, program: ctypes.c_void_p, what: str) -> str:
-        return self._read(program, what).rstrip(b"\0").decode(errors="replace")
-
-    def _check(self, code: int) -> None:
-        if code:
-            words = self.library.nvrtcGetErrorString(code).decode()
-            raise ToolchainError(f"{self.name} failed: {words}")
+        if parts is None:
+            return Output(b"", "", log, False)
+        ptx = parts["PTX"].rstrip(b"\0").decode(errors="replace")
+        return Output(parts["CUBIN"], ptx, log, True)
 
 
 @cache
 def load(toolkit: Toolkit) -> Nvrtc:
-    """Load a library; a process keeps each of them once.
+    """Ask a library what it is; a process asks each of them once.
 
     The built-in functions are opened first, by their path: NVRTC asks for them by name only, and
     another version's search path would not find them.
@@ -127,20 +97,9 @@ def load(toolkit: Toolkit) -> Nvrtc:
     ToolchainError
         If the library cannot be loaded.
     """
-    try:
-        for path in toolkit.builtins:
-            ctypes.CDLL(str(path))
-        library = ctypes.CDLL(str(toolkit.library))
-    except OSError as error:
-        raise ToolchainError(f"{toolkit.library} cannot be loaded: {error}") from error
-    library.nvrtcGetErrorString.restype = ctypes.c_char_p
-    major, minor, count = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
-    library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
-    library.nvrtcGetNumSupportedArchs(ctypes.byref(count))
-    numbers = (ctypes.c_int * count.value)()
-    library.nvrtcGetSupportedArchs(numbers)
-    names = frozenset(f"sm_{number}" for number in numbers)
-    return Nvrtc(library, toolkit, (major.value, minor.value), names)
+    library = RuntimeCompiler("nvrtc", (*toolkit.builtins, toolkit.library))
+    (major, minor), numbers = library.facts()
+    return Nvrtc(library, toolkit, (major, minor), frozenset(f"sm_{number}" for number in numbers))
 
 
 def installed() -> Iterator[Nvrtc]:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tile_core.codegen.run_program import run_program
 from tile_core.codegen.source import C_HEADERS, INCLUDE_DIRECTORY
 from tile_core.errors import ToolchainError
+from tile_core.toolchains.subprocesses import run_program
 from tile_hip.compiler import COMMON_OPTIONS, NAME, Output, clang_flags
 from tile_hip.headers import HEADERS
 

@@ -1,4 +1,4 @@
-"""What the compilers for AMD GPUs have in common: any clang, and hiprtc in the process."""
+"""What the compilers for AMD GPUs have in common: any clang, and the library hiprtc."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 same for one kernel:
 
 ==================  ===========================================================================
-``hiprtc``          the run-time compiler of ROCm, in the process
+``hiprtc``          the run-time compiler of ROCm
 ``hipcc``           the hipcc of ``ROCM_PATH``, of ``/opt/rocm``, or in ``PATH``
 ``clang``           the clang of ROCm, else the newest one in ``PATH``
 ``zig``             the clang inside the Python package ``ziglang``

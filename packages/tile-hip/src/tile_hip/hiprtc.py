@@ -1,4 +1,4 @@
-"""hiprtc, AMD's run-time compiler, through ctypes: HIP C++ text in, a code object out."""
+"""hiprtc, AMD's run-time compiler: HIP C++ text in, a code object out."""
 
 from __future__ import annotations
 
@@ -10,24 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from tile_core.errors import ToolchainError
+from tile_core.toolchains.runtime_compiler import RuntimeCompiler
 from tile_hip.code_object import functions_in
 from tile_hip.comgr import Comgr
 from tile_hip.compiler import COMMON_OPTIONS, NAME, Output, clang_flags
 from tile_hip.headers import header_texts
 from tile_hip.hiprtc_library import Library
 
-_COMPILATION = 6  # HIPRTC_ERROR_COMPILATION: the text is wrong, the log says how
-_INVALID_OPTION = 5
-
 
 @dataclass(frozen=True, slots=True)
 class Hiprtc:
-    """One loaded hiprtc.
+    """One hiprtc, in processes of its own.
 
     Parameters
     ----------
     library
-        The ctypes library.
+        The library, and how it is asked.
     version
         Such as ``"6.2"``; empty if its file does not tell.
     comgr
@@ -36,7 +34,7 @@ class Hiprtc:
         What it compiles for, such as ``"gfx942"``.
     """
 
-    library: Any
+    library: RuntimeCompiler
     version: str
     comgr: Comgr
     processors: frozenset[str]
@@ -57,54 +55,30 @@ class Hiprtc:
         ------
         ToolchainError
             If hiprtc fails for another reason than the text: then there is no log.
+        ToolchainCrash
+            If it crashes, or does not come to an end.
         """
-        headers = header_texts()
-        program = ctypes.c_void_p()
-        names = (ctypes.c_char_p * len(headers))(*(n.encode() for n in headers))
-        texts = (ctypes.c_char_p * len(headers))(*(t.encode() for t in headers.values()))
-        self._check(
-            self.library.hiprtcCreateProgram(
-                ctypes.byref(program), text.encode(), NAME.encode(), len(headers), texts, names
-            )
+        options = (f"--offload-arch={arch}", *COMMON_OPTIONS, *clang_flags(flags))
+        log, parts = self.library.compile(
+            text, NAME, options, header_texts(), ("Code",), name=self.name
         )
-        try:
-            words = (f"--offload-arch={arch}", *COMMON_OPTIONS, *clang_flags(flags))
-            options = (ctypes.c_char_p * len(words))(*(w.encode() for w in words))
-            status = self.library.hiprtcCompileProgram(program, len(words), options)
-            if status not in (0, _COMPILATION, _INVALID_OPTION):
-                self._check(status)
-            log = self._read(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
-            if status:
-                return Output(b"", "", log, False)
-            code = self._read(program, "Code")
-            return Output(code, self.comgr.disassemble(functions_in(code), arch), log, True)
-        finally:
-            self.library.hiprtcDestroyProgram(ctypes.byref(program))
-
-    def _read(self, program: ctypes.c_void_p, what: str) -> bytes:
-        size = ctypes.c_size_t()
-        self._check(getattr(self.library, f"hiprtcGet{what}Size")(program, ctypes.byref(size)))
-        buffer = ctypes.create_string_buffer(max(size.value, 1))
-        self._check(getattr(self.library, f"hiprtcGet{what}")(program, buffer))
-        return buffer.raw[: size.value]
-
-    def _check(self, status: int) -> None:
-        if status:
-            words = self.library.hiprtcGetErrorString(status).decode()
-            raise ToolchainError(f"{self.name} failed: {words}")
+        if parts is None:
+            return Output(b"", "", log, False)
+        code = parts["Code"]
+        return Output(code, self.comgr.disassemble(functions_in(code), arch), log, True)
 
 
 @cache
 def load(found: Library) -> Hiprtc:
-    """Load a library, and the Code Object Manager beside it; a process keeps each of them once.
+    """Ask a library what it is, and load the Code Object Manager beside it; each of them once.
 
     Raises
     ------
     ToolchainError
         If one of them cannot be loaded.
     """
-    library, manager = _open(found.hiprtc), Comgr(_open(found.comgr))
-    library.hiprtcGetErrorString.restype = ctypes.c_char_p
+    library, manager = RuntimeCompiler("hiprtc", (found.hiprtc,)), Comgr(_open(found.comgr))
+    library.facts()
     return Hiprtc(library, found.version, manager, manager.processors())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tile_core.cautions import caution
 from tile_core.codegen import PrintedSource
@@ -11,6 +12,7 @@ from tile_core.codegen.complaints import line_of_kernel, with_line_directives
 from tile_core.logs import log
 from tile_core.pass_manager.instrumentation import timed
 from tile_core.simt.resources import Resources
+from tile_core.toolchains.retry import built_despite_crash
 from tile_hip.code_object import resources_in
 from tile_hip.compile_errors import refusal
 from tile_hip.compiler import NAME
@@ -78,7 +80,8 @@ def compile_source(
     log("toolchain", lambda: f"{chosen.name} translates a kernel for {arch}")
     text = _on_gpus(source)
     with timed(chosen.name, "tool", arch=arch):
-        output = chosen.build(text, arch, flags)
+        build = partial(chosen.build, text, arch)
+        output = built_despite_crash(build, source, flags, "-O1")
     if not output.is_accepted:
         raise refusal(source, output.log, chosen.name, arch)
     if needs_wider(output.assembly):

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from tile_core.errors import ToolchainError
 from tile_core.pass_manager.instrumentation import timed
+from tile_core.toolchains.subprocesses import run_program
 
 _NAMES = ("g++", "clang++")
 _X86_64_V3 = frozenset({"avx2", "bmi2", "f16c", "fma", "movbe"})
@@ -116,18 +116,12 @@ def run_compiler(
     ------
     ToolchainError
         If the compiler refuses or cannot be started; its messages are attached.
+    ToolchainCrash
+        If it crashes, or does not come to an end.
     """
     command = [*compiler.command, *dialect(), *arguments]
-    try:
-        with timed(compiler.name, "tool", what=what):
-            done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, errors="replace"
-            )
-    except OSError as error:
-        raise ToolchainError(
-            f"{compiler.name} cannot be started: {error.strerror}",
-            hint="point CXX at a C++ compiler that works",
-        ) from error
+    with timed(compiler.name, "tool", what=what):
+        done = run_program(command, folder, "point CXX at a C++ compiler that works")
     if done.returncode:
         told = done.stderr.strip() or f"it ended with status {done.returncode}"
         raise ToolchainError(

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from tile_api.subprocesses import ended_with
+from tile_core.toolchains.subprocesses import ended_with
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.stdin.readline()); "

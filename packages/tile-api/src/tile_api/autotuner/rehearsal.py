@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 
 from tile_api.autotuner.outcome import Outcome, failed
 from tile_api.autotuner.process import CRASHED, HUNG
-from tile_api.subprocesses import end_with_parent, ended_with
+from tile_core.toolchains.subprocesses import end_with_parent, ended_with
 
 CAN_FORK = sys.platform == "linux"
 """Whether a fork may run Python: on macOS, the system's own libraries crash in forks."""

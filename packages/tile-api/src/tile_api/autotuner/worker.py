@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from tile_api.autotuner.bench import Bench
-from tile_api.subprocesses import end_with_parent
+from tile_core.toolchains.subprocesses import end_with_parent
 
 
 def main(parent: int) -> None:

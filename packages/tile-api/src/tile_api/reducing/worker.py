@@ -14,7 +14,7 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from tile_api.subprocesses import end_with_parent, ended_with
+from tile_core.toolchains.subprocesses import end_with_parent, ended_with
 
 if TYPE_CHECKING:
     from tile_core.plugins.host import PluginHost

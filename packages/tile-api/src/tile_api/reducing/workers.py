@@ -19,10 +19,10 @@ from typing import Any, BinaryIO, cast
 from tile_api.reducing.failure import CRASH, HANG, Outcome
 from tile_api.reducing.trial import Plan
 from tile_api.reducing.worker import LENGTH, LOST, READY
-from tile_api.subprocesses import ended_with
 from tile_core.environment import environment
 from tile_core.errors import ToolchainError
 from tile_core.ir.stmt import Kernel
+from tile_core.toolchains.subprocesses import ended_with
 
 _TAIL = 4000
 """Characters of a crashed process's last words that are kept."""

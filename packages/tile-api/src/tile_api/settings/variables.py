@@ -356,7 +356,7 @@ OF_THE_SYSTEM: Mapping[str, str] = {
 
 ACCEPTED: Mapping[str, str] = {
     "TILELANG_CLEANUP_TEMP_FILES": "there are no temporary files to keep: see `TILE_KEEP`",
-    "TILELANG_COMPILE_TIMEOUT_SECONDS": "kernels are compiled in the process",
+    "TILELANG_COMPILE_TIMEOUT_SECONDS": "a compiler has ten minutes for a kernel",
     "TILELANG_ENABLE_DATA_RACE_CHECK": "races are found by running: see `TILE_CHECK`",
     "TILELANG_ENABLE_IR_SPAN": "every statement knows its line",
     "TILELANG_EXECUTION_BACKEND": "there is one runtime",

@@ -246,9 +246,7 @@ def _empty_loops() -> Case:
                 ir.loop_while(n > 0, ir.store(out, 0, 2)),
             ]
 
-        # One thread: beside a loop that never ends, a compiler in the process crashes over the
-        # tail that the parallel loop has for several.
-        return ir.kernel([n, out], 1, body, threads=1)
+        return ir.kernel([n, out], 1, body, threads=64)
 
     return _case(
         "control/empty/int32/3",
@@ -408,7 +406,7 @@ def _atomic_returns() -> Case:
             ticket = ir.call_atomic("add", count, (0,), 1)
             return ir.let("t", ticket, lambda t: ir.store(seen, t, 1))
 
-        return ir.kernel([count, seen], 20, body, threads=1)
+        return ir.kernel([count, seen], 20, body, threads=64)
 
     return _case(
         "atomic/ticket/int32/20",

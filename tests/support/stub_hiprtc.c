@@ -1,28 +1,34 @@
 // hiprtc and the Code Object Manager, as far as tile_hip asks them, in one library.
 //
-// "Compiling" copies what the text carries behind its first line; the text "refuse" is refused,
-// and "crash" fails without a log. Instructions are four bytes and print as their number.
+// "Compiling" copies the file that the text names behind "// code "; the text "refuse" is refused,
+// and "fail" fails without a log. The log of what is accepted tells how it was asked. Other texts
+// do what compilers should not: "crash", "hang", "leave", and "print" to the standard output.
+// Instructions are four bytes and print as their number.
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static char options[4096];
 static char headers[65536];
 static int programs;
-static const char *code = "";
+static char code[1 << 20];
 static size_t code_size;
 
 struct program {
   char text[65536];
-  char log[256];
+  char log[70000];
 };
 
-const char *stub_options(void) { return options; }
-const char *stub_headers(void) { return headers; }
-int stub_programs(void) { return programs; }
-void stub_code(const char *bytes, size_t size) { code = bytes, code_size = size; }
+static void read_code(const char *text) {
+  char name[4096] = "";
+  const char *at = strstr(text, "// code ");
+  FILE *file = at && sscanf(at, "// code %4095s", name) == 1 ? fopen(name, "rb") : NULL;
+  code_size = file ? fread(code, 1, sizeof code, file) : 0;
+  if (file) fclose(file);
+}
 
 const char *hiprtcGetErrorString(int status) { return status == 11 ? "HIPRTC_ERROR_INTERNAL" : "?"; }
 
@@ -40,8 +46,16 @@ int hiprtcCreateProgram(struct program **made, const char *text, const char *nam
 int hiprtcCompileProgram(struct program *program, int count, const char **given) {
   options[0] = 0;
   for (int i = 0; i < count; ++i) strcat(strcat(options, given[i]), " ");
-  if (strstr(program->text, "crash")) return 11;
-  if (!strstr(program->text, "refuse")) return 0;
+  if (strstr(program->text, "fail")) return 11;
+  if (strstr(program->text, "crash")) *(volatile int *)0 = 1;
+  if (strstr(program->text, "leave")) fputs("I leave\n", stderr), exit(3);
+  if (strstr(program->text, "print")) puts("garbage"), fflush(stdout);
+  while (strstr(program->text, "hang")) pause();
+  if (!strstr(program->text, "refuse")) {
+    read_code(program->text);
+    sprintf(program->log, "%d %d\n%s\n%s", getpid(), programs, options, headers);
+    return 0;
+  }
   strcpy(program->log, "kernel.hip:1:1: error: refused\n");
   return 6;
 }
