@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -50,6 +51,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Read no file of tests that ``-m smoke`` leaves out whole."""
     is_left_out = config.option.markexpr == "smoke" and collection_path.name.startswith("test_")
     return True if is_left_out and not share_of(collection_path) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for garbage after collecting, and never again among what collecting leaves."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from functools import cache
 from pathlib import Path
 from zlib import crc32
 
@@ -31,6 +32,7 @@ SMOKE: dict[str, int] = {
 """By pattern of files: every how many tests one is run. Which one depends on its name alone."""
 
 
+@cache
 def share_of(path: Path) -> int:
     """Return every how many tests of the file `path` one is in the sample; 0: none."""
     if TESTS not in path.parents:
