@@ -111,11 +111,11 @@ def _conditions(
             lowest = _lowest(value, env, inner)
             if lowest is None:
                 return None
-            expr = _expression(ctx, lowest)
-            if expr is None:
+            condition = _is_natural(ctx, lowest)
+            if condition is None:
                 return None
             key = tuple(sorted((id(a), f) for _, f, a in lowest.parts())), lowest.constant
-            needed[key] = binary(BinaryOp.GE, expr, const(0, expr.dtype))
+            needed[key] = condition
     return needed
 
 
@@ -137,25 +137,36 @@ def _lowest(value: Linear, env: ConstraintSet, inner: list[Var]) -> Linear | Non
     return value
 
 
-def _expression(ctx: Context, form: Linear) -> Expr | None:
-    """Return the exact value of a linear form; None if it has fractions, or may be too large.
+def _is_natural(ctx: Context, form: Linear) -> Expr | None:
+    """Return whether a linear form is at least 0; None if it has fractions, or may be too large.
 
-    A sum that may wrap says nothing about the places that it was made from: it is computed
-    with twice as many bits.
+    A sum that may wrap says nothing about the places that it was made from: its two sides are
+    compared, or else it is computed with twice as many bits.
+
+    Before   n - e - 1 >= 0, e from memory
+    After    n > e
     """
     if not all(isinstance(n, int) for n in (form.constant, *form.terms.values())):
         return None
-    total = _sum(form, lambda atom: atom)
+    total = _sum(form)
     if not ctx.env.wraps(total):
-        return total
-    narrow = all(atom.dtype.bits <= 32 for _, _, atom in form.parts())
-    return _sum(form, lambda atom: cast(atom, _WIDE)) if narrow else None
+        return binary(BinaryOp.GE, total, const(0, total.dtype))
+    sides = [
+        _sum(Linear(0, {k: f * sign for k, f in form.terms.items() if f * sign > 0}, form.atoms))
+        for sign in (1, -1)
+    ]
+    if form.constant in (0, -1) and not any(map(ctx.env.wraps, sides)):
+        return binary(BinaryOp.GT if form.constant else BinaryOp.GE, *sides)
+    if any(atom.dtype.bits > 32 for _, _, atom in form.parts()):
+        return None
+    wide = _sum(form, lambda atom: cast(atom, _WIDE))
+    return binary(BinaryOp.GE, wide, const(0, _WIDE))
 
 
 _WIDE = dtype_of("int64")
 
 
-def _sum(form: Linear, of_atom: Callable[[Expr], Expr]) -> Expr:
+def _sum(form: Linear, of_atom: Callable[[Expr], Expr] = lambda atom: atom) -> Expr:
     total: Expr | int = 0
     for _, factor, atom in form.parts():
         total = total + of_atom(atom) * int(factor)
