@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tile_core.layout import Fragment, fully_replicated, same_expr
-from tile_core.layout.index import Const, inputs
+from tile_core.layout.formulas import as_index, inputs
 
 extents = st.sampled_from([1, 2, 4, 6, 8])
 copies = st.sampled_from([1, 2, 3, 4])
@@ -27,7 +27,7 @@ def fragments(draw):
         cut = draw(st.sampled_from([c for c in (1, 2, 3) if replicate % c == 0]))
         digits += [(rep % cut, cut), (rep // cut, replicate // cut)]
     chosen = [d for d in draw(st.permutations(digits)) if draw(st.booleans())]
-    thread = Const(0)
+    thread = as_index(0)
     for digit, extent in chosen:
         thread = thread * extent + digit
     return Fragment(shape, forward_thread_fn=thread, replicate=replicate)

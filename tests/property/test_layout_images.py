@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tile_core.layout import Fragment, evaluate, fully_replicated
-from tile_core.layout.index import Const, inputs
+from tile_core.layout.formulas import as_index, inputs
 from tile_core.layout.loop import planned
 from tile_core.layout.loop_inverse import loop_over, loop_through
 from tile_core.layout.preimages import pulled_back, pushed_forward, reduced_fragment, shared_out
@@ -41,9 +41,9 @@ def maps(draw, box):
                 indices.append(x // cut)
                 shape.append(extent // cut)
             case "zero":
-                indices.append(Const(0))
+                indices.append(as_index(0))
                 shape.append(draw(st.sampled_from([1, 2])))
-    return (indices or [Const(0)]), tuple(shape or [1])
+    return (indices or [as_index(0)]), tuple(shape or [1])
 
 
 def points(box):

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tile_core.layout import Layout, from_strides, packed_panels, padded, row_major, simplify
-from tile_core.layout.index import Const, inputs
+from tile_core.layout.formulas import as_index, inputs
 
 extents = st.sampled_from([1, 2, 3, 4, 6, 8])
 shapes = st.lists(extents, min_size=1, max_size=3).map(tuple)
@@ -25,7 +25,7 @@ def bijections(draw, shape=None):
     digits = draw(st.permutations(digits))
     mixed = []
     for k, (digit, extent) in enumerate(digits):
-        shift = Const(0)
+        shift = as_index(0)
         for other, _ in digits[:k]:
             shift = shift + other * draw(st.integers(0, 2))
         kind = draw(st.sampled_from(["plain", "xor", "rotate"]))

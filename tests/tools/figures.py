@@ -15,12 +15,9 @@ from typing import Any
 from tools.import_graph import ROOT, ImportGraph, modules_of_packages
 
 ENGINES: Mapping[str, tuple[str, ...]] = {
-    "range": (
-        "tile_core.arith.interval", "tile_core.arith.bounds", "tile_core.arith.constraints",
-        "tile_core.layout.bounds",
-    ),
+    "range": ("tile_core.arith.interval_analysis",),
     "affine": ("tile_core.arith.affine", "tile_core.arith.linear", "tile_core.arith.index_forms"),
-    "expression": ("tile_core.ir.expr", "tile_core.layout.index"),
+    "expression": ("tile_core.ir.expr",),
     "argument": ("tile_launch.arguments", "tile_api.arguments"),
 }  # fmt: skip
 """Modules that answer the same question in their own way. One that is gone counts no more; a new

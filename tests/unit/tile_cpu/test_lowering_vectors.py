@@ -267,3 +267,24 @@ def test_factors_of_products_are_rounded_in_one_instruction() -> None:
     text = tile.compile(main, target="cpu:znver4").ir("lowered")
     assert "tile_narrow_bf16" in text
     assert "tile_round_bf16" not in text
+
+
+def test_a_test_before_a_loop_compares_what_memory_gives_in_its_own_type() -> None:
+    """``n - e - 1`` may wrap; its sides cannot, so nothing is computed in 64 bits."""
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((n,), "float32"), S: T.Tensor((9,), "int32"), C: T.Tensor((64,), "float32")
+    ):
+        with T.Kernel(1):
+            acc = T.alloc_fragment((64,), "float32")
+            T.clear(acc)
+            for e in T.serial(S[0], S[1]):
+                for j in T.Parallel(64):
+                    acc[j] += A[e]
+            T.copy(acc, C)
+
+    text = lowered(main)
+    assert "n > e" in text
+    assert "T.int64(-1)" not in text

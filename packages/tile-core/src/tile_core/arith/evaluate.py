@@ -2,44 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tile_core.errors import InternalError
-from tile_core.ir.expr import Binary, Cast, Const, Extent, Select, Unary
+from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Extent, Select, Unary
 from tile_core.ir.expr import Var as Variable
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.operations import BINARY, UNARY
 
 
-def evaluate(root: Extent, values: Mapping[Variable, Any]) -> Any:
+def evaluate(
+    root: Extent,
+    values: Mapping[Variable, Any],
+    operators: Mapping[BinaryOp, Callable[[Any, Any], Any]] = BINARY,
+) -> Any:
     """Return the value of `root` in exact Python arithmetic, without wrapping.
+
+    Parameters
+    ----------
+    values
+        Of variables: numbers, or whatever the operators take.
+    operators
+        What operations of two operands do; a shared part is computed once.
 
     Raises
     ------
     InternalError
         If `root` holds anything but constants, variables of `values`, and arithmetic.
     """
-    match root:
-        case int():
-            return root
-        case Const(value=value):
-            return value
-        case Variable():
-            return values[root]
-        case Binary(op=op, a=a, b=b):
-            return BINARY[op](evaluate(a, values), evaluate(b, values))
-        case Unary(op=unary, a=a):
-            return UNARY[unary](evaluate(a, values))
-        case Select(cond=cond, then=then, otherwise=otherwise):
-            return evaluate(then if evaluate(cond, values) else otherwise, values)
-        case Cast(dtype=dtype, value=value):
-            inner = evaluate(value, values)
-            if dtype.is_float:
-                return float(inner)
-            return int(inner) if isinstance(inner, float | bool) else inner
-        case _:
-            raise InternalError(f"{type(root).__name__} cannot be evaluated on the host")
+    known: dict[Expr, Any] = {}
+
+    def of(node: Extent) -> Any:
+        match node:
+            case int():
+                return node
+            case Const(value=value):
+                return value
+            case Variable():
+                return values[node]
+            case Binary(op=op, a=a, b=b):
+                if node not in known:
+                    known[node] = operators[op](of(a), of(b))
+                return known[node]
+            case Unary(op=unary, a=a):
+                return UNARY[unary](of(a))
+            case Select(cond=cond, then=then, otherwise=otherwise):
+                return of(then if of(cond) else otherwise)
+            case Cast(dtype=dtype, value=value):
+                inner = of(value)
+                if dtype.is_float:
+                    return float(inner)
+                return int(inner) if isinstance(inner, float | bool) else inner
+        raise InternalError(f"{type(node).__name__} cannot be evaluated on the host")
+
+    return of(root)
 
 
 def solve(equations: Iterable[tuple[Extent, int]], values: dict[Variable, Any]) -> None:

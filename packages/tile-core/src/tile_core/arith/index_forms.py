@@ -52,10 +52,14 @@ class Form:
     terms: tuple[tuple[Atom, int], ...] = ()
     const: int = 0
     bounds: Range = field(init=False, compare=False)
+    acts: bool = field(init=False, compare=False)
+    """Whether evaluating it does something."""
 
     def __post_init__(self) -> None:
         low = high = self.const
+        acts = False
         for atom, factor in self.terms:
+            acts = acts or atom.acts
             if factor > 0:
                 low += factor * atom.low
                 high += factor * atom.high
@@ -63,6 +67,7 @@ class Form:
                 low += factor * atom.high
                 high += factor * atom.low
         object.__setattr__(self, "bounds", (low, high))
+        object.__setattr__(self, "acts", acts)
 
     @property
     def single(self) -> Atom | None:
@@ -70,11 +75,6 @@ class Form:
         if len(self.terms) == 1 and self.const == 0 and self.terms[0][1] == 1:
             return self.terms[0][0]
         return None
-
-    @property
-    def acts(self) -> bool:
-        """Whether evaluating it does something."""
-        return any(atom.acts for atom, _ in self.terms)
 
     @property
     def multiple(self) -> int:
@@ -143,9 +143,14 @@ def is_safe(value: Form, dtype: DType) -> bool:
     """
     terms = value.terms
     least, most = limits(dtype)
-    if abs(value.const) > most or any(abs(c) > most for _, c in terms):
+    natural = value.const >= 0
+    for atom, factor in terms:
+        natural = natural and factor > 0 and atom.low >= 0
+        if abs(factor) > most:
+            return False
+    if abs(value.const) > most:
         return value.const == least and not terms
-    if value.const >= 0 and all(c > 0 and a.low >= 0 for a, c in terms):
+    if natural:
         return True
     low = high = 0
     for atom, factor in sorted(terms, key=_printed_order):

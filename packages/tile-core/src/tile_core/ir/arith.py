@@ -141,13 +141,29 @@ def binary(op: BinaryOp, left: Any, right: Any) -> Expr:
     b = as_expr(right, a.dtype)
     if op.is_logical:
         return _logical(op, a, b)
+    if op in _ON_WHOLE and a.dtype in _WHOLE and a.dtype == b.dtype:
+        return _folded(op, a, b, a.dtype)
     a, b = _promoted_operands(op, a, b)
     common = promote(a.dtype, b.dtype)
     if common.is_bool and not op.is_comparison and op not in _BOOL_SAFE:
         common = INT32.with_lanes(common.lanes)
     _refuse(op, common)
+    return _folded(op, cast(a, common), cast(b, common), common)
+
+
+_WHOLE = frozenset({INT32, dtype_of("int64")})
+_ON_WHOLE = frozenset(
+    {
+        BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.FLOORDIV, BinaryOp.FLOORMOD,
+        BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR,
+    }
+)  # fmt: skip
+"""Operations that nothing has to be asked about where both sides are of one such type."""
+
+
+def _folded(op: BinaryOp, a: Expr, b: Expr, common: DType) -> Expr:
+    """Return ``a op b`` of operands of one type, computed as far as it is known."""
     result = BOOL.with_lanes(common.lanes) if op.is_comparison else common
-    a, b = cast(a, common), cast(b, common)
     if isinstance(a, Const) and isinstance(b, Const):
         folded = _fold(op, a.value, b.value, common)
         if folded is not None:
@@ -301,9 +317,9 @@ def _identity(op: BinaryOp, a: Expr, b: Expr) -> Expr | None:
     left = a.value if isinstance(a, Const) else None
     right = b.value if isinstance(b, Const) else None
     match op:
-        case BinaryOp.ADD if left == 0:
+        case BinaryOp.ADD | BinaryOp.BITXOR if left == 0:
             return b
-        case BinaryOp.ADD | BinaryOp.SUB if right == 0:
+        case BinaryOp.ADD | BinaryOp.SUB | BinaryOp.BITXOR if right == 0:
             return a
         case BinaryOp.MUL if left == 1:
             return b

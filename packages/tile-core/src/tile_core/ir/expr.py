@@ -49,6 +49,8 @@ class BinaryOp(Enum):
     GT = ">"
     GE = ">="
 
+    __hash__ = object.__hash__  # as fast as can be: tables of operations are asked all the time
+
     @property
     def is_comparison(self) -> bool:
         """Whether the result is a truth value about two numbers."""

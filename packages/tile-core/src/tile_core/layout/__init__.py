@@ -1,22 +1,9 @@
 """Layouts and fragments: which element is where, in memory and in registers."""
 
-from tile_core.layout.bounds import Reach, reach
 from tile_core.layout.constructors import from_strides, packed_panels, padded, row_major
+from tile_core.layout.formulas import evaluate, maximum, minimum, same_expr, simplify
 from tile_core.layout.fragment import Fragment, fully_replicated
 from tile_core.layout.function import Layout
-from tile_core.layout.index import (
-    AnyIndex,
-    Binary,
-    Const,
-    IndexExpr,
-    IndexOp,
-    Input,
-    evaluate,
-    fold,
-    maximum,
-    minimum,
-    same_expr,
-)
 from tile_core.layout.operand_tile import (
     OperandTile,
     OperandWalk,
@@ -25,7 +12,7 @@ from tile_core.layout.operand_tile import (
     operand_tile,
 )
 from tile_core.layout.picture import draw, svg
-from tile_core.layout.simplifier import simplify
+from tile_core.layout.reach import Reach, reach
 from tile_core.layout.strided import Strided, compact, nested
 from tile_core.layout.swizzle import (
     BankCost,
@@ -40,14 +27,8 @@ from tile_core.layout.swizzle import (
 )
 
 __all__ = [
-    "AnyIndex",
     "BankCost",
-    "Binary",
-    "Const",
     "Fragment",
-    "IndexExpr",
-    "IndexOp",
-    "Input",
     "Layout",
     "OperandTile",
     "OperandWalk",
@@ -61,7 +42,6 @@ __all__ = [
     "compact",
     "draw",
     "evaluate",
-    "fold",
     "from_strides",
     "fully_replicated",
     "maximum",

@@ -6,9 +6,10 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from tile_core.errors import LayoutError
-from tile_core.layout.bounds import reach
-from tile_core.layout.index import AnyIndex, as_index
+from tile_core.errors import ControlFlowError, LayoutError, TileError
+from tile_core.ir.expr import Expr
+from tile_core.layout.formulas import as_index, branches, to_text
+from tile_core.layout.reach import reach
 from tile_core.layout.table import exact_bounds
 
 Forward: TypeAlias = Callable[..., Any] | Sequence[Any]
@@ -32,10 +33,16 @@ def extents_of(shape: Sequence[int] | int) -> tuple[int, ...]:
     return box
 
 
-def call_forward(forward: Callable[..., Any], coords: Sequence[AnyIndex]) -> Any:
+def call_forward(forward: Callable[..., Any], coords: Sequence[Expr]) -> Any:
     """Return what the user's function gives for `coords`; its own failure is a `LayoutError`."""
     try:
         return forward(*coords)
+    except LayoutError:
+        raise
+    except ControlFlowError as error:
+        raise branches() from error
+    except TileError as error:
+        raise LayoutError(error.message, hint=error.hint) from error
     except TypeError as error:
         raise LayoutError(
             f"the layout function fails on {len(coords)} coordinates: "
@@ -44,7 +51,7 @@ def call_forward(forward: Callable[..., Any], coords: Sequence[AnyIndex]) -> Any
         ) from error
 
 
-def apply_forward(forward: Forward, coords: Sequence[AnyIndex]) -> tuple[AnyIndex, ...]:
+def apply_forward(forward: Forward, coords: Sequence[Expr]) -> tuple[Expr, ...]:
     """Return the expressions that `forward`, a function or a sequence, gives for `coords`."""
     if callable(forward):
         forward = call_forward(forward, coords)
@@ -54,7 +61,7 @@ def apply_forward(forward: Forward, coords: Sequence[AnyIndex]) -> tuple[AnyInde
 
 
 def physical_box(
-    exprs: Sequence[AnyIndex], shape: tuple[int, ...], given: Sequence[int] | None
+    exprs: Sequence[Expr], shape: tuple[int, ...], given: Sequence[int] | None
 ) -> tuple[int, ...]:
     """Return the physical box: the exact bounds of `exprs`, or `given` if those lie in it."""
     box = []
@@ -67,7 +74,7 @@ def physical_box(
         lo, hi = exact_bounds(expr, shape)
         if lo < 0:
             raise LayoutError(
-                f"physical coordinate {number}, {expr}, is negative: it goes down to {lo}",
+                f"physical coordinate {number}, {to_text(expr)}, is negative: it goes down to {lo}",
                 hint=f"add {-lo}: the first place is 0",
             )
         box.append(hi + 1)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tile_core.errors import LayoutError
 from tile_core.layout.box import extents_of, normal_axis
+from tile_core.layout.formulas import inputs
 from tile_core.layout.function import Layout
-from tile_core.layout.index import inputs
 
 
 def row_major(shape: Sequence[int]) -> Layout:

@@ -7,21 +7,20 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
+from tile_core.arith.index_forms import Form
 from tile_core.errors import LayoutError
-from tile_core.layout.bounds import reach
-from tile_core.layout.index import (
-    AnyIndex,
-    Binary,
-    Const,
-    IndexExpr,
-    IndexOp,
-    Input,
+from tile_core.ir.arith import binary
+from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
+from tile_core.layout.formulas import (
     as_index,
-    build,
+    coordinate,
     evaluate,
+    linear_form,
     same_expr,
+    simplify,
+    to_text,
 )
-from tile_core.layout.simplifier import Linear, linear_form, simplify
+from tile_core.layout.reach import reach
 from tile_core.records import dataclass
 
 
@@ -29,7 +28,7 @@ from tile_core.records import dataclass
 class Digit:
     """``(source // unit) % extent``: a range of places of a coordinate, or of a sum of some."""
 
-    source: AnyIndex
+    source: Expr
     unit: int
     extent: int
 
@@ -39,32 +38,32 @@ class Digit:
         return self.unit * self.extent
 
 
-def digit_of(term: AnyIndex, extents: Sequence[int]) -> Digit | None:
+def digit_of(term: Expr, extents: Sequence[int]) -> Digit | None:
     """Return `term`, a simplified one, as a digit; None if it is none."""
     outer: int | None = None
     unit = 1
     source = term
     match source:
-        case Binary(op=IndexOp.FLOORMOD, a=inner, b=Const(value=m)):
+        case Binary(op=BinaryOp.FLOORMOD, a=inner, b=Const(value=int() as m)):
             source, outer = inner, m
     match source:
-        case Binary(op=IndexOp.FLOORDIV, a=inner, b=Const(value=d)):
+        case Binary(op=BinaryOp.FLOORDIV, a=inner, b=Const(value=int() as d)):
             source, unit = inner, d
-    if not isinstance(source, Input) and not _is_numeral(source, extents):
+    if not isinstance(source, Var) and not _is_numeral(source, extents):
         return None
     r = reach(source, extents)
     extent = -(-(r.hi + 1) // unit) if outer is None else outer
     return Digit(source, unit, extent)
 
 
-def _is_numeral(expr: AnyIndex, extents: Sequence[int]) -> bool:
+def _is_numeral(expr: Expr, extents: Sequence[int]) -> bool:
     """Whether `expr` is a sum that coordinates write together, such as ``4*i + j``."""
-    if not (isinstance(expr, Binary) and expr.op is IndexOp.ADD):
+    if not (isinstance(expr, Binary) and expr.op is BinaryOp.ADD):
         return False
     return places(linear_form(expr, extents), extents) is not None
 
 
-def places(value: Linear, extents: Sequence[int]) -> list[tuple[AnyIndex, int, int]] | None:
+def places(value: Form, extents: Sequence[int]) -> list[tuple[Expr, int, int]] | None:
     """Return ``(term, unit, extent)`` of each place, lowest first, if the sum is a numeral.
 
     In a numeral each term can be read off by itself: it runs over ``0 <= t < extent``, the
@@ -72,14 +71,13 @@ def places(value: Linear, extents: Sequence[int]) -> list[tuple[AnyIndex, int, i
     """
     if value.const != 0:
         return None
-    found: list[tuple[AnyIndex, int, int]] = []
+    found: list[tuple[Expr, int, int]] = []
     unit = 1
-    for term, coef in sorted(value.terms, key=lambda item: item[1]):
-        r = reach(term, extents)
-        if coef != unit or r.lo != 0:
+    for atom, coef in sorted(value.terms, key=lambda item: item[1]):
+        if coef != unit or atom.low != 0:
             return None
-        found.append((term, unit, r.hi + 1))
-        unit *= r.hi + 1
+        found.append((atom.expr, unit, atom.high + 1))
+        unit *= atom.high + 1
     return found
 
 
@@ -88,11 +86,11 @@ class _Solver:
     """Solves ``term == value`` for digits until every coordinate is known."""
 
     extents: tuple[int, ...]
-    known: list[tuple[Digit, AnyIndex]] = field(default_factory=list)
-    pending: list[tuple[AnyIndex, AnyIndex, int]] = field(default_factory=list)
-    opened: list[AnyIndex] = field(default_factory=list)
+    known: list[tuple[Digit, Expr]] = field(default_factory=list)
+    pending: list[tuple[Expr, Expr, int]] = field(default_factory=list)
+    opened: list[Expr] = field(default_factory=list)
 
-    def demand(self, value: Linear, equals: AnyIndex) -> bool:
+    def demand(self, value: Form, equals: Expr) -> bool:
         """Add the equation ``value == equals``; False if `value` is no numeral."""
         split = places(value, self.extents)
         if split is None:
@@ -115,42 +113,42 @@ class _Solver:
             self.pending = waiting
             progress = self.open_sources() or progress
 
-    def use(self, term: AnyIndex, value: AnyIndex, extent: int) -> bool:
+    def use(self, term: Expr, value: Expr, extent: int) -> bool:
         """Learn a digit from ``term == value``, if the equation has just one unknown."""
         digit = digit_of(term, self.extents)
         if digit is not None:
             self.known.append((digit, value))
             return True
         match term:
-            case Binary(op=IndexOp.XOR, a=a, b=b):
+            case Binary(op=BinaryOp.BITXOR, a=a, b=b):
                 for mine, other in ((a, b), (b, a)):
                     digit, rest = digit_of(mine, self.extents), self.value_of(other)
                     if digit is not None and rest is not None:
                         self.known.append((digit, value ^ rest))
                         return True
-            case Binary(op=IndexOp.FLOORMOD, a=a, b=Const(value=m)) if m == extent:
+            case Binary(op=BinaryOp.FLOORMOD, a=a, b=Const(value=int() as m)) if m == extent:
                 return self.use_rotation(linear_form(a, self.extents), value, m)
         return False
 
-    def use_rotation(self, total: Linear, value: AnyIndex, modulus: int) -> bool:
+    def use_rotation(self, total: Form, value: Expr, modulus: int) -> bool:
         """Learn digit `d` from ``(d + rest) % modulus == value``.
 
         Of all terms only the remainders matter, so that is all that need be known of the rest.
         """
-        for k, (term, coef) in enumerate(total.terms):
-            digit = digit_of(simplify(term % modulus, self.extents), self.extents)
-            rest = Linear(total.terms[:k] + total.terms[k + 1 :], total.const)
+        for k, (atom, coef) in enumerate(total.terms):
+            digit = digit_of(simplify(atom.expr % modulus, self.extents), self.extents)
+            rest = Form(total.terms[:k] + total.terms[k + 1 :], total.const)
             shift = self.value_modulo(rest, modulus)
             if digit is not None and shift is not None and abs(coef) == 1:
                 self.known.append((digit, (value - shift) * coef % modulus))
                 return True
         return False
 
-    def value_modulo(self, total: Linear, modulus: int) -> AnyIndex | None:
+    def value_modulo(self, total: Form, modulus: int) -> Expr | None:
         """Return a number congruent to `total`, which takes only the remainder of each term."""
-        result: AnyIndex = Const(total.const)
-        for term, coef in total.terms:
-            needed = term % (modulus // math.gcd(coef, modulus))
+        result: Expr = as_index(total.const)
+        for atom, coef in total.terms:
+            needed = atom.expr % (modulus // math.gcd(coef, modulus))
             part = self.value_of(simplify(needed, self.extents))
             if part is None:
                 return None
@@ -161,7 +159,7 @@ class _Solver:
         """Take a known sum of coordinates apart into its places."""
         for digit, _ in self.known:
             source = digit.source
-            if isinstance(source, Input) or any(same_expr(source, s) for s in self.opened):
+            if isinstance(source, Var) or any(same_expr(source, s) for s in self.opened):
                 continue
             value = self.read(source, 1, reach(source, self.extents).hi + 1)
             if value is not None:
@@ -169,9 +167,9 @@ class _Solver:
                 return self.demand(linear_form(source, self.extents), value)
         return False
 
-    def read(self, source: AnyIndex, start: int, end: int) -> AnyIndex | None:
+    def read(self, source: Expr, start: int, end: int) -> Expr | None:
         """Return ``source // start % (end // start)`` from the digits known so far."""
-        total: AnyIndex = Const(0)
+        total: Expr = as_index(0)
         at, top = start, reach(source, self.extents).hi + 1
         while at < end:
             for digit, value in self.known:
@@ -190,7 +188,7 @@ class _Solver:
                 return None
         return total
 
-    def value_of(self, expr: AnyIndex) -> AnyIndex | None:
+    def value_of(self, expr: Expr) -> Expr | None:
         """Return `expr` in terms of what the digits are equal to; None if some are missing."""
         digit = digit_of(expr, self.extents)
         if digit is not None:
@@ -200,7 +198,7 @@ class _Solver:
         match expr:
             case Const():
                 return expr
-            case Binary(op=IndexOp.FLOORMOD, a=a, b=Const(value=m)):
+            case Binary(op=BinaryOp.FLOORMOD, a=a, b=Const(value=int() as m)):
                 total = linear_form(a, self.extents)
                 shift = (
                     self.value_of(a) if total.single is not None else self.value_modulo(total, m)
@@ -208,13 +206,11 @@ class _Solver:
                 return None if shift is None else shift % m
             case Binary(op=op, a=a, b=b):
                 left, right = self.value_of(a), self.value_of(b)
-                return None if left is None or right is None else build(op, left, right)
+                return None if left is None or right is None else binary(op, left, right)
         return None
 
 
-def invert(
-    outputs: Sequence[IndexExpr], extents: Sequence[int], box: Sequence[int]
-) -> tuple[AnyIndex, ...]:
+def invert(outputs: Sequence[Expr], extents: Sequence[int], box: Sequence[int]) -> tuple[Expr, ...]:
     """Return the coordinates as formulas over ``outputs``, which are given to be a bijection.
 
     Parameters
@@ -232,29 +228,30 @@ def invert(
     """
     solver = _Solver(tuple(extents))
     for axis, output in enumerate(outputs):
-        if not solver.demand(linear_form(output, extents), Input(axis)):
+        if not solver.demand(linear_form(output, extents), coordinate(axis)):
             raise LayoutError(
-                f"coordinate {axis}, {output}, is not a numeral made of digits of the inputs",
+                f"coordinate {axis}, {to_text(output)}, is not a numeral made of digits "
+                "of the inputs",
                 hint="inverse_table gives the inverse as numbers",
             )
     solver.solve()
     result = []
     for axis, extent in enumerate(extents):
-        value = solver.read(Input(axis), 1, extent)
+        value = solver.read(coordinate(axis), 1, extent)
         if value is None:
             raise LayoutError(
-                f"no formula gives input {Input(axis)} back from {_listing(outputs)}",
+                f"no formula gives input {coordinate(axis).name} back from {_listing(outputs)}",
                 hint="inverse_table gives the inverse as numbers",
             )
         result.append(simplify(value, box))
     return tuple(result)
 
 
-def _listing(outputs: Sequence[IndexExpr]) -> str:
-    return "(" + ", ".join(map(str, outputs)) + ")"
+def _listing(outputs: Sequence[Expr]) -> str:
+    return "(" + ", ".join(map(to_text, outputs)) + ")"
 
 
-def digits_in(expr: IndexExpr, extents: Sequence[int]) -> list[Digit]:
+def digits_in(expr: Expr, extents: Sequence[int]) -> list[Digit]:
     """Return the digits `expr` is made of, each once.
 
     Raises
@@ -264,7 +261,7 @@ def digits_in(expr: IndexExpr, extents: Sequence[int]) -> list[Digit]:
     """
     found: list[Digit] = []
 
-    def visit(node: AnyIndex) -> None:
+    def visit(node: Expr) -> None:
         digit = digit_of(node, extents) if not _is_sum(node) else None
         if digit is not None:
             found.append(digit)
@@ -276,11 +273,11 @@ def digits_in(expr: IndexExpr, extents: Sequence[int]) -> list[Digit]:
     return found
 
 
-def _is_sum(node: AnyIndex) -> bool:
-    return isinstance(node, Binary) and node.op in (IndexOp.ADD, IndexOp.SUB)
+def _is_sum(node: Expr) -> bool:
+    return isinstance(node, Binary) and node.op in (BinaryOp.ADD, BinaryOp.SUB)
 
 
-def leftover(used: Sequence[Digit], source: AnyIndex, extent: int) -> list[Digit]:
+def leftover(used: Sequence[Digit], source: Expr, extent: int) -> list[Digit]:
     """Return the digits of `source` that `used` does not contain, lowest first.
 
     The highest one may have a larger extent than the values of `source` fill.
@@ -297,7 +294,9 @@ def leftover(used: Sequence[Digit], source: AnyIndex, extent: int) -> list[Digit
         if digit.end <= at:
             continue
         if digit.unit < at or digit.unit % at:
-            raise LayoutError(f"the digits used of {source} overlap: {_digit_text(digit)}")
+            raise LayoutError(
+                f"the digits used of {to_text(source)} overlap: {to_text(_written(digit))}"
+            )
         if digit.unit > at:
             result.append(Digit(source, at, digit.unit // at))
         at = digit.end
@@ -306,11 +305,12 @@ def leftover(used: Sequence[Digit], source: AnyIndex, extent: int) -> list[Digit
     return result
 
 
-def _digit_text(digit: Digit) -> str:
-    return str(Binary(IndexOp.FLOORMOD, digit.source // digit.unit, Const(digit.extent)))
+def _written(digit: Digit) -> Expr:
+    whole = digit.source // digit.unit
+    return Binary(BinaryOp.FLOORMOD, whole, as_index(digit.extent), whole.dtype)
 
 
-def digit_expr(digit: Digit) -> AnyIndex:
+def digit_expr(digit: Digit) -> Expr:
     """Return the formula of a digit."""
     return digit.source // digit.unit % digit.extent
 
@@ -326,21 +326,21 @@ def row_major_position(coords: Sequence[Any], shape: Sequence[Any]) -> Any:
     return position
 
 
-def flatten_row_major(coords: Sequence[AnyIndex], shape: Sequence[int]) -> AnyIndex:
+def flatten_row_major(coords: Sequence[Expr], shape: Sequence[int]) -> Expr:
     """Return the formula of the row-major position of `coords` in a box of `shape`."""
     return as_index(row_major_position(coords, shape))
 
 
-def unflatten_row_major(flat: AnyIndex, shape: Sequence[int]) -> tuple[AnyIndex, ...]:
+def unflatten_row_major(flat: Expr, shape: Sequence[int]) -> tuple[Expr, ...]:
     """Return the coordinates in a box of `shape` of the row-major position `flat`."""
-    result: list[AnyIndex] = []
+    result: list[Expr] = []
     for extent in reversed(shape):
         result.append(flat % extent)
         flat = flat // extent
     return tuple(reversed(result))
 
 
-def substitute(expr: IndexExpr, coords: Sequence[AnyIndex], extents: Sequence[int]) -> AnyIndex:
+def substitute(expr: Expr, coords: Sequence[Expr], extents: Sequence[int]) -> Expr:
     """Return `expr` at `coords`, simplified over a box of `extents`."""
-    result: AnyIndex = evaluate(expr, coords)
-    return simplify(result, extents)
+    result = evaluate(expr, coords)
+    return simplify(result if isinstance(result, Expr) else as_index(result), extents)

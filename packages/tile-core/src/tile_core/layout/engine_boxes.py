@@ -190,10 +190,15 @@ def layout_in_boxes(shape: Sequence[int], bits: int, extents: Sequence[int]) -> 
     extents
         What is copied at a time.
     """
+    return _in_boxes(tuple(shape), bits, tuple(extents))
+
+
+@lru_cache(maxsize=128)
+def _in_boxes(shape: tuple[int, ...], bits: int, extents: tuple[int, ...]) -> Layout:
     found: list[tuple[int, Layout]] = []
-    for layout in _candidates(tuple(shape), bits, extents):
+    for layout in _candidates(shape, bits, extents):
         with suppress(LayoutError):
-            found.append((boxes_of(layout, bits, tuple(extents)).count, layout))
+            found.append((boxes_of(layout, bits, extents).count, layout))
     return min(found, key=lambda pair: pair[0])[1] if found else row_major(shape)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.errors import LayoutError
+from tile_core.ir.expr import Expr, Var
 from tile_core.layout.box import apply_forward, call_forward, extents_of, physical_box
 from tile_core.layout.digits import (
     flatten_row_major,
@@ -17,21 +18,21 @@ from tile_core.layout.digits import (
     substitute,
     unflatten_row_major,
 )
-from tile_core.layout.function import Layout
-from tile_core.layout.index import (
-    AnyIndex,
-    Const,
-    Input,
+from tile_core.layout.formulas import (
     as_index,
     axis_names,
+    coordinate,
+    digest,
     evaluate,
     inputs,
     inputs_of,
+    revived,
     same_expr,
+    simplify,
     to_text,
 )
+from tile_core.layout.function import Layout
 from tile_core.layout.replicas import condensed, derived_index
-from tile_core.layout.simplifier import simplify
 from tile_core.layout.table import Table, distinct, has_duplicates, tabulate
 from tile_core.layout.tilelang_aliases import FragmentNames
 from tile_core.records import dataclass
@@ -84,8 +85,8 @@ class Fragment(FragmentNames):
     """
 
     shape: tuple[int, ...]
-    thread: AnyIndex
-    index: tuple[AnyIndex, ...]
+    thread: Expr
+    index: tuple[Expr, ...]
     replication: int
     thread_extent: int
     index_shape: tuple[int, ...]
@@ -95,16 +96,16 @@ class Fragment(FragmentNames):
         self,
         shape: Sequence[int] | int,
         forward_fn: Callable[..., Any] | None = None,
-        forward_thread_fn: Callable[..., Any] | AnyIndex | None = None,
+        forward_thread_fn: Callable[..., Any] | Expr | None = None,
         replicate: int = 1,
-        forward_index_fn: Callable[..., Any] | Sequence[AnyIndex] | None = None,
+        forward_index_fn: Callable[..., Any] | Sequence[Expr] | None = None,
         threads: int | None = None,
     ) -> None:
         box = extents_of(shape)
         (replication,) = extents_of(replicate)
         domain = (*box, replication)
         coords = inputs(len(box))
-        extra: tuple[AnyIndex, ...] = (Input(len(box)),) if replication > 1 else ()
+        extra: tuple[Expr, ...] = (coordinate(len(box)),) if replication > 1 else ()
         if (forward_fn is None) == (forward_thread_fn is None):
             raise LayoutError("a fragment takes either forward_fn or forward_thread_fn")
         forward = forward_thread_fn if forward_fn is None else forward_fn
@@ -132,16 +133,21 @@ class Fragment(FragmentNames):
             "thread_extent": thread_extent,
             "index_shape": physical_box(index, box, None),
             "digest": hash(
-                (box, replication, thread_extent, thread.digest, *(e.digest for e in index))
+                (box, replication, thread_extent, digest(thread), *(digest(e) for e in index))
             ),
         }.items():
             object.__setattr__(self, name, value)
         if derived and not self.is_injective():
             raise LayoutError(
-                f"no register index follows from the thread {thread}: "
+                f"no register index follows from the thread {to_text(thread)}: "
                 "it sends elements to one thread that differ in the digits it uses",
                 hint="give forward_index_fn as well",
             )
+
+    def __reduce__(self) -> tuple[Any, ...]:  # coordinates are variables of one process
+        formulas = (self.thread, *self.index)
+        given = (self.shape, self.replication, self.thread_extent)
+        return _revived, (formulas, inputs(self.rank + 1), *given)
 
     @property
     def rank(self) -> int:
@@ -172,7 +178,7 @@ class Fragment(FragmentNames):
         """Return the number of the register slot of the element at `coords`."""
         return row_major_position(self.forward_index(*coords), self.index_shape)
 
-    def slot_expr(self) -> AnyIndex:
+    def slot_expr(self) -> Expr:
         """Return the register slot as one number, row-major over `index_shape`."""
         return _slot(self)
 
@@ -279,8 +285,8 @@ class Fragment(FragmentNames):
     def _with(
         self,
         shape: tuple[int, ...],
-        thread: AnyIndex,
-        index: Sequence[AnyIndex],
+        thread: Expr,
+        index: Sequence[Expr],
         replication: int,
         threads: int,
     ) -> Fragment:
@@ -295,7 +301,7 @@ class Fragment(FragmentNames):
     def replicate(self, replicate: int) -> Fragment:
         """Return the fragment held `replicate` times, each time by threads of its own."""
         (count,) = extents_of(replicate)
-        rep = Input(self.rank)
+        rep = coordinate(self.rank)
         copies = self.replication * count
         coords = (*inputs(self.rank), rep % self.replication)
         thread = substitute(self.thread, coords, (*self.shape, copies))
@@ -327,7 +333,7 @@ class Fragment(FragmentNames):
         tiles = [x // s for x, s in zip(box, self.shape, strict=True)]
         order = 1 if lower_dim_first else -1
         number = flatten_row_major(tiles[::order], factors[::order])
-        thread = substitute(self.thread, (*inner, Input(self.rank)), domain)
+        thread = substitute(self.thread, (*inner, coordinate(self.rank)), domain)
         if repeat_on_thread:
             index = [substitute(e, inner, shape) for e in self.index]
             threads = self.thread_extent * math.prod(factors)
@@ -349,14 +355,12 @@ class Fragment(FragmentNames):
             raise LayoutError(f"a fragment of {self.shape} cannot be reshaped to {box}")
         old = unflatten_row_major(flatten_row_major(inputs(len(box)), box), self.shape)
         domain = (*box, self.replication)
-        thread = substitute(self.thread, (*old, Input(len(box))), domain)
+        thread = substitute(self.thread, (*old, coordinate(len(box))), domain)
         index = [substitute(e, old, box) for e in self.index]
         return self._with(box, thread, index, self.replication, self.thread_extent)
 
 
-def _forwarded(
-    forward: Any, coords: Sequence[AnyIndex]
-) -> tuple[AnyIndex, tuple[AnyIndex, ...] | None]:
+def _forwarded(forward: Any, coords: Sequence[Expr]) -> tuple[Expr, tuple[Expr, ...] | None]:
     """Return the thread, and the register slot if `forward` gives one."""
     result = call_forward(forward, coords) if callable(forward) else forward
     if not isinstance(result, (tuple, list)):
@@ -370,7 +374,7 @@ def _forwarded(
 def fully_replicated(shape: Sequence[int], threads: int) -> Fragment:
     """Return the fragment of which every one of `threads` holds every element."""
     box = extents_of(shape)
-    thread = Input(len(box)) if threads > 1 else Const(0)
+    thread = coordinate(len(box)) if threads > 1 else as_index(0)
     slot = flatten_row_major(inputs(len(box)), box)
     return Fragment(
         box, forward_thread_fn=thread, replicate=threads, forward_index_fn=(slot,), threads=threads
@@ -378,7 +382,7 @@ def fully_replicated(shape: Sequence[int], threads: int) -> Fragment:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _slot(fragment: Fragment) -> AnyIndex:
+def _slot(fragment: Fragment) -> Expr:
     return simplify(flatten_row_major(fragment.index, fragment.index_shape), fragment.shape)
 
 
@@ -394,3 +398,14 @@ def _threads(fragment: Fragment) -> Table:
     table = tabulate(fragment.thread, (*fragment.shape, fragment.replication))
     table.flags.writeable = False
     return table
+
+
+def _revived(
+    formulas: tuple[Expr, ...],
+    coords: tuple[Var, ...],
+    shape: tuple[int, ...],
+    replication: int,
+    threads: int,
+) -> Fragment:
+    thread, *index = revived(formulas, coords)
+    return Fragment(shape, None, thread, replication, index, threads)

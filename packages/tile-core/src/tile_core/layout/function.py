@@ -10,18 +10,22 @@ from typing import Any
 import numpy as np
 
 from tile_core.errors import LayoutError
+from tile_core.ir.expr import Expr, Var
 from tile_core.layout.box import Forward, apply_forward, extents_of, normal_axis, physical_box
 from tile_core.layout.digits import flatten_row_major, invert, substitute
-from tile_core.layout.index import (
-    AnyIndex,
-    Input,
+from tile_core.layout.formulas import (
     axis_names,
+    axis_of,
+    coordinate,
+    digest,
     evaluate,
     inputs,
+    linear_form,
+    revived,
     same_expr,
+    simplify,
     to_text,
 )
-from tile_core.layout.simplifier import linear_form, simplify
 from tile_core.layout.table import (
     Table,
     aligned_runs,
@@ -81,7 +85,7 @@ class Layout(LayoutNames):
     """
 
     shape: tuple[int, ...]
-    outputs: tuple[AnyIndex, ...]
+    outputs: tuple[Expr, ...]
     output_shape: tuple[int, ...]
 
     def __init__(
@@ -95,6 +99,9 @@ class Layout(LayoutNames):
         object.__setattr__(self, "shape", box)
         object.__setattr__(self, "outputs", exprs)
         object.__setattr__(self, "output_shape", physical_box(exprs, box, output_shape))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # coordinates are variables of one process
+        return _revived, (self.shape, self.outputs, self.output_shape, inputs(self.rank))
 
     @property
     def rank(self) -> int:
@@ -142,7 +149,7 @@ class Layout(LayoutNames):
                     f"coordinate {x} of dimension {axis} is outside 0 ... {extent - 1}"
                 )
 
-    def linear_index_expr(self) -> AnyIndex:
+    def linear_index_expr(self) -> Expr:
         """Return the address as a formula of the logical coordinates."""
         return _linear_index(self)
 
@@ -167,7 +174,7 @@ class Layout(LayoutNames):
         )
 
     def __hash__(self) -> int:
-        return hash((self.shape, self.output_shape, tuple(e.digest for e in self.outputs)))
+        return hash((self.shape, self.output_shape, tuple(map(digest, self.outputs))))
 
     def __repr__(self) -> str:
         names = axis_names(self.rank)
@@ -223,10 +230,10 @@ class Layout(LayoutNames):
         """Whether each stride steps over everything below it: enough to be injective."""
         room = 1
         value = linear_form(self.linear_index_expr(), self.shape)
-        for term, coef in sorted(value.terms, key=lambda item: item[1]):
-            if not isinstance(term, Input) or coef < room:
+        for atom, coef in sorted(value.terms, key=lambda item: item[1]):
+            if not isinstance(atom.expr, Var) or coef < room:
                 return False
-            room = coef * (self.shape[term.axis] - 1) + room
+            room = coef * atom.high + room
         return len(value.terms) == sum(extent > 1 for extent in self.shape)
 
     def affine(self) -> tuple[int, tuple[int, ...]] | None:
@@ -235,8 +242,8 @@ class Layout(LayoutNames):
         The stride of a dimension of extent 1 is 0.
         """
         value = linear_form(self.linear_index_expr(), self.shape)
-        if all(isinstance(term, Input) for term, _ in value.terms):
-            strides = {term.axis: coef for term, coef in value.terms if isinstance(term, Input)}
+        if all(isinstance(atom.expr, Var) for atom, _ in value.terms):
+            strides = {axis_of(atom.expr): coef for atom, coef in value.terms}
             return value.const, tuple(strides.get(axis, 0) for axis in range(self.rank))
         table = self.linear_table()
         offset = int(table[(0,) * self.rank])
@@ -297,7 +304,7 @@ class Layout(LayoutNames):
             )
         return self._rebuilt(inner.shape, inner.outputs)
 
-    def _rebuilt(self, shape: tuple[int, ...], coords: Sequence[AnyIndex]) -> Layout:
+    def _rebuilt(self, shape: tuple[int, ...], coords: Sequence[Expr]) -> Layout:
         """Return the layout over `shape` that looks up `coords` in this one."""
         exprs = [substitute(e, coords, shape) for e in self.outputs]
         return Layout(shape, exprs, self.output_shape)
@@ -387,7 +394,7 @@ class Layout(LayoutNames):
         lead = extents_of(leading_shape)
         front = inputs(len(lead))
         shape = lead + self.shape
-        moved = [Input(axis + len(lead)) for axis in range(self.rank)]
+        moved = [coordinate(axis + len(lead)) for axis in range(self.rank)]
         exprs = [substitute(e, moved, shape) for e in self.outputs]
         return Layout(shape, [*front, *exprs], lead + self.output_shape)
 
@@ -415,17 +422,17 @@ class Layout(LayoutNames):
         (factor,) = extents_of(factor)
         old = self.shape[dim]
         shape = (*self.shape[:dim], old * factor, *self.shape[dim + 1 :])
-        coords: list[AnyIndex] = list(inputs(self.rank))
+        coords: list[Expr] = list(inputs(self.rank))
         coords[dim] = coords[dim] % old
         exprs = [substitute(e, coords, shape) for e in self.outputs]
-        return Layout(shape, [Input(dim) // old, *exprs], (factor, *self.output_shape))
+        return Layout(shape, [coordinate(dim) // old, *exprs], (factor, *self.output_shape))
 
     def permute(self, order: Sequence[int]) -> Layout:
         """Return the layout whose logical dimension `k` is dimension ``order[k]`` of this one."""
         axes = [normal_axis(axis, self.rank) for axis in order]
         if sorted(axes) != list(range(self.rank)):
             raise LayoutError(f"{tuple(order)} is no order of {self.rank} dimensions")
-        coords = [Input(axes.index(axis)) for axis in range(self.rank)]
+        coords = [coordinate(axes.index(axis)) for axis in range(self.rank)]
         return self._rebuilt(tuple(self.shape[axis] for axis in axes), coords)
 
     def transpose(self) -> Layout:
@@ -433,8 +440,17 @@ class Layout(LayoutNames):
         return self.permute(range(self.rank)[::-1])
 
 
+def _revived(
+    shape: tuple[int, ...],
+    outputs: tuple[Expr, ...],
+    output_shape: tuple[int, ...],
+    coords: tuple[Var, ...],
+) -> Layout:
+    return Layout(shape, revived(outputs, coords), output_shape)
+
+
 @lru_cache(maxsize=_REMEMBERED)
-def _linear_index(layout: Layout) -> AnyIndex:
+def _linear_index(layout: Layout) -> Expr:
     return simplify(flatten_row_major(layout.outputs, layout.output_shape), layout.shape)
 
 

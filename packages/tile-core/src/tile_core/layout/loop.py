@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from tile_core.ir.expr import Expr
 from tile_core.layout.digits import flatten_row_major, unflatten_row_major
+from tile_core.layout.formulas import as_index, coordinate, evaluate, inputs, simplify
 from tile_core.layout.fragment import Fragment
-from tile_core.layout.index import AnyIndex, Const, Input, evaluate, inputs
-from tile_core.layout.simplifier import simplify
 from tile_core.records import dataclass
 
 THREAD, ROUND, LANE = inputs(3)
@@ -57,8 +57,8 @@ class LoopLayout:
     vector: int
     rounds: int
     threads: int
-    coords: tuple[AnyIndex, ...]
-    replica: AnyIndex
+    coords: tuple[Expr, ...]
+    replica: Expr
     ragged: bool = False
     searched: bool = False
 
@@ -147,7 +147,7 @@ def _planned(
     domain = (used, rounds, v)
     coords = _unflattened((ROUND * used + THREAD) * v + LANE, box, domain)
     return LoopLayout(
-        fragment, v, rounds, used, coords, Const(0), ragged=used * rounds * v != total
+        fragment, v, rounds, used, coords, as_index(0), ragged=used * rounds * v != total
     )
 
 
@@ -157,9 +157,9 @@ def _replicated(box: tuple[int, ...], copies: int) -> LoopLayout:
     flat = flatten_row_major(inputs(len(box)), box)
     fragment = Fragment(
         box,
-        forward_thread_fn=flat + Input(len(box)) * total if copies > 1 else flat,
+        forward_thread_fn=flat + coordinate(len(box)) * total if copies > 1 else flat,
         replicate=copies,
-        forward_index_fn=(Const(0),),
+        forward_index_fn=(as_index(0),),
         threads=total * copies,
     )
     domain = (total * copies, 1, 1)
@@ -186,14 +186,14 @@ def _row_groups(box: tuple[int, ...], threads: int, vector: int) -> LoopLayout |
     if rows % groups:
         return None
     row = flatten_row_major(inputs(len(box) - 1), box[:-1])
-    col = Input(len(box) - 1)
+    col = coordinate(len(box) - 1)
     slot = (row // groups * (cols // (v * lanes)) + col // (v * lanes)) * v + col % v
     fragment = Fragment(box, None, row % groups * lanes + col // v % lanes, 1, (slot,), threads)
     domain = (threads, rows * cols // (threads * v), v)
     turns = cols // (v * lanes)
     place = (ROUND % turns * lanes + THREAD % lanes) * v + LANE
     at = _unflattened(ROUND // turns * groups + THREAD // lanes, box[:-1], domain)
-    return LoopLayout(fragment, v, domain[1], threads, (*at, simplify(place, domain)), Const(0))
+    return LoopLayout(fragment, v, domain[1], threads, (*at, simplify(place, domain)), as_index(0))
 
 
 def _starts_anew(cols: int, threads: int, vector: int) -> bool:
@@ -227,7 +227,7 @@ def _uneven_rows(box: tuple[int, ...], threads: int, vector: int) -> LoopLayout:
     groups = min(threads // lanes, rows)
     turns = -(-cols // (v * lanes))
     row = flatten_row_major(inputs(len(box) - 1), box[:-1])
-    col = Input(len(box) - 1)
+    col = coordinate(len(box) - 1)
     slot = (row // groups * turns + col // (v * lanes)) * v + col % v
     used = groups * lanes
     fragment = Fragment(box, None, row % groups * lanes + col // v % lanes, 1, (slot,), used)
@@ -235,7 +235,7 @@ def _uneven_rows(box: tuple[int, ...], threads: int, vector: int) -> LoopLayout:
     place = (ROUND % turns * lanes + THREAD % lanes) * v + LANE
     at = _unflattened(ROUND // turns * groups + THREAD // lanes, box[:-1], domain)
     coords = (*at, simplify(place, domain))
-    return LoopLayout(fragment, v, domain[1], used, coords, Const(0), ragged=True)
+    return LoopLayout(fragment, v, domain[1], used, coords, as_index(0), ragged=True)
 
 
 def _width(total: int, threads: int, vector: int, *, even: bool) -> int:
@@ -249,8 +249,8 @@ def _width(total: int, threads: int, vector: int, *, even: bool) -> int:
 
 
 def _unflattened(
-    flat: AnyIndex, box: tuple[int, ...], domain: tuple[int, int, int]
-) -> tuple[AnyIndex, ...]:
+    flat: Expr, box: tuple[int, ...], domain: tuple[int, int, int]
+) -> tuple[Expr, ...]:
     """Return the coordinates of a row-major position; the first goes on past its extent."""
     if not box:
         return ()

@@ -8,11 +8,19 @@ from functools import lru_cache
 import numpy as np
 
 from tile_core.errors import LayoutError
+from tile_core.ir.expr import Expr
 from tile_core.layout.digits import invert, substitute, unflatten_row_major
+from tile_core.layout.formulas import (
+    as_index,
+    axis_of,
+    coordinate,
+    evaluate,
+    inputs_of,
+    linear_form,
+    simplify,
+)
 from tile_core.layout.fragment import Fragment
-from tile_core.layout.index import AnyIndex, Const, Input, evaluate, inputs_of
 from tile_core.layout.loop import LANE, ROUND, LoopLayout
-from tile_core.layout.simplifier import linear_form, simplify
 from tile_core.layout.table import box_coords
 
 _REMEMBERED = 256
@@ -55,24 +63,24 @@ def _loop_over(fragment: Fragment, vector: int) -> LoopLayout:
         width //= 2
 
 
-def _substituted(expr: AnyIndex, slot: AnyIndex, box: tuple[int, int, int]) -> AnyIndex:
-    return substitute(expr, (Input(0), slot), box)
+def _substituted(expr: Expr, slot: Expr, box: tuple[int, int, int]) -> Expr:
+    return substitute(expr, (coordinate(0), slot), box)
 
 
 def _lanes_are_neighbours(
-    coords: tuple[AnyIndex, ...], replica: AnyIndex, box: tuple[int, int, int]
+    coords: tuple[Expr, ...], replica: Expr, box: tuple[int, int, int]
 ) -> bool:
     """Whether the lane is a step of 1 along the last coordinate, and moves nothing else."""
-    if not coords or any(LANE.axis in inputs_of(e) for e in (*coords[:-1], replica)):
+    if not coords or any(axis_of(LANE) in inputs_of(e) for e in (*coords[:-1], replica)):
         return False
-    rest = linear_form(coords[-1] - LANE, box).expr()
-    return LANE.axis not in inputs_of(rest)
+    rest = linear_form(coords[-1] - LANE, box)
+    return all(axis_of(LANE) not in inputs_of(atom.expr) for atom, _ in rest.terms)
 
 
-def _inverse(fragment: Fragment) -> tuple[tuple[AnyIndex, ...], AnyIndex, bool] | None:
+def _inverse(fragment: Fragment) -> tuple[tuple[Expr, ...], Expr, bool] | None:
     """Return point and replica over (thread, slot), and whether some points do not exist."""
     if not fragment.shape:
-        return ((), Input(0), False) if fragment.replication > 1 else ((), Const(0), False)
+        return ((), coordinate(0), False) if fragment.replication > 1 else ((), as_index(0), False)
     target = (fragment.thread_extent, fragment.slots)
     room = math.prod(target)
     points = fragment.size * fragment.replication
@@ -91,7 +99,7 @@ def _inverse(fragment: Fragment) -> tuple[tuple[AnyIndex, ...], AnyIndex, bool] 
     return None
 
 
-def _solved(fragment: Fragment, extents: tuple[int, ...]) -> tuple[AnyIndex, ...] | None:
+def _solved(fragment: Fragment, extents: tuple[int, ...]) -> tuple[Expr, ...] | None:
     """Return the point and the replica as formulas over thread and slot."""
     outputs = [fragment.thread, fragment.slot_expr()]
     try:
@@ -102,8 +110,8 @@ def _solved(fragment: Fragment, extents: tuple[int, ...]) -> tuple[AnyIndex, ...
 
 def _is_exact(
     fragment: Fragment,
-    coords: tuple[AnyIndex, ...],
-    replica: AnyIndex,
+    coords: tuple[Expr, ...],
+    replica: Expr,
     target: tuple[int, int],
 ) -> bool:
     """Whether the points found inside of the box are those the threads hold, each once."""
@@ -140,8 +148,8 @@ def loop_through(
     width = math.gcd(held.vector, vector, *(start for _, start in filter(None, moves)))
     box = (held.threads, held.slots // width, width)
     slot = ROUND * width + LANE
-    point = (Input(0), slot // held.vector, slot % held.vector)
-    coords: list[AnyIndex] = [Const(0)] * len(fragment.shape)
+    point = (coordinate(0), slot // held.vector, slot % held.vector)
+    coords: list[Expr] = [as_index(0)] * len(fragment.shape)
     for axis, move in enumerate(moves):
         if move is not None:
             coords[move[0]] = substitute(held.coords[axis] - move[1], point, box)
@@ -150,7 +158,7 @@ def loop_through(
     if width > 1 and not _lanes_are_neighbours(at, replica, box):
         return loop_through(held, fragment, moves, width // 2)
     slots = [held.fragment.slot_expr()]
-    indices = [Const(0) if m is None else Input(m[0]) + m[1] for m in moves]
+    indices = [as_index(0) if m is None else coordinate(m[0]) + m[1] for m in moves]
     numbered = Fragment(
         fragment.shape, None, fragment.thread, fragment.replication,
         [substitute(e, indices, fragment.shape) for e in slots], fragment.thread_extent,
@@ -163,5 +171,5 @@ def _searched(fragment: Fragment) -> LoopLayout:
     box = (fragment.thread_extent, fragment.size, 1)
     coords = tuple(simplify(e, box) for e in unflatten_row_major(ROUND, fragment.shape))
     return LoopLayout(
-        fragment, 1, fragment.size, fragment.thread_extent, coords, Const(0), searched=True
+        fragment, 1, fragment.size, fragment.thread_extent, coords, as_index(0), searched=True
     )

@@ -185,7 +185,8 @@ def box_spans(shape: Sequence[int], bits: int) -> tuple[int, ...]:
     return tuple(span for span in _SPANS if box[-1] * bits % (span * 8) == 0)
 
 
-def _of_span(shape: Sequence[int], bits: int, span: int) -> Layout:
+@lru_cache(maxsize=64)
+def _of_span(shape: tuple[int, ...], bits: int, span: int) -> Layout:
     if span == UNIT:
         return packed_panels(shape, CHUNK_BITS // bits)
     return swizzled(shape, bits, Swizzle(span))

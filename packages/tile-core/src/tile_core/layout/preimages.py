@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from tile_core.errors import LayoutError
+from tile_core.ir.expr import Expr, Var
 from tile_core.layout.box import normal_axis
 from tile_core.layout.digits import (
     Digit,
@@ -25,17 +26,16 @@ from tile_core.layout.digits import (
     substitute,
     unflatten_row_major,
 )
+from tile_core.layout.formulas import as_index, axis_of, coordinate, inputs, inputs_of, simplify
 from tile_core.layout.fragment import Fragment
-from tile_core.layout.index import AnyIndex, Const, Input, inputs, inputs_of
 from tile_core.layout.replicas import condensed
-from tile_core.layout.simplifier import simplify
 from tile_core.layout.table import has_duplicates, tabulate
 
 _REMEMBERED = 256
 """Reduced tiles that are kept: layout inference asks for each of them many times."""
 
 
-def pulled_back(held: Fragment, indices: Sequence[AnyIndex], box: Sequence[int]) -> Fragment:
+def pulled_back(held: Fragment, indices: Sequence[Expr], box: Sequence[int]) -> Fragment:
     """Return the loop over `box` in which the holders of ``tile[indices(x)]`` run point x.
 
     Parameters
@@ -52,14 +52,14 @@ def pulled_back(held: Fragment, indices: Sequence[AnyIndex], box: Sequence[int])
     """
     rank = len(box)
     domain = (*box, held.replication)
-    thread = substitute(held.thread, (*indices, Input(rank)), domain)
+    thread = substitute(held.thread, (*indices, coordinate(rank)), domain)
     thread, copies = condensed(thread, domain)
     slot = substitute(held.slot_expr(), indices, box)
     return _with_slots(tuple(box), thread, copies, held.thread_extent, [slot])
 
 
 def shared_out(
-    held: Fragment, indices: Sequence[AnyIndex], box: Sequence[int], vector: int
+    held: Fragment, indices: Sequence[Expr], box: Sequence[int], vector: int
 ) -> Fragment | None:
     """Return the loop of which the replicas of a tile's elements run different points.
 
@@ -84,7 +84,7 @@ def shared_out(
     width = math.gcd(vector, box[free[-1]])
     while width > 1 and count % (width * held.replication):
         width //= 2
-    number = flatten_row_major([Input(axis) for axis in free], [box[axis] for axis in free])
+    number = flatten_row_major([coordinate(axis) for axis in free], [box[axis] for axis in free])
     copy = number // width % held.replication
     thread = substitute(held.thread, (*indices, copy), box)
     slot = substitute(held.slot_expr(), indices, box)
@@ -92,7 +92,7 @@ def shared_out(
 
 
 def pushed_forward(
-    run: Fragment, indices: Sequence[AnyIndex], shape: Sequence[int], serial: Sequence[int] = ()
+    run: Fragment, indices: Sequence[Expr], shape: Sequence[int], serial: Sequence[int] = ()
 ) -> Fragment:
     """Return the tile of which each thread holds what its points of the loop `run` use.
 
@@ -123,14 +123,14 @@ def pushed_forward(
     inverse = invert(outputs, extents, target)
     spread = tuple(d.extent for d in rest)
     domain = (*shape, math.prod(spread) * run.replication)
-    rep = Input(len(shape))
+    rep = coordinate(len(shape))
     *places, copy = unflatten_row_major(rep, (*spread, run.replication))
     coords = [substitute(e, (*inputs(len(shape)), *places), domain) for e in inverse]
     thread = substitute(run.thread, (*coords[: run.rank], copy), domain)
     thread, copies = _told_apart(*condensed(thread, domain), shape)
     thread = _renumbered(thread, copies, run.thread_extent, rep)
     slots = []
-    if not any(Input(len(shape)).axis in inputs_of(e) for e in coords[: run.rank]):
+    if not any(len(shape) in inputs_of(e) for e in coords[: run.rank]):
         slots = [substitute(run.slot_expr(), coords[: run.rank], shape)]
     return _with_slots(tuple(shape), thread, copies, run.thread_extent, slots)
 
@@ -153,17 +153,17 @@ def reduced_fragment(held: Fragment, dim: int, keepdim: bool = False) -> Fragmen
     A tile of one dimension reduces to shape (1,).
     """
     dim = normal_axis(dim, held.rank)
-    kept: list[AnyIndex] = [Input(k) for k in range(held.rank) if k != dim]
+    kept: list[Expr] = [coordinate(k) for k in range(held.rank) if k != dim]
     shape = [held.shape[k] for k in range(held.rank) if k != dim]
     if keepdim:
-        kept.insert(dim, Const(0))
+        kept.insert(dim, as_index(0))
         shape.insert(dim, 1)
     if not kept:
-        kept, shape = [Const(0)], [1]
+        kept, shape = [as_index(0)], [1]
     return pushed_forward(held, kept, shape)
 
 
-def _told_apart(thread: AnyIndex, copies: int, shape: Sequence[int]) -> tuple[AnyIndex, int]:
+def _told_apart(thread: Expr, copies: int, shape: Sequence[int]) -> tuple[Expr, int]:
     """Leave out replicas in threads that hold the element already.
 
     Rows that are cut off in the middle of a step have them: replicas at a regular distance,
@@ -171,7 +171,7 @@ def _told_apart(thread: AnyIndex, copies: int, shape: Sequence[int]) -> tuple[An
     """
     owners = np.sort(tabulate(thread, (*shape, copies)).reshape(-1, copies), axis=1)
     count = np.unique(owners[0]).size
-    rep = Input(len(shape))
+    rep = coordinate(len(shape))
     step = 1
     while count < copies and (count - 1) * step < copies:
         domain = (*shape, count)
@@ -185,28 +185,28 @@ def _told_apart(thread: AnyIndex, copies: int, shape: Sequence[int]) -> tuple[An
     return thread, copies
 
 
-def _renumbered(thread: AnyIndex, copies: int, threads: int, rep: Input) -> AnyIndex:
+def _renumbered(thread: Expr, copies: int, threads: int, rep: Var) -> Expr:
     """Return the thread, with the replicas of what every thread holds numbered by thread."""
-    if copies != threads or copies == 1 or inputs_of(thread) != {rep.axis}:
+    if copies != threads or copies == 1 or inputs_of(thread) != {axis_of(rep)}:
         return thread
-    numbers = tabulate(thread, (*(1 for _ in range(rep.axis)), copies))
+    numbers = tabulate(thread, (*(1 for _ in range(axis_of(rep))), copies))
     return thread if has_duplicates(numbers) else rep
 
 
-def _unused(indices: Sequence[AnyIndex], extents: Sequence[int]) -> list[Digit]:
+def _unused(indices: Sequence[Expr], extents: Sequence[int]) -> list[Digit]:
     """Return the digits of the coordinates that the index map does not depend on."""
     used = [digit for e in indices for digit in digits_in(e, extents)]
-    sums = {axis for d in used if not isinstance(d.source, Input) for axis in inputs_of(d.source)}
+    sums = {axis for d in used if not isinstance(d.source, Var) for axis in inputs_of(d.source)}
     rest: list[Digit] = []
     for axis, extent in enumerate(extents):
         if axis in sums:
             continue
-        rest += reversed(leftover(used, Input(axis), extent))
+        rest += reversed(leftover(used, coordinate(axis), extent))
     return [d for d in rest if d.extent > 1]
 
 
 def _with_slots(
-    shape: tuple[int, ...], thread: AnyIndex, copies: int, threads: int, given: list[AnyIndex]
+    shape: tuple[int, ...], thread: Expr, copies: int, threads: int, given: list[Expr]
 ) -> Fragment:
     """Return the fragment with the fewest registers that can be found.
 

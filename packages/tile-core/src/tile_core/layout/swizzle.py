@@ -18,8 +18,8 @@ import numpy.typing as npt
 from tile_core.errors import LayoutError
 from tile_core.layout.box import extents_of
 from tile_core.layout.constructors import padded, row_major
+from tile_core.layout.formulas import inputs
 from tile_core.layout.function import Layout
-from tile_core.layout.index import inputs
 from tile_core.layout.table import Table
 from tile_core.records import dataclass
 

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tile_core.errors import LayoutError
-from tile_core.layout.bounds import Reaches, reach
-from tile_core.layout.index import IndexExpr, as_index, evaluate
+from tile_core.ir.expr import Expr
+from tile_core.layout.formulas import as_index, evaluate, to_text
+from tile_core.layout.reach import Reaches, reach
 
 Table: TypeAlias = npt.NDArray[np.int64]
 
@@ -43,7 +44,7 @@ def check_size(shape: Sequence[int]) -> None:
         )
 
 
-def tabulate(expr: IndexExpr, shape: Sequence[int]) -> Table:
+def tabulate(expr: Expr, shape: Sequence[int]) -> Table:
     """Return the values of `expr` over the box, int64 of `shape`.
 
     Raises
@@ -57,15 +58,15 @@ def tabulate(expr: IndexExpr, shape: Sequence[int]) -> Table:
     return np.broadcast_to(np.asarray(value, dtype=np.int64), tuple(shape))
 
 
-def _check_width(expr: IndexExpr, shape: Sequence[int]) -> None:
+def _check_width(expr: Expr, shape: Sequence[int]) -> None:
     reaches = Reaches(tuple(shape))
     reaches.of(as_index(expr))
     lowest, highest = reaches.extremes()
     if lowest < -(1 << 62) or highest >= 1 << 62:
-        raise LayoutError(f"{expr} leaves the range of 64-bit integers")
+        raise LayoutError(f"{to_text(expr)} leaves the range of 64-bit integers")
 
 
-def exact_bounds(expr: IndexExpr, shape: Sequence[int]) -> tuple[int, int]:
+def exact_bounds(expr: Expr, shape: Sequence[int]) -> tuple[int, int]:
     """Return the smallest and the largest value of `expr` over the box.
 
     Raises

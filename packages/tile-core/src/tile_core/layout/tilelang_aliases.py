@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tile_core.layout.index import AnyIndex, Input, inputs
+from tile_core.ir.expr import Expr, Var
+from tile_core.layout.formulas import inputs
 
 
 class LayoutNames:
@@ -14,7 +15,7 @@ class LayoutNames:
     __slots__ = ()
 
     @property
-    def index(self: Any) -> tuple[AnyIndex, ...]:
+    def index(self: Any) -> tuple[Expr, ...]:
         """The physical coordinates as formulas; `outputs`."""
         return tuple(self.outputs)
 
@@ -26,17 +27,17 @@ class LayoutNames:
         """Return the extents of the physical box; `output_shape`."""
         return tuple(self.output_shape)
 
-    def get_forward_vars(self: Any) -> tuple[Input, ...]:
+    def get_forward_vars(self: Any) -> tuple[Var, ...]:
         """Return the coordinates over which the formulas are written."""
         return inputs(self.rank)
 
-    def get_forward_index(self: Any) -> tuple[AnyIndex, ...]:
+    def get_forward_index(self: Any) -> tuple[Expr, ...]:
         """Return the physical coordinates as formulas; `outputs`."""
         return tuple(self.outputs)
 
-    def get_linearized_forward_index(self: Any) -> AnyIndex:
+    def get_linearized_forward_index(self: Any) -> Expr:
         """Return the address as a formula; `linear_index_expr`."""
-        formula: AnyIndex = self.linear_index_expr()
+        formula: Expr = self.linear_index_expr()
         return formula
 
     def map_forward_index(self: Any, indices: Sequence[Any]) -> list[Any]:
@@ -61,11 +62,11 @@ class FragmentNames:
         """Return the extents of the registers of a thread; `index_shape`."""
         return tuple(self.index_shape)
 
-    def get_forward_vars(self: Any) -> tuple[Input, ...]:
+    def get_forward_vars(self: Any) -> tuple[Var, ...]:
         """Return the coordinates over which the formulas are written."""
         return inputs(self.rank)
 
-    def get_forward_index(self: Any) -> tuple[AnyIndex, ...]:
+    def get_forward_index(self: Any) -> tuple[Expr, ...]:
         """Return the register slot as formulas; `index`."""
         return tuple(self.index)
 

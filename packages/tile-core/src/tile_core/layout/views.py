@@ -7,11 +7,12 @@ import math
 import numpy as np
 
 from tile_core.errors import LayoutError
+from tile_core.ir.expr import Expr
 from tile_core.layout.digits import flatten_row_major, substitute, unflatten_row_major
-from tile_core.layout.index import AnyIndex, inputs
+from tile_core.layout.formulas import inputs
 from tile_core.layout.table import tabulate
 
-Exprs = tuple[AnyIndex, ...]
+Exprs = tuple[Expr, ...]
 Shape = tuple[int, ...]
 
 
@@ -59,7 +60,7 @@ def reshaped(
     return (*narrow[:-1], last), (*box[:-1], box[-1] // group)
 
 
-def _looked_up(exprs: Exprs, flat: AnyIndex, shape: Shape, new: Shape) -> Exprs:
+def _looked_up(exprs: Exprs, flat: Expr, shape: Shape, new: Shape) -> Exprs:
     coords = unflatten_row_major(flat, shape)
     return tuple(substitute(e, coords, new) for e in exprs)
 

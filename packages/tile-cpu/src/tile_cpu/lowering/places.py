@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.expr import Extent
-from tile_core.layout import Const, IndexOp, Input, Layout, fold
-from tile_core.layout.index import apply_op
+from tile_core.ir.expr import BinaryOp, Extent
+from tile_core.ir.operations import BINARY
+from tile_core.layout import Layout, evaluate
 from tile_core.records import dataclass
 from tile_cpu.lowering.types import number
 from tile_cpu.tir.nodes import PrimExpr, TirBuffer, tirx
@@ -90,20 +90,19 @@ def address(layout: Layout, indices: Sequence[PrimExpr], kind: str) -> PrimExpr:
     Divisions by powers of two become shifts: TVM's floor divisions take long to lower.
     """
 
-    def leaf(node: Const | Input) -> Any:
-        return node.value if isinstance(node, Const) else indices[node.axis]
+    def divide(op: BinaryOp, by_shift: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        return lambda a, b: (BINARY[op] if isinstance(a, int) else by_shift)(a, b)
 
-    def combine(op: IndexOp, a: Any, b: Any) -> Any:
-        if isinstance(a, int) and isinstance(b, int):
-            return apply_op(op, a, b)
-        if op in (IndexOp.FLOORDIV, IndexOp.FLOORMOD):
-            return floor_div(a, b) if op is IndexOp.FLOORDIV else floor_mod(a, b)
-        if op in (IndexOp.MIN, IndexOp.MAX):
-            return (tirx.Min if op is IndexOp.MIN else tirx.Max)(*(_value(x, kind) for x in (a, b)))
-        return apply_op(op, a, b)
+    def extreme(op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        return lambda a, b: op(_value(a, kind), _value(b, kind))
 
-    found = fold(layout.linear_index_expr(), leaf, combine)
-    return _value(found, kind)
+    operators = BINARY | {
+        BinaryOp.FLOORDIV: divide(BinaryOp.FLOORDIV, floor_div),
+        BinaryOp.FLOORMOD: divide(BinaryOp.FLOORMOD, floor_mod),
+        BinaryOp.MIN: extreme(tirx.Min),
+        BinaryOp.MAX: extreme(tirx.Max),
+    }
+    return _value(evaluate(layout.linear_index_expr(), indices, operators), kind)
 
 
 def _value(x: Any, kind: str) -> Any:

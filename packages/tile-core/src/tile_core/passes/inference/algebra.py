@@ -10,21 +10,30 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from tile_core.errors import LayoutError
+from tile_core.ir.expr import Expr, Var
 from tile_core.layout import Fragment
-from tile_core.layout.bounds import reach
 from tile_core.layout.digits import row_major_position, substitute
+from tile_core.layout.formulas import (
+    as_index,
+    axis_of,
+    coordinate,
+    digest,
+    evaluate,
+    inputs,
+    linear_form,
+    same_expr,
+)
 from tile_core.layout.fragment import fully_replicated
-from tile_core.layout.index import AnyIndex, Const, Input, as_index, evaluate, same_expr
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over, loop_through
 from tile_core.layout.preimages import pulled_back, pushed_forward, shared_out
-from tile_core.layout.simplifier import linear_form
+from tile_core.layout.reach import reach
 from tile_core.layout.table import Table, box_coords
 from tile_core.records import dataclass
 
 Value = TypeVar("Value")
 
-IndexMap = Sequence[AnyIndex]
+IndexMap = Sequence[Expr]
 
 MOST_SERIAL = 64
 """No access has more sequential coordinates than that."""
@@ -93,7 +102,7 @@ class Algebra:
     ) -> Fragment | None:
         def make() -> Fragment | None:
             rank = len(extents)
-            point = [*map(Input, range(rank)), *(Const(0) for _ in range(MOST_SERIAL))]
+            point = [*inputs(rank), *(as_index(0) for _ in range(MOST_SERIAL))]
             try:
                 return pulled_back(held, [as_index(evaluate(e, point)) for e in indices], extents)
             except LayoutError:
@@ -173,11 +182,11 @@ class Algebra:
     ) -> Misfit | None:
         if held.replication == run.replication and held.thread_extent >= run.thread_extent:
             rank = run.rank
-            coords = [*map(Input, range(rank)), *_shifted(rank, serial)]
+            coords = [*inputs(rank), *_shifted(rank, serial)]
             point = [as_index(evaluate(e, coords)) for e in indices]
             domain = (*run.shape, run.replication, *serial)
             if _is_inside(point, held.shape, domain):
-                thread = substitute(held.thread, (*point, Input(rank)), domain)
+                thread = substitute(held.thread, (*point, coordinate(rank)), domain)
                 if same_expr(thread, run.thread):
                     return None
         return _first_misfit(run, held, indices, serial, self.owners(held, run), writes=writes)
@@ -195,23 +204,23 @@ class Algebra:
         return self.once(("owners", held, threads), make)
 
 
-def _shifted(rank: int, serial: tuple[int, ...]) -> list[AnyIndex]:
+def _shifted(rank: int, serial: tuple[int, ...]) -> list[Expr]:
     """Return the serial coordinates, which stand behind the replica here."""
-    return [Input(rank + 1 + k) for k in range(len(serial))]
+    return [coordinate(rank + 1 + k) for k in range(len(serial))]
 
 
 def _digests(indices: IndexMap) -> tuple[int, ...]:
-    return tuple(e.digest for e in indices)
+    return tuple(digest(e) for e in indices)
 
 
 def _is_identity(indices: IndexMap, shape: tuple[int, ...], extents: tuple[int, ...]) -> bool:
     return shape == extents and all(
-        (isinstance(e, Input) and e.axis == axis) or extents[axis] == 1
+        (isinstance(e, Var) and axis_of(e) == axis) or extents[axis] == 1
         for axis, e in enumerate(indices)
     )
 
 
-def _is_inside(point: Sequence[AnyIndex], shape: tuple[int, ...], domain: Sequence[int]) -> bool:
+def _is_inside(point: Sequence[Expr], shape: tuple[int, ...], domain: Sequence[int]) -> bool:
     bounds = [reach(e, domain) for e in point]
     return all(r.lo >= 0 and r.hi < n for r, n in zip(bounds, shape, strict=True))
 
@@ -228,10 +237,10 @@ def _moves(
         value = linear_form(index, (*extents, *(1 for _ in range(MOST_SERIAL))))
         if len(value.terms) != 1 or value.terms[0][1] != 1 or value.const < 0:
             return None
-        term = value.terms[0][0]
-        if not isinstance(term, Input):
+        term = value.terms[0][0].expr
+        if not isinstance(term, Var):
             return None
-        found.append((term.axis, value.const))
+        found.append((axis_of(term), value.const))
     axes = sorted(move[0] for move in found if move is not None)
     needed = [axis for axis, extent in enumerate(extents) if extent > 1]
     return tuple(found) if axes == needed else None
@@ -284,7 +293,7 @@ def narrowed(loop: LoopLayout, vector: int) -> LoopLayout:
         return loop
     ratio = loop.vector // width
     box = (loop.threads, loop.rounds * ratio, width)
-    point = (Input(0), Input(1) // ratio, Input(1) % ratio * width + Input(2))
+    point = (coordinate(0), coordinate(1) // ratio, coordinate(1) % ratio * width + coordinate(2))
     return LoopLayout(
         loop.fragment, width, box[1], loop.threads,
         tuple(substitute(e, point, box) for e in loop.coords),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Var
 from tile_core.layout import Fragment
-from tile_core.layout.bounds import reach
-from tile_core.layout.index import Input, inputs_of
+from tile_core.layout.formulas import inputs_of
 from tile_core.layout.loop import planned
+from tile_core.layout.reach import reach
 from tile_core.passes.inference.algebra import Algebra, Misfit
 from tile_core.passes.inference.nests import Nest, Touch
 from tile_core.records import dataclass
@@ -160,4 +161,4 @@ def covers_tile(touch: Touch, nest: Nest) -> bool:
 
 def is_plain(touch: Touch) -> bool:
     """Whether each index is a variable by itself."""
-    return all(isinstance(e, Input) for e in touch.indices)
+    return all(isinstance(e, Var) for e in touch.indices)

@@ -7,7 +7,7 @@ import numpy as np
 from tile_core.errors import LayoutConflict, LayoutError, Note
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment
-from tile_core.layout.index import inputs_of
+from tile_core.layout.formulas import inputs_of
 from tile_core.passes.inference.algebra import Misfit
 from tile_core.passes.inference.nests import Nest, Touch
 from tile_core.passes.inference.views import Place

@@ -7,25 +7,14 @@ from dataclasses import field
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import LayoutError
+from tile_core.ir.arith import binary
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Extent, Var
 from tile_core.ir.node import Node, substitute
-from tile_core.layout.index import AnyIndex, IndexOp, Input, build
-from tile_core.layout.index import Const as IndexConst
+from tile_core.layout.formulas import as_index, coordinate
 from tile_core.records import dataclass
 
 MOST_VALUES = 4096
 """A variable from outside of the loop with more values than that is not followed."""
-
-_OPS = {
-    BinaryOp.ADD: IndexOp.ADD,
-    BinaryOp.SUB: IndexOp.SUB,
-    BinaryOp.MUL: IndexOp.MUL,
-    BinaryOp.FLOORDIV: IndexOp.FLOORDIV,
-    BinaryOp.FLOORMOD: IndexOp.FLOORMOD,
-    BinaryOp.BITXOR: IndexOp.XOR,
-    BinaryOp.MIN: IndexOp.MIN,
-    BinaryOp.MAX: IndexOp.MAX,
-}
 
 
 @dataclass(slots=True)
@@ -54,10 +43,10 @@ class IndexReader:
     serial: list[int] = field(default_factory=list)
     extra: dict[Var, int] = field(default_factory=dict)
 
-    def read(self, index: Extent, extent: int) -> AnyIndex:
+    def read(self, index: Extent, extent: int) -> Expr:
         """Return the formula of `index` into a dimension of `extent` elements."""
         if isinstance(index, int):
-            return IndexConst(index)
+            return as_index(index)
         expr = substitute(index, self.names) if self.names else index
         before, known = len(self.serial), dict(self.extra)
         found = self._formula(expr)
@@ -67,14 +56,14 @@ class IndexReader:
             return self._any_of(extent)
         return found
 
-    def _any_of(self, extent: int) -> AnyIndex:
+    def _any_of(self, extent: int) -> Expr:
         self.serial.append(extent)
-        return Input(len(self.axes) + len(self.serial) - 1)
+        return coordinate(len(self.axes) + len(self.serial) - 1)
 
-    def _formula(self, expr: Expr) -> AnyIndex | None:
+    def _formula(self, expr: Expr) -> Expr | None:
         match expr:
             case Const(value=value):
-                return IndexConst(int(value))
+                return as_index(int(value))
             case Var():
                 return self._variable(expr)
             case Cast(value=value, dtype=dtype) if dtype.is_int and value.dtype.is_int:
@@ -86,9 +75,9 @@ class IndexReader:
                 return _combined(op, left, right)
         return None
 
-    def _variable(self, var: Var) -> AnyIndex | None:
+    def _variable(self, var: Var) -> Expr | None:
         if var in self.axes:
-            return Input(self.axes[var])
+            return coordinate(self.axes[var])
         if var not in self.extra:
             range_of = self.env.bounds(var)
             if range_of.low is None or range_of.low < 0 or range_of.high is None:
@@ -97,20 +86,21 @@ class IndexReader:
                 return None
             self.extra[var] = len(self.serial)
             self.serial.append(int(range_of.high) + 1)
-        return Input(len(self.axes) + self.extra[var])
+        return coordinate(len(self.axes) + self.extra[var])
 
 
-def _combined(op: BinaryOp, a: AnyIndex, b: AnyIndex) -> AnyIndex | None:
+def _combined(op: BinaryOp, a: Expr, b: Expr) -> Expr | None:
+    if isinstance(b, Const):
+        value = int(b.value)
+        match op:
+            case BinaryOp.SHL:
+                op, b = BinaryOp.MUL, as_index(1 << value)
+            case BinaryOp.SHR:
+                op, b = BinaryOp.FLOORDIV, as_index(1 << value)
+            case BinaryOp.BITAND if value & (value + 1) == 0:
+                op, b = BinaryOp.FLOORMOD, as_index(value + 1)
     try:
-        if op in _OPS:
-            return build(_OPS[op], a, b)
-        if isinstance(b, IndexConst):
-            if op is BinaryOp.SHL:
-                return build(IndexOp.MUL, a, 1 << b.value)
-            if op is BinaryOp.SHR:
-                return build(IndexOp.FLOORDIV, a, 1 << b.value)
-            if op is BinaryOp.BITAND and b.value & (b.value + 1) == 0:
-                return build(IndexOp.FLOORMOD, a, b.value + 1)
-    except LayoutError:  # a divisor that is not a positive constant
+        as_index(Binary(op, a, b, a.dtype))
+    except LayoutError:  # no operation of formulas, or a divisor that is not a positive constant
         return None
-    return None
+    return binary(op, a, b)

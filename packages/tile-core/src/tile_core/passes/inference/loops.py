@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from tile_core.errors import InternalError, TileError
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.expr import Expr
 from tile_core.layout import Fragment
-from tile_core.layout.index import AnyIndex, Const, Input
+from tile_core.layout.formulas import as_index, coordinate
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.ops.copy import Copy
 from tile_core.ops.rule import InferLevel
@@ -147,18 +148,18 @@ def loop_of_region(
     return through or loop
 
 
-def _offsets(region: Region, extents: Sequence[int]) -> list[AnyIndex] | None:
+def _offsets(region: Region, extents: Sequence[int]) -> list[Expr] | None:
     """Return the index map from a box of `extents` into the tile."""
     axis = 0
-    found: list[AnyIndex] = []
+    found: list[Expr] = []
     for start, extent in zip(region.starts, region.extents, strict=True):
         first, room = static_value(start), static_value(extent)
         if first is None:
             return None
         if room == 1 and (axis >= len(extents) or extents[axis] != 1):
-            found.append(Const(first))
+            found.append(as_index(first))
             continue
-        found.append(Input(axis) + first)
+        found.append(coordinate(axis) + first)
         axis += 1
     return found if axis == len(extents) else None
 

@@ -27,7 +27,6 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
-from tile_core.layout.index import AnyIndex
 from tile_core.ops.copy import Copy
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel, is_element_wise
@@ -51,7 +50,7 @@ class Touch:
     """
 
     buffer: Buffer
-    indices: tuple[AnyIndex, ...]
+    indices: tuple[Expr, ...]
     serial: tuple[int, ...]
     writes: bool
     span: Span | None

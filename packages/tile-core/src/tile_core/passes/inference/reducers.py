@@ -8,11 +8,11 @@ import numpy as np
 
 from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.expr import Expr
+from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Parallel
 from tile_core.layout import Fragment
-from tile_core.layout.index import AnyIndex, Const, Input
+from tile_core.layout.formulas import as_index, axis_of, coordinate
 from tile_core.layout.loop import LoopLayout
 from tile_core.layout.preimages import pushed_forward
 from tile_core.ops.reducer import ReducerUpdate
@@ -57,11 +57,14 @@ def _holders(update: ReducerUpdate, node: Parallel, loop: LoopLayout | None) -> 
     if loop is None or loop.searched or shape is None or len(shape) != len(update.indices):
         return None
     kept = [_index(index, node) for index in update.indices]
-    axes = [k.axis for k in kept if isinstance(k, Input)]
+    axes = [axis_of(k) for k in kept if isinstance(k, Var)]
     if len(set(axes)) < len(axes):
         return None
     for index, extent in zip(kept, shape, strict=True):
-        if index is None or (loop.extents[index.axis] if isinstance(index, Input) else 1) != extent:
+        if (
+            index is None
+            or (loop.extents[axis_of(index)] if isinstance(index, Var) else 1) != extent
+        ):
             return None
     try:
         found = pushed_forward(loop.fragment, [k for k in kept if k is not None], shape)
@@ -70,10 +73,10 @@ def _holders(update: ReducerUpdate, node: Parallel, loop: LoopLayout | None) -> 
     return found if _is_sound(found) else None
 
 
-def _index(index: Expr, loop: Parallel) -> AnyIndex | None:
+def _index(index: Expr, loop: Parallel) -> Expr | None:
     if any(index is var for var in loop.vars):
-        return Input(next(k for k, var in enumerate(loop.vars) if var is index))
-    return Const(0) if static_value(index) == 0 else None
+        return coordinate(next(k for k, var in enumerate(loop.vars) if var is index))
+    return as_index(0) if static_value(index) == 0 else None
 
 
 def _is_sound(fragment: Fragment) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 from tile_core.cautions import caution
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment
-from tile_core.layout.index import evaluate
+from tile_core.layout.formulas import evaluate
 from tile_core.layout.loop import LoopLayout
 from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
 from tile_core.passes.inference.nests import Nest, Touch

@@ -25,7 +25,7 @@ from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Extent, Load, Se
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import If, Parallel, Stmt, Store
 from tile_core.layout import Layout
-from tile_core.layout.index import evaluate
+from tile_core.layout.formulas import evaluate
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import Pairing, pair
 from tile_core.ops.parallel_form import as_parallel
