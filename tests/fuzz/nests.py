@@ -180,17 +180,45 @@ class Nests(Places):
         return [Parallel(self.loops(self.all_axes()), body)]
 
     def accumulate(self) -> list[Stmt]:
-        """Reduce what the iterations of a nest compute, whoever runs them."""
+        """Reduce what the iterations of a nest compute, whoever runs them.
+
+        In loops and branches the results go on to a tile that has elements already.
+        """
         rng = self.rng
-        op = rng.choice(("sum", "sum", "max", "min"))
-        dtypes = [k.tile.dtype for k in self.known if k.tile.dtype in ("int32", "float32")]
-        dtype = rng.choice(dtypes or ["int32", "float32"])
+        usable = [k for k in self.known if k.tile.dtype in ("int32", "float32")]
+        if self.depth and not usable:
+            return []
+        into = rng.choice(usable) if self.depth else None
+        dtype = rng.choice([k.tile.dtype for k in usable] or ["int32", "float32"])
         axes = self.all_axes() if rng.random() < 0.7 else self.some_axes()
         kept = tuple(a for a in axes if rng.random() < 0.5)
+        if into:
+            dtype, kept = into.tile.dtype, into.axes
+            axes = tuple(sorted({*axes, *kept}))
+        made, most = self.accumulation(dtype, axes, kept)
+        if into is None:
+            self.know(self.tiles[-1], kept, -most, most)
+            return [made]
+        index = self.indices(kept)
+        found = load(made.target, dtype, (-most, most), *(index or (const(0),)))
+        kind = rng.choice(("add", "max", "min"))
+        value = clamp(apply(kind, found, self.element(into)), into.low, into.high)
+        one = Store(into.tile.name, index or (const(0),), value)
+        return [made, Parallel(self.loops(kept) or ((INDEX_NAMES[0], 1),), (one,))]
+
+    def accumulation(
+        self, dtype: str, axes: tuple[int, ...], kept: tuple[int, ...]
+    ) -> tuple[Accumulate, int]:
+        """Return a reduction over `axes` less those `kept`, and how large its results are.
+
+        Its target is the last tile that was made.
+        """
+        rng = self.rng
+        op = rng.choice(("sum", "sum", "max", "min"))
         shape = tuple(self.axes[a].extent for a in kept) or (1,)
         parts = Tile(self.scene.fresh("q"), dtype, shape, f"reducer_{op}")
-        target = self.new_tile(kept, dtype, "fragment")
         self.tiles.append(parts)
+        target = self.new_tile(kept, dtype, "fragment")
         with self.nest(axes) as source:
             held = [k for k in self.known if set(k.axes) <= set(axes) and k.tile.dtype == dtype]
             value = self.element(rng.choice(held)) if held and rng.random() < 0.7 else None
@@ -200,10 +228,8 @@ class Nests(Places):
         count = 1
         for a in axes:
             count *= self.axes[a].extent
-        most = 16 * (count if op == "sum" else 1) + 5
-        self.know(target, kept, -most, most)
         index = self.indices(kept) or (const(0),)
         made = Accumulate(
             op, parts.name, target.name, start, self.loops(axes), index, value, condition
         )
-        return [made]
+        return made, 16 * (count if op == "sum" else 1) + 5

@@ -144,6 +144,7 @@ class Writer(Nests, Moves, Products):
     def step(self) -> list[Stmt]:
         kinds: list[Callable[[], list[Stmt]]] = [
             self.compute, self.compute, self.compute, self.load_again, self.fill,
+            self.accumulate,
         ]  # fmt: skip
         if self.depth < 2:
             kinds += [self.branch, self.loop, self.loop]
@@ -155,7 +156,6 @@ class Writer(Nests, Moves, Products):
                 self.reduce,
                 self.reduce,
                 self.scan,
-                self.accumulate,
             ]
             kinds += [self.product, self.product, self.atomic, self.variable]
         left = [kind for kind in kinds if kind.__name__ not in self.without]

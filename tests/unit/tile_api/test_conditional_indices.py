@@ -10,31 +10,32 @@ import tile_api.language as T
 from support.emulated_features import emulated_features
 
 TARGETS = ("interpret", "cpu", "cpu:haswell", "cpu:znver4", "cuda:sm_80@sim", "hip:gfx942@sim")
-N = 24
-
 FORMS = {
-    "the modulo is gone after the first": (lambda j: j >= 1, lambda j: (j + N - 1) % N),
-    "the modulo is gone after some": (lambda j: j >= 7, lambda j: (j + N - 7) % N),
-    "the modulo is gone before the last": (lambda j: j < N - 3, lambda j: (j + 3) % N),
-    "the quotient is zero": (lambda j: j < 5, lambda j: j // 5 * 4 + j),
-    "the quotient is one": (lambda j: j >= 12, lambda j: j // 12 * 6 + j - 12),
-    "half of it": (lambda j: j >= 16, lambda j: j % 16 + 1),
+    "the modulo is gone after the first": (lambda j, n: j >= 1, lambda j, n: (j + n - 1) % n),
+    "the modulo is gone after some": (lambda j, n: j >= 8, lambda j, n: (j + n - 8) % n),
+    "the modulo is gone before the last": (lambda j, n: j < n - 3, lambda j, n: (j + 3) % n),
+    "the quotient is zero": (lambda j, n: j < n // 4, lambda j, n: j // (n // 4) * 4 + j),
+    "the quotient is one": (
+        lambda j, n: j >= n // 2,
+        lambda j, n: j // (n // 2) * 6 + j - n // 2,
+    ),
+    "half of it": (lambda j, n: j >= n - 8, lambda j, n: j % (n - 8) + 1),
 }
 
 
-def kernel(holds, index, dtype, scope, dynamic):
-    size = T.dynamic("n") if dynamic else N
+def kernel(holds, index, n, dtype, scope):
+    size = T.dynamic("n") if dtype == "uint8" else n
 
     @T.prim_func
     def main(A: T.Tensor((size,), dtype), B: T.Tensor((size,), dtype)):
         with T.Kernel(1, threads=32):
-            s = T.alloc_shared((N,), dtype)
-            T.copy(A[0:N], s)
-            for j in T.Parallel(N):
+            s = T.alloc_shared((n,), dtype)
+            T.copy(A[0:n], s)
+            for j in T.Parallel(n):
                 if scope == "shared":
-                    B[j] = T.if_then_else(holds(j), s[index(j)], T.cast(100 + j, dtype))
+                    B[j] = T.if_then_else(holds(j, n), s[index(j, n)], T.cast(j % 99, dtype))
                 else:
-                    B[j] = T.if_then_else(holds(j), A[index(j)], T.cast(100 + j, dtype))
+                    B[j] = T.if_then_else(holds(j, n), A[index(j, n)], T.cast(j % 99, dtype))
 
     return main
 
@@ -44,10 +45,10 @@ def kernel(holds, index, dtype, scope, dynamic):
 @pytest.mark.parametrize("scope", ["shared", "global"])
 def test_each_lane_reads_its_element(form, scope, target):
     holds, index = FORMS[form]
-    for dtype, dynamic in (("int32", False), ("uint8", True)):
-        given = np.arange(1, N + 1).astype(dtype)
-        wanted = [given[index(j)] if holds(j) else 100 + j for j in range(N)]
-        found = np.full(N, 77, dtype)
+    for n, dtype in ((24, "int32"), (24, "uint8"), (128, "int32"), (128, "uint8")):
+        given = np.arange(100, n + 100).astype(dtype)
+        wanted = [given[index(j, n)] if holds(j, n) else j % 99 for j in range(n)]
+        found = np.full(n, 99, dtype)
         with emulated_features():
-            tile.compile(kernel(holds, index, dtype, scope, dynamic), target=target)(given, found)
+            tile.compile(kernel(holds, index, n, dtype, scope), target=target)(given, found)
         np.testing.assert_array_equal(found, np.array(wanted, dtype))
