@@ -33,7 +33,7 @@ def alternating(peaks: Mapping[str, float]) -> Iterator[Row]:
 
 def print_compile_times() -> None:
     """Print milliseconds per phase of two kernels, compiled without any cache."""
-    from tile_api.compiling import default_cache
+    from tile_api.cache import default_cache
     from tile_api.settings import override
 
     print("\ncompile times in ms (after imports)")

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tile_api.pass_config_table import PassConfig, table
 from tile_api.pass_configs import PassConfigKey
+from tile_api.pass_configs.table import PassConfig, table
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "pass-configs.md"
 HEAD = """\
 # Pass configurations
 
-Written from `tile_api.pass_config_table` by
+Written from `tile_api.pass_configs.table` by
 `pytest tests/docs/test_pass_configs_page.py --update-golden`.
 
 `pass_configs` of `tile.compile`, `tile.jit` and `tile.lower`, and `T.annotate_pass_configs` in a

@@ -50,7 +50,7 @@ def test_what_does_not_work_comes_with_the_way_out(capsys):
 
 def test_plugins_that_are_disabled_and_not_installed_are_told(monkeypatch):
     host = PluginHost(["toy", "nosuch"])
-    monkeypatch.setattr("tile_api.compiling.default_host", lambda: host)
+    monkeypatch.setattr("tile_core.plugins.host.default_host", lambda: host)
     told = [line for line in doctor._settings() if "which is not installed" in line]
     assert told == [
         "TILE_DISABLE_PLUGINS names 'nosuch', which is not installed: "
@@ -102,7 +102,7 @@ def test_reasons_are_told_once(capsys):
 def test_who_is_missing_is_named_where_nothing_emulates(monkeypatch):
     host = installed_plugins()
     monkeypatch.setattr(type(host), "executors", lambda self: {})
-    monkeypatch.setattr("tile_api.compiling.default_host", lambda: host)
+    monkeypatch.setattr("tile_core.plugins.host.default_host", lambda: host)
     found = examining.examined("hip:gfx942")
     assert found.compiles.startswith("yes")
     assert found.emulated == "no"

@@ -153,7 +153,7 @@ def test_a_target_that_does_not_exist(tells: Path) -> None:
 
 
 def test_a_gpu_that_is_not_there(tells: Path) -> None:
-    from tile_api.compiling import default_host
+    from tile_core.plugins.host import default_host
 
     if default_host().default_target().kind == "hip":
         pytest.skip("there is such a GPU")

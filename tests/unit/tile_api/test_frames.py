@@ -65,7 +65,7 @@ def lower_for_nothing() -> None:
 CASES = {
     trace_something_wrong: [HERE, HERE, "frames.py", HERE],
     make_something_wrong: [HERE, HERE, "frames.py", HERE, HERE],
-    call_wrongly: [HERE, HERE, "kernel.py"],
+    call_wrongly: [HERE, HERE, "callable_kernel.py"],
     compile_for_nothing: [HERE, HERE, "frames.py"],
     lower_for_nothing: [HERE, HERE, "frames.py"],
 }
@@ -85,7 +85,7 @@ def test_failures_of_the_compiler_keep_their_frames(monkeypatch):
     def fail(*args: object) -> None:
         raise InternalError("something is wrong inside")
 
-    monkeypatch.setattr("tile_api.compiling.build", fail)
+    monkeypatch.setattr("tile_api.building.build", fail)
     with tile.settings.override(cache=False):
         assert len(files_of(lambda: tile.compile(fine, target="interpret"))) > 3
 

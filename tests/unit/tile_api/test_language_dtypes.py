@@ -10,7 +10,7 @@ import pytest
 
 import tile_api.language as T
 from support.trace import computed
-from tile_api.language.dtypes import DTYPES
+from tile_api.frontend.dtypes import DTYPES
 from tile_core.dtypes import DType
 from tile_core.errors import FrontendTypeError, FrontendValueError
 

@@ -8,8 +8,8 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from tile_api.pass_config_table import BITS, FLAG, FLAGS, LEVEL, TEXT, TIME, table
 from tile_api.pass_configs import normalise_pass_configs
+from tile_api.pass_configs.table import BITS, FLAG, FLAGS, LEVEL, TEXT, TIME, table
 from tile_core.errors import FrontendValueError, TileWarning
 
 ROWS = table()

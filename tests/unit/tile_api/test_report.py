@@ -10,16 +10,17 @@ import tile_api as tile
 import tile_api.language as T
 from support.tiled_gemms import tiled_gemm
 from tile_api.cli import main
-from tile_api.compiling import default_host
 from tile_api.report import Wish, collect, page_of
 from tile_api.report.assembly import lines_of_assembly
 from tile_api.report.code import difference
 from tile_api.report.differences import compared, whole
 from tile_api.report.markup import element
-from tile_api.report.model import Line, Place, Row
+from tile_api.report.model import Line, Row
+from tile_api.report.place import Place
 from tile_api.report.places import Places
 from tile_core.driver import BuildOptions
 from tile_core.errors import Span
+from tile_core.plugins.host import default_host
 
 gemm = tiled_gemm(128, 128, 128, stages=3)
 VOID = {"br", "col", "hr", "img", "input", "link", "meta"}

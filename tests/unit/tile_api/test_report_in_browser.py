@@ -6,9 +6,9 @@ import pytest
 
 from support.browser import find_browser, tab_of
 from support.tiled_gemms import tiled_gemm
-from tile_api.compiling import default_host
 from tile_api.report import Wish, write_report
 from tile_core.driver import BuildOptions
+from tile_core.plugins.host import default_host
 
 BROWSER = find_browser()
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")

@@ -6,12 +6,13 @@ import pytest
 
 import tile_api.language as T
 from support.tiled_gemms import tiled_gemm
-from tile_api.compiling import default_host, request
+from tile_api.building import request
 from tile_api.report.places import Places
 from tile_api.report.timeline.barriers import Meeting, PhaseBarrier
 from tile_api.report.timeline.play import timeline_of
 from tile_api.settings import Settings
 from tile_core import driver
+from tile_core.plugins.host import default_host
 
 
 def gemm_of(rounds, stages, symbolic=False):

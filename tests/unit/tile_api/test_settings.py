@@ -7,7 +7,8 @@ import threading
 import pytest
 
 import tile_api as tile
-from tile_api.pass_configs import PassConfigKey, normalise_pass_configs
+from tile_api.pass_configs import normalise_pass_configs
+from tile_api.pass_configs.keys import PassConfigKey
 from tile_api.settings import Settings, environment_of_code
 from tile_core.errors import FrontendTypeError, FrontendValueError
 

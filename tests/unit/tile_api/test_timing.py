@@ -384,8 +384,8 @@ def test_roofline_of_a_kernel():
 
 
 def test_peaks_of_machines():
-    from tile_api.compiling import default_host
     from tile_api.timing.roofline import peaks_for
+    from tile_core.plugins.host import default_host
     from tile_core.target import Target
 
     found = peaks_for(Target("cuda", "sm_80"), default_host())

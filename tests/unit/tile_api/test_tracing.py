@@ -12,7 +12,6 @@ import tile_api as tile
 import tile_api.language as T
 from tile_api import tracing
 from tile_api.cli import main
-from tile_api.compiling import default_host
 from tile_api.phases import timings_of
 from tile_core.errors import TileError
 from tile_core.pass_manager.instrumentation import (
@@ -24,6 +23,7 @@ from tile_core.pass_manager.instrumentation import (
     recorded,
     timed,
 )
+from tile_core.plugins.host import default_host
 
 
 def doubling(n):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tile_api.kernel import CompiledKernel as JITKernel
     from tile_api.layout import Fragment, Layout
     from tile_api.numbers import cdiv, next_power_of_2
-    from tile_api.pass_configs import PassConfigKey
+    from tile_api.pass_configs.keys import PassConfigKey
     from tile_api.profiler import Profiler, TensorSupplyType, do_bench, do_bench_cudagraph
 
 __author__ = "The tile authors"
@@ -39,7 +39,7 @@ _HOMES = {
     "Fragment": "tile_api.layout:Fragment",
     "JITKernel": "tile_api.kernel:CompiledKernel",
     "Layout": "tile_api.layout:Layout",
-    "PassConfigKey": "tile_api.pass_configs:PassConfigKey",
+    "PassConfigKey": "tile_api.pass_configs.keys:PassConfigKey",
     "Profiler": "tile_api.profiler:Profiler",
     "TensorSupplyType": "tile_api.profiler:TensorSupplyType",
     "AutoTuner": "tile_api.autotuner:AutoTuner",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tile_api.compiling import default_host, request
+from tile_api.building import request
 from tile_api.frontend.source import placed
 from tile_api.settings import Settings
 from tile_core import driver
 from tile_core.cost.estimate import Estimate, Part
 from tile_core.crash import shallow
-from tile_core.plugins.host import PluginHost
+from tile_core.plugins.host import PluginHost, default_host
 
 __all__ = ["Estimate", "Part", "estimate"]
 

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tile_api.frames import shortened
-from tile_api.kernel_copies import KernelCopies
 from tile_api.kernel_files import KernelFiles
-from tile_api.kernel_records import KernelRecords
-from tile_api.launching import Launcher
 from tile_api.lowered import text_at
-from tile_core.errors import (
-    ArgumentCountError,
-    FrontendValueError,
-    TileError,
-    UnsupportedOnTarget,
-)
-from tile_core.ir.node import Node
-from tile_launch.keywords import in_order
+from tile_core.errors import FrontendValueError
 
 if TYPE_CHECKING:
-    from tile_api.arguments import Signature
-    from tile_api.disk_cache.entry_codec import RevivedBuild
     from tile_api.integrations.jax_calls import JaxFunction
     from tile_api.keys import CompileKey
+    from tile_api.phases import Timings
+    from tile_api.pickled import Packed
     from tile_api.profiler import Profiler
-    from tile_api.remarking import RemarkReport
+    from tile_api.remark_report import RemarkReport
     from tile_core.cost.estimate import Estimate
-    from tile_core.driver import Built
-    from tile_core.ir.stmt import Kernel
-    from tile_core.pass_manager.instrumentation import Event
     from tile_core.passes.guards.report import GuardReport
     from tile_core.passes.layout_report import LayoutReport
 
 
-class CompiledKernel(KernelFiles, KernelRecords, KernelCopies):
+class CompiledKernel(KernelFiles):
     """A kernel ready to run.
 
     ``kernel(*args)`` takes the parameters in order or by name, without those that are returned.
@@ -59,61 +43,6 @@ class CompiledKernel(KernelFiles, KernelRecords, KernelCopies):
     config, latency
         Filled in by tuning.
     """
-
-    def __init__(
-        self,
-        built: Built | RevivedBuild,
-        source_function: object = None,
-        key: Callable[[], CompileKey] | None = None,
-        events: tuple[Event, ...] = (),
-    ) -> None:
-        self._built = built
-        self._events = events
-        self._key = key
-        self._kernel: Kernel = built.kernel
-        self._device = built.target.kind
-        if built.runs_on_host:
-            self._device = "cpu"
-        self._launch = Launcher(self._kernel, built.executable, self._device)
-        self.prim_func = source_function
-        self.latency: float | None = None
-        self.ref_latency: float | None = None
-        self.config: dict[str, Any] | None = None
-
-    # Calling -------------------------------------------------------------------------------
-
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        """Check the arguments, allocate the outputs, run, and return the outputs.
-
-        Arguments of a kind that was checked before (shape, strides, element type, device)
-        are not checked again. They may come by name, too, which takes longer.
-
-        Raises
-        ------
-        LaunchError
-            If an argument is not what the kernel was compiled for, a grid extent is not
-            positive, or an assumption about sizes does not hold.
-        DeviceAssertError
-            If an assertion inside the kernel fails.
-        """
-        try:
-            if named:
-                names = [self._kernel.params[p].name for p in self._launch.signature.inputs]
-                args = in_order(self._kernel.name, names, args, named, ArgumentCountError)
-            found = self._launch.quick(*args)
-            return self._launch(*args) if found is NotImplemented else found
-        except TileError as error:
-            raise shortened(error)  # noqa: B904  (it is the same error)
-
-    def raw(self, *args: Any) -> Callable[[], None]:
-        """Return a function of no arguments that launches on `args` without further checks.
-
-        `args` holds every parameter in order, outputs too; they are checked now and must
-        stay as they are. For measuring, and for calling in a tight loop.
-        """
-        everything = replace(self._kernel, outputs=())
-        checked = Launcher(everything, self._built.executable, self._device).check(args)
-        return functools.partial(self._built.executable, *checked.args)
 
     def run_once(self, func: Callable[..., Any] | None = None) -> Any:
         """Run `func` (default: this kernel) once on generated inputs."""
@@ -187,11 +116,6 @@ class CompiledKernel(KernelFiles, KernelRecords, KernelCopies):
 
     # Looking inside ------------------------------------------------------------------------
 
-    @property
-    def target(self) -> str:
-        """The target in canonical spelling."""
-        return str(self._built.target)
-
     def compile_key(self) -> CompileKey:
         """Return what the kernel is a function of; print it, or compare it with another.
 
@@ -208,36 +132,6 @@ class CompiledKernel(KernelFiles, KernelRecords, KernelCopies):
                 hint="compile it: tile.compile(func, target=...)",
             )
         return self._key()
-
-    @property
-    def device(self) -> str:
-        """Where its tensors are: ``"cpu"``, ``"cuda"`` or ``"hip"``."""
-        return self._device
-
-    @property
-    def tile_ir(self) -> Kernel:
-        """The kernel as traced, with its outputs."""
-        return self._kernel
-
-    @property
-    def params(self) -> tuple[Node, ...]:
-        """The parameters: `tile_core` buffers and scalar variables, in order."""
-        return self._kernel.params
-
-    @property
-    def signature(self) -> Signature:
-        """Which parameters the caller passes, and which of them the kernel may change."""
-        return self._launch.signature
-
-    @property
-    def out_idx(self) -> list[int]:
-        """Positions of the parameters that are returned."""
-        return list(self._kernel.outputs)
-
-    @property
-    def artifact(self) -> Any:
-        """What the backend's toolchain made."""
-        return self._built.artifact
 
     @property
     def phases_ms(self) -> Mapping[str, float]:
@@ -283,18 +177,17 @@ class CompiledKernel(KernelFiles, KernelRecords, KernelCopies):
         and the fact that would remove it with the way to promise that. The kernel is lowered
         again for this, once for each such fact: it was seen to remove the guard.
         """
-        from tile_api.compiling import default_host
         from tile_api.guarding import guards_of
 
         built = self._built
-        return guards_of(built.kernel, built.target, built.options, default_host())
+        return guards_of(built.kernel, built.target, built.options, built.host)
 
     def remarks(self, kind: str | None = None, pass_name: str | None = None) -> RemarkReport:
-        """Return what the compiler said about its choices: see `tile_api.remarking.remarks_of`.
+        """Return what the compiler said about its choices: see `tile_api.remark_report.remarks_of`.
 
         ``print(kernel.remarks("missed"))`` shows what could not be done, and why.
         """
-        from tile_api.remarking import remarks_of
+        from tile_api.remark_report import remarks_of
 
         return remarks_of(self._built, kind, pass_name)
 
@@ -320,58 +213,6 @@ class CompiledKernel(KernelFiles, KernelRecords, KernelCopies):
     def asm(self) -> str:
         """The machine's assembly, where the backend can show it."""
         return self._built.asm()
-
-    @property
-    def ptx(self) -> str:
-        """The assembly of NVIDIA's virtual machine.
-
-        Targets of kind ``cuda`` have it, without a GPU too; the emulator has not.
-
-        Raises
-        ------
-        UnsupportedOnTarget
-            If this target has none.
-        """
-        return str(self._of_artifact("ptx"))
-
-    @property
-    def sass(self) -> str:
-        """The instructions of the NVIDIA GPU itself.
-
-        Raises
-        ------
-        UnsupportedOnTarget
-            If this target has none.
-        ToolchainError
-            If no disassembler is installed.
-        """
-        return str(self._of_artifact("sass"))
-
-    @property
-    def resources(self) -> Mapping[str, Any]:
-        """Registers, spills, memory and occupancy of each launch, by the name of its function.
-
-        The values are `tile_core.simt.resources.Resources`: ``registers``, ``spill_stores``,
-        ``stack_bytes``, and ``resident.blocks`` of ``resident.fraction`` of a multiprocessor. Of
-        AMD GPUs there are ``matrix_registers`` and ``scalar_registers``, too.
-
-        Raises
-        ------
-        UnsupportedOnTarget
-            If this target has none.
-        """
-        found: Mapping[str, Any] = self._of_artifact("resources")
-        return found
-
-    def _of_artifact(self, name: str) -> Any:
-        """Return what the backend's toolchain tells of the machine code, or raise."""
-        artifact = self._built.artifact
-        if not hasattr(type(artifact), name):
-            raise UnsupportedOnTarget(
-                f"kernels for {self._built.target} have no {name}",
-                hint="compile for an NVIDIA GPU, which need not be here: target='cuda:sm_80'",
-            )
-        return getattr(artifact, name)
 
     def show_source(self, which: str = "kernel") -> None:
         """Print the generated source: ``"kernel"``, ``"host"`` or ``"both"``.
@@ -435,10 +276,68 @@ class CompiledKernel(KernelFiles, KernelRecords, KernelCopies):
         OSError
             If the file cannot be written.
         """
-        from tile_api.compiling import default_host
         from tile_api.saving import save
 
-        save(self._built, path, targets, default_host())
+        save(self._built, path, targets)
+
+    @property
+    def phases(self) -> Timings:
+        """What making this kernel took, phase by phase and pass by pass; print it.
+
+        A kernel that was found in a cache tells how it was found. See `phases_ms` for how long
+        its compilation took.
+        """
+        from tile_api.phases import timings_of
+
+        return timings_of(self._events)
+
+    def trace(self, path: str | os.PathLike[str]) -> None:
+        """Write `phases` as a trace that Chrome, Perfetto and Speedscope show.
+
+        `tile_api.tracing.to_file` does so for all that happens in a block.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        from tile_api.tracing import write_trace
+
+        write_trace(self._events, path)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        counters: bool = False,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
+        """Write a page on this kernel, for a browser: one file that needs no network.
+
+        It shows the program after each pass with what changed, the layouts and the pipeline
+        drawn, what the kernel needs of the machine, and how long each pass took. The kernel is
+        compiled anew for it.
+
+        Parameters
+        ----------
+        counters
+            Run the kernel once in the emulator, on small integers, and tell what the accesses of
+            each line cost.
+        sizes
+            Values of symbolic dimensions and scalar parameters for that, by name.
+
+        Raises
+        ------
+        TileError
+            If counters are asked for and the kernel cannot be emulated.
+        OSError
+            If the file cannot be written.
+        """
+        from tile_api.report import Wish, write_report
+
+        built = self._built
+        wish = Wish(self._kernel, built.target, built.options, built.host, counters, sizes or {})
+        write_report(wish, path)
 
     # Measuring -----------------------------------------------------------------------------
 
@@ -488,6 +387,36 @@ class CompiledKernel(KernelFiles, KernelRecords, KernelCopies):
             )
         return {"latency": self.latency, "config": self.config, "ref_latency": self.ref_latency}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the kernel as it travels to other processes: see `tile_api.pickled`."""
+        from tile_api.pickled import packed
+
+        key = None if self._key is None else self._key()
+        return unpacked, (packed(self._built, key, self.prim_func), self._own_attributes())
+
     def __repr__(self) -> str:
         names = ", ".join(p.name for p in self._kernel.params)
         return f"<kernel {self._kernel.name}({names}) for {self.target}>"
+
+
+def unpacked(made: Packed, told: Mapping[str, Any]) -> CompiledKernel:
+    """Return a compiled kernel that was packed; its code is loaded, or compiled again.
+
+    Parameters
+    ----------
+    told
+        Attributes of the kernel beside its code.
+
+    Raises
+    ------
+    TileError
+        If no plugin here serves the target, or it has to be compiled again and cannot be.
+    """
+    from tile_api.building import made_again  # which loads the caches
+    from tile_api.disk_cache.entry import decode
+
+    entry = None if made.entry is None else decode(made.entry)
+    built, key, events = made_again(made.kernel, made.target, made.options, entry)
+    kernel = CompiledKernel(built, made.source, key, events)
+    vars(kernel).update(told)
+    return kernel

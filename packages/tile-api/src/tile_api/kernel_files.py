@@ -6,11 +6,10 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from tile_api.disk_cache.entry_codec import RevivedBuild
-    from tile_core.driver import Built
+from tile_api.callable_kernel import CallableKernel
+from tile_core.errors import UnsupportedOnTarget
 
 _INSTEAD = {
     "libpath": "kernel.export_library(path) writes the machine code",
@@ -26,19 +25,60 @@ _INSTEAD = {
 """What to use in place of attributes of TileLang's kernels that have no counterpart."""
 
 
-class KernelFiles:
+class KernelFiles(CallableKernel):
     """What compiled kernels show and write; see `tile_api.kernel.CompiledKernel`."""
 
-    __slots__ = ()
+    @property
+    def ptx(self) -> str:
+        """The assembly of NVIDIA's virtual machine.
 
-    if TYPE_CHECKING:
-        _built: Built | RevivedBuild
-        ptx: Any
-        sass: Any
+        Targets of kind ``cuda`` have it, without a GPU too; the emulator has not.
 
-        @property
-        def resources(self) -> Mapping[str, Any]:
-            """See `tile_api.kernel.CompiledKernel.resources`."""
+        Raises
+        ------
+        UnsupportedOnTarget
+            If this target has none.
+        """
+        return str(self._of_artifact("ptx"))
+
+    @property
+    def sass(self) -> str:
+        """The instructions of the NVIDIA GPU itself.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If this target has none.
+        ToolchainError
+            If no disassembler is installed.
+        """
+        return str(self._of_artifact("sass"))
+
+    @property
+    def resources(self) -> Mapping[str, Any]:
+        """Registers, spills, memory and occupancy of each launch, by the name of its function.
+
+        The values are `tile_core.simt.resources.Resources`: ``registers``, ``spill_stores``,
+        ``stack_bytes``, and ``resident.blocks`` of ``resident.fraction`` of a multiprocessor. Of
+        AMD GPUs there are ``matrix_registers`` and ``scalar_registers``, too.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            If this target has none.
+        """
+        found: Mapping[str, Any] = self._of_artifact("resources")
+        return found
+
+    def _of_artifact(self, name: str) -> Any:
+        """Return what the backend's toolchain tells of the machine code, or raise."""
+        artifact = self._built.artifact
+        if not hasattr(type(artifact), name):
+            raise UnsupportedOnTarget(
+                f"kernels for {self._built.target} have no {name}",
+                hint="compile for an NVIDIA GPU, which need not be here: target='cuda:sm_80'",
+            )
+        return getattr(artifact, name)
 
     def show_ptx(self) -> None:
         """Print `ptx`."""

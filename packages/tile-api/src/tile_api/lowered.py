@@ -10,7 +10,8 @@ from tile_core.records import Uncopied, dataclass
 
 if TYPE_CHECKING:
     from tile_api.disk_cache.entry_codec import RevivedBuild
-    from tile_api.remarking import RemarkReport
+    from tile_api.pickled import Packed
+    from tile_api.remark_report import RemarkReport
     from tile_core.driver import Lowered
     from tile_core.passes.guards.report import GuardReport
     from tile_core.passes.layout_report import LayoutReport
@@ -48,7 +49,7 @@ class LoweredKernel(Uncopied):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the kernel as it travels to other processes, where it is lowered again."""
-        from tile_api.pickled import lowered_again, packed_lowered
+        from tile_api.pickled import packed_lowered
 
         return lowered_again, (packed_lowered(self.lowered),)
 
@@ -78,15 +79,14 @@ class LoweredKernel(Uncopied):
 
     def guards(self) -> GuardReport:
         """Return the accesses that run under a condition: see `CompiledKernel.guards`."""
-        from tile_api.compiling import default_host
         from tile_api.guarding import guards_of
 
         lowered = self.lowered
-        return guards_of(lowered.kernel, lowered.target, lowered.options, default_host())
+        return guards_of(lowered.kernel, lowered.target, lowered.options, lowered.host)
 
     def remarks(self, kind: str | None = None, pass_name: str | None = None) -> RemarkReport:
         """Return what the compiler said about its choices: see `CompiledKernel.remarks`."""
-        from tile_api.remarking import remarks_of
+        from tile_api.remark_report import remarks_of
 
         return remarks_of(self.lowered, kind, pass_name)
 
@@ -112,3 +112,17 @@ class LoweredKernel(Uncopied):
 
     def __repr__(self) -> str:
         return f"<lowered kernel {self.lowered.kernel.name} for {self.target}>"
+
+
+def lowered_again(made: Packed) -> LoweredKernel:
+    """Return a kernel that was lowered and packed, lowered again.
+
+    Raises
+    ------
+    TileError
+        If no plugin here serves the target.
+    """
+    from tile_core import driver
+    from tile_core.plugins.host import default_host
+
+    return LoweredKernel(driver.lower(made.kernel, made.target, default_host(), made.options))

@@ -6,7 +6,6 @@ no such form, as kernels of emulators and of the interpreter, is compiled again 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
@@ -19,9 +18,7 @@ from tile_core.records import dataclass
 if TYPE_CHECKING:
     from tile_api.disk_cache.entry import Entry
     from tile_api.disk_cache.entry_codec import RevivedBuild
-    from tile_api.kernel import CompiledKernel
     from tile_api.keys import CompileKey
-    from tile_api.lowered import LoweredKernel
     from tile_core.driver import Built, Lowered
 
 
@@ -73,43 +70,6 @@ def _entry_of(built: Any, key: str) -> Entry | None:
     return None
 
 
-def unpacked(made: Packed, told: Mapping[str, Any]) -> CompiledKernel:
-    """Return a compiled kernel that was packed; its code is loaded, or compiled again.
-
-    Parameters
-    ----------
-    told
-        Attributes of the kernel beside its code.
-
-    Raises
-    ------
-    TileError
-        If no plugin here serves the target, or it has to be compiled again and cannot be.
-    """
-    from tile_api.compiling import made_again
-    from tile_api.disk_cache.entry import decode
-
-    entry = None if made.entry is None else decode(made.entry)
-    kernel = made_again(made.kernel, made.target, made.options, made.source, entry)
-    vars(kernel).update(told)
-    return kernel
-
-
 def packed_lowered(lowered: Lowered) -> Packed:
     """Return a kernel that was only lowered as it travels."""
     return Packed(lowered.kernel, str(lowered.target), lowered.options.as_asked())
-
-
-def lowered_again(made: Packed) -> LoweredKernel:
-    """Return a kernel that was lowered and packed, lowered again.
-
-    Raises
-    ------
-    TileError
-        If no plugin here serves the target.
-    """
-    from tile_api.compiling import default_host
-    from tile_api.lowered import LoweredKernel
-    from tile_core import driver
-
-    return LoweredKernel(driver.lower(made.kernel, made.target, default_host(), made.options))

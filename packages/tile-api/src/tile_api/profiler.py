@@ -17,7 +17,7 @@ from tile_core.ir.expr import Var
 from tile_core.ir.free_variables import free_variables
 
 if TYPE_CHECKING:
-    from tile_api.kernel import CompiledKernel
+    from tile_api.callable_kernel import CallableKernel
     from tile_api.timing.roofline import Roofline
     from tile_core.cost.roofline import Peaks
 
@@ -48,7 +48,7 @@ class Profiler:
     """Generates inputs for a kernel, compares it with a reference, and times it."""
 
     def __init__(
-        self, kernel: CompiledKernel, supply: TensorSupplyType = TensorSupplyType.Auto
+        self, kernel: CallableKernel, supply: TensorSupplyType = TensorSupplyType.Auto
     ) -> None:
         if not isinstance(supply, TensorSupplyType):
             raise FrontendTypeError(
@@ -59,7 +59,7 @@ class Profiler:
         self.supply = supply
 
     @property
-    def func(self) -> CompiledKernel:
+    def func(self) -> CallableKernel:
         """The kernel."""
         return self.kernel
 

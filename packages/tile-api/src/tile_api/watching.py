@@ -49,7 +49,7 @@ def build(
         lowered = driver.lower(kernel, target, host, options)
         _tell(lowered)
         _keep_texts(lowered, settings)
-        built = driver.complete(lowered, host)
+        built = driver.complete(lowered)
         times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in built.phases_ms.items())
         log("phases", lambda: f"{kernel.name} for {target}: {times}")
         _keep_assembly(built, settings)

@@ -96,6 +96,8 @@ class Lowered(Referable):
         Milliseconds by phase.
     remarks
         What passes said of their choices, in the order in which they said it.
+    host
+        The plugins that it was made with.
     """
 
     kernel: Kernel
@@ -106,6 +108,7 @@ class Lowered(Referable):
     module: Any
     phases_ms: Mapping[str, float]
     remarks: tuple[Remark, ...]
+    host: PluginHost
 
     def text(self, stage: str) -> str:
         """Return the program as text: one of the stages of `STAGES`."""
@@ -193,10 +196,10 @@ def build(
     TileError
         Whatever is wrong with the kernel, the target or the toolchain.
     """
-    return complete(lower(kernel, spec, host, options), host)
+    return complete(lower(kernel, spec, host, options))
 
 
-def complete(lowered: Lowered, host: PluginHost) -> Built:
+def complete(lowered: Lowered) -> Built:
     """Compile and load what `lower` returned.
 
     Raises
@@ -216,7 +219,7 @@ def complete(lowered: Lowered, host: PluginHost) -> Built:
     with guarded(kernel, lowered.target, "load", flags), clock.phase("load"):
         executable = backend.load(artifact, lowered.planned)
     report = {"name": kernel.name, "target": str(lowered.target), "phases_ms": clock.phases}
-    host.kernel_built(report)
+    lowered.host.kernel_built(report)
     parts = {f.name: getattr(lowered, f.name) for f in fields(lowered)}
     parts |= {"phases_ms": clock.phases, "remarks": (*lowered.remarks, *remarks)}
     return Built(**parts, artifact=artifact, executable=executable)
@@ -246,7 +249,7 @@ def lower(
     for said in remarks:
         log("remarks", said.__str__)
     told = tuple(remarks)
-    return Lowered(kernel, planned, target, backend, options, module, clock.phases, told)
+    return Lowered(kernel, planned, target, backend, options, module, clock.phases, told, host)
 
 
 def lower_until(

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tile_api.autotuner.configs import listed_configs
-from tile_api.autotuner.identity import identity_of
-from tile_api.autotuner.to_json import canonical
+from tile_api.autotuner.identity import canonical, identity_of
 
 PAIR = [lambda x: x + 1, lambda x: x * 2, lambda x: x * 3]
 

@@ -96,7 +96,8 @@ def test_a_target_that_cannot_be_is_told_before_any_test(
     target: str, told: str, tmp_path: Path
 ) -> None:
     asked = (
-        "from tile_api.compiling import default_host; print(default_host().default_target().kind)"
+        "from tile_core.plugins.host import default_host as host; "
+        "print(host().default_target().kind)"
     )
     # Not in this process, in which other tests may have opened a stub of a driver.
     found = subprocess.run(

@@ -44,7 +44,7 @@ def test_where_tests_run(target: str) -> None:
 
 def test_without_an_installation_only_a_gpu_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TILE_FORCE_TARGET", raising=False)
-    from tile_api.compiling import default_host
+    from tile_core.plugins.host import default_host
 
     kind = default_host().resolve("auto")[1].kind
     assert runs(testing.requires_cuda) == (kind == "cuda")

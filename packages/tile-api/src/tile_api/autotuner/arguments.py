@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tile_api.autotuner.configs import Config
-from tile_api.autotuner.to_json import plain
+from tile_api.autotuner.identity import plain
 from tile_api.frozen import is_number_of_numpy
 from tile_api.numbers import next_power_of_2
 from tile_core.errors import ArgumentCountError, TuningError

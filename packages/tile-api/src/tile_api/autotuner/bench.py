@@ -32,8 +32,8 @@ class Bench:
         """Load what running compiled kernels needs, which takes longer than running some."""
         import numpy
 
-        from tile_api.compiling import default_host
         from tile_api.disk_cache import entry_codec
+        from tile_core.plugins.host import default_host
         from tile_launch import loading
 
         default_host().resolve(target)

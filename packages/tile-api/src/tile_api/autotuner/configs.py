@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tile_api.autotuner.to_json import canonical
+from tile_api.autotuner.identity import canonical
 from tile_core.errors import TuningError
 
 PASS_CONFIGS = "pass_configs"

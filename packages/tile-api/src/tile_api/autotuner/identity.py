@@ -2,7 +2,7 @@
 
 A table outlives versions of the compiler and moves between machines, so a function is known by
 what its author wrote: the program text without comments and layout, and the values and functions
-around it that the text refers to.
+around it that the text refers to. Values are known by what JSON can hold of them.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import json
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from types import CodeType, FunctionType, ModuleType
+from enum import Enum
+from functools import partial
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from tile_api.autotuner.to_json import canonical
+from tile_api.frozen import is_number_of_numpy
 
 _DEPTH = 6
 """How far functions that call functions are followed."""
@@ -128,3 +131,50 @@ def _is_named(value: Any) -> bool:
 
 def _stable(value: Any) -> Any:
     return str(value) if not isinstance(value, bool | int | float | str | None) else value
+
+
+def plain(value: Any) -> Any:
+    """Return a stand-in for a compile-time value that JSON can hold.
+
+    Equal values have equal stand-ins in every process. Plain numbers, text, lists and
+    dictionaries stay what they are.
+
+    Examples
+    --------
+    >>> plain({"block": (64, 32), "policy": None})
+    {'block': [64, 32], 'policy': None}
+    """
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if is_number_of_numpy(value):
+        return plain(value.item())
+    if isinstance(value, Mapping):
+        return {_name(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, set | frozenset):
+        return sorted((plain(v) for v in value), key=canonical)
+    if isinstance(value, partial):
+        return {"partial": plain(value.func), "with": plain([value.args, value.keywords])}
+    if isinstance(value, MethodType):
+        return {"method": plain(value.__func__), "of": plain(value.__self__)}
+    if (
+        isinstance(value, FunctionType) and "<" in value.__qualname__
+    ):  # its name may be others', too
+        told = f"{value.__module__}.{value.__qualname__}"
+        return f"{told}#{identity_of(value, {}, set())}"
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value)}"
+    text = str(value)
+    return type(value).__qualname__ if " at 0x" in text else text  # no place in memory is plain
+
+
+def canonical(value: Any) -> str:
+    """Return JSON that is equal exactly for values with equal stand-ins."""
+    return json.dumps(plain(value), sort_keys=True, separators=(",", ":"))
+
+
+def _name(key: Any) -> str:
+    return str(key.value) if isinstance(key, Enum) else str(key)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tile_api.autotuner.identity import canonical
 from tile_api.autotuner.job import Job
 from tile_api.autotuner.options import TuneOptions
 from tile_api.autotuner.outcome import WRONG, Candidate, Outcome, failure_of
 from tile_api.autotuner.search import Bench
 from tile_api.autotuner.tensor_files import read_tensors, write_tensors
-from tile_api.autotuner.to_json import canonical
 from tile_core.arith.evaluate import evaluate
 from tile_core.dtypes import DType
 from tile_core.errors import TuningError

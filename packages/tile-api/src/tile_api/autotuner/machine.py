@@ -70,7 +70,7 @@ def _processor() -> str:
 
 
 def _reason_against(target: Target) -> str | None:
-    from tile_api.compiling import default_host
+    from tile_core.plugins.host import default_host
 
     if gpu_name() is None:
         return "there is no GPU that torch sees"

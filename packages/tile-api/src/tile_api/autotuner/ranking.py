@@ -186,9 +186,10 @@ def program_of(func: object, target: object, pass_configs: Mapping[Any, object])
     On a processor many block shapes become one program. On GPUs the plan counts, too: it has the
     shape of launches.
     """
-    from tile_api.compiling import default_host, request
+    from tile_api.building import request
     from tile_api.settings import Settings
     from tile_core import driver
+    from tile_core.plugins.host import default_host
 
     try:
         kernel, spec, options = request(

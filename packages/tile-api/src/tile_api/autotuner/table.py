@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tile_api.autotuner.identity import canonical
 from tile_api.autotuner.outcome import OK
-from tile_api.autotuner.to_json import canonical
 from tile_core.errors import InvalidTuningTable
 
 FORM = "tile tuning table 1"

@@ -12,6 +12,7 @@ from typing import Any
 from tile_api.autotuner.budget import Budget, parse_budget
 from tile_api.autotuner.configs import Config
 from tile_api.autotuner.environment import TuneSettings
+from tile_api.autotuner.identity import canonical
 from tile_api.autotuner.inputs import Inputs
 from tile_api.autotuner.job import Job
 from tile_api.autotuner.machine import machine_name, require_machine, tells_time
@@ -31,7 +32,6 @@ from tile_api.autotuner.session import TuningSession, workplace
 from tile_api.autotuner.store import TuneStore
 from tile_api.autotuner.table import Place, Record, Table, table_of
 from tile_api.autotuner.task import Task
-from tile_api.autotuner.to_json import canonical
 from tile_api.kernel import CompiledKernel
 from tile_core.errors import NoConfigWorks, Note, TileError
 from tile_core.plugins.backend import Backend
@@ -148,8 +148,8 @@ def _compiler(task: Task) -> str:
 
 def _resolved(task: Task) -> tuple[Backend, Target]:
     """Return who serves the task's target, and the exact target."""
-    from tile_api.compiling import default_host
     from tile_api.settings import Settings
+    from tile_core.plugins.host import default_host
 
     settings = Settings.from_environment()
     asked = task.compile_options.get("target")
@@ -286,7 +286,7 @@ def _jobs(
     task: Task, target: Target, candidates: list[Candidate], folder: Path
 ) -> tuple[dict[int, Job], dict[int, Path]]:
     """Write the candidates' kernels into files; those that cannot be written have failed."""
-    from tile_api.compiling import kernel_of, with_outputs
+    from tile_api.building import kernel_of, with_outputs
     from tile_api.pass_configs import normalise_pass_configs
 
     jobs, files = {}, {}

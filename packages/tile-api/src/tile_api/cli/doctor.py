@@ -107,11 +107,10 @@ def _stranger(name: str) -> CompanionError | None:
 def _settings() -> Iterator[str]:
     """Yield the variables that are set, and what of them means nothing."""
     from tile_api.cli.env import looked_up
-    from tile_api.compiling import default_host
     from tile_api.settings.variables import ACCEPTED, variables
     from tile_core.installed import entry_points
     from tile_core.plugins import hookspecs
-    from tile_core.plugins.host import DISABLE_VARIABLE
+    from tile_core.plugins.host import DISABLE_VARIABLE, default_host
 
     env = environment()
     for row in variables():

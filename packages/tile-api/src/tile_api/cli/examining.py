@@ -58,7 +58,7 @@ def examined(target: str, *, emulate: bool = True) -> Finding:
     emulate
         Run it on every executor there is for such a machine, too.
     """
-    from tile_api.compiling import default_host
+    from tile_core.plugins.host import default_host
 
     try:
         exact = default_host().resolve(parse_target_spec(target))[1]
@@ -80,7 +80,7 @@ def examined(target: str, *, emulate: bool = True) -> Finding:
 
 def _emulated(machine: Target) -> tuple[str, tuple[TileError, ...]]:
     """Run the kernel on each executor for `machine`; return those that did, and what went wrong."""
-    from tile_api.compiling import default_host
+    from tile_core.plugins.host import default_host
 
     names: list[str] = []
     errors: list[TileError] = []
@@ -102,9 +102,9 @@ def _emulated(machine: Target) -> tuple[str, tuple[TileError, ...]]:
 
 def _compiled(exact: Target) -> Any:
     from tile_api.cli.probe import add_one
-    from tile_api.compiling import default_host
     from tile_api.kernel import CompiledKernel
     from tile_core.driver import build
+    from tile_core.plugins.host import default_host
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -104,12 +104,13 @@ def _of_passes(args: argparse.Namespace, function: Any) -> str:
     PassError
         If there is no such pass, or it cannot be left out.
     """
-    from tile_api.compiling import default_host, request
+    from tile_api.building import request
     from tile_api.lowered import text_at
     from tile_api.settings import Settings
     from tile_core import driver
     from tile_core.ir.printer import print_kernel, print_stmt
     from tile_core.ir.stmt import Kernel
+    from tile_core.plugins.host import default_host
 
     host, wishes = default_host(), (None, None, args.target, None, None)
     kernel, spec, options = request(function, *wishes, Settings.from_environment())
@@ -130,9 +131,10 @@ def _of_passes(args: argparse.Namespace, function: Any) -> str:
 
 def _timings(stage: str, function: Any, target: str | None) -> str:
     """Return what it takes to come to a stage, with no cache on the way."""
-    from tile_api.compiling import compile, default_host, lower
+    from tile_api.compiling import compile, lower
     from tile_api.phases import timings_of
     from tile_core.pass_manager.instrumentation import recorded
+    from tile_core.plugins.host import default_host
 
     with recorded() as recording:
         if stage in COMPILED:

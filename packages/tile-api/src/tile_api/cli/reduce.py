@@ -134,8 +134,8 @@ def _require_one_failure(args: argparse.Namespace) -> None:
 
 def _planned(args: argparse.Namespace) -> tuple[Kernel, Plan]:
     """Return the kernel of the file, and how to try it."""
+    from tile_api.building import kernel_of, with_outputs
     from tile_api.cli.kernels import arguments_in, kernel_in, traced
-    from tile_api.compiling import kernel_of, with_outputs
     from tile_api.pass_configs import normalise_pass_configs
     from tile_api.reducing.trial import Plan
     from tile_api.settings import Settings
@@ -256,8 +256,8 @@ def _reduced(kernel: Kernel, failure: Failure, tries: Trials, budget: float) -> 
 
 def _bisected(kernel: Kernel, failure: Failure, tries: Trials) -> str:
     """Return which pass makes the kernel fail, in a sentence."""
-    from tile_api.compiling import default_host
     from tile_api.reducing.bisect import wrong_after, wrong_unless
+    from tile_core.plugins.host import default_host
 
     plan = tries.plan
     found = wrong_after(kernel, plan, default_host())

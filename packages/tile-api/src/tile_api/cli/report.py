@@ -35,9 +35,10 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the page; return what the process ends with."""
-    from tile_api.compiling import default_host, request
+    from tile_api.building import request
     from tile_api.report import Wish, write_report
     from tile_api.settings import Settings
+    from tile_core.plugins.host import default_host
 
     function = traced(kernel_in(args.place), arguments_in(args.args))
     settings = Settings.from_environment()

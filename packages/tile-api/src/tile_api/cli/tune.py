@@ -152,7 +152,7 @@ def _told(name: str, tuned: Tuned, took: float) -> str:
 
 
 def _json_of(tuned: Tuned) -> str:
-    from tile_api.autotuner.to_json import plain
+    from tile_api.autotuner.identity import plain
 
     found = {
         "config": plain(tuned.config.given),

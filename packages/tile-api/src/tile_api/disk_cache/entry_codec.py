@@ -49,7 +49,7 @@ def entry_of(built: Built, key: str) -> Entry:
     TileError
         If a tool is missing that makes a library of it.
     """
-    from tile_api.saving import variant_of
+    from tile_api.variants import variant_of
     from tile_launch.manifest_json import text_of_manifest
 
     variant = variant_of(built, built.artifact)
@@ -100,7 +100,7 @@ class RevivedBuild:
         self.kernel = kernel
         self.backend, self.target = resolved
         self.executable, self.phases_ms = executable, phases_ms
-        self.entry, self._asked, self._host = entry, options, host
+        self.entry, self._asked, self.host = entry, options, host
 
     @property
     def runs_on_host(self) -> bool:
@@ -115,7 +115,7 @@ class RevivedBuild:
     @cached_property
     def lowered(self) -> Lowered:
         """The kernel, brought to thread-level code again."""
-        return driver.lower(self.kernel, self.target, self._host, self._asked)
+        return driver.lower(self.kernel, self.target, self.host, self._asked)
 
     @cached_property
     def artifact(self) -> Any:

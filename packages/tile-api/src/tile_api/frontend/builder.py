@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tile_api.frontend.accumulation import as_update
 from tile_api.frontend.source import SpanTable, calling_span
 from tile_core.arith.interval import Interval
+from tile_core.dtypes import DType
 from tile_core.errors import ControlFlowError, ScopeError, Span
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.contract import Contract
 from tile_core.ir.expr import Expr, Load, Var
 from tile_core.ir.node import has_more_nodes
 from tile_core.ir.stmt import Launch, Let, Parallel, Pipelined, Seq, Stmt, Store, While
@@ -22,10 +24,6 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 from tile_core.records import dataclass
-
-if TYPE_CHECKING:
-    from tile_api.frontend.eager import EagerState
-    from tile_api.language.launch import KernelLaunchFrame
 
 S = TypeVar("S", bound="Stmt")
 
@@ -94,6 +92,21 @@ class Block:
     warned: bool = False
 
 
+class Prologue(Protocol):
+    """What the trace of an eager function knows besides its statements."""
+
+    def constant(
+        self, builder: Builder, name: str, dtype: DType, contract: Contract | None = None
+    ) -> Any:
+        """Return the constant called `name`: a symbol, or an int where it is known."""
+
+    def declare(self, builder: Builder, name: str, old: Any, spec: Any) -> Buffer | None:
+        """Return the buffer of a tensor parameter declared in the body; None of anything else."""
+
+    def reached_kernel(self) -> None:
+        """Note that the first launch begins."""
+
+
 class Builder:
     """Collects the statements of one kernel.
 
@@ -114,11 +127,11 @@ class Builder:
         Buffers declared with `T.empty`, in order.
     """
 
-    def __init__(self, name: str, *, eager: EagerState | None = None) -> None:
+    def __init__(self, name: str, *, eager: Prologue | None = None) -> None:
         self.name = name
         self.eager = eager
         self.blocks: list[Block] = [Block(BlockKind.FUNCTION)]
-        self.launch: KernelLaunchFrame | None = None
+        self.launch: Frame | None = None
         self.before_launch: list[Stmt] = []  # allocations that the next launch begins with
         self.launched = False
         self._unlaunched: ScopeError | None = None
@@ -206,7 +219,7 @@ class Builder:
             raise error
         self._unlaunched = self._unlaunched or error
 
-    def begin_launch(self, launch: KernelLaunchFrame) -> None:
+    def begin_launch(self, launch: Frame) -> None:
         """Note that a launch begins, unless there is what should stand in it."""
         if self._unlaunched is not None:
             raise self._unlaunched
@@ -294,7 +307,7 @@ class Builder:
             return stmt
         from tile_api.frontend.large_expressions import with_named_parts  # few kernels need it
 
-        return with_named_parts(stmt, self._part)
+        return with_named_parts(stmt, MOST_TERMS, self._part)
 
     def _part(self, name: str, value: Expr) -> Var:
         """Name a part of the statement at hand, which is as small as it gets."""

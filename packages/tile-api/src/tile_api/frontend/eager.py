@@ -226,7 +226,7 @@ class EagerFunction:
 
     def _initial(self, state: EagerState, builder: Builder, name: str) -> Any:
         """Return what a parameter of a launch holds before any declaration in the body."""
-        from tile_api.frontend.values import buffer_value
+        from tile_api.frontend.vector_buffers import buffer_value
 
         spec, span = self.annotated.get(name), self.source.parameter_span(name)
         if spec is None:

@@ -22,7 +22,8 @@ from tile_api.frontend.source import (
 from tile_api.frontend.statements import activation_factory
 from tile_api.frontend.types import PointerSpec, TensorSpec
 from tile_api.frontend.unlaunched import with_launches
-from tile_api.frontend.values import BufferValue, buffer_value
+from tile_api.frontend.values import BufferValue
+from tile_api.frontend.vector_buffers import buffer_value
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import (
     FrontendTypeError,

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TypeVar, cast
 
-from tile_api.frontend.builder import MOST_TERMS
 from tile_core.errors import FrontendValueError
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Select, Unary, Var
@@ -34,7 +33,7 @@ _ARITHMETIC = (Binary, Unary, Cast, Select)
 _DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
 
 
-def with_named_parts(stmt: S, let: Callable[[str, Expr], Var]) -> S:
+def with_named_parts(stmt: S, most: int, let: Callable[[str, Expr], Var]) -> S:
     """Return `stmt`, with parts of its expressions named where it has very many terms.
 
     Parts that may not be evaluated (sides of a conditional expression) are named only if
@@ -47,6 +46,8 @@ def with_named_parts(stmt: S, let: Callable[[str, Expr], Var]) -> S:
     ----------
     stmt
         A statement whose expressions are evaluated once, before what it does.
+    most
+        Terms that it may keep as they are written.
     let
         Names a value, in a statement before this one.
 
@@ -57,7 +58,7 @@ def with_named_parts(stmt: S, let: Callable[[str, Expr], Var]) -> S:
     """
     roots = _expressions_of(stmt)
     order = list(_children_first(roots))
-    if _terms(order, roots) <= MOST_TERMS:
+    if _terms(order, roots) <= most:
         return stmt
     eager = frozenset(_evaluated(roots))
     uses = Counter(child for node in order for child in _expressions_of(node))

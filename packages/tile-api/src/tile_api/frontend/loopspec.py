@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
-from tile_api.frontend.builder import BlockKind, Builder, current
+from tile_api.frontend.builder import BlockKind, Builder, current, here
 from tile_api.frontend.values import as_value
 from tile_core.arith.interval import ANYTHING, Interval
 from tile_core.arith.interval_analysis import interval
 from tile_core.dtypes import DType, promote
-from tile_core.errors import FrontendTypeError
+from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.ir import arith
 from tile_core.ir.expr import Const, Expr, Var
 from tile_core.ir.stmt import For, LoopKind
@@ -49,6 +49,32 @@ class SerialLoop(LoopSpec):
         yield var
         body = builder.close()
         builder.emit(For(var, self.start, self.stop, self.step, body, self.kind, span=span))
+
+
+def run_time_range(
+    start: Any, stop: Any = None, step: Any = None, kind: LoopKind = LoopKind.SERIAL
+) -> SerialLoop:
+    """Return the loop over ``range(start, stop, step)``; with one argument from zero.
+
+    Raises
+    ------
+    FrontendValueError
+        If `step` is zero.
+    FrontendTypeError
+        If a bound is not an integer.
+    """
+    if stop is None:
+        start, stop = 0, start
+    first, last, by = index_bounds(start, stop, 1 if step is None else step)
+    if isinstance(by, Const) and by.value == 0:
+        raise FrontendValueError(
+            "the step of a loop cannot be zero",
+            span=here(),
+            hint="use a positive or negative step",
+        )
+    if not isinstance(by, Const):
+        current().warn("the step of this loop is known only at run time; it must not be zero then")
+    return SerialLoop(first, last, by, kind)
 
 
 def index_range(builder: Builder, start: Expr, stop: Expr, step: Expr) -> Interval:

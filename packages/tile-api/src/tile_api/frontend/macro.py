@@ -26,6 +26,8 @@ class Ref:
     stores there.
     """
 
+    passed_by = "reference"
+
 
 class Macro(Uncopied):
     """A function whose body is traced at each call.
@@ -136,13 +138,14 @@ def _references(function: Callable[..., Any]) -> dict[str, str]:
     By reference those annotated with `T.Ref`; those annotated with `T.Var`, its older name that
     programs also use for values, if the argument is a place.
     """
-    from tile_api.language.symbols import Var
-
-    passed: dict[object, str] = {Ref: "reference", Var: "either"}
-    passed |= {"T.Ref": "reference", "Ref": "reference", "T.Var": "either"}
-    raw = getattr(function, "__annotations__", {})
-    hashable = {n: a for n, a in raw.items() if isinstance(a, (str, type))}
-    return {n: passed[a] for n, a in hashable.items() if a in passed}
+    spelt = {"T.Ref": "reference", "Ref": "reference", "T.Var": "either"}
+    passed = {}
+    for name, annotation in getattr(function, "__annotations__", {}).items():
+        if isinstance(annotation, type):
+            passed[name] = vars(annotation).get("passed_by")
+        elif isinstance(annotation, str):
+            passed[name] = spelt.get(annotation)
+    return {name: how for name, how in passed.items() if isinstance(how, str)}
 
 
 def macro(func: Callable[..., Any] | None = None, *, hygienic: bool = True) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tile_api.frontend.activation import ActivationBase, Gone
 from tile_api.frontend.control import condition
-from tile_api.frontend.loopspec import LoopSpec
+from tile_api.frontend.loopspec import LoopSpec, run_time_range
 from tile_api.frontend.refused_calls import refused_call
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_core.errors import FrontendTypeError, TileError
@@ -193,9 +193,7 @@ class Operands(ActivationBase):
     def loop_call(self, number: int, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Return the iterable of a `for` statement; `range` makes a run-time loop."""
         if function is range:
-            from tile_api.language.loops import serial
-
-            function = serial
+            function = run_time_range
         return self.call(number, function, *args, **kwargs)
 
     def iterate(self, number: int, iterable: Any) -> Any:

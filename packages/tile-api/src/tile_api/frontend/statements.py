@@ -10,7 +10,8 @@ from tile_api.frontend.builder import current
 from tile_api.frontend.control import Control
 from tile_api.frontend.operands import Operands
 from tile_api.frontend.source import SpanTable
-from tile_api.frontend.values import BufferValue, VarHandle, as_value, buffer_value
+from tile_api.frontend.values import BufferValue, VarHandle, as_value
+from tile_api.frontend.vector_buffers import buffer_value
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ops.control import Breakpoint

@@ -81,13 +81,6 @@ def as_element(spec: object, what: str = "the dtype") -> DType:
     return dtype
 
 
-def user_dtype(dtype: DType) -> DType:
-    """Return the dtype object of the language, which can be called to convert values."""
-    from tile_api.language.dtypes import dtype as language_dtype
-
-    return language_dtype(dtype)
-
-
 def as_extent(value: Any, what: str) -> Extent:
     """Return one extent or stride as an int or an integer expression.
 

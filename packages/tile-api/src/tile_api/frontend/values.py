@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tile_api.frontend.builder import current, here
+from tile_api.frontend.dtypes import dtype as language_dtype
+from tile_api.frontend.dtypes import not_one_value
 from tile_api.frontend.indexing import resolve_index
 from tile_api.frontend.vectors import has_step, slice_indices, vector_value
 from tile_core.dtypes import DType
@@ -57,7 +59,7 @@ class BufferValue:
     @property
     def dtype(self) -> DType:
         """Element type, as the object `T.float32` and its like are."""
-        return _language_dtype(self.buffer.dtype)
+        return language_dtype(self.buffer.dtype)
 
     @property
     def strides(self) -> tuple[Extent, ...]:
@@ -151,15 +153,6 @@ class RegionReference(Region):
         current().emit(Fill(region, converted(value, dtype)))
 
 
-def buffer_value(buffer: Buffer, lanes: int = 1) -> BufferValue:
-    """Return the handle of a buffer, whose last dimension are `lanes` of vectors if above 1."""
-    if lanes == 1:
-        return BufferValue(buffer)
-    from tile_api.frontend.vector_buffers import VectorBufferValue  # few kernels need it
-
-    return VectorBufferValue(buffer)
-
-
 class VarHandle:
     """A place that a name stands for: an `alloc_var`, or an element passed as `T.Ref`.
 
@@ -195,7 +188,7 @@ class VarHandle:
     @property
     def dtype(self) -> DType:
         """Element type."""
-        return _language_dtype(self._stored)
+        return language_dtype(self._stored)
 
     @property
     def shape(self) -> tuple[Extent, ...]:
@@ -311,13 +304,6 @@ def _install_operators() -> None:
 _install_operators()
 
 
-def _language_dtype(dtype: DType) -> DType:
-    """Return the callable dtype object of the language for `dtype`."""
-    from tile_api.frontend.types import user_dtype
-
-    return user_dtype(dtype)
-
-
 def load(buffer: Buffer, index: Any, span: Span | None) -> Load | Region:
     """Return the element ``buffer[index]``, or a region if any part of `index` is a slice.
 
@@ -403,13 +389,7 @@ def as_value(x: Any, like: DType | None = None) -> Expr:
     if isinstance(x, VarHandle):
         return x.__tile_expr__()
     if isinstance(x, (BufferValue, Buffer, Region)):
-        name = x.buffer.name if isinstance(x, (BufferValue, Region)) else x.name
-        what = "a region of the buffer" if isinstance(x, Region) else "the whole buffer"
-        raise FrontendTypeError(
-            f"{what} {name!r} is used where a single value is needed",
-            span=here(),
-            hint=f"index one element, as in {name}[i], or use a tile operator such as T.copy",
-        )
+        raise not_one_value(x)
     return arith.as_expr(x, like)
 
 

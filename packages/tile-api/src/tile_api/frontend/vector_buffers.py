@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_api.frontend.types import user_dtype
+from tile_api.frontend.dtypes import dtype as language_dtype
 from tile_api.frontend.values import BufferValue, as_value
 from tile_api.frontend.vectors import vector_value
 from tile_core.dtypes import DType
-from tile_core.ir.buffer import static_value
+from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Broadcast, Expr, Extent
 
 
@@ -34,7 +34,9 @@ class VectorBufferValue(BufferValue):
     @property
     def dtype(self) -> DType:
         """The type of the vectors."""
-        return user_dtype(self.buffer.dtype.with_lanes(static_value(self.buffer.shape[-1]) or 1))
+        return language_dtype(
+            self.buffer.dtype.with_lanes(static_value(self.buffer.shape[-1]) or 1)
+        )
 
     @property
     def strides(self) -> tuple[Extent, ...]:
@@ -58,4 +60,6 @@ class VectorBufferValue(BufferValue):
         super().__setitem__((*parts, slice(0, lanes)), value)
 
 
-__all__ = ["VectorBufferValue"]
+def buffer_value(buffer: Buffer, lanes: int = 1) -> BufferValue:
+    """Return the handle of a buffer, whose last dimension are `lanes` of vectors if above 1."""
+    return BufferValue(buffer) if lanes == 1 else VectorBufferValue(buffer)

@@ -25,14 +25,14 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Var
 
 if TYPE_CHECKING:
-    from tile_api.kernel import CompiledKernel
+    from tile_api.callable_kernel import CallableKernel
 
 _ALIGNED = 1 << 20  # an address that passes for one; there is no memory behind it
 
 
-def _as_jax(kernel: CompiledKernel, backward: object) -> JaxFunction:
+def _as_jax(kernel: CallableKernel, backward: object) -> JaxFunction:
     """Return the function of a kernel that travelled."""
-    return kernel.as_jax(backward=backward)
+    return JaxFunction(kernel, kernel.launcher, backward)
 
 
 class JaxFunction:
@@ -47,7 +47,7 @@ class JaxFunction:
         Names of the arguments whose new values are returned after the outputs.
     """
 
-    def __init__(self, kernel: CompiledKernel, launcher: Launcher, backward: object) -> None:
+    def __init__(self, kernel: CallableKernel, launcher: Launcher, backward: object) -> None:
         self._made_of = kernel, backward
         self._launcher = launcher
         self._signature = signature = launcher.signature
@@ -204,7 +204,7 @@ def _backward(
     signature: Signature, updated: Sequence[str], backward: object
 ) -> Callable[..., Any] | None:
     """Return what gives gradients: of arguments, results, and gradients of results."""
-    from tile_api.kernel import CompiledKernel
+    from tile_api.callable_kernel import CallableKernel
 
     if backward is None:
         return None
@@ -213,7 +213,7 @@ def _backward(
             f"{signature.kernel.name} changes {', '.join(updated)}, and has no gradient",
             hint="return outputs instead: compile it with out_idx",
         )
-    if isinstance(backward, CompiledKernel):
+    if isinstance(backward, CallableKernel):
         return _by_kernel(Roles.of(signature, backward.signature, JaxCallError), backward)
     if not callable(backward):
         raise JaxCallError(
@@ -224,8 +224,8 @@ def _backward(
     return backward
 
 
-def _by_kernel(roles: Roles, backward: CompiledKernel) -> Callable[..., Any]:
-    function = backward.as_jax()
+def _by_kernel(roles: Roles, backward: CallableKernel) -> Callable[..., Any]:
+    function = JaxFunction(backward, backward.launcher, None)
 
     def gradients_of(arguments: Sequence[Any], results: Any, gradients: Any) -> tuple[Any, ...]:
         values = {

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 
 from tile_api.arguments import Signature
+from tile_api.building import kernel_of, with_outputs
 from tile_api.cache import KernelCache
-from tile_api.compiling import default_host, kernel_of, with_outputs
 from tile_api.integrations.torch_fakes import fake_of
 from tile_api.integrations.torch_gradients import gradient_of
 from tile_api.integrations.torch_ops import Source, register, returned
@@ -19,9 +20,7 @@ from tile_api.settings import Settings
 from tile_api.tensors import TensorView, torch_device
 from tile_core.errors import TileError, TorchOpSignatureError
 from tile_core.ir.stmt import Kernel
-
-if TYPE_CHECKING:
-    from tile_api.jitting import JITKernelFactory
+from tile_core.plugins.host import default_host
 
 USUAL_SIZE = 128
 """What stands for every size of a function in eager style while its schema is read."""
@@ -29,8 +28,30 @@ USUAL_SIZE = 128
 _ALIGNED = 1 << 20
 
 
+class KernelFactory(Protocol):
+    """What is asked of a function that makes kernels: see `tile_api.jitting.JITKernelFactory`."""
+
+    func: Callable[..., Any]
+    signature: inspect.Signature
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return a kernel, or run it."""
+
+    def get_tir(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the traced function."""
+
+    def style(self) -> str:
+        """Return ``"lazy"`` or ``"eager"``."""
+
+    def tensor_names(self) -> tuple[str, ...]:
+        """Return the names of the tensor parameters."""
+
+    def constants(self, **fixed: Any) -> tuple[str, ...]:
+        """Return the names of the sizes."""
+
+
 def factory_op(
-    factory: JITKernelFactory,
+    factory: KernelFactory,
     options: Mapping[str, Any],
     name: str,
     sizes: object,
@@ -40,7 +61,7 @@ def factory_op(
     backward: object,
     setup_context: object,
 ) -> Any:
-    """Return a function that makes kernels as an operator; see `JITKernelFactory.as_torch_op`.
+    """Return a function that makes kernels as an operator; see `KernelFactory.as_torch_op`.
 
     Parameters
     ----------
@@ -74,7 +95,7 @@ class _Lazy:
 
     def __init__(
         self,
-        factory: JITKernelFactory,
+        factory: KernelFactory,
         out_idx: Any,
         sizes: Callable[..., Any],
         like: object,
@@ -102,7 +123,7 @@ class _Lazy:
 class _Eager:
     """A function whose body holds the kernel: the tensors tell the sizes."""
 
-    def __init__(self, factory: JITKernelFactory, like: object, fixed: Mapping[str, Any]) -> None:
+    def __init__(self, factory: KernelFactory, like: object, fixed: Mapping[str, Any]) -> None:
         self._factory, self._fixed = factory, dict(fixed)
         self._names = factory.tensor_names()
         self._like = like
@@ -138,7 +159,7 @@ class _Eager:
 
 
 def _maker(
-    factory: JITKernelFactory,
+    factory: KernelFactory,
     options: Mapping[str, Any],
     sizes: object,
     like: object,

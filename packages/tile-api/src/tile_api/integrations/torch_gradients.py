@@ -13,7 +13,7 @@ from tile_api.integrations.gradient_roles import Roles
 from tile_core.errors import TorchOpGradientError
 
 if TYPE_CHECKING:
-    from tile_api.kernel import CompiledKernel
+    from tile_api.callable_kernel import CallableKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def gradient_of(
     mutates: Sequence[str],
     backward: object,
     setup_context: object,
-    as_op: Callable[[CompiledKernel], Callable[..., Any]],
+    as_op: Callable[[CallableKernel], Callable[..., Any]],
 ) -> Gradient | None:
     """Return what autograd calls for an operator; None if it has no gradient.
 
@@ -58,7 +58,7 @@ def gradient_of(
     TorchOpGradientError
         If `backward` is neither, or cannot be the gradient of this operator.
     """
-    from tile_api.kernel import CompiledKernel
+    from tile_api.callable_kernel import CallableKernel
 
     name = signature.kernel.name
     if backward is None:
@@ -80,7 +80,7 @@ def gradient_of(
             f"and setup_context of {type(setup_context).__name__}",
             hint="write def backward(ctx, grad) and def setup_context(ctx, inputs, output)",
         )
-    if not isinstance(backward, CompiledKernel):
+    if not isinstance(backward, CallableKernel):
         return Gradient(backward, setup_context, (backward, setup_context))
     if setup_context is not None:
         raise TorchOpGradientError(

@@ -24,7 +24,7 @@ from tile_api.tensors import torch_device
 from tile_core.errors import TileError, TorchOpNameError
 
 if TYPE_CHECKING:
-    from tile_api.kernel import CompiledKernel
+    from tile_api.callable_kernel import CallableKernel
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class Source:
 
 def kernel_op(
     launcher: Launcher,
-    kernel: CompiledKernel,
+    kernel: CallableKernel,
     name: str,
     mutates_args: object,
     backward: object,
@@ -110,8 +110,8 @@ def kernel_op(
     mutates = check_mutates(signature, mutates_args)
     schema = schema_of(signature, mutates)
 
-    def as_op(gradient: CompiledKernel) -> Any:
-        return gradient.as_torch_op(f"{name}_backward")
+    def as_op(gradient: CallableKernel) -> Any:
+        return kernel_op(gradient.launcher, gradient, f"{name}_backward", None, None, None)
 
     gradient = gradient_of(signature, mutates, backward, setup_context, as_op)
     source = Source(

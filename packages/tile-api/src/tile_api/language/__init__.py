@@ -11,6 +11,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from tile_api.frontend.dtypes import *
+from tile_api.frontend.dtypes import DTYPES, get_tvm_dtype
+from tile_api.frontend.function import *
+from tile_api.frontend.macro import *
 from tile_api.frontend.unknown import unknown_name
 from tile_api.language.allocate import *
 from tile_api.language.annotations import *
@@ -21,11 +25,8 @@ from tile_api.language.clusters import *
 from tile_api.language.compat import *
 from tile_api.language.conversions import *
 from tile_api.language.copies import *
-from tile_api.language.dtypes import *
-from tile_api.language.dtypes import DTYPES, get_tvm_dtype
 from tile_api.language.elementary import *
 from tile_api.language.fills import *
-from tile_api.language.function import *
 from tile_api.language.gpu_only import GPU_NAMES
 from tile_api.language.launch import *
 from tile_api.language.loops import *
@@ -106,13 +107,19 @@ def __dir__() -> list[str]:
 
 
 _MODULES = (
-    *("allocate", "annotations", "arithmetic", "atomics", "barriers", "clusters"),
-    *("compat", "conversions", "copies", "dtypes", "elementary", "fills", "function"),
-    *("launch", "loops", "matmul", "memory", "reductions", "symbols", "tensor"),
-    *("thread", "vectors", "views"),
+    *(f"tile_api.frontend.{module}" for module in ("dtypes", "function", "macro")),
+    *(
+        f"{__name__}.{module}"
+        for module in (
+            *("allocate", "annotations", "arithmetic", "atomics", "barriers", "clusters"),
+            *("compat", "conversions", "copies", "elementary", "fills"),
+            *("launch", "loops", "matmul", "memory", "reductions", "symbols", "tensor"),
+            *("thread", "vectors", "views"),
+        )
+    ),
 )
 __all__ = sorted(
     {"Any", *_TABLES, *_LAZY}.union(
-        *(importlib.import_module(f"{__name__}.{module}").__all__ for module in _MODULES)
+        *(importlib.import_module(module).__all__ for module in _MODULES)
     )
 )

@@ -7,7 +7,8 @@ from typing import Any
 
 from tile_api.frontend.builder import Builder, current
 from tile_api.frontend.types import as_dtype, as_element, as_scope, as_shape, tensor_spec
-from tile_api.frontend.values import BufferValue, VarHandle, as_value, buffer_value
+from tile_api.frontend.values import BufferValue, VarHandle, as_value
+from tile_api.frontend.vector_buffers import buffer_value
 from tile_core.dtypes import DType
 from tile_core.errors import FrontendTypeError, FrontendValueError, ScopeError
 from tile_core.ir import arith

@@ -7,8 +7,8 @@ from typing import Any
 
 from tile_api.frontend.builder import current
 from tile_api.frontend.control import emit_jump
+from tile_api.frontend.dtypes import dtype
 from tile_api.language.allocate import alloc_buffer
-from tile_api.language.dtypes import dtype
 from tile_api.language.loops import loop_break
 from tile_api.language.operands import here
 from tile_api.language.symbols import Var

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tile_api.frontend.dtypes import dtype as Dtype
 from tile_api.frontend.values import as_value
-from tile_api.language.dtypes import dtype as Dtype
 from tile_api.language.gpu_only import gpu_call
 from tile_api.language.operands import choice, here, is_number, is_static
 from tile_core.dtypes import DType

@@ -63,7 +63,8 @@ class KernelLaunchFrame(Frame):
     def Current() -> KernelLaunchFrame | None:
         """Return the launch being traced, or None."""
         builder = active()
-        return None if builder is None else builder.launch
+        launch = None if builder is None else builder.launch
+        return launch if isinstance(launch, KernelLaunchFrame) else None
 
     def enter(self, builder: Builder, names: tuple[str, ...]) -> Any:
         """Begin the launch and return its block index or indices."""
@@ -266,7 +267,7 @@ def require_launch(what: str) -> KernelLaunchFrame:
     ScopeError
         Outside ``with T.Kernel``; the message names `what` was used.
     """
-    launch = current().launch
+    launch = KernelLaunchFrame.Current()
     if launch is None:
         raise ScopeError(
             f"{what} can only be used inside `with T.Kernel(...)`",

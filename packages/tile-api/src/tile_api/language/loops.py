@@ -7,7 +7,14 @@ from typing import Any
 
 from tile_api.frontend.builder import BlockKind, Builder, current, here
 from tile_api.frontend.control import emit_jump
-from tile_api.frontend.loopspec import LoopSpec, SerialLoop, count_range, index_bounds, index_range
+from tile_api.frontend.loopspec import (
+    LoopSpec,
+    SerialLoop,
+    count_range,
+    index_bounds,
+    index_range,
+    run_time_range,
+)
 from tile_api.frontend.parallel import fuse_parallel, parallel_parts
 from tile_api.frontend.schedule import check_schedule
 from tile_api.frontend.unrolling import unrolled
@@ -20,21 +27,6 @@ from tile_core.ir.stmt import Pipelined as PipelinedStmt
 from tile_core.records import dataclass
 
 _MOST_ROUNDS = 4096
-
-
-def _range(start: Any, stop: Any, step: Any, kind: LoopKind) -> SerialLoop:
-    if stop is None:
-        start, stop = 0, start
-    first, last, by = index_bounds(start, stop, 1 if step is None else step)
-    if isinstance(by, Const) and by.value == 0:
-        raise FrontendValueError(
-            "the step of a loop cannot be zero",
-            span=here(),
-            hint="use a positive or negative step",
-        )
-    if not isinstance(by, Const):
-        current().warn("the step of this loop is known only at run time; it must not be zero then")
-    return SerialLoop(first, last, by, kind)
 
 
 def serial(
@@ -57,7 +49,7 @@ def serial(
         If a bound is not an integer.
     """
     _check_annotations(annotations)
-    return _range(start, stop, step, LoopKind.SERIAL)
+    return run_time_range(start, stop, step, LoopKind.SERIAL)
 
 
 @dataclass(frozen=True)
@@ -111,7 +103,7 @@ def unroll(
             span=here(),
             hint="give one of explicit=True and unroll_factor=n",
         )
-    loop = _range(start, stop, step, LoopKind.UNROLL)
+    loop = run_time_range(start, stop, step, LoopKind.UNROLL)
     if not explicit:
         return loop
     if not all(isinstance(b, Const) for b in (loop.start, loop.stop, loop.step)):
@@ -135,7 +127,7 @@ def vectorized(
 ) -> LoopSpec:
     """Loop like `serial`, asking for one vector instruction per statement."""
     _check_annotations(annotations)
-    return _range(start, stop, None, LoopKind.VECTORIZED)
+    return run_time_range(start, stop, None, LoopKind.VECTORIZED)
 
 
 def _check_annotations(annotations: object) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tile_api.frontend.builder import current
 from tile_api.frontend.values import as_value
+from tile_api.language.launch import KernelLaunchFrame
 from tile_api.language.operands import call, choice, here
 from tile_api.language.operands import evaluate as evaluate_now
 from tile_api.language.thread import linear_thread_index
@@ -56,7 +57,7 @@ def rng_init(seed: Any, seq: Any = None, off: Any = 0, generator: str = _PHILOX)
 
 
 def _global_thread_index() -> Expr:
-    frame = current().launch
+    frame = KernelLaunchFrame.Current()
     thread = arith.as_expr(linear_thread_index())
     if frame is None:
         return thread

@@ -138,5 +138,7 @@ class _VarType(type):
 class Var(metaclass=_VarType):
     """A named scalar: ``T.Var("n", "int32")``. `isinstance` works with every variable."""
 
+    passed_by = "either"  # as an annotation of a macro's parameter
+
 
 __all__ = ["Var", "const", "dynamic", "symbolic"]

@@ -6,9 +6,10 @@ import warnings
 from typing import Any
 
 from tile_api.frontend.builder import KernelWarning, current, here
+from tile_api.frontend.dtypes import dtype as dtype_class
 from tile_api.frontend.types import PointerSpec, TensorSpec, as_dtype, tensor_spec
-from tile_api.frontend.values import BufferValue, as_value, buffer_value
-from tile_api.language.dtypes import dtype as dtype_class
+from tile_api.frontend.values import BufferValue, as_value
+from tile_api.frontend.vector_buffers import buffer_value
 from tile_core.errors import FrontendTypeError, FrontendValueError, ShapeMismatch
 from tile_core.ir.buffer import Buffer as BufferNode
 from tile_core.ir.buffer import Scope

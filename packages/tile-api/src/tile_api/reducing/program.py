@@ -34,14 +34,14 @@ if __name__ == "__main__":
 _LANGUAGE = """\
 from dataclasses import replace
 
-from tile_api.compiling import default_host
+from tile_core.plugins.host import default_host
 from tile_api.reducing.trial import Plan, try_kernel
 {text}
 
 kernel = replace({name}.kernel, outputs={outputs})"""
 
 _TEXT = '''\
-from tile_api.compiling import default_host
+from tile_core.plugins.host import default_host
 from tile_api.reducing.program import read_kernel
 from tile_api.reducing.trial import Plan, try_kernel
 
@@ -55,7 +55,7 @@ _PICKLE = """\
 import pickle
 from pathlib import Path
 
-from tile_api.compiling import default_host
+from tile_core.plugins.host import default_host
 from tile_api.reducing.trial import Plan, try_kernel
 
 # its layouts have no text that could be read back; kernel.tile shows them

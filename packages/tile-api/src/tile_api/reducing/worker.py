@@ -39,7 +39,7 @@ def main(parent: int) -> int:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     warnings.simplefilter("ignore")
-    from tile_api.compiling import default_host
+    from tile_core.plugins.host import default_host
 
     for name in ("tile_api.reducing.trial", "tile_core.testing.oracle"):
         import_module(name)  # forks have them

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from tile_api.report.model import Line, Place
+from tile_api.report.model import Line
+from tile_api.report.place import Place
 from tile_api.report.places import Places
 
 _FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')

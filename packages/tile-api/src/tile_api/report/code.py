@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from tile_api.report.markup import Html, element, joined
-from tile_api.report.model import Line, Place, Row
+from tile_api.report.model import Line, Row
+from tile_api.report.place import Place
 
 _CONTEXT = 3
 """Unchanged lines that are shown around changed ones."""

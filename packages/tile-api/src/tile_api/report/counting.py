@@ -49,7 +49,7 @@ def costs_of(
         If the emulator's compiler is not installed, a size is missing, or the kernel does what it
         must not.
     """
-    from tile_api.kernel import CompiledKernel
+    from tile_api.callable_kernel import CallableKernel
     from tile_api.profiler import Profiler, TensorSupplyType
 
     counter = counter_for(target, host)
@@ -62,7 +62,7 @@ def costs_of(
             else "ask for them where the target is a GPU, such as cuda:sm_80",
         )
     built = driver.build(kernel, replace(target, executor=counter.name), host, options)
-    emulated_kernel = CompiledKernel(built)
+    emulated_kernel = CallableKernel(built)
     inputs = Profiler(emulated_kernel, TensorSupplyType.Integer).inputs(dict(sizes))
     return counter.counted(lambda: emulated_kernel(*inputs), LONGEST)
 

@@ -6,18 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from tile_api.report.place import Place
+from tile_api.report.timeline.model import Timeline
+
 if TYPE_CHECKING:
     from tile_api.phases import Timings
-    from tile_api.report.timeline.model import Timeline
     from tile_core.plugins.executor import AccessCost
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
-    """A line of the user: the number of its file in `Report.sources`, and of the line there."""
-
-    file: int
-    line: int
 
 
 @dataclass(frozen=True, slots=True)

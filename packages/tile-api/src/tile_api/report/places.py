@@ -6,7 +6,8 @@ import ast
 import linecache
 from pathlib import Path
 
-from tile_api.report.model import Place, Source
+from tile_api.report.model import Source
+from tile_api.report.place import Place
 from tile_core.errors import Span
 
 _AROUND = 3

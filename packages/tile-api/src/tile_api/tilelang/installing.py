@@ -107,8 +107,8 @@ def install(target: object = "cpu", gpu: str = "") -> Installation:
     TileError
         If there is no such target, or no backend for it, or `gpu` names none.
     """
-    from tile_api.compiling import default_host
     from tile_api.settings import Settings
+    from tile_core.plugins.host import default_host
 
     exact = default_host().resolve(target)[1]
     Settings.from_environment({**os.environ, **({_GPU: gpu} if gpu else {})})
@@ -180,7 +180,7 @@ def require_machine(made: Installation, option: str) -> None:
     ------
     MissingFeature
     """
-    from tile_api.compiling import default_host
+    from tile_core.plugins.host import default_host
 
     if not made.maps_devices and default_host().default_target().kind != made.target.kind:
         emulated = f"{made.target.kind}:{made.target.arch or USUAL[made.target.kind]}@sim"

@@ -54,7 +54,7 @@ def machine() -> Machine:
     """
     forced = forced_target()
     if forced is None:
-        from tile_api.compiling import default_host
+        from tile_core.plugins.host import default_host
 
         target = default_host().resolve("auto")[1]
     else:

@@ -46,7 +46,7 @@ def source_target(spec: object) -> object:
     forced = forced_target()
     if forced is not None and forced.kind == target.kind and forced.arch:
         return Target(target.kind, forced.arch)
-    from tile_api.compiling import default_host
+    from tile_core.plugins.host import default_host
 
     if default_host().default_target().kind == target.kind:
         return target

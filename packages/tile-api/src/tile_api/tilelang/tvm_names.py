@@ -24,8 +24,8 @@ from tile_core.ir.expr import Expr
 def patch_tvm(tvm: Any, patches: Patches) -> None:
     """Replace what programs call in TVM's module of programs."""
     import tile_api.language as T
-    from tile_api.compiling import default_host
     from tile_api.language.nodes import NODES
+    from tile_core.plugins.host import default_host
 
     for backend in default_host().backends().values():
         if backend.compiler:
@@ -50,14 +50,14 @@ def patch_tvm(tvm: Any, patches: Patches) -> None:
 
 def _const(value: Any, dtype: Any = None, span: Any = None) -> Any:
     """Return a number of an element type; by default int32, float32 or bool."""
-    from tile_api.language.dtypes import dtype as language_dtype
+    from tile_api.frontend.dtypes import dtype as language_dtype
 
     return language_dtype(type(value) if dtype is None else dtype)(value)
 
 
 def _concerns_kernels(args: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
     """Tell whether a call belongs to a kernel: it is traced, or an argument is of one."""
-    from tile_api.language.dtypes import dtype
+    from tile_api.frontend.dtypes import dtype
 
     if active() is not None:
         return True

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tile_api.cost import estimate
 from tile_api.timing.record import Timing, gbps, tflops
 from tile_core.arith.evaluate import evaluate
 from tile_core.errors import UnsupportedOnTarget
@@ -15,7 +16,7 @@ from tile_core.ir.free_variables import free_variables
 from tile_core.ir.stmt import Kernel
 
 if TYPE_CHECKING:
-    from tile_api.kernel import CompiledKernel
+    from tile_api.callable_kernel import CallableKernel
     from tile_core.cost.roofline import Peaks
     from tile_core.plugins.host import PluginHost
     from tile_core.target import Target
@@ -126,7 +127,7 @@ class Work:
     @classmethod
     def of(
         cls,
-        kernel: CompiledKernel,
+        kernel: CallableKernel,
         sizes: Mapping[str, int],
         flops: float | None = None,
         nbytes: float | None = None,
@@ -142,7 +143,8 @@ class Work:
         if flops is None:
             extents = [e for p in kernel.params if isinstance(p, Buffer) for e in p.shape]
             symbols = {v.name for extent in extents for v in free_variables(extent)}
-            counted = kernel.estimate(**{k: v for k, v in sizes.items() if k in symbols})
+            known: dict[str, Any] = {k: v for k, v in sizes.items() if k in symbols}
+            counted = estimate(kernel.tile_ir, kernel.target, **known)
             flops = counted.total_flops
             kinds = {k: n for k, n in counted.flops.items() if k.endswith(" products")}
             dtype = max(kinds, key=lambda k: kinds[k], default="").removesuffix(" products")
@@ -152,7 +154,7 @@ class Work:
 
 
 def roofline_of(
-    kernel: CompiledKernel, work: Work, timing: Timing, peaks: Peaks | None, machine: str = ""
+    kernel: CallableKernel, work: Work, timing: Timing, peaks: Peaks | None, machine: str = ""
 ) -> Roofline:
     """Return a measured kernel beside the peaks of its machine.
 
@@ -166,11 +168,10 @@ def roofline_of(
     UnsupportedOnTarget
         If nobody knows these.
     """
-    from tile_api.compiling import default_host
     from tile_core.target import parse_target_spec
 
     if peaks is None:
-        peaks = peaks_for(parse_target_spec(kernel.target), default_host(), machine)
+        peaks = peaks_for(parse_target_spec(kernel.target), kernel.host, machine)
     return Roofline(
         kernel=kernel.tile_ir.name,
         target=kernel.target,

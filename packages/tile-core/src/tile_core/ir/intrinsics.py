@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from tile_core.dtypes import DType, dtype_of, promote
 from tile_core.errors import DtypeMismatch, FrontendTypeError
-from tile_core.ir.device_calls import PREFIX, device_effect
 from tile_core.ir.effect import Effect as Effect
 from tile_core.ir.expr import AddressOf, Expr, StringConst
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
@@ -212,6 +211,8 @@ def effect_of(function: str) -> Effect:
     """Return the effects of calling `function`; extern functions go by their addresses."""
     if function.startswith("extern:"):
         return Effect.READS | Effect.WRITES
-    if function.startswith(PREFIX):
+    if function.startswith("device:"):
+        from tile_core.ir.device_calls import device_effect  # a kernel from the cache has none
+
         return device_effect(function)
     return INTRINSICS[function].effect

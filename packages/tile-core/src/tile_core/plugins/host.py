@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import pluggy
@@ -433,6 +434,12 @@ def installed_plugins() -> PluginHost:
     """
     disabled = environment().get(DISABLE_VARIABLE, "").replace(",", " ").split()
     return PluginHost(disabled).discover()
+
+
+@lru_cache(maxsize=1)
+def default_host() -> PluginHost:
+    """Return the host of installed plugins that serves whoever gives none, made on first use."""
+    return installed_plugins()
 
 
 def _check_backend(backend: object) -> None:

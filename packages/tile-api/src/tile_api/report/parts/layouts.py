@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from tile_api.report.code import anchor_of
 from tile_api.report.markup import Html, element, joined
-from tile_api.report.model import Drawn, Picture, Place, Report
+from tile_api.report.model import Drawn, Picture, Report
+from tile_api.report.place import Place
 from tile_api.report.section import Entry, Section
 
 _POINT = (2, 3, 4, 6, 8, 12, 16)

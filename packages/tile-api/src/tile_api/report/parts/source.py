@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from tile_api.report.code import anchor_of, listing
 from tile_api.report.markup import Html, element, joined
-from tile_api.report.model import Place, Report, Source
+from tile_api.report.model import Report, Source
+from tile_api.report.place import Place
 from tile_api.report.section import Section
 
 

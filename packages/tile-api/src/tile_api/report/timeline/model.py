@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tile_api.report.model import Place
+from tile_api.report.place import Place
 
 Activity: TypeAlias = Literal["issue", "transfer", "product", "work", "wait", "use"]
 """Beginning something, bytes under way, a product, what else threads do, waiting, being read."""

@@ -65,7 +65,7 @@ class KernelParam:
 
     def tilelang_dtype(self) -> Any:
         """Return the element type as kernels name it."""
-        from tile_api.language.dtypes import dtype
+        from tile_api.frontend.dtypes import dtype
 
         return dtype(self.dtype)
 

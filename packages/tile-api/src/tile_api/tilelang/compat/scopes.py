@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from tile_api.frontend.dtypes import dtype as language_dtype
 from tile_api.frontend.values import BufferValue, as_region
-from tile_api.language.dtypes import dtype as language_dtype
 from tile_core.ir.buffer import Region
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from tile_api.pass_configs import PassConfigKey
+from tile_api.pass_configs.keys import PassConfigKey
 from tile_core.records import dataclass
 
 Key = PassConfigKey

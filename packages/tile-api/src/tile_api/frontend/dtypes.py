@@ -9,10 +9,10 @@ from typing import Any, TypeVar, cast
 from typing_extensions import Self
 
 from tile_api.frontend.builder import active, here
-from tile_api.frontend.values import as_value
 from tile_core.dtypes import DType, normalise_dtype
 from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.ir import arith
+from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Expr, Shuffle, Var
 
 __all__ = [
@@ -167,7 +167,21 @@ def _made(cls: type[D], name: str) -> D:
 
 
 def _value(value: Any, like: DType) -> Expr:
-    return as_value(value, like)
+    is_value = isinstance(value, Expr) or hasattr(value, "__tile_expr__")
+    if not is_value and isinstance(getattr(value, "buffer", value), Buffer):
+        raise not_one_value(value)
+    return arith.as_expr(value, like)
+
+
+def not_one_value(value: Any) -> FrontendTypeError:
+    """Return the error for a buffer or region in place of a number."""
+    name = getattr(value, "buffer", value).name
+    what = "a region of the buffer" if isinstance(value, Region) else "the whole buffer"
+    return FrontendTypeError(
+        f"{what} {name!r} is used where a single value is needed",
+        span=here(),
+        hint=f"index one element, as in {name}[i], or use a tile operator such as T.copy",
+    )
 
 
 def _parse(target: dtype, text: str) -> float:
